@@ -1,17 +1,18 @@
 #!/usr/bin/python3
-"""How fast weir is beside Redis alone, nutcracker, haproxy, and whatever else is named with --extra.
+"""Measures weir against Redis alone, nutcracker, haproxy, and endpoints given by --extra.
 
-Every cell is measured for some rounds; in each all endpoints take their turn, the first of them another one each time.
-What counts are ratios within one round: the machine's own pace drifts. A ratio whose rounds are more than 25 % apart is
-not printed. docs/performance.md says how it is to be read.
+Every cell is measured for some rounds. In each round all endpoints are measured in turn, each round
+starting with another endpoint. Only ratios within one round count, since the speed of the machine
+drifts. A ratio with rounds more than 25 % apart is not printed. docs/performance.md says how to
+read the results.
 
     bench/bench.py                          everything, about an hour
-    bench/bench.py --quick                  the cells that have a figure to reach, under 5 minutes
-    bench/bench.py 'GET 16 B c50'           the cells whose names begin so
+    bench/bench.py --quick                  the cells with a goal, under 5 minutes
+    bench/bench.py 'GET 16 B c50'           the cells with names that begin with this text
     bench/bench.py --extra predixy 127.0.0.1:7617 4711 --redis-port 7000
     bench/bench.py --report                 the tables again, from the last results
 
-Everything is kept in build/bench/results.json; --resume goes on where an earlier run was ended.
+All results are kept in build/bench/results.json. --resume continues an interrupted run.
 """
 
 import argparse
@@ -36,7 +37,7 @@ RESULTS = Path(os.environ.get("BENCH_RESULTS", REPO / "build/bench/results.json"
 DOCS = REPO / "docs/performance.md"
 BEGIN, END = "<!-- bench: begin -->", "<!-- bench: end -->"
 QUICK_SECONDS, SECONDS = 0.4, 1.5
-NEEDED = ("direct", "weir")  # that another endpoint cannot do a cell is no mistake
+NEEDED = ("direct", "weir")  # another endpoint may fail in a cell
 
 
 def first_line(*argv):
@@ -68,10 +69,12 @@ def machine():
 class Bench:
     def __init__(self, rig, args, results):
         self.rig, self.args, self.results = rig, args, results
-        self.broken = []  # (cell, what an endpoint could not do)
+        self.broken = []  # (cell, the failure of an endpoint)
 
     def cell(self, cell):
-        """endpoint -> its samples, one for each round. An endpoint that cannot do the cell has none."""
+        """
+        endpoint -> its samples, one for each round. An endpoint that fails in the cell has none.
+        """
         able = [n for n in self.rig.endpoints if n not in VARIANTS or n in cell.also]
 
         def cannot(name, failed):
@@ -90,7 +93,7 @@ class Bench:
         return rounds.by_name(rounds.kept(self.args.rounds, self.rig.is_first, measure, cell.name))
 
     def slowest(self, load, names):
-        """Requests per second of the slowest of the proxies: all of them can do it, so that all do the same work."""
+        """Requests per second of the slowest proxy. At that rate all proxies do the same work."""
         proxies = [self.rig.endpoints[name] for name in names if self.rig.endpoints[name].pid]
         return min(self.rig.measure(proxy, load, seconds=self.args.seconds / 2)["ops_s"] for proxy in proxies)
 
@@ -104,7 +107,7 @@ class Bench:
             ratios.show_cell(cell.name, done[cell.name])
 
     def agreed(self, cell, agrees=ratios.cell_agrees):
-        """endpoint -> its samples: of the first try whose rounds agree, or of the last."""
+        """endpoint -> its samples, of the first try with rounds that agree, or of the last try."""
         for _ in range(self.args.again + 1):
             found = self.cell(cell)
             if agrees(found):
@@ -112,7 +115,7 @@ class Bench:
         return found
 
     def count(self):
-        """What needs no rounds."""
+        """Measures what needs no rounds."""
         results = self.results
         how, count = costs.counter()
         results["meta"]["counter"] = how

@@ -1,4 +1,4 @@
-"""What is measured: the cells, and the figures to reach, as rows."""
+"""The measured cells and the goals, as rows."""
 
 from dataclasses import dataclass
 
@@ -6,7 +6,8 @@ from rig import KEYS, SIZES, Load
 
 CLIENTS = (1, 50, 500)
 PIPELINES = (1, 16, 64)
-UNDER_WAY_MAX = 256 << 20  # bytes of values asked for at a time: what is beyond it measures memory, and is left out
+# bytes of values requested at a time; a larger cell measures memory, and is left out
+UNDER_WAY_MAX = 256 << 20
 
 BEST_PEER = "best peer"
 SHORT_LIVES = "connect, PING, QUIT c50"
@@ -17,9 +18,9 @@ SHORTER_LIVES = "connect, PING c50"  # nutcracker does not answer QUIT
 class Cell:
     name: str
     load: Load
-    also: tuple = ()  # variants of weir beside the ordinary ones
+    also: tuple = ()  # variants of weir, beside the standard weir
     is_quick: bool = False
-    share: float = 0  # of what the slowest proxy can do, as an open loop; 0: as fast as it goes
+    share: float = 0  # part of the slowest proxy's rate, as an open loop; 0: as fast as possible
 
 
 def reply_length(size):
@@ -86,7 +87,7 @@ def by_redis_benchmark(pipeline):
 
 
 def half_load_cells():
-    """What is asked of a proxy is seldom all that it can do, and seldom comes in large batches."""
+    """A proxy in production is seldom fully loaded, and seldom gets large batches."""
     for percent in (60, 30):
         yield Cell(partly_loaded(percent), get(16, 50, 1), (), True, percent / 100)
     for pipeline in (1, 16):
@@ -97,12 +98,13 @@ def half_load_cells():
 CELLS = (*plain_cells(), *odd_cells(), *half_load_cells())
 
 
-# ---- what is to be reached ----
+# ---- goals ----
 
 
 @dataclass(frozen=True)
 class Goal:
-    """who's `what` in a cell, divided by that of `versus` in the same round (nothing: as it is), against a bound."""
+    """The figure `what` of one endpoint in a cell, divided by that of `versus` in the same round,
+    against a bound. If `versus` is None, the figure is not divided."""
 
     cell: str
     what: str
@@ -116,7 +118,7 @@ def small(where, what, versus, sign, bound, **more):
     return Goal(f"GET 16 B {where}", what, versus, sign, bound, **more)
 
 
-# What people ask first: bench/figures.py shows these, and more that is measured elsewhere.
+# The main goals. bench/figures.py shows them, with figures measured elsewhere.
 HEADLINES = (
     small("c50 P1", "proxy_us", "nutcracker", "<=", 0.70),
     Goal(partly_loaded(60), "proxy_us", "nutcracker", "<=", 0.75),

@@ -1,14 +1,15 @@
 #!/usr/bin/python3
-"""A Redis Cluster behind weir, beside predixy in cluster mode and one server without a proxy: the same work, 3 masters.
+"""Measures a Redis Cluster of 3 masters behind weir, behind predixy, and one server alone.
 
     bench/cluster.py                          all cells, about two minutes
-    bench/cluster.py --cells 'GET P1' 'MGET'  only cells with names that begin so
-    bench/cluster.py --instructions           of a request, by callgrind; build/bench/cluster.* say where they are
+    bench/cluster.py --cells 'GET P1' 'MGET'  only cells with names that begin with these texts
+    bench/cluster.py --instructions           of a request, by callgrind (build/bench/cluster.*)
     bench/cluster.py --calls                  system calls of a request
 
-50 clients ask for random keys of 16 B. A round measures each proxy once, one after the other; each ratio is that of one round,
-and the median of the rounds is shown with the least and the greatest. Processor time is the proxy's for each request.
-PREDIXY=path names predixy 1.0.5, which is built from its sources elsewhere; without it weir alone is measured.
+50 clients request random keys of 16 B. A round measures each proxy once. Each ratio is that of one
+round, and the median of the rounds is shown with the least and the greatest. Processor time is the
+proxy's for each request. PREDIXY=path names predixy 1.0.5, built from its sources elsewhere.
+Without PREDIXY only weir is measured.
 """
 
 import argparse
@@ -31,7 +32,7 @@ PREDIXY = os.environ.get("PREDIXY", "/tmp/predixy/src/predixy")
 KEPT = REPO / "build/bench/cluster"
 KEYS = 10000
 GET = ("GET", "get16:{k}")
-MGET = ("MGET", *(f"get16:{{k}}:{n}" for n in range(10)))  # ten keys in ten slots, but for chance
+MGET = ("MGET", *(f"get16:{{k}}:{n}" for n in range(10)))  # ten keys, almost always in ten slots
 CELLS = {
     "GET P1": Load(GET, clients=50, pipeline=1, keys=KEYS),
     "GET P16": Load(GET, clients=50, pipeline=16, keys=KEYS),
@@ -39,7 +40,7 @@ CELLS = {
     "MGET of 10 P1": Load(MGET, clients=50, pipeline=1, keys=1000),
     "MGET of 10 P16": Load(MGET, clients=50, pipeline=16, keys=1000),
 }
-# cell -> (what, weir / predixy, is less better?)
+# cell -> (figure, goal for weir / predixy, true if less is better)
 ASKED = [
     ("GET P1", "proxy_us", 0.8, True),
     ("GET P16", "ops_s", 1.5, False),
@@ -67,7 +68,7 @@ class Predixy(PortProcess):
 
 
 class ClusterRig(Rig):
-    """One server for `direct`, a cluster of three masters, and what stands before it."""
+    """One server for `direct`, a cluster of three masters, and the proxies in front of them."""
 
     def __init__(self):
         super().__init__(())
@@ -103,7 +104,7 @@ class ClusterRig(Rig):
 
 
 def connections(pid, ports):
-    """How many a process has to servers at these ports."""
+    """Number of connections of a process to servers at these ports."""
     held = set()
     for fd in Path(f"/proc/{pid}/fd").iterdir():
         try:
@@ -165,7 +166,8 @@ def tell_connections(rig):
 
 
 def instructions(rig, cells, replies=60_000):
-    """In user space, for each request, in front of the cluster and of one server: what 3n take more than n."""
+    """Instructions in user space for each request, before the cluster and before one server: the
+    difference between 3n and n requests."""
     for cell in cells:
         spent = {}
         for name, upstream in (("one server", rig.redis), ("cluster", rig.cluster)):
@@ -182,7 +184,7 @@ def instructions(rig, cells, replies=60_000):
 
 
 def calls(rig, cells, seconds):
-    """System calls of each proxy for each request, less what a run of one batch needs."""
+    """System calls of each proxy for each request, less those of a run of one batch."""
     how, count = counter()
     if count is None:
         raise SystemExit(how)

@@ -1,4 +1,6 @@
-"""What is counted and not timed: system calls, instructions, memory of idle connections, the gate's nanoseconds."""
+"""Figures that are counted, not timed: system calls, instructions, memory of idle connections, the
+gate.
+"""
 
 import contextlib
 import json
@@ -29,11 +31,11 @@ BY_NAME = {cell.name: cell for cell in CELLS}
 
 
 def with_perf(pid, work):
-    """(how many system calls the process made meanwhile, what work() returned)."""
+    """(number of system calls of the process during work(), the result of work())."""
     with tempfile.NamedTemporaryFile("r") as out:
         argv = ["perf", "stat", "-x", ",", "-e", "raw_syscalls:sys_enter", "-o", out.name, "-p", str(pid)]
         perf = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        time.sleep(0.3)  # nothing tells when it has begun; the load has not
+        time.sleep(0.3)  # perf does not report its start; work() begins after this pause
         result = work()
         perf.send_signal(signal.SIGINT)
         perf.wait()
@@ -58,7 +60,9 @@ def with_strace(pid, work):
 
 
 def counter():
-    """How system calls can be counted here: (its name, the function); (why not, None)."""
+    """
+    How system calls can be counted here: (a name, the function), or (the reason why not, None).
+    """
     if shutil.which("perf"):
         with contextlib.suppress(Failed, ValueError):
             with_perf(os.getpid(), lambda: [os.getppid() for _ in range(10)])
@@ -75,7 +79,7 @@ def one_batch(rig, endpoint, load):
 
 
 def loads_to_count(cells):
-    """cell -> what is sent in it: where it is a part of what can be done, as much as was sent in the cells measured."""
+    """cell -> the load to count. An open loop gets the median rate of the measured cells."""
     loads = {name: BY_NAME[name].load for name in CALL_CELLS}
     for cell in filter(lambda cell: cell.share, CELLS):
         if rates := [sample["rate"] for samples in cells.get(cell.name, {}).values() for sample in samples]:
@@ -85,8 +89,8 @@ def loads_to_count(cells):
 
 def count_calls(rig, count, names, cells):
     """
-    cell -> endpoint -> system calls per request; of Redis itself where there is nothing between. What connecting needs
-    and what is done without requests is no part of a request: a run of one batch that is as long is taken away.
+    cell -> endpoint -> system calls per request; of Redis itself for `direct`. The calls of a run
+    of one batch are subtracted: connecting, and work without requests.
     """
     calls = {}
     for name, load in loads_to_count(cells).items():
@@ -105,8 +109,8 @@ def count_calls(rig, count, names, cells):
 
 def instructions_per_get(rig, kept, name="GET 16 B c50 P64", replies=100_000):
     """
-    In user space, by callgrind: what 3n requests take more than n, so that start and end do not count. Where they are
-    spent is kept: callgrind_annotate build/bench/callgrind.out.
+    Instructions in user space, by callgrind: the difference between 3n and n requests, without
+    start and end. The profile is kept: callgrind_annotate build/bench/callgrind.out.
     """
     if not shutil.which("valgrind"):
         return {}
@@ -128,7 +132,7 @@ def instructions_per_get(rig, kept, name="GET 16 B c50 P64", replies=100_000):
 
 
 def idle_of(rig, name):
-    """Bytes of resident memory that each connection costs a process that has served one."""
+    """Bytes of resident memory for each connection, in a process that has served one before."""
     server = rig.add(name)
     pid = server.child.pid
     socks = []
@@ -168,7 +172,7 @@ def receive(sock, n):
 
 
 def settle(pid):
-    """Wait until its memory has not changed for half a second."""
+    """Waits until the resident memory has not changed for half a second."""
     last, since = rss_bytes(pid), time.monotonic()
     while time.monotonic() < since + 0.5:
         time.sleep(0.05)
@@ -177,7 +181,7 @@ def settle(pid):
 
 
 def idle_connections(rig):
-    """On fresh processes: what earlier cells have left behind in pools would hide it."""
+    """On fresh processes, since pools that earlier cells have filled would hide the memory."""
     kept, found = dict(rig.endpoints), {}
     for name in [name for name in ("weir", *PEERS) if name in kept]:
         found[name] = idle_of(rig, name)
@@ -190,7 +194,7 @@ def idle_connections(rig):
 
 
 def gate_figures():
-    """From build/release/micro, all in one run."""
+    """The gate's nanoseconds from build/release/micro, all in one run."""
     if not MICRO.exists():
         return {}
     run = subprocess.run([MICRO, "-j"], capture_output=True, text=True, check=True)

@@ -1,13 +1,15 @@
 #!/usr/bin/python3
-"""A tenant with dear commands beside one that pipelines GETs: what part of Redis' time does each have?
+"""Redis' time for a tenant with expensive commands beside a tenant that pipelines GETs.
 
-Both send batches and wait for their answers, without a pause, each from an address of its own. What a dear
-command costs is the processor time of Redis for one where its tenant is alone, on the same weir with `fair-share = off`. That
-cost x its commands is its part of the processor time of Redis beside the other tenant; the rest is the other tenant's. Beside
-it stands the rate of each as a part of its rate alone, which also tells how the load generators and weir share the
-processors. Settings take turns in each round; medians count, and in brackets are the least and the greatest.
+Both tenants send batches and wait for the replies, without a pause, each from its own address. The
+cost of an expensive command is its processor time in Redis when its tenant is alone, on the same
+weir with `fair-share = off`. The tenant's part is that cost times its commands, divided by the
+processor time of Redis. The rest is the other tenant's part. The table also shows the rate of each
+tenant as a part of its rate alone. That part tells how load generators and weir share the
+processors. Settings alternate in each round. The table shows medians and, in brackets, the least
+and the greatest.
 
-On a machine that does other work too, use --realtime.
+On a machine with other work, use --realtime.
 """
 
 import json
@@ -19,9 +21,9 @@ from machine import end_when_told, is_realtime
 from rig import Endpoint, Failed, Rig, make_weir
 from rounds import options, turns
 
-CHEAP, DEAR = "127.0.1.2", "127.0.1.1"  # where they come from
+CHEAP, DEAR = "127.0.1.2", "127.0.1.1"  # addresses of the tenants
 CONNECTIONS = 4
-GETS = 500  # in a batch, so that they can fill half of the time; of dear commands there are fewer
+GETS = 500  # in a batch, enough for half of the time; a batch of expensive commands is smaller
 COMMANDS = 20
 KEYS = 1000
 SETTINGS = ("on", "off")
@@ -32,7 +34,7 @@ KINDS = {  # name -> a command
     "LRANGE of 50": ("LRANGE", "list", "0", "-1"),
     "EVAL of 1 ms": ("EVAL", "local n = 0 for i = 1, 330000 do n = n + i end return n", "0"),
 }
-START = 3.0  # seconds from the start of weir until what commands cost is known
+START = 3.0  # seconds from the start of weir until weir knows the costs of commands
 
 
 def fill(redis):
@@ -45,7 +47,8 @@ def fill(redis):
 
 
 def rates(rig, setting, loads, seconds):
-    """Of each (address, command, batch), sent to a new weir at the same time: commands, and ns of Redis, a second."""
+    """For each (address, command, batch), sent to a new weir at the same time: commands a second,
+    and ns of Redis a second."""
     server = rig.start(make_weir(rig.redis, "", fair_share=setting), rig.cores.proxy)
     try:
         return rates_at(rig, Endpoint(setting, server.address, server.child.pid), loads, seconds)
@@ -76,7 +79,8 @@ def rates_at(rig, endpoint, loads, seconds):
 
 
 def compare(rig, command, args):
-    """setting -> for each round the share of the dear; and the rates of the cheap and of the dear, by their rates alone."""
+    """setting -> for each round the expensive tenant's part, and both tenants' rates as parts of
+    their rates alone."""
     cheap, dear = (CHEAP, ("GET", "value"), GETS), (DEAR, command, COMMANDS)
     found = {setting: ([], [], []) for setting in SETTINGS}
     for number in range(args.rounds):

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Installs what is missing of what `make bench` needs: all that `make run` does, the peers, and the tools that count.
-# DEPS=no skips it. Exit 2: something is missing and cannot be installed from here.
+# Installs the missing programs for `make bench`: those of `make run`, the peers, and the tools that
+# count. DEPS=no skips the installation. Exit 2: a program is missing and cannot be installed from
+# here.
 set -euo pipefail
 
 [ "${DEPS:-yes}" != no ] || exit 0
@@ -17,7 +18,8 @@ install=(apt-get install -y --no-install-recommends "${missing[@]}")
 as_root=(env DEBIAN_FRONTEND=noninteractive)
 [ "$(id -u)" -eq 0 ] || as_root=(sudo "${as_root[@]}")
 
-# Installing a server would start it as a system service; an answer of 101 from policy-rc.d forbids that.
+# Installing a server would start it as a system service. Exit code 101 of policy-rc.d prevents
+# that.
 policy=/usr/sbin/policy-rc.d
 if [ ! -e $policy ]; then
     printf '#!/bin/sh\nexit 101\n' | "${as_root[@]}" sh -c "cat >$policy && chmod 755 $policy"

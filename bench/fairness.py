@@ -1,27 +1,31 @@
 #!/usr/bin/python3
 """How long 100 ordinary clients wait beside difficult neighbours, through weir and on Redis alone.
 
-The ordinary clients each send a small SET or GET 20 times a second, on time whether or not the last one was
-answered, so that a stall shows in every request that falls into it. In each round they are measured quiet and beside
-each kind of neighbour in turn, first through weir (one worker, shared lanes), then straight to the same Redis. All
-neighbours come from one other address: to weir they are one subject, and none of them is an ordinary client.
+Each ordinary client sends a small SET or GET 20 times a second, on time, whether or not the last
+request was answered. A stall therefore shows in every request that falls into the stall. In each
+round the clients are measured quiet and beside each kind of neighbour. Each measurement runs first
+through weir (one worker, shared lanes), then directly on the same Redis. All neighbours come from
+one other address. For weir the neighbours are one subject, and no ordinary client belongs to that
+subject.
 
-How to read the table. All is in milliseconds, the median over the rounds. "quiet" is p99 without neighbours, "beside"
-p99 with them, "p50" the median request beside them. "ratio" is p99 beside divided by p99 quiet just before and after it,
-the median over the rounds and, in brackets, the least and the greatest. "p99 / Redis'" is p99 beside the neighbours
-through weir, divided by that on Redis alone in the same round. The ratio on Redis is what Redis and the
-machine do to neighbours with nobody between: a script or the arrival of a 64 MiB value occupies Redis itself, and all
-these processes share the machine's cores. The ratio through weir is to be 2 at most where it is not Redis' own. With
---elsewhere the same neighbours trouble another weir in front of another Redis: what remains then is the machine's doing
-alone. The driver is one Python process, and its own unpunctuality is in every figure. Neighbours run at a low priority,
-as if they were on other machines. "peak" is the most memory that weir had in any round.
+How to read the table. All times are in milliseconds, the median over the rounds. "quiet" is p99
+without neighbours, "beside" p99 with them, "p50" the median request beside them. "ratio" is p99
+beside divided by the p99 quiet just before and after: the median over the rounds and, in brackets,
+the least and the greatest. "p99 / Redis'" is p99 beside the neighbours through weir, divided by
+that on Redis alone in the same round. The ratio on Redis shows the effect of the neighbours without
+a proxy. A script or a 64 MiB value occupies Redis itself, and all processes share the machine's
+cores. The goal for the ratio through weir is 2, unless Redis itself is the cause. With --elsewhere
+the same neighbours load another weir in front of another Redis, which shows the effect of the
+machine alone. The driver is one Python process. Its own lateness is in every figure. Neighbours run
+at a low priority, as if they were on other machines. "peak" is the peak memory of weir over all
+rounds.
 
-On a machine that does other work too, p99 is easily that work's: see that quiet is well below 1 ms, or use --realtime:
-the ordinary clients then come before everything else, so that what is measured is not how late they are themselves, after
-them weir and Redis, and the neighbours before the rest.
-A round is thrown away and measured again, at most as many as are asked for, when others had too much of the machine.
+On a machine with other work, that work may dominate p99: check that quiet is well below 1 ms, or
+use --realtime. Then the ordinary clients have the highest priority, so that their own lateness is
+not measured. weir and Redis come next, then the neighbours, then the rest. A round in which other
+processes used too much of the machine is measured again, at most as many times as there are rounds.
 
-This measures and does not judge: it exits with 0.
+The program measures and does not judge: it exits with 0.
 """
 
 import contextlib
@@ -48,13 +52,13 @@ from rounds import kept, options  # noqa: E402
 CLIENTS = 100
 PERIOD = 1 / 20
 VALUE = b"v" * 64
-PATIENCE = 5.0  # the longest that a request is waited for
+PATIENCE = 5.0  # longest wait for a reply, in seconds
 
 # ---- the ordinary ones ----
 
 
 class Ordinary:
-    """One client: requests under way, and the bytes that must come back."""
+    """One client: its requests under way, and the bytes of their replies."""
 
     def __init__(self, address, number):
         self.address, self.key = address, b"ordinary:%d" % number
@@ -63,7 +67,7 @@ class Ordinary:
 
     def open(self):
         self.sock = dial(self.address)
-        self.wanted = []  # (sent at, reply), the oldest first
+        self.wanted = []  # (time sent, reply), oldest first
         self.buffer = b""
 
     def send(self, now):
@@ -72,7 +76,7 @@ class Ordinary:
         self.sock.send(encode("SET", self.key, VALUE) if is_set else encode("GET", self.key))
 
     def receive(self, now):
-        """How long each request took that is answered now."""
+        """Reads replies. Returns the duration of each request that is answered now."""
         data = self.sock.recv(CHUNK)
         if not data:
             raise ConnectionError
@@ -87,7 +91,7 @@ class Ordinary:
 
 
 def measure(clients, seconds):
-    """(seconds that each request took, how many connections were lost)."""
+    """(seconds of each request, number of lost connections)."""
     start = time.perf_counter()
     end = start + seconds
     due = [(start + client.random.random() * PERIOD, n) for n, client in enumerate(clients)]
@@ -132,7 +136,7 @@ def measure(clients, seconds):
 
 
 def ordinary_process(addresses, orders):
-    """Measures whatever endpoint it is told, until it is told None."""
+    """Measures each endpoint that is ordered, until the order is None."""
     gc.disable()
     clients = {}
     for endpoint, address in addresses.items():
@@ -157,7 +161,7 @@ def spread(ratios):
 
 
 class Series:
-    """What one (endpoint, kind) showed, round by round."""
+    """The results of one (endpoint, kind), round by round."""
 
     def __init__(self):
         self.p50, self.p99, self.quiet, self.ratio, self.lost = [], [], [], [], 0
@@ -179,7 +183,7 @@ def worst(*samples):
 
 
 def peak_rss(weir, reset=False):
-    """MiB since the last reset."""
+    """Peak memory in MiB since the last reset."""
     folder = Path(f"/proc/{weir.child.pid}")
     peak = next(line for line in (folder / "status").read_text().splitlines() if line.startswith("VmHWM"))
     if reset:
@@ -199,7 +203,7 @@ class Bench:
         self.weir = farm.weir(self.redis, workers=1, lanes="shared")
         self.servers = [self.redis, self.weir]
         fill(self.redis)
-        # endpoint -> (where the ordinary clients are, where their neighbours are)
+        # endpoint -> (address of the ordinary clients, address of their neighbours)
         self.endpoints = {"weir": (self.weir.address,) * 2, "redis": (self.redis.address,) * 2}
         if args.elsewhere:
             other = farm.redis("--protected-mode", "no")
@@ -222,7 +226,7 @@ class Bench:
             machine.put_first(self.ordinary.pid, machine.FIRST + 1)
 
     def measure(self, endpoint, seconds, neighbours=()):
-        """What the ordinary clients say, and what others had of the machine meanwhile."""
+        """The results of the ordinary clients, and how much of the machine other processes used."""
         servers = [server.child.pid for server in self.servers]
         stretch = machine.Stretch([*servers, self.ordinary.pid, *neighbours])
         self.orders.send((endpoint, seconds))
@@ -231,7 +235,8 @@ class Bench:
         return {"took": took, "lost": lost, "others": others, "stolen": stolen}
 
     def round(self, number):
-        """(endpoint, kind) -> what was measured beside those neighbours, and the quiet stretches around it."""
+        """(endpoint, kind) -> the results beside those neighbours, and the quiet results around
+        them."""
         samples = {}
         for endpoint, (_, theirs) in self.endpoints.items():
             quiet = self.measure(endpoint, self.args.seconds / 2)
@@ -255,7 +260,7 @@ class Bench:
         self.ordinary.join()
 
     def beside_redis(self, kind):
-        """p99 beside the neighbours, divided by Redis' own in the same round."""
+        """p99 beside the neighbours, divided by that of Redis alone in the same round."""
         through, alone = (self.series[endpoint, kind].p99 for endpoint in ("weir", "redis"))
         return [a / b for a, b in zip(through, alone)]
 

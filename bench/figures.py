@@ -1,16 +1,24 @@
 #!/usr/bin/python3
-"""The figures that weir is to reach, in one table: what is asked, what was measured, and whether that is enough.
+"""The figures that weir is to reach, in one table: the goal, the measurement, and the verdict.
 
     bench/figures.py                    all of them, about ten minutes
-    bench/figures.py tenants 'GET 16 B' the parts whose names begin so; the others are shown as they were last measured
+    bench/figures.py tenants 'GET 16 B' parts by the beginning of a name; the rest as last measured
     bench/figures.py --list             their names
-    bench/figures.py --realtime         before the machine's other work: needs root
+    bench/figures.py --realtime         with priority over the machine's other work: needs root
     bench/figures.py --report [--docs]  the table again, or into docs/performance.md
 
-Each part is what a program of its own measures in more detail: neighbours (fairness.py), tenants (tenants.py), the cells
-of bench.py by their names, limit (limit.py), memory (bench.py) and operators (operators.py). Rows are kept in build/bench/figures.json.
+Each part has a program of its own that measures in more detail:
 
-This measures and does not judge: it exits with 0. docs/performance.md says how each row is measured.
+- neighbours: fairness.py
+- tenants: tenants.py
+- the cells by their names, and memory: bench.py
+- limit: limit.py
+- operators: operators.py
+
+Rows are kept in build/bench/figures.json.
+
+The program measures and does not judge: it exits with 0. docs/performance.md says how each row is
+measured.
 """
 
 import argparse
@@ -39,7 +47,8 @@ FIGURES = bench.RESULTS.with_name("figures.json")
 BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
 HEAD = ("where", "asked", "measured", "")
 VERDICTS = {"reached": "ok", "NOT reached": "missed"}
-# kind of neighbour -> what p99 beside it may be: of p99 without neighbours, and of Redis' beside the same
+# kind of neighbour -> goals for p99 beside it: relative to p99 without neighbours, and to Redis'
+# p99 beside the same neighbours
 NEIGHBOURS = {
     "flood": (2.0, 1.0),
     "1,000 connections": (2.0, 1.0),
@@ -50,7 +59,8 @@ NEIGHBOURS = {
 
 
 def p99_row(kind, what, values, bound):
-    """Quantiles of single rounds differ more than sums do: their median counts, and the spread is shown."""
+    """Quantiles differ more between rounds than sums do: the median is judged, and the spread is
+    shown."""
     middle = ratios.Ratio(values)
     shown = f"{ratios.short(middle.median)} ({middle.spread})"
     verdict = "ok" if round(middle.median, 2) <= bound else "missed"
@@ -85,7 +95,7 @@ def goal_rows(results, goals):
 
 
 def cell(name, args):
-    """As bench.py measures it."""
+    """Measures a cell as bench.py does."""
     goals = [goal for goal in HEADLINES if goal.cell == name]
     variants = dict.fromkeys(who for goal in goals for who in (goal.who, goal.versus) if who in bench.VARIANTS)
     how = argparse.Namespace(rounds=args.rounds, seconds=args.seconds, slices=args.slices, again=args.again)
@@ -108,7 +118,8 @@ def funnel(args):
 
 
 def memory(args):
-    """The median of some processes: where a heap begins is chance, and it grows in pieces of 14 bytes a connection."""
+    """The median of several processes: a heap begins at a random address, and grows in pieces. One
+    piece is 14 bytes for each connection."""
     with Rig(()) as rig:
         found = [costs.idle_of(rig, "weir") for _ in range(args.rounds)]
     middle = {what: statistics.median(one[what] for one in found) for what in found[0]}
@@ -172,7 +183,7 @@ def measure(args, kept):
 
 
 def markdown(kept):
-    """What was measured with, and how each part; the table."""
+    """The table, with the machine and the settings of each part."""
     parts = {part: kept[part] for part in PARTS if part in kept}
     said = list(dict.fromkeys(one["with"] for one in parts.values()))
     hows = dict.fromkeys(one["how"] for one in parts.values())

@@ -1,5 +1,6 @@
--- What applications call by EVALSHA today: GCRA on Redis' own clock, in microseconds; one key, its TAT.
--- KEYS[1]; ARGV: burst, count, period in seconds, cost. Returns limited, limit, remaining, retry_after, reset_after.
+-- The script that applications call by EVALSHA today: GCRA on Redis' own clock, in microseconds.
+-- The key holds the TAT. KEYS[1]; ARGV: burst, count, period in seconds, cost.
+-- Returns limited, limit, remaining, retry_after, reset_after.
 local burst, cost = tonumber(ARGV[1]), tonumber(ARGV[4])
 local interval = tonumber(ARGV[3]) * 1000000 / tonumber(ARGV[2])
 local time = redis.call('TIME')

@@ -1,8 +1,9 @@
 #!/usr/bin/python3
-"""What private connections cost: scripts and transactions through two builds of weir, WEIR and WEIR_BEFORE, interleaved.
+"""The cost of private connections: scripts and transactions on two builds of weir, alternating.
 
-Operations per second and weir's CPU per operation, as the median of the ratios of each round; and 1,000 clients that send one
-script and one transaction a second each: how long each takes, and how many connections to Redis that makes.
+The two builds are WEIR and WEIR_BEFORE. The table shows operations per second and weir's CPU per
+operation, as the median of the ratios of each round. Then 1,000 clients send one script and one
+transaction a second each: the table shows their durations, and the number of connections to Redis.
 """
 
 import argparse
@@ -32,7 +33,7 @@ def cpu(pid):
 
 
 def run(address, request, expected, pipeline, seconds):
-    """Operations in so many seconds, closed loop."""
+    """Number of operations in so many seconds, in a closed loop."""
     data = request * pipeline
     want = len(expected) * pipeline
     socks = [dial(address) for _ in range(CLIENTS)]
@@ -86,7 +87,7 @@ def compare(weirs, rounds, seconds):
 
 
 def spread(redis, weirs, clients, seconds):
-    """Each client one script and one transaction a second, evenly spread."""
+    """Each client sends one script and one transaction a second, evenly spread."""
     for which, weir in weirs.items():
         replies = {request: len(reply_of(weir.address, request)) for request in (EVAL, TRANSACTION)}
         harness.wait_until(lambda: int(redis.info("connected_clients")) < 16, "what was kept is given up", 20)

@@ -1,9 +1,10 @@
 #!/usr/bin/python3
-"""LIMIT FUNNEL through weir, beside a client that calls the plain GCRA script by EVALSHA directly on the same Redis.
+"""LIMIT FUNNEL through weir, against the plain GCRA script by EVALSHA directly on the same Redis.
 
-Decisions per second and Redis' CPU per decision, as ratios within one round; both sides decide about the same keys at
-the same rates, and go on after errors. "random" is 100,000 keys with room, "denied" one key that has none until
-tomorrow. bench/gcra.lua is the script. WEIR_BEFORE=path of another build: that one is measured beside this one too.
+Decisions per second and Redis' CPU per decision, as ratios within one round. Both sides use the
+same keys and rates, and continue after errors. "random" is 100,000 keys with room, "denied" one key
+without room until tomorrow. bench/gcra.lua is the script. WEIR_BEFORE=path adds a second build of
+weir.
 """
 
 import os
@@ -22,7 +23,7 @@ BEFORE = os.environ.get("WEIR_BEFORE")
 
 
 class Case:
-    """The same question, asked of weir and of Redis."""
+    """One decision, as requests to weir and to Redis."""
 
     def __init__(self, name, pipeline, key, keys, burst, period, goals):
         self.name, self.goals = name, goals  # goals: (figure, sign, bound)
@@ -46,7 +47,8 @@ CASES = (
 
 
 def agree(rig, sha):
-    """Both decide the same: a key with room, and one that has none after the first time."""
+    """Checks that both decide alike: for a key with room, and for one without room after the first
+    call."""
     for case in CASES:
         for name in rig.endpoints:
             words = [word.replace("{k}", "agree") for word in case.load(name, sha).words]
@@ -64,7 +66,7 @@ def add_weir(rig, name):
 
 
 def measure(rig, rounds, seconds, slices=3, is_rehearsal=False, cases=CASES):
-    """case -> endpoint -> samples. A rehearsal asks weir what it asks Redis."""
+    """case -> endpoint -> samples. A rehearsal sends Redis' requests to weir too."""
     with rig.redis.connect() as conn:
         sha = conn.call("SCRIPT", "LOAD", SCRIPT).decode()
     if not is_rehearsal:

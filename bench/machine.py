@@ -1,4 +1,4 @@
-"""The machine that is measured on: its cores, whose turn comes first, and what else it does meanwhile."""
+"""The machine: its cores, the priority of processes, and the other work during a measurement."""
 
 import contextlib
 import ctypes
@@ -10,19 +10,21 @@ import sys
 import time
 from pathlib import Path
 
-FIRST = 5  # the priority of what is measured, where it comes before all ordinary processes (SCHED_FIFO)
-SECOND = 1  # of neighbours, who then come after it and still before the machine's other work
+FIRST = 5  # priority of the measured processes, above all ordinary processes (SCHED_FIFO)
+SECOND = 1  # priority of neighbours: below the measured processes, above the machine's other work
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
-OTHERS_MAX = 0.15  # processors that others may have meanwhile, or a round is thrown away
-STOLEN_MAX = 0.1  # processors that the host may keep to itself meanwhile
-UNSTEADY_MAX = 1.5  # how much more processor time the same work may take in one slice of a round than in another
+OTHERS_MAX = 0.15  # processors used by other processes; with more a round is measured again
+STOLEN_MAX = 0.1  # processors that the host may withhold
+# largest ratio of the processor time of equal work between two slices of a round
+UNSTEADY_MAX = 1.5
 
 
 # ---- cores ----
 
 
 class Cores:
-    """Redis on one core, the proxies on another, the driver on what is left; with two cores, on whichever is free."""
+    """Redis on one core, the proxies on another, the driver on the rest. With two cores the driver
+    floats."""
 
     def __init__(self):
         self.all = sorted(os.sched_getaffinity(0))
@@ -53,11 +55,11 @@ def raise_open_files():
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
-# ---- who comes first ----
+# ---- priorities ----
 
 
 def may_come_first():
-    """May this process let others come before all ordinary ones?"""
+    """True if this process may set real-time priorities."""
     with contextlib.suppress(OSError):
         policy, parameters = os.sched_getscheduler(0), os.sched_getparam(0)
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(SECOND))
@@ -67,7 +69,7 @@ def may_come_first():
 
 
 def is_realtime(asked):
-    """Is it asked for, and may it be? Says so where it may not."""
+    """True if real-time priority is requested and allowed. If not allowed, prints a message."""
     if asked and not may_come_first():
         print("--realtime needs root (CAP_SYS_NICE): going on without")
         return False
@@ -75,22 +77,24 @@ def is_realtime(asked):
 
 
 def put_first(pid, priority=FIRST):
-    """A process, 0 for this one: from now on it runs whenever it wants to, before all that has a lower priority."""
+    """
+    Gives a process (0: this process) a real-time priority, above all work of a lower priority.
+    """
     for task in tasks(pid or os.getpid()):
         os.sched_setscheduler(task, os.SCHED_FIFO, os.sched_param(priority))
 
 
 def end_when_told():
-    """SIGTERM ends this process as an error would: what it has started is ended too."""
+    """SIGTERM ends this process like an error, so that the processes it started are ended too."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
 
 
 def end_with_parent():
-    """However the parent ends: what comes before all other work must not be forgotten."""
+    """Ends this process with its parent: a real-time process must not be left over."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-# ---- what has been used ----
+# ---- used processor time ----
 
 
 def processors():
@@ -102,10 +106,11 @@ def processors():
 
 
 def cpu_ns(pid):
-    """(processor time a process has had, how long it waited for more), all its threads together."""
+    """(processor time of a process, time it waited for a processor), all threads together."""
     sums = [0, 0]
     for task in tasks(pid):
-        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # a thread that has just ended
+        # a thread that has just ended
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
             ran, waited, _ = map(int, Path(f"/proc/{pid}/task/{task}/schedstat").read_text().split())
             sums[0] += ran
             sums[1] += waited
@@ -113,12 +118,12 @@ def cpu_ns(pid):
 
 
 def own_s():
-    """Processor seconds of this process and of its children that have ended."""
+    """Processor seconds of this process and of its ended children."""
     return sum(os.times()[:4])
 
 
 class Stretch:
-    """What the machine does from when this is made, beside some processes, this one and its children."""
+    """What the machine does from now on, apart from some processes, this one and its children."""
 
     def __init__(self, pids):
         self.pids = pids
@@ -130,14 +135,16 @@ class Stretch:
         return time.monotonic(), worked - ours, stolen
 
     def disturbance(self):
-        """How many processors others had, roughly, and how many the host did not give."""
+        """Number of processors that other processes used, roughly, and number that the host
+        withheld."""
         seconds, others, stolen = (now - before for now, before in zip(self.now(), self.before))
         return max(0.0, others) / seconds, stolen / seconds
 
 
 def noise(samples, is_first):
-    """Why what was measured is to be measured again, or nothing. Who comes first is not kept waiting by others; but others in
-    the same caches, or on the other half of a core, show as work that takes longer."""
+    """The reason why a measurement must be repeated, or None. Other processes do not delay a
+    real-time process. But their use of the same caches, or of the other half of a core, slows a
+    real-time process down."""
     others = max((sample["others"] for sample in samples), default=0)
     stolen = max((sample["stolen"] for sample in samples), default=0)
     if stolen > STOLEN_MAX:

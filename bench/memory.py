@@ -1,8 +1,9 @@
 #!/usr/bin/python3
-"""What weir's memory does: a 512 MiB value, 50 clients with 1 MiB values, a million commands at once, idle connections.
+"""weir's memory: a 512 MiB value, 50 clients with 1 MiB values, many commands, idle connections.
 
-Each row is the resident memory of a weir with one worker and shared lanes before, at its peak, and 3 s afterwards, as
-Linux counts it (VmRSS, VmHWM). All replies are checked. This measures and does not judge: it exits with 0.
+Each row is the resident memory of a weir with one worker and shared lanes: before, at the peak, and
+3 s afterwards (VmRSS, VmHWM). All replies are checked. The program measures and does not judge: it
+exits with 0.
 """
 
 import argparse
@@ -46,7 +47,7 @@ class Memory:
 
 
 def receive(sock, wanted):
-    """Read exactly these bytes, given as pieces."""
+    """Reads exactly these bytes, given as pieces."""
     for piece in wanted:
         view, at = memoryview(bytearray(len(piece))), 0
         while at < len(piece):
@@ -57,7 +58,7 @@ def receive(sock, wanted):
 
 
 def pass_value(address, key, pieces):
-    """SET and GET a value of so many MiB, a piece at a time."""
+    """SETs and GETs a value of so many MiB, a piece at a time."""
     size = len(PIECE) * pieces
     with contextlib.closing(dial(address, timeout=60)) as sock:
         sock.sendall(b"*3\r\n$3\r\nSET\r\n$%d\r\n%s\r\n$%d\r\n" % (len(key), key, size))
@@ -94,7 +95,7 @@ def many_large_values(weir):
 
 
 def slow_large_values(weir):
-    """The same values, and nobody reads until all have asked."""
+    """50 clients GET 1 MiB values. No client reads before all have sent their request."""
     conns = [Conn(weir.address, timeout=60) for _ in range(50)]
     for number, conn in enumerate(conns):
         conn.send(encode("GET", b"large:%d" % number))
@@ -133,7 +134,8 @@ def million_gets(weir):
 
 
 def idle_connections(weir, memory, count=1000):
-    """Each has sent one SET and one GET. The row's text, and the bytes each holds."""
+    """Each connection has sent one SET and one GET. Returns the row's title, with the bytes per
+    connection."""
     before = memory.now()
     conns = [weir.connect() for _ in range(count)]
     for conn in conns:
@@ -151,7 +153,8 @@ def main():
         print(f"{'KiB':62} {'before':>7} {'peak':>7} {'growth':>7} {'3 s later':>9}")
 
         def show(work, *settings):
-            """A row, on a weir of its own: what one needs must not hide what another does."""
+            """Each row has a weir of its own, since memory kept from one row would hide that of
+            another."""
             weir = farm.weir(redis, workers=1, lanes="shared")
             pass_value(weir.address, b"warm", 1)  # the first request pays for tables and buffers
             time.sleep(0.2)

@@ -1,9 +1,10 @@
 #!/usr/bin/python3
-"""What single steps of the hot path cost, in instructions and nanoseconds, beside what they cost when last committed.
+"""The cost of steps of the hot path, in instructions and nanoseconds, against committed figures.
 
-Instructions are counted by callgrind and are the same on every run of one build, however busy the machine is: what has
-grown by more than 5 % is named, and then the exit code is 1. Nanoseconds are those of this machine at this moment; only
-their relation to each other says something ("x cas" is: so many bare compare-and-swaps).
+callgrind counts instructions, which are equal for every run of one build, on any load of the
+machine. Steps that have grown by more than 5 % are named, and the exit code is 1. Nanoseconds
+depend on the machine and the moment. Only their relations matter ("x cas": in units of a bare
+compare-and-swap).
 
     bench/micro.py             compare with bench/micro/figures
     bench/micro.py --write     make these the committed figures
@@ -33,7 +34,7 @@ def nanoseconds():
 
 
 def instructions():
-    """name -> instructions of one call; nothing without valgrind."""
+    """name -> instructions of one call; empty without valgrind."""
     if not shutil.which("valgrind"):
         return {}
     with tempfile.TemporaryDirectory() as folder:
@@ -57,7 +58,7 @@ def compiler():
 
 
 def read_figures():
-    """(made with, name -> instructions)."""
+    """(the head of the committed figures, name -> instructions)."""
     if not FIGURES.exists():
         return None, {}
     head, *lines = FIGURES.read_text().splitlines()

@@ -1,4 +1,6 @@
-"""Difficult neighbours: each kind is a function that goes on until its process is ended, all from one address."""
+"""Difficult neighbours. Each kind is a function that runs until its process is ended, all from one
+address.
+"""
 
 import contextlib
 import multiprocessing
@@ -15,8 +17,9 @@ import machine
 from kit.resp import CHUNK, Closed, encode
 
 DRIVE = Path(os.environ.get("DRIVE", Path(__file__).resolve().parents[1] / "build/release/drive"))
-ADDRESS = "127.0.1.1"  # where they come from
-WARM_UP = {"64 MiB values": 0.7, "1,000 connections": 0.7}  # until they have set and got once; are all connected
+ADDRESS = "127.0.1.1"  # address of the neighbours
+# until values are set and got once; until all are connected
+WARM_UP = {"64 MiB values": 0.7, "1,000 connections": 0.7}
 WARM_UP_ELSE = 0.2  # seconds for the neighbours to become difficult
 MIB = 1 << 20
 HUGE = 64 * MIB
@@ -26,7 +29,7 @@ processes = multiprocessing.get_context("fork")
 
 
 def dial(address):
-    """A connected socket of a neighbour's."""
+    """A connected socket of a neighbour."""
     sock = socket.socket()
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     sock.bind((ADDRESS, 0))
@@ -35,7 +38,7 @@ def dial(address):
 
 
 def forever(work, count):
-    """Run `count` threads that repeat work(number), whatever is closed under them."""
+    """Runs `count` threads that repeat work(number), also after their connections are closed."""
 
     def repeat(number):
         while True:
@@ -49,14 +52,15 @@ def forever(work, count):
 
 
 def drip(sock, seconds):
-    """Read 10 KB a second."""
+    """Reads 10 KB a second."""
     for _ in range(round(seconds * 10)):
         sock.recv(1024)
         time.sleep(0.1)
 
 
 def slow_readers(address):
-    """20 that ask for 1 MiB values: each alone or eight at once, unread or at 10 KB/s; every 0.1 s to 2 s anew."""
+    """20 connections that GET 1 MiB values, one or eight at once, unread or at 10 KB/s. Each
+    reconnects after 0.1 to 2 s."""
 
     def work(number):
         with contextlib.closing(dial(address)) as sock:
@@ -68,7 +72,9 @@ def slow_readers(address):
 
 
 def half_requests(address):
-    """50 that stop in the middle of requests of all sizes, and come again after a while."""
+    """
+    50 connections that stop in the middle of requests of all sizes, and reconnect after a while.
+    """
     whole = [encode("SET", "half", b"x" * size) for size in (10, 1000, 60_000, 100_000, MIB)]
 
     def work(number):
@@ -94,7 +100,7 @@ def get_huge(sock, key):
 
 
 def huge_values(address):
-    """Two that set and get 64 MiB."""
+    """Two connections that SET and GET 64 MiB."""
 
     def work(number):
         with contextlib.closing(dial(address)) as sock:
@@ -106,7 +112,7 @@ def huge_values(address):
 
 
 def huge_strangers(address):
-    """One after the other, each of whom nothing is known: it gets 64 MiB and is gone."""
+    """Consecutive connections, each without a history: each GETs 64 MiB and closes."""
 
     def work(_):
         with contextlib.closing(dial(address)) as sock:
@@ -124,7 +130,7 @@ def take(sock, n):
 
 
 def blocked(address):
-    """200 that wait in BLPOP, half a second to a second and a half each time."""
+    """200 connections that wait in BLPOP, 0.5 to 1.5 seconds each time."""
     socks = [dial(address) for _ in range(200)]
     poll = select.epoll()
     for number, sock in enumerate(socks):
@@ -141,7 +147,7 @@ def blocked(address):
 
 
 def scripts(address):
-    """Four that run scripts of some tens of microseconds, without a pause."""
+    """Four connections that run scripts of some tens of microseconds, without a pause."""
     script = "for i = 1, 50 do redis.call('INCR', KEYS[1]) end return 1"
 
     def work(number):
@@ -155,7 +161,7 @@ def scripts(address):
 
 
 def flood(address):
-    """One that writes 100,000 PINGs at once, reads the replies, and begins again."""
+    """One connection that writes 100,000 PINGs at once, reads the replies, and repeats."""
     pings = encode("PING") * 100_000
 
     def work(_):
@@ -206,7 +212,7 @@ def neighbour_process(kind, address, is_realtime):
 
 @contextlib.contextmanager
 def neighbours(name, address, is_realtime):
-    """Their processes, difficult already."""
+    """Starts the neighbours. Yields their process ids once they are difficult."""
     them = [(kind, address, is_realtime) for kind in KINDS[name]]
     running = [processes.Process(target=neighbour_process, args=args, daemon=True) for args in them]
     for process in running:

@@ -2,16 +2,21 @@
 """How long clients wait while an operator works: 1,000 policies, 3,000 limits, 10,000 clients.
 
     bench/operators.py                    all actions, five rounds
-    bench/operators.py RELOAD LIST        those whose names begin so
+    bench/operators.py RELOAD LIST        those with names that begin with these texts
     WEIR_BEFORE=path bench/operators.py   beside another build, one round of each in turn
 
-Probes on each worker send PINGs one after the other, all the time. For each action of an operator the table shows, over
-the rounds: how long the action takes ("done", median), the longest that a probe waited while it was carried out ("stall",
-median and greatest), and the most processor time that a worker spent in one iteration of its loop ("iteration", median
-and greatest). On a machine with other work a stall is easily that work's, an iteration is not: "nothing" is the same
-without any action. Clients and operator share the machine with weir.
+Probes on each worker send PINGs one after the other, all the time. For each action of an operator
+the table shows, over the rounds:
 
-This measures and does not judge: it exits with 0.
+- done: the duration of the action (median);
+- stall: the longest wait of a probe during the action (median and greatest);
+- iteration: the largest processor time of one iteration of a worker's event loop (median and
+  greatest).
+
+On a machine with other work that work may cause a stall, but not a long iteration. "nothing" is a
+row without any action. Clients and operator share the machine with weir.
+
+The program measures and does not judge: it exits with 0.
 """
 
 import argparse
@@ -43,7 +48,8 @@ PING, PONG = encode("PING"), b"+PONG\r\n"
 
 
 def sections(policies):
-    """Half of them by networks and addresses, a quarter by the beginning of a name, a quarter by a user."""
+    """Half of the policies match networks and addresses, a quarter the beginning of a name, a
+    quarter a user."""
     kinds = ("ip:10.{}.{}.0/24", "name:svc{}-{}-*", "ip:10.{}.{}.9", "user:app{}-{}")
     for n in range(policies - 1):
         yield f"[policy tenant{n}]\nmatch = {kinds[n % 4].format(n // 250, n % 250)}\n{LIMITS}"
@@ -51,7 +57,7 @@ def sections(policies):
 
 
 def crowd_process(address, clients, pipe):
-    """Clients that are there, each with a name, and bound by a command; until the pipe closes."""
+    """Connects named clients, each bound by one command, and holds them until the pipe closes."""
     crowd = []
     for n in range(clients):
         crowd.append(socket.create_connection(address))
@@ -63,7 +69,8 @@ def crowd_process(address, clients, pipe):
 
 
 def probe_process(address, worst):
-    """PING after PING on connections to each worker; the longest wait, until it is set to 0, is in `worst`."""
+    """Sends PING after PING on connections to each worker. `worst` holds the longest wait since its
+    last reset."""
     conns = [socket.create_connection(address) for _ in range(2 * WORKERS)]
     while True:
         for conn in conns:
@@ -75,7 +82,7 @@ def probe_process(address, worst):
 
 
 class Built(Weir):
-    """Of another build."""
+    """A weir of another build."""
 
     def __init__(self, binary, *args, **settings):
         super().__init__(*args, **settings)
@@ -150,7 +157,7 @@ class Site:
 
 
 def measure(builds, rounds, actions=(), policies=POLICIES, clients=CLIENTS):
-    """(action, build) -> what each round has measured; `builds` are names and programs."""
+    """(action, build) -> the results of each round; `builds` are names and programs."""
     raise_open_files()
     sites, samples = {}, {}
     with contextlib.ExitStack() as stack:
@@ -169,7 +176,7 @@ def measure(builds, rounds, actions=(), policies=POLICIES, clients=CLIENTS):
 
 
 def rows(samples):
-    """For figures.py: the longest iteration of each action, and how long a reload takes."""
+    """For figures.py: the longest iteration of each action, and the duration of a reload."""
     for (action, _), found in samples.items():
         done, _, spent = (sorted(1000 * seconds for seconds in each) for each in zip(*found))
         if action == "RELOAD":

@@ -1,11 +1,11 @@
-"""Ratios of figures taken in the same round, how far the rounds agree, and the tables made of them."""
+"""Ratios of figures of one round, the agreement of rounds, and tables of ratios."""
 
 import statistics
 
 from cells import BEST_PEER, GOALS
 
-DISAGREE = 1.25  # greatest / least: beyond it a ratio is not printed
-FIGURES = {  # what -> (as printed, is more better?)
+DISAGREE = 1.25  # greatest / least; a ratio with a larger quotient is not printed
+FIGURES = {  # figure -> (as printed, true if more is better)
     "ops_s": ("throughput", True),
     "p50_us": ("p50", False),
     "p99_us": ("p99", False),
@@ -50,7 +50,7 @@ class Ratio:
 
 
 def short(value):
-    """Three digits that mean something."""
+    """The value with three significant digits."""
     if value >= 1e6:
         return f"{value / 1e6:.2f}M"
     if value >= 1e5:
@@ -84,14 +84,14 @@ def ratio(cell, what, who, versus):
 
 
 def cell_agrees(cell):
-    """Do the rounds agree on throughput and CPU against every other endpoint?"""
+    """True if the rounds agree on throughput and CPU against every other endpoint."""
     others = [name for name in cell if name != "weir" and cell[name]]
     ratios = [ratio(cell, what, "weir", name) for name in others for what in ("ops_s", "proxy_us", "redis_us")]
     return all(one.agrees for one in ratios if one)
 
 
 def goals_agree(cell, goals):
-    """Do the rounds agree on what is asked of the cell?"""
+    """True if the rounds agree on the goals of the cell."""
     values = [ratio(cell, goal.what, goal.who, goal.versus) for goal in goals if goal.versus]
     return all(value.agrees for value in values if value)
 
@@ -126,7 +126,7 @@ def show_cell(name, cell):
 
 
 def goal_value(results, goal):
-    """A Ratio, of one value where there are no rounds."""
+    """A Ratio; of one value where there are no rounds."""
     if goal.cell in results.get("cells", {}) and goal.what != "calls":
         return ratio(results["cells"][goal.cell], goal.what, goal.who, goal.versus)
     if goal.what == "calls":
@@ -150,7 +150,7 @@ def goal_row(results, goal):
     where = goal.cell if goal.who == "weir" else f"{goal.cell}: {goal.who}"
     if not value:
         return where, asked, "", "not measured"
-    # Shares near nothing have no ratio that could agree.
+    # Values near 0 have no ratio that could agree.
     if goal.versus and not value.agrees:
         return where, asked, "disagree", "not known"
     shown = str(value) if goal.versus else short(value.median)
@@ -182,7 +182,8 @@ def absolute(samples):
 
 
 def ratio_pair(cell, other):
-    """Throughput and CPU of weir beside another: of the proxies, or of Redis where there is nothing between."""
+    """Throughput and CPU of weir against another endpoint. CPU is the proxy's, or Redis' for
+    `direct`."""
     cpu = "redis_us" if other == "direct" else "proxy_us"
     return f"{ratio(cell, 'ops_s', 'weir', other)}; {ratio(cell, cpu, 'weir', other)}"
 

@@ -1,8 +1,9 @@
 #!/usr/bin/python3
-"""What reads from replicas take off a master: weir with reads = replicas in front of three servers, beside weir in front of one.
+"""The load that reads from replicas take off a master. weir with reads = replicas in front of three
+servers is compared with weir in front of one.
 
-CPU of the dearest server for each read, as a share of what one server alone uses for it; and reads per second. Each figure is
-the median of some rounds, which are interleaved.
+The figures are the CPU of the busiest server for each read, as a share of what one server alone
+uses, and reads per second. Each figure is the median of some rounds, which are interleaved.
 """
 
 import argparse
@@ -44,7 +45,7 @@ def start_weir(upstream, **settings):
 
 
 def measure(weir, servers, request, pipeline, seconds):
-    """Reads in that time, and the seconds of CPU that the dearest server has used for one."""
+    """Number of reads in that time, and CPU seconds of the busiest server for a read."""
     expected = reply_of(weir.address, request)
     before = [cpu(server.child.pid) for server in servers]
     done = run(weir.address, request, expected, pipeline, seconds)

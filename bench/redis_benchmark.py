@@ -1,7 +1,8 @@
-"""redis-benchmark as a driver: one thread, which reads one reply at a time and so never asks in large batches.
+"""redis-benchmark as a driver: one thread, which reads one reply at a time.
 
-It is told how many requests to send and not for how long. Processor time is that of the whole run, connecting included,
-which is nothing beside tens of thousands of requests. It ends at the first error.
+redis-benchmark never sends large batches, since it reads reply by reply. redis-benchmark takes a
+number of requests, not a duration. Processor time is that of the whole run. Connecting is included,
+which is negligible beside tens of thousands of requests. The run ends at the first error.
 """
 
 import csv
@@ -10,13 +11,13 @@ import subprocess
 from machine import cpu_ns, own_s
 
 PROGRAM = "redis-benchmark"
-KEY = "get%d:%012d"  # as it writes random numbers
+KEY = "get%d:%012d"  # redis-benchmark's form of random keys
 PACE = 20_000  # requests per second, before anything is known
 LEAST = 1000
 
 
 def run(address, load, count, pids, preexec_fn):
-    """The same answers as the driver's, of about `count` requests."""
+    """Runs about `count` requests. Returns a result in the driver's form."""
     host, port = address
     count = max(count, LEAST)
     argv = [PROGRAM, "-h", host, "-p", str(port), "-c", str(load.clients), "-P", str(load.pipeline)]

@@ -1,4 +1,4 @@
-"""The servers that are compared, the cores they run on, and one measurement of one of them."""
+"""The compared servers, their cores, and one measurement of one of them."""
 
 import contextlib
 import json
@@ -11,7 +11,7 @@ from pathlib import Path
 
 REPO = Path(__file__).resolve().parents[1]
 os.environ.setdefault("WEIR", str(REPO / "build/weir"))
-os.environ["PATH"] += os.pathsep + "/usr/sbin"  # where Debian keeps the peers
+os.environ["PATH"] += os.pathsep + "/usr/sbin"  # where Debian installs the peers
 sys.path.insert(0, str(REPO / "tests/it"))
 
 import redis_benchmark  # noqa: E402
@@ -23,19 +23,19 @@ from machine import FIRST, SECOND, Cores, Stretch, end_with_parent, missing, pin
 DRIVE = Path(os.environ.get("DRIVE", REPO / "build/release/drive"))
 MAX_CLIENTS = 20000
 SIZES = {"16 B": 16, "1 KiB": 1 << 10, "64 KiB": 1 << 16, "1 MiB": 1 << 20}
-KEYS = {16: 1000, 1 << 10: 1000, 1 << 16: 64, 1 << 20: 8}  # how many there are of each size
+KEYS = {16: 1000, 1 << 10: 1000, 1 << 16: 64, 1 << 20: 8}  # number of keys of each size
 
 LARGE = 1 << 15
-TRIES = 3  # other work can keep a pinned process from its core for as long as a measurement takes
+TRIES = 3  # other work can keep a pinned process from its core for a whole measurement
 
-PLENTY = "100m/s"  # three limits that bind and never have too little room
+PLENTY = "100m/s"  # three limits that bind and always have room
 LIMITS = f"[policy default]\nread = {PLENTY}\nwrite = {PLENTY}\nall = {PLENTY}\n"
 NONE_PASSES = "[policy default]\nall = 1/1d\n"
 READS_PASS = f"[policy default]\nread = {PLENTY}\nall = {PLENTY}\nwrite = 1/1d\n"
 
 
 class Failed(Exception):
-    """An endpoint cannot do what a cell asks for."""
+    """An endpoint cannot do what a cell requires."""
 
 
 # ---- servers ----
@@ -68,8 +68,8 @@ class PortProcess(Process):
 
 
 class Nutcracker(PortProcess):
-    """As packaged. It asks for the client's name (getpeername) at every request for the sake of a log line that its
-    build leaves out, unless it is told to log less (-v 4 or lower)."""
+    """As packaged. At the default log level nutcracker calls getpeername at every request, for a
+    log line that its build leaves out. Option -v 4 or lower avoids the call."""
 
     def __init__(self, redis, *options):
         super().__init__("nutcracker")
@@ -107,7 +107,7 @@ def certificate(folder):
 
 
 class TlsHaproxy(Haproxy):
-    """It ends TLS, as weir does; what the two offer is OpenSSL's own choice."""
+    """haproxy ends TLS, like weir. OpenSSL chooses the ciphers."""
 
     def prepare(self):
         pair = certificate(self.folder)
@@ -131,7 +131,8 @@ class TlsWeir(Weir):
 
 
 class Grind(Weir):
-    """weir under callgrind: how many instructions it has spent is known when it has stopped. There everything is slow."""
+    """weir under callgrind. The number of instructions is known after its end. Everything is slow
+    under callgrind."""
 
     def __init__(self, *args, **settings):
         super().__init__(*args, slowlog_log_slower_than="off", **settings)
@@ -148,11 +149,13 @@ class Grind(Weir):
 
 
 def make_weir(redis, sections=LIMITS, workers=1, kind=Weir, **settings):
-    settings = {"max_clients": MAX_CLIENTS, "unauthenticated": 0, **settings}  # all come from one address
+    # all clients come from one address
+    settings = {"max_clients": MAX_CLIENTS, "unauthenticated": 0, **settings}
     return kind(redis, workers=workers, lanes="shared", sections=sections, **settings)
 
 
-# name -> how it is made. "weir" has three limits that bind; variants only take part in cells that ask for them.
+# name -> constructor. "weir" has three limits that bind; variants take part only in cells that name
+# them.
 PEERS = {"nutcracker": Nutcracker, "haproxy": Haproxy}
 VARIANTS = {
     "nutcracker -v 4": lambda redis: Nutcracker(redis, "-v", "4"),
@@ -170,7 +173,7 @@ SERVERS = {"weir": make_weir, **PEERS, **VARIANTS}
 class Endpoint:
     name: str
     address: tuple
-    pid: int = None  # None: it is Redis itself
+    pid: int = None  # None: Redis itself
 
     @property
     def is_tls(self):
@@ -179,7 +182,7 @@ class Endpoint:
 
 @dataclass(frozen=True)
 class Load:
-    """What the driver sends."""
+    """The load that the driver sends."""
 
     words: tuple
     clients: int = 1
@@ -187,20 +190,21 @@ class Load:
     size: int = 16
     keys: int = 1000
     flags: tuple = ()
-    errors: dict = field(default_factory=dict, hash=False)  # endpoint -> which share of its replies is to be errors
-    reply_bytes: int = 0  # of each operation; 0: not looked at
-    rate: float = 0  # requests per second, when they are due and not when others are answered; 0: as fast as it goes
+    # endpoint -> expected share of error replies
+    errors: dict = field(default_factory=dict, hash=False)
+    reply_bytes: int = 0  # of each operation; 0: not checked
+    rate: float = 0  # requests per second of an open loop; 0: a closed loop
     driver: str = "drive"  # or redis-benchmark
 
 
 class Rig:
-    """A redis-server and everything in front of it, for as long as a with block lasts."""
+    """A redis-server and the proxies in front of it, for the duration of a with block."""
 
     def __init__(self, names=("weir", *PEERS), port=None, extras=(), is_first=False):
         raise_open_files()
         self.cores = Cores()
-        self.is_first = is_first  # before all other work of the machine
-        self.pace = {}  # of redis-benchmark
+        self.is_first = is_first  # with priority over all other work of the machine
+        self.pace = {}  # requests per second of redis-benchmark
         self.servers = []
         self.redis = Redis("--maxclients", str(MAX_CLIENTS), "--protected-mode", "no")
         self.redis.port = port
@@ -260,11 +264,11 @@ class Rig:
                 conn.call("SET", redis_benchmark.KEY % (16, number), b"v" * 16)
 
     def pids_of(self, endpoint):
-        """Of Redis, and of what is before it."""
+        """Process ids of Redis and of the proxy in front of it."""
         return [pid for pid in (self.redis.child.pid, endpoint.pid) if pid]
 
     def drive(self, endpoint, load, **how):
-        """What the driver says."""
+        """Runs the driver. Returns its result."""
         run = self.start_drive(endpoint, load, **how)
         out, complaint = run.communicate()
         if run.returncode:
@@ -289,10 +293,11 @@ class Rig:
             put_first(0, priority)
 
     def become_redis_benchmark(self):
-        self.become_driver(SECOND)  # once it has asked for all it spins, and must not keep a server from its core
+        # a driver at its full rate spins, and must not keep a server from its core
+        self.become_driver(SECOND)
 
     def ask(self, endpoint, load, *, seconds, **how):
-        """What the cell's driver says."""
+        """Runs the cell's driver. Returns its result."""
         if load.driver == "drive":
             return self.drive(endpoint, load, seconds=seconds, **how)
         pace = self.pace.get((endpoint.name, load), redis_benchmark.PACE)
@@ -307,7 +312,7 @@ class Rig:
     def measure(self, endpoint, load, *, seconds, **how):
         """One sample: a cell's figures for one endpoint, from one run of the driver."""
         if load.clients * load.size >= 10 * SIZES["1 MiB"]:
-            seconds = max(seconds, 0.3)  # else what is under way is too great a part of what passes
+            seconds = max(seconds, 0.3)  # else the replies under way are too great a part
         for _ in range(TRIES):
             commands, stretch = int(self.redis.info("total_commands_processed")), Stretch(self.pids_of(endpoint))
             said = self.ask(endpoint, load, seconds=seconds, **how)
@@ -318,28 +323,29 @@ class Rig:
         check(endpoint, load, said)
         redis_ns, proxy_ns = (*said["cpu_ns"], 0)[:2]
         seconds, ops = said["seconds"], said["ops"]
-        if load.reply_bytes >= LARGE:  # the window's ends cut replies: it counts what has come of them
+        if load.reply_bytes >= LARGE:  # the window's ends cut replies: count by bytes
             ops = said["bytes"] / load.reply_bytes
         return {
             "ops_s": ops / seconds,
             "p50_us": said["p50_us"],
             "p99_us": said["p99_us"],
             "rate": load.rate,
-            "late_us": said["late_p99_us"],  # p99 of how much later than planned the driver sent
+            "late_us": said["late_p99_us"],  # p99 of the driver's delay in sending
             "proxy_us": proxy_ns / 1e3 / ops if endpoint.pid else None,
             "redis_us": redis_ns / 1e3 / ops,
             "driver_us": said["own_cpu_ns"] / 1e3 / ops,
             "proxy_busy": proxy_ns / 1e9 / seconds,
             "redis_busy": redis_ns / 1e9 / seconds,
-            "reached": commands / said["replies_in_all"],  # how many commands Redis has seen for each reply
-            "waited": sum(said["waited_ns"]) / 1e9 / seconds,  # how long Redis and the proxy waited for their cores
-            "others": others,  # how many processors others had, roughly
-            "stolen": stolen,  # how many the host did not give
+            "reached": commands / said["replies_in_all"],  # commands seen by Redis for each reply
+            # processors that Redis and the proxy waited for
+            "waited": sum(said["waited_ns"]) / 1e9 / seconds,
+            "others": others,  # processors that other processes used, roughly
+            "stolen": stolen,  # processors that the host withheld
         }
 
 
 def check(endpoint, load, said):
-    """Was this what was to be measured?"""
+    """Raises Failed if the run was not what the cell asks for."""
     replies, wanted = max(1, said["ops"]), load.errors.get(endpoint.name, 0)
     if said["ops"] == 0 or said["lost"]:
         raise Failed(f"{endpoint.name}: {said['ops']} operations, {said['lost']} connections lost")

@@ -1,4 +1,6 @@
-"""Rounds: in each of them all endpoints take their turn, and one that the machine has disturbed is measured again."""
+"""Rounds: in each round all endpoints alternate. A round that other work has disturbed is measured
+again.
+"""
 
 import argparse
 import statistics
@@ -13,7 +15,7 @@ TIMES = ("p50_us", "p99_us", "late_us")
 
 
 def options(doc, rounds, seconds):
-    """A parser of what every such measurement is told; a script adds what is its own."""
+    """A parser with the options of every such measurement. A script adds its own."""
     parser = argparse.ArgumentParser(description=doc.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=rounds)
     parser.add_argument("--seconds", type=float, default=seconds, help=f"of each measurement ({seconds})")
@@ -22,22 +24,24 @@ def options(doc, rounds, seconds):
 
 
 def turns(names, number):
-    """The names in the order of this round, which begins with another one than the last."""
+    """The names in the order of this round. Each round starts with another name."""
     first = number % len(names)
     return names[first:] + names[:first]
 
 
 def kept(count, is_first, measure, what):
     """
-    What measure(number) gave, for each of `count` rounds: name -> sample. A round in which others had too much of the
-    machine is thrown away and measured again; at most `count` of them, for on some machines there is no other time.
+    name -> sample, for each of `count` rounds of measure(number). A round in which other processes
+    used too much of the machine is measured again. Since some machines are never quiet, at most
+    `count` rounds are repeated.
     """
     rounds, thrown = [], 0
     while len(rounds) < count:
         began = time.monotonic()
         samples = measure(len(rounds))
         if is_first:
-            time.sleep(time.monotonic() - began)  # as long again for who stood still meanwhile
+            # the same time for processes that had to stand still
+            time.sleep(time.monotonic() - began)
         why = noise(samples.values(), is_first)
         if why and thrown < count:
             thrown += 1
@@ -48,15 +52,16 @@ def kept(count, is_first, measure, what):
 
 
 def by_name(rounds):
-    """name -> its samples. Who could not take part in all rounds has none."""
+    """name -> its samples. A name that is missing in the last round has none."""
     return {name: [samples[name] for samples in rounds] if name in rounds[-1] else [] for name in rounds[0]}
 
 
 def sliced(rig, loads, number, seconds, slices, cannot):
     """
-    One round: endpoint -> its sample. Each measurement is made of slices in which all endpoints take their turn, so that
-    what holds for one run of the driver by chance, such as who shares a core with whom, is not taken for the endpoint's.
-    An endpoint that fails has no sample; cannot(endpoint, why) is told.
+    One round: endpoint -> its sample. Each measurement is made of slices in which all endpoints
+    alternate. The chances of a single run of the driver, like the sharing of cores, then do not
+    count as the endpoint's. For an endpoint that fails, cannot(endpoint, why) is called, and there
+    is no sample.
     """
     parts = {name: [] for name in loads}
     for part in range(slices):
@@ -71,7 +76,7 @@ def sliced(rig, loads, number, seconds, slices, cannot):
 
 
 def merge(slices):
-    """One sample of several of the same endpoint, as if they had been one run; of quantiles it is their median."""
+    """Merges samples of one endpoint as if they were one run. Quantiles become their median."""
     ops = [part["ops_s"] for part in slices]
     merged = {}
     for what, first in slices[0].items():

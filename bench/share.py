@@ -1,13 +1,15 @@
 #!/usr/bin/python3
-"""What fair share costs where many tenants want all of Redis at once: with `fair-share = on`, and with `off`.
+"""The cost of fair share when many tenants want all of Redis: `fair-share = on` against `off`.
 
-Several tenants, each from an address of its own and so a subject of its own, send batches and wait for their answers,
-without a pause. With --copies there are several weirs, each with a Redis and a driver of its own, at the same time: then
-all of them wait for processors, and a queue at Redis that is too short would come to its end meanwhile. "one tenant" is the
-same with two connections of one tenant. The two settings take turns in each round; ratios are of one round, their median
-counts, and in brackets are the least and the greatest. "redis" and "weir" are processor time for each command, on / off.
+Several tenants, each with its own address and so its own subject, send batches and wait for the
+replies, without a pause. With --copies several weirs run at the same time, each with its own Redis
+and driver. Then all weirs wait for processors, and too short a queue at Redis would run dry. "one
+tenant" is a run with two connections of one tenant. The two settings alternate in each round.
+Ratios are of one round. The table shows their median and, in brackets, the least and the greatest.
+"redis" and "weir" are processor time for each command, on / off.
 
-On a machine that does other work too, throughput is that work's: look at the processor time, or use --realtime.
+On a machine with other work, throughput depends on that work: look at the processor time, or use
+--realtime.
 """
 
 import contextlib
@@ -28,7 +30,8 @@ SETTINGS = ("on", "off")
 
 
 def copies(rig, n):
-    """setting -> so many weirs; the first of each has the rig's Redis, the others one each."""
+    """setting -> so many weirs. The first of each setting uses the rig's Redis, each other one its
+    own."""
     found = {setting: [] for setting in SETTINGS}
     for number in range(n):
         redis = rig.redis if number == 0 else rig.start(Redis(), rig.cores.all)
@@ -39,7 +42,8 @@ def copies(rig, n):
 
 
 def measure(rig, servers, tenants, connections, seconds):
-    """Commands a second, and nanoseconds of Redis and of weir for each, of all copies together."""
+    """Commands a second, and nanoseconds of Redis and of weir for each command, of all copies
+    together."""
     at_ns = time.monotonic_ns() + round(START * 1e9)
     load = Load(("ECHO", "hello"), connections, BATCH)
     drives = []
@@ -56,7 +60,7 @@ def measure(rig, servers, tenants, connections, seconds):
 
 
 def compare(rig, servers, tenants, connections, args):
-    """what -> on / off, for each round."""
+    """figure -> on / off, for each round."""
     found = {"ops_s": [], "redis": [], "weir": []}
     for number in range(args.rounds):
         one = {

@@ -1,11 +1,12 @@
 #!/usr/bin/python3
-"""Two tenants of one Redis that has more to do than it can: 2,000 connections of one, 20 of the other.
+"""Two tenants of one overloaded Redis: one with 2,000 connections, the other with 20.
 
-Both count the bits of a large value, without a pause and each connection one at a time, so that Redis is what is
-shared. They come from different addresses and so are two subjects. What counts is how many commands of each are
-answered in the same stretch of time: through weir, which is to serve half and half, and with
-`weight = 300` for the one with few connections three to one, also with 80 connections of its own, which are enough to
-ask for three quarters; and on Redis alone, which goes by connections.
+Both count the bits of a large value, without a pause and one request at a time on each connection.
+Redis is the bottleneck that the tenants share. The tenants come from different addresses and are
+two subjects. The result is the number of commands of each tenant that are answered in the same
+time. Through weir each tenant is to have half. With `weight = 300` for the tenant with few
+connections the goal is three to one. That tenant is also measured with 80 connections, which are
+enough to use three quarters. Redis alone divides its time by connections.
 """
 
 import json
@@ -20,19 +21,21 @@ from rounds import by_name, kept, options, turns
 
 # Address, connections.
 MANY, FEW = ("127.0.1.1", 2000), ("127.0.1.2", 20)
-ENOUGH = (FEW[0], 80)  # 20 requests are 1 ms of work: less than three quarters of the window and of what travels
+# 20 requests are 1 ms of work: less than three quarters of the window and of the round trip
+ENOUGH = (FEW[0], 80)
 VALUE_BYTES = 256 << 10  # some tens of microseconds of Redis' time
 WARM_UP = 2.0  # seconds until all connections are open and served by shares
-BUSY = 0.9  # of its core: below it Redis is not what the tenants share
+BUSY = 0.9  # part of its core; below that Redis is not the bottleneck
 
 EQUAL, WEIGHTED, FILLED = "weir", "weir, 3:1", "weir, 3:1, 80"
 WEIGHTS = f"[policy few]\nmatch = ip:{FEW[0]}\nweight = 300\n[policy many]\nmatch = ip:{MANY[0]}\nweight = 100\n"
-WANTED = {EQUAL: 1.0, WEIGHTED: 3.0, FILLED: 3.0}  # commands of the few for each of the many
-OFF_MAX = 1.1  # how far it may be off
+# commands of the tenant with few connections, for each of the other's
+WANTED = {EQUAL: 1.0, WEIGHTED: 3.0, FILLED: 3.0}
+OFF_MAX = 1.1  # largest accepted deviation, as a factor
 
 
 def knows_weights(folder):
-    """Does this weir know the key? Otherwise it says so."""
+    """True if this weir knows the key `weight`. Older ones report an error."""
     config = folder / "weights.conf"
     config.write_text("[weir]\nupstream = 127.0.0.1:1\n" + WEIGHTS)
     return run_weir("-t", "-c", config).returncode == 0
@@ -57,7 +60,7 @@ def said_by(endpoint, drive):
 
 
 def sample(rig, endpoint, seconds):
-    """How many commands a second of the few and of the many are answered, in the same seconds."""
+    """Commands a second of each of the two tenants, in the same seconds."""
     stretch = Stretch(rig.pids_of(endpoint))
     at_ns = time.monotonic_ns() + round(WARM_UP * 1e9)
     few = ENOUGH if endpoint.name == FILLED else FEW
@@ -70,7 +73,8 @@ def sample(rig, endpoint, seconds):
             drive.wait()
     others, stolen = stretch.disturbance()
     many_s, few_s = (said["ops"] / said["seconds"] for said in (many, few))
-    busy = (many["cpu_ns"][0] + many["waited_ns"][0]) / 1e9 / many["seconds"]  # running, or ready to run
+    # running, or ready to run
+    busy = (many["cpu_ns"][0] + many["waited_ns"][0]) / 1e9 / many["seconds"]
     return {
         "few": few_s,
         "many": many_s,
@@ -83,7 +87,7 @@ def sample(rig, endpoint, seconds):
 
 
 def measure(rig, rounds, seconds):
-    """endpoint -> its samples; all endpoints take their turn in each round."""
+    """endpoint -> its samples. All endpoints alternate in each round."""
     with rig.redis.connect() as conn:
         conn.call("SET", "bits", b"\x55" * VALUE_BYTES)
     add(rig, EQUAL, "")
@@ -110,7 +114,7 @@ def show(found):
 
 
 def rows(found):
-    """(where, what is asked, what was measured, the verdict)."""
+    """(title, goal, measurement, verdict)."""
     for name, wanted in WANTED.items():
         few = ENOUGH if name == FILLED else FEW
         where = f"two tenants, {MANY[1] // few[1]} x the connections: weights {wanted:.0f}:1"

@@ -6,9 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ROOM_BYTES ((size_t)32 << 20) /* for all batches together, unless one alone is longer */
-#define LEAST 64                      /* batches: enough for keys to look random to Redis */
-#define VISITS 4                      /* how often each key comes, about, before the batches begin again */
+/* for all batches together, unless one batch alone is longer */
+#define ROOM_BYTES ((size_t)32 << 20)
+#define LEAST 64 /* batches: enough for keys to look random to Redis */
+/* how often each key occurs, about, before the batches repeat */
+#define VISITS 4
 #define KEY_DIGITS "%07u"
 #define KEY_ROOM 16
 
@@ -35,7 +37,7 @@ static void text_add_header(struct text *text, char type, size_t n)
     text_add(text, header, (size_t)snprintf(header, sizeof header, "%c%zu\r\n", type, n));
 }
 
-/* xorshift64*: the same batches for the same seed. */
+/* xorshift64*: the same seed gives the same batches. */
 static uint32_t random_below(uint64_t *state, uint32_t n)
 {
     *state ^= *state >> 12;
@@ -80,7 +82,7 @@ static bool is_divider(const char *word)
     return strcmp(word, "+") == 0;
 }
 
-/* One request from words[from ...]; returns where the next begins. */
+/* Adds one request from words[from ...]. Returns the index of the next request's first word. */
 static int add_request(struct text *text, const struct recipe *recipe, int from, uint32_t key)
 {
     int end = from;
@@ -108,7 +110,7 @@ static size_t batches_wanted(const struct recipe *recipe, size_t batch_bytes)
         wanted = LEAST;
     if (wanted > most)
         wanted = most;
-    /* A whole number of turns, so that every kind comes equally often. */
+    /* A multiple of the number of kinds, so that every kind is equally frequent. */
     size_t kinds = recipe_kinds(recipe);
     return wanted < kinds ? kinds : wanted / kinds * kinds;
 }

@@ -1,8 +1,8 @@
 /*
- * The requests of a run, made once before it: batches of P requests each, to be sent as they are, over and over.
+ * The requests of a run, made once before the run: batches of P requests each, sent over and over.
  *
- * A request is words; "{k}" in one becomes the number of a random key, always as many digits, and a word "{v}" the
- * value.
+ * A request is a list of words. "{k}" in a word becomes the number of a random key, with a fixed
+ * number of digits. The word "{v}" becomes the value.
  */
 #ifndef WEIR_BENCH_BATCHES_H
 #define WEIR_BENCH_BATCHES_H
@@ -11,9 +11,9 @@
 #include <stdint.h>
 
 struct recipe {
-    char *const *words; /* requests are divided by a word "+" */
+    char *const *words; /* a word "+" separates requests */
     int n_words;
-    unsigned per_batch; /* P; the kinds of requests take turns */
+    unsigned per_batch; /* P; the kinds of requests alternate */
     uint32_t keys;
     size_t value_bytes;
     uint64_t seed;
@@ -21,16 +21,16 @@ struct recipe {
 
 struct batches {
     char *bytes;
-    size_t *starts; /* n + 1 of them */
+    size_t *starts; /* n + 1 offsets */
     size_t n;
-    size_t next; /* the batch that batches_next hands out */
+    size_t next; /* index of the batch that batches_next returns */
 };
 
-/* Ends the process when memory is out or the recipe is empty. */
+/* Exits the process if memory is out or the recipe is empty. */
 void batches_init(struct batches *batches, const struct recipe *recipe);
 void batches_fini(struct batches *batches);
 
-/* How many kinds of requests the recipe has. */
+/* Number of kinds of requests in the recipe. */
 unsigned recipe_kinds(const struct recipe *recipe);
 
 static inline const char *batches_next(struct batches *batches, size_t *len)

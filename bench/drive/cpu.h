@@ -1,6 +1,6 @@
 /*
- * The processor time of a process, all its threads together, as the scheduler counts it: what it had, and how long it
- * waited for more while others had it.
+ * The processor time of a process, all threads together, from the scheduler: the time spent
+ * running, and the time spent waiting for a processor.
  */
 #ifndef WEIR_BENCH_CPU_H
 #define WEIR_BENCH_CPU_H
@@ -15,7 +15,7 @@ struct cpu {
     uint64_t waited_ns; /* ready to run, and not running */
 };
 
-/* Since its start; nothing when there is no such process. Threads that have ended do not count. */
+/* Since the start of the process; 0 if there is no such process. Ended threads do not count. */
 static inline struct cpu cpu_of(long pid)
 {
     struct cpu sum = {0};

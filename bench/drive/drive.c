@@ -1,15 +1,18 @@
 /*
- * Drives a server: C connections, each of which sends P requests at once, waits for P replies, and begins again.
+ * Drives a server: C connections, each of which sends P requests at once, waits for P replies, and
+ * repeats.
  *
- * Unlike redis-benchmark it goes on after errors, counts them, is fast enough not to be what is measured (one system
- * call to read and one to write a batch, one epoll registration for a connection's life), and notes the processor time
- * of other processes (-p) at the two ends of the very stretch that it measures. One line of JSON says what came out.
- * With -C every connection is closed when it has had each kind of request answered once: an operation is such a life.
- * With -R requests go when they are due (plan.h), answered or not.
+ * Unlike redis-benchmark the driver continues after errors, and counts them. The driver is cheap
+ * enough not to be the bottleneck. A batch takes one system call to read and one to write. A
+ * connection is registered with epoll once. The driver reads the processor time of other processes
+ * (-p) at the two ends of the measured window, and prints one line of JSON.
  *
- * Invariant: a connection has `awaited` replies to come, and [sent, sent_end) of its batch still to write; when both
- * are nothing it is given its next batch or, once the run is over, none. With -R the `unsent` requests that are due
- * follow as soon as the batch before is written.
+ * With -C every connection is closed after one reply of each kind. An operation is such a life of a
+ * connection. With -R requests are sent when they are due (plan.h), answered or not.
+ *
+ * Invariant: a connection has `awaited` replies to come, and [sent, sent_end) of its batch still to
+ * write. When both are empty, the connection gets its next batch, or none once the run is over.
+ * With -R the `unsent` requests that are due follow as soon as the batch before is written.
  */
 #include <err.h>
 #include <errno.h>
@@ -40,20 +43,20 @@
 
 #define READ_BYTES ((size_t)256 << 10)
 #define EVENTS 512
-#define PATIENCE_NS (20 * NS_PER_S) /* without any reply: something hangs */
-#define TURN_NS (100 * NS_PER_MS)   /* the longest that is waited for something to happen */
+#define PATIENCE_NS (20 * NS_PER_S) /* without any reply: the server hangs */
+#define TURN_NS (100 * NS_PER_MS)   /* longest wait for an event */
 #define LOST_MAX 1000
 #define CHURN_SOURCES 16 /* addresses on 127/8, so that ports are not used up */
 
 struct conn {
     struct stream stream;
     bool wants_write;
-    unsigned kind; /* with -C: which request it has sent last */
+    unsigned kind; /* with -C: the last request that was sent */
     unsigned awaited;
     unsigned unsent; /* with -R: due, and not begun to write */
     const char *sent, *sent_end;
     uint64_t sent_ns;
-    struct dues dues; /* with -R: of all that is not answered, unsent or not */
+    struct dues dues; /* with -R: due times of all requests without a reply, unsent or not */
     struct reply_scan scan;
 };
 
@@ -66,8 +69,10 @@ static struct batches batches;
 static struct conn *conns;
 static struct plan plan;                               /* with -R */
 static struct counts now, before_window, after_window; /* since the start */
-static struct histogram took;                          /* in the window; with -R: of what was due in it */
-static struct histogram late;                          /* with -R: from when a request was due to when it was sent */
+/* durations in the window; with -R: of requests due in the window */
+static struct histogram took;
+/* with -R: delay between due time and sending */
+static struct histogram late;
 static char first_error[128];
 static char read_buffer[READ_BYTES];
 static int poller;
@@ -88,7 +93,7 @@ static void conn_watch(struct conn *conn, int how, bool wants_write)
         err(1, "epoll_ctl");
 }
 
-/* With -C: so that a life's port is not one that has only just been used. */
+/* With -C: rotates the source address, so that a port is not reused soon. */
 static struct in_addr next_source(void)
 {
     static unsigned turn;
@@ -110,7 +115,7 @@ static void bind_to(int fd, struct in_addr source)
         err(1, "bind");
 }
 
-/* Speak RESP3 from here on. */
+/* Switches the connection to RESP3. */
 static void say_hello(struct stream *stream)
 {
     static const char hello[] = "*2\r\n$5\r\nHELLO\r\n$1\r\n3\r\n";
@@ -185,7 +190,7 @@ static void conn_write(struct conn *conn)
         conn_watch(conn, EPOLL_CTL_MOD, wants_write);
 }
 
-/* Its next batch; in a life, its next request. */
+/* Sends the next batch; with -C, the next request of the connection's life. */
 static void conn_send(struct conn *conn, uint64_t now_ns)
 {
     size_t len;
@@ -198,7 +203,7 @@ static void conn_send(struct conn *conn, uint64_t now_ns)
     conn_write(conn);
 }
 
-/* With -C lives begin in turn, so each goes through the batches, one for each kind, from the first. */
+/* With -C each life of a connection sends one batch for each kind, from the first kind on. */
 static void conn_send_kind(struct conn *conn, uint64_t now_ns)
 {
     batches.next = conn->kind;
@@ -215,14 +220,14 @@ static void conn_start(struct conn *conn)
         conn_send(conn, clock_ns());
 }
 
-/* With -R: what is due, as far as the socket takes it. */
+/* With -R: sends the due requests, as many as the socket takes. */
 static void conn_send_due(struct conn *conn, uint64_t now_ns)
 {
     for (; conn->unsent > 0 && conn->sent == conn->sent_end && !is_over; conn->unsent--)
         conn_send(conn, now_ns);
 }
 
-/* With -R: all that is due by now. */
+/* With -R: sends all requests that are due by now. */
 static void send_due(uint64_t now_ns)
 {
     for (uint64_t due_ns; (due_ns = plan_next_ns(&plan)) <= now_ns; plan_step(&plan)) {
@@ -235,7 +240,7 @@ static void send_due(uint64_t now_ns)
     }
 }
 
-/* All replies of the batch are there. */
+/* All replies of the batch have arrived. */
 static void conn_done(struct conn *conn, uint64_t now_ns)
 {
     if (options.is_churn && ++conn->kind < recipe_kinds(&options.recipe)) {
@@ -263,7 +268,7 @@ static void note_error(const char *frame, const char *end)
         first_error[i] = *frame == '"' || *frame == '\\' || *frame < ' ' ? '?' : *frame;
 }
 
-/* How many replies end in these bytes. */
+/* Number of replies that end in these bytes. */
 static unsigned count_replies(struct conn *conn, const char *at, size_t n)
 {
     const char *end = at + n;
@@ -303,7 +308,7 @@ static void conn_read(struct conn *conn)
         return;
     uint64_t now_ns = clock_ns();
     if (n <= 0) {
-        /* QUIT may be answered by closing. */
+        /* The server may answer QUIT by closing. */
         if (options.is_churn && n == 0 && conn->kind + 1 == recipe_kinds(&options.recipe))
             conn_done(conn, now_ns);
         else
@@ -358,7 +363,7 @@ static struct moment moment_now(void)
     return moment;
 }
 
-/* How long there is nothing due: the time it took to send what was due counts. */
+/* Time until the next request is due. The time spent on sending due requests is subtracted. */
 static uint64_t until_next_ns(uint64_t from_ns)
 {
     uint64_t next_ns = plan_next_ns(&plan), now_ns = next_ns > from_ns ? clock_ns() : from_ns;
@@ -369,7 +374,7 @@ static uint64_t until_next_ns(uint64_t from_ns)
 
 static void go_until(uint64_t until_ns)
 {
-    /* A turn's clock is enough: the window is measured, not assumed. */
+    /* One clock reading for each iteration is enough: the window is measured, not assumed. */
     while (last_reply_ns < until_ns && (options.count == 0 || now.replies < options.count)) {
         uint64_t now_ns = clock_ns();
         if (now_ns >= until_ns)
@@ -385,7 +390,7 @@ static void go_until(uint64_t until_ns)
     }
 }
 
-/* Nobody is left with half a batch: what comes next finds the servers at rest. */
+/* Waits for all replies, so that the next run finds the servers idle. */
 static void finish(void)
 {
     is_over = true;
@@ -459,7 +464,7 @@ static void run(void)
 int main(int argc, char **argv)
 {
     options = options_read(argc, argv);
-    prctl(PR_SET_TIMERSLACK, 1); /* ns: what is due goes on time */
+    prctl(PR_SET_TIMERSLACK, 1); /* ns: due requests are sent on time */
     if (options.is_tls)
         streams_use_tls();
     batches_init(&batches, &options.recipe);

@@ -1,12 +1,13 @@
 /*
- * How long things took, as counts in buckets: 64 to each power of two, so that a quantile is off by 1.6 % at most.
+ * A histogram of durations with 64 buckets for each power of two, so that a quantile is off by 1.6
+ * % at most.
  */
 #ifndef WEIR_BENCH_HISTOGRAM_H
 #define WEIR_BENCH_HISTOGRAM_H
 
 #include <stdint.h>
 
-#define HISTOGRAM_BITS 6 /* buckets to a power of two, as a power of two */
+#define HISTOGRAM_BITS 6 /* log2 of the number of buckets for each power of two */
 #define HISTOGRAM_BUCKETS ((64 - HISTOGRAM_BITS + 1) << HISTOGRAM_BITS)
 
 struct histogram {
@@ -14,7 +15,7 @@ struct histogram {
     uint64_t at[HISTOGRAM_BUCKETS];
 };
 
-/* Below 64 each number has a bucket; above, the highest seven bits choose it. */
+/* Below 64 each number has its own bucket. Above, the highest seven bits choose the bucket. */
 static inline unsigned histogram_bucket(uint64_t value)
 {
     if (value < (1u << HISTOGRAM_BITS))
@@ -29,7 +30,7 @@ static inline void histogram_add(struct histogram *histogram, uint64_t value, ui
     histogram->total += times;
 }
 
-/* The middle of the bucket that holds quantile `q` of what was added; 0 when nothing was. */
+/* The middle of the bucket that holds quantile `q`; 0 if the histogram is empty. */
 static inline uint64_t histogram_quantile(const struct histogram *histogram, double q)
 {
     uint64_t wanted = (uint64_t)((double)histogram->total * q), seen = 0;

@@ -48,7 +48,7 @@ static void read_pid(struct options *options)
     options->pids[options->n_pids++] = strtol(optarg, NULL, 10);
 }
 
-/* When it measures, and whom. */
+/* Options of the measured window and the measured processes. */
 static bool read_option_of_window(struct options *options, int letter)
 {
     switch (letter) {
@@ -72,7 +72,7 @@ static bool read_option_of_window(struct options *options, int letter)
     }
 }
 
-/* What is sent. */
+/* Options of the requests. */
 static bool read_option_of_recipe(struct recipe *recipe, int letter)
 {
     switch (letter) {
@@ -90,7 +90,7 @@ static bool read_option_of_recipe(struct recipe *recipe, int letter)
     }
 }
 
-/* Who sends it, and how. */
+/* Options of the connections. */
 static void read_option(struct options *options, int letter)
 {
     switch (letter) {

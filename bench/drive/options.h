@@ -1,6 +1,4 @@
-/*
- * What the driver is told on its command line.
- */
+/* The driver's command line. */
 #ifndef WEIR_BENCH_OPTIONS_H
 #define WEIR_BENCH_OPTIONS_H
 
@@ -14,21 +12,20 @@
 
 struct options {
     struct sockaddr_in to;
-    struct in_addr from; /* what connections are bound to; 0: what the system chooses */
-    unsigned n_from;     /* so many addresses from there on, in turn */
+    struct in_addr from; /* address that connections are bound to; 0: chosen by the system */
+    unsigned n_from;     /* number of addresses from there on, used in turn */
     unsigned conns, pipeline;
     double seconds, warm_up;
-    uint64_t
-        begin_ns;   /* the clock at which the measured stretch begins, at the earliest; 0: when the warm-up is over */
-    uint64_t count; /* replies after which the run is over; 0: time decides */
-    double rate;    /* requests per second, in an open loop; 0: the next goes when the last is answered */
+    uint64_t begin_ns; /* earliest start of the measured window; 0: after the warm-up */
+    uint64_t count;    /* replies after which the run is over; 0: time decides */
+    double rate;       /* requests per second, in an open loop; 0: a closed loop */
     bool is_resp3, is_tls, is_churn;
     long pids[PIDS_MAX];
     unsigned n_pids;
     struct recipe recipe;
 };
 
-/* Ends the process where they make no sense. The recipe's words stay argv's. */
+/* Exits the process if the options make no sense. The recipe's words point into argv. */
 struct options options_read(int argc, char **argv);
 
 #endif

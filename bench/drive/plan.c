@@ -18,7 +18,7 @@ static uint64_t random_next(struct plan *plan)
     return plan->state * UINT64_C(0x2545F4914F6CDD1D);
 }
 
-/* More than 0, 1 at most. */
+/* A random number above 0, 1 at most. */
 static double random_share(struct plan *plan)
 {
     return (double)((random_next(plan) >> 11) + 1) * 0x1p-53;

@@ -37,7 +37,7 @@ void stream_close(struct stream *stream)
     close(stream->fd);
 }
 
-/* What a call of OpenSSL's that moved nothing means. */
+/* The result of an OpenSSL call that moved no bytes. */
 static ssize_t nothing(struct stream *stream, int result)
 {
     int why = SSL_get_error(stream->ssl, result);

@@ -1,6 +1,4 @@
-/*
- * A connection's bytes, plain or in TLS, so that the driver does the same for both.
- */
+/* A connection's bytes, plain or in TLS. The driver treats both alike. */
 #ifndef WEIR_BENCH_STREAM_H
 #define WEIR_BENCH_STREAM_H
 
@@ -12,14 +10,14 @@ struct stream {
     struct ssl_st *ssl; /* NULL: plain */
 };
 
-/* From now on streams that are opened speak TLS. Whoever answers is believed. */
+/* From now on streams_open uses TLS. Certificates are not verified. */
 void streams_use_tls(void);
 
-/* Over a socket that is connected; with TLS the handshake is done, and the socket does not block any more. */
+/* For a connected socket. Does the TLS handshake; afterwards the socket does not block. */
 void stream_open(struct stream *stream, int fd);
 void stream_close(struct stream *stream);
 
-/* As send and recv, without waiting: -1 with errno EAGAIN when that would be needed. */
+/* Like send and recv without waiting: -1 with errno EAGAIN if the call would block. */
 ssize_t stream_send(struct stream *stream, const char *data, size_t n);
 ssize_t stream_recv(struct stream *stream, char *at, size_t room);
 

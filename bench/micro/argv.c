@@ -1,4 +1,4 @@
-/* The arguments of a whole request. */
+/* Microbenchmark: the arguments of a whole request. */
 #include <stdlib.h>
 
 #include "micro.h"

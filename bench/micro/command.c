@@ -1,4 +1,4 @@
-/* Classification: which row of the command table a request's first words are. */
+/* Microbenchmark: finding the row of the command table for a request's first words. */
 #include "limit/command/command.h"
 #include "micro.h"
 

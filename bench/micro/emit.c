@@ -1,4 +1,4 @@
-/* RESP written into memory. */
+/* Microbenchmark: RESP written into memory. */
 #include "micro.h"
 #include "resp/emit.h"
 

@@ -1,4 +1,4 @@
-/* One funnel, beside the bare compare-and-swap that it cannot do without. */
+/* Microbenchmark: one funnel, against the bare compare-and-swap that a funnel needs. */
 #include <stdlib.h>
 
 #include "limit/funnel.h"
@@ -15,7 +15,10 @@ static void prepare(void)
         abort();
 }
 
-/* Time goes on from run to run; within one it is a register, as the loop's clock is to whoever calls the gate. */
+/*
+ * Time continues from run to run. Within a run it is in a register, like the loop's clock for
+ * callers of the gate.
+ */
 static uint64_t next_start(uint64_t n)
 {
     static uint64_t start_ns = START_NS;

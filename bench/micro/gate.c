@@ -1,4 +1,7 @@
-/* The gate, asked by one client about GET, under policies of none to three limits that bind it, with room or without. */
+/*
+ * Microbenchmark: the gate's decisions on GETs of one client, under policies of none to three
+ * binding limits, with room or without.
+ */
 #include <err.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -79,7 +82,7 @@ static void pass(struct scene *scene, uint64_t n)
     }
 }
 
-/* As the hot path asks, where the policy is known to be plain. */
+/* As the hot path does for a policy that is known to be plain. */
 static void pass_plainly(struct scene *scene, uint64_t n)
 {
     const struct account *account = &scene->account;
@@ -92,7 +95,7 @@ static void pass_plainly(struct scene *scene, uint64_t n)
     }
 }
 
-/* A whole pipeline at a time. */
+/* A whole pipeline in one decision. */
 #define PIPELINE 64
 
 static void pass_alike(struct scene *scene, uint64_t n)
@@ -111,7 +114,7 @@ static void pass_alike(struct scene *scene, uint64_t n)
 static void refuse(struct scene *scene, uint64_t n)
 {
     struct verdict verdict;
-    if (scene->now_ns == START_NS) { /* its one command of today */
+    if (scene->now_ns == START_NS) { /* the first command of the day passes */
         (void)!ask(scene, &verdict);
         scene->now_ns++;
     }

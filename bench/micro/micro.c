@@ -1,9 +1,10 @@
 /*
- * Runs the microbenchmarks: nanoseconds of each, or, under callgrind, a dump of the instructions of each.
+ * Runs the microbenchmarks. Prints nanoseconds of each, or, under callgrind, dumps the instructions
+ * of each.
  *
- * For nanoseconds all rows take turns, many times, and each one's fastest turn counts: what else the machine does can
- * only make it slower. For instructions (-i) each row runs ROUNDS_COUNTED times and leaves a dump that bears its name, which
- * bench/micro.py reads.
+ * For nanoseconds all rows alternate many times, and the fastest time of each row counts. Other
+ * work of the machine can only slow a row down. For instructions (-i) each row runs ROUNDS_COUNTED
+ * times and leaves a dump with its name, which bench/micro.py reads.
  */
 #include <err.h>
 #include <stdbool.h>
@@ -30,7 +31,7 @@
 
 struct row {
     const struct micro *micro;
-    uint64_t n; /* calls in a turn */
+    uint64_t n; /* calls in one measurement */
     double ns;  /* of one call */
 };
 

@@ -1,7 +1,7 @@
 /*
- * A microbenchmark is a row: a name, what it needs before, and a function that does the thing n times.
+ * A microbenchmark is a row: a name, a preparation, and a function that runs the step n times.
  *
- * Each file of this folder has one list of rows, ended by one without a name.
+ * Each file of this folder has one list of rows, terminated by a row without a name.
  */
 #ifndef WEIR_BENCH_MICRO_H
 #define WEIR_BENCH_MICRO_H
@@ -10,7 +10,7 @@
 
 struct micro {
     const char *name;      /* "gate/one limit" */
-    void (*prepare)(void); /* once, before the first run; NULL: nothing */
+    void (*prepare)(void); /* called once, before the first run; NULL: nothing */
     void (*run)(uint64_t n);
 };
 
@@ -21,7 +21,7 @@ const struct micro *micro_funnel(void);
 const struct micro *micro_gate(void);
 const struct micro *micro_emit(void);
 
-/* The compiler must take it that somebody looks at the value. */
+/* Makes the compiler assume that the value is used. */
 #define micro_use(value) __asm__ volatile("" : : "r"(value) : "memory")
 
 #endif

@@ -1,4 +1,7 @@
-/* Where requests and replies end: a buffer full of one kind of frame, as it comes from a pipeline. */
+/*
+ * Microbenchmark: the ends of requests and replies, in a buffer full of one kind of frame, as in a
+ * pipeline.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,7 +20,7 @@
 #define ARRAY "*4\r\n" BULK BULK ":17\r\n$-1\r\n"
 #define MAP "%2\r\n$4\r\nname\r\n" BULK "$5\r\ncount\r\n:17\r\n"
 
-/* The frame again and again; made at first use, for good. */
+/* A buffer of repeated frames; made at first use, never freed. */
 struct flood {
     struct slice frame;
     char *bytes;
@@ -61,7 +64,7 @@ static void scan_replies(struct flood *flood, uint64_t n)
     }
 }
 
-/* A request that comes in two pieces, cut in its key. */
+/* A request in two pieces, cut in its key. */
 static void scan_cut(uint64_t n)
 {
     static const char get[] = GET;

@@ -1,4 +1,7 @@
-/* Any bytes as what a stranger hears from Redis: however they are cut, he is taken for the same, and only for what was said. */
+/*
+ * Any bytes as the answers of Redis to an unauthenticated client. However the bytes are cut into
+ * pieces, the result of the probe is the same.
+ */
 #include "upstream/control_reply.h"
 
 #include "pieces.h"
@@ -24,7 +27,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     enum auth_probe_verdict whole = take(data, n, CUT_NOT);
     REQUIRE(whole != AUTH_PROBE_NEEDS_AUTH || (n > 7 && memcmp(data, "-NOAUTH", 7) == 0));
     REQUIRE(whole != AUTH_PROBE_SERVED || data[0] == ':' || data[0] == '-');
-    /* What follows the answer is only seen where it comes with it. */
+    /* Bytes that follow the answer count only if they arrive with the answer. */
     if (whole != AUTH_PROBE_UNKNOWN)
         for (enum cut cut = CUT_RANDOM; cut < CUT_WAYS; cut++)
             REQUIRE(take(data, n, cut) == whole);

@@ -1,6 +1,6 @@
 /*
- * Any bytes as what a node answers to CLUSTER NODES: they are refused, or what is read of them holds together; and what a
- * view makes of such answers does too.
+ * Any bytes as the answer of a node to CLUSTER NODES. The answer is refused, or the parsed nodes
+ * are consistent. The view that is made from such answers is consistent too.
  */
 #include "run/topology/cluster_view.h"
 #include "upstream/node/cluster_nodes.h"
@@ -51,7 +51,7 @@ static void check_view(const struct cluster_view *view)
     REQUIRE(n_served == cluster_view_served(view));
 }
 
-/* The answer of a node of a view, and what follows it: each part up to a NUL is one. */
+/* Takes the parts of the input, each up to a NUL, as the answers of successive nodes of a view. */
 static void take(struct cluster_view *view, const uint8_t *data, size_t n, uint64_t now_ns)
 {
     char why[256];

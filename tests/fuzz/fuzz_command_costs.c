@@ -1,6 +1,6 @@
 /*
- * Any bytes as what two nodes answer to INFO commandstats and INFO cpu, poll after poll, each up to a NUL: every cost stays
- * within its bounds, and moves by no more than it may.
+ * Any bytes as the answers of two nodes to INFO commandstats and INFO cpu. Each part up to a NUL is
+ * one poll. Every cost stays within its bounds and changes by no more than the allowed factor.
  */
 #include "limit/command/command_costs.h"
 
@@ -11,7 +11,9 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
-/* A few commands of each kind: to make the whole table takes longer than all else here. */
+/*
+ * A table with a few commands of each kind. The whole table would take most of the fuzzer's time.
+ */
 static struct command_table *make_table(void)
 {
     static const struct slice scripting = SLICE("scripting");
@@ -34,7 +36,7 @@ static uint32_t *costs_of(const struct command_table *table)
     return costs;
 }
 
-/* `before`: 0 where it was a default. */
+/* `before`: the costs before the poll; 0: a default. */
 static void check(const struct command_table *table, const uint32_t *before)
 {
     for (size_t id = 0; id < command_table_count(table); id++) {

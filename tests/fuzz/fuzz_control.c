@@ -1,6 +1,6 @@
 /*
- * Any bytes as what the control lane is told: however they are cut, the same replies are read, and each is judged as
- * whatever it was asked for.
+ * Any bytes as replies on the control lane. However the bytes are cut, the same replies are read.
+ * Each reply is parsed as the answer to each of the control lane's requests.
  */
 #include "limit/command/keys.h"
 #include "upstream/control_reply.h"
@@ -9,7 +9,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
-/* The table serves whatever is looked up in it, and finds keys where it says they are. */
+/* Looks up commands in the table, and finds the keys of a request. */
 static void look_up(const struct command_table *table)
 {
     static const char request[] = "*3\r\n$3\r\nGET\r\n$1\r\nk\r\n$1\r\nv\r\n";
@@ -66,7 +66,7 @@ static void judge(struct slice frame, uint64_t *sum)
     control_reply_free(reply);
 }
 
-/* A digest of all that is seen of the input. */
+/* A digest of all results for this input. */
 static uint64_t trace(const uint8_t *data, size_t n, enum cut cut)
 {
     struct control_inbox inbox = {0};

@@ -1,11 +1,14 @@
-/* Any bytes as a header of the PROXY protocol: however they are cut, the same is understood, and no more bytes are taken. */
+/*
+ * Any bytes as a header of the PROXY protocol. However the bytes are cut, the result and the number
+ * of bytes taken are the same.
+ */
 #include "net/proxy_header.h"
 
 #include "pieces.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
-/* A digest of all that is seen of the input. */
+/* A digest of all results for this input. */
 static uint64_t trace(const uint8_t *data, size_t n, enum cut cut)
 {
     struct proxy_header header = {0};

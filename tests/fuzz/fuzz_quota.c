@@ -1,6 +1,6 @@
 /*
- * Any bytes as what Redis answers to a script, and as what it publishes: they are refused, or what is made of them is
- * within what it can mean; no call is let through that the numbers do not let through.
+ * Any bytes as the answer of Redis to a script, and as a published message. The bytes are refused,
+ * or the outcome is within its legal range. No call passes that the numbers do not allow.
  */
 #include "quota/answer.h"
 #include "quota/outcome.h"
@@ -11,7 +11,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
 #define CHANNEL "limit:released"
 
-/* What is asked of one key of several: an algorithm that an operator may name, at one or two rates. */
+/*
+ * The decision request for one key of several: an algorithm that an operator may name, at one or
+ * two rates.
+ */
 static struct quota_ask part_of(uint8_t byte, const struct quota_ask *whole, const struct quota_rate *rates)
 {
     struct quota_ask part = {
@@ -27,7 +30,10 @@ static struct quota_ask part_of(uint8_t byte, const struct quota_ask *whole, con
     return part;
 }
 
-/* The first bytes choose what was asked; of several keys it is put into `parts`. */
+/*
+ * The first bytes choose the decision request. The parts of a request for several keys are in
+ * `parts`.
+ */
 static struct quota_ask ask_of(const uint8_t *head, struct quota_ask parts[QUOTA_PARTS_MAX])
 {
     static const struct quota_rate rates[] = {{.limit = 1, .step = 1},
@@ -73,7 +79,10 @@ static void check_outcome(const struct quota_outcome *outcome)
     REQUIRE(!outcome->is_limited || outcome->wait_ns == 0);
 }
 
-/* Who is told, and who has refused, is one of them; a call is refused by one that is no shadow. */
+/*
+ * Checks that the reported and the refusing part are parts of the request. A shadow part never
+ * refuses.
+ */
 static void check_parts(const struct quota_ask *ask, const struct quota_outcome *outcome)
 {
     unsigned binding = 0;
@@ -85,7 +94,7 @@ static void check_parts(const struct quota_ask *ask, const struct quota_outcome 
     REQUIRE(!outcome->is_limited || (outcome->refusing & binding) >> outcome->part & 1);
 }
 
-/* Who is under a penalty, and refused, stays so until it is over. */
+/* Checks that a subject that is refused under a penalty stays refused until the penalty is over. */
 static void check_held(const struct quota_ask *ask, const struct quota_hold *hold, const struct quota_outcome *outcome)
 {
     if (ask->n_parts > 0 || hold->left_ns == 0)

@@ -1,11 +1,14 @@
-/* Any bytes as replies: however they are cut, the same frames end at the same places, or the stream is lost. */
+/*
+ * Any bytes as replies. However the bytes are cut, frames end at the same offsets, or the stream is
+ * bad.
+ */
 #include "resp/scan.h"
 
 #include "pieces.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
-/* One piece. False: lost. */
+/* Scans one piece. False: the stream is bad. */
 static bool feed(struct reply_scan *scan, const uint8_t *data, size_t from, size_t n, size_t *frame, uint64_t *sum)
 {
     char *piece = piece_copy(data + from, n);
@@ -29,7 +32,7 @@ static bool feed(struct reply_scan *scan, const uint8_t *data, size_t from, size
     return result != SCAN_BAD;
 }
 
-/* A digest of all that is seen of the input. */
+/* A digest of all results for this input. */
 static uint64_t trace(const uint8_t *data, size_t n, enum cut cut)
 {
     struct reply_scan scan = {0};

@@ -1,6 +1,6 @@
 /*
- * Any bytes as requests: however they are cut, frames, arguments and errors are the same; the arguments of every frame,
- * written again, are scanned as the same arguments.
+ * Any bytes as requests. However the bytes are cut, frames, arguments and errors are the same. The
+ * arguments of every frame, encoded again, are scanned as the same arguments.
  */
 #include "base/slice.h"
 #include "resp/argv.h"
@@ -10,11 +10,11 @@
 
 #include "pieces.h"
 
-#define BYTES_MAX 4096 /* a longer input is not fed byte by byte */
+#define BYTES_MAX 4096 /* bytes; a longer input is not fed byte by byte */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
-/* Arguments of a request, which the caller frees. */
+/* The arguments of a request. The caller frees the array. */
 static struct slice *walk_all(struct slice request, size_t *argc)
 {
     struct argv_walk walk;
@@ -34,7 +34,7 @@ static void check_located(const struct request_scan *scan, struct slice request,
         REQUIRE(request.at + scan->args[i].off == args[i].at && scan->args[i].len == args[i].len);
 }
 
-/* Written again, the same arguments are found. */
+/* Encodes the arguments again, and checks that the scanner finds the same arguments. */
 static void check_emitted(const struct slice *args, size_t argc, size_t len)
 {
     char *again = malloc(len + (argc + 1) * (EMIT_HEADER_MAX + 2));
@@ -89,7 +89,7 @@ static void check_frame(const struct request_scan *scan, const uint8_t *frame)
     free(copy);
 }
 
-/* What is taken as plain and at hand is what the scanner has just found. */
+/* Checks that the fast path accepts only what the scanner has found. */
 static void check_plain(const struct request_scan *scan, const struct request_limits *limits, const char *at, size_t n,
                         enum scan_result result, size_t used)
 {
@@ -100,7 +100,7 @@ static void check_plain(const struct request_scan *scan, const struct request_li
         return;
     REQUIRE(result == SCAN_FRAME && (size_t)(next - at) == used);
     REQUIRE(name.at == at + scan->args[0].off && name.len == scan->args[0].len);
-    if (name.len > 0) /* what follows is alike, or is not */
+    if (name.len > 0) /* runs of equal requests */
         (void)plain_request_like(next, at + n, limits, at, plain_head(at, name), argc);
 }
 
@@ -115,7 +115,7 @@ static void digest_frame(uint64_t *sum, const struct request_scan *scan)
     }
 }
 
-/* One piece. False: refused. */
+/* Scans one piece. False: refused. */
 static bool feed(struct request_scan *scan, const struct request_limits *limits, const uint8_t *data, size_t from,
                  size_t n, size_t *frame, uint64_t *sum)
 {
@@ -140,7 +140,7 @@ static bool feed(struct request_scan *scan, const struct request_limits *limits,
     return result != SCAN_BAD;
 }
 
-/* A digest of all that is seen of the input. */
+/* A digest of all results for this input. */
 static uint64_t trace(const uint8_t *data, size_t n, const struct request_limits *limits, enum cut cut)
 {
     struct request_scan scan = {0};
@@ -164,7 +164,7 @@ static uint64_t trace(const uint8_t *data, size_t n, const struct request_limits
     return sum;
 }
 
-/* What no scanner has looked at: a walk stays inside it. */
+/* A walk over bytes that were not scanned stays inside the bytes. */
 static void walk_raw(const uint8_t *data, size_t n)
 {
     char *copy = piece_copy(data, n);

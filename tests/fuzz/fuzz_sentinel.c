@@ -1,6 +1,6 @@
 /*
- * Any bytes as what a sentinel says: however they are cut, the same replies are read, and each is
- * read as whatever it may be.
+ * Any bytes as replies of a sentinel. However the bytes are cut, the same replies are read. Each
+ * reply is parsed as the answer to each request.
  */
 #include "upstream/control_reply.h"
 
@@ -24,7 +24,7 @@ static void read_all(const struct said *value, uint64_t *sum)
         REQUIRE(memchr(server.run_id, '\0', sizeof server.run_id) != NULL);
         digest(sum, server.epoch + server.port + server.is_down + server.is_failing_over);
     }
-    while (said_next(&rest, &element)) /* a frame that was read has only elements that can be */
+    while (said_next(&rest, &element)) /* a frame that was read has only valid elements */
         read_all(&element, sum);
     REQUIRE(rest.len == 0);
 }
@@ -43,7 +43,7 @@ static void judge(struct slice frame, uint64_t *sum)
     free(copy);
 }
 
-/* A digest of all that is seen of the input. */
+/* A digest of all results for this input. */
 static uint64_t trace(const uint8_t *data, size_t n, enum cut cut)
 {
     struct control_inbox inbox = {.most = SENTINEL_REPLY_MAX};

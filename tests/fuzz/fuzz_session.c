@@ -1,10 +1,15 @@
 /*
- * A session as an input: two clients, one fake upstream, and the real weir between them, on the simulator's world (its
- * network, clocks and loops). No byte of an answer to one client reaches the other; replies come in order, one for each
- * question; a connection that ends takes with it those who have asked there; nobody waits for ever once the upstream has
- * answered all; everything is closed at the end.
+ * A session as an input: two clients, one fake upstream, and the real weir between them. The
+ * simulator provides network, clocks and loops. Invariants:
  *
- * Weir is started anew for each input, and nothing of one is left for the next: an input is the same run always.
+ * - no byte of an answer to one client reaches the other client;
+ * - replies arrive in order, one for each request;
+ * - an upstream connection that closes also closes the clients with requests on it;
+ * - no client waits for ever once the upstream has answered everything;
+ * - at the end everything is closed.
+ *
+ * weir starts anew for each input, and no state is kept for the next input. An input always gives
+ * the same run.
  */
 #include <signal.h>
 #include <stdlib.h>
@@ -26,15 +31,16 @@
 #include "tests/sim/trace.h"
 
 #define MS UINT64_C(1000000)
-#define WAITS_MOST_NS (6000 * MS) /* of an input */
-#define SHORT_NS (5 * MS)         /* nobody is closed for having waited so long */
-#define SETTLE_NS (60000 * MS)    /* nobody waits longer once everything is answered */
-#define STOP_NS (70000 * MS)      /* drain-timeout, and more */
-#define STEPS_LIMIT 100000        /* of the world: many times what an input takes */
-#define PLAYED_AGAIN_OF 16        /* one of so many inputs: it is the same run again */
+#define WAITS_MOST_NS (6000 * MS) /* waits of one input, in all */
+#define SHORT_NS (5 * MS)         /* a shorter wait closes no client */
+#define SETTLE_NS (60000 * MS)    /* no client waits longer once everything is answered */
+#define STOP_NS (70000 * MS)      /* drain-timeout and a margin */
+#define STEPS_LIMIT 100000        /* steps of the world: many times the steps of an input */
+/* one of so many inputs is played twice, and both runs must be equal */
+#define PLAYED_AGAIN_OF 16
 #define CONFIG_FD 900
 #define CONFIG_PATH "/proc/self/fd/900"
-#define HURRY "30" /* a minute of silence is two seconds */
+#define HURRY "30" /* factor of time: a minute of silence takes two seconds */
 
 #define CONFIG "[weir]\nlisten = 127.0.0.1:6380\nupstream = 127.0.0.1:6379\nlog-level = error\n"
 
@@ -52,9 +58,9 @@ enum { HEAD_CONFIG, HEAD_LINKS, HEAD_ORDER, HEAD_END };
 enum { LINKS_CUT_READ = 1, LINKS_CUT_WRITE = 2, LINKS_AGAIN = 4, LINKS_NARROW = 8, LINKS_PROMPT = 16 };
 
 enum phase {
-    STARTS,  /* weir learns whom it speaks to */
+    STARTS,  /* weir's start-up requests */
     PLAYS,   /* the steps */
-    SETTLES, /* everything is answered */
+    SETTLES, /* the upstream answers everything */
     STOPS,
 };
 
@@ -62,16 +68,16 @@ static struct play {
     struct session session;
     size_t at;
     enum phase phase;
-    uint64_t until_ns;  /* no step before */
-    uint64_t waited_ns; /* in all */
-    uint64_t since_ns;  /* of the phase */
+    uint64_t until_ns;  /* no step is played before */
+    uint64_t waited_ns; /* waits of the input, in all */
+    uint64_t since_ns;  /* start of the phase */
     uint64_t digest;
-    size_t given; /* memory, before it */
+    size_t given; /* bytes of memory in use before weir started */
 } play;
 
 static struct command_table *builtin;
 static struct config_file files[CONFIGS];
-static struct config *started[CONFIGS]; /* read once: nothing changes them */
+static struct config *started[CONFIGS]; /* parsed once; read-only */
 
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
@@ -122,7 +128,10 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 size_t __real_mem_given(void); /* NOLINT(bugprone-reserved-identifier) */
 size_t __wrap_mem_given(void); /* NOLINT(bugprone-reserved-identifier) */
 
-/* Weir takes what was given before it began for its configuration. */
+/*
+ * weir counts memory that was in use before its start as its configuration's. Only newer memory
+ * counts.
+ */
 size_t __wrap_mem_given(void) /* NOLINT(bugprone-reserved-identifier) */
 {
     return __real_mem_given() - play.given;
@@ -130,14 +139,17 @@ size_t __wrap_mem_given(void) /* NOLINT(bugprone-reserved-identifier) */
 
 bool __wrap_mem_would_give(size_t bytes); /* NOLINT(bugprone-reserved-identifier) */
 
-/* Nothing is refused here, and to be asked for it costs the sanitizer more than an input: tests/sim refuses. */
+/*
+ * Memory never runs out here: the check would cost the sanitizer more than an input takes.
+ * tests/sim tests refusals.
+ */
 bool __wrap_mem_would_give(size_t bytes) /* NOLINT(bugprone-reserved-identifier) */
 {
     (void)bytes;
     return true;
 }
 
-/* ---- its course ---- */
+/* ---- life cycle ---- */
 
 static void begin(enum phase phase)
 {
@@ -145,7 +157,7 @@ static void begin(enum phase phase)
     play.since_ns = world.now_ns;
 }
 
-/* Nobody has anything to do at this moment. */
+/* True if no party can run at this moment. */
 static bool is_quiet(void)
 {
     const struct due *first = due_first(&world.bells);
@@ -178,7 +190,10 @@ static void carry_out(const struct step *step)
     }
 }
 
-/* What goes wrong on the way is as the head says, and chance such as no part of the input can know of beforehand. */
+/*
+ * The head of the input chooses the network faults. Their random numbers depend on the whole input,
+ * so no part of an input can predict them.
+ */
 static void begin_steps(void)
 {
     uint8_t links = play.session.head[HEAD_LINKS];
@@ -259,7 +274,7 @@ static void run(void)
     world_fini();
 }
 
-/* The digest of all that has happened. */
+/* Returns the digest of all events. */
 static uint64_t play_all(const uint8_t *data, size_t n)
 {
     sigset_t mask;
@@ -267,7 +282,7 @@ static uint64_t play_all(const uint8_t *data, size_t n)
     session_decode(&play.session, data, n);
     pthread_sigmask(SIG_SETMASK, NULL, &mask);
     run();
-    pthread_sigmask(SIG_SETMASK, &mask, NULL); /* weir ends with all signals blocked */
+    pthread_sigmask(SIG_SETMASK, &mask, NULL); /* weir returns with all signals blocked */
     return trace_digest();
 }
 

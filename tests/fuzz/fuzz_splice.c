@@ -1,4 +1,7 @@
-/* Any bytes as the answer to COMMAND and its like: it is taken as it is, or what is made of it is one reply. */
+/*
+ * Any bytes as the answer to COMMAND and its subcommands. The answer is passed on unchanged, or the
+ * merged answer is one reply.
+ */
 #include "quota/splice.h"
 #include "resp/scan.h"
 

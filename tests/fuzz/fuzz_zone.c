@@ -1,4 +1,7 @@
-/* Any bytes as the file of a time zone: refused, or its calendar has windows one behind the other at any time. */
+/*
+ * Any bytes as the file of a time zone. The file is refused, or the windows of its calendar follow
+ * one another at any time.
+ */
 #include "base/zone.h"
 #include "limit/policy/calendar.h"
 

@@ -1,5 +1,6 @@
 /*
- * Cuts an input into pieces, each in memory of exactly its own size, so that the sanitizer sees every byte too far.
+ * Cuts an input into pieces. Each piece has memory of exactly its own size, so that the sanitizer
+ * reports any byte read beyond its end.
  */
 #ifndef WEIR_TESTS_PIECES_H
 #define WEIR_TESTS_PIECES_H
@@ -20,7 +21,7 @@ enum cut { CUT_NOT, CUT_RANDOM, CUT_BYTES, CUT_WAYS };
         }                                                                                                              \
     } while (0)
 
-/* FNV-1a over the words of a trace: equal traces have equal digests. */
+/* FNV-1a over the words of a trace. Equal traces have equal digests. */
 static inline void digest(uint64_t *sum, uint64_t word)
 {
     *sum = (*sum ^ word) * UINT64_C(0x100000001b3);
@@ -34,7 +35,7 @@ static inline uint64_t digest_of(const uint8_t *data, size_t n)
     return sum;
 }
 
-/* The size of the next piece; where a random cut falls depends on the input alone. */
+/* The size of the next piece. Random cuts depend on the input alone. */
 static inline size_t piece_size(enum cut cut, uint64_t *dice, size_t left)
 {
     if (cut == CUT_NOT || left == 0)
@@ -57,7 +58,7 @@ static inline char *piece_copy(const uint8_t *from, size_t n)
     return copy;
 }
 
-/* However the input is cut, the trace of it is the same. */
+/* Fails unless the trace of the input is the same for each way of cutting. */
 static inline void require_one_trace(uint64_t (*trace)(const uint8_t *data, size_t n, enum cut cut),
                                      const uint8_t *data, size_t n)
 {

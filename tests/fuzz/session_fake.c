@@ -1,10 +1,10 @@
 /*
- * Questions are answered in their order on each connection of weir's, here a line. Who has asked is read from the marks in
- * the words.
+ * The fake upstream answers the requests of each of weir's connections (here: a line) in order. The
+ * marks in a request's words tell which client sent the request.
  *
- * A line on which the protocol was broken is off. Its answers carry no marks from then on, as whose they come to be is
- * chance: but for a line that a single client has used, for a script among other things. Such a client may be sent
- * anything, and nobody else may get it.
+ * A line on which the protocol was broken is off. Its answers carry no marks from then on, since
+ * weir may match them to any client. The exception is a line that has run a script and that one
+ * client alone has used. That client may read any bytes. The other client may read none.
  */
 #include "tests/fuzz/session_fake.h"
 
@@ -23,7 +23,7 @@
 
 #define MOST (64 << 20) /* bytes in memory */
 #define WORDS_KEPT 8
-#define BIG 70000 /* bytes: more than weir keeps of a reply on a shared lane */
+#define BIG 70000 /* bytes: more than weir buffers of a reply on a shared lane */
 #define SHA "0123456789abcdef0123456789abcdef01234567"
 
 struct question {
@@ -31,9 +31,9 @@ struct question {
     struct bytes bytes; /* the request */
     struct slice words[WORDS_KEPT];
     size_t n;
-    char who; /* 0: nobody that is known */
+    char who; /* the client that sent the request; 0: unknown */
     unsigned number;
-    bool is_own; /* weir's */
+    bool is_own; /* a request of weir's own */
 };
 
 struct line {
@@ -41,21 +41,23 @@ struct line {
     struct conn *conn;
     struct list all;
     struct bytes in, out;
-    size_t holds, to_hold; /* the last bytes of `out` */
-    struct list questions; /* the oldest first */
-    struct bytes queued;   /* marks of what EXEC will answer */
+    /* number of bytes kept back at the end of `out`: now, and after the next answer */
+    size_t holds, to_hold;
+    struct list questions; /* unanswered, oldest first */
+    struct bytes queued;   /* marks of the replies that EXEC will return */
     unsigned n_queued;
     unsigned channels;
-    unsigned users; /* a set of clients: who may have asked here */
-    char owner;     /* who has asked last, since the line was made clean for its next owner; 0: nobody */
-    char listener;  /* who has asked to be told of things; 0: nobody */
+    unsigned users; /* set of clients that may have sent requests here */
+    /* last client that sent a request since the line was cleaned for its next owner; 0: none */
+    char owner;
+    char listener; /* client that receives push messages; 0: none */
     bool is_resp3;
     bool in_multi;
-    bool has_script; /* a client's */
-    bool is_private; /* something has been asked here that takes a line for oneself: for good */
-    bool is_mixed;   /* several have asked, and nothing was made clean between them */
-    bool is_reset;   /* weir has begun to make it clean */
-    bool is_weirs;   /* for weir's own questions alone */
+    bool has_script; /* a client has run a script here */
+    bool is_private; /* a command that needs a private lane was sent here; never cleared */
+    bool is_mixed;   /* several clients have sent requests here without a cleaning between them */
+    bool is_reset;   /* weir has begun to clean the line with RESET */
+    bool is_weirs;   /* for weir's own requests alone */
     bool is_off;
     bool is_unmarked;
     bool monitors;
@@ -63,9 +65,9 @@ struct line {
 
 static struct fake {
     struct list lines;
-    unsigned n_to_wait; /* of weir's own questions */
-    unsigned n_asked;   /* of the control connection's */
-    bool is_prompt;     /* clients' questions are answered at once too */
+    unsigned n_to_wait; /* number of weir's own requests that wait for a step */
+    unsigned n_asked;   /* COMMAND requests, which only the control connection sends */
+    bool is_prompt;     /* clients' requests are answered at once too */
     bool is_away;
 } fake;
 
@@ -86,7 +88,7 @@ __attribute__((format(printf, 2, 3))) static void put_text(struct line *line, co
     put(line, slice_of(text, (size_t)n));
 }
 
-/* Whose mark stands in answers to it; empty: nobody's. */
+/* Writes the mark for the answer to `question`. An empty string if the client is unknown. */
 static void mark_of(const struct line *line, const struct question *question, char out[MARK_ROOM])
 {
     out[0] = '\0';
@@ -101,7 +103,7 @@ static void put_bulk(struct line *line, struct slice text)
     put_text(line, "\r\n");
 }
 
-/* A mark, and what the step says. */
+/* A bulk string: the mark and the step's bytes. */
 static void put_value(struct line *line, const char *mark, struct slice bytes)
 {
     char text[MARK_ROOM + 256];
@@ -112,7 +114,7 @@ static void put_value(struct line *line, const char *mark, struct slice bytes)
     put_bulk(line, slice_of(text, n));
 }
 
-/* As one line, so without ends of lines. */
+/* A simple string, without line breaks. */
 static void put_line(struct line *line, const char *head, const char *mark, struct slice bytes)
 {
     char text[256];
@@ -163,7 +165,7 @@ static void end(struct line *line, bool with_reset)
     free(line);
 }
 
-/* How many frames there are says no longer what they answer. */
+/* From now on the number of frames does not tell which request a frame answers. */
 static void break_framing(struct line *line)
 {
     bool has_one = line->users == CLIENT_A || line->users == CLIENT_B;
@@ -246,7 +248,7 @@ static void say_simply(struct line *line, const struct question *question)
     put_value(line, mark, slice_of(NULL, 0));
 }
 
-/* Weir takes the table that it has built in. */
+/* On an error or an empty table weir uses its built-in command table. */
 static void tell_commands(struct line *line, const struct question *question)
 {
     (void)question;
@@ -259,7 +261,7 @@ static void tell_info(struct line *line, const struct question *question)
     put_bulk(line, SLICE("redis_version:7.2.0\r\nredis_mode:standalone\r\nmaxclients:10000\r\n"));
 }
 
-/* Said of who asks by the row's name; those that change the line are answered by functions. */
+/* Rows answer by command name. Functions answer commands that change the line. */
 static const struct honest {
     const char *word;
     const char *answer;
@@ -287,7 +289,7 @@ static bool is_unsubscribing(const struct question *question)
            is_word(question, 0, "sunsubscribe");
 }
 
-/* As Redis would. */
+/* Answers like Redis. */
 static void answer_honestly(struct line *line, const struct question *question)
 {
     if (is_word(question, 0, "multi")) {
@@ -323,7 +325,7 @@ static void answer_honestly(struct line *line, const struct question *question)
     say_simply(line, question);
 }
 
-/* What Redis does whatever it answers: a line is never more than it is taken for. */
+/* Applies the effects that a command has in Redis, whatever the answer was. */
 static void carry_out(struct line *line, const struct question *question)
 {
     bool is_reset = is_word(question, 0, "reset");
@@ -339,7 +341,7 @@ static void carry_out(struct line *line, const struct question *question)
         line->listener = question->who;
 }
 
-/* One frame, of a kind that the input has chosen. False: there is no such kind. */
+/* Writes one frame of the kind that the input has chosen. False: there is no such kind. */
 static bool answer_otherwise(struct line *line, const struct question *question, unsigned kind, struct slice bytes)
 {
     static const char *const constant[] = {
@@ -377,7 +379,7 @@ static bool answer_otherwise(struct line *line, const struct question *question,
     case 2:
         put_line(line, "-ERR ", mark, bytes);
         return true;
-    case 3: /* as a message begins; where messages come it would be one */
+    case 3: /* looks like a message; on a subscribed RESP2 connection it is a message */
         put_text(line, "*3\r\n$%s\r\n", line->channels > 0 ? "3\r\none" : "7\r\nmessage");
         put_value(line, mark, slice_of(NULL, 0));
         put_value(line, mark, bytes);
@@ -401,16 +403,16 @@ static bool answer_otherwise(struct line *line, const struct question *question,
     }
 }
 
-#define KINDS 32 /* most of those that there are not are honest */
+#define KINDS 32 /* most numbers have no kind; their answer is honest */
 
-/* The oldest question. */
+/* Answers the oldest request. */
 static void answer(struct line *line, unsigned kind, struct slice bytes)
 {
     struct question *question = oldest(line);
     if (kind % KINDS == 0 || !answer_otherwise(line, question, kind % KINDS - 1, bytes))
         answer_honestly(line, question);
     else if (question->is_own || question->who == 0)
-        pair_doubt(); /* what else is asked may be for both */
+        pair_doubt(); /* a wrong answer to weir's own request may affect both clients */
     carry_out(line, question);
     line->holds = line->to_hold < line->out.len ? line->to_hold : line->out.len;
     line->to_hold = 0;
@@ -418,9 +420,9 @@ static void answer(struct line *line, unsigned kind, struct slice bytes)
     flush(line);
 }
 
-/* ---- questions ---- */
+/* ---- requests ---- */
 
-/* The number behind a type byte; 0: the line is not all here. */
+/* Reads the number behind a type byte. Returns the bytes read; 0: the line is incomplete. */
 static size_t read_number(struct slice rest, char type, int64_t *number)
 {
     const char *end_of_line = rest.len > 0 ? memchr(rest.at, '\n', rest.len) : NULL;
@@ -432,7 +434,7 @@ static size_t read_number(struct slice rest, char type, int64_t *number)
     return len + 1;
 }
 
-/* An array of words; 0: it is not all here. Weir has let it through, so it is one. */
+/* Reads an array of words. Returns the bytes read; 0: incomplete. weir has checked the syntax. */
 static size_t read_array(struct slice in, struct question *question)
 {
     int64_t n, len;
@@ -486,7 +488,7 @@ static bool is_of_transactions(const struct question *question)
            is_word(question, 0, "unwatch");
 }
 
-/* A line that somebody had for himself is another's only after RESET and nonce; and what is shared stays so. */
+/* Checks that a private line serves another client only after RESET and nonce. */
 static void note_owner(struct line *line, const struct question *question)
 {
     static const char *const takes[] = {"blpop",   "xread", "watch",      "eval",
@@ -533,7 +535,7 @@ static void take_question(struct line *line, struct question *question, size_t n
     note_who(line, question);
 }
 
-/* False: the next one is not all here. */
+/* False: the next request is incomplete. */
 static bool read_question(struct line *line)
 {
     struct slice in = bytes_slice(&line->in);
@@ -600,9 +602,11 @@ static bool on_dialled(struct conn *conn)
     return true;
 }
 
-/* ---- what the input says ---- */
+/* ---- steps of the input ---- */
 
-/* The line of that number, of all or of those that have been asked; NULL: there is none. */
+/*
+ * The line with number `pick` among all lines, or among lines with unanswered requests. NULL: none.
+ */
 static struct line *picked(uint8_t pick, bool is_asked)
 {
     unsigned n = 0;
@@ -636,7 +640,7 @@ static void push(struct line *line, unsigned kind)
         mark_print(mark, line->listener, 0);
     bool is_good = true;
     switch (kind % 4) {
-    case 0: /* where it is not RESP3 weir closes the line */
+    case 0: /* on a RESP2 connection weir closes the line */
         put_text(line, ">2\r\n$10\r\ninvalidate\r\n*1\r\n");
         put_value(line, mark, slice_of(NULL, 0));
         is_good = line->is_resp3;
@@ -696,7 +700,7 @@ void fake_play(const struct step *step)
     }
 }
 
-/* ---- its course ---- */
+/* ---- life cycle ---- */
 
 void fake_start(bool is_prompt)
 {

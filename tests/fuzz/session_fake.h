@@ -1,5 +1,6 @@
 /*
- * A fake upstream, which answers what it is told to: each answer carries the mark of who has asked.
+ * A fake upstream that answers as the input says. Each answer carries the mark of the client that
+ * sent the request.
  */
 #ifndef WEIR_FUZZ_SESSION_FAKE_H
 #define WEIR_FUZZ_SESSION_FAKE_H
@@ -11,10 +12,13 @@
 void fake_start(bool is_prompt);
 void fake_play(const struct step *step);
 
-/* Has weir learnt all that it asks at its start? */
+/* True if weir has received the answers to all its start-up requests. */
 bool fake_is_known(void);
 
-/* It takes connections, ends those on which it has broken the protocol, and answers everything from now on. */
+/*
+ * From now on the upstream accepts connections and answers every request. Lines with a broken
+ * protocol are closed.
+ */
 void fake_settle(void);
 
 void fake_stop(void);

@@ -1,6 +1,7 @@
 /*
- * Marks: what a client writes into its words, and the upstream into the answers to them, so that bytes say whose they
- * are. Nobody else can write one: of what comes from an input the first byte of a mark is taken out.
+ * A mark tells the client that bytes belong to. A client writes a mark into its words, and the
+ * upstream copies the mark into the answers. Bytes from the input cannot contain a mark: the first
+ * byte of a mark is replaced in these bytes.
  */
 #ifndef WEIR_FUZZ_SESSION_MARK_H
 #define WEIR_FUZZ_SESSION_MARK_H
@@ -12,7 +13,8 @@
 #include "base/slice.h"
 
 #define MARK_BYTE '\x01'
-#define MARK_LEN 6 /* MARK_BYTE, the client's letter, four digits: its question's number; 0: of none */
+/* MARK_BYTE, the client's letter, four digits: the number of the request; 0: of no request */
+#define MARK_LEN 6
 #define MARK_ROOM (MARK_LEN + 1)
 
 static inline void mark_print(char out[MARK_ROOM], char who, unsigned number)
@@ -20,7 +22,7 @@ static inline void mark_print(char out[MARK_ROOM], char who, unsigned number)
     snprintf(out, MARK_ROOM, "%c%c%04x", MARK_BYTE, who, number & 0xffff);
 }
 
-/* The first mark in `text`: its client's letter; 0: there is none. `number` may be NULL. */
+/* Finds the first mark in `text`. Returns its client's letter; 0: none. `number` may be NULL. */
 static inline char mark_find(struct slice text, unsigned *number)
 {
     const char *at = text.len > 0 ? memchr(text.at, MARK_BYTE, text.len) : NULL;

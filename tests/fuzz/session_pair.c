@@ -1,7 +1,9 @@
 /*
- * A client knows by number each question of its connection. What it reads is held to this:
- * no byte of the other's, nor of an earlier connection of its own; numbers never go back; as long as nobody has said what
- * may be answered otherwise, one reply for each question, in their order.
+ * A client numbers the requests of its connection. The bytes that a client reads are checked:
+ *
+ * - no bytes of the other client or of an earlier connection of this client;
+ * - numbers never decrease;
+ * - one reply for each request, in order, as long as no step has allowed other answers.
  */
 #include "tests/fuzz/session_pair.h"
 
@@ -22,8 +24,16 @@
 #define WORDS_MAX 12
 #define WORD_ROOM 512
 
-/* What is said, word by word: % a key that names question and client, @ a channel that names the client, # the step's
- * bytes, ^ one of few numbers. `loose`: may be answered by any number of replies, now or later. */
+/*
+ * A table of requests. In the words:
+ *
+ * - % is a key that names request and client;
+ * - @ is a channel that names the client;
+ * - # is the step's bytes;
+ * - ^ is one of few numbers.
+ *
+ * `is_loose`: any number of replies may answer the request, now or later.
+ */
 static const struct said {
     const char *words;
     bool is_loose;
@@ -102,27 +112,28 @@ struct talker {
     char name;
     struct conn *conn; /* NULL: none */
     struct bytes in, out;
-    size_t seen;   /* of `in`: looked at for marks */
-    size_t judged; /* and taken apart into replies */
-    size_t keeps;  /* the last bytes of `out` wait for more */
+    size_t seen;   /* bytes of `in` that were searched for marks */
+    size_t judged; /* bytes of `in` that were split into replies */
+    size_t keeps;  /* bytes at the end of `out` that wait for more */
     size_t to_keep;
-    unsigned first; /* number of its connection's first question */
-    unsigned asked; /* and of the last; 0: none */
-    unsigned heard; /* the highest number that was read */
+    unsigned first; /* number of the first request of the connection */
+    unsigned asked; /* number of the last request; 0: none */
+    unsigned heard; /* highest number that was read */
     unsigned answered;
-    unsigned login;      /* number of the last question that says who it is; 0: none */
-    uint8_t execs[8192]; /* a bit for each question that is EXEC */
+    unsigned login;      /* number of the last request that logs in; 0: none */
+    uint8_t execs[8192]; /* a bit for each request that is EXEC */
     bool is_loose;
     bool is_blind;
     bool has_shut;
     bool is_excused; /* weir may close this connection */
-    bool is_closed;  /* weir has, and nobody has asked why yet */
+    /* weir has closed the connection, and pair_judge has not checked the reason yet */
+    bool is_closed;
 };
 
 static struct talker pair[2];
 static bool is_trusted;
 static bool is_doubtful;  /* see pair_doubt */
-static bool is_lane_lost; /* and weir may not know it yet */
+static bool is_lane_lost; /* a lane is lost, and weir may not have noticed yet */
 
 static unsigned set_of(const struct talker *talker)
 {
@@ -174,7 +185,10 @@ static void judge(struct talker *talker, const struct reply *reply)
         return;
     unsigned expected = talker->first + talker->answered++;
     MUST(expected <= talker->asked);
-    /* Whom Redis has taken for a user, and who then gets no lane, would not know who it is: an error is not enough. */
+    /*
+     * weir may close a client that Redis has logged in and that gets no lane. After an error alone
+     * the client would not know its user.
+     */
     talker->is_excused |= expected <= talker->login && says(reply->whole, "-UPSTREAM ");
     if (mark_find(reply->whole, &number) != 0 && number != 0)
         MUST(is_exec(talker, expected) ? number < expected : number == expected);
@@ -254,7 +268,7 @@ static void dial(struct talker *talker)
     talker->is_excused = is_doubtful;
 }
 
-/* ---- saying ---- */
+/* ---- requests ---- */
 
 static void send_what_is_said(struct talker *talker)
 {
@@ -354,7 +368,7 @@ void pair_play(const struct step *step)
     }
 }
 
-/* ---- the course ---- */
+/* ---- life cycle ---- */
 
 void pair_start(void)
 {

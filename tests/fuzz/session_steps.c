@@ -1,4 +1,7 @@
-/* Decoding, and libFuzzer's mutators: what they make of a session is a session, step by step. */
+/*
+ * Decodes sessions. libFuzzer's mutators here work step by step, so that a mutated session is a
+ * session.
+ */
 #include "tests/fuzz/session_steps.h"
 
 #include <stdlib.h>
@@ -36,7 +39,7 @@ void session_decode(struct session *session, const uint8_t *data, size_t n)
     }
 }
 
-/* Steps that no longer fit are left out. */
+/* Leaves out steps that do not fit. */
 static size_t encode(const struct session *session, uint8_t *out, size_t most)
 {
     size_t n = 0;
@@ -62,12 +65,12 @@ static size_t encode(const struct session *session, uint8_t *out, size_t most)
 
 /* ---- mutating ---- */
 
-#define BYTES_MAX 200 /* of a step's, as mutated */
+#define BYTES_MAX 200 /* bytes of a mutated step */
 
 struct bench {
     struct random chance;
     struct session session;
-    uint8_t bytes[STEPS_MAX][BYTES_MAX]; /* of steps that were changed: each has its own */
+    uint8_t bytes[STEPS_MAX][BYTES_MAX]; /* bytes of the mutated steps, each in its own row */
     size_t n_bytes;
 };
 
@@ -76,7 +79,7 @@ static size_t pick(struct bench *bench, size_t n)
     return (size_t)random_below(&bench->chance, n);
 }
 
-/* What happens often in a session is drawn often. */
+/* Draws a kind of step: frequent kinds of real sessions are drawn often. */
 static enum step_kind draw_kind(struct bench *bench)
 {
     static const uint8_t often[] = {STEP_SAY, STEP_SAY, STEP_SAY, STEP_SAY, STEP_ANSWER, STEP_ANSWER, STEP_ANSWER_ALL};
@@ -155,7 +158,7 @@ static void change(struct bench *bench, struct step *step)
     }
 }
 
-/* Some steps in a row, said once more by the other client. */
+/* Repeats a few consecutive steps with the other client. */
 static void echo(struct bench *bench)
 {
     struct session *session = &bench->session;
@@ -221,7 +224,7 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t n, size_t most, unsigned se
     return finish(&bench, data, most);
 }
 
-/* The beginning of one, and the end of the other; or the steps of both in turn. */
+/* Joins the beginning of one session and the end of the other, or interleaves the steps of both. */
 size_t LLVMFuzzerCustomCrossOver(const uint8_t *one, size_t n_one, const uint8_t *other, size_t n_other, uint8_t *out,
                                  size_t most, unsigned seed)
 {

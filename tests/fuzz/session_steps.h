@@ -1,5 +1,6 @@
 /*
- * An input as a session: a head that says how the world is, and a list of steps. Any bytes are such a list.
+ * An input as a session: a head with the settings of the world, and a list of steps. Any bytes are
+ * a valid list.
  *
  *   head   SESSION_HEAD bytes
  *   step   kind with flags, two numbers, a length, and so many bytes
@@ -15,32 +16,35 @@
 
 #define SESSION_HEAD 4
 #define STEPS_MAX 80
-#define STEP_SIZE 4 /* without its bytes */
+#define STEP_SIZE 4 /* bytes, without the step's own */
 
 enum step_kind {
-    STEP_SAY,        /* the client says row `a` of the table; `b` chooses among its values, the bytes are a value */
-    STEP_SAY_RAW,    /* the client says these bytes */
-    STEP_CUT,        /* the client keeps the last `a` bytes of what it says next until it says more */
-    STEP_SHUT,       /* the client closes its side */
-    STEP_LEAVE,      /* the client is gone, with a reset if `a` is odd, and comes again */
-    STEP_BLIND,      /* the client stops reading, or reads again */
-    STEP_ANSWER,     /* the upstream answers the oldest question of lane `a` as `b` says */
-    STEP_ANSWER_ALL, /* the upstream answers all questions of clients as `b` says, the oldest first */
-    STEP_HOLD,       /* the upstream keeps the last `a` bytes of its next answer on that lane until the one after */
-    STEP_PUSH,       /* the upstream sends on lane `a` what nobody asked: kind `b` */
-    STEP_FORGE,      /* the upstream sends these bytes on lane `a` */
-    STEP_DROP,       /* the upstream closes lane `a`, with a reset if `b` is odd */
-    STEP_AWAY,       /* the upstream refuses connections, or takes them again */
-    STEP_OWN,        /* the next `a` questions that weir asks for itself wait for an answer's step, as others do */
-    STEP_WAIT,       /* time passes: row `a` of a table */
-    STEP_RELOAD,     /* the configuration is variant `a` now */
+    /* the client sends row `a` of the table; `b` chooses its values, the bytes are a value */
+    STEP_SAY,
+    STEP_SAY_RAW, /* the client sends these bytes */
+    /* the client keeps back the last `a` bytes of its next request until it sends more */
+    STEP_CUT,
+    STEP_SHUT,   /* the client half-closes */
+    STEP_LEAVE,  /* the client closes, with a reset if `a` is odd, and connects again */
+    STEP_BLIND,  /* the client stops reading, or reads again */
+    STEP_ANSWER, /* the upstream answers the oldest request of lane `a` as `b` says */
+    /* the upstream answers all requests of clients as `b` says, the oldest first */
+    STEP_ANSWER_ALL,
+    STEP_HOLD,   /* the upstream keeps back the last `a` bytes of its next answer on the lane */
+    STEP_PUSH,   /* the upstream sends an unsolicited message of kind `b` on lane `a` */
+    STEP_FORGE,  /* the upstream sends these bytes on lane `a` */
+    STEP_DROP,   /* the upstream closes lane `a`, with a reset if `b` is odd */
+    STEP_AWAY,   /* the upstream refuses connections, or accepts them again */
+    STEP_OWN,    /* the next `a` of weir's own requests wait for an answering step */
+    STEP_WAIT,   /* time passes: row `a` of a table */
+    STEP_RELOAD, /* the configuration becomes variant `a` */
     STEP_KINDS
 };
 
 struct step {
     enum step_kind kind;
-    bool is_b;       /* the second client's */
-    bool is_at_once; /* the next step comes before anybody has had a turn */
+    bool is_b;       /* a step of client B */
+    bool is_at_once; /* the next step is played before any party runs */
     uint8_t a, b;
     struct slice bytes;
 };
@@ -51,7 +55,7 @@ struct session {
     size_t n;
 };
 
-/* The bytes stay the input's. */
+/* The steps point into the input's bytes. */
 void session_decode(struct session *session, const uint8_t *data, size_t n);
 
 #endif

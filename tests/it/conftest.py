@@ -1,4 +1,6 @@
-"""Fixtures: servers shared by the tests of a run, servers of one test, and their logs beside a failure."""
+"""Fixtures: servers shared by the tests of a run, servers of one test, and their logs in a failure
+report.
+"""
 
 import fcntl
 import gc
@@ -30,7 +32,7 @@ def shared_redis(shared_farm):
 
 @pytest.fixture(scope="session")
 def shared_weirs(shared_farm, shared_redis):
-    """weir in every mode in front of the shared Redis, each started when it is first asked for."""
+    """One weir in every mode in front of the shared Redis. Each weir starts at its first use."""
     started = {}
 
     def weir(mode):
@@ -44,7 +46,9 @@ def shared_weirs(shared_farm, shared_redis):
 
 @pytest.fixture(scope="module")
 def kept(shared_redis):
-    """Starts a weir for the tests of a module: one for each upstream and set of settings."""
+    """Returns a function that starts a weir for the tests of a module: one for each upstream and
+    set of settings.
+    """
     farm, started = Farm(), {}
 
     def weir(upstream=shared_redis, **settings):
@@ -59,7 +63,7 @@ def kept(shared_redis):
 
 @pytest.fixture
 def redis(shared_redis):
-    """The shared Redis, empty."""
+    """The shared Redis, emptied."""
     shared_redis.forget_data()
     return shared_redis
 
@@ -72,14 +76,16 @@ def weir(request, redis, shared_weirs):
 
 @pytest.fixture(params=MODES, ids=MODE_IDS)
 def limited(request, farm, redis):
-    """Starts a weir of the test's own with the sections given, in every mode."""
+    """Returns a function that starts a weir of the test's own with the given sections, in every
+    mode.
+    """
     workers, lanes = request.param
     return lambda sections, **settings: farm.weir(redis, sections=sections, workers=workers, lanes=lanes, **settings)
 
 
 @pytest.fixture(params=[2, 3], ids=["resp2", "resp3"])
 def protocol(request):
-    """The version of RESP that a client speaks."""
+    """The RESP version that the client speaks."""
     return request.param
 
 
@@ -92,7 +98,7 @@ def conn(weir, protocol):
 
 @pytest.fixture
 def two_weirs(redis, shared_weirs):
-    """Two of them before one Redis."""
+    """Two weirs in front of one Redis."""
     return [shared_weirs(mode) for mode in ((1, "shared"), (2, "private"))]
 
 
@@ -114,7 +120,7 @@ def chromium():
 
 @pytest.fixture
 def browser(chromium):
-    """A browser in which no page is open, and of which nothing has been said yet."""
+    """A browser without an open page and without recorded complaints."""
     yield chromium
     chromium.leave()
 
@@ -154,11 +160,11 @@ def node_modules():
 
 @pytest.fixture(scope="session")
 def moves_modules():
-    """Those of the tests marked `moves`."""
+    """The modules with tests that are marked `moves`."""
     return installed(NODE_SOURCES / "moves", REPO / "build" / "node-moves")
 
 
-# What is collected stays until the end: nothing of it is to be looked at by the garbage collector.
+# Collected tests live until the end of the run, so the garbage collector need not visit them.
 gc.disable()
 
 
@@ -178,7 +184,9 @@ def pytest_configure(config):
 
 
 def pytest_collection_modifyitems(config, items):
-    """Tests with a mark of a run run there alone. The long run has the tests with a mode, in the modes that are left."""
+    """A run with a mark has the tests of that mark alone. The long run has the tests with a mode,
+    in the modes that `make test` leaves out.
+    """
     wanted = [
         {mark.name for mark in item.iter_markers()} & {"moves", "failover", "cluster"} == harness.MARK
         and (has_mode(item) or harness.MARK or not harness.IS_LONG)
@@ -190,7 +198,7 @@ def pytest_collection_modifyitems(config, items):
 
 @pytest.fixture(autouse=True)
 def servers_live():
-    """A shared weir that died or complained fails the test that did it, not a later one."""
+    """A shared weir that died or complained fails the test that caused it, not a later one."""
     harness.ended.clear()
     yield
     for server in list(harness.running):

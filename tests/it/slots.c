@@ -1,6 +1,6 @@
 /*
- * Says of each request on its standard input in what slot weir sees its keys: a line with a number, "none", "crossing"
- * or "hidden".
+ * Prints for each request on standard input the slot of its keys as weir computes it: a line with a
+ * number, "none", "crossing" or "hidden".
  */
 #include <stdio.h>
 #include <stdlib.h>

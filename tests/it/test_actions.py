@@ -1,4 +1,6 @@
-"""What becomes of what is over: closed, denied; and refused by several at once."""
+"""The actions of a limit on refused commands: `over close`, `deny`, and refusals by several limits
+at once.
+"""
 
 from kit.limits import EXECABORT, OPERATOR, limit_of, order, refusal, tallies
 from kit.resp import Error, encode, pipeline
@@ -27,7 +29,7 @@ def test_over_close_closes_who_is_refused(limited, redis):
 
 
 def test_close_after_what_blocks(limited, redis):
-    """Earlier replies come first, however long they take."""
+    """Earlier replies come first, also the reply of a blocking command."""
     weir = limited("[policy default]\n@string = 1/h over close\n")
     with weir.connect() as a:
         a.send(pipeline("SET k 1", "BLPOP l 0.2", "SET k 2", "PING"))
@@ -74,7 +76,7 @@ def test_close_of_class_control(limited):
 
 
 def test_close_where_replies_cannot_be_told_apart(limited, redis):
-    """No error can be put among them: the connection just ends."""
+    """No error fits between the frames of such replies, so the connection just closes."""
     weir = limited("[policy default]\ncmd.set = 1/h\n")
     with weir.connect() as a:
         assert a.ask("MULTI", "SUBSCRIBE c", "EXEC")[:2] == ["OK", "QUEUED"]

@@ -1,4 +1,6 @@
-"""A client's address is what accept() told, also when the client has reset its connection before weir saw it."""
+"""A client's address is the address that accept() returned, also if the client resets its
+connection before weir's worker sees it.
+"""
 
 import contextlib
 import os
@@ -25,19 +27,19 @@ LOOPBACK = {"IPv4": ("127.0.0.1:0", "ip:127.0.0.0/8"), "IPv6": ("[::1]:0", "ip::
 
 @pytest.fixture(params=[1, 2], ids=["1 worker", "2 workers"])
 def limited(request, farm, redis):
-    """With shared lanes, on which a request is sent before weir learns that its client has gone."""
+    """With shared lanes: a request is sent before weir learns that its client has closed."""
     return lambda sections, **settings: farm.weir(redis, sections=sections, workers=request.param, **settings)
 
 
 def reset(sock):
-    """Close with a RST in place of a FIN."""
+    """Closes with a RST instead of a FIN."""
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     sock.close()
 
 
 @contextlib.contextmanager
 def stopped(weir):
-    """weir accepts nothing meanwhile."""
+    """weir is stopped meanwhile, and accepts nothing."""
     weir.signal(signal.SIGSTOP)
     try:
         yield
@@ -50,12 +52,14 @@ def total(weir, name):
 
 
 def closed(weir):
-    """Connections to the listeners that have come and gone, however."""
+    """Returns how many connections the listeners have accepted and closed, for any reason."""
     return total(weir, "weir_connections_closed_total")
 
 
 def send_and_reset(weir, request, address=None, n=RESETS):
-    """n connections that have sent a request and a RST before weir accepts them; returns when weir is done with them."""
+    """Opens n connections that send a request and a RST before weir accepts them. Returns when weir
+    is done with the connections.
+    """
     before = closed(weir)
     with stopped(weir):
         for _ in range(n):
@@ -66,7 +70,7 @@ def send_and_reset(weir, request, address=None, n=RESETS):
 
 
 def count(redis):
-    """How many INCR Redis has carried out."""
+    """Returns how many INCR Redis has run."""
     return int(redis.call("GET", "k") or 0)
 
 
@@ -131,7 +135,7 @@ def test_the_log_names_the_address_of_a_reset_connection(farm, redis):
 
 @pytest.fixture
 def nameless(farm, redis, tmp_path):
-    """weir on a system that tells no address of a peer over TCP."""
+    """weir on a system where accept() returns no peer address for TCP."""
     library = tmp_path / "nameless.so"
     subprocess.run(["cc", "-shared", "-fPIC", "-Wall", "-Werror", "-o", library, NAMELESS, "-ldl"], check=True)
     options = os.environ.get("ASAN_OPTIONS", "") + ":verify_asan_link_order=0"
@@ -147,5 +151,6 @@ def test_over_tcp_a_connection_without_an_address_is_closed_unserved(nameless):
         assert conn.call("PING") == "PONG"
     nameless.wait_for_log("is closed: the system does not tell its address")
     with Conn(str(nameless.folder / "operator.sock")) as conn:
-        columns = r"^127\.0\.0\.1:0[ \t]+0[ \t]+1[ \t]+1[ \t]+0\b"  # connected, accepted, turned away, closed
+        # connected, accepted, turned away, closed
+        columns = r"^127\.0\.0\.1:0[ \t]+0[ \t]+1[ \t]+1[ \t]+0\b"
         wait_until(lambda: re.search(columns, conn.call("INFO", "clients").decode(), re.M), "it is counted")

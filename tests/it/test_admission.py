@@ -1,4 +1,6 @@
-"""A password that is set or removed while weir runs: who came before stays, who comes later is judged by it."""
+"""A password is set or removed while weir runs. Clients from before stay connected; new clients
+must know the new password.
+"""
 
 import pytest
 from kit.harness import wait_until
@@ -6,8 +8,8 @@ from kit.resp import Closed, Error, encode
 from kit.server import at_least
 
 LANES = ["shared", "private"]
-MANY = 12  # clients, so that there are some on each worker
-WIDE = ["MSET", *[f"k{i}" for i in range(24)]]  # more arguments than Redis reads of whom it does not know
+MANY = 12  # clients: enough for several on each worker
+WIDE = ["MSET", *[f"k{i}" for i in range(24)]]  # more arguments than Redis accepts before a login
 EVERYTHING = ("reset", "on", "nopass", "~*", "&*", "+@all")
 
 
@@ -34,7 +36,8 @@ def by_config(conn):
 
 
 def by_config_among_others(conn):
-    other = ["maxmemory-samples", 6] if at_least(7, 0) else []  # before it Redis sets one thing at a time
+    # before 7.0 CONFIG SET takes one parameter
+    other = ["maxmemory-samples", 6] if at_least(7, 0) else []
     assert conn.call("config", "set", *other, "RequirePass", "word") == "OK"
 
 
@@ -62,7 +65,7 @@ def is_noauth(reply):
 
 
 def all_are_judged(weir):
-    """Newcomers hear NOAUTH whatever they send, and can log in."""
+    """New clients get NOAUTH for any command, and can log in."""
     for first in ("GET k", "HELLO 3", "MULTI", "SELECT 1", "EVAL return{} 0", "CLIENT GETNAME"):
         conns, heard = crowd(weir, first)
         assert all(map(is_noauth, heard)), (first, heard)
@@ -108,7 +111,9 @@ def test_a_password_set_behind_weirs_back_holds_soon(weir, redis):
 
 @pytest.mark.parametrize("lanes", LANES)
 def test_who_hears_nothing_and_is_let_in_no_more_is_closed(lanes, farm, redis):
-    """Its connection to Redis is gone. The next one wants a password, of which it would hear nothing, nor of CLIENT REPLY ON."""
+    """The client's connection to Redis is gone. A new one needs the password. With CLIENT REPLY OFF
+    the client would not see that error, nor a reply to CLIENT REPLY ON.
+    """
     weir = farm.weir(redis, workers=1, lanes=lanes)
     deaf = weir.connect()
     deaf.send(encode("CLIENT", "REPLY", "OFF") + encode("SET", "deaf", "v"))
@@ -151,7 +156,7 @@ def test_a_password_removed(behind, weir, redis):
 
 @pytest.mark.parametrize("lanes", LANES)
 def test_who_says_nothing_but_limit_is_judged_too(lanes, farm, redis):
-    """LIMIT has no connection of its client's by which Redis could say who that is."""
+    """LIMIT uses no connection of the client's, so Redis cannot say which user the client is."""
     weir = farm.weir(redis, workers=2, lanes=lanes)
 
     def heard():
@@ -212,7 +217,7 @@ def test_reset_makes_a_newcomer(lanes, farm, redis):
 
 @pytest.mark.parametrize("lanes", LANES)
 def test_a_deleted_user_without_a_lane_is_out(lanes, farm, redis):
-    """CLIENT UNPAUSE from another database than 0 leaves its client without a lane."""
+    """CLIENT UNPAUSE in a database other than 0 leaves its client without a lane."""
     redis.call("ACL", "SETUSER", "joe", *EVERYTHING)
     weir = farm.weir(redis, workers=1, lanes=lanes)
     with weir.connect() as joe:
@@ -227,7 +232,9 @@ def test_a_deleted_user_without_a_lane_is_out(lanes, farm, redis):
 
 
 def test_who_came_before_keeps_a_lane_through_hard_times(farm, redis):
-    """No other lane like theirs can be opened: neither a huge reply nor a Redis that hangs may take it from them."""
+    """No second lane of the clients' kind can be opened now. Neither a huge reply nor a hanging
+    Redis may close the present lane.
+    """
     weir = farm.weir(redis, workers=1)
     with weir.connect() as a, weir.connect() as b, as_admin(redis) as admin:
         assert admin.call("SET", "huge", "x" * 2_000_000) == "OK"
@@ -248,7 +255,7 @@ def test_who_came_before_keeps_a_lane_through_hard_times(farm, redis):
 
 @pytest.fixture
 def before(farm, redis):
-    """A weir, and four clients of it that came before there was a password."""
+    """A weir, and four clients that connected before the password was set."""
     weir = farm.weir(redis, workers=1)
     assert redis.call("SET", "huge", "x" * 2_000_000) == redis.call("SET", "k", "v") == "OK"
     conns = [weir.connect() for _ in range(4)]
@@ -268,7 +275,9 @@ def n_lanes(redis):
 
 @pytest.mark.parametrize("is_huge_before", [False, True])
 def test_a_first_read_goes_where_its_like_were_let_in(is_huge_before, before, redis):
-    """Where huge values are read, first reads have a lane apart: not one that would want the password."""
+    """First reads after huge values use a separate lane. The separate lane must be from before the
+    password.
+    """
     weir, (a, b, c, _) = before
     if is_huge_before:
         assert len(a.call("GET", "huge")) == 2_000_000
@@ -321,7 +330,9 @@ def test_a_long_pipeline_of_who_came_before(before, redis):
 
 @pytest.mark.parametrize("hard", ["huge", "sleep"])
 def test_a_password_set_in_hard_times(hard, before, redis):
-    """A lane is silent or full, so others are opened; they want a password that weir has not heard of yet."""
+    """One lane is silent or full, so weir opens further lanes. New lanes need a password that weir
+    does not know about yet.
+    """
     weir, conns = before
     with as_admin(redis) as admin:
         by_config(admin)

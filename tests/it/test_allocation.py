@@ -1,6 +1,7 @@
-"""Allocations that fail while weir runs: places that ask for memory are refused some, again and again, while clients and
-operators do everything they can. Who asked is closed, or hears an error; nobody else notices, nobody waits for ever, and
-afterwards everything works."""
+"""Allocations fail while weir runs. Again and again some call sites are refused memory while
+clients and operators use every feature. A client that needed the memory is closed or gets an error.
+Other clients notice nothing, no client waits for ever, and afterwards everything works.
+"""
 
 import itertools
 import random
@@ -23,7 +24,8 @@ from test_http import metrics, value
 from test_proxy_protocol import binary, text
 from kit.tls import Authority, TlsConn, tls_settings, trusting
 
-CONFIGURATION = ("mem_alloc", "mem_zalloc", "mem_realloc", "mem_strndup")  # for which mem_would_give asks before
+# mem_would_give asks before these functions allocate
+CONFIGURATION = ("mem_alloc", "mem_zalloc", "mem_realloc", "mem_strndup")
 POLICIES = """
 [class slow]
 commands = keys, hgetall
@@ -70,10 +72,12 @@ numbers = itertools.count()
 
 
 class Careful(Conn):
-    """A client that may be closed or refused at any time, but is told nothing wrong."""
+    """A client that may be closed or refused at any time, but must not get a wrong reply."""
 
     def expect(self, *pairs):
-        """Each a command, as a string or its words, and its reply, or what says whether it is one."""
+        """Sends commands and checks replies. Each is a command, as a string or its words, and its
+        reply or a predicate of the reply.
+        """
         commands = [command.split() if isinstance(command, str) else command for command, _ in pairs]
         self.send(b"".join(encode(*command) for command in commands))
         for command, (_, wanted) in zip(commands, pairs):
@@ -84,7 +88,7 @@ class Careful(Conn):
             assert good, f"{command}: {reply!r}"
 
     def do(self, *commands):
-        """Whatever they are answered, in RESP."""
+        """Sends commands; any reply in RESP is right."""
         self.expect(*((command, lambda reply: True) for command in commands))
 
     def wants_queued(self, *commands):
@@ -96,11 +100,11 @@ def fresh():
 
 
 def bulk(value):
-    """That value, or nil where the SET before was refused."""
+    """Accepts this value, or nil if the SET before was refused."""
     return lambda reply: reply in (None, value.encode())
 
 
-# ---- what clients do: each on a connection of its own, which may end ----
+# ---- what clients do, each on its own connection, which may close ----
 
 
 def pipelines(conn):
@@ -119,7 +123,7 @@ def large_values(conn):
 
 
 def pieces(conn):
-    """A request that comes in parts, and inline ones."""
+    """A request in parts, and inline requests."""
     key = fresh()
     whole = encode("SET", key, key * 500)
     for i in range(0, len(whole), 900):
@@ -267,7 +271,9 @@ def newcomers(world):
 
 
 class Neighbour(threading.Thread):
-    """One who does plain things all the time, and may be closed, but hears nobody else's answers."""
+    """A client that sends plain commands all the time. The client may be closed, but must not get a
+    reply to another client.
+    """
 
     def __init__(self, world):
         super().__init__()
@@ -303,7 +309,7 @@ class Neighbour(threading.Thread):
 
 
 def upheaval(world):
-    """Redis closes all connections of weir's."""
+    """Redis closes all connections from weir."""
     world.redis.call("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
     world.redis.call("CLIENT", "KILL", "TYPE", "pubsub")
 
@@ -311,7 +317,7 @@ def upheaval(world):
 OTHERS = [orders, pages, announced, in_tls, newcomers, upheaval]
 
 
-# ---- one weir, and those who have nothing to do with it all ----
+# ---- one weir, and clients that take no part ----
 
 
 class World:
@@ -337,7 +343,7 @@ class World:
             assert conn.call("SET", "calm", "calm") == "OK"
 
     def act(self, act):
-        """One of them does its part, however far it gets."""
+        """Runs one action as far as it gets."""
         try:
             if act in OTHERS:
                 act(self)
@@ -351,13 +357,18 @@ class World:
         assert self.weir.is_running(), f"{act.__name__}\n{self.weir.log()[-6000:]}"
 
     def check(self):
-        """Newcomers are served; and who was connected all the time and asked for nothing has lost nothing."""
-        wait_until(self.weir.serves, "newcomers are served")  # and connections that Redis has closed are gone
+        """New clients are served. A client that was connected throughout and sent nothing is still
+        connected.
+        """
+        # and weir has noticed the connections that Redis closed
+        wait_until(self.weir.serves, "newcomers are served")
         for conn in self.calm:
             wait_until(lambda conn=conn: self.is_served(conn), "who did nothing is served")
 
     def is_served(self, conn):
-        """Or is the upstream away, because a connection to it could not be made a moment ago?"""
+        """True if the client is served. False if weir found no upstream, because an attempt to
+        connect failed a moment ago.
+        """
         try:
             reply = conn.call("GET", "calm")
         except Closed as closed:
@@ -366,7 +377,7 @@ class World:
         return reply == b"calm"
 
     def check_upstream(self):
-        """Redis has answered all the time what it was asked, so weir never had to say otherwise."""
+        """Redis has answered all requests in time, so weir never reported otherwise."""
         before = self.accepted()
         wait_until(lambda: self.accepted() > before, "what has happened is counted")
         errors = value(metrics(self.weir), "weir_upstream_errors_total", upstream=self.redis.upstream, reason="protocol")
@@ -377,7 +388,7 @@ class World:
             return value(metrics(self.weir), "weir_connections_accepted_total", listener="127.0.0.1:0")
 
     def act_all(self, dice, acts):
-        """All of them, many at a time."""
+        """Runs all actions, many at a time."""
         acts = list(acts)
         dice.shuffle(acts)
         with Neighbour(self), Neighbour(self), ThreadPoolExecutor(8) as pool:
@@ -400,7 +411,7 @@ def world(request, tmp_path_factory):
 
 
 def test_every_place_that_asks_for_memory(world):
-    """What it was for ends as it should; who did nothing meanwhile is still there."""
+    """The request that needed the memory ends cleanly; idle clients stay connected."""
     dice = random.Random(1)
     acts = PLAIN + OTHERS
     for act in acts:
@@ -410,7 +421,7 @@ def test_every_place_that_asks_for_memory(world):
             dice.shuffle(acts)
             for act in acts:
                 if dice.random() < 0.4:
-                    upheaval(world)  # what has grown by now is small again
+                    upheaval(world)  # buffers that have grown are small again
                     wait_until(world.weir.serves, "weir has connected again")
                 world.starver.begin_anew()
                 world.starver.starve(EACH_SITE_ONCE, dice.choice([0.05, 0.2, 0.5]), dice.randrange(1 << 32))
@@ -423,7 +434,7 @@ def test_every_place_that_asks_for_memory(world):
 
 
 def test_many_at_a_time(world):
-    """From now and then to always: what each does while others do all the rest."""
+    """Allocations fail from rarely to always: each action runs while all other actions run."""
     dice = random.Random(2)
     for chance in [0.002, 0.05, 0.3, 1] * rounds(1):
         world.starver.starve(BY_CHANCE, chance, dice.randrange(1 << 32))
@@ -433,11 +444,11 @@ def test_many_at_a_time(world):
 
 
 def test_few_places_all_the_time(world):
-    """So that those behind them are reached."""
+    """With few failing call sites, code behind the other call sites runs too."""
     dice = random.Random()
     world.act_all(dice, PLAIN + OTHERS)
     for _ in range(rounds(6)):
-        upheaval(world)  # what has grown by now is small again
+        upheaval(world)  # buffers that have grown are small again
         wait_until(world.weir.serves, "weir has connected again")
         seed = dice.randrange(1 << 32)
         world.starver.starve(SOME_SITES, dice.choice([0.1, 0.3, 0.5]), seed, share=dice.choice([0.05, 0.15]))
@@ -450,7 +461,7 @@ def test_few_places_all_the_time(world):
 
 
 def test_what_is_said(world):
-    """To clients, to operators, in the log and in the metrics."""
+    """In replies to clients and operators, in the log and in the metrics."""
     weir = world.weir
     with weir.connect() as conn, operator(weir) as ops:
         assert conn.call("PING") == "PONG"

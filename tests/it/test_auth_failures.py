@@ -1,6 +1,7 @@
-"""`auth-failures` counts a login from before Redis is asked until it has answered, whether its client waits or not.
+"""`auth-failures` counts a login from before Redis is asked until Redis has answered, whether the
+client stays or not.
 
-What Redis was asked is what Redis counts: failed calls of AUTH in INFO commandstats.
+The test counts requests to Redis by Redis' own count of failed AUTH calls in INFO commandstats.
 """
 
 import re
@@ -40,7 +41,9 @@ def locked(farm):
 
 @pytest.fixture
 def guarded(farm, locked, tmp_path):
-    """Starts weir with sections before that Redis; weir's own user needs no password."""
+    """Returns a function that starts weir with sections in front of that Redis. weir's own user
+    needs no password.
+    """
 
     (tmp_path / "password").write_text("any")
 
@@ -53,7 +56,7 @@ def guarded(farm, locked, tmp_path):
 
 
 def tried(redis):
-    """How many logins Redis has refused."""
+    """Returns how many logins Redis has refused."""
     with redis.connect() as conn:
         stats = conn.call("INFO", "commandstats").decode()
     found = re.search(r"cmdstat_auth:.*failed_calls=(\d+)", stats)
@@ -66,7 +69,7 @@ def leave_by_reset(conn):
 
 
 def answers(conns):
-    """What each of them reads first."""
+    """Returns the first reply on each connection."""
     replies = []
     for conn in conns:
         try:
@@ -78,7 +81,7 @@ def answers(conns):
 
 
 def at_once(weir, data, n=100):
-    """n connections that have sent the same."""
+    """Opens n connections that send the same bytes."""
     conns = [weir.connect() for _ in range(n)]
     for conn in conns:
         conn.sock.sendall(data)
@@ -106,7 +109,7 @@ def test_right_logins_at_once_all_come_in(form, guarded, locked):
 
 
 def test_right_and_wrong_logins_at_once(guarded, locked):
-    """A wrong one takes a part of the allowance, a right one none, whatever stands between them."""
+    """A wrong login uses up allowance and a right login uses none, whatever stands between them."""
     weir = guarded()
     conns = [weir.connect() for _ in range(60)]
     for i, conn in enumerate(conns):
@@ -136,7 +139,9 @@ def test_clients_that_are_gone_are_charged(form, leave, guarded, locked):
 
 
 def test_logins_under_way_count_when_their_clients_are_gone(guarded, locked):
-    """Redis does not answer: five are under way, the others wait or leave, and none is asked before one is answered."""
+    """Redis does not answer: five logins are under way, the rest wait or their clients close. None
+    is sent before an answer has come.
+    """
     weir = guarded(handshake_timeout="1h")
     with weir.connect() as conn:  # auth lanes are open
         assert conn.call("AUTH", "alice", "pw") == "OK"
@@ -153,7 +158,7 @@ def test_logins_under_way_count_when_their_clients_are_gone(guarded, locked):
 
 
 def test_a_login_waits_at_most_for_the_handshake_timeout(guarded, locked):
-    """Its connection is closed without an answer, and Redis is not asked."""
+    """The connection closes without a reply, and Redis is not asked."""
     weir = guarded(handshake_timeout="200ms", upstream_timeout="1h")
     with weir.connect() as conn:
         assert conn.call("AUTH", "alice", "pw") == "OK"
@@ -170,13 +175,15 @@ def test_a_login_waits_at_most_for_the_handshake_timeout(guarded, locked):
 
 @pytest.mark.parametrize("is_gone", [False, True], ids=["", "gone"])
 def test_a_lost_answer_is_charged(is_gone, guarded, locked):
-    """Four logins are asked on four auth lanes, the fifth waits for one of them, and then for Redis, which knows no password any more."""
+    """Four logins are sent on four auth lanes. The fifth waits for a free auth lane, and then for
+    Redis, which has restarted without passwords.
+    """
     weir = guarded(workers=1)
     assert answers(at_once(weir, words("AUTH", "pw"), 40)) == ["OK"] * 40
     locked.signal(signal.SIGSTOP)
     conns = at_once(weir, words("AUTH", "pw"), 5)
     with weir.connect() as conn:
-        conn.call("LIMIT", "STATUS")  # weir has read all that came before
+        conn.call("LIMIT", "STATUS")  # weir has read all earlier bytes
     for conn in conns:
         if is_gone:
             conn.close()
@@ -189,7 +196,7 @@ def test_a_lost_answer_is_charged(is_gone, guarded, locked):
 
 
 def test_every_refusal_is_charged(farm, redis):
-    """Also that the default user has no password."""
+    """Also the refusal that the default user has no password."""
     weir = farm.weir(redis, sections=LIMIT + OPERATOR)
     conns = at_once(weir, words("short", "any"), 20)
     replies = answers(conns)
@@ -198,7 +205,7 @@ def test_every_refusal_is_charged(farm, redis):
 
 
 def test_logins_inside_multi_try_nothing(guarded, locked):
-    """They are refused: Redis is not asked, and nothing is charged."""
+    """Such logins are refused. Redis is not asked, and nothing is charged."""
     weir = guarded(LIMIT)
     with weir.connect() as conn:
         assert conn.call("AUTH", "alice", "pw") == "OK"
@@ -212,7 +219,7 @@ def test_logins_inside_multi_try_nothing(guarded, locked):
 
 
 def test_a_reload_while_logins_are_under_way(guarded, locked):
-    """They count under the new limit, which lets two more of those that wait go."""
+    """Logins under way count under the new limit, which lets two more waiting logins go."""
     weir = guarded(handshake_timeout="1h")
     with weir.connect() as conn:
         assert conn.call("AUTH", "alice", "pw") == "OK"
@@ -238,7 +245,7 @@ def test_logins_over_a_unix_socket(guarded, locked, tmp_path):
 
 
 def test_addresses_of_the_proxy_protocol_count_apart(guarded, locked):
-    """The address that the proxy has announced counts, and not the proxy's."""
+    """The address that the proxy announces is charged, not the proxy's address."""
     weir = guarded(listen="127.0.0.1:0 proxy", proxy_protocol_from="127.0.0.1")
     conns = [weir.connect() for _ in range(60)]
     for i, conn in enumerate(conns):

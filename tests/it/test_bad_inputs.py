@@ -1,4 +1,6 @@
-"""Odd and broken requests: weir answers what Redis answers, however the bytes are cut, or is stricter on purpose."""
+"""Odd and broken requests: weir answers as Redis does, however the bytes are cut, or is stricter on
+purpose.
+"""
 
 import pytest
 from kit.bad_inputs import CASES
@@ -47,7 +49,7 @@ def redis_for(redis, locked_redis):
 
 @pytest.fixture(params=["redis", *MODES], ids=["redis", "weir-1-shared", "weir-2-private"])
 def target(request, redis_for, shared_weirs, locked_weirs):
-    """The server under test for a case; Redis is one, to prove the table."""
+    """The server under test for a case. Redis is one, to prove the table."""
     if request.param == "redis":
         return redis_for
     return lambda case: (locked_weirs if case.auth else shared_weirs)(request.param)
@@ -57,7 +59,7 @@ recorded = {}
 
 
 def on_live_redis(case, redis):
-    """(answer, closed) after the case's bytes, and after its `then`."""
+    """Returns (answer, closed) after the case's bytes, and after its `then`."""
     if case.name not in recorded:
         states = on_redis(redis, [("c", case.sent), ("c", case.then)])
         recorded[case.name] = [state["c"] for state, _ in states]
@@ -81,7 +83,9 @@ def cut_text(case, server, redis, state):
 
 
 def check(player, probes, names, server, redis):
-    """Every connection in `names` (connection: case) has the wanted state, before and after its case's `then`."""
+    """Checks that every connection in `names` (connection: case) has the wanted state, before and
+    after its case's `then`.
+    """
     for after_then in (False, True):
         want = {n: wanted(case, server, redis)[after_then] for n, case in names.items()}
 
@@ -151,7 +155,9 @@ def test_byte_by_byte(auth, target, redis_for):
 
 
 def test_subcommands_whose_name_has_a_nul(weir):
-    """Redis takes some of them for what stands before the NUL, by the luck of its hash."""
+    """Redis takes some of these for the name before the NUL, depending on the layout of its hash
+    table.
+    """
     for i in range(64):
         with weir.connect() as conn:
             conn.send(encode("client", b"re\rply\0%d" % i) + encode("CLIENT", b"REPLY\0%d" % i, "SKIP") + pipeline("PING"))
@@ -161,7 +167,7 @@ def test_subcommands_whose_name_has_a_nul(weir):
 
 
 def test_names_that_end_in_a_nul(weir):
-    """They are no other command's, also for a client that has just sent that."""
+    """Such a name is not the name without the NUL, also directly after a command with that name."""
     with weir.connect() as conn:
         for name in (b"GET", b"get", b"EXISTS", b"MGET"):
             for _ in range(3):
@@ -171,7 +177,7 @@ def test_names_that_end_in_a_nul(weir):
             conn.call(name, "k")
 
 
-# ---- broken in the middle of a request that is too large to be gathered, so that half of it is in Redis ----
+# ---- broken in the middle of a large request, half of which is already in Redis ----
 
 BEGUN = b"*4\r\n$4\r\nMSET\r\n$1\r\nk\r\n$200000\r\n" + b"x" * 200_000 + b"\r\n"
 BREAKS = {
@@ -201,14 +207,15 @@ BEFORE = {
 
 @pytest.mark.parametrize("before", BEFORE.values(), ids=BEFORE.keys())
 def test_broken_in_a_large_request(before, weir, redis):
-    """What was asked before is answered first, as Redis does; what came of the request changes nothing."""
+    """As Redis does, weir answers the earlier requests first. The broken request changes nothing.
+    """
     script = [("a", before + BEGUN + BREAKS["no bulk"]), ("b", pipeline("RPUSH l v", "PUBLISH c m", "EXISTS k n"))]
     same_as_redis(weir, redis, script)
 
 
 @pytest.mark.parametrize("mode", ["OFF", "SKIP"])
 def test_broken_in_a_large_request_and_unheard(mode, weir):
-    """The error neither; Redis would leave the connection open for ever."""
+    """The error is not sent either; Redis would leave the connection open for ever."""
     with weir.connect() as conn:
         conn.send(pipeline("PING", f"CLIENT REPLY {mode}") + BEGUN + BREAKS["no bulk"])
         assert conn.read_to_end() == b"+PONG\r\n"

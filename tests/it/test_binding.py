@@ -1,4 +1,6 @@
-"""When a connection is bound, and so charged to `connections` and `connects`; what bounds it before: `unauthenticated`."""
+"""When a connection is bound to a policy, and so charged to `connections` and `connects`;
+`unauthenticated` limits connections before that.
+"""
 
 import contextlib
 import re
@@ -21,12 +23,12 @@ LOGINS = {
     "HELLO 3 AUTH": ["HELLO 3 AUTH alice pw"],
     "HELLO, a name, AUTH": ["HELLO 3", "CLIENT SETNAME app", "CLIENT SETINFO LIB-NAME x", "AUTH alice pw"],
 }
-SOON = {"WEIR_HURRY": "30"}  # 10 s are a third of one
+SOON = {"WEIR_HURRY": "30"}  # 10 s become a third of a second
 
 
 @contextlib.contextmanager
 def pool(connect, n):
-    """n connections that have been accepted and have said nothing."""
+    """Opens n accepted connections that have sent nothing."""
     conns = []
     try:
         for _ in range(n):
@@ -347,7 +349,7 @@ def test_in_shadow_mode_it_refuses_nobody(farm, redis):
 
 
 def hello(ca):
-    """The first bytes of a client that speaks TLS."""
+    """Returns the first bytes of a TLS client."""
     incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
     client = trusting(ca).wrap_bio(incoming, outgoing, server_hostname="localhost")
     with contextlib.suppress(ssl.SSLWantReadError):
@@ -356,7 +358,7 @@ def hello(ca):
 
 
 def half_done(weir, data, n):
-    """n connections that have sent this and say no more."""
+    """Opens n connections that have sent these bytes and send no more."""
     socks = []
     for _ in range(n):
         sock = dial(weir.address)
@@ -470,7 +472,7 @@ def test_a_half_done_handshake_is_bound_after_ten_seconds(farm, redis, ca, pair)
 
 
 def test_the_memory_of_tls_counts(farm, redis, ca, pair):
-    """An idle connection takes 14,900 bytes that OpenSSL holds: 150 of them are more than 2 MB."""
+    """OpenSSL holds 14,900 bytes for an idle connection: 150 of them take more than 2 MB."""
     weir = farm.weir(redis, workers=2, memory_limit="2mb", sections=ADMIN, **tls_settings(pair))
     conns = []
 

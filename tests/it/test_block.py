@@ -1,4 +1,6 @@
-"""LIMIT BLOCK: everything of a subject is refused, at once and everywhere, until it is taken back or its time is over."""
+"""LIMIT BLOCK refuses every command of a subject, at once and on every worker, until the block is
+removed or expires.
+"""
 
 import pytest
 from kit.admin import ADMIN, get, stats
@@ -21,7 +23,7 @@ def block(weir, *words):
     assert order(weir, "BLOCK", *words).split(",")[0] == "OK"
 
 
-# ---- what is refused, and to whom ----
+# ---- which commands and subjects are refused ----
 
 
 def test_everything_of_a_blocked_subject_is_refused(limited, users):
@@ -147,7 +149,7 @@ def test_it_outlives_reloads_and_changes_of_limits(one):
         assert a.call("GET", "k") == BLOCKED, "another reason: none"
 
 
-# ---- what is told ----
+# ---- replies ----
 
 
 def test_status_explain_blocks_and_diff(one, protocol):
@@ -240,7 +242,7 @@ def test_wrong_orders_are_errors(farm, redis):
         assert op.call("LIMIT", "BLOCKS") == []
 
 
-# ---- where it is told ----
+# ---- where operators see the block ----
 
 
 def test_a_block_is_told_as_such_and_not_as_a_limit(browser, farm, redis, users):

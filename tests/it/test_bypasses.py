@@ -1,4 +1,4 @@
-"""What a client may try in order to get more than its limit. Each must come to the same count."""
+"""Ways in which a client may try to get more than its limit. None of them changes the count."""
 
 import os
 import subprocess
@@ -18,7 +18,7 @@ def written(redis, key="n"):
     return int(redis.call("GET", key) or 0)
 
 
-# ---- coming again, and often ----
+# ---- reconnecting often ----
 
 
 def test_reconnecting_refills_nothing(limited, redis):
@@ -107,7 +107,7 @@ def test_inline_and_multibulk_share(limited, redis):
     assert written(redis) == 5
 
 
-# ---- many at a time ----
+# ---- many at once ----
 
 
 def test_a_pipeline_is_limited_command_by_command(limited, redis):
@@ -138,7 +138,7 @@ def test_discarding_gives_nothing_back(limited, redis):
 
 
 def test_refused_by_redis_is_charged(limited, redis):
-    """Or errors would be a way to find things out for free."""
+    """Otherwise errors would give information without charge."""
     redis.call("SET", "text", "x")
     weir = limited(WRITES)
     with weir.connect() as a:
@@ -195,14 +195,14 @@ def test_blocking_and_leaving(limited, redis):
     wait_until(lambda: not any(redis.waiting()), "nobody waits")
 
 
-# ---- who one is ----
+# ---- identity ----
 
 POLICIES = "[policy users]\nmatch = user:*\nwrite = 5/d\n[policy default]\nwrite = 2/d\n" + OPERATOR
 
 
 @pytest.mark.parametrize("auth", ["AUTH {0} pw", "HELLO 3 AUTH {0} pw", "HELLO 2 AUTH {0} pw SETNAME x"])
 def test_switching_users_finds_each_limit_as_it_was_left(auth, limited, redis, users):
-    """Each has its own limit, and finds it as it was left."""
+    """Each user has its own limit, which stays as the user left it."""
     weir = limited(POLICIES)
     with weir.connect() as a:
         count = passed(a.ask(*["INCR n"] * 3))
@@ -226,7 +226,7 @@ def test_switching_users_inside_multi(limited, redis, users):
 
 
 def test_a_login_among_large_requests(limited, redis, users):
-    """A login too long to be gathered must not go unseen."""
+    """A login too long to be buffered must not go unseen."""
     weir = limited(POLICIES)
     with weir.connect() as a, weir.connect() as b:
         a.send(encode("HELLO", 3, "AUTH", "alice", "pw", "SETNAME", "x" * 200_000))
@@ -258,7 +258,9 @@ def test_other_databases_and_protocols(limited, redis):
 
 
 def test_keys_of_another_tenant(limited, redis):
-    """Who is limited by keys is not freed by another's, and spends the other's: keys are no proof of who one is."""
+    """A client that is limited by keys gains nothing from another tenant's keys: it uses up the
+    other tenant's limit. Keys do not prove an identity.
+    """
     weir = limited("[policy default]\nwrite = 3/d\n", identity="key:1, ip")
     with weir.connect() as mine, weir.connect() as theirs:
         assert passed(mine.ask(*[f"INCR mine:{i}" for i in range(6)])) == 3
@@ -270,7 +272,7 @@ def test_keys_of_another_tenant(limited, redis):
         assert mine.call("INCR", ":mine") == 1, "the segment before the first colon is empty: another name"
 
 
-# ---- replies nobody reads ----
+# ---- unread replies ----
 
 
 @pytest.mark.parametrize("before, after", [("CLIENT REPLY OFF", "CLIENT REPLY ON"), ("CLIENT REPLY SKIP", "PING")])
@@ -305,7 +307,9 @@ def test_reset_refills_nothing(limited, redis):
 
 
 def test_a_rate_changed_downwards_while_in_debt(limited, redis):
-    """A debt is units: at the new rate nothing passes twice, and what a larger burst has more than the smaller."""
+    """A debt is a number of units. A new rate lets nothing pass twice, except the units by which a
+    larger burst exceeds a smaller one.
+    """
     weir = limited("[policy default]\nwrite = 10/d\n" + OPERATOR)
     with weir.connect() as a:
         assert passed(a.ask(*["INCR n"] * 8)) == 8
@@ -373,7 +377,7 @@ int gettimeofday(struct timeval *restrict t, void *restrict zone)
 
 @pytest.fixture
 def wall_clock(tmp_path, monkeypatch):
-    """Sets the wall clock of what is started from now on, by seconds from the real one."""
+    """Sets the wall clock of processes that start from now on, in seconds from the real time."""
     (tmp_path / "clock.c").write_text(CLOCK)
     library, file = tmp_path / "clock.so", tmp_path / "offset"
     subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", library, tmp_path / "clock.c", "-ldl"], check=True)
@@ -391,7 +395,7 @@ def wall_clock(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("hours", [1, -1])
 def test_the_wall_clock_is_set(hours, farm, redis, wall_clock):
-    """Neither what is refused nor what waits takes notice; only the log's times do."""
+    """Neither refused nor waiting commands are affected; only the times in the log are."""
     sections = "[policy default]\nread = 5/h\nwrite = 4/s over delay 5s\n" + OPERATOR
     weir = farm.weir(redis, workers=2, sections=sections)
     with weir.connect() as a, weir.connect() as b:

@@ -1,4 +1,5 @@
-"""Windows of the calendar, as weir works them out, beside Python's zoneinfo: the project's own sources as a library."""
+"""weir's calendar windows compared with Python's zoneinfo: the project's own sources as a library.
+"""
 
 import ctypes
 import datetime
@@ -16,10 +17,10 @@ KINDS = {"day": 1, "week": 2, "month": 3}
 BOUNDS = 5
 UTC = datetime.timezone.utc
 EPOCH = datetime.datetime(1970, 1, 1)
-LONGEST_S = 27 * 3600  # no clock is further from UTC
+LONGEST_S = 27 * 3600  # no clock differs more from UTC
 
-# Clocks that go forward over midnight, back over it, by half an hour, twice a year more than others, by a day; and some
-# that never do.
+# Zones with clock changes across midnight, by half an hour, more than twice a year, or by a day;
+# and some without changes.
 HARD = [
     "Africa/Cairo",
     "Africa/Casablanca",
@@ -74,7 +75,7 @@ class Zones:
         self.known = {"UTC": None}
 
     def load(self, name):
-        """The zone, or why there is none."""
+        """Returns the zone, or the reason why there is none."""
         why = ctypes.create_string_buffer(200)
         zone = self.lib.zone_load(Slice(name.encode(), len(name.encode())), why, len(why))
         return zone or why.value.decode()
@@ -100,7 +101,7 @@ def zones(tmp_path_factory):
     return Zones(tmp_path_factory.mktemp("zones"))
 
 
-# ---- the same by zoneinfo ----
+# ---- the same results by zoneinfo ----
 
 
 def offset(name, t):
@@ -110,13 +111,15 @@ def offset(name, t):
 
 @functools.lru_cache(maxsize=None)
 def first_at(name, shown):
-    """The first unix time at which the zone's clock shows so many seconds since 1970, or more: by looking at them all."""
+    """Returns the first unix time at which the zone's clock shows `shown` seconds since 1970, or
+    more. The search tries all times.
+    """
     t = shown - LONGEST_S
     while t + offset(name, t) < shown:
         t += 300
     while t - 1 + offset(name, t - 1) >= shown:
         t -= 1
-    back = t - 300  # clocks that went forward and back meanwhile: none does
+    back = t - 300  # no zone's clock changes forward and back within 300 s
     return t if t > back else back
 
 
@@ -148,7 +151,7 @@ def bounds(name, kind, t):
 
 
 def turns(name, first, last):
-    """When the zone's clocks change: by looking at each hour of some years."""
+    """Returns when the zone's clock changes, by trying each hour of some years."""
     t, found = first, []
     while t < last:
         if offset(name, t) != offset(name, t + 3600):
@@ -163,7 +166,9 @@ def year(number):
 
 @pytest.mark.parametrize("name", HARD)
 def test_bounds_around_turns(zones, name):
-    """Around every change of the clocks, of the past, of now, and beyond any table."""
+    """Times around every change of the clock: in the past, in the present, and after the end of any
+    table.
+    """
     rng = random.Random(name)
     for first in (rng.randrange(1975, 2020), 2024, 2051):
         for turn in turns(name, year(first), year(first + 1)):
@@ -173,7 +178,7 @@ def test_bounds_around_turns(zones, name):
 
 
 def test_bounds_of_any_zone_are_right_anywhere_in_time(zones):
-    """Any zone there is, at any time."""
+    """Any zone at any time."""
     rng = random.Random(13)
     names = sorted(n for n in zoneinfo.available_timezones() if n[0].isupper())
     for _ in range(rounds(100)):
@@ -199,20 +204,20 @@ def test_offsets_are_those_of_the_systems_zones(zones):
 @pytest.mark.parametrize(
     "name, kind, t, wanted",
     [
-        # clocks go forward: 23 hours, and back: 25
+        # The clock goes forward: 23 hours; and back: 25 hours.
         ("Europe/Berlin", "day", "2026-03-29 12:00", ("2026-03-28 23:00", "2026-03-29 22:00")),
         ("Europe/Berlin", "day", "2026-10-25 12:00", ("2026-10-24 22:00", "2026-10-25 23:00")),
-        # there was no midnight: the day began at one
+        # There was no midnight: the day began at one.
         ("America/Sao_Paulo", "day", "2018-11-04 12:00", ("2018-11-04 03:00", "2018-11-05 02:00")),
         ("America/Havana", "day", "2026-03-08 12:00", ("2026-03-08 05:00", "2026-03-09 04:00")),
-        # midnight twice: the day begins with the first
+        # Midnight comes twice: the day begins at the first.
         ("America/Havana", "day", "2026-11-01 12:00", ("2026-11-01 04:00", "2026-11-02 05:00")),
-        # one minute after midnight clocks went back to the day before, which was over
+        # One minute after midnight the clock went back to the day before, which had ended.
         ("America/St_Johns", "day", "2006-10-29 03:00", ("2006-10-29 02:30", "2006-10-30 03:30")),
         # half an hour
         ("Australia/Lord_Howe", "day", "2026-04-04 20:00", ("2026-04-04 13:00", "2026-04-05 13:30")),
         ("Asia/Kathmandu", "day", "2026-04-04 20:00", ("2026-04-04 18:15", "2026-04-05 18:15")),
-        # December 30 was left out
+        # December 30 was left out.
         ("Pacific/Apia", "day", "2011-12-30 09:00", ("2011-12-29 10:00", "2011-12-30 10:00")),
         ("Pacific/Apia", "day", "2011-12-30 10:00", ("2011-12-30 10:00", "2011-12-31 10:00")),
         ("UTC", "week", "2026-11-22 13:00", ("2026-11-16 00:00", "2026-11-23 00:00")),
@@ -250,7 +255,7 @@ def test_an_unknown_zone_is_refused_by_name(zones, name, why):
 
 
 def test_a_damaged_zone_file_is_an_error_that_names_it(zones, tmp_path):
-    """Whatever a file of the database is: a zone, or an error that names it."""
+    """Any file of the database is a zone, or an error that names the file."""
     rng = random.Random(15)
     found = [pathlib.Path(folder) for folder in zoneinfo.TZPATH if os.path.exists(f"{folder}/Etc/UTC")][0]
     good = [(found / name).read_bytes() for name in ("Europe/Berlin", "Africa/Casablanca", "Etc/UTC")]

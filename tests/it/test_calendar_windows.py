@@ -1,4 +1,6 @@
-"""Fixed windows of the calendar: the script with the clock in the test's hand, against a model; and through weir."""
+"""Fixed windows of the calendar: the script under a clock that the test sets, against a model; and
+through weir.
+"""
 
 import datetime
 import os
@@ -28,12 +30,14 @@ def scripts(redis):
 
 
 def period_word(name, kind, unix_s):
-    """What weir sends whose clock says so."""
+    """Returns the word that weir sends if its clock shows this time."""
     return kind[0] + ",".join(map(str, bounds(name, kind, unix_s)))
 
 
 def decided(scripts, key, rates, now, cost=1, n=1, peek=False, how=None):
-    """The reply, the value, and its time to live: in a transaction, where Redis' own clock lets no key go."""
+    """Returns the reply, the value, and its time to live. The call is in a transaction, where no
+    key expires by Redis' own clock.
+    """
     words = [cost, len(rates), *(word for rate in rates for word in rate)]
     call = list(scripts.command("fixed", [key], words, [n], now, peek=peek))
     call[6] = how or call[6]
@@ -44,14 +48,17 @@ def decided(scripts, key, rates, now, cost=1, n=1, peek=False, how=None):
 
 
 def is_about(left, ms):
-    """Redis' own clock may have gone on."""
+    """True if `left` is a time to live of `ms`, less the time that has passed on Redis' clock."""
     return ms - 1000 <= left <= ms
 
 
 def test_a_calendar_window_is_stored_by_its_name_and_lives_as_long(scripts):
-    """What it is called in Redis, and how long it lives; beside other rates, which are stored as ever."""
+    """The window's name in Redis, and its time to live; other rates on the key are stored as
+    before.
+    """
     now = 1_795_351_530 * S  # 2026-11-22 12:45:30 UTC
-    day, month = 1_795_305_600, 1_793_491_200  # its midnight in UTC, the first's
+    # the midnight of that day and of the first of the month, in UTC
+    day, month = 1_795_305_600, 1_793_491_200
     rate = [3, period_word("UTC", "day", now // S)]
     assert rate[1] == "d" + ",".join(str(day + i * DAY) for i in range(-1, BOUNDS - 1))
     reply, left, value = decided(scripts, "k", [rate], now)
@@ -69,7 +76,8 @@ def test_a_calendar_window_is_stored_by_its_name_and_lives_as_long(scripts):
 
 
 def test_redis_clock_picks(scripts):
-    """Weir's clock may be off by all of a window: the same is counted where Redis' clock says."""
+    """weir's clock may be wrong by a whole window: the script counts in the window of Redis' clock.
+    """
     for name, kind in (("Europe/Berlin", "day"), ("Pacific/Apia", "week"), ("UTC", "month")):
         start, over = bounds(name, kind, 1_790_000_000)[1:3]
         for now in (start * S, start * S + 1, over * S - 1):
@@ -101,7 +109,9 @@ def test_a_day_of_23_hours_and_one_of_25(scripts):
 
 
 def test_a_clock_that_goes_back(scripts):
-    """By a moment: the next window stays, and counts. By more: it counts in the present one, or it would lock the key."""
+    """A clock goes back. By a moment: the next window stays, and counts. By more: the call counts
+    in the present window, or the key would stay locked.
+    """
     start = 1_790_035_200  # a midnight
     ask = lambda t, **more: decided(scripts, "k", [[2, period_word("UTC", "day", t)]], t * S, **more)
     assert [ask(start)[0][0] for _ in range(3)] == [1, 1, 0]
@@ -115,7 +125,7 @@ def test_a_clock_that_goes_back(scripts):
 
 
 def test_zones_beside_each_other(scripts):
-    """Each has windows of its own on one key, and other rates theirs."""
+    """Each zone has windows of its own on one key, and other rates have theirs."""
     now = 1_790_000_000
     rates = [[1, period_word(name, "day", now)] for name in ("UTC", "Europe/Berlin", "Asia/Tokyo")]
     rates.append([1, DAY * S])
@@ -127,7 +137,7 @@ def test_zones_beside_each_other(scripts):
 
 
 def windows_of(value):
-    """What is stored: (what, start, over) in s, and the count."""
+    """Returns what is stored: (what, start, end) in s, and the count."""
     found = {}
     for word in (value or b"w").decode()[1:].split():
         start, count = word.split(":")
@@ -141,16 +151,19 @@ def windows_of(value):
 
 
 class Model:
-    """Windows as a dictionary, and what each call makes of them."""
+    """A model: windows as a dictionary, and the effect of each call."""
 
     def __init__(self):
-        self.counts = {}  # (what, start, over) in s: count; what is a letter, or a period
+        self.counts = {}  # (what, start, end) in s: count; `what` is a letter, or a period
 
     def see(self, now, calendars):
-        """What is kept as seen from now, which window each asked kind counts in, and whether any was brought back."""
+        """Returns the windows as of `now`, the window of each requested kind, and whether any
+        window was moved back.
+        """
         kept, named, brought = {}, {}, False
         for (what, start, over), count in self.counts.items():
-            begins = calendars.get(what)  # of the present window, of the next one, and when that is over
+            # the beginnings of the present and the next window, and the end of the next
+            begins = calendars.get(what)
             if begins and start >= begins[2]:
                 start, over, brought = begins[0], begins[1], True
             if over <= now:
@@ -162,8 +175,9 @@ class Model:
         return kept, named, brought
 
     def call(self, now, rates, cost, n, how):
-        """How many of n passed (None: there are too many windows), what each rate has used before and after, and when
-        its window is over."""
+        """Returns how many of n calls passed (None: too many windows), the usage of each rate
+        before and after, and the end of its window.
+        """
         periods = {what for what, _, _ in self.counts if isinstance(what, int)}
         calendars = {p: [now - now % p + i * p for i in range(3)] for p in periods}
         calendars |= {what: begins for _, what, begins in rates}
@@ -192,7 +206,9 @@ class Model:
 
 @pytest.mark.parametrize("seed", range(rounds(10)))
 def test_scripts_do_what_the_model_does(scripts, seed):
-    """Calendars of several zones and plain periods on one key, any options, weir's clock off, Redis' to and fro."""
+    """Calendars of several zones and plain periods on one key, with any options. weir's clock is
+    wrong, and Redis' clock steps back and forth.
+    """
     rng = random.Random(f"calendar {seed}")
     model, now = Model(), rng.randrange(year(1990), year(2060))
     zones = rng.sample(["UTC", "Europe/Berlin", "Australia/Lord_Howe", "America/Havana", "Pacific/Apia"], 2)
@@ -252,12 +268,12 @@ def weir(farm, redis):
 
 
 def stored(redis, key):
-    """The calendar's windows of a key."""
+    """Returns the calendar windows of a key."""
     return redis.call("GET", key).decode()[1:].split()
 
 
 def now_at(name, kind):
-    """Start and length of the window in which it is now, as it is stored, and ms until it is over."""
+    """Returns start and length of the present window, as stored, and the ms until its end."""
     t = datetime.datetime.now(datetime.timezone.utc).timestamp()
     start, over = bounds(name, kind, int(t))[1:3]
     return f"{kind[0]}{start}-{over - start}", over * 1000 - t * 1000
@@ -285,7 +301,7 @@ def test_over_the_wire(weir, redis):
 
 
 def test_several_keys_are_all_or_nothing_each_in_its_own_calendar(weir, redis):
-    """All or nothing, each in its own calendar."""
+    """Several keys are charged all or none, each in its own calendar."""
     key = fresh()
     with weir.connect() as conn:
         command = f"LIMIT CHECK plan {key} AND plain {key} COST 2"
@@ -359,7 +375,8 @@ def test_mistakes_of_the_file(tmp_path, lines, why):
 
 
 def test_a_reload_reads_zones_anew(farm, redis, tmp_path):
-    """The database has changed under the same name; what is counted in other windows counts in those."""
+    """The database has changed under the same name. Counts in other windows stay in those windows.
+    """
     theirs = next(folder for folder in zoneinfo.TZPATH if os.path.exists(f"{folder}/Etc/UTC"))
     shutil.copy(f"{theirs}/Pacific/Kiritimati", tmp_path / "Home")
     limits = "[limit plan]\nfixed = 1/day\ntz = Home\n"

@@ -1,6 +1,7 @@
-"""docs/clients.md as it is printed: what waits and tries again does so, and no more than it says.
+"""Runs docs/clients.md as printed: the loops that wait and retry do exactly what the page says.
 
-weir's limit is one SET an hour, so nobody waits for it: in the place of each wait the limit is forgiven, or not.
+weir's limit is one SET an hour, which is too long to wait for. Instead of each wait the test
+forgives the limit, or does not.
 """
 
 import os
@@ -73,7 +74,7 @@ const { createClient } = require('redis');
 
 
 def pointed_at_weir(path):
-    """{library: what the table of a page says}"""
+    """Returns {library: the code in the page's table}."""
     rows = re.findall(r"^\| (?:\[([^]]+)\]\([^)]+\)|([^|]+)) \| `([^`]+6380[^`]*)` \|", (REPO / path).read_text(), re.M)
     return {linked or plain: code for linked, plain, code in rows}
 

@@ -1,4 +1,6 @@
-"""clients-as = upstream: who does not log in travels as weir's own user, whose password can change while weir runs."""
+"""clients-as = upstream: a client without a login travels as weir's own user. The password of
+weir's user can change while weir runs.
+"""
 
 import pytest
 from kit.harness import MODE_IDS, MODES, run_weir, wait_until
@@ -12,7 +14,7 @@ UNAVAILABLE = Error("UPSTREAM unavailable")
 
 @pytest.fixture
 def redis(farm):
-    """One that lets nobody do anything without a password."""
+    """A Redis that refuses all commands without a password."""
     redis = farm.redis()
     redis.call("ACL", "SETUSER", "weir", "reset", "on", ">first", *RIGHTS)
     redis.call("ACL", "SETUSER", "alice", "reset", "on", ">pw", *RIGHTS)
@@ -46,12 +48,13 @@ def whoami(conn):
 
 
 def users_of(redis):
-    """The users of the connections that weir has opened for clients, by Redis' own account."""
+    """Returns the users of the connections that weir has opened for clients, as Redis lists them.
+    """
     lines = redis.call("CLIENT", "LIST").decode().splitlines()
     return [dict(field.split("=", 1) for field in line.split() if "=" in field)["user"] for line in lines]
 
 
-# ---- who one is ----
+# ---- identity ----
 
 
 def test_who_does_not_log_in_is_weirs_user(make):
@@ -131,7 +134,8 @@ def test_rights_are_those_of_the_user(make, redis):
 
 
 def all_serve(weir, n=8):
-    """New clients, on every worker, that need connections of their own as well."""
+    """True if new clients on every worker are served, including clients that need a private lane.
+    """
     conns = [weir.connect() for _ in range(n)]
     try:
         return all(conn.ask("WATCH k", "ACL WHOAMI", "UNWATCH")[1] == b"weir" for conn in conns)
@@ -169,7 +173,9 @@ def test_a_password_is_changed_without_a_break(by, make, redis, secret):
 
 
 def test_a_password_that_redis_does_not_take(make, redis, secret):
-    """Others go on; who would travel as weir is told that it cannot; and it heals by itself."""
+    """Logged-in clients go on. A client that would travel as weir gets an error. weir recovers by
+    itself.
+    """
     weir = make()
     with weir.connect() as alice:
         assert alice.call("AUTH", "alice", "pw") == "OK"

@@ -1,4 +1,4 @@
-"""What broke weir before a cluster when it was attacked."""
+"""Attacks that once broke weir in front of a cluster."""
 
 import re
 import time
@@ -12,8 +12,9 @@ pytestmark = pytest.mark.cluster
 
 
 def absent_keys(made):
-    """Three keys of one slot whose other keys have moved on: the first is there, the others are nowhere. The slot, and where
-    it goes."""
+    """Returns three keys of one slot, the slot, and the slot's target. All other keys of the slot
+    have moved. The first key is at the source, the other two are absent.
+    """
     source, target = made.masters[:2]
     tag = made.tag_at(source)
     keys = [f"{name}{{{tag}}}" for name in ("there", "nowhere", "neither")]
@@ -24,12 +25,12 @@ def absent_keys(made):
 
 
 def refused(node):
-    """How often it has said TRYAGAIN."""
+    """Returns how often the node has answered TRYAGAIN."""
     return int((re.search(r"errorstat_TRYAGAIN:count=(\d+)", node.call("INFO", "errorstats").decode()) or [0, 0])[1])
 
 
 def commands(there, nowhere, neither):
-    """By what they answer once the slot has moved."""
+    """Returns commands with the replies they get once the slot has moved."""
     return [
         ([["COPY", there, nowhere]], 1),
         ([["SINTER", nowhere, neither]], []),
@@ -44,7 +45,8 @@ def test_several_keys_that_are_not_all_there_wait_for_the_end_of_the_move(farm):
     made = Cluster(farm)
     weir = weir_before(made, workers=1, redirect_timeout="30s")
     keys, slot, target = absent_keys(made)
-    for asked, answer in commands(*keys):  # the old node says ASK, and the new one TRYAGAIN, each time
+    # each time the old node answers ASK, and the new node answers TRYAGAIN
+    for asked, answer in commands(*keys):
         before = refused(target)
         with weir.connect() as conn:
             conn.send(pipeline(*asked))
@@ -61,7 +63,8 @@ def test_several_keys_that_are_not_all_there_hear_why_in_the_end(farm):
     made = Cluster(farm)
     weir = weir_before(made, workers=1, redirect_timeout="500ms")
     keys, _, _ = absent_keys(made)
-    last = {Error("TRYAGAIN Multiple keys request during rehashing of slot"), Error("UPSTREAM moved")}  # TRYAGAIN's, or ASK's
+    # after TRYAGAIN, or after ASK
+    last = {Error("TRYAGAIN Multiple keys request during rehashing of slot"), Error("UPSTREAM moved")}
     for asked, _ in commands(*keys):
         with weir.connect() as conn:
             began = time.monotonic()
@@ -97,7 +100,7 @@ def test_wait_behind_a_failover_that_weir_has_not_heard_of(farm):
     with weir.connect() as conn:
         assert conn.call("SET", key, "v") == "OK"
         made.failover(made.replicas_of(master)[0])
-        assert conn.call("WAIT", "1", "100") in (0, 1)  # no error of the master's that was
+        assert conn.call("WAIT", "1", "100") in (0, 1)  # not the error of the former master
         made.wait_ok()
         wait_until(lambda: conn.ask(["SET", key, "v"], ["WAIT", "1", "1000"]) == ["OK", 1], "weir has heard of it")
 

@@ -1,4 +1,6 @@
-"""A cluster with epochs that start anew: weir follows it once its nodes agree, and no single node that was reset."""
+"""A cluster is rebuilt with new epochs. weir follows once the nodes agree, and does not follow a
+single node that was reset.
+"""
 
 import pytest
 from kit.admin import ADMIN, stats
@@ -9,7 +11,7 @@ from kit.resp import Error
 from kit.server import at_least
 
 pytestmark = pytest.mark.cluster
-HURRY = {"WEIR_HURRY": "10"}  # in calm the topology is asked for every second
+HURRY = {"WEIR_HURRY": "10"}  # in normal operation weir asks for the topology every second
 SECONDS = 30
 
 
@@ -18,7 +20,9 @@ def before(farm, upstream):
 
 
 def served(weir):
-    """By the address of each master that weir sends commands to, how many slots it serves."""
+    """Returns for each master that weir sends commands to, by address, how many slots the master
+    serves.
+    """
     return {node["address"]: node["slots"] for node in stats(weir)["upstream"]["nodes"] if node["use"] == "slots"}
 
 
@@ -29,7 +33,9 @@ def reset(node):
 
 
 def build_anew(made, bounds):
-    """The same servers, with other names, epochs from 1, and these shares of the slots."""
+    """Rebuilds the cluster from the same servers, with new names, epochs from 1, and these shares
+    of the slots.
+    """
     for node in made.nodes:
         reset(node)
     for n, node in enumerate(made.nodes):
@@ -45,12 +51,12 @@ def is_at(node, key):
     return not isinstance(node.call("GET", key), Error)
 
 
-# Up to 6.2 all of CLUSTER is counted together.
+# Up to 6.2 all subcommands of CLUSTER are counted together.
 CLUSTER_NODES = "cluster|nodes" if at_least(7, 0) else "cluster"
 
 
 def questions(node):
-    """How often it has been asked CLUSTER NODES."""
+    """Returns how often the node was asked CLUSTER NODES."""
     told = node.call("INFO", "commandstats").decode()
     return int(told.partition(f"cmdstat_{CLUSTER_NODES}:calls=")[2].partition(",")[0] or 0)
 
@@ -66,7 +72,8 @@ def check(weir, made):
 def test_the_same_servers(farm):
     made = Cluster(farm)
     for node in made.nodes:
-        assert node.call("CLUSTER", "BUMPEPOCH") != ""  # the old epochs are higher than the new ones
+        # the old epochs are higher than the new ones
+        assert node.call("CLUSTER", "BUMPEPOCH") != ""
     weir = before(farm, made.upstream)
     wait_until(lambda: len(served(weir)) == 3, "weir knows the cluster", SECONDS)
     build_anew(made, [0, 1000, 9000, SLOTS])
@@ -102,7 +109,8 @@ def test_one_node_that_is_reset_and_used_for_itself(farm):
         assert conn.ask(add_slots(range(SLOTS)), "CLUSTER SET-CONFIG-EPOCH 100") == ["OK"] * 2
     start = [questions(node) for node in made.nodes]
     wait_until(lambda: sum(map(questions, made.nodes)) > sum(start) + 10, "nodes are asked in their turn", SECONDS)
-    del known[lost.upstream]  # once they have heard of its new name, the others do not know any more where the old node is
+    # the nodes heard of the new name, and no longer know where the old node is
+    del known[lost.upstream]
     assert served(weir).items() >= known.items() and served(weir).get(lost.upstream) in (None, SLOTS // 3)
     with weir.connect() as conn:
         for node in made.nodes[1:]:

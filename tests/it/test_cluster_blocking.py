@@ -1,4 +1,6 @@
-"""Commands that wait in Redis before a cluster: their slot leaves, their master fails over, their client goes."""
+"""Blocking commands in front of a cluster: their slot moves, their master fails over, their client
+closes.
+"""
 
 import itertools
 import time
@@ -9,7 +11,7 @@ from kit.harness import Farm, wait_until
 from kit.resp import Error, encode
 from kit.server import at_least
 
-FRESH = itertools.count(60)  # a slot for each test that moves one
+FRESH = itertools.count(60)  # a fresh slot for each test that moves one
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +39,7 @@ def blocked(node):
 
 
 def block(node, conn, *call):
-    """Send it, and wait until it waits there."""
+    """Sends the command, and waits until it blocks at the node."""
     before = blocked(node)
     conn.send(encode(*call))
     wait_until(lambda: blocked(node) == before + 1, "it waits in Redis")
@@ -115,7 +117,9 @@ def test_a_table_that_is_old_is_no_wait(made, weir, conn):
 
 
 def test_an_operator_ends_the_wait(made, weir, conn):
-    """UNBLOCKED has several reasons: only that of a master that has become a replica makes weir ask again."""
+    """UNBLOCKED has several reasons. weir asks again only if the reason is a master that became a
+    replica.
+    """
     node = made.masters[0]
     key = made.key_at(node)
     block(node, conn, "BLPOP", key, 0)

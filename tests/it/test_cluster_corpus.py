@@ -1,7 +1,9 @@
-"""Every command through weir in front of a cluster gets what one server answers, or is a row of docs/cluster.md.
+"""Every command through weir in front of a cluster gets what one server answers, or is a row of
+docs/cluster.md.
 
-The corpus of test_corpus.py is played on one server directly and through weir on three masters. `tagged`: the keys of each
-command have one tag, as an application gives them; `untagged`: they lie in whichever slots. Both servers are sent the same.
+The corpus of test_corpus.py is played on one server directly and through weir on three masters.
+`tagged`: the keys of each command share a tag, as in applications. `untagged`: the keys lie in any
+slots. Both servers get the same bytes.
 """
 
 import re
@@ -30,7 +32,7 @@ def names(pair):
 
 
 def words_of(data):
-    """The arguments of one encoded request."""
+    """Returns the arguments of one encoded request."""
     found, rest = [], data[data.index(b"\r\n") + 2 :]
     while rest:
         size, _, rest = rest.partition(b"\r\n")
@@ -41,7 +43,9 @@ def words_of(data):
 
 
 def tagged(conn, request):
-    """The same with a tag in front of each key. A word that is like a key is taken for one: both servers get the same."""
+    """Returns the request with a tag before each key. A word that looks like a key gets the tag
+    too; both servers get the same bytes.
+    """
     name, data = request
     words = words_of(data)
     keys = conn.call("COMMAND", "GETKEYS", *words)
@@ -66,11 +70,11 @@ def forget(server):
         conn.ask(*FRESH)
 
 
-CLOSED = b"-CLOSED\r\n"  # in place of a reply; no server says so
+CLOSED = b"-CLOSED\r\n"  # in place of a reply; no server sends this
 
 
 def play_on(address, batches, proto):
-    """As test_corpus.play; a connection that ends is told of, and the next request has another."""
+    """As test_corpus.play. A closed connection is noted, and the next request gets a new one."""
     frames, end = [], [("echo", encode("ECHO", "the end"))]
     conn = None
     for batch in [*batches, end]:
@@ -90,8 +94,8 @@ def play_on(address, batches, proto):
     return frames
 
 
-# Not played: sessions would differ from here on. What they are answered is in REFUSED. The cluster commands have tests of
-# their own.
+# Not played: after these commands sessions would differ. REFUSED has their replies. The cluster
+# commands have tests of their own.
 LEFT_OUT = [
     ("select", rb"\r\n(?!0\r\n$)[^\r]*\r\n$"),
     ("swapdb|move|debug|client\\|tracking|client\\|caching|readonly|readwrite|asking", rb""),
@@ -108,7 +112,8 @@ REFUSED = {
     "SYNC": "ERR SYNC is not served in front of a Redis Cluster: ask its nodes directly",
     "PSYNC ? -1": "ERR PSYNC is not served in front of a Redis Cluster: ask its nodes directly",
 }
-# (commands, what weir's reply matches, the reason: a row of docs/cluster.md, or what a server in cluster mode says itself)
+# (commands, a pattern of weir's reply, the reason: a row of docs/cluster.md, or a server's own
+# answer in cluster mode)
 EXPECTED = [
     ("scan", rb"^\*2\r\n\$\d+\r\n[1-9]", "the cursor tells the master"),
     ("sort|sort_ro", rb"denied in [Cc]luster mode", "keys of other slots"),
@@ -125,7 +130,8 @@ EXPECTED = [
     (".*", rb"CROSSSLOT", "keys of several slots"),
 ]
 
-# Untagged: what a command finds where one before it heard CROSSSLOT (MSET, COPY, BZPOPMIN of two keys, SMOVE).
+# Untagged: commands that read what an earlier command changed; the earlier command got CROSSSLOT
+# (MSET, COPY, BZPOPMIN of two keys, SMOVE).
 BEHIND = "mget|unlink|bzmpop|srem|sscan"
 
 
@@ -138,7 +144,7 @@ def is_expected(keys, name, reply):
 
 
 def compared(keys, title, batches, wanted, got):
-    """Differences that nothing explains."""
+    """Returns the differences that no rule explains."""
     requests = [item for batch in batches for item in batch] + [("echo", encode("ECHO", "the end"))]
     explained = [want if is_expected(keys, name, have) else have for (name, _), want, have in zip(requests, wanted, got)]
     return differences(title, batches, wanted, explained)

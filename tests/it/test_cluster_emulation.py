@@ -1,4 +1,6 @@
-"""Clients in front of a Redis Cluster are told of one node, which is weir; what cannot be served there is refused by name."""
+"""Clients in front of a Redis Cluster see one node, which is weir. A command that cannot be served
+there gets an error that names it.
+"""
 
 import os
 import random
@@ -37,7 +39,7 @@ def facts(text):
 
 
 def told_by_slots(conn):
-    """Where CLUSTER SLOTS says that all slots are."""
+    """Returns the node to which CLUSTER SLOTS assigns all slots."""
     [[first, last, node]] = conn.call("CLUSTER", "SLOTS")
     assert [first, last] == [0, SLOTS - 1]
     return node[0].decode(), node[1]

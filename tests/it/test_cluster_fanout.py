@@ -1,4 +1,4 @@
-"""Commands for all masters, or all nodes, of a cluster: their replies become one."""
+"""Commands to all masters, or to all nodes, of a cluster: weir merges their replies into one."""
 
 import pytest
 from kit.cluster import Cluster, weir_before
@@ -37,7 +37,9 @@ def test_flushes(made, conn):
 
 @pytest.mark.cluster
 def test_names_stay_off_shared_connections(made, conn):
-    """From 7.2 on tips send CLIENT SETNAME and SETINFO to all nodes: that is meant for the client of a cluster."""
+    """Since 7.2 command tips send CLIENT SETNAME and SETINFO to all nodes. The tips are meant for
+    cluster clients, not for weir.
+    """
     keys = made.keys_everywhere(3)
     assert conn.ask(*(["SET", key, "v"] for key in keys), "CLIENT SETNAME me") == ["OK"] * 4
     if at_least(7, 2):

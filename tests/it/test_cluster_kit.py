@@ -1,4 +1,4 @@
-"""The clusters that the tests use, without weir."""
+"""Tests the cluster kit itself, without weir."""
 
 import pytest
 from kit.cluster import SLOTS, Cluster, keys_in, slot_of

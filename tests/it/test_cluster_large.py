@@ -1,4 +1,6 @@
-"""Requests that are too large to be kept, before a cluster: they go to the node that has the slot, or say that it has moved."""
+"""Requests too large to be buffered, in front of a cluster. Such requests go to the node of their
+slot, or get an error that the slot has moved.
+"""
 
 import itertools
 
@@ -7,7 +9,7 @@ from kit.cluster import Cluster, keys_in, slot_of, weir_before
 from kit.harness import Farm
 from kit.resp import Error, encode
 
-FRESH = itertools.count(80)  # a slot for each test that moves one
+FRESH = itertools.count(80)  # a fresh slot for each test that moves one
 LARGE = "v" * 300000
 
 
@@ -43,7 +45,7 @@ def test_they_stream_to_the_node_of_their_slot(made, conn):
 
 
 def test_many_keys_go_where_the_first_is(made, conn):
-    """Not all of them are seen before the first must go; Redis looks at the others."""
+    """The first bytes go before all keys have come. Redis checks the slots of the later keys."""
     for node in made.masters:
         key = made.key_at(node)
         many = [word for _ in range(10000) for word in (key, "v")]
@@ -68,7 +70,7 @@ def test_at_each_step_of_a_slot_that_moves(made, conn):
     conn.ask(*(["SET", key, 0] for key in keys))
     made.begin_move(slot, target)
     made.move_keys(slot, keys=keys[:2])
-    assert conn.call("INCR", keys[0]) == 1  # ASK: the slot is known to be on its way
+    assert conn.call("INCR", keys[0]) == 1  # ASK: weir knows that the slot is moving
     assert [conn.call("SET", key, LARGE) for key in keys] == ["OK"] * 4
     assert [conn.call("STRLEN", key) for key in keys] == [len(LARGE)] * 4
     made.end_move(slot)

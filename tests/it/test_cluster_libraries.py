@@ -1,6 +1,7 @@
-"""Libraries behind weir in front of a cluster: ordinary clients while slots move and masters change, and clients of clusters.
+"""Client libraries behind weir in front of a cluster: ordinary clients while slots move and masters
+change, and cluster clients.
 
-The ordinary programs are those of test_moves_libraries.py. None of them knows anything of clusters.
+The ordinary programs are those of test_moves_libraries.py. None of them knows about clusters.
 """
 
 import os
@@ -20,7 +21,7 @@ ROUNDS = 3
 
 
 def moved(made):
-    """Each slot with keys goes to the next master, in two steps."""
+    """Moves each slot with keys to the next master, in two steps."""
     masters = made.masters
     slots = {slot_of(key) for node in masters for key in node.keys()}
     for slot in slots:
@@ -41,8 +42,10 @@ def failed_over(made):
 @pytest.mark.parametrize("change", [moved, failed_over], ids=lambda change: change.__name__)
 @pytest.mark.parametrize("library", [name for name in PROGRAMS if name not in QUEUES])
 def test_libraries_see_nothing(library, change, request, farm):
-    """The busy one hears no error and loses no connection. The one that waits in a blocking pop goes on waiting while slots
-    move; a master that becomes a replica ends its wait, as directly, and it asks again."""
+    """The busy program gets no error and loses no connection. The idle program stays in its
+    blocking pop while slots move. A master that becomes a replica ends the pop, as without weir,
+    and the program asks again.
+    """
     argv, behind = PROGRAMS[library](request)
     made = Cluster(farm, replicas=change is failed_over)
     weir = weir_before(made, workers=2, failover_wait="20s")

@@ -1,4 +1,6 @@
-"""What nodes of a cluster say that is wrong, forged or old: it is named, and nothing is dialled that is not in the topology."""
+"""Wrong, forged or old answers of cluster nodes: weir names them in the log, and connects to no
+address outside the topology.
+"""
 
 import contextlib
 import socket
@@ -31,7 +33,7 @@ def served(weir):
 
 @contextlib.contextmanager
 def silence(host="127.0.0.1"):
-    """A listener that says nothing: its address, and a list of the connections to it."""
+    """A listener that answers nothing: its address, and a list of the connections to it."""
     taken = []
     listener = socket.create_server((host, 0), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
 
@@ -63,7 +65,7 @@ BAD = {
 
 @pytest.mark.parametrize("name", [name if name == "port 0" else pytest.param(name, marks=pytest.mark.cluster) for name in BAD])
 def test_an_answer_that_contradicts_itself_is_named(farm, name):
-    """Nothing of it is taken; once the node says something good, weir is ready."""
+    """weir uses no part of the answer. Once the node sends a valid answer, weir is ready."""
     rows, named = BAD[name]
     with FakeNode() as fake:
         fake.answers["CLUSTER NODES"] = lambda args: nodes_reply(*rows(fake))
@@ -106,7 +108,7 @@ def test_an_address_that_is_not_known_is_the_one_that_was_asked(farm):
 
 @pytest.mark.cluster
 def test_names_and_digits_of_either_kind_are_dialled(farm):
-    """A host name is looked up where the digits are not known; [::1] is dialled as it is."""
+    """A host name is resolved if the address is unknown; [::1] is used as it is."""
     with FakeNode() as fake, FakeNode() as named, silence("::1") as (port, taken):
         for me in (fake, named):
             me.answers["CLUSTER NODES"] = lambda args, me=me: nodes_reply(
@@ -160,7 +162,9 @@ def test_upstream_map_says_where_an_announced_node_is(farm):
 
 @pytest.mark.cluster
 def test_an_old_table_does_not_win(farm):
-    """A node that tells what was before a failover, as one on the minority's side, is asked in its turn, and not believed."""
+    """A node reports the state before a failover, as a node of a minority partition does. weir
+    polls the node, and does not use its table.
+    """
     made = Cluster(farm, replicas=1, is_relayed=True)
     liar = made.masters[1]
     with FakeNode(liar) as fake:
@@ -221,7 +225,7 @@ def test_an_entry_point_of_another_cluster_is_named(farm):
         one.answers["CLUSTER NODES"], two.answers["CLUSTER NODES"] = tell(one), tell(two)
         weir = before(farm, one, two, other)
         named = "does not tell which nodes the cluster has: it belongs to another cluster than the one that weir serves"
-        weir.wait_for_log(named)  # weir serves the cluster of the one that answers first
+        weir.wait_for_log(named)  # weir serves the cluster of the entry point that answers first
         table = served(weir)
         wrong = [two, one] if set(table) == {other.upstream} else [other]
         for node in wrong:
@@ -299,7 +303,9 @@ def test_a_redirect_without_a_slot_or_an_address_reaches_no_client(farm, name):
 
 @pytest.mark.cluster
 def test_storms_of_redirects_ask_at_most_ten_times_a_second(farm):
-    """A node that moves each of its slots to itself, to others and out of the world, whatever it is asked."""
+    """A node redirects each of its slots to itself, to other nodes and to unreachable addresses,
+    for any request.
+    """
     with FakeNode() as one, FakeNode() as two:
         for fake in (one, two):
             fake.answers["CLUSTER NODES"] = lambda args, me=fake: nodes_reply(

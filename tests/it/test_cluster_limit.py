@@ -1,4 +1,6 @@
-"""LIMIT commands before a Redis Cluster: each is decided by the node of its key's slot, also while slots move and nodes die."""
+"""LIMIT commands in front of a Redis Cluster: the node of the key's slot decides, also while slots
+move and nodes fail.
+"""
 
 import re
 import threading
@@ -16,7 +18,7 @@ CROSSING = Error("CROSSSLOT Keys in request don't hash to the same slot")
 
 @pytest.fixture(scope="module")
 def shared():
-    """A cluster that stays as it is, and a weir before it."""
+    """A cluster that does not change, and a weir in front of it."""
     farm = Farm()
     cluster = Cluster(farm)
     yield cluster, weir_before(cluster, workers=2)
@@ -35,12 +37,12 @@ def conn(shared):
 
 
 def slot_in(key):
-    """The slot of what Redis has for a key."""
+    """Returns the slot of the key that Redis stores for a limit key."""
     return slot_of(f"limit:{key}")
 
 
 def keys_at(cluster, node, n, name="k"):
-    """So many keys of different slots; this node decides their limits."""
+    """Returns n keys of different slots with limits that this node decides."""
     slots, found, taken = cluster.slots_of(node), [], set()
     for i in range(100_000):
         key = f"{fresh(name)}"
@@ -54,13 +56,13 @@ def keys_at(cluster, node, n, name="k"):
 
 
 def neighbours(cluster, node, n):
-    """A slot of the node, and so many keys with limits in it."""
+    """Returns a slot of the node, and n keys with limits in that slot."""
     slot = slot_in("{%s}" % cluster.tag_at(node))
     tag = fresh("{%s}" % cluster.tag_at(node))
     return slot, [f"{tag}-{i}" for i in range(n)]
 
 
-# ---- where it is decided ----
+# ---- which node decides ----
 
 COMMANDS = [
     "LIMIT FUNNEL {} 5/h", "LIMIT BUCKET {} 5/h BURST 5", "LIMIT SLIDING {} 5/h", "LIMIT SLIDING {} 5/h APPROX",
@@ -70,7 +72,9 @@ COMMANDS = [
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_each_algorithm_over_three_masters(cluster, conn, command):
-    """As many pass as one server lets pass, for each key; and each node has the keys of its own slots alone."""
+    """For each key as many calls pass as on one server. Each node has only the keys of its own
+    slots.
+    """
     keys = [key for node in cluster.masters for key in keys_at(cluster, node, 10)]
     replies = conn.ask(*(command.format(key) for key in keys for _ in range(8)))
     assert [reply[0] for reply in replies] == ([0] * 5 + [1] * 3) * len(keys)
@@ -81,7 +85,9 @@ def test_each_algorithm_over_three_masters(cluster, conn, command):
 
 
 def test_warmup_bans_and_named_limits(cluster, shared):
-    """What else is decided by scripts; a named limit's key has its tag where the prefix has one."""
+    """Other features that scripts decide. The key of a named limit has its tag where the prefix has
+    one.
+    """
     weir = weir_before(cluster, limit_prefix="{all}:", sections="[limit sign-up]\nsliding = 2/h\n")
     with weir.connect() as conn:
         assert [decide(conn, f"LIMIT CHECK sign-up {fresh()}").limited for _ in range(5)] == [0] * 5
@@ -95,7 +101,7 @@ def test_warmup_bans_and_named_limits(cluster, shared):
 
 @pytest.mark.cluster
 def test_two_workers_share_what_there_is(shared):
-    """Many connections, on both workers: exactly as much passes as the limit has."""
+    """Many connections, on both workers: exactly as much passes as the limit allows."""
     cluster, weir = shared
     keys = [key for node in cluster.masters for key in keys_at(cluster, node, 3)]
     conns = [weir.connect() for _ in range(8)]
@@ -111,7 +117,9 @@ def test_two_workers_share_what_there_is(shared):
 
 
 def test_order_for_one_client(cluster, conn):
-    """Commands about keys of several nodes in one pipeline: each sees what stands before it, and replies keep their order."""
+    """Commands for keys of several nodes in one pipeline: each sees the effects of earlier
+    commands, and replies keep their order.
+    """
     keys = [key for node in cluster.masters for key in keys_at(cluster, node, 2)]
     take, commands, wanted = "LIMIT FUNNEL {} 1/d", [], []
     for key in keys:
@@ -124,7 +132,7 @@ def test_order_for_one_client(cluster, conn):
 
 
 def test_scripts_flushed_on_one_node(cluster, conn):
-    """NOSCRIPT of one node is repaired there."""
+    """weir repairs NOSCRIPT of one node at that node."""
     keys = [keys_at(cluster, node, 1)[0] for node in cluster.masters]
     assert admitted(decisions(conn, *(f"LIMIT SLIDING {key} 2/d" for key in keys))) == 3
     assert cluster.masters[1].call("SCRIPT", "FLUSH") == "OK"
@@ -144,7 +152,9 @@ def test_keys_of_several_slots_are_refused_before_anything_is_taken(cluster, con
 
 
 def test_reset_is_split(cluster, conn):
-    """As many as there are, over all nodes; the same key twice counts once; and a denial is not remembered behind it."""
+    """Counts the keys that exist, over all nodes; a repeated key counts once. Afterwards no denial
+    is remembered.
+    """
     keys = [key for node in cluster.masters for key in keys_at(cluster, node, 5)]
     takes = [f"LIMIT FUNNEL {key} 1/d" for key in keys]
     assert admitted(decisions(conn, *takes)) == 15
@@ -155,7 +165,7 @@ def test_reset_is_split(cluster, conn):
 
 
 def test_acquire_waits_at_each_node(shared):
-    """A holder that releases wakes the clients that wait, wherever the key is."""
+    """A holder that releases wakes the waiting clients, at whichever node the key is."""
     cluster, weir = shared
     with weir.connect() as holder, weir.connect() as waiter:
         for node in cluster.masters:
@@ -173,7 +183,9 @@ def fields(reply):
 
 
 def test_explain_and_slow_log_name_the_node(farm):
-    """LIMIT EXPLAIN: the slot, also of the key as limits have it, and the node that serves it; LIMIT SLOWLOG: which has answered."""
+    """LIMIT EXPLAIN names the slot, also that of the stored key, and the node that serves it. LIMIT
+    SLOWLOG names the node that answered.
+    """
     cluster = Cluster(farm)
     weir = weir_before(cluster, slowlog_log_slower_than="0", sections="[admin]\nsocket = {folder}/console\n")
     with weir.connect() as conn, Conn(str(weir.folder / "console")) as console:
@@ -196,7 +208,7 @@ def test_explain_and_slow_log_name_the_node(farm):
         assert explain("PING")[0] is None and explain("LIMIT", "STATUS") == (None, "none", "weir itself answers")
 
 
-# ---- slots that move ----
+# ---- moving slots ----
 
 MOVING = [COMMANDS[0], *(pytest.param(command, marks=pytest.mark.cluster) for command in COMMANDS[1:5])]
 
@@ -209,7 +221,7 @@ def moving(farm):
 
 @pytest.mark.parametrize("command", MOVING)
 def test_totals_while_a_slot_moves_step_by_step(moving, command):
-    """Of each key exactly as much passes as its limit has, at whichever node it is decided."""
+    """For each key exactly as much passes as its limit allows, whichever node decides."""
     cluster, weir = moving
     source, target = cluster.masters[:2]
     slot, keys = neighbours(cluster, source, 6)
@@ -244,7 +256,9 @@ def test_totals_while_a_slot_moves_step_by_step(moving, command):
 
 
 def test_several_keys_while_their_slot_moves(moving):
-    """They wait for the slot; in the end they pass once, or are refused as limit-when-down says. RESET always goes."""
+    """Calls wait for the slot. In the end they pass once, or are refused according to
+    limit-when-down. RESET always passes.
+    """
     cluster, weir = moving
     source, target = cluster.masters[:2]
     slot, (one, other, third) = neighbours(cluster, source, 3)
@@ -262,7 +276,9 @@ def test_several_keys_while_their_slot_moves(moving):
 
 
 def rights_of_weir():
-    """What the log tells operators to give weir's user on a cluster; without the name and the password."""
+    """Returns the rights that the log tells operators to give weir's user on a cluster, without
+    name and password.
+    """
     source = (REPO / "src/upstream/lane/lack.h").read_text()
     line = "".join(re.findall(r'"([^"]*)"', source[source.index("#define LACK_ACL_LINE") : source.index("#define LACK_ACL_CLUSTER")]))
     more = re.search(r'#define LACK_ACL_CLUSTER "([^"]*)"', source)[1]
@@ -274,7 +290,9 @@ def rights_of_weir():
 @pytest.mark.cluster
 @pytest.mark.parametrize("may_ask", [True, False])
 def test_rights_of_weirs_user_while_a_slot_moves(farm, may_ask):
-    """With the rights that weir names; without +asking a limit on its way is undecided, and nothing is counted twice."""
+    """With the rights that weir names. Without +asking a limit in a moving slot is undecided, and
+    nothing is counted twice.
+    """
     cluster = Cluster(farm)
     for node in cluster.nodes:
         assert node.call("ACL", "SETUSER", "weir", "on", ">pw", *rights_of_weir(), "+asking" if may_ask else "-asking") == "OK"
@@ -301,7 +319,9 @@ def test_rights_of_weirs_user_while_a_slot_moves(farm, may_ask):
 @pytest.mark.cluster
 @pytest.mark.skipif(not at_least(7), reason="up to 6.2 ACL LOG does not tell every refusal")
 def test_the_rights_of_weirs_user_are_enough(farm):
-    """Topology, limits, reads from replicas, WAIT and a slot that moves: no node refuses weir's user anything."""
+    """Topology, limits, reads from replicas, WAIT and a moving slot: no node refuses a command of
+    weir's user.
+    """
     cluster = Cluster(farm, masters=2, replicas=1)
     for node in cluster.nodes:
         assert node.call("ACL", "SETUSER", "weir", "on", ">pw", *rights_of_weir()) == "OK"
@@ -321,7 +341,7 @@ def test_the_rights_of_weirs_user_are_enough(farm):
         assert conn.ask(*(["SET", key, "v"] for key in keys)) == ["OK"] * len(keys)
         assert conn.call("WAIT", 1, 5000) == 1
 
-        def are_read():  # about every other client reads from a shard's replica
+        def are_read():  # about every second client reads from a shard's replica
             with weir.connect() as reader:
                 assert reader.call("AUTH", "ann", "pw") == "OK"
                 for _ in range(3):
@@ -356,7 +376,7 @@ def hammer(weir, keys, amount, stop, found):
 
 @pytest.mark.cluster
 def test_totals_under_a_reshard(moving):
-    """Slots with their limits move to and fro under load: no error, and not one passes too many or too few."""
+    """Slots with their limits move back and forth under load: no errors, and exact totals."""
     cluster, weir = moving
     source, target = cluster.masters[:2]
     keys = keys_at(cluster, source, 8) + keys_at(cluster, target, 2)
@@ -381,13 +401,13 @@ def test_totals_under_a_reshard(moving):
 
 
 def samples(weir, name):
-    """Of one metric: {the values of its labels: value}."""
+    """Returns the samples of one metric: {the values of its labels: value}."""
     found = re.findall(rf"^{name}{{(.*)}} (\S+)$", get(weir, "/metrics")[2], re.M)
     return {tuple(re.findall('="([^"]*)"', labels)): float(value) for labels, value in found}
 
 
 def test_metrics_by_node(farm):
-    """What each node serves and has answered instead of deciding."""
+    """What each node serves, and how many calls each node has redirected or refused."""
     cluster = Cluster(farm)
     weir = weir_before(cluster, redirect_timeout="20ms", sections=ADMIN)
     source, target, _ = cluster.masters
@@ -413,11 +433,11 @@ def test_metrics_by_node(farm):
         assert set(sent) == set(served) and sent[(source.upstream,)] > 0 and sent[(target.upstream,)] > 0
 
 
-# ---- nodes that go ----
+# ---- failing nodes ----
 
 
 def test_a_dead_shard(farm):
-    """Only limits of its slots are answered as limit-when-down says."""
+    """Only limits in slots of the failed shard are answered according to limit-when-down."""
     cluster = Cluster(farm)
     weir = weir_before(cluster, failover_wait="100ms", sections="[limit open]\nfunnel = 1/d\nwhen-down = allow\n")
     dead, *others = cluster.masters
@@ -442,7 +462,7 @@ def test_a_dead_shard(farm):
 
 @pytest.mark.cluster
 def test_a_failover_of_a_shard(farm):
-    """CLUSTER FAILOVER: nothing fails, and no limit gives more than it has."""
+    """CLUSTER FAILOVER: nothing fails, and no limit admits more than it allows."""
     cluster = Cluster(farm, replicas=1)
     weir = weir_before(cluster, failover_wait="5s")
     old = cluster.masters[0]

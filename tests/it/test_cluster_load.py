@@ -1,4 +1,6 @@
-"""Clusters that change under pipelined clients that count: slots that move, masters that fail over, die, come and go."""
+"""Clusters change under pipelined clients that count: slots move, masters fail over, fail, join and
+leave.
+"""
 
 import os
 import random
@@ -28,7 +30,7 @@ IS_STARVED = os.getloadavg()[0] > 2 * os.cpu_count()
 
 
 def home_first(weir, made):
-    """The masters, the one where commands without keys go before the others."""
+    """Returns the masters, with the default node (for commands without keys) first."""
     with weir.connect() as conn:
         address = re.search(r"weir_node:(\S+)", conn.call("INFO", "server").decode())[1]
     return sorted(made.masters, key=lambda node: node.upstream != address)
@@ -40,13 +42,13 @@ def final(weir):
 
 
 def redis_cli():
-    """The one beside the server, or the installed one."""
+    """Returns the redis-cli beside the server, or the installed one."""
     beside = shutil.which(REDIS_SERVER).replace("-server", "-cli")
     return beside if os.access(beside, os.X_OK) else "redis-cli"
 
 
 class Mover:
-    """Moves slots to and fro, from `with` to its end."""
+    """Moves slots back and forth, from `with` to its end."""
 
     def __init__(self, made, slots, seed=1):
         self.made, self.slots = made, slots
@@ -79,7 +81,9 @@ class Mover:
 
 
 class Resharder(Mover):
-    """As an operator does it: by redis-cli --cluster reshard, and --cluster rebalance with other weights each time."""
+    """Reshards as an operator does: redis-cli --cluster reshard, and --cluster rebalance with other
+    weights each time.
+    """
 
     SLOTS = 500 if IS_LONG else 100
 
@@ -91,7 +95,7 @@ class Resharder(Mover):
         self._manage("rebalance", "--cluster-threshold", 1, "--cluster-weight", *weights)
 
     def _manage(self, *words):
-        self.made.wait_ok()  # or redis-cli refuses
+        self.made.wait_ok()  # otherwise redis-cli refuses
         argv = [redis_cli(), "--cluster", words[0], self.made.masters[0].upstream, *map(str, words[1:])]
         done = subprocess.run(argv, capture_output=True, text=True, timeout=60)
         assert done.returncode == 0, done.stdout[-1000:] + done.stderr
@@ -132,7 +136,9 @@ def test_failovers_by_hand(workers, farm):
 
 
 def test_a_master_that_is_killed(farm):
-    """Clients of other slots see nothing; those with calls on the master lose their connections, and go on at its replica."""
+    """Clients of other slots notice nothing. Clients with calls on the killed master lose their
+    connections, and go on at its replica.
+    """
     made = Cluster(farm, replicas=1)
     weir = weir_before(made, workers=2, failover_wait="5s")
     *others, dead = home_first(weir, made)
@@ -166,7 +172,9 @@ def test_a_master_that_is_killed(farm):
 
 
 def test_a_master_that_is_killed_without_a_replica(farm):
-    """Its slots are away until it comes back; all else goes on. No call waits behind one for these slots, of another client."""
+    """The slots of the killed master are unavailable until the master returns; all other slots
+    work. No client's call waits behind another client's call for these slots.
+    """
     made = Cluster(farm)
     weir = weir_before(made, workers=1, failover_wait="300ms", when_upstream_down="error")
     dead, *others = home_first(weir, made)
@@ -200,7 +208,8 @@ def test_masters_that_come_and_go(workers, farm):
         assert made.slots_of(added) == set(slots[:100])
         made.move_all(added, made.masters[0])
         wait_until(lambda: added.upstream not in served(weir), "weir sends nothing there any more", 15)
-        counters.wait_sent_anew()  # a request that is there when it ends is lost, with its client
+        # requests in flight are lost with the master, and their clients are closed
+        counters.wait_sent_anew()
         made.remove(added)
         counters.wait_served(time.monotonic())
     counters.assert_undisturbed()

@@ -1,4 +1,6 @@
-"""MULTI and WATCH before a cluster: one node for each transaction, whatever happens to its slot meanwhile."""
+"""MULTI and WATCH in front of a cluster: one node for each transaction, whatever happens to its
+slot meanwhile.
+"""
 
 import itertools
 import time
@@ -46,7 +48,7 @@ def together(conn, *calls):
 
 
 WAYS = [one_by_one, together]
-FRESH = itertools.count(20)  # a slot for each test that moves one: no slot moves back
+FRESH = itertools.count(20)  # a fresh slot for each test that moves one; no slot moves back
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -158,12 +160,13 @@ def test_at_each_step_of_a_slot_that_moves(made, conn, way):
         transact()  # all keys are at the source
         made.move_keys(slot, keys=keys[:2])
         with pytest.raises(AssertionError):
-            transact()  # half of them: TRYAGAIN, until redirect-timeout
+            transact()  # half of the keys: TRYAGAIN, until redirect-timeout
         expected -= 1
-        assert way(conn, "MULTI", f"INCRBY {keys[0]} 0", "EXEC") == ["OK", "QUEUED", [expected]]  # ASK
+        # ASK
+        assert way(conn, "MULTI", f"INCRBY {keys[0]} 0", "EXEC") == ["OK", "QUEUED", [expected]]
         assert way(conn, "MULTI", f"INCRBY {keys[3]} 0", "EXEC") == ["OK", "QUEUED", [expected]]
         made.move_keys(slot, keys=keys[2:])
-        transact()  # ASK for all
+        transact()  # ASK for all keys
         made.end_move(slot)
         transact()  # MOVED
         transact()
@@ -186,7 +189,7 @@ def test_a_slot_that_moves_between_queueing_and_exec(made, conn, way):
 
 
 def test_a_long_queue_behind_a_slot_that_has_moved(made, conn):
-    """All of it is refused at once: that is one redirect."""
+    """The whole queue is refused at once: that is one redirect."""
     source, target = made.masters[:2]
     key = made.key_at(source, next(FRESH))
     made.move(slot_of(key), target)
@@ -194,7 +197,7 @@ def test_a_long_queue_behind_a_slot_that_has_moved(made, conn):
 
 
 def test_a_client_that_thinks_long_between_a_redirect_and_exec(farm, made):
-    """Its time begins with EXEC."""
+    """redirect-timeout begins with EXEC."""
     source, target = made.masters[:2]
     key = made.key_at(source, next(FRESH))
     with weir_before(made, workers=1, redirect_timeout="100ms").connect() as conn:
@@ -220,7 +223,7 @@ def test_a_watched_slot_that_moves_is_a_lost_race(made, conn, way):
 
 @pytest.mark.parametrize("way", WAYS)
 def test_a_lost_race_hides_no_error_of_the_queue(made, conn, way):
-    """Redis looks at the errors first: EXECABORT."""
+    """Redis checks for errors first: EXECABORT."""
     source, target, _ = made.masters
     for wrong in "GET", "NOSUCH x":
         key = made.key_at(source, next(FRESH))
@@ -258,7 +261,7 @@ def test_many_transactions_use_few_connections(made, weir):
     after = sum(int(node.info("total_connections_received")) for node in made.nodes)
     for conn in conns:
         conn.close()
-    assert after - before < 40  # 60 transactions; the questions of this test among them
+    assert after - before < 40  # 60 transactions, and the questions of this test
 
 
 @pytest.mark.cluster

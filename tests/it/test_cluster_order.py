@@ -1,4 +1,5 @@
-"""Commands of one client for one key run in their order, whatever nodes of a cluster refuse in between."""
+"""Commands of one client for one key run in order, whatever nodes of a cluster refuse in between.
+"""
 
 import contextlib
 import threading
@@ -18,14 +19,14 @@ def some(slot, n):
 
 
 def tries(node):
-    """How often the node has answered TRYAGAIN."""
+    """Returns how often the node has answered TRYAGAIN."""
     line = node.call("INFO", "errorstats").decode()
     return int(line.partition("errorstat_TRYAGAIN:count=")[2].partition("\r")[0] or 0)
 
 
 @pytest.fixture
 def moving(farm):
-    """A slot that begins to move, of which weir knows nothing; the first of its keys has gone."""
+    """A slot that has begun to move without weir's knowledge; the first of its keys has moved."""
     made = Cluster(farm, masters=3)
     weir = weir_before(made, workers=1, redirect_timeout="20s")
     first, second = made.masters[:2]
@@ -38,7 +39,7 @@ def moving(farm):
         made.move_keys(slot, keys=keys[:1])
 
     def end_behind(node, n):
-        """In a thread: the slot's move ends once this node has said TRYAGAIN so often."""
+        """A thread: the move of the slot ends once this node has answered TRYAGAIN n times."""
 
         def run():
             wait_until(lambda: tries(node) >= n, "TRYAGAIN", 20)
@@ -53,7 +54,7 @@ def moving(farm):
 
 
 def test_no_later_command_overtakes_one_with_several_keys(moving):
-    """Redis refuses the first (TRYAGAIN), and would run the second."""
+    """Redis refuses the first command (TRYAGAIN), and would run the second."""
     made, weir, keys, begin, end_behind = moving
     gone, here, target = keys
     with weir.connect() as conn:
@@ -74,7 +75,7 @@ def test_a_command_over_several_slots_is_not_overtaken(moving):
 
 
 def test_keys_that_are_at_neither_node_are_asked_for_until_the_move_is_over(moving):
-    """The old node says ASK, the new one TRYAGAIN: that is no loop of redirects."""
+    """The old node answers ASK and the new node TRYAGAIN: that is not a redirect loop."""
     made, weir, keys, begin, end_behind = moving
     gone, _, missing = keys
     with weir.connect() as conn:
@@ -85,7 +86,7 @@ def test_keys_that_are_at_neither_node_are_asked_for_until_the_move_is_over(movi
 
 
 class Refusing:
-    """Answers the first `n` requests of a command so, then as the node does."""
+    """Gives this answer to the first `n` requests of a command, then answers as the node does."""
 
     def __init__(self, reply, n=1):
         self.reply, self.n = reply, n
@@ -117,7 +118,8 @@ def test_a_write_behind_which_another_has_run_is_not_run_later(fake, reply):
 
 def test_a_read_behind_which_a_write_has_run_is_not_run_later(fake):
     fake, conn, (key, other), _ = fake
-    conn.ask(["SET", key, "0"], ["SET", other, "0"], ["GET", key])  # the first read of a client is answered before it sends more
+    # a client's first read is answered before weir sends the second read
+    conn.ask(["SET", key, "0"], ["SET", other, "0"], ["GET", key])
     fake.answers["GET"] = Refusing(DOWN, 2)
     assert conn.ask(["GET", key], ["GET", other], ["SET", key, "1"]) == [Error(DOWN[1:-2].decode()), b"0", "OK"]
 
@@ -139,7 +141,7 @@ def test_what_nothing_has_overtaken_is_run_again_in_its_order(fake):
 
 @contextlib.contextmanager
 def two_nodes(farm, **config):
-    """A weir before two nodes that say what a test wants; the first serves nearly all slots."""
+    """A weir in front of two fake nodes; the first serves nearly all slots."""
     with FakeNode() as old, FakeNode() as new:
         for node in (old, new):
             rows = [row(old.id, old.upstream, slots="0-16000"), row(new.id, new.upstream, slots="16001-16383")]
@@ -151,7 +153,9 @@ def two_nodes(farm, **config):
 
 
 def test_a_redirect_behind_a_node_that_was_away_has_its_own_time(farm):
-    """redirect-timeout is for redirects: what has waited for a node for longer is still redirected."""
+    """redirect-timeout counts redirects alone: a command that waited longer for a node is still
+    redirected.
+    """
     with two_nodes(farm, redirect_timeout="1ms") as (weir, old, new), weir.connect() as conn:
         answers = iter([DOWN, moved(slot_of("k"), new.upstream)] * 8)
         old.answers["GET"] = lambda args: next(answers)
@@ -162,7 +166,8 @@ def test_a_redirect_behind_a_node_that_was_away_has_its_own_time(farm):
 
 def test_so_has_one_of_a_command_on_a_connection_of_its_own(farm):
     with two_nodes(farm, redirect_timeout="200ms") as (weir, old, new), weir.connect() as conn:
-        answers = iter([DOWN] * 6 + [moved(slot_of("k"), new.upstream)] * 2)  # the waits: 10, 20, 40, 80, 100, 100 ms
+        # the waits: 10, 20, 40, 80, 100, 100 ms
+        answers = iter([DOWN] * 6 + [moved(slot_of("k"), new.upstream)] * 2)
         old.answers["BLPOP"] = lambda args: next(answers)
         new.answers["BLPOP"] = b"*2\r\n$1\r\nk\r\n$1\r\n1\r\n"
         assert conn.call("BLPOP", "k", 0) == [b"k", b"1"]

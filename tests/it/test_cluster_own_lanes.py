@@ -1,4 +1,6 @@
-"""Connections of a client's own before a cluster: logins, outages, ends and silence, node by node."""
+"""Private lanes in front of a cluster: logins, outages, closed and silent connections, node by
+node.
+"""
 
 import itertools
 import random
@@ -10,7 +12,7 @@ from kit.cluster import Cluster, slot_of, weir_before
 from kit.harness import Farm
 from kit.resp import Closed, Error, encode
 
-FRESH = itertools.count(90)  # a slot for each test that moves one
+FRESH = itertools.count(90)  # a fresh slot for each test that moves one
 INCR = "return redis.call('INCR', KEYS[1])"
 
 
@@ -29,7 +31,7 @@ def weir(made):
 
 
 def logins(node):
-    """AUTH and HELLO that it has carried out."""
+    """Returns how many AUTH and HELLO the node has run."""
     lines = node.call("INFO", "commandstats").decode().split("\r\n")
     return sum(int(line.split("calls=")[1].split(",")[0]) for line in lines if line.startswith(("cmdstat_auth", "cmdstat_hello")))
 
@@ -44,7 +46,8 @@ def test_a_login_is_proven_once_at_each_node(made, weir):
         for _ in range(10):
             for key in keys:
                 assert isinstance(conn.call("EVAL", INCR, 1, key), int)
-        assert all(logins(node) - was <= 20 for node, was in zip(made.masters, before))  # a lane that another had had
+        # some lanes were another user's before
+        assert all(logins(node) - was <= 20 for node, was in zip(made.masters, before))
 
 
 def test_a_node_that_refuses_the_login_answers_that_command_alone(made, weir):
@@ -117,7 +120,9 @@ def test_an_outage_is_that_of_its_slots(farm):
 
 
 class Busy(threading.Thread):
-    """A client that counts in its own keys by all that needs a connection of its own, and knows what each reply must be."""
+    """A client that counts in its own keys with every command that needs a private lane, and knows
+    each reply.
+    """
 
     def __init__(self, weir, number, tags):
         super().__init__()
@@ -168,7 +173,7 @@ def test_slots_move_under_clients_that_count(farm):
     clients = [Busy(weir, n, tags) for n in range(8)]
     for client in clients:
         client.start()
-    for n, tag in enumerate(tags):  # each once: none moves back
+    for n, tag in enumerate(tags):  # each slot moves once, and none moves back
         slot = slot_of(f"{{{tag}}}")
         made.begin_move(slot, masters[(n + 1) % 3])
         made.move_keys(slot, 5)

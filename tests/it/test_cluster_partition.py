@@ -1,6 +1,8 @@
-"""A partition of the cluster's bus, both sides of which weir reaches: the minority's table is old, and does not win.
+"""A partition of the cluster's bus; weir reaches both sides. The minority's table is old, and weir
+does not use it.
 
-The two sides are network namespaces: a pair of interfaces from each to this machine, and one between them, which is cut.
+The two sides are network namespaces: a pair of interfaces connects each to this machine, and
+another pair connects the two. The test cuts the latter.
 """
 
 import contextlib
@@ -23,7 +25,7 @@ pytestmark = [
 ]
 
 SECONDS = 30
-MINOR = 2  # of the nodes: a master, which is alone on its side
+MINOR = 2  # index of the node, a master, that is alone on its side
 
 
 def ip(*words):
@@ -31,7 +33,9 @@ def ip(*words):
 
 
 class Sides:
-    """Two namespaces, `major` and `minor`; `hosts` are their addresses, for this machine and for each other."""
+    """Two namespaces, `major` and `minor`; `hosts` are their addresses, for this machine and for
+    each other.
+    """
 
     def __init__(self):
         self.id = f"{random.randrange(1 << 32):08x}"

@@ -1,4 +1,6 @@
-"""One client at several nodes of a cluster: plain commands go where the slots of their keys are, and are answered in order."""
+"""One client at several nodes of a cluster: plain commands go to the nodes of their keys, and
+replies come in order.
+"""
 
 import random
 

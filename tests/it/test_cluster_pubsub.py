@@ -1,4 +1,6 @@
-"""Pub/sub on a cluster: classic at one node, channels of shards at the node of their slot, keyspace notifications from all."""
+"""Pub/sub on a cluster: classic at one node, shard channels at the node of their slot, keyspace
+notifications from all nodes.
+"""
 
 import re
 
@@ -15,7 +17,7 @@ BOTH_3 = pytest.mark.parametrize("protocol", [pytest.param(2, marks=pytest.mark.
 
 
 def kind(protocol):
-    """What frames of pub/sub are."""
+    """Returns the Python type of pub/sub frames in this protocol."""
     return Push if protocol == 3 else list
 
 
@@ -31,7 +33,7 @@ def channel_at(cluster, node, n=0):
 
 
 def said(conn, word, channel, n):
-    """The next frame is this confirmation or message."""
+    """Checks that the next frame is this confirmation or message."""
     frame = conn.read()
     assert frame[0] == word.encode() and frame[1] == channel.encode(), frame
     assert frame[2] == (n if isinstance(n, int) else n.encode()), frame
@@ -210,14 +212,14 @@ def test_a_slot_that_moves_takes_its_subscribers_along(farm, protocol):
 
 
 def closed(conn):
-    """Reads to the end."""
+    """Reads until the connection closes."""
     with pytest.raises(Closed):
         while True:
             conn.read()
 
 
 def classic_node(made):
-    """Where classic pub/sub is: the master with the least address, as text."""
+    """Returns the node of classic pub/sub: the master with the lowest address, as text."""
     return min(made.masters, key=lambda node: node.upstream)
 
 
@@ -330,7 +332,8 @@ def test_a_node_without_the_user_says_so_to_subscribers_of_its_shards(farm):
     for node in made.masters:
         assert node.call("ACL", "DELUSER", "joe") == 1
         with weir.connect() as conn:
-            if conn.call("AUTH", "joe", "pw") == "OK":  # else it is the home node
+            # otherwise the node is the default node, which refuses the login
+            if conn.call("AUTH", "joe", "pw") == "OK":
                 for _ in range(2):
                     assert str(conn.call("SSUBSCRIBE", channel_at(made, node))).startswith("WRONGPASS")
                 other = next(master for master in made.masters if master is not node)
@@ -396,7 +399,8 @@ def test_masters_that_come_are_heard_of_too(farm):
     classic = classic_node(made)
     new = made.add_master()
     made.move(slot_of(key), new)
-    if new.upstream < classic.upstream:  # then classic pub/sub is there, and its subscribers are closed
+    # then classic pub/sub is at the new node, and its subscribers are closed
+    if new.upstream < classic.upstream:
         closed(conn)
         conn = subscriber(weir, 3)
         conn.send(encode("PSUBSCRIBE", "__keyspace@0__:*"))
@@ -404,7 +408,7 @@ def test_masters_that_come_are_heard_of_too(farm):
     wait_until(lambda: new.call("PUBSUB", "NUMPAT") == 1, "the new master is told", 30)
     with weir.connect() as other:
         assert other.call("SET", key, "x") == "OK"
-    while (frame := conn.read())[3] != b"set":  # MIGRATE says del
+    while (frame := conn.read())[3] != b"set":  # MIGRATE sends del
         pass
     assert frame[2] == b"__keyspace@0__:" + key.encode()
     weir.stop()

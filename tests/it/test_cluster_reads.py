@@ -1,4 +1,6 @@
-"""`reads = replicas` and `reads = asked` before a cluster: each shard's replicas answer reads, and no client misses what it knows."""
+"""`reads = replicas` and `reads = asked` in front of a cluster: each shard's replicas answer reads,
+and no client misses what it has seen.
+"""
 
 import re
 import select
@@ -39,7 +41,9 @@ def wait_read(weir, *replicas):
 
 
 def test_reads_are_spread(farm):
-    """Some clients read from the shard's replica, all write to its master, and each reads what it wrote."""
+    """Some clients read from the shard's replica. All write to its master, and each reads its own
+    writes.
+    """
     made = Cluster(farm, masters=2, replicas=1)
     weir = before(made)
     master, replica, key = shard(made)
@@ -89,7 +93,7 @@ def test_readers_that_ask(farm):
 
 @pytest.mark.cluster
 def test_a_write_over_several_slots_overtakes_no_read(farm):
-    """While a read waits at a replica that hangs, the write behind it is not sent to any master."""
+    """While a read waits at a replica that hangs, the later write is not sent to any master."""
     made = Cluster(farm, masters=2, replicas=1)
     weir = before(made)
     master, replica, key = shard(made)
@@ -106,7 +110,8 @@ def test_a_write_over_several_slots_overtakes_no_read(farm):
             with stopped(replica):
                 conn.send(pipeline(["GET", key], ["DEL", key, other]))
                 assert beside.ask(["SET", "a", n], ["DEL", "a", "b"], ["SET", "a", n]) == ["OK", 1, "OK"]
-                is_gone = master.call("EXISTS", key) == 0  # the write has run: the read before it was not held
+                # the write has run: the read before it did not wait
+                is_gone = master.call("EXISTS", key) == 0
                 assert not is_gone or select.select([conn.sock], [], [], SECONDS)[0]
                 is_held = not is_gone and not select.select([conn.sock], [], [], 0)[0]
             n_held += is_held
@@ -121,7 +126,9 @@ def test_a_write_over_several_slots_overtakes_no_read(farm):
 
 @pytest.mark.cluster
 def test_a_slot_on_its_way_is_read_from_masters(farm):
-    """Once a command was sent on: a replica knows of no key that has gone, and would say nil."""
+    """After a redirect reads go to the master: a replica does not know which keys have moved, and
+    would answer nil.
+    """
     made = Cluster(farm, masters=2, replicas=1)
     weir = before(made)
     master, replica, key = shard(made)
@@ -144,13 +151,15 @@ def test_a_slot_on_its_way_is_read_from_masters(farm):
 
 
 def readers(node):
-    """How many connections to it have said READONLY."""
+    """Returns how many connections to the node have sent READONLY."""
     return len(re.findall(r"flags=\w*r", node.call("CLIENT", "LIST").decode()))
 
 
 @pytest.mark.cluster
 def test_a_promoted_replica_forgets_what_it_was(farm):
-    """No connection to a master would go on to answer reads where it becomes a replica again."""
+    """Otherwise a connection to the new master would still answer reads when the master becomes a
+    replica again.
+    """
     made = Cluster(farm, masters=2, replicas=1)
     weir = before(made, workers=2)
     master, replica, key = shard(made)
@@ -174,7 +183,9 @@ def test_a_promoted_replica_forgets_what_it_was(farm):
 @pytest.mark.cluster
 @pytest.mark.parametrize("change", ["failover", "kill a replica"])
 def test_nothing_goes_back(farm, change):
-    """While one client counts upwards, others never see a smaller number than before; also over a failover."""
+    """One client counts upwards. Other clients never see a smaller number than before, also over a
+    failover.
+    """
     made = Cluster(farm, masters=2, replicas=1)
     weir = before(made, workers=2, failover_wait="5s")
     master, replica, key = shard(made)
@@ -222,7 +233,8 @@ def test_nothing_goes_back(farm, change):
     ends.set()
     for thread in threads:
         thread.join()
-    lost = [error for error in errors if isinstance(error, Closed)]  # by readers with a call at the replica that is killed
+    # from readers with a call at the killed replica
+    lost = [error for error in errors if isinstance(error, Closed)]
     assert len(lost) < 7 and (not lost or change != "failover"), errors
     assert len(lost) == len(errors) and seen[0] > 100, (errors, seen)
     weir.stop()
@@ -230,7 +242,7 @@ def test_nothing_goes_back(farm, change):
 
 @pytest.mark.cluster
 def test_a_replica_that_is_lost_fails_no_script(farm):
-    """Replicas run no scripts for weir's clients, so they need not have them."""
+    """Replicas run no scripts for weir's clients, so they may lack the scripts."""
     made = Cluster(farm, masters=2, replicas=1)
     weir = before(made)
     replica, key = shard(made)[1:]

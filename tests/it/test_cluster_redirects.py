@@ -1,4 +1,4 @@
-"""Slots that move: a client hears neither MOVED nor ASK, and each of its commands runs once, in its order."""
+"""Slots move. Clients see neither MOVED nor ASK, and each of their commands runs once, in order."""
 
 import random
 import threading
@@ -141,7 +141,8 @@ def test_a_redirect_that_a_script_forges(made):
             got = conn.call("EVAL", f"return redis.error_reply('{text}')", 0)
             assert isinstance(got, Error), got
         assert conn.call("SET", made.key_at(made.masters[1]), "1") == "OK"
-        for node in made.masters:  # the slot of an earlier transaction is none of a script without keys
+        # a script without keys does not inherit the slot of an earlier transaction
+        for node in made.masters:
             key = made.key_at(node)
             assert conn.ask(["MULTI"], ["SET", key, "1"], ["EXEC"]) == ["OK", "QUEUED", ["OK"]]
             for other in made.masters:

@@ -54,7 +54,7 @@ def test_cursors_of_nonsense(conn):
         assert conn.call("SCAN", cursor) == Error("ERR invalid cursor"), cursor
     assert conn.call("SCAN").startswith("ERR wrong number of arguments")
     assert conn.call("SCAN", "0", "COUNT", "x").startswith("ERR")
-    cursor, keys = conn.call("SCAN", "18446744073709551615")  # of no scan: begins anew
+    cursor, keys = conn.call("SCAN", "18446744073709551615")  # an unknown cursor: a new scan begins
     assert len(keys) > 0
 
 

@@ -1,4 +1,6 @@
-"""Scripts and functions before a cluster: at the node of their keys, and no redirect that a script forges is obeyed."""
+"""Scripts and functions in front of a cluster run at the node of their keys. weir follows no
+redirect that a script forges.
+"""
 
 import itertools
 
@@ -9,7 +11,7 @@ from kit.resp import Error
 
 CROSS = Error("CROSSSLOT Keys in request don't hash to the same slot")
 MOVED = Error("UPSTREAM moved")
-FRESH = itertools.count(40)  # a slot for each test that moves one
+FRESH = itertools.count(40)  # a fresh slot for each test that moves one
 INCR = "return redis.call('INCR', KEYS[1])"
 LIBRARY = "#!lua name=lib\nredis.register_function('incr', function(keys) return redis.call('INCR', keys[1]) end)"
 
@@ -62,7 +64,7 @@ def test_at_each_step_of_a_slot_that_moves(made, conn, call):
     conn.ask(*(["SET", key, 0] for key in keys))
     made.begin_move(slot, target)
     made.move_keys(slot, keys=keys[:2])
-    assert [conn.call(*call, key) for key in keys] == [1] * 4  # ASK for two of them
+    assert [conn.call(*call, key) for key in keys] == [1] * 4  # ASK for two of the keys
     made.move_keys(slot, keys=keys[2:])
     assert [conn.call(*call, key) for key in keys] == [2] * 4
     made.end_move(slot)

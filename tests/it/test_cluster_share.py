@@ -1,4 +1,6 @@
-"""Fair share before a Redis Cluster: all nodes have one queue, also when the home node is another."""
+"""Fair share in front of a Redis Cluster: all nodes have one queue, also when the default node
+changes.
+"""
 
 import threading
 
@@ -10,8 +12,9 @@ pytestmark = pytest.mark.cluster
 
 
 def test_flows_go_on_while_the_home_node_changes(farm):
-    """Clients of several subjects that hold each other up, on shared connections and on their own: each command runs once, through a
-    failover of every shard."""
+    """Clients of several subjects contend, on shared and on private lanes. Each command runs once,
+    through a failover of every shard.
+    """
     cluster = Cluster(farm, replicas=1)
     weir = weir_before(cluster, workers=1, identity="name, ip", failover_wait="5s")
     keys = [cluster.key_at(node) for node in cluster.masters]

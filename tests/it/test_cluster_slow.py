@@ -1,4 +1,6 @@
-"""Readers of a cluster's split replies that do not keep up: held as in front of one server, up to output-limit."""
+"""Slow readers of a cluster's split replies: weir applies back-pressure up to output-limit, as in
+front of one server.
+"""
 
 import socket
 import time
@@ -11,7 +13,7 @@ from kit.resp import Closed, pipeline
 
 pytestmark = pytest.mark.cluster
 MB = 1_000_000
-STALL_SECONDS = 1.5  # a reader has a second while others wait behind it
+STALL_SECONDS = 1.5  # a reader has a second if other clients wait behind it
 
 
 def fill(weir, made, size):
@@ -37,7 +39,9 @@ def closed_for_buffer(weir):
 
 @pytest.mark.parametrize("n_readers,n_requests", [(1, 30), (8, 5)])
 def test_they_stop_redis_and_hold_nobody_up(farm, n_readers, n_requests):
-    """One alone has asked for more than output-limit; together they hold more than a worker takes in for others."""
+    """One reader alone has asked for more than output-limit. Together the readers are owed more
+    than a worker reads ahead.
+    """
     made = Cluster(farm, masters=3)
     weir = weir_before(made, workers=1, sections=ADMIN)
     keys = fill(weir, made, MB)
@@ -58,7 +62,9 @@ def test_they_stop_redis_and_hold_nobody_up(farm, n_readers, n_requests):
 
 
 def test_one_that_reads_nothing_is_closed_at_output_limit(farm):
-    """After a while what is still at Redis counts too, of all parts together: each alone is within the limit."""
+    """After a while, replies still in Redis count too, as the sum of all parts. Each part alone is
+    within the limit.
+    """
     made = Cluster(farm, masters=3)
     weir = weir_before(made, workers=1, output_limit="16mb", sections=ADMIN)
     keys = fill(weir, made, 4 * MB)

@@ -1,4 +1,5 @@
-"""Commands with keys in several slots of a cluster: one part for each slot, one reply."""
+"""Commands with keys in several slots of a cluster: one part for each slot, merged into one reply.
+"""
 
 import itertools
 import threading
@@ -32,7 +33,7 @@ def values(keys):
 
 
 def seven(made):
-    """Keys of different slots at all nodes, in an order that is no node's, some twice."""
+    """Returns keys of different slots at all nodes, in mixed order, some repeated."""
     keys = made.keys_everywhere(6)
     return [keys[4], keys[0], keys[5], keys[1], keys[0], keys[2], keys[3], keys[5]]
 
@@ -48,7 +49,8 @@ def test_each_command_that_is_split(made, conn):
         assert conn.call("MGET", *keys) == values(keys)
         assert conn.call("mget", *mixed) == want
         assert conn.call("EXISTS", *keys, *missing) == 8
-        assert conn.call("TOUCH", *keys, *missing) == 8  # Redis counts a key as often as it is named
+        # Redis counts a repeated key as often as it is named
+        assert conn.call("TOUCH", *keys, *missing) == 8
         fill(conn, keys)
         assert conn.call("DEL", *keys, *missing) == 6
         fill(conn, keys)
@@ -181,7 +183,7 @@ def test_one_slot_whose_keys_are_at_two_nodes(made, conn):
     made.move_keys(slot, 2)
     assert conn.ask(["MGET", *keys], ["EXISTS", *keys, keys[0]], ["GET", keys[1]]) == [values(keys), 6, values(keys)[1]]
     assert conn.ask(["PING"], ["DEL", *keys[:4], keys[0]], ["EXISTS", *keys]) == ["PONG", 4, 1]
-    # SINTER is none that is split: Redis' word, once it has been asked for long enough
+    # SINTER is not split: the client gets Redis' error, after retries
     assert conn.call("SADD", keys[0], "a") == 1
     made.end_move(slot)
     assert conn.call("SINTER", *keys[:4]) == []
@@ -189,18 +191,20 @@ def test_one_slot_whose_keys_are_at_two_nodes(made, conn):
 
 @pytest.mark.cluster
 def test_some_of_the_slots_of_one_node_have_moved(made, conn):
-    """What goes to the node in one piece comes back in part: the rest of it is answered once."""
+    """The node gets one request for several slots, and some of them have moved. The parts that
+    stayed are answered once.
+    """
     first, second = made.masters[:2]
     keys = [made.key_at(first, n) for n in range(8)] + [made.key_at(second, 0)]
     fill(conn, keys)
     for key in keys[1:6:2]:
-        made.move(slot_of(key), second)  # weir does not know
+        made.move(slot_of(key), second)  # weir does not know yet
         assert conn.call("MGET", *keys) == values(keys)
     tag = made.tag_at(first, 20)
     pair = [f"{{{tag}}}a", f"{{{tag}}}b"]
     fill(conn, pair)
     made.begin_move(slot_of(pair[0]), second)
-    made.move_keys(slot_of(pair[0]), keys=pair[:1])  # TRYAGAIN for both, ASK for one
+    made.move_keys(slot_of(pair[0]), keys=pair[:1])  # TRYAGAIN for both keys, ASK for one
     for asked in ([*pair, *keys], [keys[0], *pair, *keys[1:]], [*keys, pair[0]]):
         assert conn.call("MGET", *asked) == values(asked)
         assert conn.ask(("MGET", *asked), ("EXISTS", *asked), ("GET", keys[0])) == [values(asked), len(asked), values(keys)[0]]
@@ -312,7 +316,7 @@ def test_pipelines_while_slots_move_to_and_fro(made, farm):
         for slot in slots:
             source, target = made.agreed_owner(slot), (third, first, second)[turn % 3]
             if source is target:
-                continue  # a claim that was on its way has taken it back
+                continue  # an old claim, still on its way, has taken the slot back
             made.begin_move(slot, target, source)
             made.move_keys(slot, 5)
             made.end_move(slot)
@@ -326,7 +330,7 @@ def test_pipelines_while_slots_move_to_and_fro(made, farm):
 
 @pytest.mark.cluster
 def test_parts_that_have_not_come_whole_count_together_against_output_limit(farm):
-    """Each of two nodes sends less than the limit of a value that does not end."""
+    """Each of two nodes sends less than the limit, as a part of a value that does not end."""
     with FakeNode() as one, FakeNode() as two:
         for fake in (one, two):
             fake.answers["CLUSTER NODES"] = lambda args, me=fake: nodes_reply(

@@ -1,4 +1,4 @@
-"""A Redis Cluster to which weir speaks TLS: nodes announce the port for TLS to those that ask over TLS."""
+"""A Redis Cluster with TLS: nodes announce their TLS port to clients that ask over TLS."""
 
 import pytest
 from kit.admin import ADMIN, stats
@@ -13,9 +13,12 @@ pytestmark = pytest.mark.cluster
 NAMED = ["--cluster-announce-ip", "10.9.9.9", "--cluster-announce-hostname", "localhost"]
 
 
-@pytest.mark.parametrize("announced", [[], NAMED][: 1 + at_least(7, 0)])  # before it nodes have no names
+# before 7.0 nodes have no host names
+@pytest.mark.parametrize("announced", [[], NAMED][: 1 + at_least(7, 0)])
 def test_nodes_are_dialled_at_their_port_for_tls(farm, tmp_path, announced):
-    """By the name that they announce, which their certificate bears; without one at the host that was asked."""
+    """weir connects by the announced name, which the node's certificate bears. Without a name weir
+    uses the host that it asked.
+    """
     authority = Authority(tmp_path)
     pair = authority.issue("redis")
     node = farm._start(TlsRedis(authority, pair, "--cluster-enabled", "yes", "--tls-cluster", "yes", *announced))

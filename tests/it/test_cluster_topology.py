@@ -1,4 +1,4 @@
-"""`upstream = cluster:a, b`: weir learns the nodes of a Redis Cluster, and follows what becomes of them."""
+"""`upstream = cluster:a, b`: weir learns the nodes of a Redis Cluster, and follows changes."""
 
 import contextlib
 import re
@@ -11,7 +11,7 @@ from kit.harness import stopped, wait_until
 from kit.resp import Closed, Error, encode
 from kit.server import at_least
 
-HURRY = {"WEIR_HURRY": "10"}  # in calm the topology is asked for every second
+HURRY = {"WEIR_HURRY": "10"}  # in normal operation weir asks for the topology every second
 SECONDS = 20
 
 
@@ -20,7 +20,9 @@ def before(cluster, upstream=None, **more):
 
 
 def served(weir):
-    """By the address of each master that weir sends commands to, how many slots it serves."""
+    """Returns for each master that weir sends commands to, by address, how many slots the master
+    serves.
+    """
     return {node["address"]: node["slots"] for node in stats(weir)["upstream"]["nodes"] if node["use"] == "slots"}
 
 
@@ -42,7 +44,7 @@ def readyz(weir):
 
 
 def questions(nodes):
-    """How often these have been asked CLUSTER NODES."""
+    """Returns how often these nodes were asked CLUSTER NODES."""
     found = [re.search(r"cmdstat_cluster\|nodes:calls=(\d+)", str(node.call("INFO", "commandstats"))) for node in nodes]
     return sum(int(match[1]) for match in found if match)
 
@@ -77,7 +79,9 @@ def test_a_slot_on_its_way_and_its_end(farm):
 
 
 def test_a_shard_that_fails_over(farm):
-    """kill -9 of a master: the replica is seen within node-timeout and 3 s; the other shards' rows stay meanwhile."""
+    """kill -9 of a master: weir sees the replica within node-timeout and 3 s. The rows of other
+    shards stay meanwhile.
+    """
     made = Cluster(farm, replicas=1)
     weir = before(made)
     lost = made.masters[0]
@@ -99,7 +103,7 @@ def test_a_shard_that_fails_over(farm):
 
 @pytest.mark.cluster
 def test_a_shard_that_is_away(farm):
-    """weir stays ready for the other slots, and says which part that is."""
+    """weir stays ready for the other slots, and reports which part is missing."""
     made = Cluster(farm)
     weir = before(made, env={"WEIR_HURRY": "3"})
     lost = made.masters[2]
@@ -140,7 +144,7 @@ def test_masters_come_and_go(farm):
 
 @pytest.mark.cluster
 def test_the_home_node_moves_only_where_it_must(farm):
-    """Another master takes the home's place when it serves no slots any more."""
+    """Another master becomes the default node when the present one serves no slots any more."""
     made = Cluster(farm, masters=2, replicas=1)
     weir = before(made, made.entries(made.nodes[1]))
     home = made.nodes[1]
@@ -164,13 +168,13 @@ def test_a_dead_shard_is_asked_about_at_most_ten_times_a_second(farm):
     while time.monotonic() < began + 3:
         with contextlib.suppress(Closed, ConnectionError), weir.connect() as conn:
             conn.ask(*(["GET", key] for _ in range(20)))
-    asked = questions(alive) - first - 1  # the second look at it
+    asked = questions(alive) - first - 1  # one for the second look at the node
     assert asked <= 10 * (time.monotonic() - began), asked
     weir.stop()
 
 
 def closed(conn):
-    """True once the connection is closed, after whatever it is told."""
+    """True once the connection is closed, after any replies."""
     with contextlib.suppress(TimeoutError):
         try:
             while True:
@@ -182,7 +186,9 @@ def closed(conn):
 
 @pytest.mark.cluster
 def test_a_master_that_hangs_and_is_replaced(farm):
-    """A client with a call on it is closed once another serves its slots; the other shards answer meanwhile."""
+    """A client with a call on the master is closed once another master serves its slots. Other
+    shards answer meanwhile.
+    """
     made = Cluster(farm, replicas=1)
     weir = before(made, upstream_check="100ms", connect_timeout="500ms")
     lost, other = made.masters[:2]
@@ -239,7 +245,7 @@ def test_a_user_that_may_not_ask(farm):
 
 @pytest.mark.cluster
 def test_the_rights_that_a_cluster_wants(farm):
-    """Where weir has no user of its own, the line for operators has what a cluster wants besides."""
+    """Without a user of weir's own, the line for operators also lists the rights for a cluster."""
     made = Cluster(farm, masters=2)
     for node in made.nodes:
         node.call("CONFIG", "SET", "masterauth", "pw")
@@ -276,7 +282,9 @@ def told(weir, begin):
 
 @pytest.mark.cluster
 def test_the_failover_of_a_shard_is_told_in_a_line(farm):
-    """As that of a replicated server, for each shard by itself; of the others nothing is said."""
+    """One log line for each shard that fails over, as for a replicated server. Other shards get no
+    line.
+    """
     made = Cluster(farm, replicas=1)
     weir = before(made, failover_wait="30s", env={})
     dead = made.masters[1]
@@ -315,7 +323,7 @@ def test_a_shard_that_is_back_is_told_of(farm):
 
 @pytest.mark.cluster
 def test_an_upgrade_while_no_entry_point_is_there(farm):
-    """The new process asks the nodes that the old one knows."""
+    """The new process asks the nodes that the old process knows."""
     made = Cluster(farm, replicas=1)
     entry = made.masters[0]
     weir = before(made, upstream=f"cluster:{entry.upstream}", failover_wait="10s")

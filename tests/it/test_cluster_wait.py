@@ -1,4 +1,6 @@
-"""WAIT on a cluster: the least count over the masters that the client has written to, and never early."""
+"""WAIT on a cluster: the lowest count over the masters that the client has written to, and never an
+early reply.
+"""
 
 import time
 
@@ -35,7 +37,7 @@ def test_wait_is_never_early(made):
     try:
         with weir.connect() as conn:
             assert conn.call("SET", a, "1") == "OK"
-            assert conn.call("WAIT", "1", "5000") == 1  # nothing was written at the other
+            assert conn.call("WAIT", "1", "5000") == 1  # nothing was written at the other master
             assert conn.call("SET", b, "1") == "OK"
             began = time.monotonic()
             assert conn.call("WAIT", "1", "300") == 0
@@ -65,7 +67,8 @@ def test_a_client_that_goes_while_it_waits(made):
     finally:
         replica.signal(18)
     with weir.connect() as conn:
-        conn.send(encode("SET", b, "2") + encode("WAIT", "0", "0") + encode("GET", b))  # does not block
+        # WAIT 0 does not block
+        conn.send(encode("SET", b, "2") + encode("WAIT", "0", "0") + encode("GET", b))
         conn.sock.shutdown(1)
         assert [conn.read(), conn.read() in (0, 1), conn.read()] == ["OK", True, b"2"]
         assert conn.read_to_end() == b""

@@ -1,4 +1,4 @@
-"""What commands cost is asked of Redis while subjects have fair shares, and LIMIT EXPLAIN tells it."""
+"""With fair shares on, weir asks Redis what commands cost. LIMIT EXPLAIN shows the cost."""
 
 import re
 
@@ -6,19 +6,19 @@ import pytest
 from kit.cluster import Cluster, weir_before
 from kit.harness import wait_until
 
-QUICK = {"WEIR_HURRY": "10"}  # a poll in 100 ms
+QUICK = {"WEIR_HURRY": "10"}  # a poll takes 100 ms
 LOOP = "local x = 0 for i = 1, tonumber(ARGV[1]) do x = x + i end return 1"
 
 
 def cost(conn, *command):
-    """(us, by what) as weir knows it."""
+    """Returns (us, source) of a cost as weir knows it."""
     flat = conn.call("LIMIT", "EXPLAIN", *command)
     said = dict(zip(flat[::2], flat[1::2]))
     return float(said[b"redis_cost_us"]), said[b"redis_cost_by"].decode()
 
 
 def usec(redis, name):
-    """us a call, as Redis tells."""
+    """Returns us per call, as Redis reports."""
     told = redis.call("INFO", "commandstats").decode()
     return float(re.search(rf"cmdstat_{name}:.*usec_per_call=([\d.]+)", told)[1])
 
@@ -99,7 +99,7 @@ def secret(tmp_path):
 
 
 def test_a_user_without_info(farm, secret):
-    """The defaults stay, and Redis is not asked again and again what it refuses."""
+    """The defaults stay, and weir does not repeat a question that Redis refuses."""
     redis = farm.redis("--user", "weir", "on", ">s3cret", "-@all", "+command", "+ping", "+hello")
     login = {"upstream_user": "weir", "upstream_password_file": secret}
     weir = farm.weir(redis, workers=1, fair_share="on", upstream_check=0, env=QUICK, **login)
@@ -124,7 +124,7 @@ def test_a_user_without_info(farm, secret):
 
 @pytest.mark.cluster
 def test_nodes_of_a_cluster_tell_together(farm):
-    """A command that only one of them runs has a cost, whichever that is."""
+    """A command that only one node runs has a cost, whichever node that is."""
     cluster = Cluster(farm)
     weir = weir_before(cluster, workers=1, fair_share="on", env=QUICK)
     with weir.connect() as conn:

@@ -1,4 +1,6 @@
-"""COMMAND through weir: what Redis says of its own commands stays byte for byte, and weir's are there beside them."""
+"""COMMAND through weir: Redis' descriptions of its commands pass byte for byte, and weir's own
+commands are added.
+"""
 
 import fcntl
 import os
@@ -42,7 +44,7 @@ def connect(server, protocol):
 
 
 def raw(server, protocol, *args):
-    """The bytes of the reply; what comes after it is asked for, and cut off."""
+    """Returns the bytes of the reply. A marker request follows, and its reply is cut off."""
     with connect(server, protocol) as conn:
         conn.send(encode(*args) + encode("ECHO", "the end"))
         while not conn.buffer.endswith(b"$7\r\nthe end\r\n"):
@@ -56,7 +58,7 @@ def head_and_body(reply):
 
 
 def parsed(data):
-    """All elements in these bytes, maps as dictionaries."""
+    """Returns all elements in these bytes, maps as dictionaries."""
     conn = Conn.__new__(Conn)
     conn.buffer = bytearray(data)
     elements = []
@@ -73,7 +75,9 @@ def as_map(value):
 
 
 def side_by_side(redis, weir, protocol, command):
-    """The same question's answers. Redis moves its table of commands as it is used: until it has, their order changes."""
+    """Returns the replies of Redis and of weir to one question. Redis rehashes its command table
+    while it is used, and until then the order changes.
+    """
     words = command.split()
     while True:
         before, through, after = raw(redis, protocol, *words), raw(weir, protocol, *words), raw(redis, protocol, *words)
@@ -86,7 +90,7 @@ def side_by_side(redis, weir, protocol, command):
 def test_ours_follow_those_of_redis(weir, redis, protocol, command):
     direct, through = side_by_side(redis, weir, protocol, command)
     if direct[:1] == b"-":
-        assert through == direct and not at_least(7, 0)  # no such question
+        assert through == direct and not at_least(7, 0)  # the question does not exist
         return
     kind, count, body = head_and_body(direct)
     kind_through, count_through, body_through = head_and_body(through)
@@ -172,7 +176,8 @@ def test_inside_multi_it_is_queued(weir, redis):
     with weir.connect() as conn:
         answers = conn.ask("MULTI", "COMMAND COUNT", "COMMAND INFO limit", "EXEC", "COMMAND INFO limit")
         assert answers[1:3] == ["QUEUED"] * 2
-        assert answers[3] == [redis.call("COMMAND", "COUNT"), [None]]  # what EXEC answers is passed on as it is
+        # the reply to EXEC passes unchanged
+        assert answers[3] == [redis.call("COMMAND", "COUNT"), [None]]
         assert answers[4][0][0] == b"limit"
 
 
@@ -195,7 +200,7 @@ def test_who_may_not_use_it(farm):
 
 
 def test_pushes_in_between_are_heard(weir, redis):
-    """In order, and with no byte of them inside the answer."""
+    """Push messages arrive in order, and never inside the reply."""
     with connect(weir, 3) as conn, redis.connect() as publisher:
         conn.call("SUBSCRIBE", "c")
         wait_until(lambda: publisher.call("PUBLISH", "c", "0") == 1, "it has subscribed")
@@ -213,14 +218,14 @@ def test_pushes_in_between_are_heard(weir, redis):
         assert heard == list(range(1, 201))
 
 
-# ---- an upstream that does what Redis does not ----
+# ---- an upstream that behaves unlike Redis ----
 
 
 @pytest.fixture
 def staged(farm):
     with Fake() as fake:
         weir = farm.weir(fake.upstream, workers=1)
-        del fake.own[b"COMMAND"]  # what weir asks for itself has been answered
+        del fake.own[b"COMMAND"]  # weir's own question has been answered
         yield fake, weir
         weir.stop()
 
@@ -269,7 +274,7 @@ def test_a_huge_answer_passes_as_it_is(staged):
 
 @pytest.mark.parametrize("who", ["client", "upstream"])
 def test_the_end_in_the_middle(staged, who):
-    """Nothing is left behind: the sanitizer says so when weir stops."""
+    """Nothing is left in memory: the sanitizer checks that when weir stops."""
     fake, weir = staged
     with weir.connect() as conn:
         conn.send(encode("COMMAND", "DOCS"))
@@ -282,7 +287,7 @@ def test_the_end_in_the_middle(staged, who):
     lane.send(b"$3\r\nset\r\n")
 
 
-# ---- those who ask ----
+# ---- programs that ask COMMAND ----
 
 
 HELP = pytest.mark.skipif(not at_least(7, 0), reason="redis-cli's help is what COMMAND DOCS says, of Redis 7.0 and later")
@@ -318,7 +323,7 @@ class TestCli:
 
     @HELP
     def test_hints(self, argv, tmp_path):
-        """As a person sees them who types."""
+        """Hints as a person at a terminal sees them."""
         terminal, theirs = pty.openpty()
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("4H", 24, 120, 0, 0))
         environment = {**os.environ, "TERM": "xterm", "HOME": str(tmp_path)}
@@ -338,7 +343,7 @@ class TestCli:
             assert shows(b"> ")
             os.write(terminal, b"limit set ")
             assert shows(b"policy what expression [expression ...]")
-            os.write(terminal, b"\x15limit \x09")  # the line emptied, then completed
+            os.write(terminal, b"\x15limit \x09")  # clear the line, type a word, complete it
             assert shows(b"LIMIT ")
         finally:
             os.close(terminal)

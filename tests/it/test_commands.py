@@ -1,4 +1,4 @@
-"""Every kind of command: through weir each connection gets the bytes that it gets from Redis."""
+"""Every kind of command: through weir each connection gets the same bytes as from Redis."""
 
 import signal
 from concurrent.futures import ThreadPoolExecutor
@@ -275,7 +275,7 @@ SCRIPTS = {
     """,
     "BLPOP in another database": "a: SELECT 3 | BLPOP l 0\nb: RPUSH l v\nb: SELECT 3 | RPUSH l w\na: PING",
     "CLIENT REPLY OFF with BLPOP": "a: CLIENT REPLY OFF | BLPOP l 0 | CLIENT REPLY ON | PING\nb: RPUSH l v\nb: LLEN l",
-    # ---- what belongs to a connection ----
+    # ---- connection state ----
     "CLIENT REPLY": """
         a: CLIENT REPLY SKIP | SET k 1 | GET k
         a: CLIENT REPLY SKIP | CLIENT REPLY SKIP | GET k | GET k
@@ -450,12 +450,12 @@ def test_behind_a_password(script, lanes, guarded):
     same_as_redis(weirs[lanes], redis, script)
 
 
-# ---- what differs from one connection to the next, or takes more than comparing ----
+# ---- tests that need more than a comparison ----
 
 
 @pytest.mark.parametrize("end", [b"POST / HTTP/1.1\r\n", b"Host: x\r\n", encode("POST", "x")], ids=["POST", "Host:", "as a request"])
 def test_what_was_sent_before_an_http_request_is_carried_out(end, weir, redis):
-    """And the sender hears nothing more, as from Redis, but what was answered before."""
+    """As with Redis, the client gets no more replies than those sent before."""
     for number in range(20):
         with weir.connect() as conn:
             conn.send(encode("SET", "before", number) + encode("MULTI") + encode("INCR", "n") + encode("EXEC") + end + encode("DEL", "n"))
@@ -514,7 +514,7 @@ def test_monitor_ends_with_reset(weir):
 @pytest.mark.parametrize("behind", ["", "PING", "BLPOP l 0", "SELECT 1", "SUBSCRIBE c", "EVAL 1 0", "QUIT"])
 @pytest.mark.parametrize("command", ["BLPOP l 0", "BLMOVE l to LEFT LEFT 0", "XREAD BLOCK 0 STREAMS l $", "WAIT 1 0"])
 def test_a_client_that_left_takes_nothing(weir, redis, command, behind):
-    """Whatever it has sent behind the command that waits."""
+    """Nothing runs of what the client sent behind its blocking command."""
     clients = [weir.connect() for _ in range(10)]
     for client in clients:
         client.send(pipeline("PING", command, *filter(None, [behind])))
@@ -567,7 +567,9 @@ def test_a_half_closed_client_leaves_no_blocked_command(weir, redis):
 
 
 def test_a_half_closed_client_hears_of_what_it_has_taken(weir, redis):
-    """What need not block is answered, with all behind it, however the answers and the question whether it blocks overtake."""
+    """A command that need not block is answered, with all that follows, however replies and weir's
+    check for blocking interleave.
+    """
 
     def take(which):
         for i in range(100):
@@ -584,7 +586,9 @@ def test_a_half_closed_client_hears_of_what_it_has_taken(weir, redis):
 
 
 def test_a_slow_script_hangs_nobody_else(farm):
-    """EVAL travels alone: others see BUSY, as they would from Redis, and can end it."""
+    """EVAL travels on a lane of its own. Other clients get BUSY, as from Redis, and can end the
+    script.
+    """
     redis = farm.redis("--lua-time-limit", "1")
     weir = farm.weir(redis, workers=1)
     with weir.connect() as slow, weir.connect() as other:
@@ -632,7 +636,7 @@ def test_many_idle_connections_and_one_busy(weir):
 
 
 def test_sync_relays_bytes_without_frames(weir, redis):
-    """A replica's stream starts with a snapshot that is no RESP frame."""
+    """A replica's stream starts with a snapshot, which is not a RESP frame."""
     with weir.connect() as replica, weir.connect() as writer:
         writer.call("SET", "before", "1")
         replica.send(encode("PSYNC", "?", "-1"))

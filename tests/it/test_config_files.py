@@ -1,4 +1,6 @@
-"""What a configuration is made of besides its lines: variables of the environment, other files; and how it is written."""
+"""Configuration beyond plain lines: environment variables, included files, and how the
+configuration is written out.
+"""
 
 import os
 import re
@@ -62,7 +64,8 @@ def test_files_are_included_where_they_are_named_and_sorted(tmp_path):
     path = write(tmp_path, "[weir]\ninclude = conf.d/*.conf\nmax-clients = 5\n[policy c]\nmatch = user:xy\nall = 3/s\n")
     done = check(path)
     assert done.returncode == 0
-    # The order of policies is that of the files: so the last one binds nobody, and b is not the one that does not.
+    # The order of policies is that of the files: policy b comes before policy c and matches all of
+    # c's users.
     assert done.stderr == (
         f"warning: {path}:4: [policy c]: binds nobody: whom it matches is bound before, by [policy b] in line 1 of "
         f"{tmp_path}/conf.d/20.conf: move it above, or take it out\n"
@@ -158,7 +161,7 @@ def test_a_reload_reads_them_anew_and_diff_knows_them(farm, redis, tmp_path):
     weir.wait_for_log(f"{limits}:2: [policy default] read: a rate of 0")
 
 
-# ---- written ----
+# ---- written out ----
 
 
 def dump(path, **variables):

@@ -1,5 +1,7 @@
-"""docs/algorithms.md and the cases that hold it: each sentence has some, the reference says what is in the files, and weir
-does it, with the clock in the test's hand and by the wire as it is. (Deciding without Redis: unit/test_local_cases.c.)"""
+"""docs/algorithms.md and its cases. Each sentence has cases, the reference agrees with the files,
+and weir behaves as the cases say. weir runs the cases with a clock that the test sets, and over the
+wire. Decisions without Redis are in unit/test_local_cases.c.
+"""
 
 import random
 import re
@@ -32,7 +34,9 @@ def test_the_files_are_what_the_reference_says():
 
 @pytest.fixture(scope="module")
 def clocked(shared_farm, shared_redis):
-    """A weir whose scripts are told the time, and remembers no refusal from one time to another."""
+    """A weir with scripts that get the time from the test. The weir remembers no denial between
+    times.
+    """
     with Clocked(shared_redis.address) as meddler:
         yield shared_farm.weir(meddler, workers=1)
 
@@ -53,7 +57,7 @@ def test_by_the_wire(weir, words):
 
 
 def test_what_does_not_hold_is_said(weir):
-    """A runner that cannot fail holds nothing."""
+    """A runner that cannot fail proves nothing."""
     host, port = weir.address
     with weir.connect() as conn:
         wrong = run.chosen(CASES, ["from-rest"], "CLOCK", True)
@@ -63,7 +67,7 @@ def test_what_does_not_hold_is_said(weir):
         assert told[0].startswith("FAILED from-rest: at 0 LIMIT FUNNEL k 1/s BURST 3 = 0 3 1 -1 1000\n  found 0 3 2 -1 1000")
 
 
-# ---- more than has been thought of ----
+# ---- random cases ----
 
 RATES = ["3/s", "7/s", "10/m", "2.5/s", "0.3/s", "5/7s", "4/h", "1/d", "9/2h", "1/500ms"]
 OPTIONS = ["", "", "", "", "COST 2", "COST 3", "COST 0", "PEEK", "COST 2 PEEK", "FORCE COST 4", "COST 3 PARTIAL", "CREDIT 2", "COUNT ALL",
@@ -77,11 +81,11 @@ MOVES = [0, 0, 0, 1, 999, 1000, 333_333, 500_000, 10**6, 2 * 10**6, 7 * 10**6, 6
 DAYS = [3600 * 10**6, 86_400 * 10**6, 9 * 86_400 * 10**6]
 BACK = [1000, 10**6, 100 * 10**6]
 UNSURE_US = 200_000
-UNSURE_LOG_US = 10**6  # of a log under a penalty, which is kept as PTTL says
+UNSURE_LOG_US = 10**6  # of a log under a penalty, which is kept according to PTTL
 
 
 class Story:
-    """Calls while time passes and now and then goes back, and what is stored in the end."""
+    """Calls while time passes, and sometimes goes back, and the value stored at the end."""
 
     def __init__(self, name, rng, moves=(), back=BACK, unsure_us=UNSURE_US):
         self.case, self.at, self.reference = Case(name, []), 10**9, Reference()
@@ -91,7 +95,7 @@ class Story:
         rng = self.rng
         self.at += rng.choice(self.moves) if rng.random() < 0.95 or not self.back else -rng.choice(self.back)
         while any(0 <= START + self.at - key.end < self.unsure_us for key in self.reference.keys.values()):
-            self.at += self.unsure_us  # the runner learns to a few ms when a key ends
+            self.at += self.unsure_us  # the runner knows the end of a key to a few ms
         self.case.steps.append(Step("at", words.split(), self.at, f"{self.at}us"))
         reply_of(self.reference, self.case.steps[-1], START + self.at)
 
@@ -102,7 +106,7 @@ class Story:
 
 
 def random_rates(rng):
-    """Calls of one algorithm on two keys, each with one of a few sets of rates."""
+    """Returns calls of one algorithm on two keys, each with one of a few sets of rates."""
     form = rng.choice(["FUNNEL {}", "BUCKET {}", "SLIDING {}", "SLIDING {} APPROX", "FIXED {}", "FIXED {} FROM FIRST"])
     is_funnel, is_log = form[0] in "FB" and "X" not in form, form == "SLIDING {}"
     sets = [" ".join(rng.sample(RATES, rng.choice([1, 1, 2, 3]))) for _ in range(2)]
@@ -115,7 +119,7 @@ def random_rates(rng):
 
 
 def random_penalties(rng):
-    """The same under penalties, and with bans."""
+    """As random_rates, with penalties and bans."""
     algorithm, form = rng.choice([("FUNNEL", ""), ("BUCKET", ""), ("SLIDING", ""), ("APPROX", "APPROX"), ("FIXED", ""), ("FIXED", "FROM FIRST")])
     is_log = algorithm == "SLIDING"
     sets = [" ".join(rng.sample(RATES, rng.choice([1, 1, 2]))) for _ in range(2)]
@@ -133,7 +137,7 @@ def random_penalties(rng):
 
 
 def random_calendar(rng):
-    """Days, weeks and months, beside other periods."""
+    """Returns calls with days, weeks and months, beside other periods."""
     story = Story("calendar", rng, DAYS * 4, BACK + DAYS)
     sets = [" ".join(rng.sample(CALENDAR, rng.choice([1, 2, 3]))) for _ in range(2)]
     for _ in range(30):
@@ -142,7 +146,7 @@ def random_calendar(rng):
 
 
 def random_warmup(rng):
-    """Warm-ups of one or several rates on a key."""
+    """Returns calls with warm-ups of one or several rates on a key."""
     story = Story("warmup", rng, [50_000, 100_000, 4 * 10**6])
     sets = rng.sample(WARM, 2)
     for _ in range(30):
@@ -151,7 +155,7 @@ def random_warmup(rng):
 
 
 def random_parts(rng):
-    """Several keys, each of an algorithm of its own, together and alone."""
+    """Returns calls on several keys, each with an algorithm of its own, together and alone."""
     story, keys = Story("parts", rng, back=()), "abcd"
     parts = [form.format(key) for form, key in zip(rng.sample(PARTS, 4), keys)]
     whole = ["", "", "", "", "PEEK", "FORCE", "CREDIT 2", "COUNT ALL", "PENALTY 2s", "PENALTY 1s..5s"]

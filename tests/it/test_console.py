@@ -1,4 +1,4 @@
-"""The operators' socket in every state of Redis: up, dead, hung, silent from the start."""
+"""The operators' socket in every state of Redis: up, down, hanging, silent from the start."""
 
 import fcntl
 import json
@@ -36,7 +36,7 @@ def path_of(weir):
 
 @contextmanager
 def in_state(farm, state, **more):
-    """A weir whose Redis is in that state, and what is known of it there."""
+    """Starts a weir with a Redis in this state. Returns the weir and the expected replies."""
     more = {"sections": SECTIONS, "upstream_check": "50ms", "connect_timeout": "200ms", **more}
     if state == "mute":
         with socket.create_server(("127.0.0.1", 0)) as mute:
@@ -93,7 +93,7 @@ def read_until(fd, seen, text):
 
 
 def type_in(weir, lines):
-    """What an interactive redis-cli shows for each line, typed when it prompts."""
+    """Returns what an interactive redis-cli shows for each line, typed at its prompt."""
     ours, its = pty.openpty()
     fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
     env = {**os.environ, "TERM": "xterm", "HOME": str(weir.folder)}

@@ -1,4 +1,4 @@
-"""INFO on the operators' socket, as tables for people; and LIMIT LIST for some of the limits."""
+"""INFO on the operators' socket as tables for people, and LIMIT LIST for some of the limits."""
 
 import re
 import subprocess
@@ -31,7 +31,7 @@ def weir(farm, redis, users):
 
 
 def use_up(weir):
-    """Alice is refused, until that is known."""
+    """Uses up alice's limit, and waits until the refusals show."""
     with login(weir, "alice") as alice:
         alice.ask(*["GET k"] * 10)
         assert alice.call("LIMIT", "CHECK", "signup", "x")[0] == 0
@@ -49,7 +49,9 @@ def cli(weir, *words):
 
 
 def table(text, heading):
-    """The rows of the table whose first heading that is: of words, by two blanks and more."""
+    """Returns the rows of the table with this first heading. Columns are separated by two or more
+    blanks.
+    """
     lines = text.replace("\r", "").split("\n")
     first = next(i for i, line in enumerate(lines) if line.startswith(heading + " "))
     rows = [re.split(r"  +", line.strip()) for line in lines[first:]]

@@ -1,4 +1,6 @@
-"""The lane's contract: who shares a connection reads no reply of another's, and is nobody but who Redis says he is."""
+"""The contract of lanes. A client on a shared lane reads no reply to another client. The user of a
+client is the one that Redis has confirmed.
+"""
 
 import re
 import socket
@@ -15,16 +17,18 @@ WRONGPASS = Error("WRONGPASS invalid username-password pair or user is disabled.
 NO_OPERATOR = "NOPERM this command is for operators"
 NO_CLIENT = Error("ERR The client ID you want redirect to does not exist")
 OPERATORS = "[policy operators]\nmatch = user:admin\nadmin = yes\n"
-HURRY = {"WEIR_HURRY": "30"}  # what takes a minute takes two seconds
+HURRY = {"WEIR_HURRY": "30"}  # a minute becomes two seconds
 
 
 def forgery(*frames):
-    """A script whose error holds these frames too: its first line is unescaped before Redis repeats it."""
+    """Returns a script with an error that contains these frames too: the script's first line is
+    unescaped before Redis repeats it.
+    """
     text = "".join(frame.replace("\r\n", r"\r\n") for frame in frames)
     return encode("EVAL", '#!"x\\r\\n' + text.removesuffix(r"\r\n") + '"\nreturn 1', 0)
 
 
-# A tenth of a second; the clock stands still for scripts from 7.2 on.
+# A tenth of a second. Since 7.2 the clock stands still for scripts.
 SLOW = encode("EVAL", "for i = 1, ARGV[1] do redis.call('ECHO', i) end return 'slow'", 0, 100_000)
 
 
@@ -44,7 +48,7 @@ def opened(redis):
 
 
 def drain(conn, seconds=0.5):
-    """All that comes until the other side closes, or is silent; the client is not to be trusted."""
+    """Returns all bytes until the other side closes or falls silent. The client is not trusted."""
     conn.sock.settimeout(seconds)
     try:
         while True:
@@ -56,7 +60,7 @@ def drain(conn, seconds=0.5):
 
 
 def try_an_order(weir, *before):
-    """After what it sends first, this client gives an operator's order."""
+    """Sends the given bytes, and then an admin command."""
     with weir.connect() as conn:
         for data in before:
             conn.send(data)
@@ -76,7 +80,8 @@ def test_a_shared_connection_that_rests_is_nobody_elses_afterwards(how, farm):
     with weir.connect() as quiet, weir.connect() as other:
         quiet.ask(*how, "SET mine 1", "GET mine")
         seen = connections(redis)
-        if how != ["AUTH tenant pw"]:  # the last of a user stays while a client of the user does
+        # the last lane of a user stays while a client of the user is connected
+        if how != ["AUTH tenant pw"]:
             wait_until(lambda: connections(redis) < seen, "it is given up", 20)
         other.ask(*how)
         assert other.ask("MULTI", "SET secret mine") == ["OK", "QUEUED"]
@@ -85,7 +90,7 @@ def test_a_shared_connection_that_rests_is_nobody_elses_afterwards(how, farm):
         assert quiet.ask("GET mine", "GET secret") == [b"1", b"mine"]
 
 
-# ---- what is shared cannot be shaped ----
+# ---- a shared lane has no session state ----
 
 
 FORGING = {
@@ -113,7 +118,7 @@ def test_who_forges_replies_forges_his_own(request_bytes, farm):
                 assert [victim.call("ECHO", f"{i}-{k}") for k in range(30)] == [b"%d-%d" % (i, k) for k in range(30)]
 
 
-# ---- who somebody is, is one question with one answer ----
+# ---- one answer to which user a client is ----
 
 
 LIES = [
@@ -208,7 +213,8 @@ def test_who_is_no_operator_any_more_and_whose_lane_has_gone_gives_no_orders(far
     add_users(redis)
     weir = farm.weir(redis, workers=1, sections=OPERATORS)
     with weir.connect() as conn, weir.connect() as other:
-        assert conn.ask("SET k v", "AUTH admin secret") == ["OK", "OK"]  # the lane that it was on is another user's now
+        # the client's former lane belongs to another user now
+        assert conn.ask("SET k v", "AUTH admin secret") == ["OK", "OK"]
         redis.call("CLIENT", "KILL", "TYPE", "normal")
         wait_until(lambda: other.call("GET", "k") == b"v", "weir has another lane")
         redis.call("ACL", "SETUSER", "admin", "resetpass", ">other")
@@ -267,7 +273,7 @@ def test_the_password_alone_is_asked_as_it_was_said(lanes, farm):
 
 
 def test_who_comes_next_finds_a_private_connection_clean(farm):
-    """An owner makes his lane look idle while Redis still works for him there."""
+    """An owner makes its lane look idle while Redis still works for the owner there."""
     redis = farm.redis()
     add_users(redis)
     weir = farm.weir(redis, workers=1, env={"WEIR_HURRY": "5"})
@@ -303,7 +309,8 @@ def test_nothing_of_the_next_owner_goes_before_the_nonce(farm):
 
 
 def test_a_connection_that_does_not_come_clean_holds_nobody_up(farm):
-    """The lane's last owner has left it blocked: the next one gets another, within the second."""
+    """The last owner has left the lane blocked. The next owner gets another lane, within a second.
+    """
     redis = farm.redis()
     weir = farm.weir(redis, workers=1, env={"WEIR_HURRY": "5"})
     attacker = weir.connect()
@@ -336,11 +343,11 @@ def test_what_an_owner_subscribed_to_is_not_the_next_ones(protocol, farm):
             assert conn.ask("PING", "GET a") == ["PONG", b"b"]
 
 
-# ---- nobody waits for ever ----
+# ---- no client waits for ever ----
 
 
 def gone_are_all(weir, redis, few=12):
-    """Who has left is forgotten, and weir stops at once."""
+    """Checks that weir has forgotten closed clients, and stops at once."""
     wait_until(lambda: connections(redis) <= few, "their connections are closed", 20)
     began = time.monotonic()
     weir.stop()
@@ -368,7 +375,7 @@ def test_who_leaves_is_not_kept(request_bytes, farm):
 
 
 def test_a_library_that_cannot_be_read_is_on_no_lane(farm):
-    """RESET leaves it there, and the next owner would bear it."""
+    """RESET does not clear the library name, so the next owner would inherit it."""
     redis = farm.redis()
     weir = farm.weir(redis, workers=1)
     with weir.connect() as conn:
@@ -428,7 +435,7 @@ def test_many_who_do_not_read_hold_others_up_no_longer_than_one(farm):
         conn.close()
 
 
-# ---- nobody points at another's lane ----
+# ---- no client names another client's lane ----
 
 
 def test_redirect_reaches_only_ones_own(farm):
@@ -457,7 +464,7 @@ def test_redirect_reaches_only_ones_own(farm):
         assert b.call("CLIENT", "TRACKING", "ON", "REDIRECT", own, "BCAST") == "OK"
         assert busy.ask("SET k v", "GET k") == ["OK", b"v"]
         assert a.read() == [b"message", b"__redis__:invalidate", [b"k"]]
-        # When it leaves, its connection goes with it.
+        # When the client closes, its connection to Redis closes too.
         a.close()
         wait_until(lambda: own not in [int(line.split(b" ")[0].split(b"=")[1])
                                        for line in redis.call("CLIENT", "LIST").splitlines()], "the target is closed")
@@ -474,7 +481,7 @@ def test_the_process_outlives_a_redirect_to_weirs_own_connections(farm):
         for id in ids:
             attacker.call("CLIENT", "TRACKING", "OFF")
             attacker.call("CLIENT", "TRACKING", "ON", "REDIRECT", id, "BCAST")
-            # Who goes round weir can do so in truth.
+            # A client that bypasses weir can give true ids.
             direct.call("CLIENT", "TRACKING", "OFF")
             if id != direct.call("CLIENT", "ID"):
                 direct.call("CLIENT", "TRACKING", "ON", "REDIRECT", id, "BCAST")
@@ -482,7 +489,7 @@ def test_the_process_outlives_a_redirect_to_weirs_own_connections(farm):
         assert attacker.call("PING") == "PONG"
 
 
-# ---- what arrives without having been asked for ----
+# ---- unsolicited replies ----
 
 
 def test_in_resp3_an_array_is_a_reply_whatever_is_in_it(weir, redis):
@@ -497,7 +504,7 @@ def test_in_resp3_an_array_is_a_reply_whatever_is_in_it(weir, redis):
             assert conn.call("ECHO", word) == word.encode()
 
 
-# ---- there is room for all ----
+# ---- max-lanes is shared fairly ----
 
 
 def wander(conn, databases=range(16)):
@@ -539,7 +546,7 @@ def test_there_are_no_more_connections_than_max_lanes(farm):
     wait_until(lambda: len(ready(clients)) >= len(clients) - 11, "the rest is told")
     told = [conn for conn in clients if conn.sock in ready(clients)]
     assert {str(conn.read()) for conn in told} == {str(BUSY)}
-    # Up to half of it anybody has what he asks for; the rest is for others, too.
+    # Up to half of the lanes any client may take; the rest is for other subjects, too.
     assert 6 <= len(clients) - len(told) <= 11
     with weir.connect() as other:
         assert other.ask("SET k v", "GET k") == ["OK", b"v"]
@@ -570,11 +577,12 @@ def test_what_is_kept_makes_room(farm):
 
 
 def test_the_last_quarter_is_there_to_be_used(farm):
-    """What is scarce is not kept, but who has been given one has it."""
+    """weir does not keep scarce lanes unused. A client that was given a lane keeps it."""
     redis = farm.redis()
     for user in "abcdef":
         redis.call("ACL", "SETUSER", user, "on", "nopass", "~*", "&*", "+@all")
-    weir = farm.weir(redis, workers=1, max_lanes=16, listen="unix:{folder}/s")  # nobody has an address
+    # no client has an address
+    weir = farm.weir(redis, workers=1, max_lanes=16, listen="unix:{folder}/s")
     clients = []
     for user in "aaaabbbccdef":
         conn = weir.connect()
@@ -592,12 +600,15 @@ def test_the_last_quarter_is_there_to_be_used(farm):
 
 
 def test_what_is_scarce_goes_from_hand_to_hand(farm):
-    """Where connections are all but used up, who needs one for a script has another's, and opens none."""
+    """When lanes are nearly used up, a client that needs one for a script gets another client's
+    lane, and weir opens none.
+    """
     redis = farm.redis()
     users = [f"u{i}" for i in range(17)]
     for user in users:
         redis.call("ACL", "SETUSER", user, "on", "nopass", "~*", "&*", "+@all")
-    weir = farm.weir(redis, workers=1, max_lanes=16, listen="unix:{folder}/s")  # nobody has an address
+    # no client has an address
+    weir = farm.weir(redis, workers=1, max_lanes=16, listen="unix:{folder}/s")
     clients = [weir.connect() for _ in users]
     for conn, user in zip(clients, users):
         assert conn.call("AUTH", user, "x") == "OK"
@@ -686,7 +697,7 @@ def test_a_user_who_may_not_say_it_is_not_told_of(farm):
 
 
 def test_what_weir_asks_for_its_own_sake_needs_no_rights(farm):
-    """Nothing that it sends on a client's lane is a denial in ACL LOG."""
+    """No request of weir's own on a client's lane appears in ACL LOG."""
     redis = farm.redis()
     redis.call("ACL", "SETUSER", "u", "on", ">pw", "~*", "resetchannels", "-@all", "+get", "+set", "+multi", "+exec", "+wait")
     redis.call("ACL", "SETUSER", "u", "+client|setname" if redis.call("COMMAND", "DOCS") else "+client")
@@ -697,7 +708,8 @@ def test_what_weir_asks_for_its_own_sake_needs_no_rights(farm):
             with weir.connect() as a:
                 asked = ["AUTH u pw", "CLIENT SETNAME me", "SET k v", "MULTI", "GET k", "EXEC", "WAIT 0 0", "GET k"]
                 assert a.ask(*asked) == ["OK", "OK", "OK", "OK", "QUEUED", [b"v"], 0, b"v"]
-        expected = [] if at_least(7) else [b"reset"]  # 6.2 asks for a right there, see docs/sharing.md
+        # 6.2 wants a right for RESET, see docs/sharing.md
+        expected = [] if at_least(7) else [b"reset"]
         assert [entry[entry.index(b"object") + 1] for entry in redis.call("ACL", "LOG")] in ([], expected)
 
 
@@ -713,7 +725,7 @@ def test_a_monitor_sees_what_clients_say_and_not_what_weir_does(farm):
             seen.append(monitor.read().split("] ", 1)[1])
         words = [line.split('"')[1] for line in seen]
         expected = ["CLIENT", "SET", "MULTI", "GET", "EXEC", "EVAL", "WAIT", "HELLO", "CLIENT", "CLIENT", "ECHO"]
-        if not at_least(7, 2):  # CLIENT SETINFO is not known there, and on 6.2 no CLIENT is shown
+        if not at_least(7, 2):  # CLIENT SETINFO is unknown there, and 6.2 shows no CLIENT
             del expected[-2]
         if not at_least(7):
             expected = [word for word in expected if word != "CLIENT"]
@@ -721,7 +733,9 @@ def test_a_monitor_sees_what_clients_say_and_not_what_weir_does(farm):
 
 
 def test_nobody_hides_from_a_monitor(farm):
-    """In weir's own spelling a client may write what it likes: what could matter to who watches is shown."""
+    """A client may spell commands as weir spells its own. weir hides only harmless commands from
+    MONITOR.
+    """
     redis = farm.redis()
     weir = farm.weir(redis, workers=1)
     with weir.connect() as monitor, weir.connect() as a:
@@ -750,14 +764,14 @@ def test_a_stranger_with_few_rights_is_asked_for_nothing(farm):
 def test_what_another_worker_keeps_makes_room(farm):
     redis = farm.redis()
     weir = farm.weir(redis, workers=4, max_lanes=24)
-    for _ in range(4):  # whoever comes by now has left lanes with some worker
+    for _ in range(4):  # earlier clients have left lanes at some worker
         clients = [weir.connect() for _ in range(10)]
         for conn in clients:
             conn.send(encode("MULTI") + encode("EXEC"))
         for conn in clients:
             assert conn.read() == "OK" and conn.read() == []
             conn.close()
-    # A quarter of it is for shared ones and spares; as many as do not come to half are anybody's.
+    # A quarter of max-lanes is for shared lanes and spares. Any client may take lanes up to half.
     clients = [weir.connect() for _ in range(6)]
     for conn in clients:
         assert conn.ask("MULTI", "GET k") == ["OK", "QUEUED"]

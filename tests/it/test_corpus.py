@@ -1,7 +1,8 @@
 """Every command, with good and with bad arguments, gets the same bytes through weir as from Redis.
 
-Two servers alike: one is asked directly, the other stands behind weir in both lane modes. What may differ is listed in
-corpus.MASKS; a command of the running redis-server that the corpus forgets fails by name.
+There are two equal servers: the test asks one directly, and the other stands behind weir in both
+lane modes. Allowed differences are listed in corpus.MASKS. A command of the running redis-server
+that the corpus lacks fails by name.
 """
 
 import os
@@ -36,7 +37,9 @@ FRESH = [
 
 
 class Names:
-    """What the running server calls its commands; before 7.0 none tells of subcommands, and they have our names."""
+    """The running server's names of its commands. Before 7.0 no server lists subcommands, and they
+    get weir's names.
+    """
 
     def __init__(self, redis):
         self.all, self.arity = [], {}
@@ -57,7 +60,9 @@ class Names:
         return both if both in self.subcommands and len(words) > 1 else first.decode("latin1")
 
     def wrong_numbers(self):
-        """Every command with too few arguments and with too many, as far as it says that it minds."""
+        """Returns every command with too few and with too many arguments, as far as its arity
+        tells.
+        """
         for name, arity in self.all_arities():
             words = [word.encode() for word in name.split("|")]
             if abs(arity) > len(words):
@@ -77,7 +82,7 @@ def split(text, names):
 
 @pytest.fixture(scope="module")
 def pair(shared_farm):
-    """Two servers alike, and weirs in front of the second."""
+    """Two equal servers, and weirs in front of the second."""
     direct, behind = shared_farm.redis(*OPTIONS), shared_farm.redis(*OPTIONS)
     weirs = {lanes: shared_farm.weir(behind, workers=1, lanes=lanes) for lanes in LANES}
     return direct, behind, weirs
@@ -95,7 +100,7 @@ def groups(names):
     return requests
 
 
-# ---- how a group is sent: batches of requests, each sent in one write ----
+# ---- how a group is sent: batches of requests, each batch in one write ----
 
 
 def alone(requests):
@@ -106,9 +111,8 @@ LEFT_OUT = ("echo", encode("ECHO", "left out"))
 
 
 def pipelined(requests):
-    """
-    All at once, each between neighbours. SCRIPT DEBUG is refused if replies before it have not been written yet, which is
-    a matter of how the network cuts a pipeline, and of weir's turns.
+    """All in one batch, each between neighbours. SCRIPT DEBUG is apart: Redis refuses SCRIPT DEBUG
+    if earlier replies are unwritten, which depends on the network and on weir's iterations.
     """
     batches = []
     for i, request in enumerate(requests):
@@ -118,12 +122,14 @@ def pipelined(requests):
 
 
 def queued(requests):
-    """All at once, each in a transaction of its own."""
+    """All in one batch, each in its own transaction."""
     return [[item for request in requests for item in in_multi(request)]]
 
 
 def in_multi(request):
-    """weir refuses logins and other protocols there, and closes a client that logs in after SUBSCRIBE there."""
+    """weir refuses logins and protocol changes in MULTI, and closes a client that logs in after
+    SUBSCRIBE in MULTI.
+    """
     if request[0] in ("auth", "hello", "subscribe"):
         return [LEFT_OUT]
     return ("multi", encode("MULTI")), request, (request[0], encode("EXEC"))
@@ -133,7 +139,9 @@ FORMS = {"alone": alone, "pipelined": pipelined, "queued": queued}
 
 
 def logins_apart(batches):
-    """From 7.2 on Redis answers no failed login behind other replies: each is asked when these have come."""
+    """Since 7.2 Redis answers no failed login behind unsent replies, so each login is sent after
+    these have come.
+    """
     if not at_least(7, 2):
         return batches
     apart = []
@@ -147,7 +155,7 @@ def logins_apart(batches):
 
 
 def play(address, batches, proto):
-    """The replies: one frame for each request."""
+    """Returns the replies: one frame for each request."""
     frames = []
     with Recorder(address) as conn:
         if proto == 3:
@@ -175,7 +183,7 @@ def differences(title, batches, wanted, got):
             yield f"{title}: {data[:200]!r} byte {at}\n   redis {want[begin:][:200]!r}\n   weir  {have[begin:][:200]!r}"
 
 
-# Asked once for both lane modes.
+# Redis is asked once for both lane modes.
 @pytest.fixture(scope="module")
 def from_redis(pair, groups):
     @lru_cache(None)
@@ -213,7 +221,9 @@ def test_same_bytes_of_what_starts_a_child(lanes, form, pair, names):
 
 @contextmanager
 def one_child(redis):
-    """Wait for the child process that is started inside: at once or, from a transaction, a little later."""
+    """Waits for the child process that is started inside: at once or, from a transaction, a little
+    later.
+    """
 
     def started():
         return len(re.findall(r"Background (saving|append only file rewriting) started by pid", redis.log()))
@@ -242,7 +252,7 @@ def test_pfselftest_is_let_through(pair):
         assert conn.ask("PFSELFTEST", "PING") == ["OK", "PONG"]
 
 
-# ---- nothing is forgotten ----
+# ---- the corpus is complete ----
 
 
 def test_every_command_has_good_and_bad_arguments(names, groups, from_redis):
@@ -261,7 +271,7 @@ def test_every_command_has_good_and_bad_arguments(names, groups, from_redis):
 
 
 def flowing(names):
-    """What appears in FLOWS."""
+    """Returns the commands that appear in FLOWS."""
     found = set()
     for script in FLOWS.values():
         for line in filter(None, map(str.strip, script.splitlines())):

@@ -1,7 +1,9 @@
-"""What one LIMIT call may cost: time of Redis, memory, keys, time to live; of the worst calls that words can make.
+"""The cost of one LIMIT call, for the worst calls that words can make: Redis' time, memory, keys,
+time to live.
 
-Times are Redis' own (INFO commandstats), less what other processes had meanwhile, and the bounds many times what is
-measured: a busy machine is no failure, a script that looks at all it has stored is.
+Times are Redis' own (INFO commandstats), less the time that other processes took. The bounds are
+many times the measured values: a busy machine does not fail the test, but a script that reads its
+whole state does.
 """
 
 import re
@@ -12,7 +14,8 @@ import pytest
 from kit.decisions import decide, decision, fresh
 from kit.resp import Error, encode
 
-MOST_US = 10_000  # a call takes a tenth of 1 ms; one that writes or counts 10,000 units one by one takes more
+# a call takes 0.1 ms; one that writes or counts 10,000 units one by one takes more
+MOST_US = 10_000
 MOST_BYTES = 64 << 10
 RATES = " ".join(f"10000/{100 + i}d" for i in range(8))
 FULL = 10_000
@@ -37,7 +40,7 @@ def conn(weir):
 
 
 class Meter:
-    """What commands cost the main thread of Redis from now on."""
+    """The cost of commands on Redis' main thread from now on."""
 
     def __init__(self, redis):
         self.redis = redis
@@ -48,7 +51,9 @@ class Meter:
         return int(Path(f"/proc/{self.redis.child.pid}/schedstat").read_text().split()[0]) / 1000
 
     def per_call(self, command):
-        """(calls, us for each). By Redis' clock, but no more than what it has worked in all: the others had the rest."""
+        """Returns (calls, us per call). The time is by Redis' clock, but at most the processor time
+        of Redis.
+        """
         worked_us = self._processor_us() - self.begin_us
         text = self.redis.call("INFO", "commandstats").decode()
         found = re.search(rf"cmdstat_{command}:calls=(\d+),usec=(\d+)", text)
@@ -56,7 +61,7 @@ class Meter:
 
 
 def fill(redis, key, spread_ms=10_000):
-    """As many entries as there can be, of one unit each: the longest log."""
+    """Fills the log with as many entries as possible, of one unit each."""
     now = int(time.time() * 1000)
     with redis.connect() as direct:
         for i in range(0, FULL, 1000):
@@ -67,7 +72,7 @@ def fill(redis, key, spread_ms=10_000):
 
 @pytest.mark.parametrize("name", CALLS)
 def test_one_call_is_short_and_stores_little(conn, redis, name):
-    """One key, small, that ends with its longest window (two of them, where two are kept)."""
+    """One small key, which expires with its longest window (two windows, where two are kept)."""
     command, lives_ms = CALLS[name]
     key = "k" * 1024
     conn.call("LIMIT", "RESET", key)
@@ -87,15 +92,17 @@ def test_one_call_is_short_and_stores_little(conn, redis, name):
 
 @pytest.mark.parametrize("cost", [1, 37, 5000, 9999, 10_000])
 def test_a_long_log(conn, redis, cost):
-    """Decided by look-ups: what is refused, let through, or comes when all of it is over."""
-    key = fresh("long" + "x" * 200)  # its denials are not remembered
+    """Decided by look-ups: calls that are refused, that pass, or that come when the log has
+    expired.
+    """
+    key = fresh("long" + "x" * 200)  # denials of this key are not remembered
     fill(redis, f"limit:{key}")
     size = redis.call("MEMORY", "USAGE", f"limit:{key}", "SAMPLES", 0)
     meter = Meter(redis)
     for _ in range(20):
         found = decide(conn, f"LIMIT SLIDING {key} {RATES} COST {cost}")
         assert found[:3] == (1, 10_000, 0) and found.retry > 0
-    redis.call("PEXPIRE", f"limit:{key}", 1000)  # no longer period is remembered than the next ones
+    redis.call("PEXPIRE", f"limit:{key}", 1000)  # the key forgets longer periods than the next ones
     for i in range(20):
         found = decide(conn, f"LIMIT SLIDING {key} {RATES.replace('10000/', '10000/1').replace('d', 'ms')} COST {1 + i % 2}")
         assert found.limited == 0
@@ -106,7 +113,9 @@ def test_a_long_log(conn, redis, cost):
 
 
 def test_several_long_logs(conn, redis):
-    """As many keys and rates as one call may have, all of them full, or with room for one call more."""
+    """As many keys and rates as one call may have, with all logs full, or with room for one more
+    call.
+    """
     keys = [fresh(f"full{i}") for i in range(8)]
     for key in keys:
         fill(redis, f"limit:{key}", 86_400_000)
@@ -122,7 +131,7 @@ def test_several_long_logs(conn, redis):
 
 
 def test_many_holders_cost_no_more_than_few(conn, redis):
-    """As many as there can be, also when they are all over."""
+    """As many holders as possible, also after all have expired."""
     key = fresh("held")
     now = int(time.time() * 1000)
     with redis.connect() as direct:
@@ -142,7 +151,7 @@ def test_many_holders_cost_no_more_than_few(conn, redis):
 
 
 def test_resets_are_done_behind(conn, redis):
-    """UNLINK: Redis frees what is large on a thread of its own."""
+    """UNLINK: Redis frees large values on a background thread."""
     keys = [fresh("gone") for _ in range(64)]
     for key in keys[:5]:
         fill(redis, f"limit:{key}")
@@ -157,7 +166,7 @@ def test_resets_are_done_behind(conn, redis):
 @pytest.mark.parametrize("command", ["SLIDING {} " + RATES, "SLIDING {} 5/h", "FIXED {} " + "9/h " * 8, "SLIDING {} " + "9/h " * 8 + "APPROX",
                                      "FUNNEL {} " + "9/h " * 8, "ACQUIRE {} 5 9000"])  # fmt: skip
 def test_a_batch_is_short(conn, redis, command):
-    """However many calls come at once: Redis has others' turn between short pieces of them."""
+    """Redis serves other clients between short batches, however many calls come at once."""
     keys = [fresh() for _ in range(400)]
     conn.ask(f"LIMIT {command.format(fresh())}")
     meter = Meter(redis)
@@ -169,7 +178,7 @@ def test_a_batch_is_short(conn, redis, command):
 
 
 def test_what_stalled_redis(conn, redis):
-    """Calls that are too dear are told so from their words alone."""
+    """Too expensive calls get an error, decided from their words alone."""
     meter = Meter(redis)
     for command in ("LIMIT SLIDING x 1m/100d COST 1000000", "LIMIT SLIDING x 1/s COST 20000", "LIMIT SLIDING x 5/s 20000/d PEEK"):
         found = conn.ask(*[command] * 50)
@@ -188,14 +197,14 @@ def test_named_limits_are_bounded_too(farm, redis):
 
 
 def test_a_named_limit_that_is_too_long(farm, redis):
-    """Told at the start, with its place."""
+    """The error comes at the start, with file and line."""
     weir = farm.weir(redis, workers=1, wait=False, sections="[limit n]\nsliding = 5/s, 10001/d\n")
     assert weir.wait() == 1
     weir.wait_for_log("weir.conf:8: [limit n] sliding: an exact sliding window counts at most 10000 units")
 
 
 def test_words_of_all_sizes(conn):
-    """Long words are no dearer than their bytes, and never stored."""
+    """Long words cost no more than their bytes, and are never stored."""
     key = fresh()
     reply = conn.call("LIMIT", "RELEASE", key, "t" * 50_000)
     assert reply == 0

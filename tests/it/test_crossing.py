@@ -1,4 +1,6 @@
-"""No reply ever reaches a client that did not ask for it, whoever leaves and whatever dies."""
+"""No reply ever reaches a client that did not ask for it, whichever clients close and whichever
+servers fail.
+"""
 
 import asyncio
 import time
@@ -10,7 +12,7 @@ from kit.resp import Closed, encode
 from kit.server import at_least
 
 CLIENTS = 200
-SECONDS = 4.0  # `make soak` does it for as long as one likes
+SECONDS = 4.0  # `make soak` runs as long as wanted
 RESTARTS = 4
 BACK_WITHIN = 5.0
 
@@ -33,7 +35,7 @@ def test_every_reply_carries_its_token(lanes, farm):
 
 
 def connected(redis):
-    """Other connections than lanes that are kept would show as a leak."""
+    """Returns connections other than kept lanes: a leak would show."""
     return int(redis.info("connected_clients"))
 
 
@@ -65,7 +67,7 @@ async def grows(crowd, field, by):
         await asyncio.sleep(0.002)
 
 
-# The name of what is missing comes back in Redis' error as it is, with line ends and all.
+# Redis' error repeats the missing name unchanged, including line ends.
 FORGERY = "#!lua name=a\nlocal t = {} t['x" + r"\r\n+FORGED" * 1000 + "']()"
 
 
@@ -76,9 +78,10 @@ def test_a_library_that_forges_replies_forges_its_own(words, farm):
     with weir.connect() as victim:
         for i in range(20):
             with weir.connect() as forger:
-                assert forger.call("ECHO", "before") == b"before"  # on the lane that both share
+                # on the lane that both clients share
+                assert forger.call("ECHO", "before") == b"before"
                 forger.send(encode(*words, FORGERY))
                 assert [victim.call("ECHO", f"{i}-{k}") for k in range(20)] == [b"%d-%d" % (i, k) for k in range(20)]
-                with pytest.raises(Closed):  # more has come than it has asked for
+                with pytest.raises(Closed):  # more has come than the client asked for
                     for _ in range(1000):
                         forger.read()

@@ -1,4 +1,6 @@
-"""The dashboard and the alerts in docs/: every panel has something to show, and every alert comes when it should."""
+"""The dashboard and the alerts in docs/: every panel has data, and every alert fires when it
+should.
+"""
 
 import json
 import re
@@ -23,7 +25,7 @@ cmd.incr = 1/s over shadow
 """
 TARGET = 'instance="a",job="weir"'
 
-# What Prometheus has seen, a value a minute, and which alert is on after an hour of it; "" is none.
+# Samples of Prometheus, one a minute, and the alert that fires after an hour of them; "" is none.
 SEEN = {
     "WeirDown": {"up": "0x60"},
     "UpstreamDown": {"weir_upstream_up{upstream='a'}": "0x60", "weir_upstream_master{upstream='a'}": "1x60"},
@@ -109,7 +111,7 @@ def test_alerts_come_when_they_should(tmp_path):
 
 
 class Prometheus(Process):
-    """Looks at one weir once a second."""
+    """Scrapes one weir once a second."""
 
     def __init__(self, weir):
         super().__init__("prometheus")
@@ -127,7 +129,7 @@ class Prometheus(Process):
         self.launch(["prometheus", "--config.file=prometheus.yml", "--storage.tsdb.path=data", "--log.level=warn", where])
 
     def ask(self, path, **arguments):
-        """None while it does not answer."""
+        """Returns None while there is no answer."""
         url = f"http://127.0.0.1:{self.port}{path}?{urllib.parse.urlencode(arguments)}"
         try:
             with urllib.request.urlopen(url, timeout=10) as answer:
@@ -142,7 +144,7 @@ class Prometheus(Process):
 
 @pytest.fixture
 def load():
-    """Keeps a weir busy, so that each of its limits has something to do."""
+    """Keeps a weir busy, so each of its limits has work."""
     is_over = threading.Event()
     threads = []
 
@@ -168,7 +170,7 @@ def panels():
 
 
 def filled(expression):
-    """As Grafana would ask."""
+    """Returns the expression as Grafana fills it in."""
     text = expression.replace("$__rate_interval", "10s").replace('="$rule"', '="default/cmd.get"')
     return re.sub(r"\$(instance|job|rule)", ".*", text)
 

@@ -1,4 +1,6 @@
-"""An operator's day, told once from beginning to end: watch a tenant being throttled, lose Redis, reload, upgrade, stop."""
+"""An operator's day in one story: a tenant is throttled, Redis goes away, the limit is reloaded,
+weir is upgraded and stopped.
+"""
 
 import re
 import signal
@@ -18,7 +20,7 @@ LIMIT = "noisy/read"
 
 
 class Tenant(threading.Thread):
-    """One that asks without a pause, takes no for an answer, and connects again when it is let go."""
+    """A client that sends without a pause, accepts refusals, and reconnects when it is closed."""
 
     def __init__(self, weir):
         super().__init__()
@@ -80,7 +82,7 @@ def metric(weir, name):
 
 
 def runbook(alert):
-    """What the runbook has to say about an alert that exists."""
+    """Returns the runbook's section on an existing alert."""
     alerts = (REPO / "docs/prometheus/alerts.yml").read_text()
     assert re.search(rf"- alert: {alert}\b", alerts)
     section = re.search(rf"^###? {alert}$(.*?)^##", (REPO / "docs/operations.md").read_text(), re.M | re.S)
@@ -90,7 +92,7 @@ def runbook(alert):
 def test_a_day_of_an_operator(browser, farm, own_redis):
     weir = farm.weir(own_redis, sections=POLICY % "20/s burst 5", identity="name, ip", drain_timeout="15s", workers=2, **TOLD_AT_ONCE)
     with Tenant(weir) as tenant:
-        # who is throttled, and why: on the page, in the statistics, at the console
+        # the throttled tenant and the reason: on the page, in the statistics, at the console
         tenant.goes_on("refused")
         wait_until(lambda: limit_of(stats(weir), LIMIT)["state"] == "refusing", "the limit shows in colour")
         page = page_of(browser, weir)
@@ -100,7 +102,8 @@ def test_a_day_of_an_operator(browser, farm, own_redis):
             console.call("LIMIT", "FORGIVE", TENANT)
         tenant.goes_on("passed", 5)
 
-        # Redis is away: clients are told, the alert's figure says it, the runbook has a section; and it comes back
+        # Redis is away: clients get an error, the alert's metric shows it, the runbook has a
+        # section; Redis returns
         own_redis.kill()
         tenant.goes_on("told", 5)
         wait_until(lambda: metric(weir, "weir_upstream_up") == {0.0}, "the alert's condition holds")
@@ -111,7 +114,8 @@ def test_a_day_of_an_operator(browser, farm, own_redis):
         wait_until(lambda: get(weir, "/readyz")[0] == 200, "weir is ready again", 20)
         tenant.goes_on("passed", 5)
 
-        # more for the tenant, without a restart; a mistake changes nothing, and shows
+        # a higher limit for the tenant, without a restart; a mistake in the file changes nothing,
+        # and shows
         assert not reload(weir, POLICY % "20/fortnight")
         wait_until(lambda: metric(weir, "weir_config_last_reload_successful") == {0.0}, "it shows")
         assert reload(weir, (POLICY % "1m/s burst 1m").replace("{folder}", str(weir.folder)))
@@ -120,13 +124,13 @@ def test_a_day_of_an_operator(browser, farm, own_redis):
         tenant.goes_on("passed", 100)
         assert tenant.refused == refused
 
-        # another process takes over, and the tenant notices a connection that ended between two commands
+        # another process takes over; the tenant sees a connection close between two commands
         weir.upgrade()
         tenant.goes_on("passed", 200)
         assert weir.serves()
         assert not tenant.wrong
 
-    # the end
+    # stop
     weir.signal(signal.SIGTERM)
     assert weir.wait() == 0, weir.log()
     assert not weir.complaint(), weir.log()

@@ -1,7 +1,7 @@
-"""Debt of bytes: what is never refused waits for it, what is large is slowed by it, and nobody runs up more of it than
-one burst and what was in flight.
+"""Debt of bytes: commands that are never refused wait for the debt, and large ones are slowed down.
+No client builds up more debt than one burst and its data in flight.
 
-None early is what is asserted; late is what a busy machine makes.
+The tests check that nothing comes early; a busy machine may make replies late.
 """
 
 import contextlib
@@ -15,7 +15,7 @@ from kit.limits import OPERATOR, limit_of, order, plain, refusal, status, tallie
 from kit.resp import encode, pipeline
 
 KIB, MIB = 1 << 10, 1 << 20
-SLACK = 3 * 262144  # what one connection may have in flight: two reads of weir's and what it keeps
+SLACK = 3 * 262144  # what one connection may have in flight: two reads and weir's buffer
 HOPELESS = "1000/1000d"
 
 
@@ -29,7 +29,7 @@ def limited(request, farm, redis):
 
 @contextlib.contextmanager
 def meanwhile(work, *args):
-    """`work` on a thread of its own; it has ended when the block has."""
+    """Runs `work` on a thread; the thread has ended when the block ends."""
     thread = threading.Thread(target=work, args=args)
     thread.start()
     try:
@@ -39,12 +39,12 @@ def meanwhile(work, *args):
 
 
 def run_into_debt(conn, n):
-    """By n bytes that pass at once."""
+    """Runs into debt with n bytes that pass at once."""
     assert conn.call("SET", "k", b"x" * n) == "OK"
 
 
 def flood(conn, request, seconds):
-    """Send it again and again, and read what is answered."""
+    """Sends the request again and again, and reads the replies."""
     until = time.monotonic() + seconds
     data = request * (1 + 65536 // len(request))
     at = 0
@@ -61,7 +61,7 @@ def passed_bytes(weir, i=0):
     return tallies(weir)[i][1]
 
 
-# ---- what is never refused ----
+# ---- commands that are never refused ----
 
 FLOODS = {
     "echo": encode("ECHO", b"x" * 1000),
@@ -138,7 +138,7 @@ def test_a_handshake_is_never_late(limited):
         start = time.monotonic()
         hello = b.call("HELLO", 3, "SETNAME", "b")
         assert hello[b"proto"] == 3
-        b.call("CLIENT", "SETINFO", "LIB-NAME", "x")  # Redis may not know it
+        b.call("CLIENT", "SETINFO", "LIB-NAME", "x")  # Redis may not know SETINFO
         assert b.ask("CLIENT SETNAME c", "SELECT 1", "PING", "CLIENT GETNAME") == ["OK", "OK", "PONG", b"c"]
         assert b"redis_version" in b.call("INFO")
         assert time.monotonic() - start < 5
@@ -171,7 +171,7 @@ def test_a_long_greeting_is_no_greeting(limited):
 
 
 def test_replies_of_a_handshake_are_small(limited):
-    """Its allowance ends with 16 KiB of replies, and the reply that was under way then."""
+    """A handshake's allowance ends with 16 KiB of replies, plus the reply in progress."""
     weir = limited(f"[policy default]\nbytes-out = {HOPELESS}\n")
     with weir.connect() as a, weir.connect() as b:
         a.call("ECHO", b"x" * 5000)
@@ -198,7 +198,7 @@ def test_command_is_no_part_of_a_handshake(request_, limited):
 
 @pytest.mark.parametrize("unit", ["bytes-in", "bytes-out"])
 def test_handshakes_shut_nobody_out_for_long(unit, limited):
-    """However many come: they are owed up to one burst."""
+    """However many handshakes come, their debt is at most one burst."""
     rate, burst = 10 * KIB, 10 * KIB
     weir = limited(f"[policy default]\n{unit} = 10kb/s burst {burst}\n")
     for _ in range(30):
@@ -222,7 +222,7 @@ def test_who_has_gone_is_not_waited_for(farm, redis):
         wait_until(lambda: order(weir, "STATUS", "FOR", "ip:127.0.0.1")[b"limits"][1][b"remaining"] == 1, "it has gone")
 
 
-# ---- what is not a command ----
+# ---- bytes that are not commands ----
 
 
 def test_bytes_that_are_no_command_count(limited):
@@ -235,7 +235,7 @@ def test_bytes_that_are_no_command_count(limited):
             assert passed_bytes(weir) - before == len(data) + len(encode("PING")), data[:10]
 
 
-# ---- what is large ----
+# ---- large requests and replies ----
 
 
 @pytest.mark.parametrize("command", [("SET", "k"), ("ECHO",), ("APPEND", "k"), ("PUBLISH", "c")])
@@ -260,7 +260,7 @@ def test_a_large_reply_is_slowed(limited, redis):
     redis.call("SET", "big", b"x" * 8 * MIB)
     weir = limited(f"[policy default]\nbytes-out = 10mb/s burst {burst}\n")
     with weir.connect() as a, weir.connect() as b:
-        for _ in range(2):  # the first may be read on a lane that others use
+        for _ in range(2):  # the first read may use a lane that other clients share
             wait_until(lambda: limit_of(b.call("GET", "none")) is None, "nothing is owed")
             start = time.monotonic()
             with meanwhile(a.send, encode("GET", "big")):
@@ -274,7 +274,7 @@ def test_a_large_reply_is_slowed(limited, redis):
 
 
 def test_slowed_is_not_late(limited):
-    """What weir itself makes late is no reason to close."""
+    """A delay that weir itself causes is not a time-out."""
     weir = limited("[policy default]\nbytes-in = 2mb/s burst 10kb\n", request_timeout="500ms", upstream_timeout="500ms")
     with weir.connect() as a:
         start = time.monotonic()
@@ -282,7 +282,7 @@ def test_slowed_is_not_late(limited):
         assert time.monotonic() - start >= 1.5
 
 
-# ---- who listens ----
+# ---- subscribers ----
 
 
 @pytest.mark.parametrize("how", ["SUBSCRIBE c", "PSUBSCRIBE *", "MONITOR"])

@@ -1,4 +1,6 @@
-"""LIMIT commands that Redis decides among others: order of execution and of replies, silence, transactions, policies."""
+"""LIMIT commands that Redis decides, among other commands: order of execution and of replies,
+CLIENT REPLY OFF, transactions, policies.
+"""
 
 import pytest
 from kit.decisions import NOAUTH, Decision, admitted, decide, decision, decisions, fresh, script_calls, speaking
@@ -12,7 +14,7 @@ from kit.server import at_least
 
 
 def test_between_other_commands(conn):
-    """What a LIMIT command does is seen by the command behind it, and the other way round."""
+    """A command sees the effect of a LIMIT command before it, and the other way round."""
     key = fresh()
     name = f"limit:{key}"
     replies = conn.ask(
@@ -38,12 +40,12 @@ def test_a_long_run(conn):
 
 
 def test_of_other_commands_on_one_key(conn):
-    """Calls that ask something else of the same key are carried out in their order, though equal ones travel together."""
+    """Different calls on the same key run in order, though equal calls travel together."""
     key = fresh()
     one, two, peek, reset = f"LIMIT FUNNEL {key} 1/d", f"LIMIT FUNNEL {key} 2/d", f"LIMIT FUNNEL {key} 2/d PEEK", f"LIMIT RESET {key}"
     replies = conn.ask(one, reset, one, two, two, reset, peek, two, peek, two, peek, two, reset, reset)
     got = [r if isinstance(r, int) else (decision(r).limited, decision(r).remaining) for r in replies]
-    # 1 of 1/d is a day, of 2/d half a day
+    # 1 of 1/d is a day, of 2/d half a day.
     assert got == [(0, 0), 1, (0, 0), (1, 0), (1, 0), 1, (0, 2), (0, 1), (0, 1), (0, 0), (1, 0), (1, 0), 1, 0]
     other = fresh()
     replies = conn.ask(f"LIMIT SLIDING {other} 1/d", f"LIMIT FUNNEL {other} 1/d", f"LIMIT RESET {key} {other}",
@@ -54,7 +56,7 @@ def test_of_other_commands_on_one_key(conn):
 
 
 def test_reset_is_heard_behind_it(conn):
-    """A remembered denial does not outlive a RESET that stands before the question in the pipeline."""
+    """In a pipeline no remembered denial outlives a RESET that comes before the call."""
     key = fresh()
     take = f"LIMIT FUNNEL {key} 1/d"
     assert [d.limited for d in decisions(conn, take, take)] == [0, 1]
@@ -63,7 +65,9 @@ def test_reset_is_heard_behind_it(conn):
 
 
 def test_equal_seconds_of_other_rates(conn):
-    """Twice the cost at half the step is the same time in the script, but not the same limit in the reply."""
+    """Twice the cost at half the interval is the same time in the script, but another limit in the
+    reply.
+    """
     key = fresh()
     found = decisions(conn, f"LIMIT FUNNEL {key} 60/60m BURST 10 COST 2", f"LIMIT FUNNEL {key} 30/60m BURST 5",
                       f"LIMIT FUNNEL {key} 60/60m BURST 10 COST 2")  # fmt: skip
@@ -71,7 +75,7 @@ def test_equal_seconds_of_other_rates(conn):
 
 
 def test_errors_in_a_run(conn):
-    """What weir answers itself waits for what Redis is asked before it."""
+    """Replies of weir's own wait for the replies of Redis to earlier calls."""
     key = fresh()
     for wrong, text in ((f"LIMIT FUNNEL {key} 1/h COST", "ERR syntax error"), (f"LIMIT FUNNEL {key} zero/h", "ERR "),
                         ("LIMIT FUNNEL", "ERR wrong"), ("LIMIT BAD", "ERR unknown"), ("LIMIT CHECK no key", "ERR no limit"),
@@ -90,7 +94,7 @@ def test_a_broken_request_behind(weir):
             conn.read()
 
 
-# ---- silence, and the end ----
+# ---- CLIENT REPLY, and closing ----
 
 
 def test_decisions_without_replies_are_made_in_order(conn, redis):
@@ -111,7 +115,7 @@ def test_decisions_without_replies_are_made_in_order(conn, redis):
 
 
 def test_status_of_a_subscriber(weir):
-    """What is in front of it in the same pipeline ends the subscription, or begins one."""
+    """An earlier command of the same pipeline ends or begins the subscription."""
     denied = Error("ERR Can't execute 'limit|status'")
     with weir.connect() as conn:
         for _ in range(20):
@@ -175,7 +179,7 @@ def test_no_decision_is_made_in_multi(conn, redis):
 
 
 def test_watch_is_kept(conn, redis):
-    """LIMIT commands between WATCH and MULTI leave it as it is."""
+    """LIMIT commands between WATCH and MULTI do not end the WATCH."""
     redis.call("SET", "w", 1)
     replies = conn.ask("WATCH w", f"LIMIT FUNNEL {fresh()} 1/h", "MULTI", "GET w", "EXEC")
     assert replies[4] == [b"1"]
@@ -216,7 +220,7 @@ def test_behind_what_blocks(conn, redis):
     assert conn.read() == b"x"
 
 
-# ---- who may ----
+# ---- rights ----
 
 
 def test_who_has_not_logged_in_gets_no_decision(farm):
@@ -236,7 +240,7 @@ def test_who_has_not_logged_in_gets_no_decision(farm):
 
 
 def test_weirs_own_user(farm, redis):
-    """Who may do nothing in Redis may still be limited: scripts run as weir's own user."""
+    """A client without rights in Redis can be limited: scripts run as weir's own user."""
     redis.call("ACL", "SETUSER", "poor", "on", ">pw", "resetkeys", "-@all", "+ping")
     try:
         weir = farm.weir(redis, workers=2)
@@ -274,7 +278,7 @@ def test_a_policy_refuses_limit_commands_too(limited, redis, protocol):
 
 
 def test_policy_refuses_in_a_run(limited):
-    """In its place among the answers; what is refused is not decided."""
+    """The refusal comes at its position among the replies. A refused call is not decided."""
     weir = limited("[policy default]\ncmd.limit|funnel = 5/d\n")
     with weir.connect() as conn:
         key = fresh()

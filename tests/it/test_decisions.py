@@ -1,4 +1,5 @@
-"""LIMIT commands that Redis decides: every option, every error, redis-cell's tables, names of keys."""
+"""LIMIT commands that Redis decides: every option, every error, redis-cell's tables, names of keys.
+"""
 
 import pytest
 from kit.decisions import (
@@ -76,7 +77,9 @@ def test_cost_of_windows(conn, command):
 
 @pytest.mark.parametrize("name", FUNNELS + WINDOWS + ["SLIDING APPROX"])
 def test_several_rates_are_all_or_nothing(conn, redis, name):
-    """All or nothing; the reply tells of the one with least remaining, or of the longest wait."""
+    """All rates are charged, or none. The reply is about the rate with the least remaining, or with
+    the longest wait.
+    """
     key, (name, *option) = fresh(), name.split()
     command = " ".join(["LIMIT", name, key, "2/50d", "5/100d", *option])
     assert [decide(conn, command)[:4] for _ in range(2)] == [(0, 2, 1, -1), (0, 2, 0, -1)]
@@ -146,13 +149,13 @@ T3 = [
 
 @pytest.fixture(params=["shared", "private"])
 def raw(request, farm, redis, protocol):
-    """A client where CL.THROTTLE's keys are as redis-cell has them."""
+    """A client of a weir that gives CL.THROTTLE the keys that redis-cell uses."""
     with speaking(farm.weir(redis, workers=2, lanes=request.param, cl_throttle="raw").connect(), protocol) as conn:
         yield conn
 
 
 def cell_tables(conn, redis, name, prefix, db):
-    """As an array, whatever the protocol."""
+    """The reply is an array in either protocol."""
     rows = [(f"4 1 1 {quantity}", debt, reply) for debt, quantity, reply in T1] + T3
     with redis.connect() as direct:
         direct.call("SELECT", db)
@@ -169,7 +172,7 @@ def cell_tables(conn, redis, name, prefix, db):
 
 @pytest.mark.parametrize("name", ["LIMIT THROTTLE", "CL.THROTTLE", "cl.throttle"])
 def test_cl_throttle_stores_under_the_prefix_in_database_0(conn, redis, name):
-    """Under the prefix, and in database 0 whatever the client's."""
+    """Under the prefix, and in database 0, whatever the client's database."""
     conn.call("SELECT", 3)
     cell_tables(conn, redis, name, "limit:", 0)
 
@@ -217,7 +220,7 @@ def test_raw_cell_writes_as_redis_cell(raw, redis):
 
 
 def test_cell_is_limit_throttle(conn, redis):
-    """By another name: the same key, whatever the database."""
+    """Another name for one command: the same key, whatever the database."""
     key = fresh()
     conn.call("SELECT", 3)
     assert conn.call("CL.THROTTLE", key, 0, 1, 1000)[0] == 0
@@ -243,7 +246,9 @@ def test_raw_cell_and_limit_are_apart(raw):
 
 
 def test_cell_gives_no_rights(farm, redis):
-    """Who may do nothing in Redis changes no key of others, and learns of none whether it is there or what it holds."""
+    """A client without rights in Redis changes no key of another client's. The client also does not
+    learn whether a key exists or what it holds.
+    """
     weir = farm.weir(redis, workers=1)
     redis.call("ACL", "SETUSER", "poor", "on", ">pw", "resetkeys", "-@all", "+ping")
     try:
@@ -262,7 +267,8 @@ def test_cell_gives_no_rights(farm, redis):
 
 
 def test_cell_is_left_to_redis(farm, redis, protocol):
-    """It travels as what weir does not know, also in MULTI; and nothing tells of it."""
+    """The command travels as one that weir does not know, also in MULTI. No statistic mentions it.
+    """
     weir = farm.weir(redis, workers=2, cl_throttle="off")
     key = fresh()
     with speaking(weir.connect(), protocol) as conn, speaking(redis.connect(), protocol) as direct:
@@ -295,7 +301,7 @@ def test_cell_changes_with_a_reload(farm, redis):
 
 
 def test_a_refund_is_heard(conn):
-    """Though the denial was remembered, also within one pipeline."""
+    """A refund clears a remembered denial, also within one pipeline."""
     key = fresh()
     take, refund = f"CL.THROTTLE {key} 0 1 1000", f"CL.THROTTLE {key} 0 1 1000 -1"
     assert [reply[0] for reply in conn.ask(take, take, take)] == [0, 1, 1]
@@ -408,7 +414,7 @@ ERRORS = [
 
 
 def test_a_wrong_call_is_an_error_and_writes_nothing(conn, redis):
-    """Their texts; and nothing is written or asked of Redis."""
+    """Checks the texts. Nothing is written, and Redis is not asked."""
     before, asked = written(redis), script_calls(redis)
     for command, text in ERRORS:
         reply = conn.call(*command.replace(" K", " " + fresh()).split())
@@ -443,7 +449,9 @@ def test_a_key_of_another_kind_is_wrongtype(conn, redis):
 
 
 def test_a_wrong_type_is_its_own(conn, redis):
-    """Others in the same script call are decided."""
+    """The wrong type is an error of this call alone; other calls in the same script call are
+    decided.
+    """
     keys = [fresh() for _ in range(9)]
     redis.call("LPUSH", f"limit:{keys[4]}", "a")
     for command in ("FUNNEL {} 1/h", "SLIDING {} 1/h", "FIXED {} 1/h", "SLIDING {} 1/h APPROX", "ACQUIRE {} 1 9000"):
@@ -478,7 +486,7 @@ def test_each_algorithm_stores_one_key_under_the_prefix(conn, redis, key):
 
 
 def test_keys_too_long(conn):
-    """Longer than what is read in one piece: an error, and the replies stay in step."""
+    """Keys longer than one read: an error, and the replies stay in step."""
     for n in (1025, 70_000, 1 << 20):
         for words in (["LIMIT", "FUNNEL", "k" * n, "1/h"], ["LIMIT", "RESET", "k", "k" * n], ["CL.THROTTLE", "k" * n, 1, 1, 1]):
             reply = conn.call(*words)
@@ -575,12 +583,12 @@ def test_check_after_reload(named, redis):
         assert decide(conn, "LIMIT CHECK mail user").limit == 5
 
 
-# ---- each user's own ----
+# ---- keys of each user ----
 
 
 @pytest.fixture
 def names(redis):
-    """ACL users whose names look like parts of keys, with the password pw."""
+    """ACL users with names that look like parts of keys, with the password pw."""
     found = ["ann", "ann:k", "ann%3Ak", "a\xff%u"]
     for name in found:
         redis.call("ACL", "SETUSER", name, "on", ">pw", "-@all", "+ping")
@@ -590,7 +598,9 @@ def names(redis):
 
 @pytest.mark.parametrize("workers, lanes", [(1, "shared"), (2, "private")])
 def test_each_user_has_keys_of_its_own(farm, redis, names, workers, lanes):
-    """And none that another can reach, whatever it is called, and whatever key it names."""
+    """No other user can reach these keys, whatever the user's name and whatever key a command
+    names.
+    """
     weir = farm.weir(redis, workers=workers, lanes=lanes, limit_prefix="limit:%u:", sections=NAMED)
     with weir.connect() as conn:
         def every(command):
@@ -610,7 +620,7 @@ def test_each_user_has_keys_of_its_own(farm, redis, names, workers, lanes):
 
 
 def test_the_channel_is_everybodys(farm, redis, names):
-    """So weir's own user needs one name for it, whoever is waiting."""
+    """All users share one channel, so weir's own user needs rights for that channel alone."""
     weir = farm.weir(redis, workers=2, limit_prefix="limit:%u:")
     with weir.connect() as holder, weir.connect() as waiter:
         for conn in (holder, waiter):
@@ -636,7 +646,7 @@ def test_a_name_too_long(farm, redis):
             redis.call("ACL", "DELUSER", "u" * n)
 
 
-# ---- what writes ----
+# ---- commands that write ----
 
 APART = """
 [class steering]

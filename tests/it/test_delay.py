@@ -1,6 +1,8 @@
-"""A leaky bucket as a queue: who is over goes later, in order, and nobody else waits.
+"""`over delay`: a leaky bucket as a queue. Commands over the limit run later, in order, and other
+clients do not wait.
 
-None early is what is asserted to the microsecond; late is what a busy machine makes, and bounded loosely.
+The tests check to the microsecond that nothing runs early. A busy machine may make commands late,
+so that bound is loose.
 """
 
 import contextlib
@@ -22,7 +24,9 @@ LATE = 3.0  # seconds that a loaded machine may add
 
 @pytest.fixture
 def queue(farm, redis):
-    """One worker, where order is a matter of course; 4/s: the first goes, four may wait, 250 ms apart."""
+    """One worker, which keeps the order of arrival. 4/s: the first command runs, four may wait, 250
+    ms apart.
+    """
     return farm.weir(redis, workers=1, sections="[policy default]\nwrite = 4/s over delay 1s\n" + OPERATOR)
 
 
@@ -32,7 +36,8 @@ def close_all(conns):
 
 
 def arrivals(conns):
-    """When each connection got one reply, and which; in the order of the connections."""
+    """Returns when each connection got one reply, and the reply; in the order of the connections.
+    """
     found = []
     for conn in conns:
         reply = conn.read()
@@ -58,7 +63,9 @@ def test_a_burst_on_one_connection(limited, redis):
 
 @contextlib.contextmanager
 def asleep(weir):
-    """What is sent meanwhile over a unix socket is all there when weir wakes up, in this order, however busy the machine is."""
+    """weir is stopped meanwhile. Bytes sent over a unix socket are all there when weir continues,
+    in the order of sending, on any machine.
+    """
     weir.signal(signal.SIGSTOP)
     os.waitid(os.P_PID, weir.child.pid, os.WSTOPPED)
     try:
@@ -69,7 +76,9 @@ def asleep(weir):
 
 @contextlib.contextmanager
 def order_of_replies(conns):
-    """These connections in the order in which something comes for them, which the kernel knows even for who looks late."""
+    """Returns the connections in the order in which replies become readable. The kernel knows that
+    order even if the test looks late.
+    """
     by_fd = {conn.sock.fileno(): conn for conn in conns}
     with select.epoll() as epoll:
         for fd in by_fd:
@@ -78,15 +87,16 @@ def order_of_replies(conns):
 
 
 def is_in_order(pushed, redis):
-    """What goes one after the other is carried out so. Where Redis is slow to answer, weir has two connections to it, and
-    which of two commands Redis reads first is its own affair then."""
+    """Checks that consecutive commands run in order. If Redis is slow to answer, weir has two
+    connections to Redis, and Redis chooses which of two commands it reads first.
+    """
     n_lanes = redis.call("CLIENT", "LIST").count(b" cmd=rpush ")
     return pushed == sorted(pushed) or n_lanes > 1
 
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_burst_on_many_connections(workers, farm, redis):
-    """The first goes and a hundred may wait; all others are refused at once."""
+    """The first command runs and a hundred may wait. All others are refused at once."""
     sections = "[policy default]\nwrite = 100/s over delay 1s\n" + OPERATOR
     weir = farm.weir(redis, workers=workers, sections=sections, listen=UNIX)
     conns = [weir.connect() for _ in range(150)]
@@ -118,7 +128,7 @@ def test_a_burst_on_many_connections(workers, farm, redis):
 
 
 def test_the_one_too_many_is_refused_at_once(farm, redis):
-    """The first goes, four wait, and the sixth hears of it before the second goes."""
+    """The first command runs, four wait, and the sixth is refused before the second runs."""
     weir = farm.weir(redis, workers=1, sections="[policy default]\nwrite = 4/s over delay 1s\n" + OPERATOR, listen=UNIX)
     conns = [weir.connect() for _ in range(6)]
     for conn in conns:
@@ -138,7 +148,7 @@ def test_the_one_too_many_is_refused_at_once(farm, redis):
 
 
 def counted(weir):
-    """Decisions so far."""
+    """Returns the number of decisions up to now."""
     return sum(row[1] + row[3] for row in tallies(weir))
 
 
@@ -189,7 +199,7 @@ def test_delays_per_connection_do_not_add_up(farm, redis):
 
 @pytest.mark.parametrize("unit", ["cost = 10/s burst 10", "bytes-in = 1000/s burst 1000", "bytes-out = 1000/s burst 1000"])
 def test_a_debt_of_cost_or_bytes_is_waited_for(unit, farm, redis):
-    """A debt of 20 units of cost, or of 2000 bytes, is waited for."""
+    """A debt of 20 units of cost, or of 2000 bytes, delays the next command."""
     redis.call("SET", "big", b"x" * 3000)
     weir = farm.weir(
         redis, workers=1, sections=f"[cost]\nget = 20\nsetrange = 20\n[policy default]\n{unit} over delay 9s\n"
@@ -204,7 +214,7 @@ def test_a_debt_of_cost_or_bytes_is_waited_for(unit, farm, redis):
         assert time.monotonic() - begin < 4 + LATE
 
 
-# ---- its connection ----
+# ---- the client's connection ----
 
 
 def test_replies_keep_their_order(limited):
@@ -218,7 +228,9 @@ def test_replies_keep_their_order(limited):
 
 
 def test_time_counts_from_when_a_command_is_next(queue):
-    """A pipeline as long as one likes is late, not refused."""
+    """A pipeline of any length is late, but not refused: the wait of a command counts from when it
+    is next.
+    """
     with queue.connect() as a:
         a.send(pipeline(*["INCR k"] * 8))
         assert [a.read() for _ in range(8)] == list(range(1, 9))
@@ -273,7 +285,7 @@ def test_silent_clients_wait_too(queue, redis):
 
 
 def test_what_another_limit_refuses_is_refused_at_once(farm, redis):
-    """No place is taken with the limit that delays, and EXPLAIN knows."""
+    """The delaying limit gives no position to such a command, and EXPLAIN shows that."""
     weir = farm.weir(
         redis, workers=1, sections="[policy default]\nall = 2/s over delay 20s\nwrite = 1/h\n" + OPERATOR
     )
@@ -307,7 +319,7 @@ def test_what_the_key_refuses_the_connection_does_not_delay(farm, redis):
 
 
 def test_other_limits_are_asked_on_departure(farm, redis):
-    """And who is refused then gives its place back: nobody is behind it."""
+    """A command refused at departure gives its position back, as no command is behind it."""
     weir = farm.weir(
         redis, workers=1, sections="[policy default]\n@string = 20/m over delay 6s\nwrite = 3/h\n" + OPERATOR
     )
@@ -322,7 +334,9 @@ def test_other_limits_are_asked_on_departure(farm, redis):
 
 
 def test_two_limits_that_delay_starve_nobody(limited, redis):
-    """Readers wait for the narrower limit, and then not for a place behind all writers: each limit is charged once."""
+    """Readers wait for the narrower limit, and then not for a position behind all writers: each
+    limit is charged once.
+    """
     weir = limited("[policy default]\nread = 50/s over delay 20s\nall = 100/s over delay 20s\n" + OPERATOR)
     redis.call("SET", "k", "v")
     readers = [weir.connect() for _ in range(8)]
@@ -342,11 +356,11 @@ def test_two_limits_that_delay_starve_nobody(limited, redis):
     close_all(readers + writers)
 
 
-# ---- who leaves ----
+# ---- clients that close ----
 
 
 def test_who_leaves_loses_its_place(queue, redis):
-    """It is spent: those behind it go no earlier; and nothing of it is carried out."""
+    """The position stays used: later commands run no earlier. Nothing of the closed client runs."""
     conns = [queue.connect() for _ in range(4)]
     for conn in conns:
         conn.call("GET", "k")
@@ -366,7 +380,7 @@ def test_who_leaves_loses_its_place(queue, redis):
 
 
 def test_the_last_in_the_queue_gives_its_place_back(farm, redis):
-    """Whoever comes next has it, as if it had never been taken."""
+    """The next command gets the position, as if it had never been used."""
     weir = farm.weir(redis, workers=1, sections="[policy default]\nwrite = 1/s over delay 1m\n" + OPERATOR)
     conns = [weir.connect() for _ in range(12)]
     for i, conn in enumerate(conns):
@@ -386,7 +400,7 @@ def test_the_last_in_the_queue_gives_its_place_back(farm, redis):
 
 
 def test_a_long_pipeline_is_not_carried_out_for_nobody(farm, redis):
-    """Whoever has gone shows it when the first reply comes to nobody."""
+    """weir notices the closed client when the first reply cannot be delivered."""
     weir = farm.weir(redis, workers=1, sections="[policy default]\nwrite = 50/s over delay 1s\n")
     with weir.connect() as a:
         a.send(pipeline(*["INCR k"] * 100))
@@ -404,7 +418,7 @@ def test_who_sends_no_more_still_waits_for_its_turn(queue):
         assert a.read_to_end() == b""
 
 
-# ---- who does not wait ----
+# ---- commands that do not wait ----
 
 
 def test_others_go_on(limited, users):
@@ -436,7 +450,7 @@ def test_subscribed_clients_never_wait(limited, redis):
 
 
 def test_messages_come_while_a_command_waits(limited, redis):
-    """It was to wait before Redis had confirmed the subscription."""
+    """The command had to wait before Redis confirmed the subscription."""
     weir = limited("[policy default]\nread = 2/s over delay 10s\n")
     with weir.connect() as a:
         a.call("HELLO", 3)
@@ -472,11 +486,12 @@ def test_class_control_waits_and_is_never_refused(farm, redis):
     close_all(conns)
 
 
-# ---- while the rules change ----
+# ---- reloads ----
 
 
 def waiters(weir, n):
-    """n connections whose commands wait, the first of n + 1 having gone."""
+    """Opens n connections with waiting commands; an earlier command of another connection has run.
+    """
     conns = [weir.connect() for _ in range(n + 1)]
     for i, conn in enumerate(conns):
         conn.send(encode("RPUSH", "l", i))
@@ -488,7 +503,7 @@ def waiters(weir, n):
 
 @pytest.mark.parametrize("rate", [20, 2, 4])
 def test_a_queue_keeps_its_order_and_is_timed_anew(rate, queue, redis):
-    """At 4/s, then at another rate; its places stay, also where the wait is longer than TIME now."""
+    """First 4/s, then another rate. Positions stay, also if the wait is now longer than TIME."""
     start = time.monotonic()
     conns = waiters(queue, 3)
     changed = time.monotonic()
@@ -497,7 +512,7 @@ def test_a_queue_keeps_its_order_and_is_timed_anew(rate, queue, redis):
     for i, conn in enumerate(conns):
         assert conn.read() == i + 2
         arrived.append(time.monotonic())
-    owed = 3 - (changed - start) * 4  # at least, of the three places
+    owed = 3 - (changed - start) * 4  # at least, of the three positions
     assert arrived[-1] >= changed + owed / rate - 0.01, "early"
     assert arrived[-1] < changed + 3 / rate + LATE
     close_all(conns)
@@ -570,7 +585,7 @@ def test_waiting_ends_with_mode_shadow(queue):
 
 
 def test_forgiving_lets_newcomers_go(queue):
-    """Those who wait keep their places."""
+    """Waiting commands keep their positions."""
     assert order(queue, "SET", "default", "write", "1/h", "over", "delay", "1d") == "OK"
     conns = waiters(queue, 1)
     assert order(queue, "FORGIVE", "ip:127.0.0.1") == 1

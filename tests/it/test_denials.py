@@ -1,4 +1,6 @@
-"""LIMIT commands in great numbers: denials remembered, equal calls that travel as one, runs of keys, crowds."""
+"""LIMIT commands in large numbers: remembered denials, equal calls that travel as one, runs of
+keys, crowds.
+"""
 
 import select
 import time
@@ -29,12 +31,12 @@ def pipelined(conn, *commands):
     return [conn.read() for _ in commands]
 
 
-# ---- memory ----
+# ---- remembered denials ----
 
 
 @pytest.mark.parametrize("command", ALGORITHMS)
 def test_a_denied_key_costs_nothing(conn, redis, command):
-    """Asked again when a second has passed, as another weir may have reset it."""
+    """weir asks Redis again after a second, as another weir may have reset the key."""
     command = "LIMIT " + command.format(fresh())
     assert admitted(decisions(conn, *[command] * 3)) == 3
     started = time.monotonic()
@@ -63,9 +65,12 @@ def test_asked_again_when_it_can_succeed(conn, redis):
 
 @pytest.mark.parametrize("charge", ["LIMIT FUNNEL {} 1/20s BURST 3", "LIMIT ALL FUNNEL {} 1/20s BURST 3"])
 def test_what_is_asked_before_comes_first(conn, charge):
-    """Of three that come together the last one is told what the second has charged, though it was refused before that."""
+    """Of three calls in one write the third sees what the second has charged, though the second was
+    refused before.
+    """
     key = fresh()
-    refused = f"LIMIT FUNNEL {key} 60/m BURST 1 60/m"  # new to the key: it begins with the largest debt
+    # a new rate of the key begins with the largest debt
+    refused = f"LIMIT FUNNEL {key} 60/m BURST 1 60/m"
     assert [decide(conn, c).limited for c in (f"LIMIT FUNNEL {key} 1/2s BURST 1", refused)] == [0, 1], "it is remembered"
     before, charged, after = pipelined(conn, refused, charge.format(key), refused)
     assert (before[0], charged[0], after[0]) == (1, 0, 1)
@@ -73,7 +78,7 @@ def test_what_is_asked_before_comes_first(conn, charge):
 
 
 def test_forgotten_after_a_second(conn, redis):
-    """Whoever empties the key by other means is heard within a second."""
+    """A key that is emptied by other means is seen as empty within a second."""
     key = fresh()
     assert [d.limited for d in decisions(conn, *[f"LIMIT FUNNEL {key} 1/h"] * 2)] == [0, 1]
     redis.call("DEL", f"limit:{key}")
@@ -110,7 +115,7 @@ def test_reset_by_another_weir(two_weirs):
 
 @pytest.mark.parametrize("command", ALGORITHMS[:5])
 def test_memory_and_cost(conn, command):
-    """What is denied at one cost is so at a higher one; at a lower one Redis is asked."""
+    """A denial at one cost holds for higher costs. At a lower cost weir asks Redis."""
     command = "LIMIT " + command.format(fresh())
     assert decide(conn, command).remaining == 2
     assert decide(conn, command + " COST 3")[:3] == (1, 3, 2)
@@ -124,7 +129,7 @@ def test_memory_and_cost(conn, command):
 @pytest.mark.parametrize("command", ["FUNNEL {} 10/100d", "BUCKET {} 10/100d", "SLIDING {} 10/100d", "SLIDING {} 10/100d APPROX",
                                      "FIXED {} 10/100d", "THROTTLE {} 9 1 10000"])  # fmt: skip
 def test_what_is_remembered_is_true(weir, command):
-    """On whichever worker the last call that passed was: what is left is what it has left."""
+    """Whichever worker passed the last call: the remaining units are right."""
     cell = "THROTTLE" in command
     cost = lambda n: f"LIMIT {command} {n}" if cell else f"LIMIT {command} COST {n}"
     conns = [weir.connect() for _ in range(8)]
@@ -142,7 +147,9 @@ def test_what_is_remembered_is_true(weir, command):
 
 
 def test_a_turn_that_is_reserved_is_heard(weir):
-    """A refusal that is remembered says when it would pass now, also when others have reserved turns since."""
+    """A remembered refusal tells when the call would pass now, also after other calls have reserved
+    scheduled times.
+    """
     key = fresh()
     with weir.connect() as a, weir.connect() as b:
         assert [d.limited for d in decisions(a, *[f"LIMIT FUNNEL {key} 1/10s"] * 2)] == [0, 1]
@@ -151,7 +158,7 @@ def test_a_turn_that_is_reserved_is_heard(weir):
 
 
 def test_memory_is_of_one_rate(conn):
-    """Other rates, another algorithm, another database: asked."""
+    """With other rates, another algorithm or another database weir asks Redis."""
     key = fresh()
     assert [d.limited for d in decisions(conn, *[f"LIMIT FUNNEL {key} 1/h"] * 2)] == [0, 1]
     assert decide(conn, f"LIMIT FUNNEL {key} 1/h BURST 2").limited == 0
@@ -162,7 +169,7 @@ def test_memory_is_of_one_rate(conn):
 
 
 def test_memory_is_of_one_database(farm, redis):
-    """Where CL.THROTTLE's keys are the client's own."""
+    """With CL.THROTTLE on the client's own keys."""
     weir = farm.weir(redis, workers=1, cl_throttle="raw")
     key = fresh()
     with weir.connect() as conn:
@@ -172,12 +179,13 @@ def test_memory_is_of_one_database(farm, redis):
 
 
 def test_the_same_counts_with_and_without_memory(redis, farm):
-    """Long keys are not remembered: they are admitted at the same times."""
+    """Denials of long keys are not remembered; both keys admit calls at the same times."""
     weir = farm.weir(redis, workers=1)
     keys = [fresh(), fresh() + "x" * 200]
     with weir.connect() as conn:
         counts = dict.fromkeys(keys, 0)
-        passing, room = 0, 10.0  # of the law, for who asks as often: all that a slow machine leaves
+        # what GCRA passes for a client that asks this often, on any machine
+        passing, room = 0, 10.0
         before = then = clock_us(redis)
         while then - before < 600_000:
             replies = decisions(conn, *[f"LIMIT FUNNEL {key} 100/s BURST 10" for key in keys])
@@ -194,7 +202,7 @@ def test_the_same_counts_with_and_without_memory(redis, farm):
 
 @pytest.mark.parametrize("command", ALGORITHMS + ["FUNNEL {} 3/100d 5/100d COST 1", "SLIDING {} 3/100d 9/200d"])
 def test_equal_calls_travel_as_one(conn, redis, command):
-    """n of them are answered as if they had come one by one."""
+    """n calls get the replies that they would get one by one."""
     first, second = ("LIMIT " + command.format(fresh()) for _ in range(2))
     decide(conn, f"LIMIT FUNNEL {fresh()} 1/h")
     asked = script_calls(redis)
@@ -225,7 +233,7 @@ def test_a_run_of_keys(conn, redis, command):
 
 
 def test_many_kinds_in_a_run(conn):
-    """Each with rates of its own."""
+    """Each kind has its own rates."""
     replies = decisions(conn, *[f"LIMIT FUNNEL {fresh()} {i}/h" for i in range(1, 400)])
     assert [(r.limited, r.limit, r.remaining) for r in replies] == [(0, i, i - 1) for i in range(1, 400)]
 
@@ -240,8 +248,9 @@ def test_big_keys_in_a_run(conn):
 
 
 def take_until(redis, conns, command, us):
-    """All ask again and again; how many were let through, and the time on Redis' clock from before the first to after
-    the last."""
+    """All clients ask again and again. Returns how many calls passed, and the time on Redis' clock
+    from before the first call to after the last.
+    """
     data = pipeline(command)
     by_socket = {conn.sock: conn for conn in conns}
     admitted_n, before = 0, clock_us(redis)
@@ -264,11 +273,12 @@ def take_until(redis, conns, command, us):
 
 @pytest.mark.parametrize("name", ["FUNNEL", "BUCKET"])
 def test_a_crowd_at_a_funnel(two_weirs, redis, name):
-    """Never above burst + rate * time, and with what is left all of it."""
+    """Never more than burst + rate * time, and together with what remains all of it."""
     conns = [two_weirs[i % 2].connect() for i in range(50)]
     rate, burst = 400, 200
     command, before = f"LIMIT {name} {fresh()} {rate}/s BURST {burst}", clock_us(redis)
-    assert not decision(conns[0].call(*command.split(), "COST", burst)).limited  # so it is not full until they are all there
+    # keeps the funnel from being full until all clients have come
+    assert not decision(conns[0].call(*command.split(), "COST", burst)).limited
     begun = clock_us(redis)
     n = burst + take_until(redis, conns, command, 1_500_000)[0]
     done = clock_us(redis)
@@ -280,7 +290,7 @@ def test_a_crowd_at_a_funnel(two_weirs, redis, name):
 
 
 def test_a_crowd_at_a_window(two_weirs, redis):
-    """In any window exactly what may pass, as the log of the last one shows."""
+    """In any window exactly what the limit allows, as the log of the last window shows."""
     conns = [two_weirs[i % 2].connect() for i in range(50)]
     key = fresh()
     command = f"LIMIT SLIDING {key} 100/400ms"
@@ -288,7 +298,7 @@ def test_a_crowd_at_a_window(two_weirs, redis):
     windows = us // 400_000
     assert 100 * windows * 0.99 <= n <= 100 * (windows + 1), (n, us)
     while not decision(conns[0].call(*command.split())).limited:
-        pass  # a crowd that is late leaves room in the last one
+        pass  # a slow crowd does not fill the last window
     assert sum(int(name.split(b"+")[1]) for name in redis.call("ZRANGE", f"limit:{key}", 0, -1)) in (0, 100)
     for conn in conns:
         conn.close()
@@ -296,7 +306,7 @@ def test_a_crowd_at_a_window(two_weirs, redis):
 
 @pytest.mark.parametrize("command", ["FUNNEL {} 300/d", "SLIDING {} 300/100d", "FIXED {} 300/100d", "SLIDING {} 300/100d APPROX"])
 def test_a_crowd_and_a_fixed_number(two_weirs, redis, command):
-    """With pipelines: exactly so many."""
+    """With pipelines: exactly this many."""
     conns = [two_weirs[i % 2].connect() for i in range(50)]
     command = "LIMIT " + command.format(fresh())
     for conn in conns:

@@ -1,4 +1,6 @@
-"""A weir that has no file descriptor left: who is there is served, who asks for more is told, and nothing spins."""
+"""weir without free file descriptors: connected clients are served, new clients get an error, and
+no loop spins.
+"""
 
 import resource
 import shutil
@@ -14,7 +16,7 @@ UNAVAILABLE = Error("UPSTREAM unavailable")
 
 
 class Starved:
-    """While it lasts the process gets no new descriptor."""
+    """Meanwhile the process gets no new descriptor."""
 
     def __init__(self, weir):
         self.pid = weir.child.pid
@@ -45,7 +47,7 @@ def lane_errors(weir, redis):
 
 
 def works(conn, *command):
-    """Does it get anything but -UPSTREAM unavailable? For wait_until."""
+    """True if the reply is not -UPSTREAM unavailable. For wait_until."""
     return conn.call(*command) != UNAVAILABLE
 
 
@@ -56,7 +58,7 @@ def test_no_lane_to_be_had(farm, redis):
     assert [conn.call("PING") for conn in [other, *conns]] == ["PONG"] * 11
     starved = Starved(weir)
     with starved:
-        # one or another may find a lane that was idle
+        # Some clients may get a lane that was idle.
         heard = [conn.call("SUBSCRIBE", "c") for conn in conns]
         assert UNAVAILABLE in heard
         conn = conns[heard.index(UNAVAILABLE)]
@@ -67,7 +69,7 @@ def test_no_lane_to_be_had(farm, redis):
     wait_until(lambda: works(conn, "BLPOP", "nothing", "0.01"), "lanes are opened again")
     assert conn.call("SUBSCRIBE", "c") == [b"subscribe", b"c", 1]
     wait_until(lambda: "cannot open a connection: too many open files" in weir.log(), "it is told")
-    # what is waited between two attempts is 25 ms at least
+    # weir waits at least 25 ms between two attempts.
     wait_until(lambda: lane_errors(weir, redis) >= 1, "it is counted")
     assert lane_errors(weir, redis) <= 2 + starved.seconds / 0.025
     for each in [other, *conns]:
@@ -107,13 +109,15 @@ def test_newcomers_wait_and_nothing_spins(farm, redis):
         for conn in conns:
             conn.close()
     wait_until(lambda: value(metrics(weir), "weir_accept_errors_total", **listener) >= 1, "it is counted")
-    # each worker tries again after 100 ms
+    # Each worker tries again after 100 ms.
     assert value(metrics(weir), "weir_accept_errors_total", **listener) <= 2 * (1 + starved.seconds / 0.1)
 
 
 @pytest.mark.parametrize("lanes", ["shared", "private"])
 def test_max_clients_leaves_room_for_weir_itself(lanes, farm, redis):
-    """With few descriptors allowed, max-clients are served, all that they may be, and one more is told."""
+    """With few descriptors allowed, weir serves max-clients clients completely, and one more client
+    gets an error.
+    """
     assert shutil.which("prlimit")
     weir = farm.weir(redis, workers=2, lanes=lanes, max_clients=10_000, sections=ADMIN, prefix=["prlimit", "--nofile=256"])
     wait_until(lambda: "max-clients is lowered from 10000 to" in weir.log(), "it is told")

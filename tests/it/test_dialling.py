@@ -1,4 +1,4 @@
-"""Which addresses weir dials: upstream-map, and never its own listeners."""
+"""Which addresses weir connects to: upstream-map, and never a listener of weir's own."""
 
 import os
 import signal
@@ -19,7 +19,9 @@ def free_port():
 
 
 def test_an_address_that_is_mapped(farm, redis):
-    """weir dials the address that upstream-map names, and calls the server by the configured one."""
+    """weir connects to the address in upstream-map, and reports the server by the configured
+    address.
+    """
     weir = farm.weir("192.0.2.7:7000", upstream_map=f"192.0.2.7:7000=127.0.0.1:{redis.port}")
     with weir.connect() as conn:
         assert conn.call("SET", "key", "value") == "OK"
@@ -28,13 +30,15 @@ def test_an_address_that_is_mapped(farm, redis):
 
 
 def test_a_name_that_is_mapped(farm, redis):
-    """A name on the announced side is not looked up."""
+    """A name on the announced side of upstream-map is not resolved."""
     weir = farm.weir("nowhere.invalid:7000", upstream_map=f"NOWHERE.invalid:7000=127.0.0.1:{redis.port}")
     assert weir.serves()
 
 
 def test_a_name_that_leads_to_weir(farm, tmp_path):
-    """weir does not connect to its own listener, says so, and serves when the name leads elsewhere."""
+    """weir does not connect to its own listener, and logs that. weir serves once the name resolves
+    to another address.
+    """
     names = Names(tmp_path)
     first, _ = two(farm)
     names.point("127.0.0.1")
@@ -47,7 +51,7 @@ def test_a_name_that_leads_to_weir(farm, tmp_path):
 
 
 def test_a_name_that_leads_to_every_address(farm, tmp_path):
-    """A listener at 0.0.0.0 is not dialled by any address of this machine."""
+    """weir does not connect to its own listener at 0.0.0.0, by any address of this machine."""
     names = Names(tmp_path)
     names.point("127.0.0.9")
     port = free_port()
@@ -55,7 +59,7 @@ def test_a_name_that_leads_to_every_address(farm, tmp_path):
     assert "its name cannot be resolved: weir itself listens at its address" in weir.log()
 
 
-# ---- addresses that a sentinel tells ----
+# ---- addresses from a sentinel ----
 
 
 def sentinel(farm, master, **how):
@@ -67,7 +71,7 @@ def named(fake):
 
 
 def test_a_master_that_is_mapped(farm, redis):
-    """upstream-map holds for what a sentinel tells, and for the sentinel itself."""
+    """upstream-map applies to addresses from a sentinel, and to the sentinel itself."""
     fake = sentinel(farm, ("192.0.2.7", 7000))
     rows = f"192.0.2.7:7000=127.0.0.1:{redis.port}, sentinel.invalid:26379=127.0.0.1:{fake.port}"
     weir = farm.weir(f"sentinel:{MASTER}@sentinel.invalid:26379", upstream_map=rows)
@@ -75,14 +79,14 @@ def test_a_master_that_is_mapped(farm, redis):
 
 
 def test_a_master_outside_of_the_networks(farm):
-    """A server that upstream-allow does not hold gets no connection, and so no password."""
+    """A server outside upstream-allow gets no connection, and so no password."""
     outside, inside = farm._start(At(2)), farm._start(At(3))
     fake = sentinel(farm, outside.address)
     came = int(outside.info("total_connections_received"))
     weir = farm.weir(named(fake), upstream_allow="127.0.0.1, 127.0.0.3")
     weir.wait_for_log("upstream-allow does not hold its address")
     assert "not ready" in weir.log()
-    assert int(outside.info("total_connections_received")) == came + 1  # the test's own
+    assert int(outside.info("total_connections_received")) == came + 1  # the test's own connection
     fake.says(inside.address, epoch=2)
     wait_until(weir.serves, "a server inside is served", SECONDS)
 
@@ -95,7 +99,8 @@ def test_a_password_that_changes_is_read_at_a_reload(farm, redis, tmp_path):
     weir = farm.weir(named(fake), sentinel_user="watcher", sentinel_password_file=secret)
     wait_until(weir.serves, "weir logs in")
     secret.write_text("two\n")
-    os.utime(secret, (0, 0))  # weir takes a file that has not changed for 200 ms: it may be half written
+    # weir reads a file only after 200 ms without a change, as it may be half written
+    os.utime(secret, (0, 0))
     weir.signal(signal.SIGHUP)
     weir.wait_for_log("sentinel-password-file has another password")
     fake.password = "two"
@@ -106,7 +111,7 @@ def test_a_password_that_changes_is_read_at_a_reload(farm, redis, tmp_path):
 
 @pytest.mark.parametrize("announced", ["127.0.0.1", "0.0.0.0", "::ffff:127.0.0.1"])
 def test_a_sentinel_that_leads_to_weir(announced, farm):
-    """weir does not connect to its own listener, says so, and is not ready."""
+    """weir does not connect to its own listener, logs that, and is not ready."""
     fake = sentinel(farm, ("192.0.2.7", 1))
     port = free_port()
     fake.says((announced, port))

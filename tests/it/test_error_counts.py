@@ -1,4 +1,6 @@
-"""Redis' counts of errors are its clients': weir's own question, an error each time, is asked only where it must be."""
+"""Redis' error counts belong to its clients. weir's own question that ends in an error is asked
+only where necessary.
+"""
 
 import pytest
 
@@ -8,5 +10,6 @@ def test_what_cannot_forge_a_reply_is_not_followed_by_a_question(command, conn, 
     known = redis.call("COMMAND", "INFO", command.split()[0])[0]
     if known is None:
         pytest.skip("this Redis has no functions")
-    conn.ask(command, "CONFIG RESETSTAT", "CONFIG SET maxmemory 0")  # weir looks at the answer to the last one
+    # weir checks the reply to the last command
+    conn.ask(command, "CONFIG RESETSTAT", "CONFIG SET maxmemory 0")
     assert b"errorstat" not in conn.call("INFO", "errorstats")

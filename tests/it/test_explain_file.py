@@ -1,4 +1,4 @@
-"""weir -t --explain: what would become of a command, from the file alone."""
+"""weir -t --explain: what would happen to a command, decided from the file alone."""
 
 import pytest
 from kit.harness import REPO, run_weir
@@ -32,7 +32,7 @@ commands = @keyspace
 
 
 def explain(path, *words):
-    """(exit status, {field: text}, what stderr says); limits is a list of such."""
+    """Returns (exit status, {field: text}, stderr); `limits` is a list of such dicts."""
     done = run_weir("-c", path, "-t", "--explain", *words)
     found = {}
     for line in done.stdout.splitlines():
@@ -45,7 +45,7 @@ def explain(path, *words):
 
 
 def said(value):
-    """As it is printed."""
+    """Returns the value as printed."""
     if isinstance(value, list) and value and isinstance(value[0], dict):
         return [{name: said(field) for name, field in row.items()} for row in value]
     if isinstance(value, list):
@@ -173,7 +173,7 @@ COMMANDS = [
 
 @pytest.mark.parametrize("subject", ["user:gold-1", "user:cheap-2", "user:nobody", "ip:10.1.2.3", "ip:192.0.2.1"])
 def test_it_says_what_limit_explain_says(subject, farm, redis):
-    """Of somebody who has not been seen yet, with the commands of Redis 7.0."""
+    """For a subject that has not been seen yet, with the commands of Redis 7.0."""
     weir = farm.weir(redis, sections=OPERATOR + TIERS)
     with operator(weir) as conn:
         for command in COMMANDS:

@@ -1,4 +1,6 @@
-"""What Redis refused without having run it is sent again: to the same server once it is a master again, in order, once."""
+"""Commands that Redis refused unrun are sent again: to the same server once it is a master again,
+in order, and once.
+"""
 
 import contextlib
 import re
@@ -26,7 +28,7 @@ def promote(redis):
 
 
 def refused(redis, command="incr"):
-    """How many calls it has refused without running them."""
+    """Returns how many calls of this command Redis has refused unrun."""
     return of_stats(redis, command)["rejected_calls"]
 
 
@@ -47,7 +49,9 @@ def redis(farm):
 
 @pytest.fixture
 def behind(farm, redis):
-    """Starts a weir in front of a list: this server, and an address where there is none."""
+    """Returns a function that starts a weir with a list of this server and an address without a
+    server.
+    """
 
     def start(wait=LONG, **settings):
         upstream = f"{redis.upstream}, 127.0.0.1:{free_port()}"
@@ -65,8 +69,9 @@ def is_held(redis):
 
 
 def refuse(redis, conn=None, *requests, is_last=False):
-    """Redis becomes a replica with these requests before it, the first of which writes: weir cannot notice sooner. `is_last`:
-    the client has ended its side by then."""
+    """Redis becomes a replica with these requests waiting. The first request writes, so weir cannot
+    notice earlier. `is_last`: the client has half-closed by then.
+    """
     with redis.connect() as admin:
         assert admin.call("CLIENT", "PAUSE", 60000, "WRITE") == "OK"
         if conn:
@@ -79,7 +84,9 @@ def refuse(redis, conn=None, *requests, is_last=False):
 
 
 def over_a_demotion(redis, conn, *requests, command="incr"):
-    """What these get that are sent to a replica, which is a master as soon as it has refused one."""
+    """Returns the replies to requests sent to a replica, which becomes a master once it has refused
+    one.
+    """
     before = refused(redis, command)
     refuse(redis, conn, *requests)
     wait_until(lambda: refused(redis, command) > before, "it is refused")
@@ -111,7 +118,9 @@ def test_the_client_says_what_it_waits_for(redis, behind):
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_replies_keep_their_order(protocol, redis, behind):
-    """Reads behind a refused write see it; what weir says itself, and what the replica ran, keep their places."""
+    """Reads after a refused write see that write. weir's own replies, and replies from the replica,
+    keep their positions.
+    """
     weir = behind(sections="[policy all]\nmatch = ip:127.0.0.1\ncmd.ttl = 1/d burst 1\n")
     with weir.connect() as conn:
         conn.call("HELLO", protocol)
@@ -126,7 +135,7 @@ def test_replies_keep_their_order(protocol, redis, behind):
 
 
 def test_a_long_pipeline(redis, behind):
-    """More than may be kept: whatever is acknowledged ran, in order."""
+    """More requests than weir keeps: each acknowledged request ran, in order."""
     weir = behind()
     n = 3000
     with weir.connect() as conn:
@@ -139,7 +148,7 @@ def test_a_long_pipeline(redis, behind):
 
 @pytest.mark.parametrize("workers,lanes", MODES)
 def test_demotions_under_load(workers, lanes, redis, behind):
-    """Each acknowledged INCR ran once, none twice, and each client hears its own in order."""
+    """Each acknowledged INCR ran once, and each client gets its own replies in order."""
     weir = behind(workers=workers, lanes=lanes)
     told, is_over, faults = [], threading.Event(), []
 
@@ -244,7 +253,7 @@ def test_what_is_not_heard_runs_too(redis, behind):
 
 
 def test_a_client_that_closes(redis, behind):
-    """What it waited for is not sent, and nobody is left to be told."""
+    """The refused request is not sent again, and gets no reply."""
     weir = behind()
     with weir.connect() as conn, weir.connect() as other:
         assert conn.call("INCR", "n") == 1
@@ -270,7 +279,9 @@ def test_a_client_that_half_closes(redis, behind):
 
 
 def test_a_user_that_half_closes(farm, redis):
-    """While there is no master nobody can be asked whether it is still its user: it waits for the next one all the same."""
+    """Without a master weir cannot ask whether the client is still its user. The client waits for
+    the next master all the same.
+    """
     heir = farm.redis(*DEBUG_ALLOWED)
     heir.call("REPLICAOF", "127.0.0.1", 1)
     for server in (redis, heir):
@@ -294,7 +305,7 @@ def test_quit_behind_it(redis, behind):
 
 
 def test_a_login_behind_it(farm, redis, behind):
-    """It runs as the user that it came from."""
+    """Each request runs as the user that sent it."""
     for user in ("a", "b"):
         assert redis.call("ACL", "SETUSER", user, "on", f">{user}", f"~{user}*", "+@all") == "OK"
     weir = behind()
@@ -321,7 +332,9 @@ def test_what_blocks_behind_it(redis, behind):
 
 @pytest.mark.parametrize("when", ["close", "error"])
 def test_failover_wait_is_over(when, redis, behind):
-    """The client hears the refusal itself, and what the replica answered behind it; it stays connected."""
+    """The client gets the refusal itself, and the replica's later replies. The client stays
+    connected.
+    """
     weir = behind(f"{WAIT * 1000:.0f}ms", when_upstream_down=when)
     with weir.connect() as conn:
         assert conn.call("SET", "a", 1) == "OK"
@@ -330,13 +343,16 @@ def test_failover_wait_is_over(when, redis, behind):
         assert [conn.read() for _ in range(4)] == [READONLY, b"1", "PONG", READONLY]
         assert WAIT * 0.9 < time.monotonic() - began < WAIT + 4
         promote(redis)
-        with contextlib.suppress(Closed, OSError):  # connections without a master are another test
+        # clients without a master have a test of their own
+        with contextlib.suppress(Closed, OSError):
             assert conn.call("INCR", "n") in (1, READONLY)
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_a_handshake_waits_longer_than_what_is_before_it(protocol, redis, behind):
-    """It waits already when the write before it comes back, and it still waits when the wait of the write is over."""
+    """The handshake already waits when the earlier write is refused. The handshake still waits when
+    the time of the write has ended.
+    """
     weir = behind("1s", when_upstream_down="error", sections=OPERATOR)
     with weir.connect() as conn, Conn(str(weir.folder / "operator.sock")) as operator, redis.connect() as admin:
         conn.call("HELLO", protocol)
@@ -364,7 +380,7 @@ def test_no_failover_wait(redis, behind):
 
 
 def test_a_replica_without_its_master(redis, behind):
-    """MASTERDOWN, of reads too."""
+    """MASTERDOWN, for reads too."""
     assert redis.call("CONFIG", "SET", "replica-serve-stale-data", "no") == "OK"
     weir = behind()
     with weir.connect() as conn:
@@ -373,7 +389,7 @@ def test_a_replica_without_its_master(redis, behind):
 
 
 def test_a_server_that_loads(farm, behind_loading):
-    """LOADING, which it says on connections that were there before."""
+    """LOADING, on connections from before."""
     redis, weir = behind_loading
     with weir.connect() as conn, redis.connect() as admin:
         assert conn.call("SET", "a", 1) == "OK"
@@ -394,7 +410,7 @@ def behind_loading(farm):
 
 
 def test_the_server_ends_while_it_is_waited_for(redis, behind):
-    """What was refused has not run: another connection may carry it."""
+    """Refused requests have not run, so another connection may carry them."""
     weir = behind()
     with weir.connect() as conn:
         assert conn.call("INCR", "n") == 1
@@ -411,7 +427,7 @@ def test_idle_timeout_closes_none_that_waits(redis, behind):
     with weir.connect() as conn:
         assert conn.call("INCR", "n") == 1
         refuse(redis, conn, "INCR n")
-        time.sleep(2.5)  # longer than the idle-timeout: there is no state to wait for
+        time.sleep(2.5)  # longer than idle-timeout: there is no state to wait for
         promote(redis)
         assert conn.read() == 2
 
@@ -420,7 +436,7 @@ def test_idle_timeout_closes_none_that_waits(redis, behind):
 
 
 def swap(old, new):
-    """`new` is the master, and `old` its replica, without a moment between: no acknowledged write is lost."""
+    """Makes `new` the master and `old` its replica at once: no acknowledged write is lost."""
     assert old.call("CLIENT", "PAUSE", 60000, "WRITE") == "OK"
     wait_until(lambda: old.info("master_repl_offset") == new.info("master_repl_offset"), "the replica has everything")
     promote(new)
@@ -431,7 +447,7 @@ def swap(old, new):
 
 
 def count_up(weir, name, user, protocol, is_over, faults):
-    """Pipelines of INCR and reads behind them, until it is over: how often it has counted."""
+    """Sends pipelines of INCR and reads until is_over. Returns how often the client has counted."""
     n = 0
     with weir.connect(timeout=SECONDS) as conn:
         if user:
@@ -450,7 +466,7 @@ def count_up(weir, name, user, protocol, is_over, faults):
 
 @pytest.mark.parametrize("n_swaps", [2, pytest.param(20, marks=pytest.mark.failover)])
 def test_swaps_under_load(n_swaps, farm):
-    """No client hears anything of them, and what was acknowledged is on the last master."""
+    """No client notices the swaps, and the last master has every acknowledged write."""
     master, replica = farm._start(Node()), farm._start(Node())
     replica.become_replica_of(master)
     for node in (master, replica):
@@ -477,7 +493,8 @@ def test_swaps_under_load(n_swaps, farm):
 
 
 def test_a_master_that_refuses_the_client(farm):
-    """The client hears the refusal of what did not run, and is closed; others go on."""
+    """The client gets the refusal of requests that did not run, and is closed. Other clients go on.
+    """
     master, replica = farm._start(Node()), farm._start(Node())
     replica.become_replica_of(master)
     assert master.call("ACL", "SETUSER", "app", "on", ">pw", "~*", "+@all") == "OK"
@@ -496,7 +513,7 @@ def test_a_master_that_refuses_the_client(farm):
 
 
 class Dribble(Relay):
-    """It passes replies on in pieces of so many bytes."""
+    """A relay that passes replies on in small pieces."""
 
     def __init__(self, target, piece):
         super().__init__(target)
@@ -509,7 +526,7 @@ class Dribble(Relay):
         with contextlib.suppress(OSError):
             while data := source.recv(self.piece):
                 sink.sendall(data)
-                time.sleep(0.0005)  # or the next piece would be read together with this one
+                time.sleep(0.0005)  # otherwise the next piece would be read together with this one
         shut(source)
         shut(sink)
 

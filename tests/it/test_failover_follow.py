@@ -1,4 +1,6 @@
-"""`upstream = sentinel:NAME@a, b, c`: weir serves the server that the sentinels name, once it says that it is the master."""
+"""`upstream = sentinel:NAME@a, b, c`: weir serves the server that the sentinels name, once the
+server reports itself as master.
+"""
 
 import re
 import signal
@@ -17,7 +19,9 @@ def named_by(sentinels):
 
 
 def test_a_failover(farm):
-    """The master is killed; what comes then waits for the next one. The old one is not written to when it is back."""
+    """The master is killed. Later commands wait for the next master. The old master returns, and
+    gets no writes.
+    """
     made = Deployment(farm)
     weir = farm.weir(made.upstream, failover_wait="90s")
     old = made.master
@@ -42,7 +46,9 @@ def test_a_failover(farm):
 
 
 def test_the_word_of_sentinels_goes_before_a_role(farm):
-    """Both servers call themselves masters: the one that is named is served, and the other gets nothing more."""
+    """Both servers report themselves as masters. weir serves the one that the sentinels name, and
+    the other gets nothing more.
+    """
     first, second = farm._start(Node()), farm._start(Node())
     sentinels = fakes(farm, first)
     weir = farm.weir(named_by(sentinels))
@@ -59,7 +65,7 @@ def test_the_word_of_sentinels_goes_before_a_role(farm):
 
 
 def test_no_sentinel_at_the_start(farm):
-    """weir starts, says what it misses, and serves once a sentinel names a master."""
+    """weir starts, logs what is missing, and serves once a sentinel names a master."""
     first = farm._start(Node())
     sentinel = FakeSentinel(master=first.address)
     weir = farm.weir(named_by([sentinel]), failover_wait="90s")

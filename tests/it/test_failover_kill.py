@@ -1,4 +1,4 @@
-"""A master that dies, stops or is cut off under clients that count, and one that comes back."""
+"""A master is killed, stopped or cut off under clients that count; the old master returns."""
 
 import contextlib
 import os
@@ -12,7 +12,7 @@ from kit.sentinel import Deployment, calls, follows
 
 CLIENTS, IDLE = 50, 20
 IS_STARVED = os.getloadavg()[0] > 2 * os.cpu_count()
-RECOVERY = 6.0 if IS_STARVED else 1.5  # seconds behind the sentinels' own switch
+RECOVERY = 6.0 if IS_STARVED else 1.5  # seconds after the sentinels' own switch
 WAITS = {"failover_wait": "10s"}
 
 
@@ -30,7 +30,7 @@ def part(node):
 
 
 def come_back(node, way):
-    """The old master is there again, and calls itself a master as long as no sentinel tells it otherwise."""
+    """The old master returns, and reports itself as master until a sentinel corrects it."""
     {kill: node.start, stop: lambda: node.signal(signal.SIGCONT), part: lambda: node.relay.heal()}[way]()
     wait_until(lambda: node.role() == "master", "the old master is back")
 
@@ -53,7 +53,9 @@ def start(request, farm):
 
 
 def idle_clients(weir):
-    """Clients with nothing in flight, nor any state; with private connections each has some."""
+    """Returns clients without requests in flight and without state. With private lanes there are
+    none: each client has state at its lane.
+    """
     conns = [weir.connect(timeout=30) for _ in range(IDLE if weir.lanes == "shared" else 0)]
     for n, conn in enumerate(conns):
         assert conn.call("SET", f"idle:{n}", 100 + n) == "OK"
@@ -63,13 +65,14 @@ def idle_clients(weir):
 
 
 def assert_not_written_to(old, weir, counters):
-    """Nothing of what is written now arrives at the old master, which says that it is one."""
+    """No present write arrives at the old master, which reports itself as master."""
 
     def written():
         return calls(old, "incr"), calls(old, "set")
 
     def has_done_what_it_had():
-        """What was in flight as it stopped is still carried out there, and heard by nobody."""
+        """True once the old master has run its requests in flight; their replies reach no client.
+        """
         before = written()
         counters.wait_served(time.monotonic())
         return written() == before
@@ -88,8 +91,10 @@ def assert_not_written_to(old, weir, counters):
 @pytest.mark.failover
 @pytest.mark.parametrize("way", [kill, stop, part], ids=lambda way: way.__name__)
 def test_under_clients_that_count(way, farm, start):
-    """No acknowledged write is told twice, none is sent twice, no reply crosses. Clients that have nothing in flight see
-    nothing; the others connect again. The old master that comes back is not written to."""
+    """Each acknowledged write is counted once, none is sent twice, and no reply reaches another
+    client. Clients without requests in flight notice nothing; the others reconnect. The old master
+    that returns gets no writes.
+    """
     made = Deployment(farm, is_relayed=way is part)
     weir = start(made)
     idle = idle_clients(weir)

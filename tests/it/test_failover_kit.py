@@ -1,4 +1,4 @@
-"""The deployments that the tests of failovers use, without weir."""
+"""Tests the failover kit itself, without weir."""
 
 import signal
 import time
@@ -77,7 +77,7 @@ def test_a_relay(farm):
 
 @pytest.mark.parametrize("protocol", [2, 3])
 def test_a_fake_answers_as_a_sentinel_does(farm, protocol):
-    """The same kinds of replies, and all that weir may look at."""
+    """The same kinds of replies, with all that weir may read."""
     made = Deployment(farm, n_replicas=1, n_sentinels=2)
     real = made.sentinels[0]
     with FakeSentinel(master=made.master.announced, epoch=0) as fake:

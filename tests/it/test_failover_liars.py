@@ -1,4 +1,6 @@
-"""What weir says of sentinels that lie or refuse it, and which connections it makes to them."""
+"""What weir logs about sentinels that lie or refuse weir, and which connections weir makes to
+sentinels.
+"""
 
 import pathlib
 import re
@@ -18,13 +20,15 @@ MOST_QUESTIONS = 10  # a second, of any kind, to any sentinel
 
 @pytest.fixture
 def nodes(farm):
-    """Two servers, each a master for itself."""
+    """Two servers, each a master without replicas."""
     return [farm._start(Node()) for _ in range(2)]
 
 
 @pytest.fixture
 def fakes(farm, nodes):
-    """Makes sentinels that name the first server; each must not be asked too often."""
+    """Returns a function that makes sentinels that name the first server. No sentinel may be asked
+    too often.
+    """
     made = []
 
     def make(n=1, **how):
@@ -53,7 +57,7 @@ def wait_asked(fake, questions=3):
     wait_until(lambda: fake.n_asked("SENTINEL") >= before + questions, "it is asked")
 
 
-# ---- what weir says, once per change ----
+# ---- what weir logs, once per change ----
 
 
 @pytest.mark.parametrize(
@@ -71,7 +75,7 @@ def wait_asked(fake, questions=3):
     ids=["name", "nil", "noperm", "unknown", "redis", "noauth", "hangs", "garbage"],
 )
 def test_what_is_wrong_is_said_once(words, answer, text, farm, nodes, fakes):
-    """And once that it is over; a sentinel that is all right serves meanwhile."""
+    """weir also logs the end of the fault. A good sentinel serves meanwhile."""
     good, bad = fakes(2)
     bad.answers[words] = answer
     weir = farm.weir(at(bad, good), env={"WEIR_HURRY": "4"})
@@ -122,11 +126,13 @@ def test_what_a_sentinel_says_does_not_reach_the_terminal(farm, fakes):
     assert "\x1b" not in weir.log()
 
 
-# ---- which are asked, and how often ----
+# ---- which sentinels are asked, and how often ----
 
 
 def test_hurry_and_storm_together(farm, nodes, fakes):
-    """No master, messages without end, a failover that never ends, lists that are due all the time: ten a second at most."""
+    """No master, endless messages, a failover that never ends, lists that are always due: at most
+    ten questions a second.
+    """
     three = fakes(3)
     for fake in three:
         fake.says(("127.0.0.1", 1), 5)
@@ -144,7 +150,7 @@ def test_hurry_and_storm_together(farm, nodes, fakes):
 
 
 def test_one_sentinel_under_two_addresses(farm, nodes, fakes):
-    """It is asked at one of them, and its word counts once."""
+    """weir asks the sentinel at one of the addresses, and its answer counts once."""
     twin, other = fakes(2)
     twin.answers["SENTINEL MYID"] = b"$4\r\ntwin\r\n"
     other.answers["SENTINEL MYID"] = b"$5\r\nother\r\n"
@@ -164,7 +170,7 @@ def test_one_sentinel_under_two_addresses(farm, nodes, fakes):
 
 
 def test_a_list_that_is_too_long(farm, nodes, fakes):
-    """It is not asked for again, and the sentinel serves without it."""
+    """weir does not ask for the list again, and serves without it."""
     fake = fakes()
     fake.peers = [("a" * 200 + str(i), 1000 + i) for i in range(200)]
     weir = farm.weir(at(fake))
@@ -176,7 +182,7 @@ def test_a_list_that_is_too_long(farm, nodes, fakes):
 
 
 def test_at_most_sixteen_are_learnt(farm, nodes, fakes):
-    """And those of which the sentinel that was configured tells no more are left."""
+    """weir drops learnt sentinels that the configured sentinel does not list any more."""
     many = fakes(20)
     many[0].peers = [fake.address for fake in many[1:]]
     weir = farm.weir(at(many[0]), env={"WEIR_HURRY": "20"})
@@ -189,7 +195,7 @@ def test_at_most_sixteen_are_learnt(farm, nodes, fakes):
 
 
 def test_learnt_ones_tell_of_no_others(farm, nodes, fakes):
-    """A sentinel that was learnt cannot bring in others."""
+    """A learnt sentinel cannot add further sentinels."""
     configured, learnt, stranger = fakes(3)
     configured.peers = [learnt.address]
     learnt.peers = [stranger.address]
@@ -199,7 +205,9 @@ def test_learnt_ones_tell_of_no_others(farm, nodes, fakes):
 
 
 def test_a_liar_that_knows_many(farm, nodes, fakes):
-    """A huge epoch that was believed is given up though the liar tells of sentinels that are not there."""
+    """weir believed a huge epoch, and gives it up, though the lying sentinel lists sentinels that
+    do not exist.
+    """
     liar, *others = fakes(3)
     liar.says(nodes[0], 2**62)
     liar.peers = [("127.0.0.1", free_port()) for _ in range(14)]
@@ -216,11 +224,11 @@ def test_a_liar_that_knows_many(farm, nodes, fakes):
     wait_until(lambda: follows(weir, nodes[1]), "weir follows")
 
 
-# ---- how it is spoken to ----
+# ---- how weir speaks to a sentinel ----
 
 
 def test_a_sentinel_without_resp3(farm, nodes, fakes):
-    """It is asked by time alone."""
+    """weir polls the sentinel, without subscriptions."""
     old = fakes()
     old.answers["HELLO"] = b"-ERR unknown command 'HELLO'\r\n"
     weir = farm.weir(at(old))
@@ -231,7 +239,8 @@ def test_a_sentinel_without_resp3(farm, nodes, fakes):
 
 
 def test_the_leader_of_a_failover(farm, nodes, fakes):
-    """While a failover is under way it tells of the new master by SENTINEL GET-MASTER-ADDR-BY-NAME first."""
+    """During a failover the leader gives the new master first in SENTINEL GET-MASTER-ADDR-BY-NAME.
+    """
     leader = fakes()
     weir = farm.weir(at(leader))
     assert follows(weir, nodes[0])
@@ -243,7 +252,7 @@ def test_the_leader_of_a_failover(farm, nodes, fakes):
 
 
 def test_a_name_that_leads_elsewhere(farm, nodes, fakes, tmp_path):
-    """A sentinel that is configured by name is found at its new address."""
+    """weir finds a sentinel that is configured by name at its new address."""
     names = Names(tmp_path)
     fake = fakes()
     names.point("127.0.0.1")
@@ -258,7 +267,7 @@ def test_a_name_that_leads_elsewhere(farm, nodes, fakes, tmp_path):
 
 
 def test_sentinels_in_tls_and_behind_a_login(farm, tmp_path):
-    """Real ones, which let weir's user do what docs say and no more."""
+    """Real sentinels, which give weir's user exactly the rights in docs."""
     if not has_tls():
         pytest.skip("this redis-server is built without TLS")
     ca = Authority(tmp_path)
@@ -292,7 +301,7 @@ def test_sentinels_in_tls_and_behind_a_login(farm, tmp_path):
 
 
 def test_real_sentinels_are_learnt(farm):
-    """One of three is configured; by what it tells the others are asked, too, and each is known once."""
+    """One of three is configured. weir learns the other two from it, and knows each once."""
     deployment = Deployment(farm, n_replicas=1)
     first = deployment.sentinels[0]
     weir = farm.weir(at(first))

@@ -1,6 +1,6 @@
-"""Programs with libraries that nobody here wrote live through three failovers behind weir.
+"""Programs with public client libraries run through three failovers behind weir.
 
-The programs are those of test_moves_libraries.py. None of them knows anything of sentinels.
+The programs are those of test_moves_libraries.py. None of them knows about sentinels.
 """
 
 import collections
@@ -18,7 +18,7 @@ from test_moves_libraries import HERE, LIBRARIES, QUEUES, in_node
 pytestmark = pytest.mark.failover
 
 WAITS = {"failover_wait": "20s"}
-LOST_WRITES = re.compile(r"\d+ after \d+")  # of two masters for a moment, or of a replica that had less
+LOST_WRITES = re.compile(r"\d+ after \d+")  # writes to an old master, or that the replica lacked
 SECONDS = 60
 
 
@@ -42,7 +42,9 @@ def by_hand(made, meanwhile):
 
 
 def killed(made, meanwhile):
-    """Once the replicas have all that was acknowledged. The old master comes back, and becomes a replica."""
+    """Kills the master once the replicas have all acknowledged writes. The old master returns, and
+    becomes a replica.
+    """
     old = made.master
     with old.connect() as conn:
         conn.call("SET", "killed", "1")
@@ -58,7 +60,7 @@ FAILOVERS = [by_hand, killed, by_hand]
 
 
 def fail_over(made, weir, way, meanwhile=lambda: None):
-    """The new master, when weir follows it and another failover is possible."""
+    """Returns the new master, once weir follows it and another failover is possible."""
     old = made.master
     way(made, meanwhile)
     new = made.wait_switched(old)
@@ -72,7 +74,7 @@ PROGRAMS = {
     "node-redis": in_node("redis.js", "redis"),
     "hiredis": in_c("hiredis.c"),
 }
-# What no program may hear: it would not be told directly of a master that goes on.
+# Errors that no program may get: a direct client of a healthy master would not get them.
 UNHEARD = re.compile("READONLY|UPSTREAM|LOADING|MASTERDOWN|NOAUTH|WRONGPASS|wrong|protocol", re.I)
 
 
@@ -82,8 +84,9 @@ def rid_of_lost_writes(lines):
 
 @pytest.mark.parametrize("library", PROGRAMS)
 def test_libraries_live_through_failovers(library, request, farm):
-    """The busy one sees nothing but that a connection may end with a command in flight. The one that waits in a blocking pop
-    connects again at each, as its connection ends as it would directly."""
+    """The busy program sees at most a connection that closes with a command in flight. The idle
+    program reconnects at each failover, as its blocking pop ends as it would directly.
+    """
     argv, behind = PROGRAMS[library](request)
     made = Deployment(farm)
     weir = farm.weir(made.upstream, **WAITS)
@@ -116,12 +119,14 @@ def test_libraries_live_through_failovers(library, request, farm):
     assert sum(line != "ok" for line in events[0]) <= FAILOVERS.count(killed), events[0]
 
 
-LONG = 0  # begun before the first failover, done behind the last
+LONG = 0  # begins before the first failover, and ends after the last
 
 
 @pytest.mark.parametrize("queue", QUEUES)
 def test_jobs_live_through_failovers(queue, request, farm):
-    """Every job is done, those that are enqueued while there is no master too, and a long one that all of it goes on beside."""
+    """Every job is done, also a job that is enqueued while there is no master, and a long job that
+    runs through all failovers.
+    """
     argv, behind = QUEUES[queue](request)
     made = Deployment(farm)
     weir = farm.weir(made.upstream, **WAITS)

@@ -1,4 +1,4 @@
-"""LIMIT over a failover: what a replica has is kept, and what Redis loses is bounded."""
+"""LIMIT across a failover: state on a replica is kept, and losses of Redis' are bounded."""
 
 import signal
 import threading
@@ -21,7 +21,7 @@ ALGORITHMS = pytest.mark.parametrize("algorithm", RATES)
 
 
 def passes(conn, algorithm, times):
-    """How many of so many calls pass."""
+    """Returns how many of this many calls pass."""
     words = f"LIMIT {algorithm.partition('-')[0]} {algorithm} {RATES[algorithm]}".split()
     replies = [conn.call(*words) for _ in range(times)]
     assert not any(isinstance(reply, Error) for reply in replies), replies
@@ -36,7 +36,7 @@ def kill(node):
 @pytest.mark.failover
 @pytest.mark.parametrize("way", ["killed", "by hand"])
 def test_decisions_and_permits_are_kept(way, farm):
-    """All that the replicas had."""
+    """All state that the replicas had survives."""
     made = Deployment(farm)
     weir = farm.weir(made.upstream, failover_wait="10s")
     old = made.master
@@ -71,7 +71,7 @@ def lagging(farm):
 
 @pytest.mark.failover
 def test_what_redis_loses_is_bounded(farm, lagging):
-    """What the replica did not have passes once more, and nothing beyond it: at most the burst."""
+    """Units that the replica lacked pass once more, and no more than that: at most the burst."""
     old, relay, new = lagging
     weir = farm.weir(f"{old.upstream}, {new.upstream}", failover_wait="20s")
     with weir.connect() as conn:
@@ -96,7 +96,9 @@ def test_what_redis_loses_is_bounded(farm, lagging):
 
 @pytest.mark.failover
 def test_those_that_wait_for_a_permit(farm):
-    """Each is granted one, one after the other, or hears that Redis was away; never two at once."""
+    """Each client gets the permit after the one before, or an error that Redis was away. No two
+    hold it at once.
+    """
     made = Deployment(farm)
     weir = farm.weir(made.upstream, failover_wait="10s")
     with weir.connect() as conn:

@@ -1,4 +1,4 @@
-"""`upstream = a, b`: weir serves the server that says that it is the master."""
+"""`upstream = a, b`: weir serves the server that reports itself as master."""
 
 import contextlib
 import re
@@ -23,7 +23,7 @@ def pair(farm):
 
 
 def swap(old, new):
-    """As an operator fails over by hand."""
+    """Fails over by hand, as an operator does."""
     assert new.call("REPLICAOF", "NO", "ONE") == "OK"
     old.become_replica_of(new)
 
@@ -37,7 +37,7 @@ def is_ready(weir):
 
 
 def ends(conn):
-    """True if the connection is closed, after whatever it was told."""
+    """True if the connection is closed, after any replies."""
     with contextlib.suppress(TimeoutError):
         try:
             while True:
@@ -56,7 +56,9 @@ def follow(request, farm):
 
 
 def test_a_swap_by_hand(farm, follow):
-    """Writes go to the new master; clients that wait on the old one are closed; the old one gets nothing more."""
+    """Writes go to the new master. Clients that wait on the old master are closed. The old master
+    gets nothing more.
+    """
     first, second = pair(farm)
     weir = follow(second, first)
     assert follows(weir, first)
@@ -79,7 +81,7 @@ def test_a_swap_by_hand(farm, follow):
 
 
 def test_a_master_that_is_killed(farm, follow):
-    """Commands wait for the next master. The old one, which comes back as a master, is not written to."""
+    """Commands wait for the next master. The old master returns as a master, and gets no writes."""
     first, second = pair(farm)
     weir = follow(first, second)
     with weir.connect() as conn:
@@ -102,7 +104,7 @@ def test_a_master_that_is_killed(farm, follow):
 
 
 def test_a_master_that_comes_back(farm, follow):
-    """It is the master still, as nothing else is."""
+    """The server is the master again, as no other server is."""
     first, second = pair(farm)
     weir = follow(first, second)
     with weir.connect() as conn:
@@ -114,7 +116,7 @@ def test_a_master_that_comes_back(farm, follow):
 
 
 def test_two_masters_at_the_start(farm):
-    """weir serves neither, and says which two these are."""
+    """weir serves neither, and logs which two servers these are."""
     first, second = farm._start(Node()), farm._start(Node())
     weir = farm.weir(listed(first, second), failover_wait="200ms", when_upstream_down="error", env=HURRY)
     said = re.search("listening, but not ready: (.*)", weir.log())[1]
@@ -128,9 +130,9 @@ def test_two_masters_at_the_start(farm):
 
 
 def test_no_master_at_the_start(farm):
-    """weir is ready once a server says that it is the master."""
+    """weir is ready once a server reports itself as master."""
     first, second = pair(farm)
-    first.become_replica_of(second)  # of one another
+    first.become_replica_of(second)  # of each other
     weir = farm.weir(listed(first, second), failover_wait="30s", env=HURRY)
     assert "has no master" in weir.log() and weir.log().count("is a replica") >= 2
     with weir.connect() as conn:
@@ -141,7 +143,7 @@ def test_no_master_at_the_start(farm):
 
 
 def test_a_server_that_is_away_at_the_start(farm):
-    """The master is served; the other server is told of, and hinders nothing."""
+    """weir serves the master, and logs the missing server."""
     first, second = pair(farm)
     second.signal(signal.SIGKILL)
     second.wait()
@@ -154,7 +156,9 @@ def test_a_server_that_is_away_at_the_start(farm):
 
 
 def test_a_silent_master(farm):
-    """Commands wait for it as directly; when it goes on it is the master still."""
+    """Commands wait for the silent master, as they would directly. When it continues, it is still
+    the master.
+    """
     first, second = pair(farm)
     weir = farm.weir(listed(first, second), env=HURRY, upstream_check="100ms")
     with weir.connect() as conn:
@@ -167,7 +171,7 @@ def test_a_silent_master(farm):
 
 
 def uses(weir):
-    """What each server is used for, by address."""
+    """Returns the use of each server, by address."""
     with Conn(str(weir.folder / "admin.sock")) as operator:
         operator.call("HELLO", 3)
         rows = [{plain(k): plain(v) for k, v in row.items()} for row in operator.call("LIMIT", "UPSTREAM")]
@@ -176,7 +180,7 @@ def uses(weir):
 
 @pytest.mark.parametrize("workers, lanes", MODES, ids=MODE_IDS)
 def test_replicas_that_are_read(farm, workers, lanes):
-    """Each replica has a row, and none has it that is away or calls itself a master."""
+    """Each replica has a row, but not a replica that is away or reports itself as master."""
     first, second = pair(farm)
     third = farm._start(Node())
     third.become_replica_of(first)
@@ -207,7 +211,9 @@ def test_replicas_that_are_read(farm, workers, lanes):
 
 
 def test_servers_that_want_a_login(farm, tmp_path):
-    """Without one weir is told by none what it is, and says so; with one it serves the master."""
+    """Without a login weir learns no server's role, and logs that. With a login weir serves the
+    master.
+    """
     first, second = (farm._start(Node(password="secret")) for _ in range(2))
     second.become_replica_of(first)
     weir = farm.weir(listed(first, second), failover_wait="100ms")

@@ -1,4 +1,6 @@
-"""Reads at replicas: never from one that is behind or cut off, never older than a client's own write, never back in time."""
+"""Reads at replicas: never at one that is behind or cut off, never older than a client's own write,
+and never back in time.
+"""
 
 import contextlib
 import threading
@@ -15,11 +17,12 @@ pytestmark = pytest.mark.failover
 
 POLL, LAG_MAX = 0.1, 1.0
 READS = {"reads": "replicas", "replica_poll": "100ms", "failover_wait": "10s"}
-LATE = 0.7  # seconds that a busy machine may take on top
+LATE = 0.7  # seconds that a busy machine may add
 
 
 class Family:
-    """A master and two replicas in a list; each replica gets its data through a relay of its own."""
+    """A master and two replicas in a list. Each replica gets its data through a relay of its own.
+    """
 
     def __init__(self, farm):
         self.master = farm._start(Node())
@@ -57,7 +60,7 @@ def start(farm, family, **settings):
 
 
 def gets_of(weir, family, n_clients, *before):
-    """How many GETs of so many new clients each server has carried out."""
+    """Returns how many GETs of n new clients each server has run."""
     seen = family.gets()
     for _ in range(n_clients):
         with weir.connect() as conn:
@@ -69,7 +72,7 @@ def gets_of(weir, family, n_clients, *before):
 
 
 def test_reads_are_spread(farm, family):
-    """Over replicas and master; a client stays with one of them."""
+    """Reads go to replicas and master; a client stays with one server."""
     weir = start(farm, family)
     counted = gets_of(weir, family, 30)
     assert all(counted) and sum(counted) == 150 and all(gets % 5 == 0 for gets in counted), counted
@@ -131,7 +134,7 @@ def test_no_client_reads_older_than_its_own_write(delays, farm, family):
 
 
 def test_none_goes_back_in_time(farm, family):
-    """With one replica that is behind the other, and both changing."""
+    """One replica is behind the other, and the lag of both changes."""
     weir = start(farm, family)
     over = threading.Event()
 
@@ -164,7 +167,9 @@ def test_none_goes_back_in_time(farm, family):
 
 
 def test_none_reads_at_one_that_is_cut_off(farm, family):
-    """What is read was written at most replica-lag-max ago, whatever becomes of the replicas' own connections."""
+    """Each value read was written at most replica-lag-max ago, whatever happens to the replicas'
+    connections.
+    """
     weir = start(farm, family, replica_lag_max="1s")
     over = threading.Event()
     oldest = []
@@ -201,7 +206,9 @@ def test_none_reads_at_one_that_is_cut_off(farm, family):
 
 
 def test_a_replica_that_dies(farm, family):
-    """Its readers go on at another; only those with a read in flight are closed."""
+    """Readers of the dead replica go on at another server. Only clients with a read in flight are
+    closed.
+    """
     weir = start(farm, family)
     conns = [weir.connect(timeout=30) for _ in range(12)]
     with Conn(family.master.address) as conn:
@@ -234,7 +241,7 @@ def cpu(node):
 
 
 def spent(address, nodes, n_clients=24, rounds=6):
-    """CPU seconds of each server for the same reads."""
+    """Returns the CPU seconds of each server for the same reads."""
     before = [cpu(node) for node in nodes]
 
     def read(_):
@@ -249,7 +256,9 @@ def spent(address, nodes, n_clients=24, rounds=6):
 
 
 def test_the_dearest_server_uses_less(farm, family):
-    """Of three, at most 0.45 of what one alone uses for the same reads."""
+    """The busiest of three servers uses at most 0.45 of what one server alone uses for the same
+    reads.
+    """
     weir = start(farm, family)
     with Conn(family.master.address) as conn:
         conn.call("SADD", "first", *range(2000))
@@ -262,8 +271,9 @@ def test_the_dearest_server_uses_less(farm, family):
 
 
 def test_reads_over_a_failover(farm):
-    """By hand. Sentinels that tell a replica of its new master end its connections too: a client with a read in flight there is
-    closed, and all are served again."""
+    """A failover by hand. Sentinels that reconfigure a replica also close its connections. A client
+    with a read in flight there is closed, and afterwards all clients are served.
+    """
     made = Deployment(farm)
     weir = farm.weir(made.upstream, workers=2, **READS)
     over = threading.Event()

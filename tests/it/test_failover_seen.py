@@ -1,4 +1,6 @@
-"""What operators see of a master that dies under sentinels: readiness, the log, LIMIT LOG, LIMIT UPSTREAM, the metrics."""
+"""What operators see when a master fails under sentinels: readiness, the log, LIMIT LOG, LIMIT
+UPSTREAM, the metrics.
+"""
 
 import re
 import signal
@@ -30,7 +32,9 @@ def limit_log(weir):
 
 
 def test_a_master_that_dies(farm):
-    """Not ready while there is none; then the story in the log and in LIMIT LOG, with what waited and what was lost."""
+    """weir is not ready without a master. Then the log and LIMIT LOG tell what happened, what
+    waited and what was lost.
+    """
     made = Deployment(farm)
     weir = farm.weir(made.upstream, sections=SECTIONS, failover_wait="30s")
     old = made.master
@@ -64,7 +68,7 @@ def test_a_master_that_dies(farm):
 
 
 def test_sentinels_that_go(farm):
-    """They are named, and a master that works is not missed for it."""
+    """weir logs the missing sentinels; a working master stays in use."""
     made = Deployment(farm)
     weir = farm.weir(made.upstream, sections=SECTIONS, failover_wait="30s")
     wait_until(lambda: is_ready(weir), "it is ready")

@@ -1,4 +1,6 @@
-"""Sentinels that lie, hang, know nothing, disagree, move, or want another password. The servers are real, the sentinels are not."""
+"""Sentinels that lie, hang, know nothing, disagree, move, or want another password. The servers are
+real, the sentinels are fakes.
+"""
 
 import contextlib
 import random
@@ -16,13 +18,13 @@ WAITS = {"failover_wait": "10s"}
 
 @pytest.fixture
 def nodes(farm):
-    """Three servers, each a master for itself."""
+    """Three servers, each a master without replicas."""
     return [farm._start(Node()) for _ in range(3)]
 
 
 @pytest.fixture
 def sentinels(farm, nodes):
-    """Three that name the first server, and each other."""
+    """Three sentinels that name the first server and each other."""
     made = [farm._start(FakeSentinel(master=nodes[0].announced)) for _ in range(3)]
     for sentinel in made:
         sentinel.peers = [other.address for other in made if other is not sentinel]
@@ -44,7 +46,7 @@ def wait_follows(weir, node):
 
 
 def stays(weir, node, sentinel, questions=4):
-    """weir asks a few times more, and writes to no other server meanwhile."""
+    """Checks that weir asks a few more times, and meanwhile writes to no other server."""
     before = sentinel.n_asked("SENTINEL")
     while sentinel.n_asked("SENTINEL") < before + questions:
         assert follows(weir, node)
@@ -76,7 +78,9 @@ def test_never_back_to_an_older_epoch(farm, nodes, sentinels):
 
 @pytest.mark.parametrize("epoch", [1, 2, 2**62])
 def test_one_that_lies(epoch, farm, nodes, sentinels):
-    """What no other sentinel says is not done; nor is weir kept from what the others say later."""
+    """weir does not act on what one sentinel alone says. Later answers of the other sentinels still
+    count.
+    """
     weir = start(farm, *sentinels)
     liar = sentinels[2]
     liar.says(nodes[2], epoch)
@@ -98,7 +102,7 @@ def test_a_liar_from_the_start(farm, nodes, sentinels):
 @pytest.mark.parametrize("answer", [HANG, BYE, b"*-1\r\n", b"-ERR none\r\n", b"+OK\r\n", b"$3\r\nabc\r\n", b"%9999999\r\n", b"\x00\xff" * 999],
                          ids=["hangs", "closes", "nil", "error", "ok", "bulk", "long", "garbage"])
 def test_two_that_are_of_no_use(answer, farm, nodes, sentinels):
-    """The third is enough, at a start and later."""
+    """The third sentinel is enough, at a start and later."""
     for sentinel in sentinels[:2]:
         sentinel.answers["*"] = answer
     weir = start(farm, *sentinels)
@@ -108,7 +112,7 @@ def test_two_that_are_of_no_use(answer, farm, nodes, sentinels):
 
 
 def test_all_become_useless(farm, nodes, sentinels):
-    """The master in use stays."""
+    """The master in use stays in use."""
     weir = start(farm, *sentinels)
     assert follows(weir, nodes[0])
     for sentinel in sentinels[:2]:
@@ -120,7 +124,9 @@ def test_all_become_useless(farm, nodes, sentinels):
 
 
 def test_no_sentinel_knows_the_name(farm, nodes, sentinels):
-    """weir starts, is not ready, and says what is wrong; and serves as soon as one knows."""
+    """weir starts, is not ready, and logs what is wrong. weir serves as soon as one sentinel knows
+    the name.
+    """
     for sentinel in sentinels:
         sentinel.says(None)
     weir = start(farm, *sentinels)
@@ -140,7 +146,7 @@ def test_no_sentinel_is_there(farm, nodes, sentinels):
 
 
 def test_they_disagree(farm, nodes, sentinels):
-    """With one epoch: the master in use stays, and weir does not go to and fro."""
+    """All with one epoch: the master in use stays, and weir does not alternate."""
     weir = start(farm, *sentinels)
     assert follows(weir, nodes[0])
     sentinels[1].says(nodes[1], 1)
@@ -149,7 +155,7 @@ def test_they_disagree(farm, nodes, sentinels):
 
 
 def test_they_move(farm, nodes, sentinels):
-    """Those that are learnt are enough when the one that is configured has gone."""
+    """Learnt sentinels are enough when the configured one is gone."""
     weir = start(farm, sentinels[0])
     assert follows(weir, nodes[0])
     wait_until(lambda: all(sentinel.n_asked("SENTINEL MASTER") for sentinel in sentinels), "the others are learnt")
@@ -159,7 +165,7 @@ def test_they_move(farm, nodes, sentinels):
 
 
 def test_one_comes_back_elsewhere(farm, nodes, sentinels):
-    """A sentinel of a deployment changes its address, and the others tell of it."""
+    """A sentinel changes its address, and the other sentinels tell the new one."""
     weir = start(farm, *sentinels[:2])
     assert follows(weir, nodes[0])
     sentinels[2].refuse()
@@ -175,7 +181,7 @@ def test_one_comes_back_elsewhere(farm, nodes, sentinels):
 
 @pytest.mark.parametrize("user", [None, "weir"])
 def test_another_password(user, farm, nodes, sentinels, tmp_path):
-    """weir says that it is refused, goes on with the master that it has, and follows again with the new password."""
+    """weir logs the refusal, keeps its master, and follows again with the new password."""
     secret = tmp_path / "secret"
     secret.write_text("first\n")
     secret.chmod(0o600)
@@ -207,7 +213,9 @@ def test_a_password_that_weir_has_not(farm, nodes, sentinels):
 
 
 def test_a_master_that_says_replica(farm, nodes, sentinels):
-    """The sentinels name a server too early: it is served as soon as it says master, and not before."""
+    """The sentinels name a server too early. weir serves the server once it reports itself as
+    master.
+    """
     assert nodes[1].call("REPLICAOF", *nodes[0].announced) == "OK"
     wait_until(lambda: nodes[1].follows(nodes[0]), "it follows")
     say(sentinels, nodes[1], 2)
@@ -246,7 +254,9 @@ def test_they_name_nothing(address, farm, nodes, sentinels):
 
 
 def test_a_storm_of_messages(farm, nodes, sentinels):
-    """A sentinel that publishes without end causes no more questions than any other; the fixture has counted them."""
+    """Endless messages of a sentinel cause no more questions than usual; the fixture has counted
+    them.
+    """
     weir = start(farm, *sentinels)
     for _ in range(300):
         sentinels[0].publishes(nodes[0], nodes[1])
@@ -255,7 +265,8 @@ def test_a_storm_of_messages(farm, nodes, sentinels):
 
 
 def test_all_at_random(farm, nodes, sentinels):
-    """Faults one after the other; in the end weir follows what all say."""
+    """One random fault after the other. At the end weir follows the master that all sentinels name.
+    """
     dice = random.Random(36)
     weir = start(farm, *sentinels)
     epoch = 1

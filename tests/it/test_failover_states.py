@@ -60,7 +60,7 @@ PLAIN = [with_nothing, with_a_name, with_a_database, with_resp3, logged_in]
 
 
 def ends(conn):
-    """True if the connection is closed, after whatever it was told."""
+    """True if the connection is closed, after any replies."""
     try:
         while True:
             conn.read()
@@ -104,7 +104,7 @@ def test_clients_with_state_are_closed_and_others_go_on(way, farm):
 
 @pytest.mark.failover
 def test_a_transaction_that_goes_on(farm):
-    """EXEC behind a failover by hand is never carried out anywhere, and never said to be."""
+    """EXEC after a failover by hand never runs, and is never acknowledged."""
     made = Deployment(farm)
     weir = farm.weir(made.upstream, **WAITS)
     with weir.connect() as conn:
@@ -122,7 +122,9 @@ def test_a_transaction_that_goes_on(farm):
 @pytest.mark.failover
 @pytest.mark.parametrize("answer", ["close", "error"])
 def test_nobody_becomes_master(answer, farm):
-    """Behind failover-wait what was not sent is closed or answered, as while one server is away; and served again later."""
+    """After failover-wait unsent commands get an error or a closed connection, as with one missing
+    server. Later commands are served again.
+    """
     made = Deployment(farm, n_replicas=1)
     weir = farm.weir(made.upstream, failover_wait="300ms", when_upstream_down=answer)
     with weir.connect() as conn:
@@ -145,7 +147,8 @@ def test_nobody_becomes_master(answer, farm):
 
 
 def test_a_command_at_a_master_that_is_silent(farm):
-    """Nobody can know whether it was carried out: its client is closed once another server is the master."""
+    """Whether the command ran is unknown. The client is closed once another server is the master.
+    """
     old, new = farm._start(Node()), farm._start(Node())
     new.become_replica_of(old)
     wait_until(lambda: new.follows(old), "it follows")

@@ -1,4 +1,4 @@
-"""A failover by hand under load: SENTINEL FAILOVER, with nobody dying."""
+"""A failover by hand under load: SENTINEL FAILOVER, with all servers up."""
 
 import os
 import threading
@@ -16,7 +16,7 @@ ADD = "return redis.call('INCR', KEYS[1])"
 
 
 class Session(threading.Thread):
-    """A client with one piece of work again and again; what each came to."""
+    """A client that repeats one piece of work, and the results."""
 
     def __init__(self, address, work):
         super().__init__(daemon=True)
@@ -46,7 +46,7 @@ class Session(threading.Thread):
 
 
 def word(reply):
-    """"ok", or the first word of an error."""
+    """Returns "ok", or the first word of an error."""
     return str(reply).partition(" ")[0] if type(reply).__name__ == "Error" else "ok"
 
 
@@ -63,7 +63,9 @@ def run_transaction(conn):
 @pytest.mark.failover
 @pytest.mark.parametrize("workers", [1, 2])
 def test_failovers_by_hand_under_load(workers, farm):
-    """Commands on shared connections see nothing. Scripts and transactions hear what they would hear directly."""
+    """Commands on shared lanes notice nothing. Scripts and transactions get the errors that they
+    would get directly.
+    """
     made = Deployment(farm)
     weir = farm.weir(made.upstream, workers=workers, **WAITS)
     with Counters(weir.address) as counters, Session(weir.address, run_script) as scripts:
@@ -80,12 +82,14 @@ def test_failovers_by_hand_under_load(workers, farm):
 
 @pytest.fixture
 def pair(farm):
-    """Two masters: the first is to become the replica of the second."""
+    """Two masters: the first becomes the replica of the second."""
     return farm._start(Node()), farm._start(Node())
 
 
 def test_a_write_that_is_refused_goes_to_the_next_master(farm, pair):
-    """A list of servers, and nobody is master for a while: a write waits, a script and a transaction hear the refusal."""
+    """A list of servers without a master for a while: a write waits; a script and a transaction get
+    the refusal.
+    """
     old, new = pair
     assert new.call("REPLICAOF", *old.announced) == "OK"
     weir = farm.weir(f"{old.upstream}, {new.upstream}", failover_wait="20s")

@@ -1,4 +1,4 @@
-"""Servers and sentinels that speak nothing but TLS."""
+"""Servers and sentinels that speak only TLS."""
 
 import pytest
 from kit.harness import free_port, wait_until
@@ -19,7 +19,7 @@ def files(authority, pair):
 
 
 class TlsNode(Node):
-    """It has a plain port for the tests alone: replicas and sentinels come by the other."""
+    """Has a plain port for the tests alone: replicas and sentinels use the TLS port."""
 
     def __init__(self, authority, pair):
         self.tls_port = free_port()
@@ -76,7 +76,7 @@ def test_sentinels(farm, authority):
 
 
 def test_a_certificate_of_another_name(farm, authority):
-    """Neither server is taken for what it does not prove to be."""
+    """weir accepts neither server, as the certificate is of another name."""
     first, second, _ = make(farm, authority, names="DNS:other.example")
     weir = farm.weir(f"{first.upstream}, {second.upstream}", upstream_tls_ca_file=authority.cert, failover_wait="100ms")
     assert "not ready" in weir.log() and "certificate" in weir.log()

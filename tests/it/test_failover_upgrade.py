@@ -1,4 +1,4 @@
-"""A process that takes over (SIGUSR2) follows the master as its predecessor did."""
+"""A new process that takes over (SIGUSR2) follows the master as the old process did."""
 
 import pytest
 from kit.harness import wait_until
@@ -8,7 +8,7 @@ pytestmark = pytest.mark.failover
 
 
 def test_over_a_failover(farm):
-    """Before, while, and after one process takes over from another."""
+    """Failovers before, during, and after the upgrade."""
     made = Deployment(farm)
     weir = farm.weir(made.upstream, failover_wait="90s", drain_timeout="10s")
     assert follows(weir, made.master)
@@ -24,7 +24,9 @@ def test_over_a_failover(farm):
 
 
 def test_without_a_master(farm):
-    """The old process is not ready either: the new one takes over, and serves as soon as there is a master."""
+    """The old process is not ready either, so the new one takes over. The new one serves as soon as
+    there is a master.
+    """
     first, second = farm._start(Node()), farm._start(Node())
     first.become_replica_of(second)
     second.become_replica_of(first)

@@ -1,4 +1,6 @@
-"""Fair share: nobody has set a limit, and one tenant wants all of Redis: what the others get. Shares are counted, not timed."""
+"""Fair share: without limits, one tenant wants all of Redis. The tests count what other tenants
+get, and measure no times.
+"""
 
 import contextlib
 import multiprocessing
@@ -18,18 +20,19 @@ from kit.limits import OPERATOR, order
 from kit.resp import CHUNK, Conn, encode, pipeline
 from test_http import ADMIN, metrics, value
 
-BIG = 1 << 18  # bytes, to be counted: some ten microseconds of Redis, and a millisecond where it is starved
+# bytes to be counted: about ten microseconds of Redis, and a millisecond without CPU time
+BIG = 1 << 18
 COUNT = encode("BITCOUNT", "big")
 REPLY = b":%d\r\n" % (BIG * 4)
 TENANTS = ("127.0.0.2", "127.0.0.3")
-WAITING = 200  # requests of a tenant, until weir knows what they cost, ...
-WARM_UP = 2000  # ... which takes so many answers
-WINDOW = 1000  # answers, over which shares are counted: more than come at one time
-WINDOWS = 15  # what weir takes requests to cost is asked again a few times meanwhile
+WAITING = 200  # requests of a tenant, until weir knows their cost, ...
+WARM_UP = 2000  # ... which takes this many answers
+WINDOW = 1000  # answers that make a window: more than arrive at one time
+WINDOWS = 15  # meanwhile weir asks for the costs of commands a few times
 
 
 class From(Conn):
-    """A connection from that address: somebody else, unless policies say otherwise."""
+    """A connection from that address: another subject, unless policies say otherwise."""
 
     def __init__(self, address, source):
         self.sock = socket.create_connection(address, 60, (source, 0))
@@ -41,7 +44,7 @@ class From(Conn):
 
 
 def answers_of(poll, owners, had):
-    """What has come by now is added to each tenant's answers in `had`; (connection, its bytes) one by one."""
+    """Adds what has come to each tenant's answers in `had`; yields (connection, its bytes)."""
     for fd, _ in poll.poll():
         conn, tenant = owners[fd]
         data = conn.sock.recv(CHUNK)
@@ -51,17 +54,18 @@ def answers_of(poll, owners, had):
 
 
 def send_share(owners, crowds, requests):
-    """Each tenant asks for so much, and the larger crowd for twice as much: first come, first served would show."""
+    """Each tenant sends its share, and the larger crowd sends twice as much: FIFO order would show.
+    """
     for conn, tenant in owners.values():
         is_larger = crowds[tenant] > min(crowds)
         conn.send(COUNT * (requests * (1 + is_larger) // crowds[tenant]))
 
 
 def teach(poll, owners, crowds):
-    """Both tenants keep a few requests waiting, until weir knows what their requests cost.
+    """Both tenants keep a few requests waiting until weir knows the cost of their requests.
 
-    A request of unknown cost is taken for a cheap one: a flood of them would go to Redis as a whole,
-    and on a machine that is late Redis works at it for half a minute.
+    weir assumes that a request of unknown cost is cheap. A whole flood of such requests would go to
+    Redis, and on a slow machine Redis would work on it for half a minute.
     """
     had, parts = [0, 0], {}
     send_share(owners, crowds, WAITING)
@@ -72,7 +76,9 @@ def teach(poll, owners, crowds):
 
 
 def has_no_more_to_do(conn):
-    """True if Redis counts no bits for a while: else connections that are closed would have a part of the next share."""
+    """True if Redis has counted no bits for a while. Otherwise requests of closed connections would
+    take a part of the next share.
+    """
     counted = [bitcounts(conn), time.sleep(0.1), bitcounts(conn)]
     return counted[0] == counted[2]
 
@@ -82,11 +88,11 @@ def bitcounts(conn):
 
 
 def shares(weir, crowds, requests):
-    """The answers of each tenant in the median of the run's windows.
+    """Returns the answers of each tenant in the median of the run's windows.
 
-    Each tenant has so many connections, and on all of them together so many requests at least.
-    A window is what has come since the last look, once that is enough. A single window says nothing
-    on a busy machine. Windows end while both tenants wait.
+    Each tenant has the given connections, and at least the given requests on all of them together.
+    A window is what has come since the last one, once that is enough. A single window proves
+    nothing on a busy machine. Windows end while both tenants wait.
     """
     poll = select.epoll()
     owners, conns = {}, []
@@ -119,13 +125,16 @@ def shares(weir, crowds, requests):
 
 
 def assert_shares(weir, crowds, ratio):
-    """A machine that is late may make one tenant's requests seem dearer for a while: the median of three runs decides."""
+    """A slow machine may make one tenant's requests look more expensive for a while, so the median
+    of three runs decides.
+    """
 
     def measure():
         had = shares(weir, crowds, 8000)
         return had[0] / max(had[1], 1)
 
-    off = 1.1 if os.getloadavg()[0] <= os.cpu_count() else 1.25  # where processors are wanted, Redis or weir is away
+    # on a busy machine Redis or weir may lack a processor
+    off = 1.1 if os.getloadavg()[0] <= os.cpu_count() else 1.25
     found = [measure()]
     if not ratio / off < found[0] < ratio * off:
         found += [measure(), measure()]
@@ -152,7 +161,8 @@ PATTERNS = [b"pattern:%d:*" % i for i in range(200)]
 
 
 def keep_asking(address, n, request, is_over):
-    """n connections of the first tenant: each asks again as soon as the answer has come."""
+    """n connections of the first tenant: each sends the next request as soon as the reply has come.
+    """
     poll, conns = select.epoll(), {}
     with From(address, TENANTS[0]) as conn:
         conn.send(request + encode("PING"))
@@ -175,14 +185,17 @@ def keep_asking(address, n, request, is_over):
 
 
 def time_of(conn, *names):
-    """us of Redis in these commands."""
+    """Returns the us that Redis spent in these commands."""
     stats = conn.call("INFO", "commandstats")
     found = (re.search(rb"cmdstat_%s:calls=\d+,usec=(\d+)" % name.encode(), stats) for name in names)
     return sum(int(one[1]) for one in found if one)
 
 
 def assert_asking_costs(big, farm, request, names):
-    """A tenant's 20 connections ask all the time, for commands of these names: the other tenant has its share."""
+    """
+    20 connections of a tenant send `request` all the time, with commands of these names.
+    The other tenant gets its share.
+    """
     weir = farm.weir(big, workers=1, fair_share="on")
     is_over = threading.Event()
     asking = threading.Thread(target=keep_asking, args=(weir.address, 20, request, is_over))
@@ -212,7 +225,10 @@ SPIN = "local n = 0 for i = 1, 20000 do n = n + i end return 1"
 
 
 def test_large_requests_cost_their_share(big, farm):
-    """Requests that pass as they come: without their commands' cost the other tenant has a twentieth of Redis."""
+    """
+    Requests that stream to Redis. Without the cost of their commands the other tenant has a
+    twentieth of Redis.
+    """
     assert_asking_costs(big, farm, encode("EVAL", SPIN, 0, b"x" * 70_000), ("eval",))
 
 
@@ -236,7 +252,7 @@ def test_a_weight_can_be_set_live(big, farm):
 
 
 def drain(conn):
-    """How many replies are here."""
+    """Returns how many replies have come."""
     n = 0
     while select.select([conn.sock], [], [], 0)[0]:
         n += conn.sock.recv(CHUNK).count(b"\r\n")
@@ -250,7 +266,7 @@ def test_low_priority_goes_when_nobody_else_waits(big, farm):
         low.send(COUNT * 4000)
         other.send(COUNT * 1000)
         other.read()
-        before = drain(low)  # it was alone, or had been sent when the other came
+        before = drain(low)  # it was alone, or its requests were sent before the other client came
         for _ in range(999):
             other.read()
         behind = drain(low)
@@ -261,7 +277,9 @@ def test_low_priority_goes_when_nobody_else_waits(big, farm):
 
 
 def test_who_keeps_weir_busy_does_not_keep_others_from_their_turns(redis, farm):
-    """What weir itself answers is not Redis' work; those who wait for Redis have their turns between it."""
+    """Replies of weir's own are not Redis' work. Clients that wait for Redis get their share
+    meanwhile.
+    """
     weir = farm.weir(redis, workers=1, fair_share="on", sections="[policy default]\nall = 100m/s\n")
     many, each = 20, 4000
     asking = {conn.sock.fileno(): conn.sock for conn in (From(weir.address, TENANTS[0]) for _ in range(many))}
@@ -290,7 +308,7 @@ def test_who_keeps_weir_busy_does_not_keep_others_from_their_turns(redis, farm):
 
 
 def refused_without_end(address, n, each, count):
-    """On n connections, `each` commands at a time that weir refuses; counts the answers."""
+    """On n connections, sends `each` commands at a time that weir refuses; counts the replies."""
     data = encode("DBSIZE") * each
     due = {From(address, TENANTS[0]): 0 for _ in range(n)}
     while True:
@@ -305,7 +323,9 @@ def refused_without_end(address, n, each, count):
 
 
 def test_many_that_weir_answers_itself_are_one_tenant(redis, farm):
-    """None of them takes long, but all together do; and how long that is is not taken for Redis' time."""
+    """Each client is quick, but all together take time. weir does not take that time for Redis'
+    time.
+    """
     weir = farm.weir(redis, workers=1, fair_share="on", sections="[policy default]\ncmd.dbsize = deny\n")
     fork = multiprocessing.get_context("fork")
     count = fork.Value("Q", 0, lock=False)
@@ -329,7 +349,9 @@ def test_many_that_weir_answers_itself_are_one_tenant(redis, farm):
 
 
 def test_what_waits_does_not_wait_in_redis(redis, farm):
-    """While another is there, and Redis does nothing, most of a flood stays where it can be chosen who is next."""
+    """While another tenant is connected and Redis hangs, most of a flood stays in weir, which can
+    still choose the next request.
+    """
     n = 50_000
     weir = farm.weir(redis, workers=1, fair_share="on", sections=ADMIN)
     with From(weir.address, TENANTS[0]) as flood, From(weir.address, TENANTS[1]) as other:
@@ -393,7 +415,9 @@ def huge_values(address, source, key):
 
 
 def test_nobody_is_forgotten_beside_huge_values(redis, farm):
-    """Who is let go before it is its turn, since others' requests are not counted: its turn is not kept for it."""
+    """weir lets a client go before its share is due, because requests of the other tenant are not
+    counted. weir then keeps no position for the client.
+    """
     redis.call("SET", "v", "1")
     weir = farm.weir(redis, fair_share="on")
     fork = multiprocessing.get_context("fork")
@@ -405,7 +429,7 @@ def test_nobody_is_forgotten_beside_huge_values(redis, farm):
         answered, wanted = 0, dict.fromkeys(conns, 0)
         while answered < 4000:
             conn = random.choice(conns)
-            if wanted[conn] < 5:  # also behind what has not been answered yet
+            if wanted[conn] < 5:  # also behind unanswered requests
                 conn.send(encode("GET", "v"))
                 wanted[conn] += 1
             late = [conn for conn in conns if wanted[conn] > 0]
@@ -422,7 +446,9 @@ def test_nobody_is_forgotten_beside_huge_values(redis, farm):
 
 
 def test_who_goes_on_and_then_has_to_wait_has_its_turn(redis, farm):
-    """Of many clients weir answers so much itself that they go on one after another; new requests of theirs wait meanwhile."""
+    """weir answers so much itself for many clients that the clients run one after another. New
+    requests of theirs wait meanwhile.
+    """
     redis.call("SET", "v", "1")
     weir = farm.weir(redis, workers=1, fair_share="on", sections="[policy default]\ncmd.dbsize = deny\n")
     dice = random.Random(1)
@@ -445,7 +471,8 @@ def test_who_goes_on_and_then_has_to_wait_has_its_turn(redis, farm):
 
 
 def test_what_stands_behind_a_blocking_command_has_its_turn(big, farm):
-    """Who puts one before each pipeline has no more than others."""
+    """A tenant that sends a blocking command before each pipeline gets no more than other tenants.
+    """
     weir = farm.weir(big, workers=1, fair_share="on")
     had, poll, owners = [0, 0], select.epoll(), {}
     data = (encode("WAIT", 0, 0) + COUNT * 200, COUNT * 200)
@@ -475,7 +502,9 @@ def test_what_stands_behind_a_blocking_command_has_its_turn(big, farm):
 
 @pytest.mark.parametrize("before", [[], ["GET v"]], ids=["it blocks at once", "it comes to it later"])
 def test_what_stands_behind_a_blocking_command_keeps_nobody_waiting(before, redis, farm):
-    """Though its sender has waited for its turn: it is not at work. All of this is done before the first block ends."""
+    """The blocked client waited for its share, but uses none of Redis. All of the test runs before
+    the first block ends.
+    """
     redis.call("SET", "v", "1")
     weir = farm.weir(redis, workers=1, fair_share="on")
     with contextlib.ExitStack() as stack:

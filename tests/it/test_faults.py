@@ -1,5 +1,7 @@
-"""What goes wrong on either side of weir, with exact bytes: nobody gets a reply that is not its own, nor half of one as
-if it were whole; who had nothing in flight notices nothing; what comes after is answered, or told at once."""
+"""Faults on either side of weir, with exact bytes. No client gets a reply to another client, nor
+half a reply as if it were whole. A client without requests in flight notices nothing. Later
+requests are answered, or get an error at once.
+"""
 
 import contextlib
 import os
@@ -22,7 +24,8 @@ LATE = 4.0  # seconds that a loaded machine may take on top of what weir promise
 BACK_WITHIN = 1 + LATE
 NEVER = "60s"  # a time-out that no test waits for: weir must not need it
 GET_K = encode("GET", "k")
-INCR_K = encode("INCR", "k")  # no read: a client's first read is answered before its second goes
+# not a read: a client's first read is answered before weir sends the second
+INCR_K = encode("INCR", "k")
 UNAVAILABLE = Error("UPSTREAM unavailable")
 MAX_CLIENTS = b"-ERR max number of clients reached\r\n"
 
@@ -35,7 +38,8 @@ def fake():
 
 @pytest.fixture(params=LANES)
 def front(request, fake, farm):
-    """weir in front of the fake, in both lane modes, and ready with all it opens by itself."""
+    """weir in front of the fake, in both lane modes, ready with all lanes that it opens by itself.
+    """
     return weir_before(fake, farm, lanes=request.param)
 
 
@@ -47,10 +51,12 @@ def weir_before(fake, farm, **settings):
 
 
 def send_in_one_turn(fake, *sent):
-    """Each (connection, bytes) in this order, from RESP3 clients, so that all of it may go to the same shared lane.
+    """Sends each (connection, bytes) in this order, from RESP3 clients, so all of them may go to
+    one shared lane.
 
-    A lane on which calls have waited for some milliseconds gets no new ones, and between two clients a busy machine takes
-    longer: so they all wait for a lane that is being opened, and go when it is ready.
+    A lane with calls that have waited for some milliseconds gets no new calls, and a busy machine
+    may take longer between two clients. All clients therefore wait for a lane that is being opened,
+    and their requests go when the lane is ready.
     """
     held = []
 
@@ -59,11 +65,11 @@ def send_in_one_turn(fake, *sent):
         held.append(lane)
 
     for conn, _ in sent:
-        conn.call("HELLO", "3")  # for which there is no shared lane yet
+        conn.call("HELLO", "3")  # RESP3 has no shared lane yet
     fake.on_accept = hold
     for conn, data in sent:
         conn.send(encode("LIMIT", "HELP") + data)
-        conn.read()  # weir's own answer: it has read what came with the question
+        conn.read()  # weir's own reply: weir has read the bytes that came with the question
     wait_until(lambda: held, "weir opens a lane")
     fake.on_accept = None
     for lane in held:
@@ -71,12 +77,14 @@ def send_in_one_turn(fake, *sent):
 
 
 def is_told(reply):
-    """One of weir's own errors about Redis being away."""
+    """True for an error of weir's own about a missing Redis."""
     return isinstance(reply, Error) and reply.startswith("UPSTREAM ")
 
 
 def works_again(conn, seconds=BACK_WITHIN):
-    """A client that had nothing in flight is still there: told at worst, until Redis answers it."""
+    """A client without requests in flight is still connected: it gets at worst errors until Redis
+    answers.
+    """
 
     def answered():
         reply = conn.call("ECHO", "token")
@@ -87,7 +95,9 @@ def works_again(conn, seconds=BACK_WITHIN):
 
 
 def after_its_lane_ended(conn, weir):
-    """A client that had nothing in flight: a shared lane is replaced, a private one's end is its client's."""
+    """A client without requests in flight: weir replaces a shared lane, and closes the client of a
+    private one.
+    """
     if weir.lanes == "shared":
         works_again(conn)
     else:
@@ -95,7 +105,7 @@ def after_its_lane_ended(conn, weir):
 
 
 def end_of(conn):
-    """What came until weir closed the connection."""
+    """Returns what came until weir closed the connection."""
     return conn.read_to_end()
 
 
@@ -104,25 +114,27 @@ def open_files(weir):
 
 
 def is_sanitized(weir):
-    """A sanitizer keeps freed memory and pads the rest: what it takes says little of weir."""
+    """True for a sanitizer build. A sanitizer keeps freed memory and pads the rest, so memory use
+    says little about weir.
+    """
     with open(f"/proc/{weir.child.pid}/maps") as maps:
         text = maps.read()
     return "libasan" in text or "libtsan" in text
 
 
 def memory(weir):
-    """Resident bytes."""
+    """Returns the resident bytes."""
     with open(f"/proc/{weir.child.pid}/statm") as statm:
         return int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def reset(conn):
-    """Leave with RST."""
+    """Closes with RST."""
     conn.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     conn.close()
 
 
-# ---- replies that are none ----
+# ---- bytes that are not replies ----
 
 GARBAGE = {
     "http": b"HTTP/1.1 400 Bad Request\r\n\r\n",
@@ -140,7 +152,7 @@ GARBAGE = {
     "line-with-lone-cr": b"+O\rK\r\n",
 }
 
-# Lengths that only a broken server sends, but which the protocol allows: what follows decides.
+# Lengths that the protocol allows but only a broken server sends: the next bytes decide.
 UNFINISHED = {
     "ok-without-end": b"+OK",
     "bulk": b"$100\r\nabc",
@@ -166,7 +178,8 @@ def test_garbage_from_redis_closes_only_who_waited_for_it(garbage, fake, front):
 
 
 def test_garbage_behind_a_reply(fake, front):
-    """The reply before it is whole and has its reader; who waits behind it is closed."""
+    """The reply before the garbage is whole and is delivered. Clients with later calls are closed.
+    """
     with front.connect() as first, front.connect() as second, front.connect() as bystander:
         assert bystander.call("ECHO", "x") == b"x"
         first.send(GET_K)
@@ -184,7 +197,7 @@ def test_garbage_behind_a_reply(fake, front):
 @pytest.mark.parametrize("ending", ["finish", "reset"])
 @pytest.mark.parametrize("begun", UNFINISHED.values(), ids=UNFINISHED.keys())
 def test_half_a_reply(begun, ending, fake, front):
-    """The client gets at most that half, and then the end of its connection."""
+    """The client gets at most that half, and then its connection closes."""
     before = memory(front)
     with front.connect() as victim, front.connect() as bystander:
         assert bystander.call("ECHO", "x") == b"x"
@@ -211,7 +224,7 @@ def test_a_reply_nobody_waits_for(fake, front):
 
 
 def test_two_replies_to_one_request(fake, front):
-    """In one packet. The first arrives, the second never does."""
+    """Both come in one packet. The first reply is delivered, the second never."""
     with front.connect() as first, front.connect() as bystander:
         assert bystander.call("ECHO", "x") == b"x"
         first.send(GET_K)
@@ -227,7 +240,7 @@ def test_two_replies_to_one_request(fake, front):
 
 
 def test_a_reply_before_any_request(fake, front):
-    """On connections that wait for nothing."""
+    """On connections without calls."""
     with front.connect() as bystander:
         assert bystander.call("ECHO", "x") == b"x"
         idle = [lane for lane in fake.greeted() if not lane.is_control]
@@ -242,7 +255,9 @@ def test_a_reply_before_any_request(fake, front):
 
 
 def test_a_reply_on_the_control_connection(fake, front):
-    """It waits for nothing either: an answer out of place there would be taken for the next one."""
+    """No question is open there: weir would take an answer out of place for the answer to its next
+    question.
+    """
     control = next(lane for lane in fake.greeted() if lane.is_control)
     control.send(b"+whose\r\n")
     control.wait_gone()
@@ -253,7 +268,7 @@ def test_a_reply_on_the_control_connection(fake, front):
 
 @pytest.mark.parametrize("lanes", LANES)
 def test_a_reply_before_the_greeting(lanes, fake, farm):
-    """Whoever talks first is no Redis: what it says is nobody's answer."""
+    """A server that sends first is not Redis: its bytes answer no request."""
     weir = weir_before(fake, farm, lanes=lanes)
     fake.on_accept = lambda lane: lane.send(b"+whose\r\n+PONG\r\n+PONG\r\n")
     for lane in list(fake.lanes):
@@ -267,7 +282,7 @@ def test_a_reply_before_the_greeting(lanes, fake, farm):
                 reply = conn.call("ECHO", "x")
                 assert is_told(reply), reply
             except Closed:
-                pass  # its own lane broke after it had been given one
+                pass  # the client's lane broke after the client got it
     assert fake.accepted - before <= asked + 40, "weir takes its time between attempts"
     fake.on_accept = None
     with weir.connect() as conn:
@@ -275,7 +290,9 @@ def test_a_reply_before_the_greeting(lanes, fake, farm):
 
 
 def test_a_greeting_that_is_answered_amiss(fake, farm):
-    """Once: one client is told, the next one gets a connection. Always: there is no Redis, and nobody keeps trying."""
+    """Once: one client gets an error, the next client gets a connection. Always: weir treats Redis
+    as away, and does not keep trying.
+    """
     weir = weir_before(fake, farm, lanes="private")
 
     def garble(lane):
@@ -310,7 +327,9 @@ def test_a_push_in_resp2(fake, front):
 
 
 def test_a_push_on_a_shared_lane(fake, farm):
-    """Nobody on a shared lane has asked for pushes, so nobody gets them, and everybody his replies."""
+    """No client on a shared lane has asked for push messages, so none gets them, and every client
+    gets its replies.
+    """
     weir = weir_before(fake, farm, lanes="shared")
     with weir.connect() as victim, weir.connect() as bystander:
         assert victim.call("HELLO", "3") == {"server": "redis", "proto": 3}
@@ -325,7 +344,7 @@ def test_a_push_on_a_shared_lane(fake, farm):
         assert victim.call("ECHO", "y") == b"y" and bystander.call("ECHO", "y") == b"y"
 
 
-# ---- legal but odd, and errors that are Redis' own ----
+# ---- legal but odd replies, and errors of Redis' own ----
 
 VERBATIM = [
     b"-\r\n",
@@ -340,7 +359,7 @@ VERBATIM = [
     b",inf\r\n",
     b"!5\r\nERR x\r\n",
     b"|1\r\n+k\r\n+v\r\n+reply\r\n",
-    b"(123  123\r\n",  # a script may say anything
+    b"(123  123\r\n",  # a script may reply anything
     b"*2\r\n*0\r\n*1\r\n$1\r\nx\r\n",
     b"*1\r\n" * 7000 + b"-ERR reached lua stack limit\r\n",
     b"$7\r\n+OK\r\n-E\r\n",
@@ -357,7 +376,7 @@ VERBATIM = [
 
 
 def test_odd_replies_are_passed_on_byte_for_byte(fake, front):
-    """Passed on byte for byte, and the connection is kept."""
+    """The replies pass byte for byte, and the connection is kept."""
     with front.connect() as conn:
         lanes = set()
         for reply in VERBATIM:
@@ -376,7 +395,7 @@ def test_odd_replies_are_passed_on_byte_for_byte(fake, front):
 
 
 def test_byte_by_byte(fake, front):
-    """However a reply is cut, it is the same reply, and so is the one behind it."""
+    """However a reply is cut, the client gets the same reply, and the same next one."""
     with front.connect() as first, front.connect() as second:
         first.send(pipeline("INCR k", "INCR k"))
         lane = fake.expect(INCR_K * 2)
@@ -391,7 +410,7 @@ def test_byte_by_byte(fake, front):
 
 @pytest.mark.parametrize("lanes", LANES)
 def test_loading_at_the_greeting(lanes, fake, farm):
-    """A server that is loading does answer, so it is there: clients hear what it says."""
+    """A loading server answers, so it is up: clients get its error."""
     loading = b"-LOADING Redis is loading the dataset in memory\r\n"
     fake.own.update({b"HELLO": loading, b"PING": loading, b"INFO": loading, b"GET": loading})
     weir = farm.weir(fake.upstream, workers=1, lanes=lanes)
@@ -402,12 +421,12 @@ def test_loading_at_the_greeting(lanes, fake, farm):
         assert conn.ask("GET k", "PING") == [b"v", "PONG"]
 
 
-# ---- Redis refuses what weir itself says when it makes a connection ----
+# ---- Redis refuses weir's greeting of a connection ----
 
 
 @pytest.mark.parametrize("lanes", LANES)
 def test_a_user_who_may_not_select(lanes, farm):
-    """It stays in the database that was chosen before it logged in."""
+    """The client stays in the database that it chose before its login."""
     redis = farm.redis()
     weir = farm.weir(redis, workers=1, lanes=lanes)
     assert redis.call("ACL", "SETUSER", "bob", "on", ">pw", "~*", "+set", "+get", "+eval", "+multi", "+exec") == "OK"
@@ -421,7 +440,9 @@ def test_a_user_who_may_not_select(lanes, farm):
 
 @pytest.mark.parametrize("lanes", LANES)
 def test_a_busy_redis_is_told_of_and_can_be_freed(lanes, farm):
-    """While a script runs for ever, clients in any database hear so from Redis, and one of them can end it."""
+    """While an endless script runs, clients in any database get Redis' BUSY error, and one of them
+    can end the script.
+    """
     redis = farm.redis("--lua-time-limit", "10")
     weir = farm.weir(redis, workers=1, lanes=lanes)
     with weir.connect() as runs, weir.connect() as ends, weir.connect() as queues:
@@ -444,7 +465,9 @@ def is_busy(reply):
 
 
 def test_a_refused_transaction_does_not_run_in_part(fake, front):
-    """Redis is away for MULTI and back for what follows: nothing of it may run by itself."""
+    """Redis is away at MULTI and back for the next commands: none of them may run outside the
+    transaction.
+    """
     fake.refuse()
     for lane in list(fake.lanes):
         lane.reset()
@@ -462,12 +485,12 @@ def test_a_refused_transaction_does_not_run_in_part(fake, front):
             pass
 
 
-# ---- connections that end, or are not made ----
+# ---- connections that close or cannot be made ----
 
 
 @pytest.mark.parametrize("ending", ["finish", "reset"])
 def test_the_end_of_a_stream(ending, fake, front):
-    """A replica's stream has no replies to count: its end is the client's end."""
+    """A replica's stream has no replies to count: when the stream ends, the client is closed."""
     with front.connect() as replica, front.connect() as bystander:
         assert bystander.call("ECHO", "x") == b"x"
         replica.send(encode("SYNC"))
@@ -480,7 +503,9 @@ def test_the_end_of_a_stream(ending, fake, front):
 
 
 def test_what_came_before_the_end_is_delivered(fake, front):
-    """Redis finishes with replies already sent: they arrive, then the connection ends as Redis' did."""
+    """Redis ends after it has sent replies. The replies arrive, then the client's connection ends
+    as Redis' did.
+    """
     with front.connect() as victim, front.connect() as bystander:
         assert bystander.call("ECHO", "x") == b"x"
         victim.send(pipeline("INCR k", "INCR k", "INCR k"))
@@ -493,7 +518,7 @@ def test_what_came_before_the_end_is_delivered(fake, front):
 
 
 def test_what_came_before_the_end_is_delivered_to_who_reads_late(fake, front):
-    """More than the sockets hold; what is lost behind it is not answered by anything else."""
+    """More bytes than the sockets hold. Lost replies are replaced by nothing."""
     values = encode(b"x" * (4 << 20))[4:] * 4
     with front.connect() as victim, front.connect() as bystander:
         assert bystander.call("ECHO", "x") == b"x"
@@ -509,7 +534,9 @@ def test_what_came_before_the_end_is_delivered_to_who_reads_late(fake, front):
 
 
 def test_half_close_with_nothing_in_flight(fake, front):
-    """Nobody had asked for anything: with shared lanes no client notices; with private ones they end together."""
+    """No request is open. With shared lanes no client notices; with private lanes the client is
+    closed too.
+    """
     with front.connect() as idle:
         assert idle.call("ECHO", "x") == b"x"
         lanes = list(fake.lanes)
@@ -524,7 +551,7 @@ def test_half_close_with_nothing_in_flight(fake, front):
 
 @pytest.mark.parametrize("ending", ["finish", "reset"])
 def test_no_client_reconnects_that_had_nothing_in_flight(ending, fake, farm):
-    """Redis goes and comes back: on shared lanes only who waited for a reply is closed."""
+    """Redis goes away and returns. On shared lanes only clients with an open request are closed."""
     weir = weir_before(fake, farm, lanes="shared", connect_timeout=NEVER)
     idle = [weir.connect() for _ in range(20)]
     with weir.connect() as victim:
@@ -557,7 +584,8 @@ def test_refused_connections_are_told_and_tried_again(lanes, fake, farm):
 
 
 def told_in_time(weir, milliseconds):
-    """While nobody answers: a newcomer hears of it when the time is over, then at once."""
+    """While nothing answers, a new client gets an error after the time-out, and later ones at once.
+    """
     with weir.connect() as conn:
         start = time.monotonic()
         assert is_told(conn.call("GET", "k"))
@@ -567,14 +595,15 @@ def told_in_time(weir, milliseconds):
 
 @pytest.mark.parametrize("lanes", LANES)
 def test_connect_timeout_ends_a_connection_that_nobody_answers(lanes, fake, farm):
-    """What makes a connection is not even refused: connect-timeout counts, not the kernel's patience."""
+    """Connection attempts are not even refused: connect-timeout counts, not the kernel's time-out.
+    """
     weir = weir_before(fake, farm, lanes=lanes, connect_timeout="200ms")
     with fake.blackhole():
         for lane in list(fake.lanes):
             lane.reset()
         told_in_time(weir, 200)
     with weir.connect() as conn:
-        works_again(conn, 10)  # the kernel itself tries again after 1 s, 2 s ...
+        works_again(conn, 10)  # the kernel itself retries after 1 s, 2 s ...
 
 
 @pytest.mark.parametrize("lanes", LANES)
@@ -591,7 +620,9 @@ def test_hang_after_accept(lanes, fake, farm):
 
 @pytest.mark.parametrize("lanes", LANES)
 def test_maxclients_at_the_greeting(lanes, fake, farm):
-    """Redis turns a new connection away: that is no answer to any client, and those that have theirs go on."""
+    """Redis refuses a new connection: no client gets that error as a reply, and clients with lanes
+    go on.
+    """
     weir = weir_before(fake, farm, lanes=lanes)
     with weir.connect() as settled, weir.connect() as new:
         assert settled.call("ECHO", "x") == b"x"
@@ -605,8 +636,9 @@ def test_maxclients_at_the_greeting(lanes, fake, farm):
 
 
 def test_no_connection_for_a_second_login(fake, farm):
-    """While one login waits for its answer, Redis turns every further connection away: the second waits for the first's,
-    and weir does not try again and again meanwhile."""
+    """While one login waits for its answer, Redis refuses every further connection. The second
+    login waits for the first one's lane, and weir does not retry meanwhile.
+    """
     weir = weir_before(fake, farm)
     del fake.own[b"AUTH"]
     with weir.connect() as first, weir.connect() as second, weir.connect() as other:
@@ -636,7 +668,9 @@ def hung_weir(fake, farm, lanes="shared"):
 
 @pytest.mark.parametrize("lanes", LANES)
 def test_hang_in_traffic(lanes, fake, farm):
-    """Who waits too long is closed and its connection to Redis given up, so the late reply reaches nobody."""
+    """A client that waits too long is closed, and so is its lane, so the late reply reaches no
+    client.
+    """
     weir = hung_weir(fake, farm, lanes)
     with weir.connect() as victim, weir.connect() as bystander:
         assert bystander.call("ECHO", "x") == b"x"
@@ -655,7 +689,7 @@ def test_hang_in_traffic(lanes, fake, farm):
 
 @pytest.mark.parametrize("lanes", LANES)
 def test_a_hung_reply_is_not_finished_by_time(lanes, fake, farm):
-    """Half a reply came in time, the other half does not."""
+    """Half a reply came in time; the other half does not."""
     weir = hung_weir(fake, farm, lanes)
     with weir.connect() as victim, weir.connect() as bystander:
         assert bystander.call("ECHO", "x") == b"x"
@@ -668,7 +702,9 @@ def test_a_hung_reply_is_not_finished_by_time(lanes, fake, farm):
 
 
 def test_all_of_it_hangs(fake, farm):
-    """In flight: closed. After that each is told within upstream-timeout, for as long as it lasts; the clients stay."""
+    """Clients with requests in flight are closed. Later clients get errors within upstream-timeout
+    while Redis hangs, and stay connected.
+    """
     weir = hung_weir(fake, farm)
     with weir.connect() as victim, weir.connect() as bystander:
         assert bystander.call("ECHO", "x") == b"x"
@@ -685,7 +721,9 @@ def test_all_of_it_hangs(fake, farm):
 
 
 def test_answers_in_time_keep_a_lane(fake, farm):
-    """A reply a turn, each in time, for longer than the timeout: it counts for one call, not for the connection."""
+    """One reply at a time, each in time, for longer than upstream-timeout: the time-out is per
+    call, not per connection.
+    """
     weir = hung_weir(fake, farm)
     with weir.connect() as conn:
         start = time.monotonic()
@@ -702,7 +740,9 @@ def test_answers_in_time_keep_a_lane(fake, farm):
 
 @pytest.mark.parametrize("lanes", LANES)
 def test_blocking_calls_may_take_longer(lanes, fake, farm):
-    """BLPOP, WAIT and subscribers wait as long as they like; a call that times out beside them is not their business."""
+    """BLPOP, WAIT and subscribers wait without a limit. A call that times out beside them does not
+    affect them.
+    """
     weir = hung_weir(fake, farm, lanes)
     fake.own[b"SUBSCRIBE"] = b"*3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n"
     fake.own[b"MULTI"] = b"+OK\r\n"
@@ -726,12 +766,12 @@ def test_blocking_calls_may_take_longer(lanes, fake, farm):
         assert not subscriber.is_closed() and not idle_in_multi.is_closed()
 
 
-# ---- clients that leave ----
+# ---- clients that close ----
 
 
 @pytest.mark.parametrize("leave", [reset, Conn.close], ids=["rst", "fin"])
 def test_leaving_in_the_middle_of_a_request(leave, fake, front):
-    """Nothing of it travels."""
+    """No part of the request travels."""
     with front.connect() as stays:
         assert stays.call("ECHO", "x") == b"x"
         for part in (b"*2\r\n$3\r\nGET\r\n$5\r\nhal", b"*2\r\n", b"*", b"GET ha", b"*2\r\n$3\r\nGET\r\n$5\r\nhalf!\r"):
@@ -746,7 +786,7 @@ def test_leaving_in_the_middle_of_a_request(leave, fake, front):
 
 
 def test_leaving_in_the_middle_of_a_large_request(fake, front):
-    """What has travelled of it did so on a lane of its own, which ends with it."""
+    """The part that has travelled used a private lane, which is closed with the client."""
     with front.connect() as stays:
         assert stays.call("ECHO", "x") == b"x"
         begun = b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$9000000\r\n" + b"x" * 1_000_000
@@ -759,7 +799,9 @@ def test_leaving_in_the_middle_of_a_large_request(fake, front):
 
 @pytest.mark.parametrize("leave", [reset, Conn.close], ids=["rst", "fin"])
 def test_leaving_before_the_reply(leave, fake, farm):
-    """A call of a client that left keeps its position: the next reply goes to the client of the next call."""
+    """The call of a closed client keeps its position: the next reply goes to the client of the next
+    call.
+    """
     weir = weir_before(fake, farm, lanes="shared")
     with weir.connect() as leaver, weir.connect() as stays, weir.connect() as last:
         first, second = encode("INCR", "first"), encode("INCR", "second")
@@ -792,7 +834,7 @@ def test_leaving_a_lane_of_its_own(fake, farm):
             leaver.send(GET_K)
             lane = fake.expect(GET_K)
         lane.send(b"+late\r\n")
-        for _ in range(5):  # as many as might be given that lane again
+        for _ in range(5):  # as many clients as might get that lane
             with weir.connect() as new:
                 assert new.call("ECHO", "x") == b"x"
         assert stays.call("ECHO", "x") == b"x"
@@ -801,7 +843,7 @@ def test_leaving_a_lane_of_its_own(fake, farm):
 @pytest.mark.parametrize("lanes", LANES)
 @pytest.mark.parametrize("leave", [reset, Conn.close], ids=["rst", "fin"])
 def test_leaving_while_blocked(leave, lanes, fake, farm):
-    """Its connection to Redis ends at once, or Redis would hand the next element to nobody."""
+    """The lane is closed at once. Otherwise Redis would send the next element to no client."""
     weir = weir_before(fake, farm, lanes=lanes)
     for request in (encode("BLPOP", "q", 0), encode("XREADGROUP", *"GROUP g me BLOCK 0 STREAMS s >".split())):
         with weir.connect() as leaver:
@@ -824,7 +866,7 @@ def test_nothing_is_popped_for_nobody(leave, redis, weir):
         assert redis.call("LPOP", "q") == b"element"
 
 
-# ---- half-close: no more requests, but the replies ----
+# ---- half-close: no more requests, but replies ----
 
 
 def half_closed(weir, data):
@@ -858,12 +900,12 @@ def test_half_close_on_a_private_lane(redis, weir):
     assert redis.call("GET", "k") == b"v"
     subscribed = half_closed(weir, pipeline("SUBSCRIBE c", "PING", "UNSUBSCRIBE c", "GET k"))
     assert subscribed.endswith(b"$1\r\nv\r\n") and subscribed.startswith(b"*3\r\n$9\r\nsubscribe")
-    # a subscriber that only listens would stay for ever: Redis lets it go as well
+    # A subscriber that only listens would stay for ever: like Redis, weir closes it.
     assert half_closed(weir, pipeline("SUBSCRIBE c")) in (b"", b"*3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n")
     wait_until(lambda: redis.waiting() == (0, 0, 0), "Redis forgets them")
 
 
-UNCOUNTED = {  # whose EXEC answers in frames that nobody can count
+UNCOUNTED = {  # their EXEC answers in frames that cannot be counted
     "subscribe": ["PING", "MULTI", "SUBSCRIBE a", "PSUBSCRIBE p*", "GET k", "EXEC", "PING"],
     "unsubscribe": ["SUBSCRIBE a b", "MULTI", "UNSUBSCRIBE", "EXEC", "GET k"],
     "monitor": ["MULTI", "MONITOR", "EXEC"],
@@ -883,7 +925,9 @@ def test_half_close_behind_answers_that_nobody_can_count(case, redis, weir):
 
 
 def test_half_close_of_one_that_hears_on(redis, weir):
-    """Its answers have come before its end; and it takes no element while it waits for the next."""
+    """The client has its replies before its end, and takes no element while it waits for the next
+    reply.
+    """
     with weir.connect() as conn:
         assert conn.ask("MULTI", "SUBSCRIBE a", "EXEC")[:2] == ["OK", "QUEUED"]
         conn.send(pipeline("UNSUBSCRIBE a", "BLPOP q 0"))
@@ -895,7 +939,7 @@ def test_half_close_of_one_that_hears_on(redis, weir):
 
 
 def test_half_close_before_a_redis_that_hangs(farm):
-    """Nobody is waited for for ever, though nothing is owed that could be counted."""
+    """weir does not wait for ever, though no countable reply is open."""
     redis = farm.redis()
     weir = farm.weir(redis, workers=1, upstream_check=0, env={"WEIR_HURRY": "100"})
     with weir.connect() as conn:
@@ -909,7 +953,9 @@ def test_half_close_before_a_redis_that_hangs(farm):
 
 
 def test_half_close_with_blocking_commands(redis, weir):
-    """Those that find something do not block; who blocks is let go, as Redis does, and takes nothing."""
+    """Blocking commands that find an element do not block. A client that blocks is closed, as by
+    Redis, and takes nothing.
+    """
     assert half_closed(weir, pipeline("RPUSH q a b", "BLPOP q 0", "BLPOP q 0", "PING")) == (
         b":2\r\n*2\r\n$1\r\nq\r\n$1\r\na\r\n*2\r\n$1\r\nq\r\n$1\r\nb\r\n+PONG\r\n"
     )
@@ -920,7 +966,9 @@ def test_half_close_with_blocking_commands(redis, weir):
 
 
 def test_half_close_far_before_a_blocking_command(redis, weir):
-    """Whether it blocks is not known before Redis comes to it; and until then the client may take its time."""
+    """Whether the command blocks is unknown until Redis reaches it. Until then the client may read
+    slowly.
+    """
     redis.call("SET", "dear", b"x" * 200_000)
     redis.call("SET", "large", b"x" * 200_000)
     end = b":1\r\n*2\r\n$1\r\nq\r\n$1\r\na\r\n$3\r\nend\r\n"
@@ -940,7 +988,7 @@ LONG_READ = ["GET large"] * 10
 
 
 def gets(redis):
-    """How many GETs it has carried out."""
+    """Returns how many GETs Redis has run."""
     return int(re.search(r"cmdstat_get:calls=(\d+)", redis.call("INFO", "commandstats").decode())[1])
 
 
@@ -953,7 +1001,9 @@ def gets(redis):
     ids=["CLIENT REPLY in an EXEC that fails", "SUBSCRIBE in EXEC"],
 )
 def test_quit_where_replies_cannot_be_told_apart(words, redis, weir):
-    """Redis closes behind its answer to QUIT: weir passes on all that has come before, when the client comes to read it."""
+    """Redis closes after its reply to QUIT. weir delivers all that came before, when the client
+    reads.
+    """
     redis.call("SET", "large", b"x" * (1 << 20))
     with redis.connect() as plain, weir.connect() as conn:
         plain.send(pipeline(*words))
@@ -963,13 +1013,13 @@ def test_quit_where_replies_cannot_be_told_apart(words, redis, weir):
         assert conn.read() == "OK"
         wait_until(lambda: gets(redis) == 2 * len(LONG_READ), "Redis has carried them out", 5)
         heard = bytearray(b"+OK\r\n" + conn.buffer)
-        while piece := conn.sock.recv(1 << 13):  # weir has it sooner
+        while piece := conn.sock.recv(1 << 13):  # weir has the bytes earlier
             heard += piece
         assert heard == expected
 
 
 def test_half_close_before_the_replies_come(fake, front):
-    """However late they are."""
+    """A half-closed client gets its replies, however late they come."""
     with front.connect() as conn:
         conn.send(pipeline("INCR k", "INCR k"))
         conn.sock.shutdown(socket.SHUT_WR)
@@ -980,7 +1030,7 @@ def test_half_close_before_the_replies_come(fake, front):
         assert conn.read_to_end() == b"$3\r\ntwo\r\n"
 
 
-# ---- a large request that ends in the middle ----
+# ---- a large request that is cut in the middle ----
 
 LARGE = encode("SET", "k", "x" * 200_000)
 END_LARGE = {"broken": lambda conn: conn.send(b"XX"), "fin": lambda conn: conn.sock.shutdown(socket.SHUT_WR)}
@@ -989,7 +1039,9 @@ EXPECTED_CRLF = b"-ERR Protocol error: expected CRLF\r\n"
 
 @pytest.mark.parametrize("end", END_LARGE)
 def test_half_a_large_request(end, fake, front):
-    """The connection that got half of it answers what was asked before, then ends; nobody else is on it."""
+    """The lane that got half of it delivers the earlier replies, then closes. No other client is on
+    the lane.
+    """
     with front.connect() as victim, front.connect() as bystander:
         assert bystander.call("ECHO", "x") == b"x"
         victim.send(LARGE)
@@ -1010,25 +1062,27 @@ def test_half_a_large_request(end, fake, front):
 
 
 def test_half_a_large_request_that_waited(fake, front):
-    """The client's end has come before the request can go: it ends in the middle all the same."""
+    """The client half-closes before the request can go: the request is cut all the same."""
     with front.connect() as victim, front.connect() as bystander:
         works_again(bystander)
         victim.send(GET_K + LARGE[:100])
         victim.sock.shutdown(socket.SHUT_WR)
         for _ in range(3):
-            bystander.call("LIMIT", "STATUS")  # weir knows of the end by then
+            bystander.call("LIMIT", "STATUS")  # weir has noticed the half-close by then
         lane = fake.expect(GET_K)
         lane.send(b"+one\r\n")
         assert end_of(victim) == b"+one\r\n"
         assert not bystander.is_closed()
 
 
-# ---- clients that do not read, and too many of them ----
+# ---- clients that do not read, and too many clients ----
 
 
 @pytest.mark.parametrize("lanes", LANES)
 def test_a_client_that_never_reads(lanes, farm):
-    """Its unread replies are bounded; then it is closed and named, and the others have never waited."""
+    """Unread replies of a client are bounded. Above the bound the client is closed and logged, and
+    other clients have never waited.
+    """
     redis = farm.redis()
     weir = farm.weir(redis, workers=1, lanes=lanes, output_limit="1mb")
     redis.call("SET", "big", "x" * (1 << 20))
@@ -1050,7 +1104,7 @@ def test_a_client_that_never_reads(lanes, farm):
 
 @pytest.mark.parametrize("lanes", LANES)
 def test_storm_of_short_connections(lanes, farm):
-    """Connections that break off at every stage leave nothing behind."""
+    """Connections that close at every stage leave nothing behind."""
     redis = farm.redis()
     weir = farm.weir(redis, workers=2, lanes=lanes)
     stages = [b"", b"*1\r\n$4\r\nPI", encode("PING"), pipeline(*["GET k"] * 20), pipeline("MULTI", "GET k"), b"\x00"]
@@ -1076,11 +1130,14 @@ def clients_of(redis):
 
 
 def test_announced_and_not_sent(farm):
-    """A thousand connections announce half a gigabyte each: memory goes by what has come."""
+    """A thousand connections announce half a gigabyte each: memory grows only with the bytes that
+    have come.
+    """
     weir = farm.weir(farm.redis(), workers=1)
     with weir.connect() as first:
         assert first.call("PING") == "PONG"
-        crowd = [dial(weir.address) for _ in range(100)]  # what a connection takes anyway is there once
+        # brings the fixed cost of connections into memory before the test
+        crowd = [dial(weir.address) for _ in range(100)]
         before = memory(weir)
         crowd += [dial(weir.address) for _ in range(1000)]
         for sock in crowd[100:]:
@@ -1094,7 +1151,7 @@ def test_announced_and_not_sent(farm):
 
 
 class FewFiles(Weir):
-    """weir that may open few files."""
+    """weir with a low limit of open files."""
 
     def start(self):
         self.launch(["prlimit", "--nofile=256:256", str(WEIR), "-c", str(self.config)])
@@ -1102,7 +1159,9 @@ class FewFiles(Weir):
 
 @pytest.mark.parametrize("lanes", LANES)
 def test_without_descriptors_who_is_connected_is_served(lanes, farm):
-    """Who is connected is served, also with a new connection to Redis; who comes on top is told so."""
+    """Connected clients are served, also with a new connection to Redis. Further clients get an
+    error.
+    """
     redis = farm.redis()
     weir = farm._start(FewFiles(redis, workers=2, lanes=lanes))
     weir.wait_ready()
@@ -1136,11 +1195,11 @@ def is_welcome(weir):
             return False
 
 
-# ---- a Redis that stands still ----
+# ---- a Redis that stops ----
 
 
 class Traffic:
-    """Clients that check every reply for being theirs, until they are stopped."""
+    """Clients that check every reply, until they are stopped."""
 
     def __init__(self, weir, commands, n=6):
         self.weir, self.commands = weir, commands
@@ -1195,12 +1254,12 @@ def also_private(token):
 
 
 def test_redis_stands_still_and_goes_on(farm):
-    """Stopped for two seconds: every reply comes, late, to whom it belongs."""
+    """Redis stops for two seconds: every reply comes, late, to its client."""
     redis = farm.redis()
     with Traffic(farm.weir(redis), also_private) as traffic:
         redis.signal(signal.SIGSTOP)
         try:
-            time.sleep(2)  # how long the fault lasts
+            time.sleep(2)  # the duration of the fault
         finally:
             redis.signal(signal.SIGCONT)
         traffic.goes_on()
@@ -1209,7 +1268,9 @@ def test_redis_stands_still_and_goes_on(farm):
 
 @pytest.mark.parametrize("lanes", LANES)
 def test_client_pause_holds_back_everything_and_then_all_goes_on(lanes, farm):
-    """CLIENT PAUSE holds every command back, weir's own greeting too: all just waits, and then goes on."""
+    """CLIENT PAUSE delays every command, and weir's own greeting: all of it waits, and then goes
+    on.
+    """
     redis = farm.redis()
     weir = farm.weir(redis, lanes=lanes)
     with Traffic(weir, also_private) as traffic:
@@ -1224,7 +1285,9 @@ def test_client_pause_holds_back_everything_and_then_all_goes_on(lanes, farm):
 
 @pytest.mark.parametrize("lanes", LANES)
 def test_client_pause_of_writes(lanes, farm):
-    """CLIENT PAUSE ... WRITE holds writers back, and soon nobody who only reads beside them; UNPAUSE lets them go."""
+    """CLIENT PAUSE ... WRITE delays writers, and soon delays no client that only reads. UNPAUSE
+    lets writers go.
+    """
     redis = farm.redis()
     weir = farm.weir(redis, workers=1, lanes=lanes)
     with weir.connect() as writer, weir.connect() as reader:
@@ -1253,8 +1316,9 @@ def reads(weir, value):
 
 @pytest.mark.parametrize("lanes", LANES)
 def test_restart_in_traffic(lanes, farm):
-    """Killed and started again, empty: some are closed, and a command that has waited finds no key. Nobody hears what is not
-    its own, and all is well within two seconds."""
+    """Redis is killed and restarts empty. Some clients are closed, and a command that waited finds
+    no key. No client gets another client's reply, and all clients are served within two seconds.
+    """
     redis = farm.redis()
     weir = farm.weir(redis, lanes=lanes)
     with Traffic(weir, ordinary) as traffic:
@@ -1271,7 +1335,7 @@ def test_restart_in_traffic(lanes, farm):
 
 
 def test_the_first_read_is_answered_before_the_second(fake, farm):
-    """Until it is known not to be huge; from then on reads go as they come."""
+    """weir sends the next reads once it knows that the first one is not huge."""
     weir = weir_before(fake, farm, lanes="shared")
     with weir.connect() as conn:
         conn.send(INCR_K + GET_K * 3 + INCR_K)
@@ -1284,7 +1348,9 @@ def test_the_first_read_is_answered_before_the_second(fake, farm):
 
 
 def test_who_pipelines_huge_values_holds_up_nobody(fake, farm):
-    """Two strangers do: only the first value of each is on the lane of all, the second even behind the first one's."""
+    """Two new clients pipeline huge values. Only the first value of each is on the shared lane, the
+    second client's even behind the first client's.
+    """
     huge = b"$1000000\r\n" + b"x" * 1000000 + b"\r\n"
     weir = weir_before(fake, farm, lanes="shared")
     with weir.connect() as first, weir.connect() as second, weir.connect() as other:
@@ -1301,12 +1367,14 @@ def test_who_pipelines_huge_values_holds_up_nobody(fake, farm):
         for each in own:
             each.send(b"+rest\r\n")
         assert [conn.read() for conn in (first, second)] == ["rest"] * 2
-        lane.send(b":2\r\n")  # until now it had something to answer, and was nobody's own
+        lane.send(b":2\r\n")  # until now the lane had a call to answer, and was not private
         assert other.read() == 2
 
 
 def test_after_a_huge_value_first_reads_have_a_lane_of_their_own(farm):
-    """Nobody knows what a stranger reads: only strangers are behind it. Its next read is everybody's again."""
+    """The size of a new client's first value is unknown, so only new clients wait behind it. The
+    client's next read uses the shared lane again.
+    """
     redis = farm.redis()
     weir = farm.weir(redis, workers=1, lanes="shared")
     redis.call("SET", "huge", "x" * 1_000_000)
@@ -1314,7 +1382,7 @@ def test_after_a_huge_value_first_reads_have_a_lane_of_their_own(farm):
         assert monitor.call("MONITOR") == "OK"
 
         def lane_of(conn):
-            """The connection to Redis that its next read goes by."""
+            """Returns the lane of the connection's next read."""
             key = uuid.uuid4().hex
             assert conn.call("GET", key) is None
             line = next(line for line in iter(monitor.read, None) if key in line)
@@ -1332,14 +1400,14 @@ def test_after_a_huge_value_first_reads_have_a_lane_of_their_own(farm):
         wait_until(goes_apart, "a lane for first reads is ready")
 
 
-# ---- connections that are used again ----
+# ---- reused connections ----
 
-RESET = encode("rESET")  # as weir spells its own words
+RESET = encode("rESET")  # weir's spelling of its own commands
 
 
 @pytest.fixture
 def used(fake, farm):
-    """weir before a fake that knows transactions, and one connection that is idle."""
+    """weir in front of a fake that knows transactions, and one idle connection."""
     fake.own.update({b"MULTI": b"+OK\r\n", b"EXEC": b"*0\r\n"})
     weir = weir_before(fake, farm)
     with weir.connect() as conn:
@@ -1369,7 +1437,9 @@ def test_a_lane_lost_while_it_is_reset_says_nothing_of_the_others(fake, used):
     b"+OK\r\n", b"+RESET\r\n+OK\r\n", b"+RESET\r\n+OK\r\n+OK\r\n", b"+RESET \r\n", b"*1\r\n+RESET\r\n", b"RESET",
 ])
 def test_a_connection_that_does_not_come_clean_is_closed(answer, fake, used):
-    """Whatever is not exactly what a clean one says may have left somebody's session on it: nobody hears of that."""
+    """Any reply that differs from that of a clean connection may mean a leftover session. No client
+    gets such a reply.
+    """
     with used.connect() as conn:
         conn.call("AUTH", "joe", "pw")
         conn.send(pipeline("MULTI"))

@@ -1,4 +1,6 @@
-"""What comes from Redis' side is anything: weir lives, serves others, and what it cannot believe is an error."""
+"""Arbitrary bytes from Redis' side: weir stays up, serves other clients, and answers an error for
+an unbelievable reply.
+"""
 
 import pytest
 from kit.decisions import decide, fresh, place
@@ -18,7 +20,7 @@ CALLS = {
 }
 LARGE, SMALL = b":9223372036854775807\r\n", b":-9223372036854775808\r\n"
 
-# Answers to no question that weir asks.
+# Answers to no question of weir's.
 GARBAGE = [
     b"+OK\r\n", b":1\r\n", b":-1\r\n", LARGE, b"$-1\r\n", b"*-1\r\n", b"*0\r\n", b"$0\r\n\r\n", b"$3\r\nabc\r\n", b"-\r\n", b"- \r\n",
     b"-NOSCRIPT none\r\n", b"*1\r\n*1\r\n:1\r\n", b"*1\r\n+OK\r\n", b"*1\r\n$0\r\n\r\n", b"*1\r\n$-1\r\n", b"*1\r\n-ERR x\r\n",
@@ -43,7 +45,9 @@ def start(farm, fake, **settings):
 
 
 def serves(weir):
-    """Others' commands travel. Where weir finds its upstream down for a moment, a moment later."""
+    """Commands of other clients travel. If weir finds its upstream down for a moment, they travel a
+    moment later.
+    """
 
     def is_served():
         with weir.connect() as conn:
@@ -57,13 +61,15 @@ def serves(weir):
 
 
 def is_unlike(garbage, call):
-    """One of them could be the debts of three rates."""
+    """False for an array that could be the debts of three rates."""
     return call != "rates" or garbage != b"*3\r\n:2\r\n:1\r\n:1\r\n"
 
 
 @pytest.mark.parametrize("call", CALLS)
 def test_answers_to_scripts(farm, fake, call):
-    """Never a yes made of nothing, nor a crash: an error each, and the next call is decided as if nothing had been."""
+    """The call never passes and weir does not crash. Each call gets an error, and the next call is
+    decided normally.
+    """
     weir = start(farm, fake, limit_when_down="error")
     command, asked = CALLS[call]
     for garbage in filter(lambda g: is_unlike(g, call), GARBAGE):
@@ -85,7 +91,7 @@ def test_answers_to_deletes(farm, fake):
 
 
 def test_one_bad_answer_among_many(farm, fake):
-    """Nothing of a reply is believed that is not right as a whole."""
+    """weir believes no part of a reply that is not right as a whole."""
     weir = start(farm, fake)
     with weir.connect() as conn:
         fake.own[b"EVALSHA"] = b"*1\r\n:0\r\n"
@@ -98,7 +104,7 @@ def test_one_bad_answer_among_many(farm, fake):
 
 
 def test_answers_to_loading(farm, fake):
-    """Scripts that Redis takes in no way it should."""
+    """Wrong answers to the loading of scripts."""
     weir = start(farm, fake)
     good = b"*1\r\n:0\r\n"
     for garbage in [*GARBAGE, b"$40\r\n" + b"\r\n" * 20 + b"\r\n", b"$40\r\n" + b"z" * 40 + b"\r\n"]:
@@ -120,7 +126,8 @@ def bulks(*words):
 
 
 def test_what_is_published(farm, fake):
-    """Who waits for a place is told of by the channel of releases alone."""
+    """Clients that wait for a permit are woken only by valid messages of the channel of releases.
+    """
     weir = start(farm, fake)
     channel = "limit:released"
     confirmed = b"*3\r\n$9\r\nsubscribe\r\n$14\r\nlimit:released\r\n:1\r\n"
@@ -172,7 +179,9 @@ ENDLESS = [b"*2147483647\r\n", b"*1000000\r\n:1\r\n", b"$1000000\r\nabc", b"$687
 
 @pytest.mark.parametrize("asked", [b"INFO", b"COMMAND", b"SLOWLOG"])
 def test_answers_to_the_control_connection(farm, fake, asked):
-    """A control connection that cannot be believed is closed and made anew; clients are served all the while."""
+    """weir closes an unbelievable control connection and opens a new one. Clients are served
+    meanwhile.
+    """
     weir = start(farm, fake)
     for garbage in [*GARBAGE, *(ODD_COMMANDS if asked == b"COMMAND" else [])]:
         fake.own[asked] = garbage
@@ -184,7 +193,7 @@ def test_answers_to_the_control_connection(farm, fake, asked):
 
 
 def drop_control(fake):
-    """So that it is asked again."""
+    """Makes weir ask again."""
     with fake.lock:
         for lane in list(fake.lanes):
             if lane.is_control:
@@ -203,7 +212,7 @@ def test_answers_that_do_not_end(farm, fake, asked):
 
 
 def test_a_flood_on_the_control_connection(farm, fake):
-    """What nobody has asked for is not kept until it ends; nor is an answer that is too long to be one."""
+    """weir does not buffer an unsolicited answer until it ends, nor an answer that is too long."""
     weir = start(farm, fake)
     control = wait_until(lambda: [lane for lane in fake.lanes if lane.is_control], "it is there")[0]
     control.send(b"$68719476736\r\n")
@@ -218,7 +227,7 @@ def test_a_flood_on_the_control_connection(farm, fake):
 
 
 def test_tracking_redirected_to_who_listens(farm, redis):
-    """Redis itself writes what is no message of ours on the connection of releases."""
+    """Redis itself writes a foreign message on the connection of releases."""
     weir = farm.weir(redis, workers=1)
     with weir.connect() as holder, weir.connect() as waiter, redis.connect() as admin:
         key = fresh()

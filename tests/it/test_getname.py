@@ -1,4 +1,5 @@
-"""CLIENT GETNAME on a connection that others use too: Redis says whether one may ask, weir which name it is."""
+"""CLIENT GETNAME on a shared lane: Redis tells whether the client may ask, and weir tells the name.
+"""
 
 import pytest
 from kit.resp import Closed, pipeline
@@ -25,7 +26,8 @@ SEQUENCES = {
 
 
 def answers(conn, words):
-    """All that comes until the end, but for HELLO's, which names the connection."""
+    """Returns all replies until the end, except that to HELLO, which contains the connection's id.
+    """
     conn.send(pipeline(*words, "QUIT"))
     replies = []
     try:

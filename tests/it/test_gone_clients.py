@@ -1,6 +1,7 @@
-"""A client that has gone still owes: what Redis does for it is charged to its subject until Redis has answered.
+"""Work of closed clients is still charged: what Redis does for a closed client is charged to its
+subject until Redis has answered.
 
-What counts is what Redis carried out and sent, by its own statistics, not what clients heard.
+The tests count by Redis' own statistics what Redis ran and sent, not what clients received.
 """
 
 import contextlib
@@ -23,7 +24,7 @@ SUBJECT = "ip:127.0.0.1"
 
 @pytest.fixture
 def own_redis(farm):
-    """A Redis of the test's own, which may be stopped."""
+    """A Redis of the test's own, which the test may stop."""
     server = farm.redis("--user", *"alice on >pw ~* &* +@all".split())
     yield server
     if server.is_running():
@@ -48,7 +49,7 @@ def end(conn):
 
 
 def calls_of(redis, command):
-    """How many Redis has carried out."""
+    """Returns how many calls of the command Redis has run."""
     found = re.search(rf"cmdstat_{command}:calls=(\d+)", redis.call("INFO", "commandstats").decode())
     return int(found[1]) if found else 0
 
@@ -62,22 +63,22 @@ def clients(weir):
 
 
 def has_read(weir, conn):
-    """How many bytes of the client weir has read."""
+    """Returns how many bytes of the client weir has read."""
     return sum(row["bytes_in"] for row in clients(weir) if row["address"] == conn.name)
 
 
 def places(weir, subject=SUBJECT):
-    """How many more calls may be in flight."""
+    """Returns how many more calls may be in flight."""
     return order(weir, "STATUS", "FOR", subject)[b"limits"][0][b"remaining"]
 
 
 def in_output_buffers(redis):
-    """Bytes of replies that Redis keeps for its clients."""
+    """Returns the bytes of replies that Redis buffers for its clients."""
     return sum(int(omem) for omem in re.findall(r"omem=(\d+)", redis.call("CLIENT", "LIST").decode()))
 
 
 def under_way(weir):
-    """Calls of clients that are there."""
+    """Returns the calls in flight of connected clients."""
     return sum(row["in_flight"] for row in clients(weir))
 
 
@@ -103,7 +104,7 @@ def test_places_in_flight_come_back_when_redis_has_answered(leave, held, limited
     assert places(weir) == 0
     own_redis.signal(signal.SIGCONT)
     wait_until(lambda: places(weir) == 10, "all came back")
-    if leave is reset:  # who has only ended its side has what waits carried out, too
+    if leave is reset:  # for a half-closed client waiting requests also run
         assert calls_of(own_redis, "incr") <= 10
     with weir.connect() as other:
         assert other.call("GET", "none") is None
@@ -140,13 +141,15 @@ def test_a_command_that_blocks_ends_with_its_client(leave, limited, own_redis):
 @pytest.mark.parametrize("before", [[], ["PING", "GET k", "BLPOP full 0"]], ids=["first", "later"])
 @pytest.mark.parametrize("leave", [reset, end], ids=["RST", "FIN"])
 def test_a_command_that_blocks_ends_with_a_client_that_is_not_read(before, leave, limited, own_redis):
-    """Of what stands behind it weir reads 512 KiB, and sees the end, or a reset behind whatever has not been read."""
+    """weir reads 512 KiB of the bytes behind the blocking command. weir sees the end, or a reset
+    behind unread bytes.
+    """
     weir = limited("")
     own_redis.call("RPUSH", "full", "x")
     conn = weir.connect()
     conn.send(pipeline(*before) + encode("BLPOP", "l", 0))
     wait_until(lambda: own_redis.waiting()[0] == 1, "it blocks")
-    if leave == end:  # its end stands behind all of that
+    if leave == end:  # the close comes behind all these bytes
         conn.send(encode("PING") * 20_000)
     else:
         conn.sock.setblocking(False)
@@ -176,7 +179,9 @@ PINNED = {"SELECT": ("MULTI", "SELECT 3", "EXEC"), "CLIENT ID": ("CLIENT ID",), 
 
 @pytest.mark.parametrize("before", PINNED.values(), ids=PINNED)
 def test_a_pinned_client_that_has_gone_behind_a_command_that_blocks_is_closed(before, limited, own_redis):
-    """Its socket fails first, since replies come to nobody; then the command is found to block."""
+    """The client's socket fails first, as replies cannot be delivered. Then weir finds that the
+    command blocks.
+    """
     weir = limited("")
     for _ in range(25):
         conn = weir.connect()
@@ -222,7 +227,7 @@ WHO = {
 
 @pytest.mark.parametrize("identity, word, subject", WHO.values(), ids=WHO)
 def test_every_connection_of_the_subject_waits(identity, word, subject, limited, own_redis):
-    """What one leaves under way the others pay for."""
+    """Other connections pay for what a closed connection left in flight."""
     own_redis.call("SET", "k:big", b"x" * 40 * KIB)
     sections = "[policy default]\nbytes-out = 100kb/1000d burst 30kb\ninflight = 3\n"
     weir = limited(sections, identity=identity)
@@ -264,7 +269,7 @@ def test_tls_clients_that_go_owe_too(workers, farm, own_redis, tmp_path):
 
 @pytest.mark.parametrize("lanes", ["shared", "private"])
 def test_a_redis_in_tls_ends_what_is_left_to_it(lanes, farm, tmp_path):
-    """Its end of the connection comes behind TLS' own."""
+    """The end of the connection comes after close_notify."""
     authority = Authority(tmp_path)
     redis = farm._start(TlsRedis(authority, authority.issue("redis")))
     sections = "[policy default]\ninflight = 10\n" + OPERATOR
@@ -279,7 +284,7 @@ def test_a_redis_in_tls_ends_what_is_left_to_it(lanes, farm, tmp_path):
 
 
 def test_a_reload_finds_who_pays(limited, own_redis):
-    """Replies that come after a reload are charged at the rate that holds then, if the policy is still there."""
+    """Replies after a reload are charged at the new rate, if the policy still exists."""
     own_redis.call("SET", "big", b"x" * 40 * KIB)
     weir = limited("[policy default]\nbytes-out = 1kb/1000s burst 1kb\n")
     conn = weir.connect()
@@ -307,7 +312,7 @@ def test_replies_that_are_not_heard_are_charged(requests, mode, limited, own_red
 
 @pytest.mark.parametrize("mode", ["OFF", "SKIP"])
 def test_a_client_that_does_not_listen_is_held_to_its_rate(mode, limited, own_redis):
-    """Counted by Redis: the GETs it has carried out."""
+    """Counted by Redis: the GETs that it has run."""
     own_redis.call("SET", "big", b"x" * 20 * KIB)
     rate, burst = 200 * KIB, 100 * KIB
     weir = limited(f"[policy default]\nbytes-out = 200kb/s burst {burst} over delay 10s\n")
@@ -324,14 +329,16 @@ def test_a_client_that_does_not_listen_is_held_to_its_rate(mode, limited, own_re
             except BlockingIOError:
                 pass
         sent = calls_of(own_redis, "get") * 20 * KIB
-        in_flight = 64 * 20 * KIB  # of each connection: what went before the first reply came
+        in_flight = 64 * 20 * KIB  # of each connection: sent before the first reply came
         assert sent <= burst * 2 + rate * (time.monotonic() - start) + 3 * in_flight
     for conn in conns:
         conn.close()
 
 
 def test_redis_keeps_no_replies_for_a_client_that_ends_its_side(limited, own_redis):
-    """Replies are read at once and charged: at the pace of the limit they would stay in Redis for minutes."""
+    """weir reads the replies at once and charges them. At the pace of the limit they would stay in
+    Redis for minutes.
+    """
     own_redis.call("SET", "big", b"x" * 5 * MIB)
     weir = limited("[policy default]\nbytes-out = 100kb/s burst 100kb\n")
     conn = weir.connect()
@@ -342,11 +349,13 @@ def test_redis_keeps_no_replies_for_a_client_that_ends_its_side(limited, own_red
     wait_until(lambda: charged(weir) >= 40 * MIB, "all is charged")
 
 
-# ---- what is left under way, without any limit ----
+# ---- left in flight, without any limit ----
 
 
 def test_few_calls_of_clients_that_have_gone_are_under_way(limited, own_redis):
-    """How much a call will bring is not known: of clients that have gone two may be, and one that is there is sent."""
+    """The size of a reply is unknown beforehand. Of closed clients two calls may be in flight.
+    Calls of connected clients are sent.
+    """
     weir = limited("[policy default]\ninflight = 100\n")
     own_redis.call("SET", "big", b"x" * MIB)
     conns = [weir.connect() for _ in range(10)]
@@ -371,7 +380,9 @@ def test_few_calls_of_clients_that_have_gone_are_under_way(limited, own_redis):
 @pytest.mark.parametrize("depth", [1, 200])
 @pytest.mark.parametrize("lanes", ["shared", "private"])
 def test_resets_behind_large_values_leave_little_under_way(depth, lanes, farm, own_redis):
-    """Redis keeps replies in memory until they can be written: of clients that have gone no more than 64 MiB."""
+    """Redis buffers replies until it can write them. For closed clients Redis buffers at most 64
+    MiB.
+    """
     own_redis.call("SET", "big", b"x" * MIB)
     weir = farm.weir(own_redis, workers=2, lanes=lanes)
     until = time.monotonic() + 2

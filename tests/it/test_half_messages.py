@@ -1,4 +1,6 @@
-"""What weir says itself to a client that has half a message comes after the other half, wherever the message is cut."""
+"""weir's own replies to a client that has received half a message come after the other half,
+wherever the message is cut.
+"""
 
 import re
 
@@ -12,7 +14,8 @@ MAX_CLIENTS = b"-ERR max number of clients reached\r\n"
 THROTTLED = rb"-THROTTLED retry_in_ms=\d+ limit=default/write\r\n"
 SET, GET = encode("SET", "k", "v"), encode("GET", "k")
 
-# How a client comes to hear messages: each request with its answer, where the fake has none by itself, and a message.
+# How a client comes to receive messages: each request with its reply, if the fake has none by
+# itself, and a message.
 LISTENERS = {
     "subscriber": (
         {"SUBSCRIBE c": b"*3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n"},
@@ -29,7 +32,7 @@ LISTENERS = {
     "monitor": ({"MONITOR": b"+OK\r\n"}, b'+1700000000.123456 [0 127.0.0.1:1] "GET" "k"\r\n'),
 }
 
-# What weir answers itself, as a pattern; whether it closes the connection then.
+# A pattern of each reply of weir's own, and whether weir then closes the connection.
 OWN = {
     "quit": (encode("QUIT"), rb"\+OK\r\n", True),
     "protocol-error": (b"*1\r\n?3\r\n", rb"-ERR Protocol error: expected '\$', got '\?'\r\n", True),
@@ -65,7 +68,7 @@ def weir(request, fake, farm):
 
 
 def listen(name, fake, weir):
-    """(the client, its lane, a message)"""
+    """Returns (the client, its lane, a message)."""
     answers, message = LISTENERS[name]
     conn = weir.connect()
     for command, answer in answers.items():
@@ -78,7 +81,7 @@ def listen(name, fake, weir):
 
 
 class Bystander:
-    """Whoever is answered has come after all that weir was sent before."""
+    """A client for ordering: when it has its reply, weir has read all bytes sent before."""
 
     def __init__(self, weir):
         self.conn = weir.connect()
@@ -122,7 +125,7 @@ def test_own_answers_follow_the_message(listener, own, fake, weir):
 
 @pytest.mark.parametrize("listener", LISTENERS)
 def test_a_message_among_answers_waits_for_its_place(listener, fake, weir):
-    """Refused, sent, refused: the message, and then all in order."""
+    """Refused, sent, refused: the message, and then all replies in order."""
     conn, lane, message = listen(listener, fake, weir)
     get = encode("PING") if listener == "subscriber" else GET
     pong = b"*2\r\n$4\r\npong\r\n$0\r\n\r\n"
@@ -135,7 +138,7 @@ def test_a_message_among_answers_waits_for_its_place(listener, fake, weir):
         lane.send_slowly(message[7:] + message[:9])
         conn.send(SET)
         lane.send_slowly(message[9:] + reply + message)
-        last = re.escape(message)  # on a connection of its own: it may overtake the refusals
+        last = re.escape(message)  # on a private lane: it may overtake the refusals
         ends = b"|".join([THROTTLED * 2 + last, THROTTLED + last + THROTTLED, last + THROTTLED * 2])
         wanted = re.escape(message[7:]) + THROTTLED + re.escape(message + reply) + b"(?:" + ends + b")"
         got = b""
@@ -148,7 +151,7 @@ def test_a_message_among_answers_waits_for_its_place(listener, fake, weir):
 
 
 def test_a_message_ends_though_the_client_is_sent_away(fake, weir):
-    """It logs in as one connection too many while half a message is here."""
+    """The client logs in as one connection too many while half a message has come."""
     auth = encode("AUTH", "joe", "pw")
     with weir.connect() as first:
         assert first.call("AUTH", "joe", "pw") == "OK"
@@ -163,7 +166,7 @@ def test_a_message_ends_though_the_client_is_sent_away(fake, weir):
 
 @pytest.mark.parametrize("listener", ["subscriber-resp3", "tracking", "monitor"])
 def test_a_changed_reply_follows_the_message(listener, fake, weir):
-    """The answer to COMMAND COUNT is gathered first, the other half of a message is not."""
+    """weir has buffered the reply to COMMAND COUNT; the other half of the message has not come."""
     count = encode("COMMAND", "COUNT")
     conn, lane, message = listen(listener, fake, weir)
     with conn:
@@ -180,7 +183,7 @@ def test_a_changed_reply_follows_the_message(listener, fake, weir):
 
 @pytest.mark.parametrize("listener", LISTENERS)
 def test_reset_waits_for_the_message(listener, fake, weir):
-    """It is answered as soon as the other half is here, though nothing else comes."""
+    """RESET is answered as soon as the other half has come, though nothing else comes."""
     bystander = Bystander(weir)
     conn, lane, message = listen(listener, fake, weir)
     with conn:
@@ -199,7 +202,7 @@ def test_reset_waits_for_the_message(listener, fake, weir):
 
 @pytest.mark.parametrize("listener", LISTENERS)
 def test_a_lane_that_breaks_in_a_message(listener, fake, weir):
-    """What was to follow it is not said."""
+    """weir does not send the replies that should follow the message."""
     conn, lane, message = listen(listener, fake, weir)
     with conn:
         lane.send(message[:7])
@@ -211,7 +214,7 @@ def test_a_lane_that_breaks_in_a_message(listener, fake, weir):
 
 
 def test_a_reply_that_began_before_it_was_asked(fake, weir):
-    """It is nobody's, also if somebody asks before it ends."""
+    """Such a reply reaches no client, also if a client asks before the reply ends."""
     conn, lane, _ = listen("tracking", fake, weir)
     with conn:
         lane.send(b"$5\r\nhel")

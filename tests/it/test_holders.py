@@ -1,4 +1,6 @@
-"""LIMIT ACQUIRE, RENEW, RELEASE: places, those who wait for them, and holders that die or leave."""
+"""LIMIT ACQUIRE, RENEW, RELEASE: permits, clients that wait for permits, and holders that die or
+close.
+"""
 
 import struct
 import time
@@ -15,7 +17,7 @@ def acquire(conn, key, most=1, ttl=100_000, wait=None):
 
 
 def ask_and_wait(conn, redis, key, most=1, ttl=100_000, wait=100_000):
-    """It waits: weir has heard that there is no place, and listens for one."""
+    """The client waits: weir has learnt that no permit is free, and listens for one."""
     asked = script_calls(redis)
     conn.send(pipeline(f"LIMIT ACQUIRE {key} {most} {ttl} WAIT {wait}"))
     wait_until(lambda: script_calls(redis) > asked and redis.waiting()[1] > 0, "it waits")
@@ -63,7 +65,9 @@ def test_time_of_holders(conn, redis):
 
 
 def test_members_scored_below_0_are_no_holders(conn, redis):
-    """What else may live in such a key: it is not counted, makes nobody wait, and stays when holders are forgotten."""
+    """Foreign members of the key are not counted, make no client wait, and stay when holders
+    expire.
+    """
     key = fresh()
     first, second = acquire(conn, key, 2, 30), acquire(conn, key, 2)
     redis.call("ZADD", f"limit:{key}", -1, "other:1", -2, "other:2")
@@ -93,7 +97,8 @@ def test_wait_that_runs_out(conn):
 
 
 def test_a_place_that_ends(conn, redis):
-    """A holder that dies: who waits has its place then, without asking in between."""
+    """A permit of a dead holder expires: a waiting client gets the permit at once, without polling.
+    """
     key, asked = fresh(), script_calls(redis)
     acquire(conn, key, 1, 150)
     started = time.monotonic()
@@ -118,7 +123,9 @@ def test_a_release_wakes_who_waits(weir, conn, redis):
 
 
 def test_each_free_place_goes_to_one_waiter_on_any_weir(two_weirs, redis):
-    """Each place goes to one waiter, whichever weir it waits at; each in a moment, though holders' time is long."""
+    """Each permit goes to one waiter, at whichever weir it waits. Each comes at once, though
+    holders' times are long.
+    """
     key = fresh()
     started = time.monotonic()
     with two_weirs[0].connect() as holder:
@@ -154,7 +161,9 @@ def has_more(conn):
 
 
 def test_many_take_turns(two_weirs, redis):
-    """Released as soon as acquired, by clients of two weirs: no wakeup is lost, though no time runs out."""
+    """Clients of two weirs release as soon as they acquire. No wake-up is lost, though no permit
+    expires.
+    """
     key, conns = fresh(), [two_weirs[i % 2].connect() for i in range(12)]
     rounds = 15
     left = {conn: rounds for conn in conns}
@@ -176,7 +185,7 @@ def test_many_take_turns(two_weirs, redis):
 
 
 def test_the_subscription_is_lost(weir, conn, redis):
-    """And is made again: who waits hears of the next release."""
+    """weir subscribes again: a waiting client learns of the next release."""
     key = fresh()
     held = acquire(conn, key)
     with weir.connect() as other:
@@ -188,7 +197,7 @@ def test_the_subscription_is_lost(weir, conn, redis):
 
 
 def test_who_waits_leaves(weir, conn, redis):
-    """It takes no place afterwards."""
+    """A closed client takes no permit afterwards."""
     key = fresh()
     held = acquire(conn, key)
     before = connections(redis)
@@ -204,7 +213,7 @@ def test_who_waits_leaves(weir, conn, redis):
 
 
 def test_it_leaves_while_it_is_asked(weir, redis):
-    """The place that it is given is given back."""
+    """The permit that Redis gives to a closed client is given back."""
     key = fresh()
     with redis.connect() as admin, weir.connect() as warm:
         decide(warm, f"LIMIT FUNNEL {fresh()} 1/ms")
@@ -224,7 +233,7 @@ def test_it_leaves_while_it_is_asked(weir, redis):
 
 
 def test_a_place_is_given_back_though_redis_is_busy_with_a_script(farm):
-    """Redis says -BUSY to its release at first."""
+    """Redis first answers -BUSY to the release."""
     redis = farm.redis("--busy-reply-threshold" if at_least(7) else "--lua-time-limit", "1")
     weir = farm.weir(redis, workers=1)
     with redis.connect() as admin, redis.connect() as busy, weir.connect() as warm, weir.connect() as conn:
@@ -268,7 +277,9 @@ def test_who_waits_asks_again_while_weir_may_not_subscribe(farm, redis):
 
 
 def test_a_client_with_places_leaves(weir, conn, redis):
-    """A holder that is gone keeps its place until its time is over: weir cannot know what it still does."""
+    """A closed holder keeps its permit until it expires: weir cannot know what the holder still
+    does.
+    """
     key = fresh()
     with weir.connect() as other:
         acquire(other, key, 1, 300)
@@ -285,7 +296,9 @@ def test_places_in_a_pipeline(conn):
 
 @pytest.mark.parametrize("mode", MODES[:2], ids=str)
 def test_the_prefix_is_the_channels(farm, redis, mode):
-    """Weirs with other prefixes do not hear one another; a reload to another prefix goes on working."""
+    """Weirs with other prefixes do not receive each other's messages. ACQUIRE works on after a
+    reload to another prefix.
+    """
     weir = farm.weir(redis, workers=mode[0], lanes=mode[1], limit_prefix="a:")
     with weir.connect() as a, weir.connect() as b:
         held = acquire(a, "k")

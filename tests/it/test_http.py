@@ -1,4 +1,4 @@
-"""HTTP for operators: metrics, health and statistics, read by real clients, with slow ones beside them."""
+"""HTTP for operators: metrics, health and statistics, read by real clients beside slow ones."""
 
 import csv
 import io
@@ -36,7 +36,7 @@ def ask_raw(weir, data, seconds=5):
 
 
 def parse(text):
-    """{(name, labels): value}, of a text that must be well-formed in every line."""
+    """Returns {(name, labels): value} of a text that must be well-formed in every line."""
     types, helped, found = {}, set(), {}
     for line in text.splitlines():
         if line.startswith("# HELP "):
@@ -119,7 +119,7 @@ def test_commands_are_counted_once_and_all_series_are_there_from_the_start(weir)
     assert commands("write", "shadow") == 1 and commands("write", "throttled") == 1
     assert commands("tx", "forwarded") == 2 and commands("script", "forwarded") == 1
     assert commands("control", "forwarded") >= 1 and commands("control", "local") == 1
-    assert commands("other", "error") == 1  # LIMIT NIX; of NOSUCH Redis says so
+    assert commands("other", "error") == 1  # LIMIT NIX; NOSUCH is Redis' error
     assert commands("other", "forwarded") == 1
     total = sum(n for (name, _), n in after.items() if name == "weir_commands_total")
     assert total == 5 + 9 + 5
@@ -175,7 +175,7 @@ def test_readiness_follows_the_upstream(farm, lanes):
     redis = farm.redis()
     weir = farm.weir(redis, sections=ADMIN, lanes=lanes)
     wait_until(lambda: get(weir, "/readyz")[::2] == (200, "ready\n"), "ready")
-    if lanes == "shared":  # a connection that is still being opened is not closed by the other side
+    if lanes == "shared":  # the server does not close a connection that is still being opened
         wait_metric(weir, 2, "weir_upstream_connections", upstream=redis.upstream, state="shared")
     redis.kill()
     wait_until(lambda: get(weir, "/readyz")[::2] == (503, f"upstream {redis.upstream} is away\n"), "not ready")
@@ -188,7 +188,8 @@ def test_readiness_follows_the_upstream(farm, lanes):
 
 
 def check_still_ready(weir, redis):
-    """weir's own connection has failed; clients are served all the same, until Redis is killed."""
+    """weir's control connection has failed. Clients are served all the same, until Redis is killed.
+    """
     lost = re.compile("the control connection failed|cannot be served|does not accept (upstream-user|the password)")
     wait_until(lambda: lost.search(weir.log()), "control connection lost")
     wait_until(lambda: get(weir, "/readyz")[0] == 200, "ready without it")
@@ -219,7 +220,7 @@ def test_ready_while_clients_are_served_though_redis_takes_no_more_connections(f
     with redis.connect() as own, weir.connect() as conn:
         assert conn.call("SET", "k", "v") == "OK"
         listed = own.call("CLIENT", "LIST").splitlines()
-        control = listed[0]  # weir's own is the first there is
+        control = listed[0]  # the first connection is weir's control connection
         assert own.call("CONFIG", "SET", "maxclients", "1") == "OK"
         own.call("CLIENT", "KILL", "ID", control.split()[0][3:])
         check_still_ready(weir, redis)
@@ -300,7 +301,8 @@ def status_for(weir, host, path="/metrics", version="1.1"):
 
 
 def test_only_known_hosts_are_answered(farm, redis):
-    """Another page's name may be made to resolve to weir's address; what it asks for bears that name."""
+    """A foreign name may resolve to weir's address; requests from a foreign page carry that name.
+    """
     weir = farm.weir(redis, sections=ADMIN + "host = weir, ops.example\n")
     port = admin_of(weir)[1]
     for path in ("/", "/page.js", "/page.css", "/metrics", "/healthz", "/readyz", "/api/v1/stats"):
@@ -348,7 +350,7 @@ def crowd(weir, n, data):
 
 
 def test_slow_ones_hold_up_neither_scrapers_nor_clients(weir):
-    """More connections than there are places, each of which sends a byte now and then, or never reads."""
+    """More connections than allowed, each of which sends a byte now and then, or never reads."""
     socks = crowd(weir, 100, b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nX-Slow: ")
     socks += crowd(weir, 50, b"GET /api/v1/stats HTTP/1.1\r\nHost: localhost\r\n\r\n")
 
@@ -410,7 +412,7 @@ def test_an_address_that_cannot_be_had(farm, redis, tmp_path):
 
 
 def test_who_is_near_a_limit(farm, redis):
-    """More than 80 % of ten is nine, and ten."""
+    """More than 80 % of ten is nine or ten."""
     weir = farm.weir(redis, sections="[policy default]\ncmd.get = 10/d\ncmd.set = 5/d\n" + ADMIN)
     assert value(metrics(weir), "weir_near_limit_total", rule="_other") == 0
     with weir.connect() as conn:
@@ -445,7 +447,7 @@ def test_who_listens_and_who_blocks(farm, redis, lanes):
 
 
 def test_pauses_of_slow_readers_are_counted(farm, redis):
-    """Who does not read stops the upstream; an upstream that does not read stops a client."""
+    """A slow client stops the upstream; a slow upstream stops a client."""
     weir = farm.weir(redis, sections=ADMIN)
 
     def pauses(side):

@@ -1,4 +1,4 @@
-"""Redis is there and does not answer: stopped, busy, paused, or silent from the start."""
+"""Redis is up and does not answer: stopped, busy, paused, or silent from the start."""
 
 import signal
 import socket
@@ -10,7 +10,7 @@ from kit.harness import stopped, wait_until
 from kit.manager import Manager
 from kit.resp import encode, pipeline
 
-CHECK = "50ms"  # three misses are less than what any of these states lasts
+CHECK = "50ms"  # three misses are shorter than any of these states
 LANES = ["shared", "private"]
 
 
@@ -27,7 +27,7 @@ def wait_log(weir, text):
 
 
 def metric(weir, name, *labels):
-    """The value of the one line with these labels."""
+    """Returns the value of the one line with these labels."""
     lines = get(weir, f"/metrics?name={name}")[2].splitlines()
     found = [line for line in lines if not line.startswith("#") and all(label in line for label in labels)]
     assert len(found) == 1, lines
@@ -119,7 +119,7 @@ def test_a_pause_is_told_apart(secret, farm, tmp_path):
         if secret:
             conn.call("AUTH", secret)
         assert conn.call("PING") == "PONG"
-        assert other.call("CLIENT", "PAUSE", 4000, "ALL") == "OK"  # Redis holds back UNPAUSE, too
+        assert other.call("CLIENT", "PAUSE", 4000, "ALL") == "OK"  # Redis delays UNPAUSE, too
         conn.send(encode("PING"))
         wait_log(weir, f"upstream {redis.upstream} is paused: CLIENT PAUSE holds commands back")
         wait_state(weir, "paused")
@@ -136,7 +136,7 @@ def test_a_pause_is_told_apart(secret, farm, tmp_path):
 
 
 class Relay:
-    """Passes connections on to Redis, until one of them is cut off in silence: neither side hears of it."""
+    """Passes connections on to Redis, until one of them is cut off: neither side is told."""
 
     def __init__(self, to):
         self.to = to
@@ -171,7 +171,7 @@ class Relay:
             pass
 
     def control(self):
-        """weir's own connection, which has asked for COMMAND."""
+        """weir's control connection, which has asked for COMMAND."""
         return next(pair for pair in self.pairs if b"COMMAND" in pair["said"] and not pair["is_cut"])
 
     def close(self):
@@ -209,7 +209,8 @@ def test_who_may_not_ping_is_asked_otherwise(farm, tmp_path):
     before = said()
     wait_until(lambda: said() > before + 10, "it asks by HELLO")
     refused = [entry for entry in redis.call("ACL", "LOG") if b"ping" in entry]
-    connections = 1 + weir.log().count("the control connection failed")  # a machine that is late may need another
+    # a slow machine may need another connection
+    connections = 1 + weir.log().count("the control connection failed")
     assert len(refused) == 1 and refused[0][1] <= connections, "once for each"
     with stopped(redis):
         wait_state(weir, "silent")
@@ -248,7 +249,8 @@ def test_its_questions_are_not_shown_to_clients(farm):
 
 @pytest.mark.parametrize("lanes", ["shared", "private"])
 def test_its_questions_are_not_shown_to_a_client_that_monitors_and_sends(lanes, farm):
-    """A line that comes while the client's own command is under way answers no command either."""
+    """A line that comes while the client's own command is in flight is not a reply to that command.
+    """
     redis = farm.redis()
     weir = farm.weir(redis, sections=ADMIN, upstream_check=CHECK, lanes=lanes)
     with redis.connect() as direct, weir.connect() as monitor:
@@ -265,7 +267,7 @@ def test_its_questions_are_not_shown_to_a_client_that_monitors_and_sends(lanes, 
 
 @pytest.mark.parametrize("lanes", ["shared", "private"])
 def test_a_monitor_misses_no_line_of_its_own_commands(lanes, farm):
-    """Also where weir asks Redis on that connection whether its answers can be believed."""
+    """Also where weir asks Redis on that lane whether its answers can be believed."""
     redis = farm.redis()
     weir = farm.weir(redis, sections=ADMIN, lanes=lanes)
     for _ in range(5):
@@ -278,7 +280,7 @@ def test_a_monitor_misses_no_line_of_its_own_commands(lanes, farm):
 
 
 def test_silent_from_the_start(farm):
-    """It accepts, and never says a word: weir serves, and does not say that it is ready."""
+    """The server accepts, and sends nothing. weir serves, and does not report ready."""
     with socket.create_server(("127.0.0.1", 0)) as mute, Manager() as manager:
         upstream = "127.0.0.1:%d" % mute.getsockname()[1]
         weir = farm.weir(upstream, sections=ADMIN, connect_timeout="100ms", upstream_check=CHECK, env=manager.env)

@@ -1,4 +1,6 @@
-"""Who shares a limit with whom: addresses and networks, listeners, names, keys; and when there are too many of them."""
+"""Which connections share a limit: addresses and networks, listeners, names, keys; and more
+subjects than the table holds.
+"""
 
 import socket
 
@@ -9,7 +11,7 @@ from kit.resp import Conn, Error, encode
 
 
 def connect_from(address, source):
-    """A connection that comes from the address given."""
+    """Returns a connection from the given address."""
     conn = Conn.__new__(Conn)
     conn.buffer = bytearray()
     conn.sock = socket.create_connection(address, 15, (source, 0))
@@ -70,7 +72,9 @@ def test_families_are_apart(limited):
 
 @pytest.mark.skipif(not has_ipv6(), reason="there is no IPv6 on this machine")
 def test_a_network_of_the_other_family_does_not_name(limited):
-    """ip6/64 says nothing about IPv4, nor ip/24 about IPv6: the next source does."""
+    """ip6/64 applies to no IPv4 address, nor ip/24 to an IPv6 address: the next source names the
+    subject.
+    """
     weir = limited("[policy default]\nread = 3/d\n", listen="127.0.0.1:0, [::1]:0", identity="ip6/64, ip/8")
     with Conn(weir.addresses[0]) as four, Conn(weir.addresses[1]) as six:
         assert subject_of(four) == "ip:127.0.0.0/8"
@@ -161,7 +165,7 @@ def test_a_key_may_belong_to_another_policy(limited):
 
 
 def test_where_the_key_stands(limited):
-    """Not always behind the command's name."""
+    """The key is not always the word after the command's name."""
     weir = limited("[policy default]\nall = 1/d\n", identity="key:1, ip")
     commands = [
         "EVAL return{} 2 k{i}:1 x", "XREAD COUNT 1 STREAMS k{i} 0", "OBJECT ENCODING k{i}", "ZUNION 1 k{i}",
@@ -177,7 +181,7 @@ def test_where_the_key_stands(limited):
 
 
 def test_calls_in_flight_belong_to_the_connection(limited):
-    """Whatever their keys say."""
+    """Whatever the keys of the calls are."""
     weir = limited("[policy default]\ninflight = 2\n", identity="key:1, ip")
     with weir.connect() as a:
         for i in range(5):
@@ -196,7 +200,7 @@ def test_calls_in_flight_where_a_key_belongs_to_another_policy(limited):
 
 
 def test_bytes_belong_to_the_connection(limited):
-    """Whatever their keys say: its debt binds every command."""
+    """The connection's debt binds every command, whatever the keys of the command are."""
     weir = limited("[policy default]\nbytes-in = 1000/1000d\n", identity="key:1, ip")
     with weir.connect() as a:
         replies = [a.call("SET", f"{key}:1", b"x" * 600) for key in "abcd"]
@@ -204,7 +208,9 @@ def test_bytes_belong_to_the_connection(limited):
 
 
 def test_a_key_that_is_out_of_sight_escapes_nobody(limited, redis):
-    """Behind more than is kept of a request; nobody else is charged for it, and it does not pass."""
+    """The key is beyond the buffered part of a request. No other subject is charged, and the
+    request does not pass.
+    """
     weir = limited("[policy default]\nall = 2/d\n" + OPERATOR, identity="key:1, ip")
     script = b"--" + b"x" * (1 << 20) + b"\nreturn 1"
     hidden = Error("ERR the key comes too late: limits depend on it")
@@ -225,7 +231,7 @@ def test_a_key_that_is_out_of_sight_escapes_nobody(limited, redis):
         assert a.call("EVAL", script, 1, "a:1") == 1
 
 
-# ---- too many ----
+# ---- too many subjects ----
 
 
 def test_too_many_subjects_share_one(farm, redis):
@@ -250,7 +256,7 @@ def test_too_many_subjects_share_one(farm, redis):
 
 
 def test_too_many_keys_leave_connections_alone(farm, redis, users):
-    """The subjects of keys have a cap of their own."""
+    """Subjects of keys have a cap of their own."""
     sections = "[policy k]\nmatch = key:*\nread = 1/d\n[policy default]\nall = 5/d\n" + OPERATOR
     weir = farm.weir(redis, workers=1, sections=sections, identity="user, key:1, ip", max_subjects=10)
     with weir.connect() as a:

@@ -1,4 +1,6 @@
-"""Commands that no server here knows, as later versions will bring them: whatever they are, they are nobody else's affair."""
+"""Commands that no present server knows, as later versions will add: whatever they are, other
+clients are not affected.
+"""
 
 import itertools
 
@@ -40,7 +42,7 @@ NAMES = [*KNOWN, "CLIENT TOMORROW", "OBJECT TOMORROW", "FORESEEN"]
 
 
 def row(name, arity, flags):
-    """One of COMMAND's."""
+    """Returns a row of COMMAND."""
     listed = b"*%d\r\n" % len(flags) + b"".join(b"+%s\r\n" % flag.encode() for flag in flags)
     return b"*10\r\n" + encode(name)[4:] + b":%d\r\n" % arity + listed + b":1\r\n:1\r\n:1\r\n" + b"*0\r\n" * 4
 
@@ -48,7 +50,7 @@ def row(name, arity, flags):
 @pytest.fixture
 def fake():
     with Fake() as fake:
-        fake.own[b"SLOWLOG"] = b":0\r\n"  # what weir asks by itself
+        fake.own[b"SLOWLOG"] = b":0\r\n"  # asked by weir itself
         del fake.own[b"CLIENT"]
         yield fake
 
@@ -65,7 +67,7 @@ def start(farm, fake, **settings):
 
 
 def others_are_served(weir, shared):
-    """On the lane of all, by the very next bytes on it."""
+    """On the shared lane, by the very next bytes on it."""
     with weir.connect() as other:
         other.send(encode("GET", "k"))
         shared.expect(encode("GET", "k"))
@@ -95,7 +97,7 @@ def test_of_any_arity_and_flags_it_travels_alone(farm, fake):
             lane.send(b"+FINE\r\n")
             assert a.read() == "FINE"
             others_are_served(weir, shared)
-        lane.answer_again()  # whoever has it next has it after RESET and a nonce
+        lane.answer_again()  # the next owner gets the lane after RESET and a nonce
 
 
 @pytest.mark.parametrize("protocol", [2, 3])
@@ -112,14 +114,15 @@ def test_of_any_reply_every_byte_is_its_own_clients(farm, fake, name, protocol):
             lane = fake.expect(encode(*name.split()))
             assert lane is not shared
             lane.send(reply + more)
-            if more:  # a second frame that nobody has asked for: it is nobody's, and the lane is not believed any more
+            # a second, unsolicited frame: no client gets it, and weir trusts the lane no more
+            if more:
                 assert a.read_to_end() in (b"", reply)
                 lane.wait_gone()
             else:
                 assert a.read_bytes(len(reply)) == reply
             others_are_served(weir, shared)
         if not more and name in KNOWN:
-            lane.answer_again()  # whoever has it next has it after RESET and a nonce
+            lane.answer_again()  # the next owner gets the lane after RESET and a nonce
         else:
             lane.wait_gone()
 
@@ -148,7 +151,7 @@ def test_in_a_transaction_it_ends_the_lane_with_its_client(farm, fake):
         lane = fake.expect(encode("MULTI"))
         lane.send(b"+OK\r\n")
         for asked, reply in (("FORESEEN", b"+QUEUED\r\n"), ("EXEC", b"*1\r\n+DONE\r\n")):
-            lane.answer_again()  # weir makes sure that what comes is what was asked
+            lane.answer_again()  # weir checks that the reply belongs to its request
             lane.expect(encode(asked))
             lane.send(reply)
         assert [a.read(), a.read(), a.read()] == ["OK", "QUEUED", ["DONE"]]

@@ -1,6 +1,6 @@
-"""What client libraries need of a session: their handshakes, reconnecting, caching, and the tools beside them.
+"""What client libraries need of a session: handshakes, reconnecting, caching; and tools.
 
-Their ordinary work is in test_clients.
+The ordinary work of client libraries is in test_clients.
 """
 
 import os
@@ -15,18 +15,18 @@ from kit.server import REDIS_SERVER
 
 LANES = ["shared", "private"]
 SESSIONS = 40
-FEW = 12  # connections to Redis that many alike sessions may cost
+FEW = 12  # the most connections to Redis for many equal sessions
 
 
 @pytest.fixture
 def servers(farm):
-    """A Redis with a user, and a weir in front of it that nobody else uses."""
+    """A Redis with a user, and a weir of the test's own in front of it."""
     redis = farm.redis("--repl-diskless-sync-delay", "0", "--user", "joe", "on", ">secret", "~*", "&*", "+@all")
     return redis, lambda lanes="shared": farm.weir(redis, workers=1, lanes=lanes)
 
 
 class Script:
-    """A script of node/ that runs beside the test and says how far it is."""
+    """A script of node/ that runs beside the test and reports its progress."""
 
     def __init__(self, modules, name, weir, *args):
         argv = ["node", str(NODE_SOURCES / name), str(weir.address[1]), *map(str, args)]
@@ -60,12 +60,14 @@ def script(node_modules):
 
 
 def connections(redis):
-    """To Redis, without the one that asks."""
+    """Returns the connections to Redis, without the asking one."""
     return int(redis.info("connected_clients")) - 1
 
 
 def opened(redis):
-    """Connections since it started, without those by which weir looks once a second who is let in."""
+    """Returns the connections since the start, without those by which weir checks every second
+    whether Redis accepts it.
+    """
     text = redis.call("INFO", "everything").decode()
     looks = re.search(r"cmdstat_slowlog(?:\|len)?:calls=(\d+)", text)
     return int(re.search(r"total_connections_received:(\d+)", text)[1]) - int(looks[1] if looks else 0)
@@ -131,7 +133,7 @@ def test_py_pubsub_and_blocking_leave_no_connections(servers):
         client.close()
 
 
-# ---- a Redis that comes back ----
+# ---- a Redis that returns ----
 
 
 @pytest.mark.parametrize("lanes", LANES)
@@ -175,7 +177,7 @@ def test_py_after_a_restart(lanes, servers):
     client.close()
 
 
-# ---- caching on the client's side ----
+# ---- client-side caching ----
 
 
 @pytest.mark.parametrize("lanes", LANES)
@@ -186,12 +188,12 @@ def test_node_caches_and_hears_of_changes(lanes, servers, script):
 
 @pytest.mark.parametrize("lanes", LANES)
 def test_py_caches_and_hears_of_changes(lanes, servers):
-    """redis-py speaks RESP2: invalidations come as messages on a second connection."""
+    """redis-py speaks RESP2 here: invalidations come as messages on a second connection."""
     weir = servers[1](lanes)
     listener, reader, writer = (session(weir, i) for i in range(3))
     number = listener.client_id()
     pubsub = listener.pubsub(ignore_subscribe_messages=True)
-    pubsub.connection = listener.connection  # the connection whose id is known
+    pubsub.connection = listener.connection  # the connection with the known id
     pubsub.subscribe("__redis__:invalidate")
     assert reader.execute_command("CLIENT", "TRACKING", "ON", "REDIRECT", number) == b"OK"
     for i in range(20):
@@ -212,7 +214,7 @@ def test_node_cluster_clients_are_told_that_it_is_none(lanes, servers, script):
 
 @pytest.fixture(params=LANES)
 def cli(request, servers):
-    """redis-cli through weir; what it prints."""
+    """Runs redis-cli through weir; returns its output."""
     weir = servers[1](request.param)
 
     def run(*args, text=None):
@@ -242,10 +244,11 @@ def test_cli_pipe_and_scan(cli, servers):
 
 
 def test_cli_takes_a_snapshot(cli, servers, tmp_path):
-    """It poses as a replica, and reads until the snapshot is over."""
+    """redis-cli poses as a replica, and reads until the end of the snapshot."""
     cli("MSET", *[word for i in range(1000) for word in (f"k{i}", "v")])
     cli("--rdb", tmp_path / "dump.rdb")
     assert (tmp_path / "dump.rdb").read_bytes().startswith(b"REDIS")
-    argv = ["redis-check-rdb", tmp_path / "dump.rdb"]  # a server of that name checks what it would load
+    # redis-server checks a file if it is started under that name
+    argv = ["redis-check-rdb", tmp_path / "dump.rdb"]
     done = subprocess.run(argv, executable=shutil.which(REDIS_SERVER), capture_output=True, text=True)
     assert done.returncode == 0 and "1000 keys read" in done.stdout

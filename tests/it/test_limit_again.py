@@ -1,4 +1,6 @@
-"""LIMIT calls that Redis has not run, since it is no master: they wait, are asked again, and are decided once."""
+"""LIMIT calls that Redis has not run, as it is not a master: the calls wait, are sent again, and
+are decided once.
+"""
 
 import contextlib
 import socket
@@ -14,7 +16,7 @@ from test_failover_list import listed, pair, swap
 
 LANES = ["shared", "private"]
 LONG = "60s"  # a failover-wait that no test waits for
-WAIT = 0.3  # one that is waited for, in s
+WAIT = 0.3  # failover-wait of a test that waits for its end, in s
 LATE = 4.0
 SECTIONS = "[limit own]\nfunnel = 5/h\n[limit down]\nfunnel = 5/h\nwhen-error = down\nwhen-down = deny\n"
 CALLS = {
@@ -33,7 +35,7 @@ def start(farm, redis, *, wait=LONG, **settings):
 
 
 def demote(redis):
-    """A replica of nobody that is there."""
+    """Makes Redis the replica of a missing server."""
     assert redis.call("REPLICAOF", "127.0.0.1", free_port()) == "OK"
 
 
@@ -42,14 +44,14 @@ def promote(redis):
 
 
 def asked(redis):
-    """How often Redis was asked to run a script."""
+    """Returns how often Redis was asked to run a script."""
     stats = redis.call("INFO", "commandstats").decode()
     lines = [line for line in stats.splitlines() if line.startswith("cmdstat_evalsha:")]
     return int(lines[0].split("calls=")[1].split(",")[0]) if lines else 0
 
 
 def wait_until_asked(redis, more=2):
-    """It has refused some."""
+    """Waits until Redis has refused some calls."""
     before = asked(redis)
     wait_until(lambda: asked(redis) >= before + more, "weir has asked again")
 
@@ -112,7 +114,9 @@ def test_without_a_wait_it_is_heard_at_once(farm):
 
 
 def test_calls_about_one_key_stay_in_order(farm):
-    """Whatever their scripts are, and though a call about another key goes at once."""
+    """Calls for one key keep their order, whichever scripts they need, though a call for another
+    key goes at once.
+    """
     redis = farm.redis()
     weir = start(farm, redis)
     key, other = fresh(), fresh()
@@ -131,7 +135,7 @@ def test_calls_about_one_key_stay_in_order(farm):
 
 
 def test_a_replica_that_serves_no_stale_data(farm):
-    """MASTERDOWN: also where it is said of the first script that is loaded."""
+    """MASTERDOWN, also as the answer to the first script that is loaded."""
     redis = farm.redis("--replica-serve-stale-data", "no")
     weir = start(farm, redis)
     with weir.connect() as conn:
@@ -144,7 +148,8 @@ def test_a_replica_that_serves_no_stale_data(farm):
 
 
 def test_a_wait_is_no_silence(farm):
-    """upstream-timeout is shorter than the wait: Redis has answered, so the circuit stays closed."""
+    """upstream-timeout is shorter than the wait. Redis has answered, so the circuit stays closed.
+    """
     redis = farm.redis()
     weir = start(farm, redis, upstream_timeout="200ms", limit_when_down="deny")
     with weir.connect() as conn, weir.connect() as other:
@@ -161,7 +166,7 @@ def test_a_wait_is_no_silence(farm):
 
 
 def test_a_crowd_is_asked_a_few_times_a_second(farm):
-    """Each of 2,000 calls waits; Redis is asked in batches, and each call is decided once."""
+    """Each of 2,000 calls waits. weir asks Redis in batches, and each call is decided once."""
     redis = farm.redis()
     weir = start(farm, redis)
     key = fresh()
@@ -208,7 +213,9 @@ def test_a_weir_that_stops_waits_no_longer(farm):
 
 @pytest.mark.parametrize("lanes", LANES)
 def test_over_a_failover_of_a_list(lanes, farm):
-    """A call that the old master has refused is decided once by the new one, where its key has what was replicated."""
+    """The new master decides a call that the old one refused, once, with the replicated state of
+    the key.
+    """
     first, second = pair(farm)
     weir = start(farm, listed(second, first), lanes=lanes, env={"WEIR_HURRY": "4"})
     assert follows(weir, first)
@@ -231,7 +238,8 @@ def test_over_a_failover_of_a_list(lanes, farm):
 
 
 def test_a_permit_over_a_failover_of_a_list(farm):
-    """What ACQUIRE gave out is at the new master as far as it was replicated; a call that waits for a permit goes on."""
+    """The new master knows replicated permits of ACQUIRE. A call that waits for a permit goes on.
+    """
     first, second = pair(farm)
     weir = start(farm, listed(first, second), env={"WEIR_HURRY": "4"})
     assert follows(weir, first)

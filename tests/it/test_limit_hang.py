@@ -1,4 +1,5 @@
-"""LIMIT while Redis is there and does not answer: every call is answered within upstream-timeout, by when-down."""
+"""LIMIT while Redis hangs: every call is answered within upstream-timeout, according to when-down.
+"""
 
 import contextlib
 import re
@@ -11,10 +12,10 @@ from kit.harness import MODES, MODE_IDS, stopped, wait_until
 from kit.resp import Error, pipeline
 
 PATIENCE = 0.5  # upstream-timeout, in seconds
-GRACE = 0.1  # beside it, as promised
-SANITIZED = 0.2  # beside that: a sanitizer's build beside other tests
+GRACE = 0.1  # the promised time beyond upstream-timeout
+SANITIZED = 0.2  # added to GRACE: a sanitizer's build beside other tests
 WAIT = 0.2
-BACK = 1.0  # weir finds a Redis that is back within so long
+BACK = 1.0  # weir finds a Redis that has returned within this time
 TIMEOUT = Error("UPSTREAM timeout")
 
 SECTIONS = """
@@ -64,7 +65,7 @@ def words(command):
 
 
 def timed(conn, command):
-    """The reply, which has come in time."""
+    """Returns the reply, which has come in time."""
     granted = WAIT if "WAIT" in command else 0
     began = time.monotonic()
     reply = conn.call(*words(command))
@@ -83,7 +84,8 @@ def is_right(command, reply):
 @pytest.mark.parametrize("warm", [True, False], ids=["warm", "cold"])
 @pytest.mark.parametrize("mode", MODES, ids=MODE_IDS)
 def test_every_call_is_answered_in_time(farm, mode, warm):
-    """The first, those behind it while weir connects anew again and again, and those of newcomers."""
+    """The first call, later calls while weir reconnects again and again, and calls of new clients.
+    """
     redis = farm.redis()
     weir = start(farm, redis, mode)
     commands = ERRORS + list(DECIDED)
@@ -130,7 +132,7 @@ def test_calls_in_one_pipeline_are_answered_together(farm):
 
 
 def test_others_that_send_meanwhile_hold_no_call_up(farm):
-    """Clients that send to Redis, are closed and come again."""
+    """Clients that send to Redis, are closed and reconnect."""
     redis = farm.redis()
     weir = start(farm, redis, (1, "shared"))
     over = threading.Event()
@@ -171,7 +173,7 @@ def test_a_hang_that_ends_in_time_is_none(farm):
 
 
 def test_hang_after_hang(farm):
-    """Redis decides between two of them."""
+    """Redis decides between two hangs."""
     redis = farm.redis()
     weir = start(farm, redis, (2, "shared"))
     with weir.connect() as conn:
@@ -183,13 +185,15 @@ def test_hang_after_hang(farm):
 
 
 def script_conns(redis, last):
-    """How many connections of weir's scripts have sent this last."""
+    """Returns how many of weir's script connections have sent this command last."""
     return len(re.findall(rf"cmd={last}", redis.call("CLIENT", "LIST").decode()))
 
 
 @pytest.mark.parametrize("sees_other_calls", [False, True], ids=["limit", "get"])
 def test_weir_finds_redis_again_though_no_call_asks(farm, sees_other_calls):
-    """Calls of the idle time after a hang are Redis' to decide, in each worker."""
+    """weir itself finds out that Redis is back. Redis decides the next calls in each worker, though
+    no call has asked before.
+    """
     redis = farm.redis()
     sections = "[limit a]\nfunnel = 5/h\nwhen-down = allow\n"
     weir = farm.weir(redis, workers=4, sections=sections, upstream_timeout="500ms")
@@ -249,7 +253,7 @@ def test_a_holder_that_waits_hears_of_the_hang(farm):
 
 
 def test_a_redis_that_is_busy_is_not_away(farm):
-    """After a hang, too: what Redis says of itself lets no call through."""
+    """Also after a hang: a BUSY answer lets no call pass."""
     redis = farm.redis("--lua-time-limit", "1500")
     weir = start(farm, redis, (1, "shared"), limit_when_down="allow")
     with weir.connect() as conn, redis.connect() as culprit, redis.connect() as admin:

@@ -1,6 +1,6 @@
-"""What comes in one write is decided at once: the same becomes of each command as if it had come alone.
+"""Commands in one write are decided together: each has the result that it would have alone.
 
-Rates are per day where what passes is counted, so that it is the burst, however slow the test.
+Where counts matter rates are per day, so what passes is the burst, however slow the test is.
 """
 
 import random
@@ -24,7 +24,7 @@ COMMANDS = ["SET {} 1", "GET {}", "INCR {}", "ECHO x", "get {}", "MGET {} {}", "
 
 
 def stretches(dice, n):
-    """Commands, of which the same comes several times in a row; "{}" stands for the client's own key."""
+    """Returns commands with repetitions in a row; "{}" stands for the client's own key."""
     commands = []
     while len(commands) < n:
         commands += [dice.choice(COMMANDS)] * dice.choice([1, 1, 2, 5, 17, 40])
@@ -54,7 +54,7 @@ def test_at_once_is_one_by_one(farm, redis, users, mode, policy):
         assert [limit_of(reply) or reply for reply in at_once] == [limit_of(reply) or reply for reply in one_by_one]
         of_bob = less(less(counts(weir), nothing), of_alice)
         for numbers in (*of_alice.values(), *of_bob.values()):
-            del numbers[1]  # who sends one by one may never be delayed
+            del numbers[1]  # a client that sends one by one may never be delayed
         assert of_bob == of_alice
 
 
@@ -69,7 +69,7 @@ def test_what_is_forgiven_between_two_writes_passes_again(farm, redis, users):
 
 
 def test_a_pipeline_that_is_all_refused_is_counted_and_answered_whole(farm, redis, users):
-    """Also before its client has a connection to Redis, in pieces that end within a request."""
+    """Also before the client has a lane, in pieces that end within a request."""
     weir = farm.weir(redis, sections=f"[policy default]\nall = 1/d burst 1\n{OPERATOR}", workers=1)
     with login(weir, "alice") as spent, login(weir, "alice") as alice:
         assert spent.call("SET", "k", "1") == "OK"

@@ -1,4 +1,4 @@
-"""LIMIT STATUS, EXPLAIN and the operator's commands over the wire: who may, what errors say, how replies look."""
+"""LIMIT STATUS, EXPLAIN and the admin commands over the wire: rights, errors, forms of replies."""
 
 import socket
 
@@ -18,14 +18,14 @@ LIST_FIELDS = LIMIT_FIELDS[:6] + ["admitted", "delayed", "refused", "shadowed", 
 
 
 def fields(value, protocol):
-    """The names, in order, of a map; its values."""
+    """Returns the names of a map, in order, and its values."""
     assert isinstance(value, dict if protocol == 3 else list)
     names = list(value) if protocol == 3 else value[::2]
     values = list(value.values()) if protocol == 3 else value[1::2]
     return plain(names), plain(values)
 
 
-# ---- who may ----
+# ---- rights ----
 
 
 def test_limit_needs_a_login_where_redis_does(farm):
@@ -122,7 +122,7 @@ def test_errors_carry_no_line_ends(farm, redis):
             assert op.call("PING") == "PONG"
 
 
-# ---- its place ----
+# ---- order among other commands ----
 
 
 def test_operators_commands_are_refused_in_multi(limited):
@@ -177,7 +177,7 @@ def test_limit_keeps_silent_when_replies_are_off(limited):
 
 
 def test_limit_while_subscribed_is_refused_in_resp2_only(limited, redis, protocol):
-    """In RESP2 Redis lets nothing through but what is about subscribing."""
+    """In RESP2 Redis lets a subscriber send only subscription commands."""
     weir = limited("[policy default]\nread = 9/d\n")
     with speaking(weir.connect(), protocol) as a:
         a.call("SUBSCRIBE", "c")
@@ -194,14 +194,16 @@ def test_limit_while_subscribed_is_refused_in_resp2_only(limited, redis, protoco
 
 
 def redis_says(redis, protocol):
-    """What Redis answers a subscribed client that wants something else."""
+    """Returns what Redis answers to any other command of a subscriber."""
     with speaking(redis.connect(), protocol) as conn:
         conn.call("SUBSCRIBE", "c")
         return conn.call("CONFIG", "GET", "save")
 
 
 def test_where_replies_cannot_be_told_apart(limited):
-    """An answer of weir's has no place among Redis': the client is closed behind what Redis has to answer before it."""
+    """A reply of weir's cannot be placed between replies of Redis, so weir closes the client after
+    Redis' earlier replies.
+    """
     weir = limited("[policy default]\nwrite = 9/d\ncmd.dbsize = deny\n")
     for own in ("LIMIT STATUS", "DBSIZE", "AUTH x", "*x\r\n"):
         with weir.connect() as a:
@@ -225,7 +227,9 @@ def test_where_replies_cannot_be_told_apart(limited):
 )
 @pytest.mark.parametrize("is_resp3", [False, True], ids=["RESP2", "RESP3"])
 def test_all_that_came_before_is_answered(state, is_resp3, limited, redis):
-    """However much that is, whatever waits in Redis, and whatever of it is to be heard: byte for byte what Redis says."""
+    """Byte for byte as from Redis, however many replies there are, whatever is blocked in Redis,
+    and whatever CLIENT REPLY hides.
+    """
     weir = limited("[policy default]\ncmd.dbsize = deny\n")
     redis.call("SET", "large", b"x" * (1 << 20))
     for last in ("GET large", "BLPOP none 0.05", "CLIENT REPLY SKIP", "CLIENT REPLY OFF"):
@@ -234,7 +238,7 @@ def test_all_that_came_before_is_answered(state, is_resp3, limited, redis):
             if is_resp3:
                 direct.call("HELLO", "3"), conn.call("HELLO", "3")
             direct.send(pipeline(*words, "QUIT"))
-            expected = direct.read_to_end().removesuffix(b"+OK\r\n")  # QUIT's
+            expected = direct.read_to_end().removesuffix(b"+OK\r\n")  # the reply to QUIT
             conn.send(pipeline(*words, "DBSIZE", "PING"))
             assert conn.read_to_end() == expected, last
 
@@ -244,7 +248,8 @@ def test_who_monitors_hears_nothing_of_the_end(limited):
     with weir.connect() as other, weir.connect() as conn:
         assert other.call("MONITOR") == "OK"
         conn.send(pipeline("MONITOR", "MONITOR", "ECHO last", "DBSIZE"))
-        heard = [line for line in conn.read_to_end().splitlines() if b'"INFO"' not in line]  # asked by weir itself
+        # INFO is asked by weir itself
+        heard = [line for line in conn.read_to_end().splitlines() if b'"INFO"' not in line]
         assert heard[0] == b"+OK" and heard[-1].endswith(b'"ECHO" "last"') and len(heard) == 4
         with weir.connect() as third:
             third.call("ECHO", "behind")
@@ -253,7 +258,7 @@ def test_who_monitors_hears_nothing_of_the_end(limited):
 
 
 def test_who_leaves_while_the_last_answers_are_waited_for(limited, redis):
-    """It takes no element then."""
+    """The half-closed client takes no element."""
     weir = limited("[policy default]\ncmd.dbsize = deny\n")
     with weir.connect() as conn:
         assert conn.ask("MULTI", "SUBSCRIBE c", "EXEC")[:2] == ["OK", "QUEUED"]
@@ -298,7 +303,7 @@ def test_in_any_case_and_inline(limited):
 
 
 def test_operators_commands_are_limited_too(limited, users):
-    """The operator's commands count like others; STATUS, EXPLAIN and HELP are of class control."""
+    """Admin commands are limited like others; STATUS, EXPLAIN and HELP are of class control."""
     weir = limited("[policy ops]\nmatch = user:alice\nadmin = yes\nall = 2/d\n")
     with login(weir, "alice") as a:
         assert passed(a.ask(*["LIMIT LIST"] * 5)) == 2
@@ -306,7 +311,7 @@ def test_operators_commands_are_limited_too(limited, users):
         assert passed(a.ask(*["LIMIT STATUS", "LIMIT HELP", "LIMIT EXPLAIN GET k"] * 3)) == 9
 
 
-# ---- shapes ----
+# ---- forms of replies ----
 
 
 def test_status_tells_how_each_limit_stands(limited, protocol):
@@ -400,7 +405,7 @@ def test_top_names_the_heaviest_subjects(limited, users, protocol):
         for by, unit, first in (
             ("commands", "commands_per_s", "user:alice"),
             ("REFUSED", "refused_per_s", "user:alice"),
-            ("Bytes", "bytes_per_s", "user:bob"),  # what is refused has not passed
+            ("Bytes", "bytes_per_s", "user:bob"),  # refused requests have not passed
         ):
             rows = op.call("LIMIT", "TOP", "5", "BY", by)
             names, values = fields(rows[0], protocol)

@@ -1,6 +1,7 @@
-"""A limit refuses what exceeds it, in its place, and touches nothing else.
+"""A limit refuses what exceeds it, at the right position in the pipeline, and affects nothing else.
 
-Rates are per hour wherever the count of commands matters: what passes is then the burst, however slow the test.
+Where the count of commands matters rates are per hour, so what passes is the burst, however slow
+the test is.
 """
 
 import re
@@ -19,7 +20,7 @@ EXECABORT = Error("EXECABORT Transaction discarded because of previous errors.")
 
 
 def limit_of(reply):
-    """The limit that refused, or None for any other reply."""
+    """Returns the limit that refused, or None for any other reply."""
     match = isinstance(reply, Error) and REFUSED.fullmatch(reply)
     return match[2] if match else None
 
@@ -30,7 +31,8 @@ def passed(replies):
 
 @pytest.fixture
 def limited(farm, redis):
-    """A weir with the sections given, in front of the shared Redis."""
+    """Returns a function that starts a weir with the given sections in front of the shared Redis.
+    """
 
     def start(sections, **settings):
         return farm.weir(redis, sections=sections, **settings)
@@ -44,7 +46,7 @@ def limited_in_every_mode(request, limited):
     return lambda sections, **settings: limited(sections, workers=workers, lanes=lanes, **settings)
 
 
-# ---- the reply, and its place ----
+# ---- the reply, and its position ----
 
 
 def test_the_text_of_a_refusal(limited_in_every_mode):
@@ -85,7 +87,7 @@ def test_a_long_pipeline_keeps_its_order(limited_in_every_mode):
 
 
 def test_a_refusal_waits_for_earlier_replies(limited_in_every_mode, redis):
-    """Also for one that takes its time."""
+    """Also for a reply that takes time."""
     weir = limited_in_every_mode("[policy default]\nwrite = 2/h\n")
     with weir.connect() as a:
         a.send(pipeline("SET k v", "BLPOP l 0", "LPUSH other v", "ECHO end"))
@@ -107,7 +109,9 @@ def test_refused_large_and_inline_requests(limited_in_every_mode):
 
 
 def test_what_is_refused_is_answered_beside_a_lane_of_its_own(limited_in_every_mode):
-    """In another database SCRIPT KILL goes by a lane that is for nothing else; what it was told comes before the rest."""
+    """In another database SCRIPT KILL needs a separate lane. A refused SCRIPT KILL keeps its
+    position among the replies.
+    """
     weir = limited_in_every_mode(KEYED)
     with weir.connect() as a:
         assert a.ask("CLIENT SETNAME me", "SELECT 1", "GET k") == ["OK", "OK", None]
@@ -293,7 +297,7 @@ def test_several_limits_in_one_line(limited_in_every_mode):
     with weir.connect() as a:
         replies = a.ask(*["GET k"] * 10)
         assert passed(replies) == 3
-        # the tighter burst binds, not the slower rate: an hour is 1000 reads
+        # The tighter burst limits, not the slower rate: an hour is 1000 reads.
         assert all(int(REFUSED.fullmatch(reply)[1]) <= 3600 for reply in replies[3:])
 
 
@@ -306,7 +310,9 @@ def test_the_longest_wait_is_told(limited):
 
 
 def test_burst_and_refill(limited):
-    """A burst passes from rest, then the rate: here nothing for an hour, there at once."""
+    """A burst passes from rest, then the rate: with one rate nothing for an hour, with the other at
+    once.
+    """
     weir = limited("[policy default]\nread = 1/h burst 7\nwrite = 1000/s burst 1\n")
     with weir.connect() as a:
         assert passed(a.ask(*["GET k"] * 20)) == 7
@@ -317,7 +323,7 @@ def test_burst_and_refill(limited):
         assert done == 20
 
 
-# ---- who ----
+# ---- identity ----
 
 
 def test_policies_match_by_user_ip_and_name(limited_in_every_mode, users):
@@ -423,7 +429,7 @@ def test_names_as_identity(limited_in_every_mode):
 
 
 def test_users_only_count_once_logged_in(limited, users):
-    """`user` is known of those who logged in as another than default."""
+    """`user` names only clients that logged in as a user other than default."""
     weir = limited("[policy users]\nmatch = user:*\nread = 9/h\n[policy default]\nread = 2/h\n")
     with weir.connect() as a:
         assert limit_of(a.ask(*["GET k"] * 3)[2]) == "default/read"
@@ -450,12 +456,14 @@ def test_addresses_with_a_prefix_are_one_subject(limited):
 # ---- accuracy ----
 
 RATE, SECONDS = 2000, 5.0
-BURST = 1000  # half a second: longer than a busy machine keeps the test from running
+BURST = 1000  # half a second: longer than a busy machine interrupts the test
 BATCH = 64
 
 
 class Hammer:
-    """Connections of one subject, each with a batch of writes under way at all times, counted by their replies."""
+    """Connections of one subject, each with a batch of writes in flight at all times; counts by
+    replies.
+    """
 
     def __init__(self, weir, connections):
         self.conns = [Conn(weir.address) for _ in range(connections)]
@@ -477,7 +485,7 @@ class Hammer:
         self.left[sock], self.tail[sock] = BATCH, b""
 
     def on_readable(self, sock, go_on):
-        """Count replies; true when this connection is done."""
+        """Counts replies; true when this connection is done."""
         data = self.tail[sock] + sock.recv(65536)
         self.last = time.monotonic()
         *lines, self.tail[sock] = data.split(b"\r\n")
@@ -496,7 +504,9 @@ class Hammer:
 
 
 def test_what_passes_is_burst_and_rate_to_a_hundredth(farm, redis):
-    """Never more than burst + rate * time, and at least 99 % of it, with 1, 2 and 8 connections on 2 workers."""
+    """Never more than burst + rate * time, and at least 99 % of it, with 1, 2 and 8 connections on
+    2 workers.
+    """
     sections = f"[policy default]\nwrite = {RATE}/s burst {BURST}\n"
     hammers = [Hammer(farm.weir(redis, workers=2, sections=sections), n) for n in (1, 2, 8)]
     try:
@@ -518,7 +528,7 @@ def test_what_passes_is_burst_and_rate_to_a_hundredth(farm, redis):
 
 
 def test_accuracy_of_two_subjects(farm, redis, users):
-    """One that hammers takes nothing from one that stays within its limit."""
+    """A subject far over its limit takes nothing from a subject within its limit."""
     weir = farm.weir(redis, workers=2, sections="[policy default]\nwrite = 200/s burst 100\n")
     with weir.connect() as calm, weir.connect() as wild:
         calm.call("AUTH", "alice", "pw")
@@ -531,7 +541,7 @@ def test_accuracy_of_two_subjects(farm, redis, users):
 
 
 def test_no_window_admits_too_much(farm, redis):
-    """The funnel law over every window, from the times at which replies came and requests went."""
+    """GCRA holds over every window, by the times of replies and requests."""
     rate, burst = 500, 10
     weir = farm.weir(redis, workers=2, sections=f"[policy default]\nwrite = {rate}/s burst {burst}\n")
     conns = [weir.connect() for _ in range(4)]
@@ -555,7 +565,7 @@ def test_no_window_admits_too_much(farm, redis):
 
 
 def test_who_is_refused_last_and_ends_is_let_go(limited_in_every_mode):
-    """On a connection of its own to Redis, where nothing is on its way any more: nothing else would wake it."""
+    """The client has a private lane without requests in flight, so nothing else wakes it."""
     weir = limited_in_every_mode(KEYED)
     with weir.connect() as a:
         assert a.ask("WATCH k", "GET k") == ["OK", None]

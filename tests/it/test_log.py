@@ -1,4 +1,6 @@
-"""The log: its formats, its file, and that neither a full disk nor a reader that sleeps holds anybody up."""
+"""The log: its formats, its file. Neither a full disk nor a reader that does not read stops any
+client.
+"""
 
 import fcntl
 import json
@@ -17,7 +19,7 @@ LOGFMT = re.compile(
     r'ts=\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z level=(debug|info|warn|error)(?: site=[a-z_]+)? msg=(".*?")(?: suppressed=\d+)?'
 )
 OPERATOR = "[admin]\nsocket = {folder}/admin.sock\n"
-HOSTILE = b'u"\\\x01\x1b[2J\xff\xc3\xa9</script>'  # Redis takes no blanks
+HOSTILE = b'u"\\\x01\x1b[2J\xff\xc3\xa9</script>'  # Redis allows no blanks
 F_SETPIPE_SZ = 1031
 
 
@@ -51,7 +53,7 @@ def admin_of(weir):
     return Conn(str(weir.folder / "admin.sock"))
 
 
-# ---- how a line looks ----
+# ---- the form of a line ----
 
 
 @pytest.mark.parametrize("form", FORMATS)
@@ -70,7 +72,7 @@ def test_every_line_can_be_read_by_a_machine(form, farm):
     redis.kill()
     wait_until(lambda: " is away" in weir.log(), "its end is told of")
     weir.stop()
-    raw = weir.log_path.read_bytes().decode()  # is UTF-8
+    raw = weir.log_path.read_bytes().decode()  # fails unless the log is UTF-8
     messages = [FORMATS[form](line) for line in raw.splitlines()]
     assert any(m.startswith("stopping: SIGTERM") for m in messages)
     shown = next(m for m in messages if name in m)
@@ -122,7 +124,7 @@ def test_level_and_format_change_with_a_reload(farm, redis):
     assert weir.log().count("configuration reloaded") == before, "and is not worth a line any more"
 
 
-# ---- where it goes ----
+# ---- the file ----
 
 
 def test_a_file_that_cannot_be_opened(tmp_path):
@@ -176,7 +178,7 @@ def test_sigusr1_without_a_file(farm, redis):
 
 def test_a_file_that_cannot_be_opened_again(farm, redis):
     weir = farm.weir(redis, log="{folder}/logs/weir.log, stderr", wait=False)
-    weir.kill()  # its folder was not there
+    weir.kill()  # the log's folder did not exist
     folder = weir.folder / "logs"
     folder.mkdir()
     weir.start()
@@ -197,9 +199,9 @@ def test_a_full_disk(farm, redis):
     assert weir.log().count("cannot write the log") == 1
 
 
-# ---- a reader that sleeps ----
+# ---- a reader that does not read ----
 
-MISTAKES = 100  # in one file: as many as are told at once
+MISTAKES = 100  # in one file: as many as weir reports at once
 RELOADS = 40  # of that file: more lines than the log keeps
 
 
@@ -249,7 +251,7 @@ def test_a_pipe_that_nobody_reads(farm, redis):
 
 @pytest.fixture
 def full_pipe():
-    """To which nothing more can be written."""
+    """A pipe that is full."""
     reader, writer = os.pipe()
     fcntl.fcntl(writer, F_SETPIPE_SZ, 4096)
     os.set_blocking(writer, False)
@@ -266,7 +268,7 @@ def full_pipe():
 @pytest.mark.parametrize("again", [False, True], ids=["once", "twice"])
 @pytest.mark.parametrize("log", ["stderr", "/dev/full", "/dev/full, stderr", "{folder}/weir.log, stderr"])
 def test_its_end_waits_for_no_reader(log, again, full_pipe, farm, redis):
-    """Nor for a file that cannot be written, of which stderr cannot tell."""
+    """Also with a file that cannot be written, which stderr cannot report."""
     weir = farm.weir(redis, wait=False, stderr=full_pipe, listen="unix:{folder}/weir.sock", log=log)
     wait_until(lambda: answers(str(weir.folder / "weir.sock")), "weir serves", 20)
     weir.signal(signal.SIGTERM)

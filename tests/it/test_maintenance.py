@@ -1,4 +1,6 @@
-"""CLIENT MAINT_NOTIFICATIONS: refused as a server that does not know it refuses it, without a connection to Redis."""
+"""CLIENT MAINT_NOTIFICATIONS: weir refuses it as a server without the command does, without a
+connection to Redis.
+"""
 
 import pytest
 from kit.resp import Conn, pipeline
@@ -70,12 +72,12 @@ def test_two_thousand_need_no_connection(farm, is_pipelined):
 @pytest.mark.moves
 @HOW
 def test_two_thousand_with_lanes_of_their_own(farm, is_pipelined):
-    """All they ask is refused, so none of them needs its lane."""
+    """All their commands are refused, so no client needs its lane."""
     crowd(farm, 2000, "private", [ASK], is_pipelined)
 
 
 def test_charged_as_any_subcommand_of_client(limited):
-    """As a command, and its bytes."""
+    """As a command, and for its bytes."""
     sections = "[policy default]\nall = 10/h burst 10\nbytes-in = 1kb/h burst 4kb\n"
     remaining = []
     for words in [ASK, ("CLIENT", "MAINT_NOTIFICATIONZ", *ASK[2:])]:

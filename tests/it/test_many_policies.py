@@ -1,6 +1,8 @@
-"""Many policies and many clients: which policy binds, and that new rules bind every client.
+"""Many policies and many clients: which policy binds a client, and that a reload binds every client
+anew.
 
-A worker binds 128 clients in one iteration of its loop: with several hundred of them new rules come in several.
+A worker binds 128 clients in one iteration of its loop: with several hundred clients a reload takes
+several iterations.
 """
 
 import random
@@ -25,7 +27,7 @@ def rows_of(reply):
 
 @pytest.fixture
 def crowd(request):
-    """Connections to a weir, each answered once."""
+    """Opens connections to a weir; each has had a reply."""
     conns = []
 
     def come(weir, n=CLIENTS):
@@ -47,11 +49,13 @@ def asked(conns, *command):
     return [conn.read() for conn in conns]
 
 
-# ---- which binds ----
+# ---- which policy binds ----
 
 
 def test_the_first_of_a_thousand_policies_binds(farm, redis):
-    """Names, beginnings of names, networks and patterns: the one that stands first in the file, whatever its kind."""
+    """Names, prefixes, networks and patterns: the first policy in the file binds, whatever its
+    kind.
+    """
     kinds = ("name:app-{n}", "name:app-{n}*", "ip:10.{n}.0.0/16", "name:app-?{n}", "name:*-{n}")
     shuffled = random.Random(12)
     terms = [shuffled.choice(kinds).format(n=shuffled.randrange(250)) for _ in range(999)]
@@ -76,7 +80,9 @@ def test_the_first_of_a_thousand_policies_binds(farm, redis):
 
 
 def test_patterns_that_are_compared_one_by_one(tmp_path):
-    """More than 64 of them are slow, which -t says; names, beginnings and networks may be many."""
+    """More than 64 patterns are slow, which -t reports. There may be many names, prefixes and
+    networks.
+    """
     config = tmp_path / "weir.conf"
     text = "".join(f"[policy p{i}]\nmatch = name:*-{i}\nall = 1/s\n" for i in range(65))
     config.write_text(text)
@@ -86,7 +92,7 @@ def test_patterns_that_are_compared_one_by_one(tmp_path):
     assert run_weir("-t", "--strict", "-c", config).returncode == 0
 
 
-# ---- new rules ----
+# ---- reloads ----
 
 
 @pytest.mark.parametrize("n_workers", [1, 2])
@@ -101,7 +107,9 @@ def test_new_rules_bind_every_client_once_they_are_answered(n_workers, farm, red
 
 
 def test_an_iteration_binds_few_clients(tmp_path, farm, redis, crowd):
-    """A worker locks two mutexes for each client that it binds: counted, the work of one iteration does not grow with them."""
+    """A worker locks two mutexes for each client that it binds. By that count the work of one
+    iteration does not grow with the clients.
+    """
     iterations = Iterations(tmp_path)
     text = "[policy default]\nread = 100000/s\n" + OPERATOR
     weir = farm.weir(redis, workers=1, sections=text, env=iterations.env)
@@ -116,7 +124,9 @@ def test_an_iteration_binds_few_clients(tmp_path, farm, redis, crowd):
 
 
 def test_new_rules_while_clients_send(farm, redis, crowd):
-    """What a client sends is decided by the rules before or by the new ones, and by the new ones from the answer on."""
+    """A command during a reload is decided by the old or the new rules, and by the new rules from
+    the reload's reply on.
+    """
     weir = farm.weir(redis, workers=2, sections="[policy default]\nread = 100000/s\n" + OPERATOR)
     conns = crowd(weir)
     denied = Error("NOPERM denied by policy default")
@@ -135,7 +145,7 @@ def test_new_rules_while_clients_send(farm, redis, crowd):
 
 
 def test_reloads_one_right_after_the_other(farm, redis, crowd):
-    """New rules wait until the ones before have bound all; the last ones count."""
+    """A reload waits until the one before has bound all clients. The last one counts."""
     weir = farm.weir(redis, workers=2, sections="[policy default]\nread = 100000/s\n" + OPERATOR)
     conns = crowd(weir)
     with operator(weir) as op:
@@ -152,7 +162,9 @@ def test_reloads_one_right_after_the_other(farm, redis, crowd):
 
 
 def test_connections_are_counted_through_new_rules(farm, redis, crowd):
-    """They are counted anew and not asked: who is there stays, and the next one is one too many."""
+    """Connections are counted anew without a decision: connected clients stay, and one more client
+    is refused.
+    """
     weir = farm.weir(redis, workers=2, sections="[policy default]\nread = 100000/s\n" + OPERATOR)
     conns = crowd(weir)
     assert asked(conns, "GET", "none") == [None] * CLIENTS
@@ -187,7 +199,9 @@ def test_clients_that_leave_and_come_meanwhile(farm, redis, crowd):
 
 
 def test_clients_that_are_reset_with_calls_under_way(farm, crowd):
-    """What they leave is charged by the rules that bound them, and then by the new ones: no place in flight is lost."""
+    """Open calls of reset clients are charged by the rules that bound the client, and then by the
+    new rules: no in-flight permit is lost.
+    """
     redis = farm.redis()
     weir = farm.weir(redis, workers=1, sections="[policy default]\ninflight = 5000\n" + OPERATOR)
     with operator(weir) as op:
@@ -214,7 +228,8 @@ def test_clients_that_are_reset_with_calls_under_way(farm, crowd):
 
 
 def test_delayed_commands_are_asked_again(farm, redis, crowd):
-    """Each of several hundred that wait for a slow limit goes once that limit has gone."""
+    """Each of several hundred commands that wait for a slow limit goes once that limit is removed.
+    """
     weir = farm.weir(redis, workers=2, sections="[policy default]\nwrite = 1/m over delay 1d\n" + OPERATOR)
     conns = crowd(weir, 300)
     for conn in conns:
@@ -246,7 +261,7 @@ def test_all_connections_of_a_subject_are_closed(farm, redis, crowd):
 
 
 def test_reports_stand_in_order(farm, redis):
-    """Those that another thread makes, too: in the order of a pipeline."""
+    """In the order of the pipeline, also reports that another thread makes."""
     weir = farm.weir(redis, sections="[policy default]\nread = 5/s\n" + OPERATOR)
     with operator(weir) as op:
         for command in ("LIMIT LIST", "PING", "LIMIT TOP", "LIMIT BLOCKS", "LIMIT DIFF", "LIMIT MODE", "PING"):

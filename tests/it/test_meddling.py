@@ -1,4 +1,4 @@
-"""Whatever comes from upstream, a reply reaches the client that asked or nobody."""
+"""Whatever the upstream sends, a reply reaches the client that asked, or none."""
 
 import socket
 import threading
@@ -39,7 +39,7 @@ def shared_meddler(shared_redis):
 
 @pytest.fixture(params=LANES)
 def behind(request, kept, shared_meddler):
-    """A weir behind a meddler, which the tests share."""
+    """A weir behind a meddling relay, which the tests share."""
     yield kept(shared_meddler, workers=1, lanes=request.param)
     shared_meddler.change = None
 
@@ -119,7 +119,7 @@ def test_replies_nobody_asked_for(lanes, farm, meddler):
 @pytest.mark.parametrize("size", [10, 100_000])
 @pytest.mark.parametrize("lanes", LANES)
 def test_a_reply_cut_in_the_middle(size, lanes, farm, redis, meddler):
-    """The client is closed; nothing is put in the place of what is missing."""
+    """The client is closed; weir does not replace the missing part."""
     redis.call("SET", "k", TOKEN + b"x" * size)
     weir = farm.weir(meddler, workers=1, lanes=lanes)
     with weir.connect() as a, weir.connect() as other:
@@ -144,7 +144,7 @@ def test_a_reply_cut_in_the_middle(size, lanes, farm, redis, meddler):
 
 
 def test_an_upstream_that_never_answers(farm):
-    """Accepted, then silence: as good as away, after upstream-timeout."""
+    """The server accepts, and then is silent: after upstream-timeout as good as down."""
     with socket.create_server(("127.0.0.1", free_port())) as silent:
         weir = farm.weir("127.0.0.1:%d" % silent.getsockname()[1], connect_timeout="200ms", upstream_timeout="200ms")
         with weir.connect() as a:
@@ -152,7 +152,7 @@ def test_an_upstream_that_never_answers(farm):
 
 
 def test_no_reply_of_one_that_left_reaches_another(farm, meddler):
-    """The redis-py bug of 2023, played with a slow upstream."""
+    """The redis-py bug of 2023, with a slow upstream."""
     held = threading.Event()
 
     def change(data):

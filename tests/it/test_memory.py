@@ -1,6 +1,7 @@
-"""memory-limit: the steps that weir takes when clients make it keep much, and that it takes them back.
+"""memory-limit: the steps that weir takes when clients make it buffer much, and that weir takes the
+steps back.
 
-What is measured is counted by weir itself, so that sanitizers and allocators have no part in it.
+weir itself counts what is measured, so sanitizers and allocators do not affect the result.
 """
 
 import re
@@ -17,8 +18,9 @@ LISTENER = {"listener": "127.0.0.1:0"}
 HALVES = 40
 HALF = 60_000
 VALUE = b"x" * 1000
-BATCH = 900  # of requests: fewer than get a client a lane of its own
-LITTLE = 1_000_000  # bytes: weir stops at 512 KiB (docs/protocol.md); the last read, and what buffers have room for, come on top
+BATCH = 900  # requests: fewer than those that give a client a private lane
+# bytes: weir stops at 512 KiB (docs/protocol.md); the last read and spare room of buffers are added
+LITTLE = 1_000_000
 
 
 def step(weir):
@@ -34,7 +36,7 @@ def read_from_clients(page):
 
 
 def halves(weir):
-    """Clients that have sent the greater part of a request, which weir has to keep."""
+    """Returns clients that have sent most of a request, which weir buffers."""
     conns = [weir.connect() for _ in range(HALVES)]
     assert [conn.call("PING") for conn in conns] == ["PONG"] * HALVES
     for conn in conns:
@@ -79,14 +81,16 @@ def test_newcomers_are_refused_and_let_in_again(workers, farm, redis):
 
 
 def read_batches(conn, n_batches):
-    """In the order they were asked for, and whole."""
+    """Reads the batches complete and in order."""
     for i in range(n_batches):
         assert [conn.read() for _ in range(BATCH)] == [VALUE] * BATCH
         assert conn.read() == b"%d" % i
 
 
 def test_who_does_not_read_is_not_read_from(farm, redis):
-    """Four that ask for 15 MB each, in steps, and read nothing: weir stops to read them long before it has it all."""
+    """Four clients ask for 15 MB each, in steps, and read nothing. weir stops reading from them
+    long before it buffers all of that.
+    """
     n_hogs, n_batches = 4, 15
     redis.call("SET", "k", VALUE)
     assert redis.call("GET", "k") == VALUE
@@ -99,7 +103,9 @@ def test_who_does_not_read_is_not_read_from(farm, redis):
         return value(metrics(weir), "weir_clients_stalled")
 
     def has_looked(n_writes):
-        """Has weir counted what it keeps, since the other wrote so often? It need not when all are stalled."""
+        """True if weir has measured its memory after n writes of the other client, or if all
+        clients are stalled, which needs no measurement.
+        """
         found = metrics(weir)
         seen = value(found, "weir_commands_total", class_="write", result="forwarded")
         return seen >= n_writes or value(found, "weir_clients_stalled") == n_hogs
@@ -110,7 +116,7 @@ def test_who_does_not_read_is_not_read_from(farm, redis):
             for hog in hogs:
                 hog.send(encode("GET", "k") * BATCH + encode("ECHO", i))
             wait_until(lambda: answered() >= n_hogs * BATCH * (i + 1) or stalled(), "all is answered, or stalled", 60)
-            for _ in range(50):  # turns of weir's loop, in which it could take in more
+            for _ in range(50):  # iterations of weir's loop in which it could read more
                 assert other.call("SET", "j", i) == "OK"
             wait_until(lambda: has_looked(50 * (i + 1)), "weir has looked how much it keeps")
         wait_until(stalled, "they are stalled")
@@ -129,8 +135,9 @@ def test_who_does_not_read_is_not_read_from(farm, redis):
 
 @pytest.mark.parametrize("lanes", ["shared", "private"])
 def test_calls_that_are_not_answered_are_counted(lanes, farm):
-    """What is remembered of them is memory too. A client that has much of it is not read, and as soon as Redis answers
-    that is over."""
+    """Open calls take memory too. weir does not read from a client with many of them, and reads
+    again as soon as Redis answers.
+    """
     own = farm.redis()
     n_hogs, n_calls = 20, 5000
     weir = farm.weir(own, workers=1, lanes=lanes, memory_limit="2mb", sections=ADMIN)
@@ -157,7 +164,7 @@ def test_calls_that_are_not_answered_are_counted(lanes, farm):
 
 @pytest.mark.parametrize("lanes", ["shared", "private"])
 def test_the_memory_of_calls_is_bounded(lanes, farm):
-    """One client has no more than an eighth of what is left, doubled by the growing of a ring."""
+    """One client has at most an eighth of the free memory, doubled by the growing of a ring."""
     own = farm.redis()
     weir = farm.weir(own, workers=1, lanes=lanes, memory_limit="8mb", sections=ADMIN)
     with weir.connect() as hog:
@@ -191,7 +198,7 @@ def test_little_is_read_behind_a_command_that_blocks(command, lanes, farm):
         snapshots = {}
 
         def reads_no_more():
-            """What three snapshots say that were taken one after the other; weir takes one a second."""
+            """True if three successive snapshots agree; weir takes one a second."""
             page = metrics(weir)
             assert value(page, "weir_memory_bytes") < before + LITTLE
             sizes = re.findall(rb"qbuf=(\d+)", other.call("CLIENT", "LIST"))

@@ -1,4 +1,4 @@
-"""What is wrong is named as what it is, with what to write instead."""
+"""Error messages name what is wrong, and what to write instead."""
 
 import os
 import re
@@ -110,7 +110,7 @@ def test_what_has_a_hash_in_it_is_no_comment(tmp_path):
     assert done.returncode == 0, done.stderr
 
 
-# ---- what is good as it stands, and can hardly be meant; and slips that are known from elsewhere ----
+# ---- valid but suspicious settings, and settings of other programs ----
 
 A = "[policy a]\nmatch = user:x\nread = 5/s\n"
 LINES = [
@@ -158,7 +158,7 @@ def test_a_slip_is_told_with_the_line_to_write(text, line, is_mistake, said, tmp
     assert tried(tmp_path, text, "-t", "--strict").returncode == 1
 
 
-# ---- a line that a message names is itself accepted ----
+# ---- a line that a message proposes is itself accepted ----
 
 STANDS_FOR = {
     "HOST:PORT": "127.0.0.1:6399", "ADDRESS/N": "10.0.0.0/8", "ADDRESS": "10.0.0.1", "PATTERN": "a*", "COUNT": "10", "SIZE": "64mb",
@@ -177,7 +177,7 @@ def filled(text, folder):
 
 
 def file_with_the_lines_of(said, place, folder):
-    """The file that has the lines which a message names."""
+    """Returns the lines that a message proposes, and a file with these lines."""
     sections = {"[weir]": [], "[admin]": [], "[policy hinted]": []}
     lines = LINE.findall(said) if "write " in said else []
     for key, value in lines:
@@ -199,7 +199,7 @@ def test_a_line_that_a_hint_names_is_accepted(place, tmp_path):
     names = [name for where, name in HINT.findall((REPO / "src/run/config/config_hints.def").read_text()) if where == place]
     files = {}
     for value in VALUES:
-        for i in range(0, len(names), 90):  # the 100th mistake is the last that is told
+        for i in range(0, len(names), 90):  # the 100th mistake is the last that is reported
             heads = {"WEIR": "[weir]\n", "ADMIN": "[admin]\n", "POLICY": "[policy a]\nmatch = user:x\n"}
             text = heads[place] + "".join(f"{name} = {value}\n" for name in names[i : i + 90])
             told = tried(tmp_path, text, "-t").stderr.splitlines()
@@ -218,7 +218,7 @@ def test_a_line_that_a_hint_names_is_accepted(place, tmp_path):
 
 P = "[policy a]\nmatch = user:x\nall = 1k/s\n"
 M = "[policy a]\nall = 1/s\nmatch = "
-IN_PLACE = [  # the text of the file, what is wrong in it, what the message names instead
+IN_PLACE = [  # the text of the file, the wrong part, what the message proposes instead
     ("[weir]\nserver = r1 127.0.0.1:6379 check\n", "server = r1 127.0.0.1:6379 check", "upstream = 127.0.0.1:6379"),
     ("[weir]\nmaster = mymaster\n", "master = mymaster", "upstream = HOST:PORT"),
     ("[weir]\nupstream = 127.0.0.1:6379; comment\n", "upstream = 127.0.0.1:6379; comment", "upstream = 127.0.0.1:6379"),

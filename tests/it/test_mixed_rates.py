@@ -1,7 +1,9 @@
-"""One key asked with many rates: none lets another pass more than that one would alone, and what is refused writes nothing.
+"""One key with many rates: no rate lets another pass more than the other would alone, and a refusal
+writes nothing.
 
-The scripts are called with the clock in the test's hand. A reference keeps for each rate the calls that passed under it
-and nothing else, in integers without an end: a key decides no call more generously than the reference of its rate does.
+The scripts run under a clock that the test sets. A reference keeps for each rate the calls that
+passed under it, and nothing else, in unbounded integers. A key decides no call more generously than
+the reference of its rate.
 """
 
 import random
@@ -24,15 +26,17 @@ def scripts(redis):
 
 
 class Alone:
-    """What each rate would let pass if it were the only one: GCRA for a funnel, a list of calls for windows."""
+    """What each rate would pass if it were the only one: GCRA for a funnel, a list of calls for
+    windows.
+    """
 
     def __init__(self, name):
         self.name = name
-        self.tats = defaultdict(int)  # of a funnel, by interval, in ns
-        self.passed = defaultdict(list)  # of a window, by period: (us, cost)
+        self.tats = defaultdict(int)  # of a funnel: by interval, in ns
+        self.passed = defaultdict(list)  # of a window: by period, (us, cost)
 
     def used(self, period, now):
-        """The least that any counting of what has passed can say."""
+        """Returns the least usage that a correct count can report."""
         here = now - now % period
         calls = self.passed[period]
         if self.name == "sliding":
@@ -81,14 +85,15 @@ def granted(name, reply, rates, cost):
 
 
 class Key:
-    """Its expiry is done by hand, when the test's clock has come to it."""
+    """A key that the test expires by its own clock."""
 
     def __init__(self, scripts, name):
         self.scripts, self.name, self.stored, self.over = scripts, name, None, None
 
     def ask(self, rates, cost, now, peek=False):
-        """The reply, and whether anything was written. Asked again where a millisecond of Redis' own clock ended
-        meanwhile, for then the expiry is not as it would have been by the test's clock."""
+        """Returns the reply, and whether anything was written. Repeats the call if a millisecond of
+        Redis' own clock ended meanwhile: the expiry would differ from that of the test's clock.
+        """
         asked = self.scripts.command(self.name, ["k"], words(self.name, rates, cost), [1], now, peek=peek)
         left = self.over - now // MS if self.stored and self.over is not None else 0
         before = self.stored if left > 0 else None
@@ -137,12 +142,15 @@ def test_no_rate_lets_another_pass_more(scripts, name):
 
 @pytest.mark.parametrize("name", ["funnel", "approx", "fixed"])
 def test_a_rate_is_as_alone_beside_others(scripts, name):
-    """Nor less: where each rate has a state of its own, others leave it alone."""
+    """Nor does a rate admit less: where each rate has a state of its own, other rates do not change
+    it.
+    """
     for seed in range(10):
         rng = random.Random(f"as alone {seed}")
         scripts.conn.call("FLUSHALL")
         key, alone, now = Key(scripts, name), Alone(name), NOW + rng.randrange(10**12)
-        rates = [(7, 86_400_000 * MS), (10, 3600_000 * MS), (3, 60_000 * MS)]  # each funnel holds more time than the next
+        # each funnel holds more time than the next
+        rates = [(7, 86_400_000 * MS), (10, 3600_000 * MS), (3, 60_000 * MS)]
         for rate in rates if name == "funnel" else []:
             key.ask([rate], 1, now)
             alone.charge([rate], 1, now)
@@ -161,7 +169,7 @@ HOUR = 3600_000 * MS
 
 @pytest.mark.parametrize("name", ["funnel", "sliding", "approx", "fixed"])
 def test_a_short_rate_beside_a_long_one(scripts, name):
-    """Ten a day, and one each 100 ms: ten of the one pass, however often the other is asked."""
+    """Ten a day, and one each 100 ms: ten of the first pass, however often the second is asked."""
     key, now, passed = Key(scripts, name), NOW - NOW % (24 * HOUR) + HOUR, 0
     for _ in range(300):
         passed += granted(name, key.ask([(10, 24 * HOUR)], 1, now)[0], [(10, 24 * HOUR)], 1)
@@ -182,7 +190,7 @@ def burst(interval, n, cost=1):
 
 
 def test_a_smaller_burst_forgets_nothing(scripts):
-    """Whether it is refused, or passes."""
+    """Whether the call is refused or passes."""
     ten = 10 * 10**9
     call = lambda n, now=NOW: scripts.call("funnel", ["k"], burst(ten, n), now=now)[0]
     assert [call(10) for _ in range(11)] == [i * ten for i in range(11)]
@@ -201,7 +209,9 @@ def test_a_smaller_burst_forgets_nothing(scripts):
 
 @pytest.mark.parametrize("name", ["funnel", "approx", "fixed"])
 def test_too_many_rates_on_a_key(scripts, name):
-    """Eight that count are kept; the ninth is an error that forgets nothing, until one of them is over."""
+    """A key keeps eight active rates. The ninth gets an error, and no rate is forgotten, until one
+    of them ends.
+    """
     key, error = Key(scripts, name), FULL if name == "funnel" else MANY
     now = NOW - NOW % (24 * HOUR)
     eight = [[(1, hours * HOUR)] for hours in range(1 + MOST, 1, -1)]
@@ -213,7 +223,9 @@ def test_too_many_rates_on_a_key(scripts, name):
 
 
 def test_another_count_goes_on(scripts):
-    """Of the same period: a window by its count, a funnel by the time that it owes."""
+    """Another count for the same period: a window goes on with its count, a funnel with the time
+    that it owes.
+    """
     for name in ("funnel", "sliding", "approx", "fixed"):
         key, now = Key(scripts, name), NOW - NOW % HOUR
         scripts.conn.call("DEL", "k")
@@ -224,11 +236,11 @@ def test_another_count_goes_on(scripts):
         assert not granted(name, key.ask([(5, HOUR)], 1, now)[0], [(5, HOUR)], 1), "nor has it been forgotten"
 
 
-# ---- keys as they were stored before rates had names ----
+# ---- keys from versions without names of rates ----
 
 
 def test_keys_of_before(scripts):
-    """They go on; and what a version of before reads in a window's key is what this one has written."""
+    """Old keys go on. In the key of a window an old version reads what this version has written."""
     conn, call = scripts.conn, scripts.call
     second, start = 10**9, NOW - NOW % (60 * 10**6)
     tat = NOW * 1000 + 2 * second

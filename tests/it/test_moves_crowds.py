@@ -1,4 +1,4 @@
-"""Crowds that come back after a restart of Redis."""
+"""Crowds of clients that reconnect after a restart of Redis."""
 
 import asyncio
 import select
@@ -11,7 +11,9 @@ SUBSCRIBERS, BLOCKED, SECONDS = 3000, 500, 10
 
 
 class Crowd:
-    """Clients that come again whenever they are closed, as libraries do; `back` has those that stand."""
+    """Clients that reconnect whenever they are closed, as libraries do; `back` holds the connected
+    ones.
+    """
 
     def __init__(self, address):
         self.address = address
@@ -40,7 +42,7 @@ class Crowd:
             await asyncio.sleep(0.1)
 
     def ordinary(self, served):
-        """An ordinary client, on a thread of its own: one command after the other."""
+        """An ordinary client, on a thread: one command after the other."""
         while not self.is_over:
             try:
                 with Conn(self.address, 10) as conn:
@@ -109,7 +111,9 @@ def test_a_great_crowd_comes_back_after_a_restart(farm, lanes):
 
 @pytest.mark.parametrize("lanes", ["shared", "private"])
 def test_connections_are_opened_at_the_rate(farm, redis, lanes):
-    """A tenth of a second's at once, the others at upstream-dial-rate; nobody hears of it."""
+    """The connections of a tenth of a second open at once, the others at upstream-dial-rate. No
+    client gets an error.
+    """
     weir = farm.weir(redis, workers=2, lanes=lanes, upstream_dial_rate="50/s")
     with weir.connect() as conn:
         conn.call("PING")

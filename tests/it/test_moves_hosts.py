@@ -1,4 +1,4 @@
-"""Hosts that vanish without a word, and clients that live and read nothing."""
+"""Hosts that vanish without a word, and clients that are up and read nothing."""
 
 import socket
 import time
@@ -8,7 +8,7 @@ from kit.far_host import FarHost, is_possible
 from kit.harness import wait_until
 from kit.resp import encode
 
-HURRY = 60  # a second stands for a minute; keepalive's three numbers are at least a second each
+HURRY = 60  # a second stands for a minute; the three keepalive times are at least a second each
 VALUE = 1 << 20
 pytestmark = pytest.mark.skipif(not is_possible(), reason="needs root and network namespaces")
 
@@ -26,7 +26,7 @@ def weir(farm, redis, host):
 
 
 def is_connected(host, weir):
-    """True if weir's side of the connection from the far host is there: see proc(5), tcp."""
+    """True if weir's side of the connection from the far host exists: see proc(5), tcp."""
     far = socket.inet_aton(host.far_address)[::-1].hex().upper()
     with open(f"/proc/{weir.child.pid}/net/tcp", encoding="ascii") as file:
         rows = [line.split() for line in file.readlines()[1:]]
@@ -71,7 +71,7 @@ def read_nothing(host, weir):
 def test_a_host_that_vanishes_behind_a_shut_window(host, weir):
     arrive(host, weir)
     read_nothing(host, weir)
-    time.sleep(1)  # its window shuts, and is probed
+    time.sleep(1)  # the host's TCP window closes, and the kernel probes the window
     host.vanish()
     wait_for_close(host, weir)
 

@@ -1,6 +1,8 @@
-"""Programs with libraries that nobody here wrote see a restart of Redis through weir as they see it directly.
+"""Programs with public client libraries see a restart of Redis through weir as they see it
+directly.
 
-Each program (python/, node/moves/, go/, php/, ruby/) says a line for each event that its user would notice.
+Each program (python/, node/moves/, go/, php/, ruby/) prints a line for each event that its user
+would notice.
 """
 
 import collections
@@ -26,13 +28,14 @@ HERE = Path(__file__).resolve().parent
 PYTHON = "/usr/bin/python3"
 GO = REPO / "build" / "go"
 REDIGO = "/usr/share/gocode/src/github.com/gomodule/redigo"
-# What Redis has answered is there again after a restart: with "everysec" it may answer before it writes.
+# Data that Redis has acknowledged survives a restart. With "everysec" Redis may answer before it
+# writes.
 AOF = ("--appendonly", "yes", "--appendfsync", "no")
 LONGER = "20s"
 SHARED = {"workers": 2, "lanes": "shared"}
 
 
-# ---- what is installed ----
+# ---- installed packages ----
 
 
 @functools.cache
@@ -97,9 +100,9 @@ def in_go(script):
 
 @contextlib.contextmanager
 def restart(redis, away_seconds=AWAY_SECONDS):
-    """Redis is killed while it owes answers, and comes back at the same address: after what is done meanwhile."""
+    """Redis is killed with replies open, and returns at the same address after `meanwhile`."""
     redis.signal(signal.SIGSTOP)
-    time.sleep(0.2)  # what is asked now is in flight
+    time.sleep(0.2)  # requests now are in flight
     redis.signal(signal.SIGKILL)
     redis.wait()
     yield
@@ -109,7 +112,9 @@ def restart(redis, away_seconds=AWAY_SECONDS):
 
 
 def both_ways(live, farm, redis, port=lambda redis: redis.port, **settings):
-    """What `live` tells, directly and through weir at the same time, each with a Redis of its own."""
+    """Returns what `live` yields, directly and through weir at the same time, each with a Redis of
+    its own.
+    """
 
     def direct():
         own = redis()
@@ -221,7 +226,7 @@ def test_redis_py_over_tls_sees_a_restart_as_it_does_directly(request, farm, tmp
 
 @pytest.mark.moves
 def test_node_redis_sees_a_restart_as_it_does_directly(request, farm):
-    """A library that waits until it can connect, and gives up what it has sent."""
+    """A library that waits until it can connect, and gives up requests that it has sent."""
     live = busy_and_idle(*in_node("redis.js", "redis")(request))
     direct, proxied = both_ways(live, farm, lambda: farm.redis(*AOF), **SHARED)
     assert proxied == direct
@@ -236,7 +241,7 @@ QUEUES = {
     "sidekiq": in_ruby("sidekiq_jobs.rb", gem="sidekiq"),
 }
 BEFORE, MEANWHILE, AFTER = range(1, 11), range(12, 19), range(19, 26)
-LONG = 11  # begun before Redis goes, done after it has come
+LONG = 11  # begins before Redis goes away, and ends after Redis returns
 QUICK_SECONDS, LONG_SECONDS = 0.01, AWAY_SECONDS + 1.5
 
 

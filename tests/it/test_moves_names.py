@@ -1,4 +1,5 @@
-"""The name of the upstream is followed: at the start, when a connection is lost, and from time to time."""
+"""weir resolves the upstream's name at the start, when a connection is lost, and from time to time.
+"""
 
 import os
 import socket
@@ -23,7 +24,7 @@ def names(tmp_path):
 
 @pytest.fixture(params=MODES, ids=MODE_IDS)
 def follow(request, farm, names):
-    """Starts a weir whose upstream is the name, at this port."""
+    """Returns a function that starts a weir with the name as upstream, at this port."""
     workers, lanes = request.param
     return lambda port, **settings: farm.weir(
         f"{NAME}:{port}", workers=workers, lanes=lanes, prefix=names.prefix, env=HURRY, **settings
@@ -31,7 +32,7 @@ def follow(request, farm, names):
 
 
 def test_another_address(farm, names, follow):
-    """Clients that are connected go on at the new address; nothing is left at the old one."""
+    """Connected clients go on at the new address. Nothing stays at the old one."""
     first, second = two(farm)
     names.point(first)
     weir = follow(first.port)
@@ -41,7 +42,7 @@ def test_another_address(farm, names, follow):
         wait_until(lambda: first.waiting()[0] == 1, "it blocks")
         names.point(second)
         wait_until(lambda: conn.call("GET", "who") == b"second", "the name is followed")
-        assert first.waiting()[0] == 1  # it stays where it waits
+        assert first.waiting()[0] == 1  # a blocked client stays
         first.call("RPUSH", "list", "element")
         assert blocked.read() == [b"list", b"element"]
         assert blocked.call("GET", "who") == b"second"
@@ -51,7 +52,7 @@ def test_another_address(farm, names, follow):
 
 
 def test_start_without_a_name(names, follow, farm):
-    """weir starts, is not ready, says why, and serves as soon as the name is there."""
+    """weir starts, is not ready, says why, and serves as soon as the name resolves."""
     (first,) = [farm._start(At(2))]
     weir = follow(first.port)
     assert "its name cannot be resolved" in weir.log() and ", but not ready: upstream" in weir.log()
@@ -62,12 +63,14 @@ def test_start_without_a_name(names, follow, farm):
 
 @pytest.mark.moves
 def test_all_addresses_are_tried(browser, names, follow, farm):
-    """The first refuses, the second is silent: the third serves, and the log tells what became of the others."""
+    """The first address refuses, the second is silent, and the third serves. The log tells the
+    result of each.
+    """
     third = farm._start(At(4))
     with socket.socket() as silent:
         silent.bind(("127.0.0.3", third.port))
         silent.listen(0)
-        with socket.create_connection(silent.getsockname()):  # nobody else gets in
+        with socket.create_connection(silent.getsockname()):  # no further connection is accepted
             names.point("127.0.0.2", "127.0.0.3", third)
             weir = follow(third.port, connect_timeout="5s", sections=ADMIN + OPERATOR)
             assert weir.serves()
@@ -102,7 +105,9 @@ def test_an_address_that_is_lost(names, follow, farm):
 
 @pytest.mark.moves
 def test_a_killed_connection_moves_nothing(names, follow, farm):
-    """weir's own connection is lost, its address is among those of the name, and answers: it stays."""
+    """weir's control connection is lost. The address still belongs to the name, and answers: weir
+    stays there.
+    """
     first, second = two(farm)
     names.point(second, first)
     weir = follow(first.port)
@@ -118,7 +123,7 @@ def test_a_killed_connection_moves_nothing(names, follow, farm):
 
 @pytest.mark.moves
 def test_a_name_that_is_gone(names, follow, farm):
-    """The last address stays in use while the name cannot be resolved, which the log says once."""
+    """The last address stays in use while the name cannot be resolved. The log says that once."""
     first = farm._start(At(2))
     names.point(first)
     weir = follow(first.port)
@@ -135,7 +140,8 @@ def test_a_name_that_is_gone(names, follow, farm):
 @pytest.mark.moves
 @pytest.mark.parametrize("lanes", ["shared", "private"])
 def test_tls_checks_the_name_wherever_it_leads(farm, names, tmp_path, lanes):
-    """A certificate for the name is good at each address, and one for an address is good at none."""
+    """A certificate for the name is valid at each address, and one for an address is valid at none.
+    """
     if not has_tls():
         pytest.skip("this redis-server is built without TLS")
     ca = Authority(tmp_path)
@@ -158,7 +164,9 @@ def test_tls_checks_the_name_wherever_it_leads(farm, names, tmp_path, lanes):
 
 @pytest.mark.moves
 def test_a_look_up_that_hangs(farm, follow, names, tmp_path):
-    """It delays neither the start, nor clients, nor the end: a FIFO that nobody writes is the hosts file."""
+    """A hanging look-up delays neither the start, nor clients, nor the stop: the hosts file is a
+    FIFO without a writer.
+    """
     first = farm._start(At(2))
     os.unlink(names.path)
     os.mkfifo(names.path)
@@ -173,7 +181,7 @@ def test_a_look_up_that_hangs(farm, follow, names, tmp_path):
 
 @pytest.mark.moves
 def test_addresses_that_are_not_allowed(farm, names, follow):
-    """An address outside of upstream-allow is not dialled."""
+    """weir connects to no address outside upstream-allow."""
     first, second = two(farm)
     names.point(second)
     weir = follow(first.port, upstream_allow="127.0.0.2, 10.0.0.0/8")

@@ -1,4 +1,4 @@
-"""What a client gets while Redis is away or silent: the table of docs/protocol.md."""
+"""What a client gets while Redis is away or hangs: the table of docs/protocol.md."""
 
 import contextlib
 import time
@@ -14,7 +14,7 @@ UNAVAILABLE = Error("UPSTREAM unavailable")
 TIMEOUT = Error("UPSTREAM timeout")
 BUSY = Error("UPSTREAM busy max-lanes")
 WAIT = 0.3  # failover-wait of most tests
-LATE = 4.0  # seconds that a loaded machine may take on top of what weir promises
+LATE = 4.0  # seconds that a loaded machine may add to weir's promised times
 LONG = "60s"  # a failover-wait that no test waits for
 LANES = ["shared", "private"]
 HANDSHAKES = [
@@ -32,13 +32,13 @@ def start(farm, redis, *, wait=f"{WAIT * 1000:.0f}ms", **settings):
 
 
 def lose(weir, redis):
-    """Redis has gone, and weir knows."""
+    """Redis goes away, and weir knows."""
     redis.kill()
     weir.wait_for_log("is away" if weir.lanes == "shared" else "the control connection failed")
 
 
 def end_of(conn):
-    """What came before the end, and how long that took."""
+    """Returns what came before the end, and how long that took."""
     began = time.monotonic()
     return conn.read_to_end(), time.monotonic() - began
 
@@ -47,7 +47,7 @@ def is_after_wait(seconds, wait=WAIT):
     return wait * 0.9 <= seconds < wait + LATE
 
 
-# ---- away ----
+# ---- Redis is away ----
 
 
 @pytest.mark.parametrize("lanes", LANES)
@@ -85,7 +85,8 @@ def test_with_error_it_is_told_after_the_wait_and_stays(lanes, farm):
 @pytest.mark.parametrize("answer", ["close", "error"])
 @pytest.mark.parametrize("lanes", LANES)
 def test_what_waits_is_carried_out_once_when_redis_is_back(lanes, answer, farm):
-    """A command, a pipeline, a transaction, a handshake: each has been sent nowhere, so each may wait."""
+    """A command, a pipeline, a transaction, a handshake: none of them was sent, so each may wait.
+    """
     redis = farm.redis("--appendonly", "yes")
     weir = start(farm, redis, lanes=lanes, wait=LONG, when_upstream_down=answer)
     with contextlib.ExitStack() as stack:
@@ -122,7 +123,8 @@ def test_a_handshake_is_closed_and_never_told(handshake, answer, farm):
 
 @pytest.mark.parametrize("lanes", LANES)
 def test_a_redis_that_flaps_closes_a_client_that_waits_at_its_time(lanes, farm):
-    """The time counts from the moment when the command was the next, however often weir tries meanwhile."""
+    """The time counts from the moment when the command is next, however often weir tries meanwhile.
+    """
     redis = farm.redis()
     weir = start(farm, redis, lanes=lanes, wait="2s")
     with weir.connect() as conn:
@@ -149,7 +151,7 @@ def test_an_operator_is_told_and_never_closed(farm):
         assert admin.read() == "OK"
 
 
-# ---- silent, and full ----
+# ---- Redis hangs, or is full ----
 
 
 @pytest.mark.parametrize("lanes", LANES)
@@ -167,7 +169,9 @@ def test_a_silent_redis_is_not_away(lanes, farm):
 
 
 def test_a_silent_redis_and_upstream_timeout(farm):
-    """Where nothing was sent -UPSTREAM timeout, a handshake excepted; what was sent is lost with its connection."""
+    """Unsent commands get -UPSTREAM timeout, except a handshake. Sent commands are lost with their
+    connection.
+    """
     redis = farm.redis()
     weir = start(farm, redis, lanes="private", upstream_timeout="300ms")
     with stopped(redis), weir.connect() as a, weir.connect() as b:
@@ -196,7 +200,9 @@ def test_a_handshake_waits_for_room(farm):
 
 
 def test_an_operator_waits_for_room_no_longer_than_a_handshake_may(farm):
-    """It is told then, as nothing but an order of its own may make room."""
+    """After handshake-timeout the operator gets an error: perhaps only its own admin command can
+    free a lane.
+    """
     sections = "[policy operators]\nmatch = ip:127.0.0.1\nadmin = yes\n"
     weir = start(farm, farm.redis(), max_lanes=4, handshake_timeout="300ms", sections=sections)
     with contextlib.ExitStack() as stack:
@@ -209,7 +215,7 @@ def test_an_operator_waits_for_room_no_longer_than_a_handshake_may(farm):
         assert late.call("LIMIT", "STATUS")
 
 
-# ---- LIMIT: away, and there but unable to decide ----
+# ---- LIMIT: Redis is away, or up but unable to decide ----
 
 NAMED = """
 [limit own]
@@ -279,7 +285,9 @@ def dials(weir, n):
 
 
 def test_who_is_closed_for_an_outage_comes_again_uncounted(farm):
-    """As often as it was closed, and no more; through an outage of any length."""
+    """Each close by an outage allows one reconnection that `connects` does not count, and no more;
+    through an outage of any length.
+    """
     redis = farm.redis()
     weir = farm.weir(redis, workers=2, failover_wait="400ms", sections="[policy local]\nmatch = ip:127.0.0.1\nconnects = 4/d over close\n")
     conns, replies = dials(weir, 4)
@@ -315,7 +323,7 @@ def test_a_restart_at_once_is_an_outage_to_connects(lanes, farm):
 
 
 def test_a_connection_that_a_client_has_closed_itself_is_counted(farm):
-    """Without an outage no closing is forgiven."""
+    """Without an outage every reconnection counts."""
     redis = farm.redis()
     weir = farm.weir(redis, sections="[policy default]\nconnects = 4/d over close\n")
     for _ in range(4):
@@ -331,7 +339,9 @@ def test_a_connection_that_a_client_has_closed_itself_is_counted(farm):
 
 @pytest.mark.parametrize("lanes", LANES)
 def test_a_client_that_has_logged_in_waits_too(lanes, farm):
-    """Its own words are asked again where Redis is back (docs/sharing.md), and for that, too, it waits."""
+    """weir sends the client's own login again when Redis is back (docs/sharing.md), and the client
+    waits for that, too.
+    """
     redis = farm.redis("--user", "joe", "on", ">pw", "~*", "&*", "+@all")
     weir = start(farm, redis, lanes=lanes, wait=LONG)
     with weir.connect() as conn, weir.connect() as new:
@@ -366,7 +376,7 @@ def test_a_client_that_has_logged_in_is_closed_or_told(answer, farm):
 
 @pytest.mark.parametrize("lanes", LANES)
 def test_over_tls(lanes, farm, serve, ca):
-    """A Redis that is stopped takes connections and shakes no hands: it is silent, not away."""
+    """A stopped Redis accepts connections and makes no handshake: it hangs, and is not away."""
     redis = serve()
     weir = start(farm, redis, lanes=lanes, wait="500ms", connect_timeout="200ms", upstream_tls_ca_file=ca.cert)
     with weir.connect() as a, weir.connect() as b:
@@ -398,7 +408,7 @@ def test_a_name_that_does_not_resolve_is_an_outage(lanes, farm):
 
 @pytest.mark.parametrize("lanes", LANES)
 def test_weir_is_ready_again_though_no_client_asks(lanes, farm):
-    """A balancer that goes by readiness sends nobody before."""
+    """A balancer that checks readiness sends no client before."""
     redis = farm.redis()
     weir = start(farm, redis, lanes=lanes)
     with weir.connect() as conn:
@@ -414,7 +424,7 @@ def test_weir_is_ready_again_though_no_client_asks(lanes, farm):
 
 @pytest.mark.parametrize("lanes", LANES)
 def test_an_idle_operator_outlives_redis(lanes, farm):
-    """On the socket and by its policy, though it has sent a command to Redis."""
+    """On the socket and by its policy, though the operator has sent a command to Redis."""
     redis = farm.redis()
     sections = "[policy operators]\nmatch = ip:127.0.0.1\nadmin = yes\n[admin]\nsocket = {folder}/admin\n"
     weir = start(farm, redis, lanes=lanes, sections=sections)
@@ -442,7 +452,8 @@ def test_an_operator_with_state_on_its_lane_is_closed(farm):
 @pytest.mark.parametrize("lanes", LANES)
 @pytest.mark.parametrize("handshake", ["AUTH default x", "HELLO 3 AUTH default x"])
 def test_a_login_waits_no_longer_where_a_connection_is_being_opened(handshake, lanes, farm):
-    """What weir sends to open one is not answered: connect-timeout is far longer than the wait."""
+    """The greeting of a new connection gets no answer; connect-timeout is far longer than the wait.
+    """
     redis = farm.redis()
     weir = start(farm, redis, lanes=lanes, connect_timeout="50s", handshake_timeout="50s")
     lose(weir, redis)
@@ -462,7 +473,7 @@ def test_an_operators_handshake_ends_where_redis_takes_no_more_connections(farm)
     weir = start(farm, redis, sections=sections, handshake_timeout="600ms")
     with redis.connect() as other:
         assert other.call("CONFIG", "SET", "maxclients", 1) == "OK"
-        other.call("CLIENT", "KILL", "TYPE", "normal")  # and not itself
+        other.call("CLIENT", "KILL", "TYPE", "normal")  # without itself
         wait_until(lambda: "is away: it turns new connections away" in weir.log(), "weir is turned away")
         with weir.connect() as conn:
             conn.send(encode("AUTH", "default", "x"))

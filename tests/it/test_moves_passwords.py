@@ -1,4 +1,4 @@
-"""upstream-password-file changes under a weir that runs: nobody sends it a signal."""
+"""upstream-password-file changes while weir runs, without a signal."""
 
 import os
 import time
@@ -11,7 +11,7 @@ from kit.resp import Closed, Conn
 from kit.tls import behind
 from kit.tokens import Tokens
 
-HURRY = {"WEIR_HURRY": "30"}  # what is looked at every 10 s is looked at three times a second
+HURRY = {"WEIR_HURRY": "30"}  # a check every 10 s becomes three checks a second
 RIGHTS = ("~*", "&*", "+@all")
 BOTH = pytest.mark.parametrize("lanes", ["shared", "private"])
 KINDS = pytest.mark.parametrize("kind", ["plain", pytest.param("tls", marks=pytest.mark.moves)])
@@ -34,7 +34,7 @@ WAYS = pytest.mark.parametrize("write", [rename_over, pytest.param(in_place, mar
 
 
 class Rotation:
-    """A Redis with the user w, and a weir that logs in as it."""
+    """A Redis with the user w, and a weir that logs in as w."""
 
     def __init__(self, farm, tmp_path, kind="plain", text="P1\n", path=None, **settings):
         self.path = path or tmp_path / "password"
@@ -64,7 +64,7 @@ class Rotation:
                 return False
 
     def wait(self, condition, seconds=WITHIN):
-        """Within so long since Redis has refused a login for the first time."""
+        """Waits for the condition, for at most this long since the first refused login."""
         began = time.monotonic()
         wait_until(condition, "weir is let in", 20)
         assert time.monotonic() - began < seconds * 2, "a busy machine may take twice as long"
@@ -74,7 +74,9 @@ class Rotation:
 @BOTH
 @WAYS
 def test_a_password_that_is_replaced(write, lanes, kind, farm, tmp_path):
-    """The case of a secret that changes every hour: the file has the new one, Redis takes it, and forgets the old one."""
+    """A secret that changes every hour: the file has the new password, Redis takes it, and drops
+    the old one.
+    """
     r = Rotation(farm, tmp_path, kind, lanes=lanes, clients_as="upstream")
     assert r.decides() and r.serves_as_w()
     r.acl(">P2")
@@ -106,7 +108,7 @@ def test_without_clients_as_limits_are_decided_again(write, lanes, kind, farm, t
 @pytest.mark.moves
 @BOTH
 def test_the_file_is_written_after_redis_has_forgotten(lanes, farm, tmp_path):
-    """Refused for a while, and then soon let in."""
+    """Logins are refused for a while, and then soon accepted."""
     r = Rotation(farm, tmp_path, lanes=lanes, clients_as="upstream", env=HURRY)
     r.acl(">P2", "<P1")
     r.kill()
@@ -116,7 +118,9 @@ def test_the_file_is_written_after_redis_has_forgotten(lanes, farm, tmp_path):
 
 
 def test_the_file_is_written_before_redis_knows(farm, tmp_path):
-    """The new password is tried first and then the old one; and the new one again, once Redis has forgotten the old."""
+    """weir tries the new password first and then the old one. Once Redis has dropped the old one,
+    weir tries the new one again.
+    """
     r = Rotation(farm, tmp_path, clients_as="upstream", env=HURRY)
     rename_over(r.path, "P2\n")
     r.weir.wait_for_log(USED)
@@ -131,7 +135,9 @@ def test_the_file_is_written_before_redis_knows(farm, tmp_path):
 
 @pytest.mark.moves
 def test_both_passwords_are_refused_for_a_while(farm, tmp_path):
-    """A third one, that the file never had; then one of the two again. weir does not ask in a storm."""
+    """First a third password that the file never had, then one of the two again. weir does not ask
+    too often.
+    """
     r = Rotation(farm, tmp_path, workers=1, env=HURRY)
     rename_over(r.path, "P2\n")
     r.weir.wait_for_log(USED)
@@ -147,7 +153,9 @@ def test_both_passwords_are_refused_for_a_while(farm, tmp_path):
 
 
 def test_a_link_that_is_swapped(farm, tmp_path):
-    """As Kubernetes does it: password -> ..data/password, and ..data -> a folder that is replaced as a whole."""
+    """As Kubernetes does: password -> ..data/password, and ..data -> a folder that is replaced as a
+    whole.
+    """
 
     def put(text, name):
         (tmp_path / name).mkdir()
@@ -197,7 +205,7 @@ BAD = {
 
 @pytest.mark.parametrize("name", [name if name == "fifo" else pytest.param(name, marks=pytest.mark.moves) for name in BAD])
 def test_a_file_that_has_no_password(name, farm, tmp_path):
-    """The old password stays, and one warning says why."""
+    """The old password stays, and one warning tells why."""
     make, why = BAD[name]
     r = Rotation(farm, tmp_path, env=HURRY)
     make(r.path)
@@ -206,7 +214,7 @@ def test_a_file_that_has_no_password(name, farm, tmp_path):
     for _ in range(3):
         r.kill()
         r.wait(r.decides)
-        time.sleep(0.4)  # it is looked at in that time
+        time.sleep(0.4)  # weir checks the file in that time
     [line] = [line for line in r.weir.log().splitlines() if warned in line]
     assert " warn " in line and why in line, line
     if r.path.is_dir():
@@ -247,7 +255,7 @@ def test_the_longest_password(farm, tmp_path):
 
 @pytest.mark.moves
 def test_a_file_that_is_being_written(farm, tmp_path):
-    """Half a password is none."""
+    """Half a password is not used."""
     r = Rotation(farm, tmp_path, env=HURRY)
     r.acl(">P2P2")
     for _ in range(20):
@@ -265,7 +273,9 @@ def test_a_file_that_is_being_written(farm, tmp_path):
 
 @pytest.mark.moves
 def test_a_reload_takes_another_file(farm, tmp_path):
-    """Which is looked at from then on; and the password of the old file is tried where the new one is refused."""
+    """From then on weir checks the new file. The password of the old file is tried where the new
+    one is refused.
+    """
     r = Rotation(farm, tmp_path, env=HURRY)
     other = tmp_path / "other"
     rename_over(other, "P2\n")
@@ -305,7 +315,7 @@ def test_a_password_of_the_default_user(farm, tmp_path):
 
 @pytest.mark.moves
 def test_an_order_of_an_operator_keeps_the_password(farm, tmp_path):
-    """LIMIT SET makes new rules of the file as it was read."""
+    """LIMIT SET makes new rules from the file as it was read."""
     r = Rotation(farm, tmp_path, env=HURRY, sections="[admin]\nsocket = {folder}/admin.sock\n[policy default]\nread = 9/s\n")
     r.acl(">P2", "<P1")
     rename_over(r.path, "P2\n")
@@ -319,7 +329,9 @@ def test_an_order_of_an_operator_keeps_the_password(farm, tmp_path):
 @pytest.mark.moves
 @BOTH
 def test_tokens_that_lapse(lanes, farm, tmp_path):
-    """A service that gives out tokens closes connections whose token has lapsed: weir says the newest on each of its own."""
+    """A token service closes connections with an expired token. weir sends the newest token on each
+    of its own connections.
+    """
     path = tmp_path / "password"
     redis = farm.redis()
     redis.call("ACL", "SETUSER", "app", "resetpass", "on", *RIGHTS)

@@ -1,4 +1,6 @@
-"""Lanes belong to a user, and a client needs a proof: what ends a client directly ends it here, and what does not does not."""
+"""Lanes belong to a user, and a client must have proved its password. Events that close a client
+directly close it through weir, and other events do not.
+"""
 
 import contextlib
 import re
@@ -33,7 +35,9 @@ def set_user(redis, *rules):
 
 
 def kill(redis):
-    """What an operator does behind the new password: then nobody is in by the old one."""
+    """Kills connections as an operator does after a password change: then no client is connected by
+    the old password.
+    """
     with redis.connect() as conn:
         return conn.call("CLIENT", "KILL", "USER", "app")
 
@@ -53,7 +57,7 @@ def enter(weir, password="P1", *commands):
 
 
 def is_lost(conn, *command):
-    """True if the connection is closed, at the latest when it sends something."""
+    """True if the connection is closed, at the latest when the client sends something."""
     try:
         conn.call(*command)
     except (Closed, OSError):
@@ -62,19 +66,19 @@ def is_lost(conn, *command):
 
 
 def users(redis):
-    """The ids of weir's connections as app."""
+    """Returns the ids of weir's connections as app."""
     with redis.connect() as conn:
         return [line.split()[0] for line in conn.call("CLIENT", "LIST").decode().splitlines() if " user=app " in line]
 
 
 def client_of(redis, mark):
-    """Its line of CLIENT LIST."""
+    """Returns the client's line of CLIENT LIST."""
     with redis.connect() as conn:
         lines = conn.call("CLIENT", "LIST").decode().splitlines()
     return next((line for line in lines if mark in line), "omem=0")
 
 
-# ---- a new password, and a client that knows only the old one ----
+# ---- a new password, and a client that only knows the old one ----
 
 THIEVES = {
     "idle": [],
@@ -122,7 +126,9 @@ def test_who_knows_only_the_old_password_is_out(state, workers, lanes, farm):
 
 @pytest.mark.parametrize("lanes", ["shared", pytest.param("private", marks=pytest.mark.moves)])
 def test_a_thief_that_reads_nothing_hides_no_kill(lanes, farm):
-    """While its reply is not read weir does not hear that Redis has closed the only connection of its user."""
+    """While the thief does not read its reply, weir does not see that Redis has closed the only
+    connection of its user.
+    """
     redis = farm.redis()
     set_user(redis)
     redis.call("SETRANGE", "big", 64 << 20, "x")
@@ -177,7 +183,7 @@ def test_a_newer_password_helps_clients_of_every_worker(workers, farm):
             assert [conn.ask("MULTI", "PING", "EXEC") for conn in conns] == [["OK", "QUEUED", ["PONG"]]] * 12
 
 
-# ---- what ends a generation, and asks those that may stay ----
+# ---- events that end an auth generation, and a new check of clients that may stay ----
 
 
 @pytest.mark.parametrize("workers, lanes", every_way)
@@ -190,7 +196,7 @@ def test_a_shared_lane_that_is_killed_ends_nobody_whose_words_still_hold(workers
         assert [conn.call("PING") for conn in conns[:20]] == ["PONG"] * 20
         for _ in range(3):
             kill(redis)
-            if lanes == "private":  # a connection of one's own is lost with it
+            if lanes == "private":  # a private lane is lost with the client
                 conns[:20] = [stack.enter_context(enter(weir, "P1", "PING")) for _ in range(20)]
             for conn in conns[:20]:
                 assert conn.ask("SET k v", "GET k") == ["OK", b"v"]
@@ -200,7 +206,9 @@ def test_a_shared_lane_that_is_killed_ends_nobody_whose_words_still_hold(workers
 @pytest.mark.moves
 @pytest.mark.parametrize("workers", WORKERS)
 def test_a_storm_of_kills_is_told_to_nobody_as_an_outage(workers, farm):
-    """A command that was on its way is lost with its connection, as directly; all others wait for the next lane."""
+    """A command in flight is lost with its connection, as directly. All other clients wait for the
+    next lane.
+    """
     redis = farm.redis()
     set_user(redis, ">P1", ">P2")
     weir = farm.weir(redis, workers=workers)
@@ -236,7 +244,8 @@ def test_a_storm_of_kills_is_told_to_nobody_as_an_outage(workers, farm):
 def test_who_is_asked_about_while_redis_is_paused_waits(command, reply, farm):
     redis = farm.redis()
     set_user(redis)
-    weir = farm.weir(redis, workers=1, env={"WEIR_HURRY": "20"})  # an auth lane has half a second to answer
+    # an auth lane has half a second to answer
+    weir = farm.weir(redis, workers=1, env={"WEIR_HURRY": "20"})
     with enter(weir, "P1", "MULTI", "SET k 1") as conn, enter(weir) as other, redis.connect() as admin:
         assert other.call("EXISTS", "k") == 0
         lane = client_of(redis, "cmd=exists").split()[0].removeprefix("id=")
@@ -264,7 +273,9 @@ def test_a_user_of_the_same_name_is_another_user(workers, lanes, farm):
 @pytest.mark.moves
 @pytest.mark.parametrize("workers, lanes", every_way)
 def test_acl_load_ends_what_it_ends_directly(workers, lanes, farm, tmp_path):
-    """Up to 7.0 it ends nobody whose user is still there; later versions, those whose user has changed."""
+    """Up to 7.0 ACL LOAD closes no client with a remaining user; later versions close clients of
+    changed users.
+    """
     file = tmp_path / "users.acl"
     file.write_text("user default on nopass ~* &* +@all\nuser app on >P1 ~* &* +@all\n")
     redis = farm.redis("--aclfile", str(file))
@@ -306,7 +317,7 @@ def _serves(weir):
 
 
 class Contrary(Meddler):
-    """A Redis that takes a login of a client, and refuses the lane that logs in by it."""
+    """A Redis that accepts a client's login, and refuses the lane that logs in with it."""
 
     def _requests(self, weir, redis):
         try:
@@ -334,7 +345,7 @@ def test_a_redis_that_takes_a_login_and_refuses_its_lane_is_not_asked_for_ever(l
 
 
 class Between(Meddler):
-    """Before the next login of a lane reaches Redis something is done there."""
+    """Runs an action before the next login of a lane reaches Redis."""
 
     def __init__(self, address, act):
         super().__init__(address)
@@ -354,7 +365,9 @@ class Between(Meddler):
 
 
 def test_who_is_put_out_between_its_login_and_the_answer_hears_no_error_and_stays(farm):
-    """With an error it would not be logged in directly: the connection is closed instead."""
+    """After an error the client would not be logged in directly. weir therefore closes the client's
+    connection.
+    """
     redis = farm.redis()
     set_user(redis, ">P1", ">P2")
 
@@ -371,7 +384,9 @@ def test_who_is_put_out_between_its_login_and_the_answer_hears_no_error_and_stay
 
 
 class Late(Meddler):
-    """What Redis closes weir hears of only when it is told, as where packets are lost or a firewall has forgotten it."""
+    """weir learns of closed connections only when the test says so, as with lost packets or a
+    firewall that dropped its state.
+    """
 
     def __init__(self, address):
         super().__init__(address)
@@ -438,7 +453,7 @@ def test_nobody_is_served_by_a_newer_password_before_its_kill_is_seen(workers, l
 
 @pytest.mark.parametrize("command", ["EVAL", pytest.param("SUBSCRIBE", marks=pytest.mark.moves)])
 def test_a_lapsed_password_is_served_where_a_newer_one_opens_the_connection(command, farm):
-    """An older connection of its user tells that nobody has killed the user."""
+    """An older connection of the user shows that the user was not killed."""
     commands = {"EVAL": (["EVAL", "return 7", 0], 7), "SUBSCRIBE": (["SUBSCRIBE", "c"], [b"subscribe", b"c", 1])}
     words, reply = commands[command]
     redis = farm.redis()
@@ -453,7 +468,7 @@ def test_a_lapsed_password_is_served_where_a_newer_one_opens_the_connection(comm
 
 @pytest.mark.parametrize("workers, lanes", every_way)
 def test_another_address_asks_every_client_again(workers, lanes, farm, tmp_path):
-    """What one server has said of a client proves nothing at another."""
+    """What one server has said of a client proves nothing at another server."""
     names = Names(tmp_path)
     first, second = two(farm)
     set_user(first, ">P1", ">P0")
@@ -465,7 +480,8 @@ def test_another_address_asks_every_client_again(workers, lanes, farm, tmp_path)
         names.point(second)
         wait_until(lambda: mine.call("GET", "who") == b"second", "the name is followed")
         assert is_lost(old, "SET", "stolen", "1")
-        assert thief.call("EXEC") == ["OK"] and first.call("GET", "stolen") == b"1"  # its transaction is where it was
+        # its transaction is still open
+        assert thief.call("EXEC") == ["OK"] and first.call("GET", "stolen") == b"1"
         assert is_lost(thief, "SET", "stolen", "1")
         assert mine.ask("EXISTS stolen", "ACL WHOAMI") == [0, b"app"]
 
@@ -498,7 +514,7 @@ def test_two_thousand_clients_with_a_token_each(farm):
     weir = farm.weir(redis, workers=2, max_clients=3000)
     with contextlib.ExitStack() as stack:
         conns = []
-        for i in range(0, n, 500):  # fewer than `unauthenticated` lets be there without a login
+        for i in range(0, n, 500):  # fewer than `unauthenticated` allows
             some = [stack.enter_context(weir.connect()) for _ in range(500)]
             for k, conn in enumerate(some):
                 conn.send(encode("AUTH", "app", f"token-{i + k}") + encode("INCR", "n"))
@@ -518,7 +534,9 @@ def test_two_thousand_clients_with_a_token_each(farm):
 @pytest.mark.moves
 @pytest.mark.parametrize("lanes", LANES)
 def test_connections_live_on_while_newer_passwords_are_said(lanes, farm):
-    """Clients log in again as their library does, and what is not theirs to prolong is prolonged by weir."""
+    """Clients log in again as their library does. Where a client does not, weir keeps the
+    connection alive with a newer password of the user.
+    """
     redis = farm.redis()
     set_user(redis, "resetpass")
     with Tokens(redis, "app", 4) as tokens:
@@ -529,7 +547,7 @@ def test_connections_live_on_while_newer_passwords_are_said(lanes, farm):
             while time.monotonic() < end:
                 time.sleep(1)
                 assert conn.call("AUTH", "app", tokens.issue()) == "OK"
-                assert other.call("GET", "k") == b"v"  # its own token has lapsed by now
+                assert other.call("GET", "k") == b"v"  # its own token has expired by now
             assert conn.ask("MULTI", "GET k", "EXEC") == ["OK", "QUEUED", [b"v"]]
         assert weir.log().count("a shared connection is closed") == 0
         assert weir.log().count("a private connection is closed") == 0
@@ -593,7 +611,7 @@ def test_the_last_connection_of_a_user_stays_while_a_client_does(farm):
             assert busy.call("PING") == "PONG" and users(redis)
             time.sleep(0.1)
         conn.close()
-        # the auth lane stays, and is whom it was asked about last
+        # The auth lane stays, as the user that it last checked.
         wait_until(lambda: len(users(redis)) == 1 and busy.call("PING"), "the connection is given up", 20)
 
 
@@ -606,7 +624,8 @@ def test_where_max_lanes_takes_it_the_client_is_asked_again(farm):
         for i in range(2, 5):
             other = stack.enter_context(weir.connect())
             other.sock.close()
-            other.sock = socket.create_connection(weir.address, 10, (f"127.0.0.{i}", 0))  # of one address few
+            # few from one address
+            other.sock = socket.create_connection(weir.address, 10, (f"127.0.0.{i}", 0))
             redis.call("ACL", "SETUSER", f"u{i}", "on", ">pw", *RULES)
             assert other.ask(f"AUTH u{i} pw", "WATCH a") == ["OK", "OK"]
         redis.call("ACL", "SETUSER", "app", ">P2", "<P1")
@@ -614,8 +633,9 @@ def test_where_max_lanes_takes_it_the_client_is_asked_again(farm):
 
 
 def test_an_auth_lane_that_is_the_first_to_be_refused_is_an_outage(farm):
-    """Nobody has missed Redis before: what the client sends waits for it, and is not answered by an error. It is closed
-    where it went out on a connection that was killed."""
+    """No part of weir has missed Redis before. The client's next requests wait for Redis, and get
+    no error. The client is closed if its request went out on a killed connection.
+    """
     redis = farm.redis()
     set_user(redis)
     relay = farm._start(Relay(redis.address))
@@ -648,7 +668,7 @@ def test_who_knows_only_the_old_password_is_out_behind_tls(farm, tmp_path):
             assert owner.ask("GET mine", "EXISTS stolen") == [b"1", 0]
 
 
-# ---- what a newer password and a shortage of connections bring ----
+# ---- a newer password and a shortage of lanes ----
 
 
 def logins(redis):
@@ -673,7 +693,7 @@ def test_the_connection_that_is_kept_for_a_client_says_its_newer_password(farm):
 
 
 def connect_from(weir, host):
-    """A client of that address: each address has its share of max-lanes."""
+    """Returns a client from that address: each address has its share of max-lanes."""
     conn = Conn(weir.address)
     conn.close()
     conn.sock = socket.create_connection(weir.address, 10, (host, 0))

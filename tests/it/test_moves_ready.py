@@ -40,7 +40,7 @@ def is_over(weir, n=1):
 
 
 def test_a_start_without_redis(farm):
-    """weir listens, systemd hears READY=1, and /readyz says what is missing until Redis is there."""
+    """weir listens, systemd gets READY=1, and /readyz tells what is missing until Redis is up."""
     redis = absent(farm)
     with Manager() as manager:
         weir = farm.weir(redis, sections=ADMIN, env=manager.env)
@@ -57,7 +57,7 @@ def test_a_start_without_redis(farm):
 
 @pytest.mark.moves
 def test_a_redis_that_cannot_save_is_ready(farm, tmp_path):
-    """It answers PING with -MISCONF, and serves reads."""
+    """Redis answers PING with -MISCONF, and serves reads."""
     folder = tmp_path / "data"
     folder.mkdir()
     redis = farm.redis("--dir", str(folder))
@@ -79,7 +79,9 @@ def test_a_redis_that_cannot_save_is_ready(farm, tmp_path):
 @pytest.mark.moves
 @BOTH
 def test_a_start_without_a_name(lanes, farm, redis, tmp_path):
-    """systemd hears READY=1 and what is missing; an upgrade meanwhile serves, too, and the name comes later."""
+    """systemd gets READY=1, and a status that tells what is missing. An upgrade succeeds even
+    before the name resolves.
+    """
     names = Names(tmp_path)
     with Manager() as manager:
         weir = farm.weir(
@@ -136,7 +138,7 @@ def test_a_mistake_of_the_configuration_ends_with_1(name, tmp_path):
 
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_all_else_ends_with_2(name, tmp_path):
-    """And is no mistake for -t, which opens nothing."""
+    """-t opens nothing, and finds no mistake."""
     status, said = exit_of(tmp_path, SYSTEMS[name])
     assert status == 2, said
     assert exit_of(tmp_path, SYSTEMS[name], "-t")[0] == 0
@@ -155,9 +157,10 @@ def test_an_address_in_use_ends_with_2(section, tmp_path):
 def test_no_descriptors_end_with_2(tmp_path):
     path = tmp_path / "weir.conf"
     path.write_text("[weir]\nlisten = 127.0.0.1:0\nworkers = 2\n")
-    for most in range(8, 40):  # with fewer libuv itself calls abort()
+    for most in range(8, 40):  # with fewer descriptors libuv itself calls abort()
         command = f"ulimit -n {most}; exec {WEIR} -c {path}"
-        env = {**os.environ, "ASAN_OPTIONS": "detect_leaks=0"}  # LeakSanitizer needs descriptors, too
+        # LeakSanitizer needs descriptors, too
+        env = {**os.environ, "ASAN_OPTIONS": "detect_leaks=0"}
         child = subprocess.Popen(["bash", "-c", command], env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         said = ""
         while (line := child.stderr.readline()) and "but not ready" not in line:
@@ -170,7 +173,9 @@ def test_no_descriptors_end_with_2(tmp_path):
 
 
 def test_the_service_starts_again_after_all_but_mistakes():
-    """However often: an address may be in use for longer than systemd's own patience."""
+    """systemd restarts weir without a bound on the number of restarts: an address may be in use for
+    longer than systemd's own limit.
+    """
     unit = RawConfigParser(strict=False)
     unit.optionxform = str
     unit.read(REPO / "conf/systemd/weir.service")
@@ -185,7 +190,7 @@ def test_the_service_starts_again_after_all_but_mistakes():
 @pytest.mark.parametrize("lanes", ["shared", pytest.param("private", marks=pytest.mark.moves)])
 @pytest.mark.parametrize("kind", ["plain", pytest.param("tls", marks=pytest.mark.moves)])
 def test_an_upgrade_while_redis_is_away(kind, lanes, farm, tmp_path):
-    """Neither process is ready, so the new one takes over, and serves when Redis comes back."""
+    """Neither process is ready, so the new one takes over, and serves when Redis returns."""
     redis, settings = behind(kind, farm, tmp_path)
     weir = farm.weir(redis, lanes=lanes, sections=ADMIN, **settings)
     redis.kill()
@@ -201,7 +206,9 @@ def test_an_upgrade_while_redis_is_away(kind, lanes, farm, tmp_path):
 
 
 def test_an_upgrade_that_is_not_ready_gives_up(farm, redis):
-    """The old process is ready, so it goes on; and the reason is in its log."""
+    """The old process is ready, so it goes on. The log of the old process tells why the new process
+    gave up.
+    """
     weir = farm.weir(redis, env=HURRY)
     good = weir.config.read_text()
     weir.config.write_text(re.sub("upstream = .*", "upstream = 127.0.0.1:1", good))
@@ -217,7 +224,9 @@ def test_an_upgrade_that_is_not_ready_gives_up(farm, redis):
 
 @pytest.mark.moves
 def test_a_new_process_takes_over_once_it_is_ready(farm, redis):
-    """Its own Redis comes while it waits, and the old one is ready all the time."""
+    """The Redis of the new process starts while the new process waits. The old process is ready all
+    the time.
+    """
     other = absent(farm)
     weir = farm.weir(redis)
     weir.config.write_text(weir.config.read_text().replace(redis.upstream, other.upstream))
@@ -243,7 +252,7 @@ def test_the_old_process_loses_redis_while_the_new_one_waits(farm):
 
 @pytest.mark.moves
 def test_the_old_process_dies_while_the_new_one_waits(farm, redis):
-    """Nobody else is left to serve."""
+    """No other process is left to serve."""
     weir = farm.weir(redis, sections=ADMIN)
     other = absent(farm)
     weir.config.write_text(weir.config.read_text().replace(redis.upstream, other.upstream))

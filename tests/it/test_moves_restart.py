@@ -1,4 +1,6 @@
-"""Programs of client libraries over three seconds without Redis: they say the same directly and through weir, line for line."""
+"""Programs with client libraries run through three seconds without Redis, and print the same lines
+directly and through weir.
+"""
 
 import threading
 import time
@@ -15,7 +17,9 @@ LANES = ["shared", "private"]
 
 
 class Program(threading.Thread):
-    """What an application sees with redis-py, which tries again after a lost connection: each outcome that is another."""
+    """What an application sees with redis-py, which retries after a lost connection: each change of
+    the outcome.
+    """
 
     def __init__(self, server, is_busy):
         super().__init__(daemon=True)
@@ -87,7 +91,7 @@ WORK = pytest.mark.parametrize("is_busy", [True, False], ids=["busy", "idle"])
 
 
 def test_redis_py_idle_over_an_outage(farm):
-    """Of each kind one runs always; the others are those of `make test-moves`."""
+    """One program of each kind always runs; the others run in `make test-moves`."""
     redis = farm.redis()
     lines = say_of_py(farm.weir(redis, failover_wait="200ms"), redis, is_busy=False, seconds=0.5)
     assert lines == ["ok (b'q', b'v')"]
@@ -100,7 +104,8 @@ def test_redis_py_over_an_outage(is_busy, lanes, farm):
     redis = farm.redis()
     directly = say_of_py(redis, redis, is_busy)
     through = say_of_py(farm.weir(redis, lanes=lanes), redis, is_busy)
-    if through != directly:  # redis-py 4 does not try again where the connection is refused, and weir accepts it
+    # redis-py 4 does not retry a refused connection, and weir accepts connections
+    if through != directly:
         assert len(through) == 1 and directly[1].endswith("Connection refused."), directly
     assert through[-1].startswith("ok")
 

@@ -1,4 +1,6 @@
-"""A master that becomes a replica is given up; an upstream that always was one, or is said to be one, is not."""
+"""weir gives up a master that becomes a replica. weir keeps an upstream that always was a replica,
+or that a script calls one.
+"""
 
 import re
 import time
@@ -18,7 +20,7 @@ def names(tmp_path):
 
 @pytest.fixture(params=MODES, ids=MODE_IDS)
 def follow(request, farm, names):
-    """Starts a weir whose upstream is the name, at this port."""
+    """Returns a function that starts a weir with the name as upstream, at this port."""
     workers, lanes = request.param
     return lambda port, **settings: farm.weir(
         f"{NAME}:{port}", workers=workers, lanes=lanes, prefix=names.prefix, **{"env": HURRY, **settings}
@@ -31,7 +33,7 @@ def calls(server, command):
 
 
 def demote(old, new):
-    """The second is the master from now on, and the first its replica."""
+    """Makes the second server the master, and the first its replica."""
     assert old.call("REPLICAOF", new.ip, new.port) == "OK"
 
 
@@ -43,7 +45,7 @@ def two_with_users(farm):
 
 
 def ends(conn):
-    """True if the connection is closed, after whatever it was told."""
+    """True if the connection is closed, after any replies."""
     try:
         while True:
             conn.read()
@@ -54,7 +56,9 @@ def ends(conn):
 
 
 def test_a_demoted_master(farm, names, follow):
-    """Its lanes end, clients that wait there are closed, and the name is followed."""
+    """Lanes to the demoted master close, clients that wait there are closed, and weir resolves the
+    name.
+    """
     first, second = two(farm)
     names.point(first)
     weir = follow(first.port)
@@ -77,7 +81,7 @@ def test_a_demoted_master(farm, names, follow):
 
 @pytest.mark.moves
 def test_limits_follow_a_failover(farm, names, follow):
-    """LIMIT's scripts are refused by the demoted master, and run on the new one."""
+    """The demoted master refuses LIMIT's scripts, and the new master runs them."""
     first, second = two(farm)
     names.point(first)
     weir = follow(first.port)
@@ -91,12 +95,14 @@ def test_limits_follow_a_failover(farm, names, follow):
             return isinstance(reply, list)
 
         wait_until(is_decided, "the new master decides")
-        assert second.call("DBSIZE") == 2  # with who
+        assert second.call("DBSIZE") == 2  # with the key that names the server
 
 
 @pytest.mark.moves
 def test_a_demoted_master_that_keeps_its_name(farm, names, follow):
-    """As directly: whoever connects again reads there, and writes are refused; until the name leads elsewhere."""
+    """As directly: clients that reconnect read there, and writes are refused, until the name
+    resolves to another address.
+    """
     first, second = two(farm)
     names.point(first)
     weir = follow(first.port)
@@ -114,7 +120,7 @@ def test_a_demoted_master_that_keeps_its_name(farm, names, follow):
 
 @pytest.mark.moves
 def test_a_master_is_preferred(farm, names, follow):
-    """Of several addresses, that of a replica is taken only where no master answers."""
+    """Of several addresses, weir uses that of a replica only where no master answers."""
     first, second = two(farm)
     demote(first, second)
     names.point(first, second)
@@ -126,7 +132,7 @@ def test_a_master_is_preferred(farm, names, follow):
 
 @pytest.mark.moves
 def test_an_upstream_that_always_was_a_replica(farm, names, follow):
-    """Nothing of it is given up, and it is asked less and less often."""
+    """weir closes nothing there, and polls less and less often."""
     first, second = two(farm)
     demote(first, second)
     names.point(first)
@@ -139,7 +145,8 @@ def test_an_upstream_that_always_was_a_replica(farm, names, follow):
         while time.monotonic() < end:
             assert conn.call("SET", "key", "1").startswith("READONLY")
             time.sleep(0.01)
-        assert 1 <= calls(first, "hello") - before <= 8  # of forty that a second of 50 ms would allow
+        # of forty that a second of 50 ms would allow
+        assert 1 <= calls(first, "hello") - before <= 8
         first.call("PUBLISH", "channel", "message")
         assert subscribed.read()[2] == b"message"
     assert "is a replica now" not in weir.log()
@@ -147,7 +154,9 @@ def test_an_upstream_that_always_was_a_replica(farm, names, follow):
 
 @pytest.mark.moves
 def test_a_forged_refusal_is_harmless(farm, names, follow):
-    """A script that says READONLY as often as it likes causes a question a second, and nothing else."""
+    """A script that returns READONLY again and again causes one question a second, and nothing
+    else.
+    """
     first = farm._start(At(2))
     names.point(first)
     weir = follow(first.port, env={"WEIR_HURRY": "2"})
@@ -160,7 +169,8 @@ def test_a_forged_refusal_is_harmless(farm, names, follow):
             assert conn.call("EVAL", script, 0).startswith("READONLY")
             time.sleep(0.01)
         assert 2 <= calls(first, "hello") - before <= 10
-        assert int(first.info("total_connections_received")) - opened <= 12  # the tests' own, and looks from elsewhere
+        # the tests' connections, and checks from other places
+        assert int(first.info("total_connections_received")) - opened <= 12
         first.call("PUBLISH", "channel", "message")
         assert subscribed.read()[2] == b"message"
     assert "replica now" not in weir.log() and "moved" not in weir.log()
@@ -168,7 +178,7 @@ def test_a_forged_refusal_is_harmless(farm, names, follow):
 
 @pytest.mark.moves
 def test_a_demoted_master_that_wants_a_password(farm, names, follow):
-    """weir itself has none, and is not told the role: a connection of a client's own user is."""
+    """weir itself has no password, so it learns the role on a connection of a client's own user."""
     first, second = two_with_users(farm)
     second.call("SET", "who", "second")
     names.point(first)
@@ -194,7 +204,9 @@ def test_a_demoted_master_that_wants_a_password(farm, names, follow):
 
 @pytest.mark.moves
 def test_clients_that_come_to_a_replica_leave_it_for_the_master(farm, names, follow):
-    """The name follows a failover late: who came in between has state at a replica, and is closed as it moves."""
+    """The name follows a failover late. Clients that came in between have state at a replica, and
+    are closed when weir moves.
+    """
     first, second = two(farm)
     names.point(first)
     weir = follow(first.port, upstream_resolve="1s")
@@ -213,7 +225,7 @@ def test_clients_that_come_to_a_replica_leave_it_for_the_master(farm, names, fol
 
 @pytest.mark.moves
 def test_another_address_is_tried_first_where_roles_are_not_told(farm, names, follow):
-    """Without a user of weir's own no server tells its role when it is dialled."""
+    """Without a user of weir's own no server tells weir its role at connect."""
     first, second = two_with_users(farm)
     names.point(first, second)
     weir = follow(first.port)

@@ -1,4 +1,4 @@
-"""Limits that the operator names: what is seen of them, and how they are steered."""
+"""Limits that the operator names: what is seen of them, and how operators change them."""
 
 import pytest
 from kit.admin import ADMIN, get, stats
@@ -40,7 +40,7 @@ def weir(request, farm, redis):
 
 
 def listed(weir):
-    rows = plain(order(weir, "LIST"))  # flat while nobody answers HELLO
+    rows = plain(order(weir, "LIST"))  # flat lists until HELLO 3
     rows = [row if isinstance(row, dict) else dict(zip(row[::2], row[1::2])) for row in rows]
     return {row["limit"]: row for row in rows if "asked" in row}
 
@@ -50,7 +50,7 @@ def counts(weir, name):
 
 
 def change(weir, sections):
-    """Reload with other sections in the place of SEEN."""
+    """Reloads with other sections in place of SEEN."""
     return reload(weir, (sections + LISTENING).replace("{folder}", str(weir.folder)))
 
 
@@ -74,7 +74,7 @@ def test_list_counts_what_became_of_named_limits(weir):
 
 
 def test_a_named_limit_in_shadow_limits_nobody_and_counts(weir):
-    """Nobody is limited, or waits; what would have been is counted."""
+    """No client is limited, or waits. Decisions that would have been made are counted."""
     key = fresh()
     with weir.connect() as conn:
         found = decisions(conn, *[f"LIMIT CHECK trial {key}"] * 4)
@@ -98,7 +98,7 @@ def test_errors_are_counted(farm):
 
 
 def test_top_limited_names_the_keys_that_are_limited_most(weir):
-    """The keys that are limited most, whatever the worker; for operators only."""
+    """The keys that are limited most, on all workers; for operators only."""
     noisy, other = fresh("noisy"), fresh("other")
     with weir.connect() as a, weir.connect() as b:
         for conn in (a, b):
@@ -132,7 +132,7 @@ def test_metrics_and_page(browser, weir):
 
 
 def test_what_an_operator_sees_of_them(browser, weir):
-    """The zone, the penalty, and how many keys have rates of their own, but not which."""
+    """The zone, the penalty, and how many keys have rates of their own, but not which keys."""
     keys = [fresh("vip"), fresh("vip")]
     for key in keys:
         assert order(weir, "SET", "LIMIT", "plan", "fixed", "=", "5/day", "FOR", key) == "OK"
@@ -159,11 +159,11 @@ def test_more_than_have_series_of_their_own(farm, redis):
     wait_until(lambda: value(metrics(weir), "weir_named_limit_calls_total", limit="_other", result="passed") == 12, "the others")
 
 
-# ---- steering ----
+# ---- changes by operators ----
 
 
 def test_set_limit_replaces_a_line_until_the_reload(weir):
-    """Replaces a line until the next reload, with the keys that live; DIFF shows it."""
+    """Replaces a line until the next reload, also for existing keys. DIFF shows the change."""
     key = fresh()
     with weir.connect() as conn:
         assert [decide(conn, f"LIMIT CHECK once {key}").limited for _ in range(2)] == [0, 1]
@@ -204,7 +204,7 @@ ALGORITHMS = {"funnel": "2/h burst 2", "bucket": "2/h burst 2", "sliding": "2/10
 
 @pytest.mark.parametrize("before", ALGORITHMS)
 def test_keys_begin_anew_when_a_limit_gets_another_algorithm(weir, redis, before):
-    """Keys that live begin anew, once, on whichever worker; a look deletes nothing."""
+    """Existing keys are reset once, on whichever worker; a PEEK deletes nothing."""
     conns = [weir.connect() for _ in range(4)]
 
     def become(algorithm):
@@ -233,7 +233,7 @@ def test_keys_begin_anew_when_a_limit_gets_another_algorithm(weir, redis, before
 @pytest.mark.parametrize("after", ["bucket = 2/h", "fixed = 2/100d", "approx = 2/100d"])
 @pytest.mark.parametrize("form", ["LIMIT CHECK turn {}", "LIMIT CHECK turn {} AND free {}"], ids=["one", "several"])
 def test_another_algorithm_while_calls_wait(farm, redis, form, after):
-    """What the limit has counted since is none of those who wait since before."""
+    """Calls that wait since before the change do not use up the limit's new count."""
     sections = "[limit turn]\nsliding = 2/300ms\n[limit free]\nfunnel = 1g/s\n"
     weir = farm.weir(redis, workers=1, sections=sections + SEEN + LISTENING)
     key = fresh()
@@ -270,7 +270,7 @@ def test_what_is_none_of_the_limits_stays(weir, redis):
 
 
 def test_rates_of_one_key(weir):
-    """On every worker at once; others keep the limit's. What has been counted stays."""
+    """On every worker at once. Other keys keep the limit's rates. Counts stay."""
     key, other = fresh(), fresh()
     conns = [weir.connect() for _ in range(4)]
     assert [decide(conn, f"LIMIT CHECK once {key}").limited for conn in conns] == [0, 1, 1, 1]
@@ -302,7 +302,9 @@ def test_rates_of_one_key_end(weir):
 
 
 def test_the_penalty_stays_beside_rates_of_single_keys(farm, redis):
-    """Whatever is changed of them, also of another limit's, every worker has the limit with its penalty."""
+    """Whatever changes in the rates of keys, also for another limit, every worker keeps the limit's
+    penalty.
+    """
     weir = farm.weir(redis, workers=2, sections=SEEN + "[limit pin]\nfixed = 1/100d\npenalty = 1h..200d\n" + LISTENING, identity="name, ip")
     conns = [weir.connect() for _ in range(4)]
     for name in ("once", "pin"):
@@ -319,7 +321,7 @@ def test_the_penalty_stays_beside_rates_of_single_keys(farm, redis):
 
 
 def test_a_reload_and_rates_of_single_keys(weir):
-    """Those with an end stay until then; the others are dropped, and named."""
+    """Rates with an expiry stay until then. The others are dropped, and logged."""
     stays, goes = fresh(), fresh()
     with weir.connect() as conn:
         assert order(weir, "SET", "LIMIT", "trial", "sliding = 7/100d", "FOR", stays, "EX", "1h") == "OK"

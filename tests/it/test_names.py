@@ -1,4 +1,6 @@
-"""What the log and LIMIT LOG say of whom: whom limits stop, for whom an order was, who gave it, and how often."""
+"""The names of subjects in the log and in LIMIT LOG: subjects that limits stop, targets and senders
+of admin commands, and counts.
+"""
 
 import re
 
@@ -11,7 +13,7 @@ CAPTURED = r"limit %s %s: \d+ \w+ so far, of (.*)"
 
 
 def said(weir, pattern):
-    """The first line of the log that has it."""
+    """Returns the first line of the log that matches."""
     return wait_until(lambda: re.search(pattern + "$", weir.log(), re.M), pattern)[1]
 
 
@@ -33,7 +35,7 @@ def test_whom_a_limit_refuses(weir_of):
         for conn in (alice, bob):
             conn.ask("GET k", "GET k", "GET k")
     whom = said(weir, CAPTURED % ("free/read", "begins to refuse"))
-    if "subjects" not in whom:  # one of them came just after
+    if "subjects" not in whom:  # one of the subjects came just after the line
         assert whom in ("user:alice", "user:bob")
     else:
         assert set(re.fullmatch("2 subjects: (.*), (.*)", whom).groups()) == {"user:alice", "user:bob"}
@@ -78,7 +80,7 @@ def test_who_may_not_connect(weir_of):
     assert "default/connects" in events(weir, "refused")[0]["text"]
 
 
-# ---- orders ----
+# ---- admin commands ----
 
 
 def test_orders_say_by_whom(weir_of):

@@ -1,4 +1,5 @@
-"""The options of LIMIT commands, end to end: what each does to the reply and to what is stored."""
+"""The options of LIMIT commands, end to end: the effect of each on the reply and on what is stored.
+"""
 
 import random
 import time
@@ -35,7 +36,7 @@ def test_one_form_of_a_place(conn, protocol):
 
 
 def test_equal_calls_of_several_forms(conn, protocol):
-    """They travel as one, and each has its own."""
+    """Equal calls travel as one, and each gets the form that it asked for."""
     key = fresh()
     replies = conn.ask(*[f"LIMIT FUNNEL {key} 2/h {form}" for form in ("AS MAP", "AS ARRAY", "AS MAP", "")])
     named = replies[::2] if protocol == 3 else [dict(zip(reply[::2], reply[1::2])) for reply in replies[::2]]
@@ -67,7 +68,7 @@ def test_nothing_always_passes(conn, redis, algorithm):
     assert [one.limited for one in mixed] == [1, 0, 1, 1]
 
 
-# ---- what is charged otherwise ----
+# ---- options that change the charge ----
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
@@ -97,7 +98,7 @@ def test_force_credit_and_partial(conn, algorithm):
 
 @pytest.mark.parametrize("name", ["FUNNEL", "BUCKET"])
 def test_borrow_lets_through_and_owes_the_rest(conn, name):
-    """As if it cost 1: what it costs beyond that is owed."""
+    """The call passes as if it cost 1. The rest of its cost is owed."""
     key = fresh()
     command = f"LIMIT {name} {key} 3/300s"
     assert decide(conn, command)[:4] == (0, 3, 2, -1)
@@ -127,7 +128,9 @@ def test_refused_tries_count(conn, redis, algorithm):
 
 
 def hammer(conn, redis):
-    """How many of many tries are let through; None: for half a window nobody tried, so it proves nothing."""
+    """Returns how many of many tries pass. None: there was no try for half a window, so the result
+    proves nothing.
+    """
     command, admitted_n = f"LIMIT SLIDING {fresh()} 2/500ms COUNT ALL", 0
     begin = last = clock_us(redis)
     while last - begin < 1_250_000:
@@ -136,12 +139,12 @@ def hammer(conn, redis):
         if now - last > 250_000:
             return None
         last = now
-        time.sleep(0.005)  # many tries in each window, without a processor for it alone
+        time.sleep(0.005)  # many tries in each window, without a whole processor
     return admitted_n
 
 
 def test_who_hammers_stays_out(conn, redis):
-    """A sliding window counts all tries; the others are filled up, whatever is refused."""
+    """A sliding window counts all tries. The other algorithms fill up, whatever is refused."""
     assert wait_until(lambda: hammer(conn, redis), "tries come without a break", 60) == 2
     key = fresh()
     for _ in range(50):
@@ -184,7 +187,7 @@ MODES = ["", "COST 2", "COST 2 COUNT ALL", "COUNT ALL", "COST 3 PARTIAL", "COST 
 
 @pytest.mark.parametrize("algorithm", FAMILIES + ["BUCKET {} 5/d BURST 7 9/30d", "FIXED {} 5/50d 9/90d FROM FIRST"])
 def test_equal_calls_are_told_what_one_after_the_other_is(weir, algorithm):
-    """What travels as one with a count is told what it would have been told alone."""
+    """Calls that travel as one with a count get the replies that they would get alone."""
     modes = MODES + (["COST 3 BORROW"] if "BURST" in algorithm else [])
     rng = random.Random(algorithm)
     with weir.connect() as conn:
@@ -202,11 +205,11 @@ def test_equal_calls_are_told_what_one_after_the_other_is(weir, algorithm):
                     assert abs(a[3] - b[3]) < 5000 and abs(a[4] - b[4]) < 5000, (story, alone, together)
 
 
-# ---- scripts against a model, the clock in the test's hand ----
+# ---- scripts against a model, under a clock that the test sets ----
 
 
 class Model:
-    """One key of one rate, in integers without an end."""
+    """One key with one rate, in unbounded integers."""
 
     def __init__(self, name, count, period):
         self.name, self.count, self.period = name, count, period  # us
@@ -242,7 +245,7 @@ class Model:
             self.log.append([now, units])
 
     def call(self, how, cost, n, now):
-        """What was used before, and how many were granted."""
+        """Returns what was used before, and how many calls were granted."""
         before, tries = self.used(now), n * int(how.partition("x")[2] or 1)
         unit = self.interval if self.name == "funnel" else 1
         most = self.count * unit
@@ -277,7 +280,7 @@ def test_scripts_do_what_the_model_does(redis, name):
             word = how[:1] + "s" + how[1:] if name == "first" else how
             call = list(scripts.command("fixed" if name == "first" else name, ["k"], model.argv(cost), [n], now))
             call[6] = word
-            # in a transaction Redis' clock does not let the key go
+            # In a transaction no key expires by Redis' clock.
             reply = scripts.conn.ask(("MULTI",), tuple(call), ("PERSIST", "k"), ("EXEC",))[-1][0]
             before, granted = model.call(how, cost, n, now)
             assert not isinstance(reply, Error), reply

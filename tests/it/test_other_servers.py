@@ -1,4 +1,6 @@
-"""Servers that do not repeat the argument of an unknown command: another proof that a used connection is clean, or none."""
+"""Servers that do not repeat the argument of an unknown command. weir uses another check that a
+used lane is clean, or lends none.
+"""
 
 import re
 
@@ -10,7 +12,7 @@ OPTION = re.compile(rb"-ERR Syntax error in HELLO option[^\r]*\r\n")
 ECHO = re.compile(rb"\$22\r\n[-_A-Za-z0-9]{22}\r\n")
 UNKNOWN_PROXY = b"-NOPERM this command is not allowed\r\n"
 
-# name: what the server answers in place of what Redis does, and which connections are lent
+# name: what the server answers instead of Redis' answer, and whether lanes are lent.
 SERVERS = {
     "redis": ([], True),
     "no-arguments": ([(UNKNOWN, b"-ERR unknown command `WEIR.NONCE`\r\n")], True),
@@ -22,7 +24,9 @@ SERVERS = {
 
 @pytest.fixture(params=SERVERS)
 def server(request, redis):
-    """Something between weir and Redis that answers as another server does, and whether it lets connections be lent."""
+    """A relay between weir and Redis that answers as another server does, and whether it lets weir
+    lend lanes.
+    """
     changes, is_lent = SERVERS[request.param]
 
     def change(data):
@@ -36,7 +40,7 @@ def server(request, redis):
 
 
 def use_and_leave(weir, n):
-    """A client that needs a connection of its own for a while."""
+    """Runs a client that needs a private lane for a while."""
     with weir.connect() as conn:
         assert conn.call("EVAL", "return ARGV[1]", "0", str(n)) == str(n).encode()
         assert conn.call("WATCH", "k") == "OK"
@@ -72,7 +76,7 @@ def test_the_session_goes_on_behind_a_script(farm, redis, server, lanes):
 
 
 def test_a_user_that_may_not_echo_has_no_lane_lent(farm, redis):
-    """Where ECHO is the proof: its connections are closed, those of other users are lent."""
+    """ECHO is the check there: lanes of that user are closed, those of other users are lent."""
     redis.call("ACL", "SETUSER", "mute", "on", ">pw", "~*", "+@all", "-echo")
 
     def change(data):

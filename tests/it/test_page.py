@@ -1,4 +1,4 @@
-"""The operators' page: what is served, and what it shows in a browser of weir's state."""
+"""The operators' page: what weir serves, and what a browser shows of weir's state."""
 
 import re
 import signal
@@ -51,7 +51,7 @@ def test_nothing_may_run_but_the_pages_script(weir):
 
 
 def test_only_the_pages_own_files_may_run_or_style(weir):
-    """The policy lets all of weir's paths through; the types do not."""
+    """The Content-Security-Policy allows all of weir's paths; the content types do not."""
     types = {"/page.js": "text/javascript; charset=utf-8", "/page.css": "text/css; charset=utf-8"}
     for path in ("/", "/page.js", "/page.css", "/metrics", "/healthz", "/readyz", "/api/v1/stats", "/api/v1/stats?format=csv", "/nix"):
         _, headers, _ = get(weir, path)
@@ -153,7 +153,9 @@ def hostile(redis):
 
 
 def test_hostile_names_of_users_and_keys_stay_text(browser, farm, redis, hostile):
-    """Clients choose both. They reach subjects, users of a limit, lines of one subject and events."""
+    """Clients choose both names. The names reach subjects, users of a limit, lines of one subject
+    and events.
+    """
     sections = "[policy hostile]\nmatch = user:*, key:*\ncmd.get = 3/h\n" + OPERATOR + ADMIN.replace("[admin]\n", "")
     weir = farm.weir(redis, sections=sections, identity="key:1, user, ip")
     users, keys = ([f"{kind}:{name}" for name in HOSTILE[:n]] for kind, n in (("user", 3), ("key", 2)))
@@ -202,14 +204,16 @@ def test_what_limits_do_shows(browser, weir):
 
 
 def test_a_limit_that_is_nearly_used_up(farm, redis):
-    """By the fullest subject, with its name; and by the rate, where there is one holder."""
+    """By the subject with the highest usage, with its name; and by the rate, if there is one
+    holder.
+    """
     weir = farm.weir(redis, sections="[policy default]\ncmd.get = 10/h\nall = 1000/h\n" + ADMIN, identity="name, ip")
     with weir.connect() as conn:
         conn.call("CLIENT", "SETNAME", "ann")
         conn.ask(*["GET x"] * 9)
 
         def near():
-            conn.call("ECHO", "x")  # it stays among the heaviest
+            conn.call("ECHO", "x")  # the client stays among the heaviest
             limit = limit_of(stats(weir), "default/cmd.get")
             return limit if limit["state"] == "near" else None
 
@@ -278,7 +282,8 @@ def test_modes_and_an_upstream_that_is_away(browser, farm):
 
 
 def test_the_page_says_that_weir_drains(browser, farm, redis):
-    """For as long as somebody is in the middle of something."""
+    """The page shows the drain while a client still has a subscription, a transaction or a request.
+    """
     weir = farm.weir(redis, sections=ADMIN, drain_timeout="1h")
     with weir.connect() as conn:
         conn.call("SUBSCRIBE", "c")
@@ -289,7 +294,9 @@ def test_the_page_says_that_weir_drains(browser, farm, redis):
 
 
 def test_the_name_of_this_weir(browser, farm, redis):
-    """In the heading, the tab, the log, the JSON and a label; and the log says where the page is."""
+    """In the heading, the tab, the log, the JSON and a label. The log tells the address of the
+    page.
+    """
     weir = farm.weir(redis, sections=ADMIN, name="orders-eu <1>")
     page = page_of(browser, weir)
     assert page.fields["name"] == "orders-eu <1>" and page.title == "orders-eu <1>"
@@ -319,7 +326,7 @@ def test_who_a_limit_holds_back(browser, farm, redis):
 
         def both():
             ann.ask(*["GET x"] * 30, "SET a 1")
-            ben.call("PING")  # it stays among the heaviest
+            ben.call("PING")  # ben stays among the heaviest
             return len(holders("default/read")) == 2 and holders("default/cmd.set") and holders("default/read")
 
         found = wait_until(both, "both use the limit", 20)
@@ -337,7 +344,8 @@ def test_errors_of_redis_and_of_weir_are_told_apart(browser, farm):
     weir = farm.weir(redis, sections=ADMIN + "[policy default]\ninflight = 100\n", workers=1, **TOLD_AT_ONCE)
     with weir.connect() as conn:
         conn.ask("SET s x")
-        conn.ask(*["LPUSH s 1"] * 5, "GET s", "MULTI", "LPUSH s 1", "EXEC")  # an error within EXEC's answer is not one
+        # an error within EXEC's reply does not count as one
+        conn.ask(*["LPUSH s 1"] * 5, "GET s", "MULTI", "LPUSH s 1", "EXEC")
         conn.ask("SUBSCRIBE", "EVALSHA x 0", "NIX")
         conn.call("HELLO", "3")
         conn.call("EVAL", "return redis.error_reply('ERR own')", "0")
@@ -380,7 +388,7 @@ def test_a_redis_that_hangs_is_the_first_thing_read(browser, farm):
 
 
 def test_what_is_refused_is_in_clients_latency_alone(farm, redis):
-    """Redis is asked nothing, and clients are answered: the page says that refused commands count."""
+    """Redis is not asked, and clients get replies: the page says that refused commands count."""
     weir = farm.weir(redis, sections=ADMIN + "[policy default]\ncmd.get = deny\n")
     with weir.connect() as conn:
 

@@ -1,4 +1,6 @@
-"""The operators' page in a real browser: it lives, it keeps what clients say as text, and all of it can be used."""
+"""The operators' page in a real browser: it updates, shows clients' text as text, and is fully
+usable.
+"""
 
 import base64
 import threading
@@ -28,7 +30,7 @@ def weir(shared_farm, shared_redis):
 
 @pytest.fixture
 def load(weir):
-    """Somebody who is refused, and somebody with an evil name, until the test ends."""
+    """A refused client, and a client with a hostile name, until the test ends."""
     is_over = threading.Event()
 
     def run():
@@ -195,7 +197,7 @@ return poor;
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_contrast_and_narrow_screens(browser, weir, load, scheme):
-    """WCAG AA: 4.5 to 1 for every text; and nothing wider than a small screen."""
+    """WCAG AA: 4.5 to 1 for every text. Nothing is wider than a small screen."""
     open_page(browser, weir, scheme=scheme, width=390, height=2400)
     wait_live(browser)
     browser.wait("document.querySelector('tr.refusing') && document.querySelector('tr.shadowing')", "all colours")
@@ -358,7 +360,9 @@ TWENTY_ONE = MANY + "[policy default]\nread = 5/m\ncmd.set = 1/m\ncmd.del = 1/m 
 
 @pytest.fixture
 def busy(farm, shared_redis):
-    """Of 21 limits, of which the last three are used, two refuse and one would; somebody called bulk does it."""
+    """Of 21 limits the last three are used: two refuse and one would. A client called bulk causes
+    that.
+    """
     weir = farm.weir(shared_redis, sections=TWENTY_ONE + ADMIN, identity="name, ip", name="orders-eu")
     is_over = threading.Event()
 
@@ -496,7 +500,7 @@ def test_a_weir_that_is_gone_is_told(browser, farm, shared_redis):
 
 
 def test_columns_stay_where_they_are(browser, farm, shared_redis):
-    """From idle to refusing: the rows change their order and their numbers, but no column moves."""
+    """From idle to refusing: rows change their order and their numbers, but no column moves."""
     weir = farm.weir(shared_redis, sections=TWENTY_ONE + ADMIN, identity="name, ip")
     open_page(browser, weir)
     wait_live(browser)

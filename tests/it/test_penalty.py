@@ -1,4 +1,6 @@
-"""Penalties and bans: the scripts against an exact model with the clock in the test's hand, then end to end."""
+"""Penalties and bans: the scripts against an exact model under a clock that the test sets, then end
+to end.
+"""
 
 import random
 
@@ -18,7 +20,8 @@ def script_of(name):
 
 
 class Scripted(Scripts):
-    """Calls scripts with any word for how, and keeps keys whose time Redis' own clock says is over."""
+    """Calls scripts with any word for `how`, and keeps keys that have expired by Redis' own clock.
+    """
 
     def __init__(self, redis):
         super().__init__(redis)
@@ -49,22 +52,24 @@ def scripts(redis):
 
 
 def told(first):
-    """The first number of a reply, the us that are left and what was granted: None, None where there is no penalty."""
+    """Returns the first number of a reply, the remaining us and the granted calls: None, None
+    without a penalty.
+    """
     return tuple(map(int, first.split())) if isinstance(first, bytes) else (first, None, None)
 
 
 class Penalised:
-    """A model of one key, and what is known of its penalties, in us."""
+    """A model of one key and its penalties, in us."""
 
     def __init__(self, model):
         self.model, self.till, self.length, self.last, self.rest = model, 0, 0, 0, 0
 
     def left(self, now):
-        self.till = min(self.till, now + self.length)  # a clock that went back
+        self.till = min(self.till, now + self.length)  # the clock went back
         return max(0, self.till - now)
 
     def call(self, how, first, longest, cost, n, now):
-        """(what was used before, granted, us left of a penalty)"""
+        """Returns (used before, granted, remaining us of a penalty)."""
         left = self.left(now)
         if left and "f" not in how:
             tries = n * int(how.partition("x")[2] or 1)
@@ -79,7 +84,7 @@ class Penalised:
         return before, granted, self.left(now)
 
     def model_refuses(self, tries, cost, now):
-        """What is refused counts, though there may be room."""
+        """Refused tries count, though there may be room."""
         model, unit = self.model, self.model.interval if self.model.name == "funnel" else 1
         used, most = model.used(now), model.count * unit
         more = tries * min(cost, model.count) * unit
@@ -110,7 +115,9 @@ class Penalised:
 
 @pytest.mark.parametrize("name", ["funnel", "sliding", "fixed", "first"])
 def test_scripts_do_what_the_model_does(scripts, name):
-    """Never over, every penalty exact to the us, whatever comes between."""
+    """No call passes beyond the limit, and every penalty is exact to the us, in any sequence of
+    calls.
+    """
     met = 0
     for seed in range(40):
         rng = random.Random(f"penalty {name} {seed}")
@@ -165,7 +172,9 @@ NAMES = list(FULL)
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_penalty_grows_each_time_up_to_its_longest(scripts, name):
-    """1 minute, doubled each time up to 10; anew when 10 have gone by since the last one ended."""
+    """1 minute, doubled each time up to 10. The penalty starts at 1 minute again after 10 minutes
+    without one.
+    """
     now, word = BASE, f"0p{MINUTE // MS}:{10 * MINUTE // MS}"
 
     def penalty(at):
@@ -191,7 +200,9 @@ def test_a_penalty_grows_each_time_up_to_its_longest(scripts, name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_it_holds_for_all(scripts, name):
-    """Other rates, without PENALTY, peeks; not for what has happened already, or is given back."""
+    """For calls with other rates, without PENALTY, and peeks; not for charges after the fact or
+    refunds.
+    """
     now = BASE
     scripts.kept(name, "k", FULL[name], now, "0p60000:60000")
     scripts.kept(name, "k", FULL[name], now, "0p60000:60000")
@@ -207,7 +218,7 @@ def test_it_holds_for_all(scripts, name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_counts_are_as_without(scripts, name):
-    """A penalty forgets nothing and counts nothing: beside a key that has none."""
+    """A penalty changes no count: compared with a key without one."""
     rng = random.Random(name)
     now = BASE
     for _ in range(100):
@@ -228,7 +239,7 @@ def test_counts_are_as_without(scripts, name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_clock_that_goes_back(scripts, name):
-    """A penalty is never longer than it was to be, and a peek changes nothing."""
+    """A penalty never gets longer than it was, and a peek changes nothing."""
     now = BASE
     scripts.ban(name, "k", now, 60_000)
     early = now - HOUR
@@ -250,7 +261,7 @@ def test_who_can_wait_has_no_penalty(scripts, name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_time_to_live(scripts, name):
-    """By Redis' own clock: the key is there as long as anything is known, and no longer."""
+    """By Redis' own clock: the key lives as long as any of its state counts, and no longer."""
     call = lambda how: scripts.conn.call(*with_how(scripts, name, how))
     assert scripts.call("ban", ["k"], ["ban", ord(LETTERS[name]), 60_000, ""]) == [1, 0, 0]
     assert 59_000 < scripts.conn.call("PTTL", "k") <= 60_001
@@ -279,7 +290,7 @@ def with_how(scripts, name, how):
 
 
 def test_a_log_under_a_penalty_stays_short(scripts):
-    """Its own entries go as they would, though the key lives longer."""
+    """Entries of the log expire as usual, though the key lives longer."""
     now, params = BASE, [1, 1, 3, S]
     scripts.kept("sliding", "k", params, now, "0p10:86400000", [5])
     for _ in range(300):
@@ -291,7 +302,7 @@ def test_a_log_under_a_penalty_stays_short(scripts):
 
 
 def test_logs_without_totals(scripts):
-    """Of before there were totals: each unit an entry."""
+    """Logs of versions without totals: each unit an entry."""
     for i in range(4):
         scripts.conn.call("ZADD", "k", BASE + i, f"{BASE + i}:{i}")
     scripts.conn.call("EXPIRE", "k", 100)
@@ -307,7 +318,7 @@ def test_logs_without_totals(scripts):
 
 
 def test_text_of_before(scripts):
-    """A funnel in text under a ban."""
+    """A funnel stored as text, under a ban."""
     scripts.conn.call("SET", "k", f"f{BASE // S + 5}000000000", "EX", 100)
     assert scripts.ban("funnel", "k", BASE, 1000) == 1
     assert told(scripts.kept("funnel", "k", FULL["funnel"], BASE, "0")[0]) == (5 * 10**9, S, 0)
@@ -316,7 +327,9 @@ def test_text_of_before(scripts):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_keys_of_others(redis, scripts, name):
-    """One key, one algorithm, also where nothing is counted; what is none of weir's stays."""
+    """One key, one algorithm, also where nothing is counted. Keys that are not weir's stay
+    unchanged.
+    """
     letter = LETTERS[name]
     assert scripts.ban(name, "k", NOW, 60_000) == 1
     for other in NAMES:
@@ -339,7 +352,7 @@ def test_keys_of_others(redis, scripts, name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_ban_goes_with_another_algorithm(redis, scripts, name):
-    """What a named limit of another algorithm has stored begins anew, its penalties too."""
+    """State of a named limit's former algorithm is reset, with its penalties."""
     source = Scripts(redis)
     sha = source.conn.call("SCRIPT", "LOAD", source_of("renew"))
     renew = lambda letter: scripts.conn.call("EVALSHA", sha, 1, "k", 0, "", "0", "anew", ord(letter), 0, "")[0]
@@ -352,7 +365,9 @@ def test_a_ban_goes_with_another_algorithm(redis, scripts, name):
 
 
 def test_several_keys_at_once(scripts):
-    """A part that is under a penalty refuses the whole; a part's own penalty begins where it refuses."""
+    """A part with a penalty refuses the whole call. A part's own penalty begins where the part
+    refuses.
+    """
     scripts.shas["all"] = scripts.conn.call("SCRIPT", "LOAD", source_of("all"))
 
     def ask(now, first="-", second="-", how="0"):
@@ -384,7 +399,9 @@ DAY_MS = 86_400_000
 
 
 def longest_retry(algorithm):
-    """Of three a day that are spent: APPROX counts a day that has just begun until the next is a third over."""
+    """Of three a day, all used: APPROX counts a day that has just begun until a third of the next
+    day is over.
+    """
     return 2 * DAY_MS if "APPROX" in algorithm else DAY_MS
 
 
@@ -426,7 +443,7 @@ def test_a_penalty_ends(conn, redis, algorithm):
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_of_equal_calls_those_behind_are_told_the_penalty(conn, algorithm):
-    """Of those that travel as one the first pass, and all others are told the penalty."""
+    """Of calls that travel as one the first pass, and all others report the penalty."""
     key = fresh()
     found = decisions(conn, *[f"LIMIT {algorithm.format(key)} PENALTY 40d"] * 6)
     assert [one.limited for one in found] == [0, 0, 0, 1, 1, 1]
@@ -476,7 +493,7 @@ def test_a_ban_reaches_all_workers(weir):
 
 
 def test_a_wait_is_as_long_as_it_says(conn, redis):
-    """A funnel's turn is reserved only when the penalty is over, and with what is left of the wait."""
+    """A funnel reserves a scheduled time only after the penalty, within the remaining wait."""
     key = fresh()
     assert decide(conn, f"LIMIT FUNNEL {key} 1/300ms").limited == 0
     assert decide(conn, f"LIMIT FUNNEL {key} 1/300ms PENALTY 100ms").limited == 1
@@ -552,7 +569,9 @@ def test_a_named_limit_has_its_penalty(named, redis):
 
 
 def test_a_key_with_rates_of_its_own(named, redis):
-    """It has its limit's penalty; an order for one key leaves those of all others."""
+    """The key has its limit's penalty. An admin command for one key does not change the penalties
+    of other keys.
+    """
     key, other = fresh(), fresh()
     with operator(named) as ops, named.connect() as conn:
         for words in (f"SET LIMIT login sliding = 1/1d FOR {key}", f"SET LIMIT login sliding = 3/1d FOR {key} EX 1h",
@@ -578,14 +597,16 @@ def test_while_redis_is_away(farm):
 
 
 def parts(conn, line):
-    """Of several keys: the decision, and who refused."""
+    """Of several keys: returns the decision, and the part that refused."""
     reply = conn.call(*f"{line} AS ARRAY".split())
     assert not isinstance(reply, Error), reply
     return reply[0], reply[2], reply[3], plain(reply[5])
 
 
 def test_of_several_keys_the_part_that_refuses_has_the_penalty(conn, redis):
-    """The part that refuses has the penalty; while it lasts the whole is refused, and charged to none."""
+    """The part that refuses gets the penalty. While the penalty lasts the whole call is refused,
+    and no part is charged.
+    """
     a, b = fresh(), fresh()
     line = f"LIMIT ALL FIXED {a} 9/d AND SLIDING {b} 2/d"
     assert [parts(conn, f"{line} PENALTY 40d")[0] for _ in range(2)] == [0, 0]
@@ -607,7 +628,9 @@ def test_of_several_keys_the_part_that_refuses_has_the_penalty(conn, redis):
 
 
 def test_several_keys_for_sure(conn):
-    """What is charged or given back all the same is told as of one key: nothing more passes until the penalty is over."""
+    """Forced charges and refunds get the reply of a single key: nothing more passes until the
+    penalty ends.
+    """
     a, b = fresh("a"), fresh("b")
     line = f"LIMIT ALL FIXED {a} 9/d AND FUNNEL {b} 5/d"
     assert plain(conn.call("LIMIT", "BAN", "FUNNEL", b, "2d")) == "OK"
@@ -621,7 +644,7 @@ def test_several_keys_for_sure(conn):
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_who_has_room_has_no_penalty(conn, algorithm):
-    """However many equal calls another key refuses: they take nothing of this one's room."""
+    """Calls that another key refuses take none of this key's room, however many they are."""
     a, b = fresh("a"), fresh("b")
     line = f"LIMIT ALL FIXED {a} 1/d COST 2 AND {algorithm.format(b)} PENALTY 40d"
     replies = conn.ask(*[f"{line} AS ARRAY"] * 9)
@@ -633,7 +656,7 @@ def test_who_has_room_has_no_penalty(conn, algorithm):
 
 
 def test_what_costs_nothing_beside_what_is_forced(conn):
-    """Of several equal calls, where the part that costs nothing is under a penalty."""
+    """Several equal calls, where the free part has a penalty."""
     a, b = fresh("a"), fresh("b")
     assert plain(conn.call("LIMIT", "BAN", "FUNNEL", a, "2d")) == "OK"
     found = [reply[:4] for reply in conn.ask(*[f"LIMIT ALL FUNNEL {a} 5/d COST 0 AND FIXED {b} 9/d FORCE AS ARRAY"] * 4)]

@@ -1,4 +1,4 @@
-"""LIMIT CLIENTS: who is connected; LIMIT KICK: closes the connections of a subject."""
+"""LIMIT CLIENTS lists connected clients; LIMIT KICK closes the connections of a subject."""
 
 import time
 

@@ -1,4 +1,6 @@
-"""A library that writes a whole pipeline before it reads is answered in full, as by Redis, up to output-limit."""
+"""A library that writes a whole pipeline before it reads gets all replies, as from Redis, up to
+output-limit.
+"""
 
 import socket
 
@@ -6,7 +8,7 @@ import pytest
 from kit.harness import MODE_IDS, MODES
 from kit.resp import Conn, encode, pipeline
 
-PAD = "k" * 1500  # of requests, so that there are more than sockets and weir keep
+PAD = "k" * 1500  # makes more bytes of requests than sockets and weir buffer
 
 
 @pytest.fixture(params=MODES, ids=MODE_IDS)
@@ -16,9 +18,8 @@ def start(request, farm, redis):
 
 
 class Narrow(Conn):
-    """
-    Its socket keeps few requests. The room for replies stays as it is: where both sides of a connection have none left,
-    the kernel itself may wait half a minute before it tries again.
+    """A client with a small send buffer. The receive buffer keeps its size: if both sides of a
+    connection are full, the kernel itself may wait half a minute before it retries.
     """
 
     def __init__(self, address):
@@ -29,7 +30,8 @@ class Narrow(Conn):
 
 @pytest.mark.parametrize("line", ["", "bytes-out = 1gb/s burst 1gb"], ids=["unlimited", "bytes-out"])
 def test_large_replies(line, start, redis):
-    """Few large replies are asked for at a time, but not of a client that does not read yet."""
+    """weir asks for few large replies at a time, but not for a client that has not begun to read.
+    """
     redis.call("SET", "big", b"x" * 300_000)
     weir = start(sections=f"[policy default]\nall = 1g/s\n{line}\n")
     with Narrow(weir.address) as conn:
@@ -41,7 +43,8 @@ def test_large_replies(line, start, redis):
 @pytest.mark.parametrize("line", ["", "bytes-out = 200mb/s over delay 30s"], ids=["unlimited", "bytes-out delayed"])
 @pytest.mark.parametrize("length", [1, 10], ids=["short", "long"])
 def test_transactions(length, line, start, redis):
-    """Each waits for the answer to the one before, which waits for the client to read."""
+    """Each transaction waits for the reply to the one before, which waits for the client to read.
+    """
     redis.call("SET", "value", b"x" * 4096)
     weir = start(sections=f"[policy default]\nall = 1g/s\n{line}\n")
     requests = encode("MULTI") + encode("MGET", "value", PAD) * length + encode("EXEC")

@@ -1,4 +1,4 @@
-"""What takes a client to a connection of its own, and back: nothing is lost, mixed up or left behind."""
+"""What moves a client to a private lane, and back: nothing is lost, mixed up or left behind."""
 
 import random
 import re
@@ -13,12 +13,14 @@ from kit.script import same_as_redis
 from kit.server import at_least, quoted
 
 LANES = ["shared", "private"]
-FEW = 12  # connections of weir to Redis that need no reason, with one worker: control lane, shared lanes, a small pool
+# connections from weir to Redis in any case, with one worker: control connection, shared lanes, a
+# small pool
+FEW = 12
 WRONGPASS = Error("WRONGPASS invalid username-password pair or user is disabled.")
 
 
 class Watch:
-    """What a Redis that only one weir uses sees of it, asked over one connection."""
+    """What a Redis with one weir sees of that weir, asked over one connection."""
 
     def __init__(self, redis):
         self.conn = redis.connect()
@@ -26,19 +28,21 @@ class Watch:
         self.before = self.opened()
 
     def opened(self):
-        """Connections to Redis since it started, without those by which weir looks once a second who is let in."""
+        """Returns the connections to Redis since its start, without those by which weir checks
+        every second whether Redis accepts it.
+        """
         info = self.conn.call("INFO", "everything")
         looks = re.search(rb"cmdstat_slowlog(?:\|len)?:calls=(\d+)", info)
         return int(re.search(rb"total_connections_received:(\d+)", info)[1]) - int(looks[1] if looks else 0)
 
     def lanes(self):
-        """Connections to Redis but this one, as CLIENT LIST shows them."""
+        """Returns the other connections to Redis, as CLIENT LIST shows them."""
         lines = self.conn.call("CLIENT", "LIST").decode().splitlines()
         entries = [dict(word.split("=", 1) for word in line.split(" ")) for line in lines]
         return [entry for entry in entries if int(entry["id"]) != self.id]
 
     def few(self):
-        """Few connections are open, and few have been."""
+        """Checks that few connections are open, and that few were opened."""
         told = ("user", "db", "resp", "flags", "name", "cmd")
         lanes = [" ".join(f"{k}={e[k]}" for k in told if k in e) for e in self.lanes()]
         assert len(lanes) <= FEW, lanes
@@ -72,7 +76,7 @@ def weir(request, redis, servers):
 
 @pytest.fixture(scope="module")
 def counting(shared_farm):
-    """A Redis to count connections on."""
+    """A Redis on which connections are counted."""
     return shared_farm.redis()
 
 
@@ -88,13 +92,13 @@ def watch(counting):
 
 @pytest.fixture
 def shared(farm, watch, counting):
-    """A fresh weir, the only one on the Redis that is watched."""
+    """A fresh weir, the only one at the watched Redis."""
     return farm.weir(counting, workers=1)
 
 
 @pytest.fixture
 def crowd():
-    """Opens connections, and closes them in the end."""
+    """Opens connections, and closes them at the end."""
     conns = []
 
     def connect(server):
@@ -106,7 +110,7 @@ def crowd():
         conn.close()
 
 
-# ---- lanes come back ----
+# ---- lanes that are returned ----
 
 
 def test_a_thousand_transactions_need_one_connection(shared, watch):
@@ -131,7 +135,7 @@ def test_transactions_of_many_clients_need_no_more_connections_than_clients(shar
     assert watch.opened() - before <= len(clients)
 
 
-# What a client does, what ends it, and how many replies that has.
+# The state that a client creates, what ends it, and the number of replies.
 STATES = {
     "WATCH and UNWATCH": ["WATCH k", "UNWATCH"],
     "WATCH and EXEC": ["WATCH k", "MULTI", "GET k", "EXEC"],
@@ -164,7 +168,7 @@ def test_a_subcommand_that_redis_does_not_know_leaves_nothing(shared, watch, cro
     watch.few()
 
 
-# Redis may remember these even after RESET: nobody else ever has such a lane.
+# Redis may keep these states even after RESET: no other client ever gets such a lane.
 MARKS = {
     "tracking": ["HELLO 3", "CLIENT TRACKING ON", "GET none", "CLIENT TRACKING OFF"],
     "tracking and RESET": ["HELLO 3", "CLIENT TRACKING ON BCAST", "RESET"],
@@ -182,7 +186,9 @@ def test_a_lane_that_redis_may_remember_has_no_second_owner(commands, shared, wa
 
 @pytest.mark.parametrize("first", ["CLIENT NO-EVICT ON", "CLIENT TRACKING ON BCAST REDIRECT 0", "CLIENT SETNAME me", "SELECT 1"])
 def test_a_lane_that_a_transaction_has_changed_has_no_second_owner(first, shared, watch):
-    """Its client keeps it, RESET or not, and nobody has it afterwards."""
+    """The client keeps the lane, with or without RESET, and no other client gets the lane
+    afterwards.
+    """
     for _ in range(20):
         with shared.connect() as conn:
             conn.ask("MULTI", first, "EXEC", "RESET", "GET k", "PING")
@@ -229,7 +235,7 @@ HANDSHAKES = {
 
 @pytest.mark.parametrize("commands", HANDSHAKES.values(), ids=HANDSHAKES.keys())
 def test_handshakes_cost_no_connection(commands, shared, watch, crowd):
-    """One write for all, or one for each command."""
+    """One write for all commands, or one for each."""
     clients = [crowd(shared) for _ in range(100)]
     for i, client in enumerate(clients):
         if i % 2:
@@ -247,7 +253,7 @@ def test_handshakes_cost_no_connection(commands, shared, watch, crowd):
 
 
 class Talk:
-    """A pipeline that goes from lane to lane, and the replies it must have."""
+    """A pipeline that moves between lanes, and its expected replies."""
 
     def __init__(self, seed, name):
         self.random = random.Random(seed)
@@ -292,7 +298,7 @@ def test_order_is_kept_when_clients_change_lanes(weir, crowd):
         for talk in talks:
             for _ in range(60):
                 talk.step()
-        for piece in range(3):  # so that all are under way at once
+        for piece in range(3):  # all in flight at once
             for client, talk in zip(clients, talks):
                 third = len(talk.data) // 3
                 client.send(b"".join(talk.data[piece * third : (piece + 1) * third if piece < 2 else None]))
@@ -304,14 +310,14 @@ def test_order_is_kept_when_clients_change_lanes(weir, crowd):
 
 @pytest.mark.parametrize("naming", ["CLIENT SETNAME me", "HELLO 2 SETNAME me"])
 def test_a_name_is_gone_after_reset(weir, naming):
-    """Also from a connection that is taken again."""
+    """Also on a connection that is reused."""
     with weir.connect() as a:
         info = a.ask("CLIENT UNPAUSE", naming, "RESET", "CLIENT INFO")[-1]
         assert re.search(rb" name=(\S*)", info)[1] == b""
 
 
 def test_subscriptions_are_over_when_reset_is_answered(weir):
-    """Also for what is said behind it, which another connection carries, and which others keep busy."""
+    """Also for later commands, which another lane carries, and which other clients keep busy."""
     is_over = Event()
 
     def make_noise(which):
@@ -332,7 +338,7 @@ def test_subscriptions_are_over_when_reset_is_answered(weir):
             maker.result()
 
 
-# ---- who shares a lane sees nothing of the others ----
+# ---- a client on a shared lane sees nothing of other clients ----
 
 
 def test_databases_are_apart(weir):
@@ -362,7 +368,7 @@ def test_protocols_are_apart(weir):
 
 
 def test_a_name_is_on_the_lane_that_was_there_for_select(weir):
-    """What a client keeps after SELECT may be the connection on which SELECT went."""
+    """After SELECT a client may keep the lane on which SELECT went."""
     with weir.connect() as a:
         assert a.ask("CLIENT SETNAME me", "SELECT 11", "WATCH k") == ["OK", "OK", "OK"]
         assert a.call("CLIENT", "GETNAME") == b"me"
@@ -483,7 +489,7 @@ def test_a_client_unblocks_another(weir, redis):
 
 @pytest.fixture
 def paused(redis):
-    """Writes wait in Redis."""
+    """Redis delays writes meanwhile."""
     redis.call("CLIENT", "PAUSE", 60_000, "WRITE")
     yield redis
     redis.call("CLIENT", "UNPAUSE")
@@ -500,7 +506,9 @@ def test_unpause_overtakes_what_is_paused(weir, paused):
 
 
 def test_paused_writes_hold_up_no_later_reads(weir, paused):
-    """What comes while the lane has just fallen silent may wait with the write; what comes later goes elsewhere."""
+    """A read that comes just after the lane fell silent may wait with the write. Later reads use
+    another lane.
+    """
     with weir.connect() as a:
         a.send(encode("SET", "k", "v"))
         wait_until(lambda: paused.waiting()[0] > 0, "it waits")
@@ -514,7 +522,7 @@ HELD_BACK = ["SET k v", "PUBLISH c m", "PFCOUNT h h2", "EVAL return{} 0", "MULTI
 
 @pytest.mark.parametrize("longest", ["first", "last", "inside MULTI"])
 def test_a_pause_that_weir_sees_holds_up_no_reads_at_all(longest, redis, farm, crowd):
-    """Not even those that come on the heels of a write; and not when the pause has been asked for twice."""
+    """Not even reads directly behind a write, and also not after a second CLIENT PAUSE."""
     weir = farm.weir(redis, workers=2)
     writers = [crowd(weir) for _ in range(4 * len(HELD_BACK))]
     readers = [crowd(weir) for _ in range(8)]
@@ -566,7 +574,8 @@ def test_a_pause_of_everything_takes_no_lanes(shared, watch, crowd):
 
 
 def test_who_may_not_pause_takes_nobody_off_a_lane(shared, watch, crowd):
-    pause = "-client|pause" if at_least(7, 0) else "-client"  # before it all of a command is taken away
+    # before 7.0 rights cover whole commands only
+    pause = "-client|pause" if at_least(7, 0) else "-client"
     assert watch.conn.call("ACL", "SETUSER", "low", "reset", "on", "nopass", "~*", "+@all", pause) == "OK"
     conns = [crowd(shared) for _ in range(20)]
     assert conns[0].call("AUTH", "low", "x") == "OK"
@@ -705,7 +714,7 @@ def test_monitor_ends_with_reset(shared, watch, crowd):
     wait_until(lambda: len(watch.lanes()) <= 12, "none of their lanes is kept")
 
 
-# ---- the identity that limits go by ----
+# ---- the identity that limits use ----
 
 
 @pytest.mark.parametrize("lanes", LANES)
@@ -715,7 +724,7 @@ def test_identity_follows_auth_wherever_it_stands(lanes, redis, farm):
     weir = farm.weir(redis, workers=1, lanes=lanes, sections=sections)
 
     def binds(conn):
-        """The policy that refuses this connection's writes."""
+        """Returns the policy that refuses this connection's writes."""
         replies = conn.ask("DEL x", "DEL x")
         return re.fullmatch(r"THROTTLED retry_in_ms=\d+ limit=(\w+)/write", replies[1])[1]
 
@@ -823,7 +832,7 @@ def test_a_replica_attaches_through_weir(lanes, diskless, farm):
         assert replica.call("DEBUG", "DIGEST") == redis.call("DEBUG", "DIGEST")
 
 
-# ---- a server that is busy, or ends ----
+# ---- a busy server, and a server that stops ----
 
 
 @pytest.fixture

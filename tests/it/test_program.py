@@ -1,4 +1,6 @@
-"""The program: its options, its configuration, its listeners, its bounds, and how it starts and stops."""
+"""The program: its options, its configuration, its listeners, its bounds, and how it starts and
+stops.
+"""
 
 import re
 import signal
@@ -39,7 +41,7 @@ def test_keys_prints_a_configuration_of_comments(tmp_path):
     done = run_weir("--keys")
     assert done.returncode == 0
     assert "; count from 1 to 256, or cores; needs a restart\n;workers = cores\n" in done.stdout
-    # With every default in force it is a good configuration still.
+    # A file with all defaults written out is valid too.
     defaults = re.sub(r"^;([a-z-]+ = )", r"\1", done.stdout, flags=re.M)
     assert run_weir("-t", "-c", write(tmp_path, defaults)).returncode == 0
 
@@ -52,13 +54,15 @@ def test_a_bad_option_points_to_help(argv):
 
 
 def test_without_a_file_it_says_what_it_does():
-    """The default port is held here, so that it never runs for long; what it would do is said before."""
+    """The test occupies the default port, so weir never runs for long. weir reports what it would
+    do before that.
+    """
     with socket.socket() as holder:
         try:
             holder.bind(("127.0.0.1", 6380))
             holder.listen()
         except OSError:
-            pass  # held by somebody else, which is as good
+            pass  # another process has the port, which does as well
         done = run_weir()
     assert done.returncode == 2
     for word in ("no configuration file", "127.0.0.1:6380", "127.0.0.1:6379", "no limits", "in use"):
@@ -179,7 +183,7 @@ def test_a_missing_configuration(tmp_path):
     ids=["command", "category"],
 )
 def test_an_unknown_command_is_a_warning(text, word, tmp_path):
-    """A module may bring it."""
+    """A module may add it."""
     done = run_weir("-t", "-c", write(tmp_path, text))
     assert done.returncode == 0
     assert "warning" in done.stderr and word in done.stderr
@@ -317,7 +321,7 @@ def test_a_slow_reader_within_the_limit_gets_everything(farm, redis):
 
 
 def test_a_pipeline_written_before_anything_is_read(farm, redis):
-    """Libraries do so; to stop reading would deadlock them."""
+    """Libraries do that; if weir stopped reading, both would deadlock."""
     weir = farm.weir(redis)
     with weir.connect() as a:
         a.send(pipeline(*[("SET", "k", b"x" * 1000), ("GET", "k")] * 5000))
@@ -337,7 +341,7 @@ def test_half_a_request_does_not_disturb_others(farm, redis):
 
 
 def test_one_that_left_in_the_middle_of_a_large_request(farm, redis):
-    """The half that Redis has got must be no part of anybody's next request."""
+    """The half that Redis has received must not become part of another client's next request."""
     weir = farm.weir(redis, workers=1)
     with weir.connect() as other:
         for size in (1000, 100_000, 1_000_000):
@@ -372,7 +376,7 @@ def test_a_declared_length_takes_no_memory(farm, redis):
 
 
 def resident(process):
-    """Bytes of memory in use."""
+    """Returns the resident bytes."""
     status = open(f"/proc/{process.child.pid}/status").read()
     return int(re.search(r"VmRSS:\s+(\d+) kB", status)[1]) << 10
 

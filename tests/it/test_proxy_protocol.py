@@ -1,5 +1,6 @@
-"""Listeners behind a proxy, which says in the PROXY protocol whom it speaks for: headers good, bad and late, from friends
-and from strangers, and haproxy itself."""
+"""Listeners behind a proxy that announces its clients by the PROXY protocol. Headers are valid,
+broken or late, from trusted and untrusted addresses. haproxy itself is tested too.
+"""
 
 import contextlib
 import re
@@ -24,13 +25,13 @@ HAPROXY = shutil.which("haproxy", path="/usr/sbin:/usr/bin:/usr/local/sbin:/usr/
 
 
 def text(address, port=4711):
-    """A header of version 1."""
+    """Returns a header of version 1."""
     family = "TCP6" if ":" in address else "TCP4"
     return f"PROXY {family} {address} {'::1' if ':' in address else '127.0.0.1'} {port} 6380\r\n".encode()
 
 
 def binary(address, port=4711, extra=b""):
-    """A header of version 2; `extra` stands behind the addresses."""
+    """Returns a header of version 2; `extra` follows the addresses."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     here = "::1" if ":" in address else "127.0.0.1"
     body = socket.inet_pton(family, address) + socket.inet_pton(family, here) + struct.pack(">HH", port, 6380) + extra
@@ -104,7 +105,7 @@ def closed(weir, reason):
     return value(found, "weir_connections_closed_total", listener=listener, reason=reason)
 
 
-# ---- who it is ----
+# ---- the announced client ----
 
 
 @pytest.mark.parametrize("header", [text, binary])
@@ -198,7 +199,7 @@ def test_the_log_names_the_announced(header, name, make):
     wait_until(lambda: said in weir.log(), "the log tells it")
 
 
-# ---- who may announce ----
+# ---- trusted proxies ----
 
 
 def test_a_stranger_is_not_listened_to(make):
@@ -260,7 +261,7 @@ def test_whom_to_believe_changes_with_a_reload(make):
         assert conn.call("PING") == "PONG"
 
 
-# ---- who takes too long ----
+# ---- slow headers ----
 
 
 @pytest.mark.parametrize("begun", [b"", b"PROXY TCP4 192.0.2.7", binary(ANNE, extra=bytes(3000))[:-1]])
@@ -298,7 +299,7 @@ def test_they_end_with_weir(make):
 
 
 class Haproxy(Process):
-    """In front of weir, telling it in a header of this version who comes."""
+    """haproxy in front of weir, with PROXY headers of this version."""
 
     def __init__(self, weir, option):
         super().__init__("haproxy")
@@ -326,7 +327,7 @@ class Haproxy(Process):
 @pytest.fixture
 def haproxy(farm):
     def start(weir, option):
-        for _ in range(10):  # somebody else may have taken the port meanwhile
+        for _ in range(10):  # another process may have taken the port meanwhile
             proxy = Haproxy(weir, option)
             farm.servers.append(proxy)
             if proxy.start():

@@ -1,4 +1,6 @@
-"""In RESP3 a push that Redis writes behind a reply comes before weir's own next reply, and before the end."""
+"""In RESP3 a push message that Redis writes after a reply arrives before weir's own next reply, and
+before the end of the connection.
+"""
 
 import pytest
 from kit.resp import Closed, Error, Push, pipeline
@@ -16,12 +18,12 @@ SECTIONS = "[policy default]\ncmd.lcs = deny\ncmd.getdel = 1/h over close\n"
 def weir(farm, redis):
     weir = farm.weir(redis, workers=1, sections=SECTIONS)
     with weir.connect() as conn:
-        conn.call("GETDEL", "nothing")  # from here on refused
+        conn.call("GETDEL", "nothing")  # refused from here on
     return weir
 
 
 def replies_to_the_end(conn, *requests):
-    """All that comes, without HELLO's reply."""
+    """Returns all that comes, without HELLO's reply."""
     conn.send(b"".join(r if isinstance(r, bytes) else pipeline(r) for r in ["HELLO 3", *requests]))
     replies = []
     while True:

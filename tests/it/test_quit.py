@@ -1,4 +1,5 @@
-"""Who has heard the answer to QUIT is gone for Redis too: what he does on another connection may count on it."""
+"""A client that has the reply to QUIT is closed at Redis too: a second connection may rely on that.
+"""
 
 import pytest
 from kit.decisions import speaking

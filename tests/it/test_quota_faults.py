@@ -1,4 +1,6 @@
-"""LIMIT commands when Redis or the way to it fails: the error itself, or what limit-when-down says; never a silent yes."""
+"""LIMIT commands when Redis or the way to Redis fails: the client gets the error itself, or the
+answer of limit-when-down. No call passes silently.
+"""
 
 import threading
 import time
@@ -29,7 +31,7 @@ def limit(conn, command):
     return conn.call(*("LIMIT " + command.format(fresh())).split())
 
 
-# ---- scripts that are forgotten ----
+# ---- flushed scripts ----
 
 
 class Flusher(threading.Thread):
@@ -56,7 +58,7 @@ class Flusher(threading.Thread):
 
 @pytest.mark.parametrize("command", ["FUNNEL {} 600/d", "SLIDING {} 600/100d", "SLIDING {} 600/100d APPROX", "FIXED {} 600/100d"])
 def test_script_flush_loses_no_decision(farm, redis, shared_weirs, command):
-    """No decision is lost or made twice, and nobody hears of it."""
+    """No decision is lost or made twice, and no client gets an error."""
     command = "LIMIT " + command.format(fresh())
     conns = [shared_weirs(((1, "shared"), (2, "private"))[i % 2]).connect() for i in range(20)]
     found = []
@@ -74,7 +76,7 @@ def test_script_flush_loses_no_decision(farm, redis, shared_weirs, command):
 
 
 def test_script_flush_and_places(redis, weir):
-    """Nobody acquires twice."""
+    """No client acquires twice."""
     with Flusher(redis), weir.connect() as conn:
         for _ in range(40):
             key = fresh()
@@ -85,7 +87,7 @@ def test_script_flush_and_places(redis, weir):
 
 
 def test_noscript_is_repaired_once(farm, redis):
-    """With the script itself, which Redis then knows."""
+    """The retry carries the script itself, which Redis then knows."""
     weir = farm.weir(redis, workers=1)
     with weir.connect() as conn:
         decide(conn, f"LIMIT FUNNEL {fresh()} 1/h")
@@ -125,7 +127,9 @@ def test_a_read_only_redis_is_told_of(farm, mode):
 
 
 def test_busy_and_then_away(farm):
-    """What Redis said last of weir's scripts is not said when it is away, to whoever asks first."""
+    """Redis' last answer to weir's scripts is not repeated when Redis is away, also not to the
+    first call.
+    """
     redis = farm.redis("--lua-time-limit", "10")
     weir = farm.weir(redis, workers=1, limit_when_down="error", **TOLD_AT_ONCE)
     with weir.connect() as conn, weir.connect() as other, redis.connect() as culprit, redis.connect() as admin:
@@ -139,7 +143,7 @@ def test_busy_and_then_away(farm):
 
 
 def test_busy_and_then_lost_while_scripts_are_loaded(farm):
-    """Nor is it said of a connection that goes while it is asked again."""
+    """Nor is that answer given for a connection that closes while weir asks again."""
     with Fake() as fake, farm.weir(fake, workers=1, limit_when_down="error").connect() as conn:
 
         def loading():
@@ -163,7 +167,7 @@ def test_busy_and_then_lost_while_scripts_are_loaded(farm):
 
 @pytest.mark.parametrize("warm", [True, False], ids=["warm", "cold"])
 def test_decisions_wait_for_a_busy_redis(farm, mode, warm):
-    """A script of somebody else's takes long: also when weir's own have not been loaded yet."""
+    """A slow script of another client, also while weir's own scripts are not loaded yet."""
     redis = farm.redis("--lua-time-limit", "10")
     weir = start(farm, redis, mode, limit_when_down="allow")
     conns = [weir.connect() for _ in range(4)]
@@ -192,7 +196,8 @@ def test_decisions_wait_for_a_busy_redis(farm, mode, warm):
 
 @pytest.mark.parametrize("warm", [True, False], ids=["warm", "cold"])
 def test_no_user_of_its_own(farm, mode, warm):
-    """Where Redis wants a password and weir has none: Redis' words, and nobody is let through."""
+    """Redis wants a password and weir has none: the client gets Redis' error, and no call passes.
+    """
     redis = farm.redis(password="secret")
     redis.call("CONFIG", "SET", "requirepass", "" if warm else "secret")
     weir = start(farm, redis, mode, limit_when_down="allow")
@@ -210,14 +215,14 @@ def test_no_user_of_its_own(farm, mode, warm):
 
 @pytest.mark.parametrize("warm", [True, False], ids=["warm", "cold"])
 def test_a_loading_redis_decides_nothing(farm, mode, warm):
-    """Redis reads its file: neither a yes nor a client that waits for ever."""
+    """Redis is loading its file: no call passes, and no client waits for ever."""
     redis = farm.redis("--rdbcompression", "no")
     weir = start(farm, redis, mode, limit_when_down="error")
     with weir.connect() as conn:
         if warm:
             assert decision(limit(conn, DECISIONS[0])).limited == 0
         with redis.connect() as admin:
-            large = [] if at_least(7, 0) else ["key", 16384]  # 6.2 looks up only every 2 MB
+            large = [] if at_least(7, 0) else ["key", 16384]  # 6.2 checks only every 2 MB
             admin.call("DEBUG", "POPULATE", 1500, *large)
             admin.call("SAVE")
         redis.kill()
@@ -236,7 +241,7 @@ def test_a_loading_redis_decides_nothing(farm, mode, warm):
 
 
 def test_without_permission_for_scripts_decisions_fail_for_good(farm, redis, mode):
-    """weir's own user may not run scripts: said so, and for good."""
+    """weir's own user may not run scripts: calls get that error, every time."""
     redis.call("ACL", "SETUSER", "weak", "on", ">pw", "~*", "&*", "+@all", "-evalsha", "-script", "-eval")
     try:
         secret = redis.folder / "weak"
@@ -253,7 +258,7 @@ def test_without_permission_for_scripts_decisions_fail_for_good(farm, redis, mod
 
 
 def test_a_wrong_password_lets_nobody_through(farm, mode):
-    """Redis is there: nobody is let through."""
+    """Redis is up: no call passes."""
     redis = farm.redis(password="secret")
     secret = redis.folder / "secret"
     secret.write_text("secret")
@@ -276,7 +281,7 @@ def test_a_wrong_password_lets_nobody_through(farm, mode):
         assert lines < 60, "nor a loop"
 
 
-# ---- Redis goes ----
+# ---- Redis goes away ----
 
 
 def away(farm, mode, **settings):
@@ -345,7 +350,7 @@ def test_each_limit_when_down(farm, mode):
 
 
 def test_workers_count_together_while_redis_is_away(farm, mode):
-    """All workers count together, until Redis is back; then it decides, and knows nothing of what was counted here."""
+    """All workers count together until Redis is back. Then Redis decides, without these counts."""
     redis, weir = away(farm, mode, sections=WHEN_DOWN)
     conns = [weir.connect() for _ in range(6)]
     found = [decide(conns[i % 6], "LIMIT CHECK own k") for i in range(12)]
@@ -367,7 +372,7 @@ def test_workers_count_together_while_redis_is_away(farm, mode):
 
 
 def test_away_while_they_wait(farm, mode):
-    """Who waits for a place hears of it; who has been given a turn keeps it."""
+    """A client that waits for a permit gets an error. A client with a scheduled time keeps it."""
     redis = farm.redis()
     weir = start(farm, redis, mode)
     with weir.connect() as a, weir.connect() as b:
@@ -378,7 +383,7 @@ def test_away_while_they_wait(farm, mode):
         started, first = time.monotonic(), redis.call("GET", "limit:f")
         b.send(pipeline("LIMIT FUNNEL f 1/900ms BURST 1 WAIT 60000"))
         wait_until(lambda: redis.call("GET", "limit:f") != first or time.monotonic() > started + 0.9, "a turn")
-        for _ in range(16):  # every worker has heard what Redis said before
+        for _ in range(16):  # every worker knows Redis' earlier answer
             with weir.connect() as conn:
                 decide(conn, f"LIMIT FUNNEL {fresh()} 1/h PEEK")
         redis.kill()
@@ -387,7 +392,9 @@ def test_away_while_they_wait(farm, mode):
 
 
 def test_connections_are_killed(redis, weir):
-    """Who had asked is told that it is not known; every request has one reply, and the bound holds."""
+    """Callers get an error that the result is unknown. Every request has one reply, and the bound
+    holds.
+    """
     key = fresh()
     conns = [weir.connect() for _ in range(10)]
     found = []
@@ -408,7 +415,9 @@ def test_connections_are_killed(redis, weir):
 
 
 def test_a_restart_amid_calls_answers_each_once(farm, mode):
-    """In the middle of calls: each reply is one, and who is not closed, as others wait for Redis, goes on."""
+    """A restart in the middle of calls: each call has one reply. Only clients with other commands
+    in flight may be closed.
+    """
     redis = farm.redis()
     weir = start(farm, redis, mode)
     for command, is_good in (("LIMIT FUNNEL {} 1000/d", lambda r: type(r) is Decision and not r.limited or r == UNAVAILABLE),
@@ -436,7 +445,7 @@ def test_a_restart_amid_calls_answers_each_once(farm, mode):
 
 
 def test_decisions_do_not_wait_for_a_redis_that_hangs(farm, redis, mode):
-    """Nobody waits for ever for a Redis that hangs."""
+    """No client waits for ever for a Redis that hangs."""
     weir = start(farm, redis, mode, upstream_timeout="200ms")
     with weir.connect() as conn, redis.connect() as admin:
         decide(conn, f"LIMIT FUNNEL {fresh()} 1/h")

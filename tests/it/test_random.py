@@ -29,7 +29,9 @@ RARE = {"QUIT": 0.1, "CLIENT REPLY OFF": 0.3, "BLPOP l 0": 0.3, "BLMOVE l l2 LEF
 
 
 def random_steps(seed):
-    """(connection, bytes) of three connections; commands one by one or in pipelines, multibulk or inline."""
+    """Returns (connection, bytes) of three connections; commands one by one or in pipelines,
+    multibulk or inline.
+    """
     rng = random.Random(seed)
     in_multi, was_mute = set(), set()
     steps = []
@@ -50,7 +52,9 @@ def random_steps(seed):
 
 
 def is_different(name, command, in_multi, was_mute):
-    """What weir does otherwise on purpose inside MULTI (logins, protocols, what the silent would hear), and at QUIT."""
+    """True for deliberate differences: in MULTI (logins, protocol changes, replies to a client with
+    CLIENT REPLY OFF), and at QUIT.
+    """
     if command == "MULTI":
         in_multi.add(name)
     elif command in ("EXEC", "DISCARD", "RESET"):

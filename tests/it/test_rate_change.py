@@ -1,4 +1,6 @@
-"""Where a limit's rate changes, what a subject owes stays the same number of units, at most the new burst."""
+"""When a limit's rate changes, the debt of a subject stays the same number of units, at most the
+new burst.
+"""
 
 import time
 
@@ -26,7 +28,9 @@ def rate(conn):
 
 @workers
 def test_a_short_override_locks_nobody_out(n_workers, farm, redis, users):
-    """Three writes at 3/h for a moment, and then the subject is back at 1000/s: it owes three of a thousand."""
+    """Three writes at 3/h for a moment, and then 1000/s again: the subject owes three of a
+    thousand.
+    """
     weir = farm.weir(redis, workers=n_workers, sections=FREE)
     with login(weir, "alice") as a, login(weir, "alice") as b, login(weir, "bob") as bob:
         give(weir, "SET", "free", "write", "3/h", "burst", "3", "FOR", "user:alice", "EX", "700ms")
@@ -40,7 +44,9 @@ def test_a_short_override_locks_nobody_out(n_workers, farm, redis, users):
 
 @workers
 def test_a_subject_without_clients_is_not_locked_out(n_workers, farm, redis, users):
-    """Its last client left while the override held; the debt runs out at the rate that holds now."""
+    """The subject's last client closed while the override was active. The debt drains at the
+    present rate.
+    """
     weir = farm.weir(redis, workers=n_workers, sections=FREE)
     give(weir, "SET", "free", "write", "3/h", "burst", "3", "FOR", "user:alice")
     with login(weir, "alice") as a:
@@ -53,7 +59,7 @@ def test_a_subject_without_clients_is_not_locked_out(n_workers, farm, redis, use
 
 @workers
 def test_a_lower_rate_holds_the_subject_back_for_its_burst(n_workers, farm, redis, users):
-    """A thousand writes are owed; at 3/h that would be a fortnight."""
+    """A thousand writes are owed; at 3/h that would take a fortnight."""
     weir = farm.weir(redis, workers=n_workers, sections=FREE.replace("1000/s", "1000/h"))
     with login(weir, "alice") as a:
         assert writes(a, 1100) == 1000
@@ -75,7 +81,8 @@ def test_a_debt_on_a_line_that_was_gone(farm, redis):
 
 @pytest.mark.parametrize("mode", ["enforce", "shadow"])
 def test_a_debt_across_modes(mode, farm, redis):
-    """Enforced or counted: the debt is the same, and a change of the mode alone changes none."""
+    """Enforced or counted: the debt is the same, and a change of the mode alone does not change it.
+    """
     weir = farm.weir(redis, workers=1, sections="[policy default]\nwrite = 10/h\n" + OPERATOR, mode=mode)
     with weir.connect() as a:
         assert writes(a, 4) == 4
@@ -128,7 +135,8 @@ def test_bytes_in_flight_stay_owed(farm, redis):
 
 @workers
 def test_the_law_over_many_changes(n_workers, farm, redis):
-    """Clients on all workers write while the rate goes up and down: what passes is bounded."""
+    """Clients on all workers write while the rate goes up and down. The admitted total is bounded.
+    """
     weir = farm.weir(redis, workers=n_workers, sections="[policy default]\nwrite = 100/s burst 20\n" + OPERATOR)
     conns = [weir.connect() for _ in range(4)]
     start = time.monotonic()
@@ -147,7 +155,8 @@ def test_the_law_over_many_changes(n_workers, farm, redis):
         conn.close()
 
 
-ENDS = {  # an order that ends the queue, what undoes it, and how many writes have passed in the end
+# an admin command that ends the queue, its reverse, and how many writes have passed at the end
+ENDS = {
     "refuse": ("SET free write 3/h burst 1", "", 3),
     "close": ("SET free write 3/h burst 1 over close", "", 3),
     "deny": ("SET free write deny", "", 3),
@@ -161,7 +170,9 @@ ENDS = {  # an order that ends the queue, what undoes it, and how many writes ha
 @pytest.mark.parametrize("how", ENDS)
 @workers
 def test_a_queue_that_ends_leaves_what_has_left(n_workers, how, farm, redis, users):
-    """Forty writes come and one goes; when the limit no longer delays, the subject owes that one, not forty."""
+    """Forty writes come and one runs. When the limit no longer delays, the subject owes that one,
+    not forty.
+    """
     weir = farm.weir(redis, workers=n_workers, sections=FREE.replace("1000/s", "3/h burst 1 over delay 20h"))
     conns = [login(weir, "alice") for _ in range(40)]
     first, then, n_in_all = ENDS[how]

@@ -1,4 +1,6 @@
-"""`reads = replicas` and `reads = asked`: which reads go to replicas, and that no client misses what it has seen."""
+"""`reads = replicas` and `reads = asked`: which reads go to replicas. No client misses what it has
+seen.
+"""
 
 import contextlib
 import signal
@@ -19,8 +21,10 @@ class Trio:
     """A master and two replicas, each behind a relay, and weir in front of them."""
 
     def __init__(self, farm, *, n_replicas=2, password=None, **settings):
-        self.links = [farm._start(Relay()) for _ in range(n_replicas)]  # between a replica and its master
-        self.relays = [farm._start(Relay()) for _ in range(1 + n_replicas)]  # between weir and a server
+        # between a replica and its master
+        self.links = [farm._start(Relay()) for _ in range(n_replicas)]
+        # between weir and a server
+        self.relays = [farm._start(Relay()) for _ in range(1 + n_replicas)]
         self.nodes = [farm._start(Node(password=password)) for _ in range(1 + n_replicas)]
         self.master, *self.replicas = self.nodes
         for link, replica in zip(self.links, self.replicas):
@@ -38,11 +42,13 @@ class Trio:
         return b"master_link_status:up" in replica.call("INFO", "replication")
 
     def reads(self, command="get"):
-        """How often each server has run it."""
+        """Returns how often each server has run the command."""
         return [calls(node, command) for node in self.nodes]
 
     def readers(self, count=6, **settings):
-        """Connections of which each server answers some, in a round."""
+        """Returns connections, one for each server in turn: the server answers the connection's
+        reads.
+        """
         conns = [self.weir.connect(**settings) for _ in range(count)]
         wait_until(lambda: all(self.shares(conns)), "every server is read from", SECONDS)
         return conns
@@ -54,26 +60,30 @@ class Trio:
         return [now > then for now, then in zip(self.reads(), before)]
 
     def is_read_from(self, node):
-        """True if some new clients read from it soon. Those that came before weir knew of it stay elsewhere."""
+        """True if some new clients soon read from the server. Clients from before weir knew the
+        server stay elsewhere.
+        """
         with contextlib.ExitStack() as stack:
             conns = [stack.enter_context(self.weir.connect()) for _ in range(6)]
             return any(self.shares(conns)[self.nodes.index(node)] for _ in range(20))
 
     def home_of(self, conn):
-        """Which server answers this connection's reads now."""
+        """Returns the server that answers this connection's reads now."""
         before = self.reads()
         conn.call("GET", "home")
         return next(node for node, now, then in zip(self.nodes, self.reads(), before) if now > then)
 
     def reader_of(self, node):
-        """A connection that this server answers reads of."""
+        """Returns a connection with reads at this server."""
         conn = wait_until(lambda: next((c for c in self.readers() if self.home_of(c) is node), None), "a reader", SECONDS)
         return conn
 
 
 @WORKERS
 def test_reads_are_spread(farm, workers):
-    """Reads of all clients over all servers; writes, and what has no keys or a cursor, at the master."""
+    """Reads of all clients use all servers. Writes, and commands without keys or with a cursor, go
+    to the master.
+    """
     trio = Trio(farm, workers=workers)
     with trio.weir.connect() as conn:
         for i in range(200):
@@ -106,7 +116,9 @@ def test_reads_are_spread(farm, workers):
 
 @WORKERS
 def test_readers_that_ask(farm, workers):
-    """With `reads = asked` only clients that have sent READONLY read from replicas, until READWRITE or RESET."""
+    """With `reads = asked` only clients that have sent READONLY read from replicas, until READWRITE
+    or RESET.
+    """
     trio = Trio(farm, workers=workers, reads="asked")
     conns = [trio.weir.connect() for _ in range(4)]
     for _ in range(20):
@@ -130,7 +142,7 @@ def test_readers_that_ask(farm, workers):
 @WORKERS
 @pytest.mark.parametrize("reads", ("asked", "replicas"))
 def test_words_with_private_lanes(farm, workers, reads):
-    """With a connection of its own for each client all goes to the master, and READONLY is answered all the same."""
+    """With private lanes all commands go to the master, and READONLY is answered all the same."""
     trio = Trio(farm, workers=workers, lanes="private", reads=reads)
     conns = [trio.weir.connect() for _ in range(4)]
     for conn in conns:
@@ -140,7 +152,7 @@ def test_words_with_private_lanes(farm, workers, reads):
 
 
 class Counter:
-    """A client that counts: its own writes must be there, and nothing may go back."""
+    """A client that counts: it must see its own writes, and no value may go back."""
 
     def __init__(self, weir, number, until, protocol):
         self.conn = weir.connect()
@@ -179,7 +191,7 @@ class Counter:
 
 
 def count(trio, seconds, n=8, meanwhile=()):
-    """Clients that count, while something is done to the servers."""
+    """Runs clients that count while `meanwhile` acts on the servers."""
     until = time.monotonic() + seconds
     counters = [Counter(trio.weir, i, until, 2 + i % 2) for i in range(n)]
     for act in meanwhile:
@@ -193,7 +205,9 @@ def count(trio, seconds, n=8, meanwhile=()):
 
 @WORKERS
 def test_nothing_goes_back(farm, workers):
-    """Own writes are read, and nothing older than what was read, though each replica is late by its own time."""
+    """Clients read their own writes, and nothing older than an earlier read, though each replica
+    has another lag.
+    """
     trio = Trio(farm, workers=workers)
     trio.links[0].delay, trio.links[1].delay = 0.005, 0.03
     count(trio, 4)
@@ -201,7 +215,8 @@ def test_nothing_goes_back(farm, workers):
 
 
 def test_a_replica_without_its_master(farm):
-    """What a cut link keeps from a replica is read, at the latest, after replica-lag-max."""
+    """Writes that a cut link keeps from a replica are read, at the latest, after replica-lag-max.
+    """
     trio = Trio(farm, replica_lag_max="300ms")
     conns = trio.readers()
     with trio.weir.connect() as writer:
@@ -219,14 +234,15 @@ def test_a_replica_without_its_master(farm):
 
 
 def test_a_hung_replica(farm):
-    """Reads go on at the master, but for those that were under way at the replica."""
+    """Reads go on at the master, except those in flight at the replica."""
     trio = Trio(farm, n_replicas=1, replica_poll="100ms")
     conn = trio.reader_of(trio.replicas[0])
     trio.replicas[0].signal(signal.SIGSTOP)
     hung = time.monotonic()
     try:
         with trio.weir.connect(timeout=2) as other:
-            with contextlib.suppress(TimeoutError):  # under way at the replica, or sent to the master
+            # in flight at the replica, or sent to the master
+            with contextlib.suppress(TimeoutError):
                 while time.monotonic() < hung + 1:
                     other.call("GET", "key")
         wait_until(lambda: time.monotonic() > hung + 1, "polls have had no answer", SECONDS)
@@ -239,7 +255,9 @@ def test_a_hung_replica(farm):
 
 
 def test_a_lost_replica(farm):
-    """Clients of a replica that is killed go on at the others, and stay there; new ones read from it again."""
+    """Clients of a killed replica go on at other servers, and stay there. New clients read from the
+    replica again.
+    """
     trio = Trio(farm)
     conns = trio.readers()
     replica = trio.replicas[1]
@@ -266,7 +284,9 @@ def login(trio, count=6):
 
 @WORKERS
 def test_a_user_that_is_deleted(farm, workers):
-    """ACL DELUSER at the master ends its clients, wherever they read; the replicas do not know of it."""
+    """ACL DELUSER at the master closes the user's clients, wherever they read. The replicas do not
+    know of it.
+    """
     trio = Trio(farm, workers=workers)
     for node in trio.nodes:
         assert node.call(*USER) == "OK"
@@ -282,7 +302,9 @@ def test_a_user_that_is_deleted(farm, workers):
 
 
 def test_a_user_that_is_killed(farm):
-    """The master is asked about each of its clients before that reads on, wherever it reads."""
+    """weir asks the master about each client of the user before the client reads again, wherever it
+    reads.
+    """
     trio = Trio(farm)
     for node in trio.nodes:
         assert node.call(*USER) == "OK"
@@ -297,7 +319,7 @@ def test_a_user_that_is_killed(farm):
 
 
 def test_a_replica_that_does_not_know_the_user(farm):
-    """It is not used for that user's clients, and for others it is."""
+    """The replica is not used for that user's clients; other users read from it."""
     trio = Trio(farm)
     for node in trio.nodes[:2]:
         assert node.call(*USER) == "OK"
@@ -308,7 +330,7 @@ def test_a_replica_that_does_not_know_the_user(farm):
 
 
 def test_a_password_set_at_a_replica(farm):
-    """Clients that have not logged in read elsewhere."""
+    """Clients without a login read elsewhere."""
     trio = Trio(farm)
     conns = trio.readers()
     assert trio.replicas[0].call("CONFIG", "SET", "requirepass", "x") == "OK"
@@ -323,7 +345,7 @@ def test_a_password_set_at_a_replica(farm):
 
 @WORKERS
 def test_what_limits_write(farm, workers):
-    """LIMIT commands write keys: the client that has sent one reads what it wrote, though its replica is late."""
+    """LIMIT commands write keys: the client reads its own writes, though its replica lags."""
     trio = Trio(farm, n_replicas=1, workers=workers, replica_lag_max="10s")
     conn = trio.reader_of(trio.replicas[0])
     trio.links[0].delay = 0.3
@@ -372,7 +394,7 @@ def test_other_databases(farm):
 @pytest.mark.failover
 @WORKERS
 def test_nothing_goes_back_over_faults(farm, workers):
-    """The same while links are cut and healed, and replicas are held."""
+    """As above, while links are cut and healed, and replicas hang."""
     trio = Trio(farm, workers=workers, replica_lag_max="500ms")
     trio.links[1].delay = 0.01
 
@@ -392,7 +414,7 @@ def test_nothing_goes_back_over_faults(farm, workers):
 
 @pytest.mark.failover
 def test_reads_over_failovers(farm):
-    """Swaps by hand: reads and writes go on, and what was replicated is read."""
+    """Swaps by hand: reads and writes go on, and replicated writes are read."""
     trio = Trio(farm, n_replicas=1, env={"WEIR_HURRY": "4"})
     old, new = trio.nodes
     conns = [trio.weir.connect() for _ in range(6)]
@@ -412,7 +434,7 @@ def test_reads_over_failovers(farm):
 
 @pytest.mark.failover
 def test_a_reader_of_the_promoted(farm):
-    """A client that reads at the server that is promoted does not read older things at the old master."""
+    """A client of the promoted server does not read older values at the old master."""
     trio = Trio(farm, replica_lag_max="2s")
     old, _, new = trio.nodes
     with trio.weir.connect() as conn:
@@ -438,7 +460,7 @@ def test_a_reader_of_the_promoted(farm):
 
 
 def test_explained(farm):
-    """LIMIT EXPLAIN says where a command would go, and why."""
+    """LIMIT EXPLAIN tells where a command would go, and why."""
     trio = Trio(farm, n_replicas=1)
 
     def explained(conn, *words):
@@ -452,7 +474,8 @@ def test_explained(farm):
         (replica, "the replica is in sync, and has what the client has seen"),
         (master, "the master answers a share of the clients"),
     }
-    # Connections that read from the master at first wait until the replica is known to have what they read.
+    # Connections that read from the master at first wait until the replica is known to have what
+    # they read.
     wait_until(lambda: {explained(conn, "GET", "key") for conn in conns} == wanted, "clients are explained", SECONDS)
     reader = trio.reader_of(trio.replicas[0])
     assert explained(reader, "SET", "key", "1") == (master, "the command is none that a replica answers")
@@ -461,7 +484,7 @@ def test_explained(farm):
 
 
 def test_a_client_that_reads_on(farm):
-    """After a write it reads without a pause, and comes back to its replica."""
+    """After a write the client reads without a pause, and returns to its replica."""
     trio = Trio(farm, n_replicas=1)
     conn = trio.reader_of(trio.replicas[0])
     assert conn.call("SET", "key", "1") == "OK"

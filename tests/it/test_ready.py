@@ -1,4 +1,6 @@
-"""What ready means: the server behind answers a command. What weir does not get of it is named, with the remedy."""
+"""weir is ready when the server behind it answers a command. weir names what it lacks, with the
+remedy.
+"""
 
 import re
 import socket
@@ -12,7 +14,7 @@ from kit.manager import Manager
 from kit.reloading import signal_reload
 from kit.server import REDIS_SERVER, at_least
 
-HURRY = {"WEIR_HURRY": "30"}  # what is asked again every 10 s is asked three times a second
+HURRY = {"WEIR_HURRY": "30"}  # a question every 10 s becomes three questions a second
 LIMITS = ["FUNNEL {} 9/h", "BUCKET {} 9/h", "SLIDING {} 9/h", "FIXED {} 9/h", "ALL FUNNEL {} 9/h AND FIXED b 9/h"]
 
 
@@ -48,11 +50,13 @@ def secret(tmp_path):
     return path
 
 
-# ---- what weir lacks ----
+# ---- missing rights and passwords ----
 
 
 def test_a_password_and_no_user_of_its_own(farm):
-    """Clients are served, so weir is ready; and LIMIT says what is missing, as log and page do."""
+    """Clients are served, so weir is ready. LIMIT commands, the log and the page tell what is
+    missing.
+    """
     with Manager() as manager:
         redis = farm.redis(password="right")
         weir = farm.weir(redis, sections=ADMIN, env={**manager.env, **HURRY}, upstream_check="50ms")
@@ -75,7 +79,9 @@ def test_a_password_and_no_user_of_its_own(farm):
 
 
 def test_a_password_that_is_not_accepted(farm, secret):
-    """Clients log in by themselves; once the file has the right one, LIMIT commands are decided, too."""
+    """Clients log in by themselves. Once the file has the right password, LIMIT commands are
+    decided, too.
+    """
     redis = farm.redis(password="right")
     weir = farm.weir(redis, sections=ADMIN, env=HURRY, upstream_password_file=secret)
     assert is_ready(weir)
@@ -135,7 +141,7 @@ def test_a_command_that_has_been_taken_away(farm, name, lanes):
 
 
 def test_calls_go_by_their_scripts_in_order(farm):
-    """A crowd of them on one key, while each carries its script: each is counted once."""
+    """A crowd of calls on one key, while each call carries its script: each is counted once."""
     redis = farm.redis("--rename-command", "EVALSHA", "")
     weir = farm.weir(redis, workers=2)
     conns = [weir.connect() for _ in range(8)]
@@ -169,7 +175,7 @@ def test_without_what_cannot_be_replaced_the_error_names_it(farm, name, what):
 
 @pytest.fixture
 def as_user(farm, secret):
-    """A user of weir's own, and a weir that goes by it."""
+    """A user of weir's own, and a weir that logs in as that user."""
 
     def start(*rights, **settings):
         redis = farm.redis()
@@ -258,7 +264,7 @@ def test_a_word_of_channels_that_has_been_taken_away_is_named(farm, name):
 
 
 def test_the_line_of_the_log_is_enough(farm, secret):
-    """Copied from the log into Redis: weir has all that it needs."""
+    """Copied from the log into Redis, the line gives weir all rights that it needs."""
     redis = farm.redis(password="right")
     weir = farm.weir(redis, sections=ADMIN)
     weir.wait_for_log("ACL SETUSER weir")
@@ -313,7 +319,7 @@ def bulk(text):
 
 
 class Stub:
-    """Answers each command by its name, on any number of connections."""
+    """A server that answers each command by its name, on any number of connections."""
 
     ANSWERS = {
         b"HELLO": b"*4\r\n+server\r\n+redis\r\n+version\r\n+7.0.15\r\n",
@@ -370,7 +376,7 @@ class Stub:
         self.drop()
 
     def drop(self):
-        """Close every connection."""
+        """Closes every connection."""
         for sock in list(self.socks):
             try:
                 sock.shutdown(socket.SHUT_RDWR)
@@ -399,7 +405,7 @@ GET = {name: f"clients are answered {'by Redis' if name in BY_REDIS else '-UPSTR
 
 @pytest.mark.parametrize("name", UNFIT)
 def test_a_server_that_cannot_be_served_is_named_and_asked_again(farm, name):
-    """It ends nothing: neither the start nor, once it can be served, anything else."""
+    """Such a server ends neither the start nor, once it can be served, anything else."""
     answers, named = UNFIT[name]
     with Stub(**answers) as stub, Manager() as manager:
         weir = farm.weir(stub.upstream, sections=ADMIN, env={**manager.env, **HURRY}, upstream_check="50ms")
@@ -419,7 +425,7 @@ def test_a_server_that_cannot_be_served_is_named_and_asked_again(farm, name):
 
 
 def test_a_redis_that_is_full_is_named_although_it_closes_at_once(farm):
-    """Its words are lost where weir's own come behind its end."""
+    """Redis' error may be lost, as weir's own bytes arrive after Redis has closed."""
     with Stub(HELLO="-ERR max number of clients reached\r\n") as stub:
         weir = farm.weir(stub.upstream, workers=1, sections=ADMIN, env=HURRY, upstream_check="50ms")
         assert "max number of clients" in readyz(weir)[1]
@@ -434,7 +440,7 @@ def test_a_redis_that_is_full_is_named_although_it_closes_at_once(farm):
 
 
 def test_a_cluster_in_the_place_of_a_server_with_a_password(farm):
-    """What was known of the password goes with the server before it."""
+    """What weir knew of the password is forgotten with the earlier server."""
     with Stub(**dict.fromkeys(("HELLO", "INFO", "COMMAND", "PING", "SLOWLOG"), "-NOAUTH no\r\n")) as stub:
         weir = farm.weir(stub.upstream, workers=1, sections=ADMIN, env=HURRY, upstream_check="50ms")
         with weir.connect() as conn:
@@ -470,7 +476,7 @@ def test_an_answer_that_refuses_is_an_answer(farm, error):
 
 
 class Sentinel(Redis):
-    """A redis-server that is one; it has to have a file."""
+    """A redis-server in sentinel mode, which needs a file."""
 
     def _launch(self, where):
         conf = self.folder / "sentinel.conf"

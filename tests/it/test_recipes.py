@@ -1,6 +1,8 @@
-"""docs/recipes.md as it is printed: each old way with its flaw, and the LIMIT call in its place without.
+"""Runs docs/recipes.md as printed: each old way with its flaw, and the LIMIT call that replaces it
+without the flaw.
 
-The code is taken from the page and run: the first block of a recipe is the old way, the second the new one.
+The code is taken from the page. The first block of a recipe is the old way, the second block the
+new one.
 """
 
 import datetime
@@ -23,7 +25,7 @@ INTRODUCTION, LIBRARIES = "Recipes", "From your library"
 
 
 def blocks():
-    """{heading: its blocks of Python}"""
+    """Returns {heading: its blocks of Python}."""
     text = (REPO / PAGE).read_text()
     parts = re.split(r"^##? (.+)$", text, flags=re.M)[1:]
     return {name: re.findall(r"^```python\n(.*?)^```", body, re.M | re.S) for name, body in zip(parts[::2], parts[1::2])}
@@ -46,7 +48,7 @@ PLAN = "A plan with so many calls a month"
 
 
 class Clock:
-    """In place of the module time: stands still but for sleep() and for what a test adds."""
+    """Replaces the module time: stands still except for sleep() and for steps of a test."""
 
     def __init__(self, now=1_800_000_000.0):
         self.now = now
@@ -63,7 +65,7 @@ class Clock:
 
 
 class Names:
-    """What a block defines: one process that has just started."""
+    """The names that a block defines: one process that has just started."""
 
     def __init__(self, code, clock=None):
         vars(self)["all"] = {}
@@ -92,7 +94,7 @@ def die():
 
 
 class Interrupted(redis_py.Redis):
-    """A client to whom something happens just before its nth question to Redis."""
+    """A client with an interruption just before its nth request to Redis."""
 
     def set_up(self, n, happen):
         self.left, self.happen = n, happen
@@ -144,7 +146,8 @@ def interrupted(redis):
 def weir(redis, shared_weirs):
     weir = shared_weirs((2, "shared"))
     with weir.connect() as conn:
-        conn.call("LIMIT", "RESET", "any")  # refusals of the test before are remembered for a second
+        # refusals of the test before are remembered for a second
+        conn.call("LIMIT", "RESET", "any")
     return weir
 
 
@@ -156,12 +159,12 @@ def r(weir):
 
 
 def admitted(n, allowed, *args):
-    """How many of n calls are allowed."""
+    """Returns how many of n calls are allowed."""
     return sum(allowed(*args) for _ in range(n))
 
 
 def at_once(n, call):
-    """The results of n calls from n threads."""
+    """Returns the results of n calls from n threads."""
     results = []
     threads = [threading.Thread(target=lambda: results.append(call())) for _ in range(n)]
     for thread in threads:
@@ -178,7 +181,9 @@ def seconds_in_redis(client):
 
 
 def admissions(client, n, allowed):
-    """Ask until n are allowed: when each of those was asked, and when it was answered, on Redis' clock."""
+    """Asks until n calls are allowed. Returns when each of these was asked and answered, on Redis'
+    clock.
+    """
     found = []
     while len(found) < n:
         asked = seconds_in_redis(client)
@@ -235,7 +240,7 @@ def test_two_pipelines_both_see_four(direct, interrupted, r):
         clock.now += 0.01
         answers.append(allowed(direct, "ann"))
 
-    assert allowed(interrupted(2, another_process), "ann") and answers == [True]  # six
+    assert allowed(interrupted(2, another_process), "ann") and answers == [True]  # the sixth
     assert direct.zcard("replies:ann") == 6
 
     allowed = new(IN_PIPELINE).allowed
@@ -264,7 +269,7 @@ def test_in_multi_refused_calls_are_counted(direct, r):
     assert direct.zcard("replies:ann") > 100
 
     allowed = new(IN_MULTI).allowed
-    found = admissions(r, 12, lambda: allowed(r, "ann", "5/300ms"))  # it tries all the time
+    found = admissions(r, 12, lambda: allowed(r, "ann", "5/300ms"))  # the client tries all the time
     assert_bounded(found, 5, 0.3)
     assert r.zcard("limit:replies:ann") <= 5
 
@@ -310,7 +315,9 @@ def test_two_keys_get_stuck_without_expiry(direct, interrupted, r):
     with pytest.raises(Killed):
         allowed(interrupted(3, die), "ann")  # before its EXPIRE
     assert direct.ttl("started:ann") == -1
-    assert admitted(10, allowed, direct, "ann") == 5  # the last ones ever
+    # The first permit comes at once, and the next one pays for it. From cold, the first ten of
+    # fifty a second cost 0.52 s instead of 0.2.
+    assert admitted(10, allowed, direct, "ann") == 5
     assert direct.ttl("left:ann") == -1
 
     allowed = new(TWO_KEYS).allowed
@@ -340,7 +347,7 @@ def test_two_processes_take_the_same_token_from_a_hash(direct, interrupted, r):
     assert admitted(19, allowed, direct, "ann") == 19
     answers = []
     assert allowed(interrupted(2, lambda: answers.append(allowed(direct, "ann"))), "ann")
-    assert answers == [True]  # and that was the twentieth too
+    assert answers == [True]  # and that was also the twentieth
     assert direct.ttl("bucket:ann") == -1
 
     allowed = new(HASH).allowed
@@ -354,7 +361,7 @@ def test_a_funnel_in_memory_is_lost_with_its_process(redis, farm):
     one, two = old(MEMORY, Clock()), old(MEMORY, Clock())
     assert admitted(20, one.allowed, "ann") == 15
     assert admitted(20, two.allowed, "ann") == 15  # another process
-    assert admitted(20, old(MEMORY, Clock()).allowed, "ann") == 15  # the first, restarted
+    assert admitted(20, old(MEMORY, Clock()).allowed, "ann") == 15  # the first process, restarted
 
     allowed = new(MEMORY).allowed
 
@@ -382,7 +389,7 @@ def test_two_callers_get_the_same_turn(direct, interrupted, weir):
     names.wait_for_turn(interrupted(2, another_process), "mail")
     assert clock.slept[0] == clock.slept[1] == pytest.approx(0.1)
 
-    turns = []  # of callers that all come at once
+    turns = []  # scheduled times of callers that come at once
     for _ in range(1000):
         before = clock.now
         names.wait_for_turn(direct, "mail")
@@ -402,14 +409,15 @@ def test_two_callers_get_the_same_turn(direct, interrupted, weir):
     start = time.monotonic()
     answers = at_once(20, turn)
     spent = max(done) - start
-    # at most one each 50 ms, and whoever would have waited more than 200 ms was told so
+    # At most one each 50 ms. A caller that would have waited more than 200 ms got a refusal.
     assert 5 <= sum(answers) <= 1 + (spent + 0.2) * 20
     assert not all(answers)
 
 
 def test_guavas_limiter_knows_its_own_machine_only(weir):
     machines = [old(GUAVA, Clock()) for _ in range(8)]
-    assert sum(machine.limiter.try_acquire(0) for machine in machines) == 8  # at 10/s, at the same moment
+    # at 10/s, at the same moment
+    assert sum(machine.limiter.try_acquire(0) for machine in machines) == 8
     assert not any(machine.limiter.try_acquire(0) for machine in machines)
     assert machines[0].limiter.try_acquire(0.5)
 
@@ -426,11 +434,13 @@ def test_guavas_limiter_knows_its_own_machine_only(weir):
         start = time.monotonic()
         for _ in range(4):
             assert try_acquire(client, "mails", "10/s", 500)
-        assert time.monotonic() - start >= 0.299  # three of them waited
+        assert time.monotonic() - start >= 0.299  # three calls waited
 
 
 def test_guavas_acquire_borrows_and_warms_up(r):
-    """At once what the next one pays for; cold, the first ten of fifty a second cost 0.52 s instead of 0.2."""
+    """At once what the next one pays for; cold, the first ten of fifty a second cost 0.52 s instead
+    of 0.2.
+    """
     acquire = new(GUAVA).acquire
     for name, more, least in (("stable", (), 0.2), ("cold", ("WARMUP", "1s"), 0.52)):
         start = time.monotonic()
@@ -473,7 +483,7 @@ def test_polling_asks_all_the_time_and_has_no_order(redis, direct, r, weir):
     assert scripts_called(redis) - before == 2  # the waiter's and the newcomer's
 
 
-# ---- a module, and places ----
+# ---- a module, and permits ----
 
 
 def test_cell_needs_no_module(direct, r):
@@ -588,7 +598,7 @@ def test_py_recipes_do_what_the_page_says(weir):
 
 
 def test_py_recipes_read_replies_that_are_maps():
-    """What redis-py 8 makes of a reply."""
+    """How redis-py 8 returns a reply."""
 
     class Client:
         def execute_command(self, *words):

@@ -1,6 +1,8 @@
-"""The configuration changes while weir runs: by SIGHUP, and line by line from the operators' socket.
+"""The configuration changes while weir runs: by SIGHUP, and line by line from the operators'
+socket.
 
-Rates are per hour wherever the count of commands matters: what passes is then the burst, however slow the test.
+Where the count of commands matters rates are per hour, so what passes is the burst, however slow
+the test is.
 """
 
 import os
@@ -24,13 +26,13 @@ REFUSED = re.compile(r"THROTTLED retry_in_ms=(-?\d+) limit=(\S+)")
 
 
 def limit_of(reply):
-    """The limit that refused, or None for any other reply."""
+    """Returns the limit that refused, or None for any other reply."""
     match = isinstance(reply, Error) and REFUSED.fullmatch(reply)
     return match[2] if match else None
 
 
 def everywhere(weir, *command):
-    """The replies to a command of several clients, of every worker."""
+    """Returns the replies to a command of several clients, at every worker."""
     conns = [weir.connect() for _ in range(8)]
     try:
         return [conn.call(*command) for conn in conns]
@@ -90,7 +92,9 @@ def test_new_limits_bind_in_the_middle_of_a_pipeline(farm, redis):
 
 @workers
 def test_who_waits_is_asked_anew(n_workers, farm, redis):
-    """A limit that delayed it for an hour is gone, or has become faster: it goes at once."""
+    """The limit that delayed the client for an hour is gone, or has become faster: the command runs
+    at once.
+    """
     weir = farm.weir(redis, workers=n_workers, sections="[policy default]\nwrite = 1/h over delay 2h\n")
     with weir.connect() as a, weir.connect() as other:
         assert a.call("SET", "k", "1") == "OK"
@@ -225,7 +229,9 @@ def some_line(dice, what):
 
 
 def some_file(dice):
-    """Limits that nobody reaches, and one on INCR that everybody has reached; now and then a mistake."""
+    """Returns limits that no client reaches, and one on INCR that is always reached; sometimes with
+    a mistake.
+    """
     lines = ["[class heavy]", f"commands = {dice.choice(['keys, sort', 'smembers', 'get, -set, @slow'])}", "[cost]"]
     lines += [f"get = {dice.randrange(1, 3)}", "[policy other]", "match = name:nobody-*, ip:192.0.2.0/24"]
     lines += [some_line(dice, what) for what in dice.sample(CLASSES, 3)]
@@ -255,7 +261,7 @@ class Load(threading.Thread):
         try:
             while not self.over.is_set():
                 self.round()
-        except Exception as error:  # told by the test
+        except Exception as error:  # reported by the test
             self.error = error
 
     def round(self):
@@ -272,14 +278,14 @@ class Load(threading.Thread):
 
 
 def resident(process):
-    """Bytes of memory in use."""
+    """Returns the resident bytes."""
     status = open(f"/proc/{process.child.pid}/status").read()
     return int(re.search(r"VmRSS:\s+(\d+) kB", status)[1]) << 10
 
 
 @workers
 def test_a_hundred_reloads_under_load(n_workers, farm, redis, monkeypatch):
-    # a sanitizer keeps what is freed for a while; that is not to look like growth
+    # A sanitizer keeps freed memory for a while, which must not look like growth.
     options = os.environ.get("ASAN_OPTIONS", "")
     monkeypatch.setenv("ASAN_OPTIONS", options + (":" if options else "") + "quarantine_size_mb=2")
     weir = farm.weir(redis, workers=n_workers, sections="[policy default]\ncmd.incr = 1/h\n")
@@ -304,7 +310,7 @@ def test_a_hundred_reloads_under_load(n_workers, farm, redis, monkeypatch):
         assert load.rounds > 10
         load.conn.close()
     assert redis.call("GET", "n") == b"1"
-    assert grown < 6 << 20  # half of it is the sanitizer's; without one nothing grows
+    assert grown < 6 << 20  # half of it is the sanitizer's; a plain build does not grow
 
 
 # ---- the operators' socket ----
@@ -339,7 +345,9 @@ def test_the_socket_is_its_owners(operated):
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to be somebody else")
 def test_the_socket_is_for_nobody_else(operated):
-    """Also when its mode has been opened: the kernel says who comes."""
+    """weir refuses other users even if the socket's mode lets them in, by the user that the kernel
+    tells.
+    """
     weir = operated()
     os.chmod(Path(weir.admin).parent, 0o755)
     os.chmod(weir.admin, 0o666)
@@ -428,7 +436,7 @@ def test_others_give_no_orders(operated):
             assert isinstance(reply, Error) and reply.startswith("NOPERM "), reply
 
 
-# ---- what the log tells of limits ----
+# ---- limits in the log ----
 
 
 def test_the_log_tells_of_refusals(farm, redis):

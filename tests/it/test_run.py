@@ -1,4 +1,4 @@
-"""make run: weir in front of a private redis-server, which goes with it."""
+"""make run: weir in front of a private redis-server, which ends with weir."""
 
 import os
 import pty
@@ -21,13 +21,15 @@ def port():
 
 
 def hear_signals():
-    """What is ignored when a shell starts (nohup's SIGHUP) it cannot trap."""
+    """A shell cannot trap a signal that is ignored at its start (nohup's SIGHUP), so all signals
+    get their default.
+    """
     for number in ALL:
         signal.signal(number, signal.SIG_DFL)
 
 
 def ignore_int():
-    """As a shell without job control has it for what runs in its background."""
+    """Ignores SIGINT, as a shell without job control does for background jobs."""
     hear_signals()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
@@ -50,7 +52,7 @@ def wait_serving(child, tmp_path):
 
 @pytest.fixture
 def begin(port, tmp_path):
-    """Starts what make run runs, with all that it writes in tmp_path/tmp."""
+    """Returns a function that starts what make run runs, with all its files in tmp_path/tmp."""
     children = []
 
     def begin(prepare=hear_signals, **env):
@@ -73,7 +75,7 @@ def script(begin, tmp_path):
 
 @pytest.fixture
 def make(port, tmp_path):
-    """make, with the recipe of make run alone: what is tested has been built."""
+    """make, with the recipe of make run alone: the programs are built already."""
     (tmp_path / "Makefile").write_text(f"run:\n\t@{REPO}/tests/tools/run.sh\n")
     child = start(["make", "-f", tmp_path / "Makefile", "run"], environment(port, tmp_path), tmp_path)
     wait_serving(child, tmp_path)
@@ -87,19 +89,21 @@ def lives(pid):
 
 
 def signal_without_pause(child, number):
-    """To all of its group: some come while others just begin to be heard."""
+    """Sends a signal to the whole group again and again: some arrive while a process is only
+    starting to handle them.
+    """
     for _ in range(300):
         if child.poll() is not None:
             return
         os.killpg(child.pid, number)
-        time.sleep(0)  # it goes a little way between them
+        time.sleep(0)  # the processes run a little between signals
     child.wait(SECONDS)
 
 
-# Without SIGINT: bash itself can go round and round where hundreds of those come within milliseconds.
+# Without SIGINT: bash itself can loop for ever when hundreds of SIGINT arrive within milliseconds.
 @pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM], ids=lambda number: number.name)
 def test_a_signal_that_comes_again_and_again_leaves_nothing_behind(number, script, port, tmp_path):
-    """A job that is ended has it from whoever ends the job, and from make."""
+    """An ended job gets the signal from the sender and from make."""
     (folder,) = (tmp_path / "tmp").iterdir()
     with Conn(("127.0.0.1", port)) as client, Conn(str(folder / "redis.sock")) as redis:
         assert client.call("SET", "k", "v") == "OK"
@@ -115,14 +119,14 @@ def test_a_signal_that_comes_again_and_again_leaves_nothing_behind(number, scrip
 
 
 def left_behind(tmp_path):
-    """Processes with the folder in their command line, and files."""
+    """Returns processes with the folder in their command line, and files."""
     found = list((tmp_path / "tmp").iterdir())
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
             with open(f"/proc/{pid}/cmdline", "rb") as file:
                 line = file.read()
         except OSError:
-            continue  # it has ended
+            continue  # the process has ended
         if str(tmp_path / "tmp").encode() in line:
             found.append((pid, line))
     return found
@@ -130,7 +134,7 @@ def left_behind(tmp_path):
 
 @pytest.mark.parametrize("times", [1, 2])
 def test_sigterm_to_make_alone(times, make, tmp_path):
-    """By a supervisor, which knows no other process."""
+    """From a supervisor, which knows no other process."""
     assert len(left_behind(tmp_path)) > 2
     for _ in range(times):
         make.send_signal(signal.SIGTERM)
@@ -140,7 +144,7 @@ def test_sigterm_to_make_alone(times, make, tmp_path):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP], ids=lambda number: number.name)
 def test_a_signal_to_make_and_all_that_it_runs(number, make, tmp_path):
-    """By a terminal: make waits for what it runs."""
+    """From a terminal: make waits for its recipe."""
     os.killpg(make.pid, number)
     make.wait(SECONDS)
     assert not left_behind(tmp_path)
@@ -158,7 +162,7 @@ def test_in_the_background_of_a_script(number, begin, tmp_path):
 @pytest.mark.parametrize("send", [subprocess.Popen.send_signal, signal_without_pause], ids=["once", "without pause"])
 @pytest.mark.parametrize("file", ["", "redis.log", "redis.sock", "weir.conf", "admin.sock"])
 def test_while_it_starts(file, send, begin, tmp_path):
-    """It is ended as soon as this file is there ("": its folder)."""
+    """The job is ended as soon as this file exists ("": its folder)."""
     child = begin()
     wait_until(lambda: list((tmp_path / "tmp").glob(f"weir-run.*/{file}")) or child.poll() is not None, "it starts", SECONDS)
     send(child, signal.SIGTERM)
@@ -176,7 +180,7 @@ for _ in {1..3000}; do sleep 0.01; done
 
 
 def test_a_signal_that_is_not_heard_is_sent_again(begin, tmp_path, monkeypatch):
-    """As to who has been started so lately that it loses it."""
+    """A process that has just started may lose the signal."""
     weir = tmp_path / "weir"
     weir.write_text(HARD_OF_HEARING)
     weir.chmod(0o700)
@@ -203,7 +207,9 @@ def test_its_terminal_is_closed(port, tmp_path):
 
 
 def test_a_failover_as_it_is_printed(begin, port, tmp_path):
-    """SENTINEL=1, and the lines to type: a client goes on while its master dies, and all of it ends with Ctrl-C."""
+    """SENTINEL=1, and the lines to type: a client goes on while its master fails, and Ctrl-C ends
+    all.
+    """
     child = begin(SENTINEL="1")
     wait_serving(child, tmp_path)
     said = (tmp_path / "said").read_text()
@@ -242,7 +248,7 @@ def test_wishes_that_contradict_each_other(settings, said, begin, tmp_path):
 
 @pytest.mark.cluster
 def test_a_cluster_as_it_is_printed(begin, port, tmp_path):
-    """CLUSTER=3, and the lines to type: a client goes on while slots move, and all of it ends with Ctrl-C."""
+    """CLUSTER=3, and the lines to type: a client goes on while slots move, and Ctrl-C ends all."""
     child = begin(CLUSTER="3")
     wait_serving(child, tmp_path)
     said = (tmp_path / "said").read_text()

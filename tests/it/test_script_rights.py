@@ -1,4 +1,4 @@
-"""What weir's own user may not do in Redis ends a call before it has written anything."""
+"""A right that weir's own user lacks in Redis ends a call before it has written anything."""
 
 import pytest
 from kit.resp import Error

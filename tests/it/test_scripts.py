@@ -1,4 +1,6 @@
-"""The Lua scripts behind LIMIT, called directly: against exact models, with the clock in the test's hand."""
+"""The Lua scripts behind LIMIT, called directly: against exact models, under a clock that the test
+sets.
+"""
 
 import itertools
 import math
@@ -24,7 +26,7 @@ EXACT = 2**53
 
 STEPS = 25  # calls in a row, of one group of keys
 GROUPS = rounds(120)  # groups of each script
-KEYS = 5  # of a group: so many sequences, each of about STEPS decisions
+KEYS = 5  # of a group: this many sequences, each of about STEPS decisions
 
 
 def ceil_div(a, b):
@@ -32,12 +34,12 @@ def ceil_div(a, b):
 
 
 def milliseconds(reply):
-    """Of a reply to TIME."""
+    """Converts a reply to TIME."""
     return int(reply[0]) * 1000 + int(reply[1]) // 1000
 
 
 def source(name):
-    """A script as weir sends it."""
+    """Returns a script as weir sends it."""
     files = re.search(rf"SCRIPT\({name.upper()}, (.*)\)", (SCRIPTS.parent / "scripts.def").read_text())[1]
     return "".join((SCRIPTS / f"{part}.lua").read_text() for part in ["prelude", *re.findall(r"LUA\((\w+)\)", files)])
 
@@ -62,12 +64,14 @@ def scripts(redis):
     return Scripts(redis)
 
 
-# ---- models: what is stored is a Python value for each key; call() answers one key's part of the reply, and how many
-# ---- ms the key is to live when it has been written (0: it has been removed), None when it has not
+# ---- Models. The stored state of a key is a Python value. call() returns one key's part of the
+# reply, and the key's remaining ms after a write (0: removed). None: nothing was written. ----
 
 
 class Funnel:
-    """Stored: how far each interval is ahead, [interval, TAT in ns, what it owed when it was written, in steps of 4 ms]."""
+    """Stored: how far each interval is ahead: [interval, TAT in ns, debt at the last write in steps
+    of 4 ms].
+    """
 
     name = "funnel"
     incs = [1, 7, 166_666, 166_667, 10**6, 1_500_000, 10**9, 720 * 10**9, 10**14]
@@ -103,7 +107,7 @@ class Funnel:
         return self.rng.choice([1, 1, 1, 2, 7, 1000])
 
     def read_text(self, text, now):
-        """[interval, debt, peak, whether it fits any burst]; None: it is not ours."""
+        """Returns [interval, debt, peak, whether it fits any burst]; None: not weir's."""
         found = re.fullmatch(r"[a-zA-Z](\d{1,20}(?: \d{1,20})*)", text)
         if not found:
             return None
@@ -111,7 +115,7 @@ class Funnel:
         return [[0, debt, ceil_div(debt, self.step), text[0].isupper()] for debt in debts]
 
     def funnels(self, stored, tag, now):
-        """The same, and whether a debt was cut."""
+        """Returns the funnels, and whether a debt was cut."""
         if stored is None:
             return [], False
         if isinstance(stored, str):
@@ -157,7 +161,7 @@ class Funnel:
         return debts, value, ceil_div(max(debt for _, debt, _, _ in funnels), 10**6)
 
     def advance(self, params, reply):
-        """A time in us at which something may happen."""
+        """Returns a time in us at which something may happen."""
         interval, inc, room, burst = self.rng.choice(params[1])
         ns = self.rng.choice([inc, inc * 2, burst, room, room + inc, inc // 2, 1000])
         return ns // 1000 + self.rng.choice([-1, 0, 0, 0, 1])
@@ -180,7 +184,7 @@ class Funnel:
 
 
 class Cell:
-    """Stored: the TAT in ns, as redis-cell has it, whatever the rate."""
+    """Stored: the TAT in ns, as in redis-cell, whatever the rate."""
 
     name = "cell"
 
@@ -230,7 +234,7 @@ class Cell:
 
 
 class Windows:
-    """What SLIDING, its approximation and FIXED have in common: their parameters."""
+    """The common part of SLIDING, its approximation and FIXED: their parameters."""
 
     def __init__(self, rng):
         self.rng = rng
@@ -265,7 +269,7 @@ class Windows:
 
     @staticmethod
     def spelled(start, period):
-        """The moment of the window whose last digits spell the period."""
+        """Returns the moment of the window at which the last digits spell the period."""
         code = b"%d%02d" % (period // 1000, len(str(period // 1000)))
         return next(at for at in range(start - start % 10 ** len(code) + int(code), start + period, 10 ** len(code)) if at >= start)
 
@@ -276,7 +280,7 @@ class Windows:
 
 
 class Sliding(Windows):
-    """Stored: what was granted at once, as (time, total so far, units)."""
+    """Stored: calls granted at once, as (time, total so far, units)."""
 
     name = "sliding"
     pruned = 100  # entries, by one call
@@ -286,7 +290,7 @@ class Sliding(Windows):
         entries = stored or []
         units = Counter()
         for at, _, many in entries:
-            units[min(at, now)] += many  # a clock that went back
+            units[min(at, now)] += many  # the clock went back
         ahead = sum(many for at, _, many in entries if at > now)
         longest = max(period for _, period in rates)
 
@@ -323,20 +327,22 @@ class Sliding(Windows):
 
 
 class Fixed(Windows):
-    """Stored: for each period the beginning of the window and what it has counted."""
+    """Stored: for each period the beginning of the window and its count."""
 
     name = "fixed"
 
     @staticmethod
     def window(now, period, start, count):
-        """As seen from now; whether it was brought back."""
+        """Returns the window as of `now`, and whether it was moved back."""
         here = now - now % period
         if start > here + period:
             return [here, count], count > 0
         return [start, count] if start >= here else [here, 0], False
 
     def windows(self, stored, params, now):
-        """Those asked and those left, by their periods; whether one was brought back."""
+        """Returns the requested windows and the other ones, by their periods, and whether one was
+        moved back.
+        """
         seen = {period: self.window(now, period, *rest) for period, *rest in stored or []}
         asked = {period: seen.pop(period, None) for period in dict.fromkeys(period for _, period in params[1])}
         moved = any(one and one[1] for one in [*asked.values(), *seen.values()])
@@ -349,7 +355,7 @@ class Fixed(Windows):
         return window[1]
 
     def times(self, window, period, now, cost, count):
-        """retry and reset."""
+        """Returns retry and reset."""
         start, total = window
         left = start + period - now
         return -1 if cost > count else 0 if total + cost <= count else left, left if total else 0
@@ -388,7 +394,9 @@ class Fixed(Windows):
 
 
 class Approx(Fixed):
-    """Stored: for each period the beginning of the window, its count and the count of the one before."""
+    """Stored: for each period the beginning of the window, its count and the count of the one
+    before.
+    """
 
     name = "approx"
     tag = "a"
@@ -414,14 +422,14 @@ class Approx(Fixed):
 
     @staticmethod
     def weighted(window, period, at):
-        """The rule itself: what the sliding window holds at a time after this state."""
+        """Returns the content of the sliding window at a time after this state."""
         start, count, before = window
         while at >= start + period:
             start, count, before = start + period, 0, count
         return count + Fraction(before * (period - max(0, at - start)), period)
 
     def retry(self, window, period, now, room):
-        """By bisection: what the window holds never grows by itself."""
+        """By bisection: the content of the window never grows by itself."""
         if room < 0:
             return -1
         low, high = -1, window[0] + 3 * period - now
@@ -435,7 +443,9 @@ class Approx(Fixed):
 
 
 class Holders:
-    """Stored: when each token's time is over, in ms, and how long it is, in steps of a sixteenth of a power of two."""
+    """Stored: when each token expires, in ms, and its time to live, in steps of a sixteenth of a
+    power of two.
+    """
 
     pruned = 100
 
@@ -469,12 +479,12 @@ class Holders:
 
     @staticmethod
     def spelled(ttl):
-        """As a code, and what that stands for."""
+        """Returns a time to live as a code, and the value of that code."""
         code = next(code for code in range(1023) if (16 + code % 16) * 2 ** (code // 16) >= 16 * ttl)
         return 1 + code, (16 + code % 16) * 2 ** (code // 16) / 16
 
     def brought_back(self, live, now):
-        """What ends later than it can, ends as late as it can."""
+        """Limits each expiry to the latest possible time."""
         after = {}
         for name, (over, code) in live.items():
             ttl = (16 + (code - 1) % 16) * 2 ** ((code - 1) // 16) / 16
@@ -519,7 +529,7 @@ class Holders:
 
 MODELS = {model.name: model for model in (Funnel, Cell, Sliding, Approx, Fixed, Holders)}
 
-# What every script must leave alone, and no other algorithm either.
+# Values that no script may change, nor any other algorithm.
 STRANGE = [
     ("RPUSH", "a"), ("HSET", "f", "1"), ("SADD", "a"), ("ZADD", 5, "member"), ("ZADD", NOW, "%d" % NOW),
     ("XADD", "1-1", "f", "v"), ("SET", ""), ("SET", "hello"), ("SET", "\x00\xff"), ("SET", "f"), ("SET", "1 2"),
@@ -535,13 +545,13 @@ OF_OTHERS = {
 
 
 class Group:
-    """Keys that are called together, and what the model says of them."""
+    """Keys that are called together, and the model's state of them."""
 
     def __init__(self, number, model, scripts, rng):
         self.model, self.scripts, self.rng = model, scripts, rng
         self.keys = [f"{model.name}:{number}:{i}" for i in range(KEYS)]
         self.stored = dict.fromkeys(self.keys)
-        self.dies = {}  # us of the model's clock when the key's own expiry would take it
+        self.dies = {}  # us of the model's clock when the key expires by itself
         self.now = NOW + rng.randrange(10**12)
         self.broken = {}
         self.seeded = []
@@ -549,7 +559,7 @@ class Group:
         strange = STRANGE + sum((of for name, of in OF_OTHERS.items() if name != model.name), [])
         if rng.random() < 0.3:
             op, *args = rng.choice(strange)
-            if not (model.name in ("funnel", "cell") and op == "SET"):  # those are in its seeds
+            if not (model.name in ("funnel", "cell") and op == "SET"):  # these are in its seeds
                 self.broken[self.keys[0]] = (op, self.keys[0], *args)
         if model.seeds and rng.random() < 0.5:
             self.stored[self.keys[1]] = rng.choice(model.seeds)
@@ -560,7 +570,7 @@ class Group:
         return [*self.broken.values(), *self.seeded]
 
     def commands(self):
-        """One call of some of the keys, and a look at them, at one moment for Redis."""
+        """One call on some of the keys, and a look at the keys, at one moment for Redis."""
         model, rng = self.model, self.rng
         self.params, self.peek = model.params(), rng.random() < 0.1
         self.called = rng.sample(self.keys, rng.randint(1, KEYS))
@@ -599,7 +609,7 @@ class Group:
             if expected is None:
                 expected = [WRONG] + [0] * (width - 1)
             assert part == expected, (key, part, expected, *story)
-            if lives and lives <= took and pttl == -2:  # it was over before we looked
+            if lives and lives <= took and pttl == -2:  # the key had expired before the test looked
                 stored, shown, lives = None, self.model.shown(None), 0
             self.stored[key] = stored
             assert self.model.seen(shown) == self.model.shown(stored), (key, shown, *story)
@@ -643,11 +653,14 @@ def test_script_does_what_its_exact_model_does(scripts, name):
         for group, commands in zip(groups, asked):
             group.check(list(itertools.islice(replies, len(commands))))
     exact, all_ttls = sum(group.exact_ttls for group in groups), sum(group.ttls for group in groups)
-    assert all_ttls > 1000 and exact > 0.9 * all_ttls, (exact, all_ttls)  # the others: Redis' clock went on meanwhile
+    # in the rest, Redis' clock went on meanwhile
+    assert all_ttls > 1000 and exact > 0.9 * all_ttls, (exact, all_ttls)
 
 
 def test_sliding_approx_stays_on_the_safe_side_beyond_exact_doubles(scripts):
-    """Counts times periods beyond 2^53: what it holds is never taken for less, and for hardly more."""
+    """Counts times periods beyond 2^53: the content is never underestimated, and hardly
+    overestimated.
+    """
     rng = random.Random(5)
     model = Approx(rng)
     for i in range(300):
@@ -666,11 +679,12 @@ def test_sliding_approx_stays_on_the_safe_side_beyond_exact_doubles(scripts):
         assert best <= retry <= best + period // before + period // window[1] + 2, (params, window, retry, best)
 
 
-# ---- redis-cell's tables (reference/cl-throttle.md), its reply computed from what cell.lua says ----
+# ---- redis-cell's tables (reference/cl-throttle.md), with replies computed by the rules of
+# cell.lua ----
 
 
 def cell(scripts, key, us, max_burst, count, period, quantity=1):
-    """CL.THROTTLE as weir has to answer it: redis-cell's formula on the debt before the call."""
+    """CL.THROTTLE as weir must answer it: redis-cell's formula on the debt before the call."""
     interval = int(period * 10**9 / count)
     room, inc, limit = interval * (max_burst + 1), interval * quantity, max_burst + 1
     (debt,) = scripts.call("cell", [key], ["", 1, interval, inc, room, room], now=us)
@@ -681,11 +695,11 @@ def cell(scripts, key, us, max_burst, count, period, quantity=1):
 
 
 def seconds(ns):
-    """Whole milliseconds, then up to whole seconds."""
+    """Rounds up to whole milliseconds, then to whole seconds."""
     return ceil_div(ns // 10**6, 1000)
 
 
-# each row: ms since the first row, arguments, reply
+# Each row: ms since the first row, arguments, reply.
 T1 = [
     (0, (4, 1, 1, 6), [1, 5, 5, -1, 0]), (0, (4, 1, 1), [0, 5, 4, -1, 1]), (0, (4, 1, 1), [0, 5, 3, -1, 2]),
     (0, (4, 1, 1), [0, 5, 2, -1, 3]), (0, (4, 1, 1), [0, 5, 1, -1, 4]), (0, (4, 1, 1), [0, 5, 0, -1, 5]),
@@ -728,13 +742,14 @@ def test_redis_cells_tables(scripts, table):
         assert cell(scripts, "cell", now + round(ms * 1000), *call) == reply, (row, call)
 
 
-# ---- Redis around the scripts ----
+# ---- Redis and the scripts ----
 
-# for each script: parameters, what stands for one call, and a rate that lasts `ms` (by Redis' own clock in the tests)
+# For each script: parameters, the argument for one call, and a rate that lasts `ms` (by Redis' own
+# clock in the tests).
 
 
 def usual(name, ms):
-    """Parameters of at most two calls in so many ms."""
+    """Returns parameters of at most two calls in `ms`."""
     ns = ms * 10**6
     return {
         "funnel": ["f", 1, ns // 2, ns // 2, ns, ns],
@@ -744,12 +759,12 @@ def usual(name, ms):
 
 
 def one(name, i):
-    """What stands for the i-th call."""
+    """Returns the argument for the i-th call."""
     return f"token{i}" if name == "holders" else 1
 
 
 def granted(name, reply, ms):
-    """Of a reply for one key."""
+    """Returns the granted calls of a reply for one key."""
     assert not isinstance(reply, Error), reply
     return int(reply[0] <= ms * 10**6 // 2) if name in ("funnel", "cell") else reply[0]
 
@@ -771,7 +786,9 @@ def test_a_refused_call_and_a_look_write_nothing(redis, scripts, name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_no_key_outlives_its_purpose(redis, scripts, name):
-    """Nothing is left after the longest window (after two, where two windows are kept), by Redis' own clock."""
+    """Nothing is left after the longest window (after two, where two windows are kept), by Redis'
+    own clock.
+    """
     longest = 200 if name != "approx" else 400
     keys = [f"k{i}" for i in range(50)]
     for ms in (1, 20, 200):
@@ -791,7 +808,7 @@ def test_sliding_never_holds_more_than_its_count(scripts):
 
 @pytest.mark.parametrize("cost", [1, 10_000])
 def test_sliding_keeps_one_entry_of_a_call(scripts, cost):
-    """However much it is."""
+    """A call is one entry of the sorted set, however large its cost is."""
     for i, left in enumerate((30_000, 20_000, 10_000)):
         reply = scripts.call("sliding", ["k"], [cost, 1, 30_000, 10**6], [10_000 // cost], NOW)
         assert reply[:2] == [10_000 // cost, 30_000 - left]
@@ -800,7 +817,9 @@ def test_sliding_keeps_one_entry_of_a_call(scripts, cost):
 
 
 def test_sliding_finds_who_leaves_among_many(scripts):
-    """When room comes is found in a long log of entries of all sizes, as if all of it had been read."""
+    """The time of free room in a long log of mixed entries is the same as if the script read all of
+    the log.
+    """
     rng, now, entries, model = random.Random(6), NOW, None, Sliding(random.Random(6))
     for _ in range(2000):
         now += rng.choice([0, 1, 2, 50]) * 10**6
@@ -815,7 +834,9 @@ def test_sliding_finds_who_leaves_among_many(scripts):
 
 
 def test_sliding_prunes_a_hundred_at_a_time(scripts):
-    """A call that comes when all of a long log is over has little to do; what it leaves is never counted again."""
+    """A call after the end of a long log does little work. Entries that it leaves never count
+    again.
+    """
     for i in range(350):
         assert scripts.call("sliding", ["k"], [1, 1, 1000, 10**6], [1], NOW + i)[0] == 1
     later = NOW + 10**7
@@ -824,11 +845,11 @@ def test_sliding_prunes_a_hundred_at_a_time(scripts):
         assert scripts.conn.call("ZCARD", "k") == left
 
 
-# ---- sets of before, with an entry for each unit, named time:sequence ----
+# ---- sets of old versions, with an entry for each unit, named time:sequence ----
 
 
 def old_set(scripts, key, units):
-    """What a script of before would hold: how many units each us has."""
+    """Returns what an old script would store: how many units each us has."""
     for at, many in sorted(units.items()):
         for i in range(0, many, 1000):
             members = itertools.chain(*((at, "%d:%d" % (at, j)) for j in range(i, min(i + 1000, many))))
@@ -837,7 +858,7 @@ def old_set(scripts, key, units):
 
 
 def old_model(units, params, now, n):
-    """A look at them; when the next one passes after those that are granted."""
+    """Returns the usage, and when the next call passes after the granted ones."""
     entries, total = [], 0
     for at, many in sorted(units.items()):
         for _ in range(many):
@@ -848,7 +869,7 @@ def old_model(units, params, now, n):
 
 @pytest.mark.parametrize("seed", range(30))
 def test_sliding_reads_sets_of_before(redis, scripts, seed):
-    """Exactly; and what is refused writes nothing to them."""
+    """Exact; and a refusal writes nothing to such sets."""
     rng = random.Random(seed)
     units = Counter({NOW - rng.randrange(2 * 10**6): rng.choice([1, 1, 2, 5]) for _ in range(rng.randint(1, 40))})
     held = sum(units.values())
@@ -866,12 +887,14 @@ def test_sliding_reads_sets_of_before(redis, scripts, seed):
 
 @pytest.mark.parametrize("seed", range(30))
 def test_sliding_goes_over_from_sets_of_before(scripts, seed):
-    """Never more than before, in any window; and all is as new when what was there has left."""
+    """Never more than before, in any window. All is in the new form when the old entries have
+    expired.
+    """
     rng = random.Random(1000 + seed)
     period, count = 10**6, 50
     units = Counter({NOW - rng.randrange(period): rng.choice([1, 1, 2]) for _ in range(rng.randint(1, 20))})
     if seed % 3 == 0:
-        units[NOW + rng.randrange(1, 10**6)] += 2  # a clock that went back
+        units[NOW + rng.randrange(1, 10**6)] += 2  # the clock went back
     old_set(scripts, "k", units)
     admitted, now, last = Counter({min(at, NOW): 0 for at in units}), NOW, max(min(at, NOW) for at in units)
     for at, many in units.items():
@@ -891,7 +914,7 @@ def test_sliding_goes_over_from_sets_of_before(scripts, seed):
 
 @pytest.mark.parametrize("name", [b"%016d+1" % 3, b"%d:0" % NOW, b"9999999999999999+9999999999999999"])
 def test_a_set_that_somebody_has_written_to(scripts, name):
-    """It is a mess for itself: whoever is asked about in the same call is decided as ever."""
+    """The set is broken alone: other keys of the same call are decided as usual."""
     rng = random.Random(9)
     for i in range(200):
         scripts.conn.call("DEL", "k", "other")
@@ -906,7 +929,7 @@ def test_a_set_that_somebody_has_written_to(scripts, name):
 
 
 def test_a_large_set_of_before_is_no_burden(redis, scripts):
-    """A million units go at once, and not while Redis waits."""
+    """A million units are deleted at once, and Redis does not wait for that."""
     old_set(scripts, "k", {NOW - i: 1000 for i in range(200)})
     redis.call("CONFIG", "RESETSTAT")
     assert scripts.call("sliding", ["k"], [1, 1, 300_000, 10**6], [1], NOW) == [1, 200_000, 0, 10**6]
@@ -921,7 +944,9 @@ def usec_per_call(redis, command):
 
 @pytest.mark.parametrize("name", ["funnel", "cell", "sliding", "fixed", "approx"])
 def test_never_more_than_the_bound_under_redis_clock(scripts, name):
-    """Real time: what is admitted in any window of the algorithm stays within its bound, and reaches it."""
+    """In real time: the admitted calls in any window of the algorithm stay within its bound, and
+    reach it.
+    """
     ms, admitted, began = 50, [], time.monotonic()
     while time.monotonic() - began < 0.4:
         before = time.monotonic()
@@ -930,7 +955,8 @@ def test_never_more_than_the_bound_under_redis_clock(scripts, name):
     periods = (admitted[-1][0] - admitted[0][1]) * 1000 / ms
     bound = {"funnel": 2 + 2 * periods, "cell": 2 + 2 * periods, "fixed": 2 * (periods + 2)}.get(name, 2 * (periods + 1))
     assert 8 <= len(admitted) <= bound + 1, (len(admitted), periods)
-    if name == "sliding":  # as seen from outside, every third call came after the period of the first was over
+    # from outside, every third call came after the period of the first was over
+    if name == "sliding":
         assert all(third[1] - first[0] >= ms / 1000 for first, third in zip(admitted, admitted[2:]))
 
 
@@ -948,11 +974,14 @@ def test_holders_come_and_go(redis, scripts):
         assert call("release", "a") == [0, 0, 0]
         assert listener.read() == [b"message", b"freed", b"k"]
         redis.call("PUBLISH", "freed", "last")
-        assert listener.read() == [b"message", b"freed", b"last"]  # refused releases told nobody
+        # refused releases sent no message
+        assert listener.read() == [b"message", b"freed", b"last"]
 
 
 def test_holders_after_a_clock_went_back(scripts):
-    """Whoever holds a place when Redis' clock goes back holds it for its own time from then, not for the whole step."""
+    """After Redis' clock goes back a holder keeps its permit for its own time from then, not for
+    the whole step.
+    """
     call = lambda op, token, ttl, now: scripts.call("holders", ["k"], [op, 3, ttl, ""], [token], now)
     for token, ttl in (("a", 10_000), ("b", 10_000), ("long", 3600_000)):
         assert call("acquire", token, ttl, NOW)[0] == 1
@@ -967,7 +996,7 @@ def test_holders_after_a_clock_went_back(scripts):
 
 @pytest.mark.parametrize("name", ["sliding", "approx", "fixed"])
 def test_a_peek_tells_times_as_they_are(scripts, name):
-    """Not as if it had been charged."""
+    """Without the charge of the call."""
     hour, start = 3600 * 10**6, NOW - NOW % (3600 * 10**6)
     ask = lambda now, peek: scripts.call(name, ["k"], [1, 1, 5, hour], [1], now, peek=peek)
     assert ask(start, True) == [1, 0, 0, 0]
@@ -978,7 +1007,7 @@ def test_a_peek_tells_times_as_they_are(scripts, name):
 
 
 def test_holders_forget_a_hundred_at_a_time(scripts):
-    """Those that are over are not counted meanwhile, and the key ends with the last that is not."""
+    """Expired holders do not count meanwhile, and the key ends with the last active holder."""
     call = lambda op, token, now: scripts.call("holders", ["k"], [op, 1000, 60_000, ""], [token], now)
     for i in range(350):
         assert call("acquire", f"t{i}", NOW) == [1, i + 1, 0]
@@ -1018,7 +1047,7 @@ def test_an_error_of_redis_is_the_reply_and_nothing_is_written(redis, scripts, n
 
 
 def digest(redis, keys):
-    """What a server holds: values, and when they expire."""
+    """Returns the content of a server: values, and when they expire."""
     with redis.connect() as conn:
         return [conn.ask(("DUMP", key), ("PEXPIRETIME", key)) for key in keys]
 
@@ -1029,7 +1058,8 @@ def test_a_replica_and_a_restart_keep_every_decision(farm):
     wait_until(lambda: replica.info("master_link_status") == "up", "the replica follows")
     scripts, rng = Scripts(primary), random.Random(8)
     hour = {name: usual(name, 3600_000) for name in NAMES}
-    hour["funnel"] = ["f", 2, 10**12, 10**12, 9 * 10**12, 5 * 10**12, 1, 1, 10**13, 10**13]  # some reserve their turn
+    # some reserve a scheduled time
+    hour["funnel"] = ["f", 2, 10**12, 10**12, 9 * 10**12, 5 * 10**12, 1, 1, 10**13, 10**13]
     for name in NAMES:
         model, sent = MODELS[name](rng), []
         for i in range(300):
@@ -1047,7 +1077,7 @@ def test_a_replica_and_a_restart_keep_every_decision(farm):
     moment = int(time.time()) * 10**6
 
     def looks(scripts):
-        """Every decision at one moment."""
+        """Returns every decision at one moment."""
         found = []
         for name in NAMES:
             some = [key for key in lasting if name in key]
@@ -1088,7 +1118,7 @@ def test_commands_are_as_old_as_redis_6_2(redis):
         used = set(re.findall(r"\b(?:call|pcall)\('([A-Z]+)'", text)) | set(re.findall(r"{ '([A-Z]+)'", text))
         assert len(used) >= 4, name
         for command in used:
-            if not at_least(7, 0):  # it tells no history, but is as old as that itself
+            if not at_least(7, 0):  # Redis before 7.0 reports no history: the command must exist
                 assert redis.call("COMMAND", "INFO", command)[0] is not None, (name, command)
                 continue
             _, docs = redis.call("COMMAND", "DOCS", command)

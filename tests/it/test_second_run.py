@@ -1,4 +1,4 @@
-"""CI's second run of integration tests that failed: it forgives an accident, and nothing else."""
+"""CI's second run of failed integration tests: it accepts a flaky failure, and nothing else."""
 
 import os
 import subprocess
@@ -44,7 +44,7 @@ def test_many(n):
 
 
 def run(folder, text, *args, again="1"):
-    """Exit code, what it says, and the tally."""
+    """Returns the exit code, the output, and the tally."""
     (folder / "test_some.py").write_text(text)
     env = {key: value for key, value in os.environ.items() if not key.startswith("PYTEST_")}
     env = {**env, "AGAIN": again, "TALLY": str(folder / "tally")}
@@ -55,7 +55,7 @@ def run(folder, text, *args, again="1"):
 
 @pytest.fixture(autouse=True)
 def own_list(tmp_path, monkeypatch):
-    """What this test forgives is no accident of the run that it is part of."""
+    """Failures that this test accepts are not failures of the run that this test belongs to."""
     tool = tmp_path / "tests/tools/pytest-again"
     tool.parent.mkdir(parents=True)
     tool.write_text(TOOL.read_text())

@@ -1,4 +1,4 @@
-"""weir as a service: what it tells systemd, and the watchdog."""
+"""weir as a service: what it reports to systemd, and the watchdog."""
 
 import ctypes
 import os
@@ -11,7 +11,7 @@ from kit.harness import Redis, free_port, wait_until
 from kit.manager import Manager
 from kit.resp import encode
 
-WATCHDOG_US = 800_000  # weir beats four times in it
+WATCHDOG_US = 800_000  # weir beats four times in this
 
 
 @pytest.fixture(params=[False, True], ids=["path", "abstract"])
@@ -104,7 +104,7 @@ def ptrace(request, tid):
 
 
 class Stuck:
-    """One thread of a process does nothing for a while; the others go on."""
+    """One thread of a process stops for a while; the others go on."""
 
     def __init__(self, tid):
         self.tid = tid
@@ -115,7 +115,7 @@ class Stuck:
         except PermissionError:
             pytest.skip("this system does not let processes trace their children (ptrace)")
         ptrace(PTRACE_INTERRUPT, self.tid)
-        os.waitpid(self.tid, 0x40000000)  # __WALL: also threads
+        os.waitpid(self.tid, 0x40000000)  # __WALL: threads too
 
     def __exit__(self, *_):
         ptrace(PTRACE_DETACH, self.tid)
@@ -138,6 +138,6 @@ def test_a_stuck_worker_stops_the_beats(farm, redis):
                 beats = 0
                 while (left := until - time.monotonic()) > 0:
                     beats += manager.hear(left) is not None
-                assert beats <= 1  # it may have answered just before it was stopped
+                assert beats <= 1  # weir may have answered just before it was stopped
             manager.wait_for("WATCHDOG=1")
         weir.stop()

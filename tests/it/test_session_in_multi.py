@@ -1,4 +1,6 @@
-"""What a transaction does to its client's session is not followed: it is refused, or pins the client to its lane."""
+"""Session changes inside a transaction: weir does not track them. weir refuses a change, or pins
+the client to its lane.
+"""
 
 import pytest
 from kit.harness import wait_until
@@ -13,13 +15,13 @@ def farm_with_users(farm):
 
 
 def transaction(conn, *commands):
-    """What EXEC answers."""
+    """Returns the reply to EXEC."""
     conn.send(encode("MULTI") + b"".join(encode(*command) for command in commands) + encode("EXEC"))
     return [conn.read() for _ in range(len(commands) + 2)][-1]
 
 
 def lane_of(conn):
-    """The id of the connection that its commands travel on. HELLO pins nothing outside MULTI."""
+    """Returns the id of the lane that carries its commands. HELLO pins nothing outside MULTI."""
     answer = conn.call("HELLO")
     answer = answer if isinstance(answer, dict) else dict(zip(answer[::2], answer[1::2]))
     return answer[b"id"]
@@ -77,7 +79,7 @@ def test_back_to_the_older_protocol_is_refused(farm_with_users):
 
 
 def test_a_refused_login_is_no_attempt(farm):
-    """Redis is not asked: it cannot be guessed that way, nor is anybody barred for it."""
+    """Redis is not asked: passwords cannot be guessed that way, and no client is locked out."""
     redis = farm.redis()
     weir = farm.weir(redis, workers=1, sections="[policy default]\nauth-failures = 1/1h\n")
     with weir.connect() as conn:
@@ -87,7 +89,9 @@ def test_a_refused_login_is_no_attempt(farm):
 
 
 def test_a_login_in_multi_right_behind_a_subscription_s_end(farm_with_users):
-    """The MULTI that a subscriber was refused says nothing of the one that follows, nor whether it still subscribes."""
+    """The subscriber's refused MULTI has no effect on the next MULTI, nor on the state of the
+    subscription.
+    """
     weir, _ = farm_with_users
     with weir.connect() as conn:
         for login in ("AUTH tenant pw", "HELLO 2 AUTH tenant pw"):
@@ -116,7 +120,9 @@ PINS = {
 @pytest.mark.parametrize("end", ["EXEC", "DISCARD"])
 @pytest.mark.parametrize("case", PINS)
 def test_what_is_not_followed_pins(farm_with_users, case, end):
-    """Until it disconnects, and RESET does not end it; limits, LIMIT and what weir answers itself go on."""
+    """Until the client closes; RESET does not end the pin. Limits, LIMIT and weir's own replies go
+    on.
+    """
     weir, _ = farm_with_users
     with weir.connect() as conn, weir.connect() as other:
         conn.ask("MULTI", "SET k v", PINS[case], end)
@@ -170,7 +176,7 @@ def test_a_tracker_tracks(farm_with_users):
 
 
 def test_a_subscriber_that_says_hello_in_a_transaction_is_answered(farm_with_users):
-    """An array that begins as a message does is an answer in RESP3, also after another HELLO."""
+    """In RESP3 an array that begins like a message is a reply, also after another HELLO."""
     weir, redis = farm_with_users
     with weir.connect() as conn:
         conn.call("HELLO", 3)
@@ -185,7 +191,9 @@ def test_a_subscriber_that_says_hello_in_a_transaction_is_answered(farm_with_use
 
 
 def test_a_reset_that_a_script_forges_is_not_believed(farm_with_users):
-    """Redis 7.0 passes line ends on in what a script returns: a pinned client keeps its lane, or is closed."""
+    """Redis 7.0 passes on line ends in a script's reply: a pinned client keeps its lane, or is
+    closed.
+    """
     weir, _ = farm_with_users
     for forged in ("RESET", "RESET\\r\\n+RESET", "x\\r\\n+RESET", "x\\r\\n+RESET\\r\\n+RESET"):
         with weir.connect() as conn:
@@ -198,7 +206,7 @@ def test_a_reset_that_a_script_forges_is_not_believed(farm_with_users):
                 pass
 
 
-# ---- what hears nothing ----
+# ---- CLIENT REPLY OFF ----
 
 
 @pytest.mark.parametrize("command", ["SUBSCRIBE c", "UNSUBSCRIBE", "MONITOR", "CLIENT REPLY ON", "CLIENT REPLY SKIP", "PSYNC ? -1"])
@@ -226,7 +234,7 @@ TRANSACTIONS = {
 
 @pytest.fixture
 def raw(farm, redis):
-    """CL.THROTTLE with the raw key depends on the database that its client is in."""
+    """CL.THROTTLE with the raw key depends on its client's database."""
     return farm.weir(redis, workers=1, cl_throttle="raw")
 
 
@@ -255,7 +263,7 @@ def test_a_select_in_a_transaction(raw, redis, name, is_at_once):
 
 
 def test_a_name_in_a_transaction_is_redis_alone(farm, redis):
-    """Limits by name go on by the name from before it."""
+    """Limits by name use the name from before the transaction."""
     weir = farm.weir(redis, workers=1, identity="name, ip", sections="[policy default]\nall = 100000/s\n")
     with weir.connect() as conn:
         conn.call("CLIENT", "SETNAME", "before")
@@ -283,7 +291,7 @@ def test_a_login_leaves_the_name_as_the_transaction_left_it(kept, tenant, naming
 # ---- the library ----
 
 NAMED = ["CLIENT SETINFO LIB-NAME A", "CLIENT SETINFO LIB-VER 1"]
-LIBRARIES = {  # what is asked, and the name and version then
+LIBRARIES = {  # the question, and the library's name and version then
     "EXEC": ([*NAMED, "MULTI", "CLIENT SETINFO LIB-NAME B", "EXEC"], "B", "1"),
     "the version": ([*NAMED, "MULTI", "CLIENT SETINFO LIB-VER 2", "EXEC"], "A", "2"),
     "both": ([*NAMED, "MULTI", "CLIENT SETINFO LIB-VER 2", "CLIENT SETINFO LIB-NAME B", "EXEC"], "B", "2"),

@@ -1,4 +1,6 @@
-"""LIMIT SET ... FOR a subject, and for a time (EX): what holds for whom, how long, and where it is told."""
+"""LIMIT SET ... FOR a subject, and for a time (EX): which subject the line binds, for how long, and
+where operators see it.
+"""
 
 import re
 
@@ -33,7 +35,7 @@ def as_map(value):
     return found | {"limits": [as_map(row) for row in found["limits"]]} if "limits" in found else found
 
 
-# ---- whom ----
+# ---- subjects ----
 
 
 def test_one_subject_has_another_limit(limited, users):
@@ -50,7 +52,7 @@ def test_one_subject_has_another_limit(limited, users):
 
 @pytest.mark.parametrize("n_workers", [1, 2])
 def test_one_rate_for_all_who_share_a_subject(n_workers, farm, redis, users):
-    """max-subjects is used up: what one newcomer has FOR itself is charged to nobody else at another rate."""
+    """max-subjects is used up: a line FOR one newcomer changes no rate of other subjects."""
     weir = farm.weir(redis, sections=USERS.replace("3/d", "1000/s"), workers=n_workers, max_subjects=1)
     conns = [login(weir, user) for user in users]
     for conn in conns:
@@ -67,7 +69,9 @@ def test_one_rate_for_all_who_share_a_subject(n_workers, farm, redis, users):
 @pytest.mark.parametrize("what", ["cmd.set", "cost", "bytes-in", "inflight"])
 @pytest.mark.parametrize("n_workers", [1, 2])
 def test_a_line_for_one_newcomer_charges_no_other(n_workers, what, farm, redis, users):
-    """max-subjects is used up: a line FOR one newcomer that the policy lacks has no effect on the shared subject."""
+    """max-subjects is used up: a line FOR one newcomer that the policy lacks has no effect on the
+    shared subject.
+    """
     weir = farm.weir(redis, sections=USERS.replace("3/d", "1000/s"), workers=n_workers, max_subjects=1)
     rate, debt = ("1", []) if what == "inflight" else ("3/h", ["burst", "3"])
     conns = [login(weir, user) for user in users]
@@ -116,7 +120,7 @@ def test_keys_that_name_subjects(farm, redis):
         assert passed(a.ask(*["GET other:1"] * 6)) == 2
 
 
-# ---- how long ----
+# ---- durations ----
 
 
 def test_for_one_it_ends_by_itself(limited, users):
@@ -155,7 +159,7 @@ def test_what_ends_goes_back_to_what_was_set_before(weir):
 
 
 def is_told(weir, words):
-    """In the log, which is written a moment after."""
+    """Waits for the words in the log, which is written a moment after."""
     wait_until(lambda: words in weir.log(), words)
 
 
@@ -178,7 +182,7 @@ def test_reloads(weir):
         is_told(weir, "dropped: [policy u] read = 8/d for user:bob: there is no policy of that name")
 
 
-# ---- what is told ----
+# ---- replies ----
 
 
 def test_status_list_and_diff(weir, protocol):
@@ -252,7 +256,7 @@ def test_wrong_orders_are_errors(weir):
         assert op.call("LIMIT", "DIFF") == []
 
 
-# ---- where it is told ----
+# ---- where operators see the line ----
 
 
 def test_only_the_line_that_refuses_is_listed_as_refusing(farm, redis, users):
@@ -327,7 +331,7 @@ def test_whom_another_policy_binds(farm, redis, users):
         error = f"ERR {subject} is bound by policy {other}, not by {policy}: LIMIT SET {other} ..."
         assert order(weir, "SET", policy, "read", "3/d", "FOR", subject, "EX", "1h") == Error(error)
     for policy, subject in (("vip", "user:vip-1"), ("u", "user:alice"), ("hosts", "ip:192.0.2.7"), ("u", "ip:127.0.0.1")):
-        give(weir, "SET", policy, "read", "3/d", "FOR", subject)  # the last may log in
+        give(weir, "SET", policy, "read", "3/d", "FOR", subject)  # the last client may log in
 
 
 def test_what_holds_now_is_logged(weir):

@@ -1,4 +1,4 @@
-"""Several keys in one call, all or nothing, end to end: LIMIT CHECK ... AND, LIMIT ALL."""
+"""Several keys in one call, all or none, end to end: LIMIT CHECK ... AND, LIMIT ALL."""
 
 import random
 from collections import Counter, namedtuple
@@ -41,7 +41,7 @@ def several(reply):
 
 
 def ask(conn, command):
-    """Its part that refused as text."""
+    """Returns the decision, with the part that refused as text."""
     reply = several(conn.call(*command.split()))
     if isinstance(reply, Error):
         return reply
@@ -143,7 +143,7 @@ def test_what_is_wrong(weir, command, error):
 
 
 def test_several_keys_wait_for_room_in_all_and_take_nothing(weir):
-    """It is tried again when there may be room in all, and takes nothing meanwhile."""
+    """weir retries when all keys may have room, and takes nothing meanwhile."""
     with weir.connect() as conn, weir.connect() as other:
         a, b = fresh("a"), fresh("b")
         call = f"LIMIT ALL FUNNEL {a} 1/200ms AND SLIDING {b} 1/400ms"
@@ -156,7 +156,9 @@ def test_several_keys_wait_for_room_in_all_and_take_nothing(weir):
 
 
 def test_calls_travel_together(weir, redis):
-    """Equal ones and others, in one script for all that have gathered; in the order in which they were asked."""
+    """Equal and different calls, in one script for all that have gathered, in the order of the
+    calls.
+    """
     with weir.connect() as conn:
         ip = fresh("ip")
         before = script_calls(redis)
@@ -181,7 +183,8 @@ def test_calls_travel_together(weir, redis):
 
 
 def test_equal_calls_overtake_nothing(weir):
-    """They are one with what was sent before only where nothing between asks about one of their keys."""
+    """A call merges with an equal earlier call only if no call between them uses one of their keys.
+    """
     with weir.connect() as conn:
         a, b, c = fresh("a"), fresh("b"), fresh("c")
         call = lambda *keys: "LIMIT ALL " + " AND ".join(f"SLIDING {key} 2/100d" for key in keys)
@@ -193,7 +196,7 @@ def test_equal_calls_overtake_nothing(weir):
 
 
 def test_what_is_remembered_of_one(weir):
-    """A refusal from memory is as true behind a call on several keys as behind any other."""
+    """A remembered refusal is right after a call on several keys, as after any other call."""
     with weir.connect() as conn, weir.connect() as other:
         a, b = fresh("a"), fresh("b")
         one = f"LIMIT FUNNEL {a} 1/h BURST 2"
@@ -205,7 +208,7 @@ def test_what_is_remembered_of_one(weir):
 
 
 def test_a_part_in_shadow_never_refuses(weir):
-    """It never refuses, and counts: what it had room for is its, if the call passes."""
+    """Such a part counts. If the call passes, the part is charged what it has room for."""
     with weir.connect() as conn:
         a, b = fresh("a"), fresh("b")
         call = f"LIMIT CHECK trial {a} AND login {b}"
@@ -220,7 +223,7 @@ def test_a_part_in_shadow_never_refuses(weir):
 
 
 def test_the_part_without_room_is_in_top(weir):
-    """Who has no room is among the keys that are limited most; who has is not."""
+    """The key without room is among the keys that are limited most; a key with room is not."""
     a, b = fresh("a"), fresh("b")
     with weir.connect() as conn:
         conn.ask(*[f"LIMIT CHECK login {a} AND ip {b}"] * 50)
@@ -243,7 +246,7 @@ def test_a_key_of_another_kind(weir, redis):
 
 
 def test_only_keys_whose_limit_changed_algorithm_begin_anew(weir, redis):
-    """Keys whose limit has another algorithm now begin anew; those of the others go on."""
+    """Keys of a limit with a new algorithm are reset. Keys of other limits go on."""
     with weir.connect() as conn:
         a, b = fresh("a"), fresh("b")
         call = f"LIMIT CHECK login {a} AND ip {b} AND org {b}"
@@ -313,7 +316,7 @@ over = shadow
 
 
 def test_when_redis_is_away(farm):
-    """The strictest of them: an error, a refusal, and what is counted here before what is let through."""
+    """The strictest part decides: an error, then a refusal, then a local count, then a pass."""
     redis = farm.redis()
     weir = farm.weir(redis, workers=1, sections=DOWN + LIMITS[LIMITS.index("[policy") :], limit_when_down="allow")
     with weir.connect() as conn:

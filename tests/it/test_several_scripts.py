@@ -1,6 +1,6 @@
-"""The script of several keys, called directly: all or nothing, and each key as if it had been asked alone.
+"""The script for several keys, called directly: all or none, and each key as if called alone.
 
-The oracle is the script of each algorithm, asked about a copy of each key as it was before.
+The oracle is the script of each algorithm, called on a copy of each key from before.
 """
 
 import random
@@ -12,8 +12,8 @@ from test_scripts import FULL, MANY, NOW, WRONG, Scripts
 SEEDS = range(12)
 CALLS = 120
 HOUR = 3600 * 10**6  # us
-STEP = 4 * 10**6  # ns: as finely a funnel's debt is remembered
-NS = 1000  # of one us
+STEP = 4 * 10**6  # ns: the resolution of a stored debt of a funnel
+NS = 1000  # ns of one us
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def scripts(redis):
 
 
 class Part:
-    """A key that has one algorithm and the same rates all along."""
+    """A key with one algorithm and the same rates throughout."""
 
     def __init__(self, rng, key):
         self.key, self.script = key, rng.choice(["funnel", "funnel", "sliding", "approx", "fixed"])
@@ -43,7 +43,7 @@ class Part:
         return out
 
     def fitting(self, cost, n, told):
-        """How many of n calls fit, by what the algorithm's own script tells."""
+        """Returns how many of n calls fit, by the algorithm's own script."""
         assert not isinstance(told[0], bytes), told
         if self.script != "funnel":
             return told[0]
@@ -52,7 +52,7 @@ class Part:
 
 
 class Call:
-    """One call on some parts, and what must come of it."""
+    """One call on some parts, and its expected result."""
 
     def __init__(self, scripts, parts, rng, now):
         self.scripts, self.parts, self.now = scripts, parts, now
@@ -63,7 +63,7 @@ class Call:
         self.peek = rng.random() < 0.1
 
     def alone(self, i, n, peek=False):
-        """What the i-th part's own script makes of n calls on its copy."""
+        """Returns the result of n calls of the i-th part's own script on its copy."""
         part, conn = self.parts[i], self.scripts.conn
         return self.scripts.call(part.script, ["copy:" + part.key], part.numbers(self.costs[i]), [n], self.now, peek=peek, how=self.how)
 
@@ -96,7 +96,9 @@ class Call:
 
 
 def test_all_or_nothing(scripts):
-    """After a refused call every key is as it was, after a granted one as if it had been asked alone."""
+    """After a refused call every key is unchanged. After a granted call each key is as if called
+    alone.
+    """
     passed = refused = cut = 0
     for seed in SEEDS:
         rng = random.Random(f"several {seed}")
@@ -111,7 +113,9 @@ def test_all_or_nothing(scripts):
 
 
 def test_a_clock_that_goes_back(scripts):
-    """What lies ahead is mended as by each algorithm alone, whether the call passes or not."""
+    """State ahead of the clock is corrected as each algorithm alone does, whether the call passes
+    or not.
+    """
     rng = random.Random("back")
     for seed in range(20):
         scripts.conn.call("FLUSHALL")
@@ -135,7 +139,7 @@ def test_a_clock_that_goes_back(scripts):
                 scripts.call("all", keys, [3, *call.words()], [call.n], now)
 
 
-LONGEST = {"sliding": 1, "fixed": 2, "approx": 3}  # periods: the next window stays
+LONGEST = {"sliding": 1, "fixed": 2, "approx": 3}  # longest reset, in periods
 
 GOOD = {
     "funnel": ["funnel", "-", "f", 1, 10**9, 10**9, 5 * 10**9, 5 * 10**9],
@@ -177,7 +181,7 @@ def test_a_key_that_can_store_no_more_spoils_all(redis, scripts, name, error):
 
 
 def test_what_is_refused_counts_in_all(scripts):
-    """COUNT ALL: the part that has room is filled up too, each as its own algorithm does it."""
+    """COUNT ALL: the part with room is filled up too, each by its own algorithm."""
     keys = ["a", "b", "c", "d"]
     words = [4, *GOOD["funnel"], *GOOD["sliding"], *GOOD["approx"], "fixed", "-", 1, 1, 1, HOUR]
     for i in range(8):

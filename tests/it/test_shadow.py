@@ -1,4 +1,5 @@
-"""A dry run counts exactly what enforcement refuses, for the same traffic. And lets everything pass.
+"""Shadow mode counts exactly what enforcement refuses, for the same traffic, and lets every command
+pass.
 
 Each case is played three times: enforced; in mode shadow; and with `over shadow` in its limits.
 """
@@ -35,17 +36,23 @@ def as_map(value):
 
 
 def in_shadow(lines):
-    """The same limits with `over shadow`; deny has no such form, delay has another burst."""
+    """Returns the same limits with `over shadow`. deny has no such form, and delay has another
+    burst.
+    """
     return re.sub(r"(/\d*d(?: per \w+)?)", r"\1 over shadow", lines)
 
 
 def mix_for(lines):
-    """What is never refused would wait for its bytes until tomorrow."""
+    """Leaves out PING where bytes are limited: a command that is never refused would wait for its
+    bytes until tomorrow.
+    """
     return [command for command in MIX if command != "PING" or "bytes" not in lines]
 
 
 def play(farm, redis, lines, **settings):
-    """What the limits count for the mix on two connections, one command after another; and the replies."""
+    """Returns what the limits count for the mix on two connections, one command after another; and
+    the replies.
+    """
     redis.forget_data()
     sections = f"[cost]\nmget = 1 per key\nkeys = 5\n[policy default]\n{lines}\n" + OPERATOR
     weir = farm.weir(redis, workers=1, sections=sections, **settings)
@@ -57,7 +64,7 @@ def play(farm, redis, lines, **settings):
 
 
 def but_bytes(label, n):
-    """In a dry run more bytes pass, and are told as they are."""
+    """Leaves out counts of bytes: in shadow mode more bytes pass, and all of them are counted."""
     return None if "/bytes" in label else n
 
 
@@ -88,7 +95,7 @@ def test_over_shadow_counts_as_enforcement(lines, farm, redis):
     assert shadowed_of(shadow) == refused_of(enforced)
 
 
-# ---- what would be delayed ----
+# ---- delays ----
 
 DELAY_CASES = {
     "delay": "read = 4/s over delay 2500ms",
@@ -117,7 +124,9 @@ def play_at_once(farm, redis, lines, mode, by):
 
 @pytest.mark.parametrize("lines", DELAY_CASES.values(), ids=DELAY_CASES)
 def test_delays_are_counted_as_enforcement(lines, farm, redis):
-    """Nothing waits, so the client is too early: it is asked when what it sent before would have gone."""
+    """Nothing waits, so the client sends earlier than under enforcement. Each command is decided at
+    the time when the delayed commands before it would have run.
+    """
     enforced, _ = play_at_once(farm, redis, lines, "enforce", "a pipeline")
     assert any(delayed + refused for _, _, delayed, refused, _ in enforced)
     shadow, replies = play_at_once(farm, redis, lines, "shadow", "a pipeline")
@@ -127,7 +136,9 @@ def test_delays_are_counted_as_enforcement(lines, farm, redis):
 
 @pytest.mark.parametrize("lines", ["read = 2/s over delay 10s", "cost = 4/s burst 2 over delay 20s"])
 def test_commands_one_by_one_are_delayed_as_a_pipeline(lines, farm, redis):
-    """They arrive sooner than what came before would have gone, so it is the same."""
+    """Single commands come before the earlier ones would have run, so the counts are those of a
+    pipeline.
+    """
     at_once, _ = play_at_once(farm, redis, lines, "shadow", "a pipeline")
     one_by_one, _ = play_at_once(farm, redis, lines, "shadow", "one after the other")
     assert one_by_one == at_once
@@ -177,17 +188,17 @@ def test_explain_of_one_limit_in_shadow(farm, redis):
 
 
 def test_one_limit_in_shadow_beside_others(farm, redis):
-    """It is asked only about what the others let pass."""
+    """The shadow limit counts only commands that the other limits let pass."""
     counts, replies = play(farm, redis, "write = 4/d over shadow\nall = 10/d\n")
     assert passed(reply for reply, command in zip(replies, MIX) if command != "PING") == 10
-    # the first ten are SET GET MGET KEYS LPUSH GET EVAL INCR SET GET
+    # The first ten are SET GET MGET KEYS LPUSH GET EVAL INCR SET GET.
     assert counts == [("default/write", 4, 0, 0, 0), ("default/all", 10, 0, len(MIX) - 6 - 10, 0)]
     counts, _ = play(farm, redis, "write = 2/d over shadow\nall = 10/d\n")
     assert counts[0] == ("default/write", 2, 0, 0, 2)
 
 
 def connect_all(weir, users):
-    """Five clients log in and stay: how many are let in."""
+    """Five clients log in and stay connected. Returns how many are accepted."""
     conns, welcome = [], 0
     for user in users:
         conn = weir.connect()
@@ -217,7 +228,7 @@ def test_connections_in_shadow_count_as_if_enforced(lines, farm, redis, users):
 
 
 def test_calls_in_flight(farm, redis):
-    """Of ten held back by Redis, three are within the limit."""
+    """Redis delays ten calls; three are within the limit."""
     for mode, text, wanted in (
         ("enforce", "3", (3, 7, 0)),
         ("shadow", "3", (3, 0, 7)),
@@ -225,7 +236,7 @@ def test_calls_in_flight(farm, redis):
     ):
         weir = farm.weir(redis, workers=1, mode=mode, sections=f"[policy default]\ninflight = {text}\n" + OPERATOR)
         with weir.connect() as a, redis.connect() as direct:
-            for _ in range(2):  # the places are free again
+            for _ in range(2):  # the permits are free again
                 before = tallies(weir)[0]
                 direct.call("CLIENT", "PAUSE", 60_000, "WRITE")
                 a.send(pipeline(*["SET k v"] * 10))
@@ -241,7 +252,7 @@ def test_calls_in_flight(farm, redis):
 def test_failed_logins_in_shadow_count_as_if_enforced(farm, redis, users):
     for mode, text, wanted in (
         ("enforce", "3/d", (3, 3, 0)),
-        ("shadow", "3/d", (6, 0, 3)),  # they do fail, and count
+        ("shadow", "3/d", (6, 0, 3)),  # these logins fail, and count
         ("enforce", "3/d over shadow", (6, 0, 3)),
     ):
         weir = farm.weir(redis, workers=1, mode=mode, sections=f"[policy default]\nauth-failures = {text}\n" + OPERATOR)
@@ -262,7 +273,8 @@ def test_close_in_shadow_closes_nobody(farm, redis):
 
 
 def test_from_shadow_to_enforcing_and_back(farm, redis):
-    """The dry run's debts bind when it becomes serious: it was counted as enforcing would."""
+    """Debts from shadow mode bind when enforcement begins: shadow mode counts as enforcement would.
+    """
     weir = farm.weir(redis, mode="shadow", sections="[policy default]\nwrite = 3/d\n" + OPERATOR)
     with weir.connect() as a:
         assert a.ask(*["SET k v"] * 5) == ["OK"] * 5

@@ -1,4 +1,6 @@
-"""Waiting for a fair share is shown apart from limits and Redis: of which tenant, how often, how long, whether now. Old names too."""
+"""Waits for a fair share are shown apart from waits for limits and for Redis: which tenant, how
+often, how long, whether now. Old names are shown too.
+"""
 
 import json
 
@@ -10,7 +12,7 @@ from test_http import ADMIN, get, metrics, value
 
 FLOOD = "ip:" + TENANTS[0]
 SHARE = ("share_waiting", "share_waits", "share_waited_ms")
-TURN = ("turn_waiting", "turn_waits", "turn_waited_ms")  # their old names
+TURN = ("turn_waiting", "turn_waits", "turn_waited_ms")  # the old names of the fields
 
 
 @pytest.fixture
@@ -25,7 +27,7 @@ def about(op, subject, *command):
 
 
 def contend(weir):
-    """One sends much at once, and others something in between."""
+    """One client sends much at once, and others something in between."""
     with From(weir.address, TENANTS[0]) as flood, From(weir.address, TENANTS[1]) as other:
         assert flood.call("PING") == other.call("PING") == "PONG"
         for _ in range(3):
@@ -85,13 +87,13 @@ def test_who_waits_now(weir):
     contend(weir)
     with From(weir.address, TENANTS[0]) as flood, From(weir.address, TENANTS[1]) as other, operator(weir) as op:
         assert about(op, FLOOD, "GET", "k")["share_waiting"] == 0
-        for _ in range(20):  # so many that it is not new any more, and on the lane where it stays
+        for _ in range(20):  # enough requests to be no longer new, and to stay on one lane
             assert flood.call("BITCOUNT", "big") == BIG * 4
         assert flood.call("PING") == other.call("PING") == "PONG"
         explained = {}
 
         def is_waiting():
-            """As long as both send, they wait for each other."""
+            """While both send, they wait for each other."""
             flood.send(COUNT * 100)
             other.send(COUNT * 10)
             explained.update(about(op, FLOOD, "GET", "k"))
@@ -103,7 +105,7 @@ def test_who_waits_now(weir):
 
 
 def test_the_old_name_of_the_key(redis, farm):
-    """It is taken, warned of once at the start and at a reload, and LIMIT DIFF knows one name."""
+    """The old name is accepted with one warning. LIMIT DIFF knows the new name alone."""
     weir = farm.weir(redis, workers=1, turns="off", sections=OPERATOR)
     warning = "[weir] turns: an old name: write fair-share = off"
     weir.wait_for_log(warning)

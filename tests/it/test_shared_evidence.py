@@ -1,9 +1,11 @@
-"""What weir lets travel with other clients' commands answers with exactly one frame, whatever it is asked.
+"""Every command that weir puts on a shared lane answers with exactly one frame, whatever its
+arguments are.
 
-Every command that weir calls shared (it is asked: LIMIT EXPLAIN) is sent to the redis-server under test itself, with
-line ends, escapes and whole replies in every argument and at every option of its own syntax, on keys of every type.
-Behind each request goes an ECHO of a nonce: what comes between two nonces must be one frame, and in the end the
-connection must be what it was. REDIS_SERVER=path tries another server: docs/sharing-evidence.md.
+The test asks weir for its shared commands (LIMIT EXPLAIN), and sends each to the redis-server under
+test itself. Requests have line ends, escapes and whole replies in every argument and at every
+option of the command's syntax, on keys of every type. An ECHO of a nonce follows each request:
+exactly one frame must come between two nonces. At the end the connection must be in its first
+state. REDIS_SERVER=path tries another server: docs/sharing-evidence.md.
 """
 
 import itertools
@@ -19,14 +21,14 @@ from kit.script import _bytes
 
 SEED = 8
 MOST = 120  # requests for each command
-GROUP = 24  # requests between two times that the keys are made anew
+GROUP = 24  # requests before the keys are made again
 
-# One reply of these may be as long as a thousand others.
+# One reply to these may be as long as a thousand others.
 LARGE = re.compile(r"command(\|.*)?|info|config\|get|slowlog\|get|(acl|latency|memory)\|.*")
 
 LONG = b"y" * 300 + b"\r\n+OK\r\n"
 
-# What somebody sends who wants a reply to be more than it is.
+# Arguments of an attacker that try to make one reply look like several.
 HOSTILE = [
     b"x\r\n$8\r\nATTACKER\r\n",
     b"\r\n+OK\r\n",
@@ -42,7 +44,7 @@ HOSTILE = [
 NUMBERS = [b"0", b"1", b"-1", b"2", b"9223372036854775807", b"-9223372036854775808", b"1.5", b"inf", b"nan", b"1e400"]
 RANGES = [b"-", b"+", b"[a", b"(1", b"-inf", b"*", b"$", b">", b"1-1", b"0-0", b"#", b"u8"]
 
-# Keys of every type and encoding, and the absent one. Elements and names may look like replies too.
+# Keys of every type and encoding, and an absent key. Elements and names may look like replies too.
 KEYS = {
     b"string": [b"SET string v"],
     b"odd\r\n+OK\r\n": [b"SET KEY ODD"],
@@ -68,7 +70,7 @@ KEYS = {
 }
 STAND_FOR = {b"KEY": b"odd\r\n+OK\r\n", b"ODD": HOSTILE[0], b"LONG": LONG}
 
-# What the corpus, which is of Redis 7.0, has no line of, or not where it is looked for here.
+# Lines that the corpus, which is of Redis 7.0, lacks, or has elsewhere.
 MORE = """
     HEXPIRE hash 100 FIELDS 1 f | HPEXPIRE hash 100000 NX FIELDS 2 f none | HEXPIREAT hash 33177117420 FIELDS 1 f
     HPEXPIREAT hash 33177117420000 GT FIELDS 1 f | HEXPIRETIME hash FIELDS 1 f | HPEXPIRETIME hash FIELDS 2 f none
@@ -85,9 +87,11 @@ MORE = """
     SELECT 0 | HELLO | HELLO 2 | HELLO 3 SETNAME x | HELLO 3 AUTH default x | AUTH x | AUTH default x | RESET
 """
 
-# weir looks after these itself, and keeps what they change: each goes on a connection of its own here.
+# weir handles these itself, and tracks what they change. In the test each goes on a connection of
+# its own.
 KEPT = {"auth", "hello", "select", "reset", "client|setname", "client|setinfo"}
-# Private ones that weir takes at their word all the same, but for those that end, stop or change the server.
+# Private commands with replies that weir trusts all the same, except those that end, stop or change
+# the server.
 HONEST = r'(?m)^ROW\("([^"*]+)", ONE, \w+, PRIVATE,'
 NOT_ASKED = r"""(?x) readonly | client\|.* | config\|set | pfselftest | save | bg.* | failover | replicaof | slaveof
     | multi | exec | discard | u?n?watch"""
@@ -96,10 +100,10 @@ STATE = re.compile(rb"\b(db|resp|flags|name|user|multi|sub|psub|ssub|watch|redir
 
 
 class Prober(Conn):
-    """Reads frames without building anything."""
+    """Reads frames without building values."""
 
     def frame(self):
-        """The line that a frame begins with, and what follows it if that is all of it."""
+        """Returns the first line of a frame, and what follows if that is the whole frame."""
         head, left = None, 1
         while left:
             line = self.line()
@@ -131,11 +135,11 @@ def keys_made():
             yield encode(*words(line.decode("latin1")))
 
 
-# ---- what is asked ----
+# ---- requests ----
 
 
 def lines_of(containers):
-    """Full name -> the corpus' lines of it."""
+    """Returns full name -> the corpus' lines for it."""
     found = {}
     for text in [MORE, *corpus.GROUPS.values()]:
         for line in re.split(r" \| |\n", text.strip()):
@@ -148,7 +152,7 @@ def lines_of(containers):
 
 
 def documented(conn, names):
-    """Full name -> its arguments as COMMAND DOCS has them; nothing before 7.0."""
+    """Returns full name -> its arguments according to COMMAND DOCS; nothing before 7.0."""
     docs = conn.call("COMMAND", "DOCS")
     if not isinstance(docs, dict):
         return {}
@@ -168,7 +172,7 @@ def value(rng, kind):
 
 
 def form(rng, arguments):
-    """One way to fill a syntax in."""
+    """Returns one way to fill in a syntax."""
     for argument in arguments:
         flags = argument.get(b"flags", [])
         if "optional" in flags and rng.random() < 0.5:
@@ -190,7 +194,9 @@ def replaced(args, i, values):
 
 
 def requests(rng, name, all_lines, arguments):
-    """What to ask of a command: its lines, each argument replaced, too few and too many, its syntax filled in."""
+    """Returns the requests for a command: its lines, each argument replaced, too few and too many,
+    its syntax filled in.
+    """
     head, lines = [word.encode() for word in name.upper().split("|")], all_lines.get(name, [])
     tokens = sorted({word for line in lines for word in line[len(head) :] if re.fullmatch(rb"[A-Z-]{2,}", word)})
     first = [head, [*head, HOSTILE[0]], [*head, *HOSTILE], *lines]
@@ -206,18 +212,19 @@ def requests(rng, name, all_lines, arguments):
             more.append([*head, *form(rng, arguments)])
     rng.shuffle(more)
     found = [args for args in first + more if args[: len(head)] == head or args is first[0]]
-    if any(other.startswith(name + "|") for other in all_lines):  # a container: with a word more it is another command
+    # a container: with one word more it is another command
+    if any(other.startswith(name + "|") for other in all_lines):
         found = [args for args in found if len(args) == 1 or args[1] == b""]
     if name == "client|pause":
         found = [args for args in found if not (len(args) > 2 and re.fullmatch(rb"[1-9]\d*", args[2]))]
     return found[: 30 if LARGE.fullmatch(name) else MOST]
 
 
-# ---- who is asked ----
+# ---- servers ----
 
 
 def known_names(server):
-    """What the server lists, and what weir has ever heard of."""
+    """Returns the commands that the server lists, and all that weir knows."""
     names = set()
     for file in ("command/travel.def", "commands.def"):
         names |= set(re.findall(r'(?m)^\w+\("([^"*]+)"', (REPO / "src/limit" / file).read_text()))
@@ -236,7 +243,7 @@ def shared_names(weir, names):
 
 
 class Trial:
-    """Requests on one connection at a time; what was wrong is in `faults`."""
+    """Requests on one connection at a time; failures are in `faults`."""
 
     def __init__(self, server, protocol, rng):
         self.server, self.protocol, self.rng = server, protocol, rng
@@ -250,13 +257,14 @@ class Trial:
         self.conn.call("HELLO", self.protocol)
 
     def ask(self, name, group):
-        """Is the connection still in step?"""
+        """Sends a group of requests; true if the connection is still in step."""
         nonces = [b"%032x" % self.rng.getrandbits(128) for _ in range(len(group) + 1)]
         made = list(keys_made())
         self.conn.send(b"".join([*made, encode("ECHO", nonces[-1])]))
         while nonces[-1] not in self.conn.frame():
             pass
-        # From 7.2 on AUTH has no answer where one is pending: nothing must be when it goes.
+        # Since 7.2 AUTH has no answer while replies are unwritten, so no reply may be open when
+        # AUTH goes.
         self.conn.send(b"".join(encode(*args) + encode("ECHO", nonce) for args, nonce in zip(group, nonces)))
         args, got = None, b""
         try:
@@ -292,9 +300,10 @@ class Trial:
 
 # ---- values that lie ----
 
-ENDS_ENOUGH = 2  # a command that ends the server rather than believe a value has shown that it counts
+# crashes of the server per command; after these the command has shown that it checks the value
+ENDS_ENOUGH = 2
 
-# What makes a value, and what asks for all of it.
+# Commands that make a value, and commands that ask for all of it.
 LIARS = {
     "hash": ("HSET k f v g w h x", """
         HGETALL k | HKEYS k | HVALS k | HSCAN k 0 | HSCAN k 0 NOVALUES | HMGET k f g | HLEN k | HRANDFIELD k 2
@@ -321,7 +330,7 @@ LIARS = {
 
 
 def crc64(data):
-    """As at the end of what DUMP answers."""
+    """Returns the checksum at the end of DUMP's reply."""
     crc = 0
     for byte in data:
         crc ^= byte
@@ -331,7 +340,9 @@ def crc64(data):
 
 
 def lies(honest):
-    """What DUMP answered, with small numbers near its head changed: among them the count of elements."""
+    """Returns DUMP replies with small numbers near the head changed, among them the count of
+    elements.
+    """
     body = honest[:-8]
     for i, number in itertools.product(range(3, 14), (1, 2, 5, 8, 10)):
         if i < len(body) - 2 and body[i] < 20 and body[i] != number:
@@ -340,7 +351,7 @@ def lies(honest):
 
 
 def believed(server, make):
-    """The lies that RESTORE takes."""
+    """Returns the false values that RESTORE accepts."""
     with Conn(server.address) as conn:
         conn.ask("FLUSHALL", make)
         return [lie for lie in lies(conn.call("DUMP", "k")) if conn.call("RESTORE", "other", 0, lie, "REPLACE") == "OK"]
@@ -348,7 +359,9 @@ def believed(server, make):
 
 @pytest.fixture(scope="module")
 def evidence(shared_farm):
-    """A server of our own, the commands that weir before it calls shared, and others that answer once too."""
+    """A server of the test's own, the commands that its weir calls shared, and further commands
+    with one reply.
+    """
     server = shared_farm.redis("--crash-log-enabled", "no", "--rdbcompression", "no")
     names = known_names(server)
     shared = shared_names(shared_farm.weir(server, workers=1), names)
@@ -357,7 +370,9 @@ def evidence(shared_farm):
 
 
 def ask_all(server, names, protocol):
-    """Each must answer with one frame and leave the connection as it was, and have a line to begin with."""
+    """Each command must answer with one frame, must leave the connection unchanged, and must have a
+    line to begin with.
+    """
     rng = random.Random(SEED)
     lines = lines_of({name.split("|")[0] for name in names if "|" in name})
     with Conn(server.address) as conn:
@@ -385,7 +400,9 @@ def test_other_commands_that_answer_once(evidence, protocol):
 
 
 def test_values_that_lie(evidence):
-    """RESTORE looks at no more than the ends of a value: what believes one must not be shared."""
+    """RESTORE checks little more than the ends of a value: a command that trusts a value must not
+    be shared.
+    """
     server, names, _ = evidence
     rng = random.Random(SEED)
     faults, ends, asked = [], 0, 0

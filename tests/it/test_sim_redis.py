@@ -1,4 +1,4 @@
-"""The model of Redis in tests/sim says what a real redis-server says, to the byte."""
+"""The model of Redis in tests/sim answers as a real redis-server does, to the byte."""
 
 import os
 import random
@@ -58,7 +58,7 @@ ADMIN = 40  # a connection that no sequence has
 
 
 def in_need(seed):
-    """A sequence in whose midst the server comes into need, and perhaps out of it again."""
+    """Returns a sequence in which the server runs short of something, and perhaps recovers."""
     chance = random.Random(seed)
     steps = Sequence(seed).make()
     at = chance.randrange(len(steps))
@@ -69,7 +69,9 @@ def in_need(seed):
 
 
 def test_sequences_of_a_server_in_need(real):
-    """Without memory, replicas, a master: OOM, NOREPLICAS, READONLY, MASTERDOWN, also in MULTI and in scripts."""
+    """Without memory, replicas, a master: OOM, NOREPLICAS, READONLY, MASTERDOWN, also in MULTI and
+    in scripts.
+    """
     seeds = range(FIRST_SEED, FIRST_SEED + max(SEQUENCES // 4, 1))
     compare(real, [(f"seed {seed}", in_need(seed)) for seed in seeds], is_ordered)
 
@@ -88,7 +90,9 @@ def test_what_a_need_refuses(real):
 
 
 def test_becoming_a_replica(real):
-    """Who waits is told so and closed; what is over is gone for readers, and counted all the same."""
+    """Blocked clients get an error and are closed. Expired keys are gone for readers, and counted
+    all the same.
+    """
     compare_whole(real, [
         ("open", 0), ("open", 1), ("open", 2),
         commands(0, "SET gone 1 PX 1", "SET there 1"), commands(1, "BLPOP l 0", "PING"), commands(2, "WAIT 1 0"),
@@ -109,7 +113,9 @@ def test_scripts_that_were_flushed(real):
 
 
 def test_password_that_is_set_beside(real):
-    """Who was there stays, also who has not logged in; who comes, and who resets, does not."""
+    """Connected clients stay, also without a login. New clients, and clients that send RESET, do
+    not.
+    """
     compare(real, [("password", [
         ("open", 0), ("open", 1), ("open", 2),
         commands(0, "CONFIG SET requirepass p1"), commands(1, "GET a", "RESET", "GET a", "AUTH p1", "GET a"),
@@ -125,7 +131,7 @@ def test_password_that_is_set_beside(real):
 
 
 def test_who_is_killed(real):
-    """By id, user and type, from a connection of his own."""
+    """By id, user and type, from the client's own connection."""
     compare(real, [("killed", [
         *(("open", n) for n in range(6)),
         commands(0, "ACL SETUSER ann on >p1 ~* &* +@all"), commands(1, "AUTH ann p1"), commands(2, "SUBSCRIBE c1"),
@@ -136,16 +142,18 @@ def test_who_is_killed(real):
 
 
 def test_scripts_of_limits(real):
-    """The scripts by which weir decides, at moments that they are told, with clocks that step back."""
+    """weir's decision scripts, with given times and clocks that step back."""
     plays = []
     for seed in range(FIRST_SEED, FIRST_SEED + LIMIT_SEQUENCES):
         plays.append((f"seed {seed}", LimitCalls(random.Random(seed), LIMITS_BEGAN_US).steps(LIMIT_CALLS)))
     answers = [step[0][0] for got in compare(real, plays) for step in got if 0 in step]
-    assert not [answer for answer in answers if b"user_script" in answer]  # they were called as they are to be
+    assert not [answer for answer in answers if b"user_script" in answer]  # no call was malformed
 
 
 def compare_whole(real, steps):
-    """Only what each connection got in all: when it came depends on the real server's own clock."""
+    """Compares only the total of each connection's bytes: their times depend on the real server's
+    own clock.
+    """
     first_id, began_us, got = real.play(steps)
     (shown,) = twins.play_model([(first_id, began_us, steps)], real.peer)
     heard = whole(got)
@@ -205,7 +213,7 @@ def test_pause_holds_back_whom_redis_holds_back(real):
 
 
 def test_script_that_does_not_end(real):
-    """Others are told so, it is killed, and its client gets its error."""
+    """Other clients get an error, the script is killed, and its client gets its error."""
     got = compare_whole(real, [
         ("open", 0), ("open", 1), ("open", 2),
         commands(2, "CONFIG SET lua-time-limit 20", "SCRIPT KILL", "MULTI"),
@@ -238,7 +246,9 @@ def test_strangers_are_let_in_as_by_redis(real):
 
 
 def play_model(*lines):
-    """What the model alone shows after each line of `lines` that says so: connection 0's bytes."""
+    """Returns what the model alone shows after each marked line of `lines`: the bytes of connection
+    0.
+    """
     began = f"new {twins.version()} 0 1 1700000000000000 1 user x"
     done = subprocess.run([twins.MODEL], input="\n".join([began, *lines, ""]), capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
@@ -251,7 +261,7 @@ def say(*words):
 
 
 def test_restart_of_the_model():
-    """Connections and scripts are gone, data and the password as told."""
+    """Connections and scripts are gone; data and the password are as given."""
     shown = play_model(
         "open 0 a", say("SET k v", "SET gone 1 PX 50", "SCRIPT LOAD 1", "CONFIG SET maxclients 7"), "show",
         "restart 1 secret", "open 0 a", say("GET k", "AUTH secret"), "show", say("GET k", "CLIENT ID"), "show",
@@ -265,7 +275,7 @@ def test_restart_of_the_model():
 
 
 def test_slow_turns_of_the_model():
-    """Nothing is carried out, and nothing written is seen, while the server stands still."""
+    """Nothing runs, and no written byte is seen, while the server stands still."""
     slow = "EVAL " + shlex.quote("redis.take_us(400000) return 7") + " 0"
     assert play_model(
         "open 0 a", "stall 1000", say("PING"), "show", "clock 999", "show", "clock 1", "show",
@@ -280,7 +290,7 @@ def reply_in(data):
 
 
 def row(info, known):
-    """Of an element of COMMAND what the model tells; of its subcommands those that are known."""
+    """Returns the parts of a COMMAND element that the model knows, with the known subcommands."""
     name, arity, flags, first, last, step, categories = info[:7]
     inner = [row(sub, known) for sub in info[9] if sub[0] in known]
     return name, arity, sorted(flags), first, last, step, sorted(categories), sorted(inner)
@@ -302,7 +312,9 @@ def test_its_command_table_is_that_of_redis(real):
 
 
 def at_leaving(here, away, later, other):
-    """What is asked of the node that a slot leaves, a connection for each: `here` is there, `away` and `later` are not."""
+    """Returns questions for the node that a slot leaves, a connection for each: `here` is present,
+    `away` and `later` are absent.
+    """
     return [
         [f"GET {here}", f"GET {away}", f"MGET {here} {away}", f"MGET {away} {later}", f"MGET {away} {away}"],
         [f"MGET {here} {other}", f"MSET {away} 1 {other} 1", f"GET {other}", "ASKING", f"GET {away}", "READONLY", "READWRITE"],
@@ -314,7 +326,9 @@ def at_leaving(here, away, later, other):
 
 
 def at_arriving(here, away, later, other):
-    """Of the node at which it arrives: none of the keys is there yet, but for `other`'s slot."""
+    """Returns questions for the node at which the slot arrives: no key is there yet, except for
+    those of `other`'s slot.
+    """
     return [
         [f"GET {away}", "ASKING", f"GET {away}", f"GET {away}"],
         ["ASKING", f"MGET {away} {later}", "ASKING", f"MGET {away} {away}", "ASKING", "PING", f"GET {away}"],
@@ -325,7 +339,7 @@ def at_arriving(here, away, later, other):
 
 
 def play_node(made, which, moves, dialogues):
-    """The model's answers as this one of two nodes."""
+    """Returns the model's answers as this one of two nodes."""
     nodes = made.masters[:2]
     lines = [f"node {twins.version()} {int(twins.is_valkey())} 1 1700000000000000 1 user x"]
     lines.append(f"join {which} " + " ".join(f"{node.id} {node.port}" for node in nodes))

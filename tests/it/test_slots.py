@@ -1,4 +1,4 @@
-"""The slots in which weir sees keys, and commands with several of them, are those of a Redis that is a cluster's."""
+"""weir assigns keys, and commands with several keys, to the same cluster slots as Redis."""
 
 import random
 import subprocess
@@ -16,7 +16,7 @@ COMMANDS = 600
 
 @pytest.fixture(scope="module")
 def slots(tmp_path_factory):
-    """What weir's own code says of requests: a function from their bytes to a word for each."""
+    """Returns weir's own slot code: a function from the bytes of requests to a word for each."""
     program = tmp_path_factory.mktemp("slots") / "slots"
     sources = [path for layer in ("base", "resp", "limit") for path in sorted((REPO / "src" / layer).rglob("*.c"))]
     objects = [(REPO / "build/asan" / path.relative_to(REPO)).with_suffix(".o") for path in sources]
@@ -35,13 +35,13 @@ def slots(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def cluster(shared_farm):
-    """A server that is alone in its cluster; it need not serve any slot to tell of them."""
+    """The only server of its cluster; it reports slots without serving any."""
     with shared_farm.redis("--cluster-enabled", "yes").connect() as conn:
         yield conn
 
 
 def some_key(dice):
-    """Few letters, so that braces stand in every order, and now and then any byte there is."""
+    """Few different letters, so braces come in every order; sometimes any byte."""
     letters = bytes(range(256)) if dice.random() < 0.2 else b"{}{}ab"
     return bytes(dice.choices(letters, k=dice.randrange(12)))
 
@@ -55,7 +55,7 @@ def test_keys_have_the_slots_that_redis_gives_them(slots, cluster):
 
 
 def same_or_other(dice):
-    """Keys of which some share a slot."""
+    """Returns keys, some of which share a slot."""
     return b"%s{%d}" % (dice.choice([b"", b"x"]), dice.randrange(3))
 
 
@@ -88,7 +88,7 @@ def some_command(dice):
 
 
 def told_by(cluster, command):
-    """The slot of the keys that the server itself finds."""
+    """Returns the slot of the keys that the server itself finds."""
     keys = cluster.call("COMMAND", "GETKEYS", *command)
     if isinstance(keys, Error) or not keys:
         return "none"

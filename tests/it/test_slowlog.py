@@ -1,4 +1,4 @@
-"""LIMIT SLOWLOG: what was slow, and where its time went; in the form of Redis' SLOWLOG."""
+"""LIMIT SLOWLOG: slow commands and where their time went, in the form of Redis' SLOWLOG."""
 
 import time
 
@@ -14,7 +14,7 @@ US = 1_000_000
 
 @pytest.fixture(params=MODES, ids=MODE_IDS)
 def slow(request, farm, redis):
-    """One with this [policy default], and settings of [weir]."""
+    """Returns a function that starts a weir with this [policy default] and settings of [weir]."""
     workers, lanes = request.param
 
     def start(policy="", **settings):
@@ -25,7 +25,9 @@ def slow(request, farm, redis):
 
 
 def entries(weir, name=None):
-    """The newest first, as (command, arguments, microseconds, waited, upstream, address, client, waits)."""
+    """Returns the entries, newest first, as (command, arguments, microseconds, waited, upstream,
+    address, client, waits).
+    """
     found = []
     for entry in plain(order(weir, "SLOWLOG", "GET", "-1")):
         number, unix_s, total, words, address, client, waited, upstream, turn, waits, node = entry
@@ -39,7 +41,7 @@ def entries(weir, name=None):
 
 
 def one(weir, name, arguments):
-    """A busy machine may make others slow too."""
+    """A busy machine may make other commands slow too."""
     found = [entry for entry in entries(weir, name) if entry[1] == arguments]
     assert len(found) == 1, found
     return found[0]
@@ -93,7 +95,7 @@ def test_one_entry_for_each_kind_of_a_pipeline(slow):
         conn.call("GET", "x")
         conn.ask("DEBUG SLEEP 0.3", *["INCR n"] * 100, "LPUSH l a", *["INCR n"] * 100)
     found = [entry[:2] for entry in reversed(entries(weir)) if entry[0] != "get"]
-    # What is behind the slow one waits as long; in how many pieces answers come is the system's affair.
+    # Commands behind the slow one wait as long. The system decides in how many pieces replies come.
     assert found[0] == ("debug", 2) and len(found) < 60, found
     assert set(found) <= {("debug", 2), ("incr", 1), ("lpush", 2)}
 
@@ -128,7 +130,7 @@ def test_its_length_is_bounded_and_a_reload_changes_it(slow):
         wait_until(lambda: op.call("LIMIT", "SLOWLOG", "LEN") == 2, "the newest two are kept")
 
         def is_off():
-            """On every worker."""
+            """True if every worker's slow log is off."""
             assert op.call("LIMIT", "SLOWLOG", "RESET") == "OK"
             conn.call("PING")
             return op.call("LIMIT", "SLOWLOG", "GET") == [] and op.call("LIMIT", "SLOWLOG", "LEN") == 0

@@ -1,4 +1,6 @@
-"""The options of weir's sockets, many connections at once, and large values that pass from one socket to another."""
+"""The socket options of weir, many connections at once, and large values that pass from one socket
+to another.
+"""
 
 import contextlib
 import ctypes
@@ -27,7 +29,7 @@ def syscall(*args):
 
 @contextlib.contextmanager
 def sockets_of(pid):
-    """Copies of a process' sockets: what is asked of them, is asked of its own."""
+    """Returns copies of a process' sockets: options of a copy are those of the original."""
     with contextlib.ExitStack() as stack:
         process = syscall(SYS_PIDFD_OPEN, pid, 0)
         stack.callback(os.close, process)
@@ -57,7 +59,7 @@ def test_a_client_is_answered_at_once_and_missed_when_it_is_gone(address, farm):
 
 
 def test_all_who_come_at_once_are_served(farm):
-    """Far more than are accepted in one event."""
+    """Far more connections than weir accepts in one event."""
     weir = farm.weir(farm.redis(), workers=1)
     with contextlib.ExitStack() as stack:
         socks = [stack.enter_context(contextlib.closing(dial(weir.address))) for _ in range(300)]
@@ -69,7 +71,9 @@ def test_all_who_come_at_once_are_served(farm):
 
 @pytest.mark.parametrize("listen", ["127.0.0.1:0", "unix:{folder}/socket"])
 def test_large_values_pass_unharmed(listen, farm):
-    """Both ways, to a reader that takes little at a time, so that what passes by itself has to wait in between."""
+    """In both directions, to a reader that reads little at a time, so the splice has to wait in
+    between.
+    """
     weir = farm.weir(farm.redis(), workers=1, listen=listen, sections="[policy default]\nbytes-in = 1gb/s\nbytes-out = 1gb/s\n")
     value = random.Random(1).randbytes(5_000_001)
     with weir.connect() as client:

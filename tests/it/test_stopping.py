@@ -1,4 +1,4 @@
-"""SIGTERM: clients leave between two commands, and nobody loses a reply."""
+"""SIGTERM: weir closes clients between two commands, and no reply is lost."""
 
 import re
 import signal
@@ -11,25 +11,27 @@ import pytest
 from kit.harness import MODE_IDS, MODES, rounds, wait_until
 from kit.resp import Closed, Conn, encode, pipeline
 
-PATIENCE = "15s"  # of drain-timeout: beyond all that these tests need
-SILENCE = 0.5  # seconds; weir lets those go who have been silent for twice as long, which a busy machine can make of anybody
+PATIENCE = "15s"  # drain-timeout: longer than these tests need
+# seconds; weir closes clients that are silent for twice as long, as any client may be on a busy
+# machine
+SILENCE = 0.5
 
 
 @pytest.fixture(params=MODES, ids=MODE_IDS)
 def patient(request, farm, redis):
-    """A weir that would wait for long."""
+    """A weir with a long drain-timeout."""
     workers, lanes = request.param
     return farm.weir(redis, workers=workers, lanes=lanes, drain_timeout=PATIENCE)
 
 
 def told_to_stop(weir):
-    """SIGTERM has been sent, and nobody is accepted any more."""
+    """SIGTERM has been sent, and weir accepts no more clients."""
     weir.signal(signal.SIGTERM)
     wait_until(lambda: "nobody is accepted any more" in weir.log(), "nobody is accepted")
 
 
 def rest(conn):
-    """What comes until the end; a reset fails."""
+    """Returns what comes until the end; a reset fails."""
     found = bytes(conn.buffer)
     while data := conn.sock.recv(1 << 18):
         found += data
@@ -150,7 +152,7 @@ def test_who_waits_for_a_turn_gets_it(farm, redis):
 
 @pytest.mark.parametrize("is_unix", [False, True], ids=["TCP", "unix"])
 def test_who_comes_in_the_moment_of_the_stop_is_served_or_refused(is_unix, farm, redis):
-    """Whoever gets a connection reads the reply or its end, and no reset."""
+    """A client that gets a connection reads the reply or the end, and no reset."""
     outcomes, refused = [], (ConnectionRefusedError, FileNotFoundError)
 
     def come(address, started):
@@ -181,7 +183,7 @@ def test_who_comes_in_the_moment_of_the_stop_is_served_or_refused(is_unix, farm,
 
 
 def test_the_reply_and_the_end_come_together(patient):
-    """So that whoever looks before it sends the next command never sends it in vain."""
+    """A client that checks its connection before it sends never sends in vain."""
     clients = 8
     served = threading.Semaphore(0)
     going = threading.Barrier(clients + 1, timeout=30)
@@ -221,7 +223,9 @@ def test_the_reply_and_the_end_come_together(patient):
 
 @pytest.mark.parametrize("is_unix", [False, True], ids=["TCP", "unix"])
 def test_no_request_is_lost_in_the_moment_of_the_end(is_unix, farm, redis):
-    """A client that looks before it sends has an answer; on a unix socket, or send() says that nothing was sent."""
+    """A client that checks before it sends gets a reply. On a unix socket send() may also report
+    that nothing was sent.
+    """
     clients, outcomes = 16, []
 
     def ask_until_closed(address, going):
@@ -316,7 +320,7 @@ def test_readiness_fails_while_it_drains(farm, redis):
     ended_well(weir)
 
 
-# ---- who holds it, and who looks on ----
+# ---- clients that delay the stop, and operators that watch ----
 
 
 OPERATORS = "[admin]\nsocket = {folder}/operator.sock\n"

@@ -1,7 +1,7 @@
-"""LIMIT SUGGEST: the first day with weir, and what it says of what it has seen.
+"""LIMIT SUGGEST: the first day with weir, and suggestions from what weir has seen.
 
-What a test sends takes less than a minute, so windows of a minute hold all of it; rates are looked at as numbers only where
-they come from there. Nothing is measured against a clock.
+A test sends for less than a minute, so windows of a minute hold all of it. Rates are compared as
+numbers only where they come from such windows. No test measures time.
 """
 
 import contextlib
@@ -39,7 +39,9 @@ def tenant(weir, name):
 
 
 def day(weir, n=40):
-    """What eight shops do: reads, more of them the larger the shop, and a few writes, all at once. How many passed."""
+    """The traffic of eight shops: reads, more of them the larger the shop, and a few writes, all at
+    once. Returns how many passed.
+    """
     conns = [tenant(weir, name) for name in TENANTS]
     replies = []
     for i, conn in enumerate(conns):
@@ -52,7 +54,9 @@ def day(weir, n=40):
 
 @pytest.mark.parametrize("n_workers", [1, 2])
 def test_the_first_day(n_workers, farm, redis):
-    """Shadow mode and no numbers; traffic; what SUGGEST says is pasted into the file; the same traffic passes."""
+    """Shadow mode and no numbers; traffic; the suggestions are pasted into the file; the same
+    traffic passes.
+    """
     redis.forget_data()
     weir = farm.weir(redis, workers=n_workers, mode="shadow", identity="name, ip", sections=OPERATOR)
     asked = day(weir)
@@ -70,13 +74,15 @@ def test_the_first_day(n_workers, farm, redis):
     assert day(weir) == asked
     burst = int(parts(lines[2])["burst"])
     assert burst < 1000
-    with tenant(weir, "flood") as conn:  # and somebody who sends ten times as much is limited
+    with tenant(weir, "flood") as conn:  # a client that sends ten times as much is limited
         replies = conn.ask(*[["GET", "k"]] * 10 * burst)
         assert any(limit_of(reply) in ("default/read", "default/all") for reply in replies)
 
 
 def test_the_first_day_passes_a_strict_check(farm, redis):
-    """Policies with their match alone; all lines of SUGGEST are pasted; neither file is warned of."""
+    """Policies with their match alone; all suggested lines are pasted; neither file causes a
+    warning.
+    """
     redis.forget_data()
     free = "[policy free]\nmatch = name:shop-*\n"
     weir = farm.weir(redis, workers=1, mode="shadow", identity="name, ip", sections=OPERATOR + free)
@@ -95,7 +101,9 @@ def test_the_first_day_passes_a_strict_check(farm, redis):
 
 
 def test_one_who_does_more_is_named(farm, redis):
-    """Of 120 subjects one may be limited; it is, and the file that names it is accepted."""
+    """Of 120 subjects one may be limited. The suggestion limits one subject, and the file that
+    names the subject is valid.
+    """
     weir = farm.weir(redis, workers=1, mode="shadow", identity="name, ip", sections=OPERATOR)
     for i in range(119):
         with tenant(weir, f"small-{i}") as conn:
@@ -113,7 +121,9 @@ def test_one_who_does_more_is_named(farm, redis):
 
 @contextlib.contextmanager
 def shops(weir, n, gets):
-    """The first stays connected: of subjects without a client only the heaviest are known by name."""
+    """The first shop stays connected: of subjects without a client only the heaviest are known by
+    name.
+    """
     with tenant(weir, "shop-0") as first:
         first.ask(*[["GET", "k"]] * gets)
         for i in range(1, n):
@@ -123,7 +133,9 @@ def shops(weir, n, gets):
 
 
 def test_one_abuser_of_24(farm, redis):
-    """It does not set the limit: what the others need does, and it is named. It can be left out, and be let pass."""
+    """The abuser does not determine the limit: the needs of the other subjects do. The abuser is
+    named, can be left out, and can be let pass.
+    """
     weir = farm.weir(redis, workers=2, mode="shadow", identity="name, ip", sections=OPERATOR)
     with shops(weir, 23, 10):
         with tenant(weir, "abuser") as conn:
@@ -156,7 +168,7 @@ def test_a_subject_left_out_that_was_never_seen_is_named(farm, redis):
 
 
 def test_the_forgotten_can_be_left_out(farm, redis):
-    """Those whose names are still known: the three that asked for most."""
+    """Subjects with names that are still known: the three that asked for most."""
     weir = farm.weir(redis, workers=1, identity="name, ip", max_subjects=10, sections=OPERATOR)
     with tenant(weir, "abuser") as conn:
         conn.ask(*[["GET", "k"]] * 3000)
@@ -170,7 +182,7 @@ def test_the_forgotten_can_be_left_out(farm, redis):
 
 
 def test_policies_and_their_classes(farm, redis, users):
-    """Each policy's subjects by themselves: in classes of its limits, and of the operator's own."""
+    """Each policy's subjects alone: in classes of its limits, and of the operator's own."""
     redis.forget_data()
     sections = (
         OPERATOR
@@ -185,7 +197,7 @@ def test_policies_and_their_classes(farm, redis, users):
         assert conn.ask(["HGETALL", "h"], ["GET", "k"], ["PING"]) == [[], None, "PONG"]
     with login(weir, "alice") as conn:
         replies = conn.ask(*[["GET", "k"]] * 9)
-        assert passed(replies) == 2  # what is refused is asked for, too
+        assert passed(replies) == 2  # refused requests count as requests, too
     gold = suggest(weir, "gold")
     assert gold[0] == "[policy gold]"
     assert [re.match(r"; (\S+): only 1 subject in \d+ s: too little to say$", line)[1] for line in gold[1:]] == [
@@ -201,7 +213,9 @@ def test_policies_and_their_classes(farm, redis, users):
 
 
 def test_subjects_that_keys_name(farm, redis):
-    """With identity = key: tenants are observed one by one where a policy binds them, be it empty."""
+    """With identity = key: weir observes tenants one by one where a policy binds them, even an
+    empty one.
+    """
     weir = farm.weir(redis, workers=1, identity="key:1, ip", sections=OPERATOR + "[policy default]\n")
     with weir.connect() as conn:
         for i in range(7):
@@ -225,7 +239,7 @@ def test_a_reload_keeps_what_was_seen(farm, redis):
 
 
 def test_the_forgotten_count(farm, redis):
-    """More tenants than the table has room for."""
+    """More tenants than the table holds."""
     weir = farm.weir(redis, workers=1, identity="name, ip", max_subjects=20, sections=OPERATOR)
     for i in range(100):
         with tenant(weir, f"t{i}") as conn:
@@ -244,7 +258,9 @@ def test_operators_are_not_counted(farm, redis):
 
 
 def test_exceptions_are_seen_too(farm, redis):
-    """Who is blocked, or has limits of its own, has asked like any other: of no policy, and of one."""
+    """A blocked subject, or one with limits of its own, counts like any other: with no policy, and
+    with one.
+    """
     for rules in ("", "[policy default]\nread = 1000/s\n"):
         weir = farm.weir(redis, workers=1, identity="name, ip", sections=OPERATOR + rules)
         order(weir, "BLOCK", "name:shop-3")

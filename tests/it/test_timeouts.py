@@ -1,4 +1,6 @@
-"""Clients that weir waits for: who does nothing, or does not finish a request, is closed; nobody else, and never early."""
+"""Time-outs of clients: weir closes an idle client, and a client that does not finish a request. No
+other client is closed, and none too early.
+"""
 
 import select
 import time
@@ -20,12 +22,14 @@ def make(request, farm, redis):
 
 
 def closes(conn):
-    """Reads until weir closes; what came before."""
+    """Reads until weir closes; returns what came before."""
     return conn.read_to_end()
 
 
 def come(weir, requests, n):
-    """A client that has sent this and had n replies; another one, should the machine be too slow for idle-timeout."""
+    """Returns a client that has sent these requests and got n replies. Retries if the machine is
+    too slow for idle-timeout.
+    """
     for _ in range(50):
         conn = weir.connect()
         conn.send(requests)
@@ -37,7 +41,7 @@ def come(weir, requests, n):
 
 
 def outlast(weir, times=3):
-    """As many clients, one after the other, come, do nothing, and are closed for it."""
+    """Clients connect one after the other, do nothing, and are closed for that."""
     for _ in range(times):
         with weir.connect() as canary:
             assert closes(canary) == b""
@@ -57,7 +61,7 @@ def test_who_does_nothing_is_closed(make):
     began = time.monotonic()
     with weir.connect() as silent:
         assert closes(silent) == b"" and time.monotonic() - began >= IDLE, "it never said a word"
-    for _ in range(50):  # until the machine is not too slow for it
+    for _ in range(50):  # until the machine is fast enough
         conn = weir.connect()
         try:
             for _ in range(3):
@@ -134,7 +138,7 @@ def test_who_has_still_to_read_is_not_idle(make, redis):
 
 
 def test_who_is_to_be_closed_has_so_long_to_read(make, redis):
-    """All its answers are here, and that to QUIT is the last."""
+    """All its replies have come; the reply to QUIT is the last."""
     redis.call("SET", "large", b"x" * 200_000)
     weir = make(idle_timeout=IDLE_TEXT, sections=ADMIN)
     with weir.connect() as silent:
@@ -159,7 +163,7 @@ def test_idle_timeout_comes_and_goes_with_a_reload(make):
 
 
 def dribble(conn, head, drop):
-    """Send the head, then a drop now and then until weir closes; how long that took."""
+    """Sends the head, then a drop now and then until weir closes; returns how long that took."""
     began = time.monotonic()
     conn.send(head)
     for _ in range(100_000):
@@ -192,7 +196,9 @@ def test_who_does_not_finish_is_closed(half, make, redis):
 
 
 def test_each_request_has_its_own_time(make):
-    """Always one half is on its way; if the machine is so slow that a single one is late, that is as it should be."""
+    """One half is always on its way. On a slow machine a single half may be late, and closing is
+    right then.
+    """
     weir = make(request_timeout="1s")
     request = encode("ECHO", "0123456789")
     with weir.connect() as conn:

@@ -1,4 +1,4 @@
-"""How long commands take, as metrics tell it: every command is in the histograms, and in the parts it belongs to."""
+"""Latency metrics: every command is in the histograms, and in the parts it belongs to."""
 
 import json
 import socket
@@ -27,7 +27,7 @@ def sums(weir):
 
 
 def wait_counts(weir, **expected):
-    """Counts of request, upstream, own and delay."""
+    """Returns the counts of request, upstream, own and delay."""
     wanted = dict(zip(NAMES, (expected.get(name, 0) for name in ("request", "upstream", "own", "delay"))))
     wait_until(lambda: counts(weir) == wanted, f"{wanted}, not {counts(weir)}", 15)
 
@@ -47,7 +47,7 @@ def test_every_command_is_counted_wherever_it_is_answered(weir):
         conn.ask("EVAL 'return 1' 0", "SELECT 1", "SELECT 0", "CLIENT SETNAME me", "PING", "ECHO hi")
         conn.call("SET", "big", "x" * 200_000)
         assert len(conn.call("GET", "big")) == 200_000
-        # of LIMIT commands those count as upstream's that Redis decides
+        # Of LIMIT commands, those that Redis decides count as upstream.
         conn.ask("LIMIT FUNNEL f 10/s", "LIMIT FUNNEL f wrong", "LIMIT RESET f")
     local = 2 + 2 + 1
     n = 500 + 101 + 9 + 6 + 2 + 3
@@ -113,7 +113,8 @@ def test_requests_in_flight(weir, redis):
 
 
 def test_what_follows_a_subscription_that_has_ended_is_in_flight_until_it_is_answered(weir, redis):
-    """Equal requests are one run, whose answers are looked at one by one there."""
+    """Equal requests are one run. After a subscription weir checks the replies of a run one by one.
+    """
     requests = encode("SUBSCRIBE", "a") + encode("UNSUBSCRIBE", "a") + encode("ECHO", "x") * 50
     with weir.connect() as conn:
         conn.send(requests)

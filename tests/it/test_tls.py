@@ -1,4 +1,6 @@
-"""TLS on listeners: real clients, half connections, huge values, garbage; what is wrong in the configuration."""
+"""TLS on listeners: real clients, half-open connections, huge values, garbage; and configuration
+errors.
+"""
 
 import os
 import random
@@ -35,7 +37,7 @@ def tls_weir(shared_farm, shared_redis, pair):
 
 @pytest.fixture
 def connect(tls_weir, redis, ca):
-    """A new TLS connection to a weir in front of the shared, empty Redis."""
+    """Returns a new TLS connection to a weir in front of the shared, empty Redis."""
     conns = []
 
     def one(**how):
@@ -109,7 +111,7 @@ def test_renegotiation_is_refused(tls_weir, redis):
 def test_sessions_are_resumed(tls_weir, redis, ca):
     context = trusting(ca)
     with TlsConn(tls_weir.address, context) as first:
-        assert first.call("PING") == "PONG"  # a ticket of TLS 1.3 comes after the handshake
+        assert first.call("PING") == "PONG"  # a session ticket of TLS 1.3 comes after the handshake
         session = first.sock.session
     with TlsConn(tls_weir.address, context, session=session) as again:
         assert again.sock.session_reused and again.call("PING") == "PONG"
@@ -128,10 +130,10 @@ def test_pipelines_of_many_sizes(connect):
 
 
 class Dribble:
-    """A TLS client whose encrypted bytes go out one at a time, in both directions."""
+    """A TLS client that sends and receives its encrypted bytes one at a time."""
 
     def __init__(self, address, context, before=b"", together=False):
-        """`before` goes in front of it, in one packet with its first message or by itself."""
+        """`before` precedes the handshake, in one packet with its first message or alone."""
         self.raw = dial(address)
         self.incoming, self.outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         self.tls = context.wrap_bio(self.incoming, self.outgoing, server_hostname="localhost")
@@ -213,7 +215,7 @@ def memory_kb(weir, field):
 
 @pytest.fixture
 def lean_weir(farm, redis, pair, monkeypatch):
-    """One whose memory tells something: the sanitizer gives back at once what is freed."""
+    """A weir with meaningful memory use: the sanitizer returns freed memory at once."""
     options = os.environ.get("ASAN_OPTIONS", "")
     monkeypatch.setenv("ASAN_OPTIONS", options + (":" if options else "") + "quarantine_size_mb=2")
     return farm.weir(redis, workers=1, **tls_settings(pair))
@@ -236,7 +238,8 @@ def test_a_slow_reader_waits_alone(lean_weir, redis, ca):
         with TlsConn(lean_weir.address, trusting(ca)) as other:
             before = memory_kb(lean_weir, "VmRSS")
             slow.send(encode("GET", "huge"))
-            assert slow.line() == b"$%d" % HUGE  # it has begun, and is not read on
+            # the reply has begun, and the client reads no further
+            assert slow.line() == b"$%d" % HUGE
             for _ in range(200):
                 assert other.call("GET", "none") is None
             assert memory_kb(lean_weir, "VmHWM") - before < 24 << 10
@@ -244,23 +247,23 @@ def test_a_slow_reader_waits_alone(lean_weir, redis, ca):
         assert slow.call("PING") == "PONG"
 
 
-# ---- ends ----
+# ---- closing ----
 
 
 def test_the_end_of_requests_is_no_end_of_replies(connect):
-    """As on a plain connection: what was asked before close_notify is answered."""
+    """As on a plain connection: requests before close_notify get replies."""
     conn = connect()
     conn.send(pipeline("SET k v", "GET k"))
     raw = conn.sock
     raw.settimeout(10)
     assert [conn.read(), conn.read()] == ["OK", b"v"]
-    raw.unwrap()  # sends close_notify, and waits for the other one
+    raw.unwrap()  # sends close_notify, and waits for that of weir
 
 
 def test_close_notify_after_quit(connect):
     conn = connect()
     assert conn.call("QUIT") == "OK"
-    assert conn.sock.recv(1) == b""  # it would raise if the connection were merely cut
+    assert conn.sock.recv(1) == b""  # raises if the connection is merely cut
 
 
 def test_a_cut_connection_is_gone(tls_weir, redis, ca):
@@ -285,7 +288,9 @@ def test_weir_stops_while_clients_are_there(farm, redis, pair, ca):
 
 
 def test_whose_handshake_has_just_ended_is_not_let_go(farm, redis, ca, pair):
-    """Who is silent is let go at each tick of the drain; who has come since the last one is not silent."""
+    """At each tick of the drain weir closes silent clients. A client that came since the last tick
+    is not silent.
+    """
     weir = farm.weir(redis, workers=1, drain_timeout="15s", **tls_settings(pair))
     with TlsConn(weir.address, trusting(ca)) as idle:
         assert idle.call("PING") == "PONG"
@@ -317,7 +322,7 @@ def test_a_proxy_header_before_the_handshake(together, farm, redis, pair, ca):
             got += client.until_done(client.tls.read, 1000)
 
 
-# ---- strangers ----
+# ---- clients without a certificate, and garbage ----
 
 
 def closed_by_peer(sock):
@@ -348,7 +353,7 @@ def test_a_tls_client_on_a_plain_port(farm, redis, ca):
 
 
 def hello(ca):
-    """The first message of a client."""
+    """Returns the first message of a client."""
     outgoing = ssl.MemoryBIO()
     client = trusting(ca).wrap_bio(ssl.MemoryBIO(), outgoing, server_hostname="localhost")
     with pytest.raises(ssl.SSLWantReadError):
@@ -360,7 +365,7 @@ def garbage(dice, ca):
     kind = dice.randrange(4)
     if kind == 0:
         return dice.randbytes(dice.randrange(1, 2000))
-    if kind == 1:  # a record's header, then anything
+    if kind == 1:  # a record's header, then arbitrary bytes
         return b"\x16\x03\x01" + dice.randrange(1, 20000).to_bytes(2, "big") + dice.randbytes(dice.randrange(3000))
     first = bytearray(hello(ca))
     if kind == 2:
@@ -439,7 +444,7 @@ def checked(folder, text):
 
 @pytest.fixture
 def folder(ca, pair, tmp_path):
-    """With a good.crt and good.key, and what can be wrong."""
+    """With a good.crt and good.key, and broken files."""
     (tmp_path / "good.crt").write_bytes(pair.cert.read_bytes())
     (tmp_path / "good.key").write_bytes(pair.key.read_bytes())
     (tmp_path / "good.key").chmod(0o600)
@@ -550,7 +555,7 @@ def reload(weir):
 
 
 def shown(weir, context):
-    """The serial number of the certificate that a new client is shown."""
+    """Returns the serial number of the certificate that a new client sees."""
     with TlsConn(weir.address, context) as conn:
         assert conn.call("PING") == "PONG"
         return conn.sock.getpeercert()["serialNumber"]
@@ -565,7 +570,7 @@ def test_new_certificates_for_new_connections(farm, redis, ca, tmp_path):
     with TlsConn(weir.address, old) as before:
         assert before.call("PING") == "PONG"
         pair.cert.write_bytes(mine.cert.read_bytes())
-        assert not reload(weir)  # the key is not that of the certificate
+        assert not reload(weir)  # the key does not match the certificate
         assert shown(weir, old) == first
         pair.key.write_bytes(mine.key.read_bytes())
         assert reload(weir)
@@ -576,7 +581,7 @@ def test_new_certificates_for_new_connections(farm, redis, ca, tmp_path):
 
 
 def test_limits_change_without_the_files(farm, redis, pair, ca):
-    """LIMIT SET reads no certificates: it must work whatever has become of them."""
+    """LIMIT SET reads no certificates: it works whatever has become of the files."""
     cert = pair.cert.parent / "fleeting.crt"
     cert.write_bytes(pair.cert.read_bytes())
     settings = {**tls_settings(pair), "tls_cert_file": cert}

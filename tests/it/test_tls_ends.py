@@ -1,5 +1,5 @@
-"""How TLS connections of clients end: a FIN without close_notify, as many libraries' close() sends it, is the end of the
-client's side, as over TCP. A cut record, and a request that is not whole, are dropped.
+"""How TLS connections of clients end. A FIN without close_notify, as many libraries' close() sends
+it, is a half-close, as over TCP. A cut record and an incomplete request are dropped.
 """
 
 import os
@@ -59,13 +59,13 @@ def connect(weir, kind, ca):
 
 
 def send_fin(conn):
-    """Nothing but the socket says that nothing more comes; what comes back can be read."""
+    """Half-closes the socket without close_notify; replies can still be read."""
     with socket.socket(fileno=os.dup(conn.sock.fileno())) as raw:
         raw.shutdown(socket.SHUT_WR)
 
 
 class Records:
-    """TLS made by hand: what goes out can be cut anywhere."""
+    """A TLS client with records in memory, so the test can cut them anywhere."""
 
     def __init__(self, address, context):
         self.incoming, self.outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
@@ -74,7 +74,7 @@ class Records:
         while not self.try_to(self.tls.do_handshake):
             self.sock.sendall(self.outgoing.read())
             self.incoming.write(self.sock.recv(1 << 16))
-        self.last = self.outgoing.read()  # of the handshake
+        self.last = self.outgoing.read()  # the handshake's last message
 
     @staticmethod
     def try_to(step):
@@ -85,7 +85,7 @@ class Records:
             return False
 
     def record(self, data):
-        """One record with `data`, encrypted."""
+        """Returns one encrypted record with `data`."""
         self.tls.write(data)
         return self.outgoing.read()
 
@@ -116,11 +116,14 @@ def test_what_came_whole_is_answered(kind, case, ends_weir, redis, ca):
 @pytest.mark.parametrize("case", ["INCR", "EVAL", "MULTI"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_came_whole_is_carried_out_for_a_client_that_has_closed(kind, case, farm, pair, ca):
-    """Its first reply brings a reset: the rest is carried out, and heard by nobody."""
+    """The first reply causes a reset. The remaining requests run, and their replies reach no
+    client.
+    """
     redis = farm.redis()
     weir = farm.weir(redis, **both(pair))
     with connect(weir, kind, ca) as conn:
-        assert conn.call("PING") == "PONG"  # which has read TLS' own messages, too: close() sends no RST
+        # this also reads TLS' own messages, so close() sends no RST
+        assert conn.call("PING") == "PONG"
         redis.signal(signal.SIGSTOP)
         try:
             conn.send(pipeline(*REQUESTS[case][0]))
@@ -144,7 +147,7 @@ def test_a_client_that_has_closed_loses_its_place_in_a_queue(kind, farm, redis, 
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_record_that_is_cut_is_dropped(version, ends_weir, redis, ca):
-    """And no other: each request is a record."""
+    """Only the cut record is dropped: each request is a record."""
     request = encode("INCR", "n")
     for kept in (0, 1, 4, 5, 6, 20, len(request) + 5, -1):
         redis.call("DEL", "n")
@@ -188,7 +191,7 @@ def test_calls_stay_in_flight_behind_the_end(version, farm, pair, ca):
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_request_and_a_reset_right_behind_the_handshake(version, ends_weir, redis, ca):
-    """What weir sends at the end of its handshake cannot be sent; what has come counts all the same."""
+    """weir cannot send the end of its handshake. The requests that came count all the same."""
     for i in range(1, rounds(20) + 1):
         client = Records(ends_weir.addresses[1], context_of(version, ca))
         client.sock.sendall(client.last + client.record(encode("INCR", "n")))

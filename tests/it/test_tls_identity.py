@@ -1,4 +1,6 @@
-"""Client certificates: who may come in, and whose limits bind whoever shows one."""
+"""Client certificates: which clients may connect, and which limits bind a client with a
+certificate.
+"""
 
 import ssl
 import threading
@@ -22,7 +24,7 @@ def pair(ca):
 
 @pytest.fixture
 def start(farm, redis, ca, pair):
-    """A weir that asks for certificates."""
+    """Returns a function that starts a weir that asks for certificates."""
 
     def one(sections="", auth="yes", identity="tls, user, ip", **settings):
         settings = {**tls_settings(pair), "tls_ca_cert_file": ca.cert, "tls_auth_clients": auth, **settings}
@@ -46,7 +48,7 @@ def named(ca, name):
     return ca.issue(name, f"/CN={name}", names=None)
 
 
-# ---- who may come in ----
+# ---- which clients may connect ----
 
 
 def test_who_has_no_certificate_is_refused(start, ca):
@@ -79,7 +81,7 @@ def test_not_asked_for(start, ca):
         assert subject_of(conn) == "ip:127.0.0.1"
 
 
-# ---- whose limits bind ----
+# ---- which limits bind ----
 
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
@@ -147,7 +149,9 @@ def test_a_certificate_without_a_name(start, ca):
 
 
 def test_the_connection_counts_for_the_name(start, ca):
-    """Not first for its address: strangers behind the same one take nothing from it."""
+    """The connection is not first charged to its address: clients without the name, at the same
+    address, take nothing from it.
+    """
     weir = start("[policy named]\nmatch = tls:*\nconnections = 2\n[policy default]\nconnections = 1\n", auth="optional")
     context = trusting(ca, named(ca, "app-7"))
     with come(weir, ca) as stranger, TlsConn(weir.address, context) as a, TlsConn(weir.address, context) as b:
@@ -156,7 +160,7 @@ def test_the_connection_counts_for_the_name(start, ca):
             assert more.call("PING") == Error("ERR max number of clients reached")
 
 
-# ---- names that are not what they seem ----
+# ---- misleading names ----
 
 
 @pytest.mark.parametrize("byte", [b"\0", b"\n", b"\x1b", b"\x7f"], ids=repr)
@@ -173,7 +177,7 @@ def test_a_nul_in_an_alternative_name(start, ca):
 
 
 def test_a_name_of_ordinary_bytes_is_as_it_was_made(start, ca):
-    """What the two tests above rely on: the certificate itself is accepted."""
+    """The two tests above rely on this: the certificate itself is accepted."""
     shown = ca.issue_bytes("good", b"app-1Xgood", b"app-1-good", subject="/CN=app-1Xgood", names=None)
     with come(start(), ca, shown) as conn:
         assert subject_of(conn) == "tls:app-1-good"

@@ -1,4 +1,6 @@
-"""TLS to the Redis behind: every kind of connection, whom weir trusts, and what it says when it does not."""
+"""TLS to Redis: every kind of connection, which servers weir trusts, and what weir reports when it
+does not.
+"""
 
 import re
 import signal
@@ -35,7 +37,9 @@ def serve(farm, ca, pair):
 
 
 def away(weir):
-    """What a client is told while weir does not trust the upstream; nothing of it may get through."""
+    """Returns the error that a client gets while weir does not trust the upstream; no request may
+    get through.
+    """
     with weir.connect() as conn:
         reply = conn.call("SET", "k", "v")
         assert isinstance(reply, Error) and reply.startswith("UPSTREAM"), reply
@@ -105,7 +109,7 @@ def test_redis_comes_back(farm, serve, ca):
     wait_until(weir.serves, "Redis is served again", 20)
 
 
-# ---- whom to trust ----
+# ---- trust ----
 
 
 def test_a_client_certificate(farm, serve, ca):
@@ -158,7 +162,7 @@ def test_without_verification_any_certificate_will_do(farm, serve, ca):
 
 
 def test_a_plain_redis(farm, redis, ca):
-    """It takes the handshake for a command that never ends, or answers with an error."""
+    """Redis takes the handshake for an endless command, or answers with an error."""
     weir = farm.weir(f"tls:127.0.0.1:{redis.port}", upstream_tls_ca_file=ca.cert, connect_timeout="200ms", upstream_timeout="300ms")
     away(weir)
 
@@ -171,7 +175,7 @@ def test_a_tls_redis_taken_for_plain(farm, serve):
 
 
 def test_trust_is_read_anew(farm, serve, ca, tmp_path):
-    """A wrong authority is put right while weir runs, and then Redis is found by itself."""
+    """A wrong authority is corrected while weir runs. Then weir finds Redis by itself."""
     trust = tmp_path / "trust.crt"
     trust.write_bytes(Authority(tmp_path, "stranger").cert.read_bytes())
     weir = farm.weir(serve(), upstream_tls_ca_file=trust, **TOLD_AT_ONCE)
@@ -186,7 +190,7 @@ def test_trust_is_read_anew(farm, serve, ca, tmp_path):
 
 @pytest.mark.parametrize("shown", ["its own", "the other's"])
 def test_each_server_of_a_list_bears_its_own_name(shown, farm, ca):
-    """A certificate is compared with the address that stands in upstream for its server."""
+    """A certificate is compared with the server's own address in `upstream`."""
     if not has_tls():
         pytest.skip("this redis-server is built without TLS")
     pairs = {n: ca.issue(f"list-{n}", "/CN=redis", f"IP:127.0.0.{n}") for n in (2, 3)}

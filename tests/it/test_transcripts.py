@@ -1,4 +1,4 @@
-"""What the docs show as typed and answered is typed here, and answered so. Times and rates may differ."""
+"""Types the sessions in docs, and compares the output. Times and rates may differ."""
 
 import re
 import socket
@@ -21,7 +21,7 @@ def shell(weir, tmp_path):
 
 
 class Tenant(threading.Thread):
-    """Sends one command over and over, whatever it is answered."""
+    """Sends one command over and over, whatever the reply is."""
 
     def __init__(self, weir, user, password, words, per_s):
         super().__init__(daemon=True)
@@ -39,7 +39,7 @@ class Tenant(threading.Thread):
 
 @pytest.fixture
 def tenants(farm):
-    """weir with an operator's socket, and two users who send all the time."""
+    """weir with an operator's socket, and two users that send all the time."""
     redis = farm.redis()
     redis.call("ACL", "SETUSER", "scanner", "on", ">tiger", "~*", "&*", "+@all")
     redis.call("ACL", "SETUSER", "shop", "on", ">lamb", "~*", "&*", "+@all")
@@ -65,7 +65,9 @@ def test_an_operator_finds_and_stops_an_abuser(tenants, tmp_path, steps):
 
 @pytest.fixture
 def port():
-    """A port that nobody but weir can listen on: it shares ports between its workers, and so with this socket."""
+    """Returns a port on which only weir can listen: weir's workers share the port, and so with this
+    socket.
+    """
     with socket.socket() as held:
         held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         held.bind(("127.0.0.1", 0))
@@ -82,7 +84,7 @@ def test_the_tutorial_prints_what_it_shows(farm, tmp_path, port):
 
 
 def test_the_tutorial_can_be_begun_again(tmp_path):
-    """Its folder is still there the second time."""
+    """The tutorial's folder still exists the second time."""
     [line] = re.findall(r"^mkdir .*", (REPO / "docs/tutorial.md").read_text(), re.M)
     command = line.replace("/tmp/weir-tutorial", str(tmp_path / "tutorial"))
     for _ in range(2):
@@ -90,11 +92,11 @@ def test_the_tutorial_can_be_begun_again(tmp_path):
     assert (tmp_path / "tutorial").is_dir()
 
 
-# ---- what applications type ----
+# ---- sessions of applications ----
 
 
 def sample():
-    """The sections of conf/weir.conf behind [weir]: with them `make run` starts."""
+    """Returns the sections of conf/weir.conf after [weir]: `make run` starts with them."""
     return "\n" + re.search(r"^\[class.*", (REPO / "conf/weir.conf").read_text(), re.M | re.S)[0]
 
 
@@ -105,7 +107,7 @@ def blocks_of(*paths):
 @pytest.mark.parametrize("steps", blocks_of("README.md", COMMANDS_PAGE))
 def test_an_application_is_answered_as_printed(farm, tmp_path, steps):
     weir = farm.weir(farm.redis(), sections=sample() + SIGNUP)
-    tokens = {}  # of places acquired: as printed, as they are
+    tokens = {}  # of acquired permits: printed token, real token
     with shell(weir, tmp_path) as typist:
         for command, wanted in steps:
             for printed, real in tokens.items():
@@ -118,7 +120,7 @@ def test_an_application_is_answered_as_printed(farm, tmp_path, steps):
             assert shape_but_times(found) == shape_but_times(wanted), command
 
 
-# ---- what else the page of LIMIT commands says ----
+# ---- other statements of the page of LIMIT commands ----
 
 
 def page():
@@ -182,7 +184,7 @@ def test_errors_are_as_printed_and_write_nothing(farm):
 
 
 def application(conn):
-    """Calls of every command, in every form that asks Redis otherwise; the replies."""
+    """Calls every command, in every form that asks Redis differently; returns the replies."""
     commands = ["LIMIT FUNNEL f 5/s", "LIMIT BUCKET b 5/s 100/h", "LIMIT SLIDING s 2/60s", "LIMIT SLIDING s 2/60s"]
     commands += ["LIMIT SLIDING s 2/60s", "LIMIT SLIDING a 2/60s APPROX", "LIMIT FIXED x 5/d", "LIMIT CHECK signup c"]
     commands += ["LIMIT CHECK signup d AND signup e", "LIMIT ALL FUNNEL f2 5/s AND SLIDING s2 2/60s AND SLIDING a2 2/60s APPROX AND FIXED x2 5/d"]

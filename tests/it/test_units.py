@@ -1,6 +1,8 @@
-"""What a limit can count besides commands: cost, bytes, calls in flight, connections, failed logins; and for whom.
+"""Units of limits besides commands: cost, bytes, calls in flight, connections, failed logins; and
+the scope of a limit (`per`).
 
-Rates are per day or per a thousand of them wherever a count matters: nothing is refilled, however slow the test.
+Where a count matters rates are per day or a thousandth of that, so nothing is refilled, however
+slow the test is.
 """
 
 import socket
@@ -18,26 +20,28 @@ MIB = 1 << 20
 
 @pytest.fixture(params=MODES, ids=MODE_IDS)
 def limited(request, farm, redis):
-    """A weir with the sections given, in every mode."""
+    """Returns a function that starts a weir with the given sections, in every mode."""
     workers, lanes = request.param
     return lambda sections, **settings: farm.weir(redis, sections=sections, workers=workers, lanes=lanes, **settings)
 
 
 def abort(conn):
-    """Leave without a word of farewell."""
+    """Closes without QUIT, with a reset."""
     conn.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RST)
     conn.close()
 
 
 def try_to(connect, n):
-    """n clients, those that are let in first, and how many these are: two workers need not let them in in order."""
+    """Opens n clients. Returns them with the accepted ones first, and how many those are: two
+    workers may accept out of order.
+    """
     conns = [connect() for _ in range(n)]
     welcome = {conn: first_reply(conn) != TOO_MANY for conn in conns}
     return sorted(conns, key=lambda conn: not welcome[conn]), sum(welcome.values())
 
 
 def first_reply(conn):
-    """Of a client that says PING: PONG, or why it may not stay."""
+    """Sends PING. Returns PONG, or the reason why the client is closed."""
     conn.send(encode("PING"))
     reply = conn.read()
     if reply != "PONG":
@@ -65,7 +69,7 @@ COSTS = [
     ("config|get = 4", "CONFIG GET save", 4),
     ("config|get = 4", "CONFIG RESETSTAT", 1),
     ("object|encoding = 1 per key", "OBJECT ENCODING k", 1),
-    ("ping = 50", "PING", 0),  # of class control: no limit on cost binds it
+    ("ping = 50", "PING", 0),  # of class control: no limit on cost applies
 ]
 
 
@@ -108,7 +112,9 @@ LONG_SCRIPT = b"--" + b"x" * MIB + b"\nreturn #KEYS"
 
 
 def test_what_cannot_be_seen_costs_the_most_it_could(limited):
-    """The number of keys comes behind a script that is not kept: all arguments behind it may be keys."""
+    """The number of keys comes after a script that is not buffered: all later arguments may be
+    keys.
+    """
     weir = limited("[cost]\neval = 10 per key\n[policy default]\ncost = 100/d\n" + OPERATOR)
 
     def costs(*args):
@@ -157,7 +163,8 @@ def test_bytes_in_are_counted_exactly(limited):
             a.send(data)
             for _ in range(replies):
                 a.read()
-            used = before - remaining(a) - STATUS_BYTES  # the first question was counted when it had been answered
+            # the first question was counted when it was answered
+            used = before - remaining(a) - STATUS_BYTES
             assert abs(used - len(data)) <= 2, data[:40]
 
 
@@ -171,7 +178,7 @@ def test_bytes_in_refuse_what_follows(limited):
         assert limit == "default/bytes-in"
         debt_ms = (2 * len(request) - 1000) * 86_400_000
         assert debt_ms * 0.99 < retry < debt_ms * 1.1
-        for _ in range(2):  # what is refused is not counted, however long it is
+        for _ in range(2):  # a refused request is not counted, however long it is
             assert limit_of(a.call("SET", "k", b"x" * 2 * MIB)) == "default/bytes-in"
         assert refusal(b.call("GET", "k"))[1] < debt_ms * 1.3
 
@@ -230,7 +237,7 @@ def test_messages_are_bytes_out(protocol, limited, redis):
 
 @pytest.mark.parametrize("over, workers", [("refuse", 1), ("delay 5s", 1), ("refuse", 2)])
 def test_megabytes_at_a_rate(over, workers, farm, redis):
-    """10 MiB/s within 5 %, in values of 1 MiB, between two moments when the burst is spent."""
+    """10 MiB/s within 5 %, in values of 1 MiB, between two moments when the burst is used up."""
     seconds = 5.0 if workers == 1 else 3.0
     limit = f"bytes-out = 10mb/s burst 5mb over {over}"
     weir = farm.weir(redis, workers=workers, sections=f"[policy default]\n{limit}\n" + OPERATOR)
@@ -258,7 +265,8 @@ def test_megabytes_at_a_rate(over, workers, farm, redis):
 
 
 def test_a_large_request_waits_for_bytes_in(limited, redis):
-    """Debt of one client delays what another of the same subject sends, whole or streaming."""
+    """Debt of one client delays requests of another client of the same subject, whole or streamed.
+    """
     weir = limited("[policy default]\nbytes-in = 10mb/s burst 1mb over delay 5s\n")
     value = b"x" * 3 * MIB
     with weir.connect() as a, weir.connect() as b:
@@ -275,7 +283,7 @@ def test_a_large_request_waits_for_bytes_in(limited, redis):
 
 
 class Pause:
-    """Redis holds back what writes, scripts too, between on and off; weir does not know."""
+    """Redis delays writes, scripts too, between on and off; weir does not know."""
 
     def __init__(self, conn):
         self.conn = conn
@@ -507,7 +515,7 @@ def test_connects_are_limited(limited):
 
 
 def test_connects_of_a_user(limited, users):
-    """Each change of identity is one; to log in again as oneself is none."""
+    """Each change of the user is one; a repeated login as the same user is none."""
     weir = limited("[policy users]\nmatch = user:*\nconnects = 3/d\n")
     with weir.connect() as a:
         for user in ("alice", "alice", "bob", "alice", "bob", "alice", "bob"):
@@ -571,7 +579,9 @@ GUESSER = {
 @pytest.mark.parametrize("become", GUESSER.values(), ids=GUESSER)
 @pytest.mark.parametrize("guess", ["AUTH alice guess", "HELLO 2 AUTH alice guess"])
 def test_guessing_as_somebody_else(become, guess, limited, users):
-    """Whoever one has become: failures count for the address, by the policy that bound it when it came."""
+    """Whichever user the client has become: failures count for its address, by the policy that
+    bound the connection at first.
+    """
     policies = "[policy friends]\nmatch = user:*, name:friend\nauth-failures = 100/d\n[policy default]\nauth-failures = 3/d\n"
     weir = limited(policies + OPERATOR)
     with weir.connect() as a:
@@ -584,7 +594,7 @@ def test_guessing_as_somebody_else(become, guess, limited, users):
 
 
 def test_failures_of_newcomers_by_listener(farm, redis, users):
-    """The policy of the listener that it came by, and not of who it has become."""
+    """By the policy of the client's listener, not of its later user."""
     sections = "[policy users]\nmatch = user:*\nauth-failures = 1/d\n[policy default]\nread = 1000/s\n"
     weir = farm.weir(redis, sections=sections)
     with weir.connect() as a:
@@ -611,7 +621,7 @@ def test_guessing_where_replies_cannot_be_told_apart(limited, users):
         assert a.read_to_end().count(b"WRONGPASS") <= 3
 
 
-# ---- for whom ----
+# ---- scope ----
 
 GETS = 3  # pass
 GET_BYTES, NIL_BYTES = len(encode("GET", "none")), len(b"$-1\r\n")
@@ -654,7 +664,7 @@ def test_in_flight_per(scope, wanted, limited, users, pause):
 
 
 def test_cost_of_limit_commands(farm, redis):
-    """By their own COST, as [cost] says; whatever the words that say it."""
+    """By the commands' own COST, as [cost] says, however the option is spelled."""
     sections = "[cost]\n@limit = 2 per cost\n[policy default]\ncost = 100/d\n[limit named]\nfixed = 5/d\n" + OPERATOR
     weir = farm.weir(redis, workers=1, sections=sections)
     with weir.connect() as a:
@@ -682,7 +692,7 @@ def test_cost_of_limit_commands(farm, redis):
 
 
 def test_rates_with_a_point(farm, redis):
-    """In the file, in LIMIT SET, in LIMIT commands and in what the operator has named: 0.3/s is 3/10s."""
+    """In the file, in LIMIT SET, in LIMIT commands and in named limits: 0.3/s is 3/10s."""
     sections = "[policy default]\nwrite = 0.3/s\n[limit slow]\nsliding = 0.25/s\n" + OPERATOR
     weir = farm.weir(redis, workers=1, sections=sections)
     row = plain(order(weir, "LIST"))[0]

@@ -1,4 +1,6 @@
-"""Unix sockets: which mode and group their files have, from the first moment, over a reload, an upgrade and a restart."""
+"""Unix sockets: mode and group of their files, from the first moment, across a reload, an upgrade
+and a restart.
+"""
 
 import grp
 import os
@@ -91,7 +93,7 @@ def test_an_upgrade_brings_the_mode_of_the_new_file(farm, redis):
 
 
 def test_no_moment_with_more_rights(farm, redis, tmp_path):
-    """The file has the owner's rights alone, then those that are named."""
+    """The file has the owner's rights alone, then those that are configured."""
     path, seen, over = tmp_path / "a.sock", set(), threading.Event()
 
     def watch():

@@ -1,4 +1,6 @@
-"""LIMIT STATUS and EXPLAIN ... FOR subjects that have never come: what would bind them."""
+"""LIMIT STATUS and EXPLAIN ... FOR subjects that have never connected: which policy would bind
+them.
+"""
 
 import pytest
 from kit.limits import OPERATOR, login, operator, plain

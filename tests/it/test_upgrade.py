@@ -1,4 +1,6 @@
-"""Another process takes over (SIGUSR2), or systemd holds the sockets: no connection is refused or reset, no reply lost."""
+"""Another process takes over (SIGUSR2), or systemd holds the sockets: no connection is refused or
+reset, and no reply is lost.
+"""
 
 import contextlib
 import json
@@ -19,8 +21,10 @@ from kit.manager import Manager
 from kit.resp import Closed, Conn, encode, pipeline
 from kit.tls import Authority, TlsConn, tls_settings, trusting
 
-PATIENCE = "15s"  # of drain-timeout
-SILENCE = 0.5  # seconds; weir lets those go who have been silent for twice as long, which a busy machine can make of anybody
+PATIENCE = "15s"  # drain-timeout
+# seconds; weir closes clients that are silent for twice as long, as any client may be on a busy
+# machine
+SILENCE = 0.5
 
 
 @pytest.fixture
@@ -29,17 +33,20 @@ def weir(farm, redis):
 
 
 def has_ended(conn):
-    """Has the other side let this connection go, between two commands? That it was reset is an error."""
+    """True if the other side has closed this connection between two commands. A reset is an error.
+    """
     if isinstance(conn, TlsConn):
         return conn.has_ended()
     return bool(select.select([conn.sock], [], [], 0)[0]) and conn.sock.recv(1, socket.MSG_PEEK) == b""
 
 
 class Load:
-    """Clients that connect, ask and go, and clients that stay and pipeline; each looks before it sends, as pools do."""
+    """Clients that connect, ask and close, and clients that stay and pipeline. Each checks its
+    connection before it sends, as pools do.
+    """
 
     def __init__(self, addresses, connect=Conn, **acts):
-        """`acts` say how many clients do what."""
+        """`acts` tells how many clients do what."""
         self.addresses = addresses
         self.connect = connect
         self.wrong = []
@@ -61,7 +68,7 @@ class Load:
         assert not any(thread.is_alive() for thread in self.threads)
 
     def goes_on(self, n=300):
-        """So much more has been asked."""
+        """Waits for n more requests."""
         before = self.asked
         wait_until(lambda: self.asked > before + n or self.wrong, "clients are served", 30)
 
@@ -74,12 +81,12 @@ class Load:
                     with self.lock:
                         self.connected += 1
                     act(conn, f"{number}.{self.connected}")
-            except Exception as error:  # whatever goes wrong with a client is what this is about
+            except Exception as error:  # any error of a client fails the test
                 self.wrong.append(f"client {number}: {error!r}")
                 return
 
     def ask(self, conn, *commands):
-        """Their replies; None when the connection has ended before they were sent."""
+        """Returns the replies; None if the connection had closed before the requests were sent."""
         if has_ended(conn):
             return None
         conn.sock.sendall(pipeline(*commands))
@@ -129,7 +136,9 @@ def test_an_upgrade_under_load_loses_nothing(before, after, farm, redis):
 
 
 def test_under_load_on_a_unix_socket(farm, redis):
-    """There the end cannot travel with the last reply, so those who ask once are the ones who cannot meet it."""
+    """On a unix socket the end cannot travel with the last reply. Only clients that ask once never
+    see the end between commands.
+    """
     weir = farm.weir(redis, drain_timeout=PATIENCE, listen="unix:{folder}/weir.sock")
     with Load(weir.addresses, ask_once=8) as load:
         load.goes_on()
@@ -140,7 +149,9 @@ def test_under_load_on_a_unix_socket(farm, redis):
 
 
 def test_under_load_in_tls(farm, redis, tmp_path):
-    """Each connection ends as TLS wants it; the handshakes of some are under way when another process takes over."""
+    """Each connection ends with close_notify. Some handshakes are in progress when another process
+    takes over.
+    """
     ca = Authority(tmp_path)
     trust = trusting(ca)
     trust.options &= ~ssl.OP_IGNORE_UNEXPECTED_EOF
@@ -163,7 +174,7 @@ def test_under_load_in_tls(farm, redis, tmp_path):
     assert not load.wrong
 
 
-# ---- what is handed over ----
+# ---- sockets that are handed over ----
 
 
 def test_everything_is_handed_over(farm, redis):
@@ -235,7 +246,7 @@ def test_who_is_in_the_middle_of_something_stays_with_the_old_one(weir, redis):
         assert weir.serves()
 
 
-# ---- what may go wrong ----
+# ---- failed upgrades ----
 
 
 # ---- signals while weir starts: it listens, and Redis has not answered yet ----
@@ -255,7 +266,7 @@ def hung(farm):
 
 
 def starting(farm, hung, tmp_path, password="secret", **settings):
-    """A weir that listens and waits for Redis. Its password is in tmp_path/password."""
+    """A weir that listens and waits for Redis, with its password in tmp_path/password."""
     (tmp_path / "password").write_text(password + "\n")
     (tmp_path / "password").chmod(0o600)
     weir = farm.weir(hung, wait=False, upstream_password_file=tmp_path / "password", **settings)
@@ -264,7 +275,7 @@ def starting(farm, hung, tmp_path, password="secret", **settings):
 
 
 def test_an_upgrade_waits_until_weir_serves(farm, hung, tmp_path):
-    """However often it is asked for meanwhile, it is carried out once."""
+    """The upgrade runs once, however often the operator requests it before weir serves."""
     weir = starting(farm, hung, tmp_path, connect_timeout="2s")
     old = weir.child.pid
     with Heir.expected():
@@ -306,7 +317,7 @@ def test_stopping_while_weir_starts(times, farm, hung, tmp_path):
     assert not (weir.folder / "weir.sock").exists()
 
 
-# ---- what cannot be upgraded ----
+# ---- impossible upgrades ----
 
 
 def test_a_mistake_in_the_configuration_changes_nothing(weir, redis):
@@ -321,19 +332,21 @@ def test_a_mistake_in_the_configuration_changes_nothing(weir, redis):
         assert a.is_closed() and weir.serves()
 
 
-# ---- why a new process does not serve, in the log of the one that goes on ----
+# ---- why a new process does not serve, in the old process' log ----
 
 ENDED = r"upgrade: process \d+ has ended \(status [12], signal 0\) before it served: this one, \d+, goes on: "
 
 
 def logged(weir):
-    """Its lines of JSON; every line is one."""
+    """Returns its lines of JSON; every line is valid."""
     path = weir.folder / "weir.log"
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
 def fails(weir, change):
-    """Try an upgrade with the changed file; the messages of level warn and error since then."""
+    """Tries an upgrade with the changed file. Returns the messages of level warn and error since
+    then.
+    """
     good, seen = weir.config.read_text(), len(logged(weir))
     weir.config.write_text(change(good))
     weir.signal(signal.SIGUSR2)
@@ -434,7 +447,9 @@ def test_stopping_while_the_new_process_starts(weir):
 
 
 def test_stopping_while_the_new_process_starts_and_somebody_stays(weir, redis):
-    """The new process has the sockets that are about to refuse everybody: it must not stay behind with them."""
+    """The new process shares the listening sockets. The new process must not outlive the old one,
+    or the sockets would stay open.
+    """
     with weir.connect() as a:
         assert a.ask("MULTI", "INCR n") == ["OK", "QUEUED"]
         weir.signal(signal.SIGUSR2)
@@ -471,7 +486,7 @@ def test_systemd_is_told_who_serves(farm, redis):
 
 
 class Activated(Weir):
-    """weir as systemd starts it, with sockets that are open already."""
+    """weir as systemd starts it, with sockets that are already open."""
 
     def __init__(self, upstream, sockets, **kwargs):
         super().__init__(upstream, **kwargs)
@@ -479,7 +494,7 @@ class Activated(Weir):
 
     def start(self):
         fds = [sock.fileno() for sock in self.sockets]
-        # High numbers first, so that no redirection overwrites what a later one reads.
+        # High numbers first, so no redirection overwrites what a later one reads.
         high = " ".join(f"{100 + i}<&{fd}" for i, fd in enumerate(fds))
         low = " ".join(f"{3 + i}<&{100 + i} {100 + i}<&-" for i in range(len(fds)))
         script = f'exec {high}; exec {low}; LISTEN_PID=$$ LISTEN_FDS={len(fds)} exec "$0" "$@"'
@@ -516,7 +531,7 @@ def test_sockets_of_systemd(workers, activated, tmp_path):
             with Conn(address) as a:
                 assert a.call("PING") == "PONG"
         weir.stop()
-        late = [Conn(address) for address in addresses]  # a restart refuses nobody
+        late = [Conn(address) for address in addresses]  # a restart refuses no client
         for conn in late:
             conn.send(encode("ECHO", "late"))
         weir.start()

@@ -1,4 +1,6 @@
-"""An upgrade keeps what operators have ordered: SET, UNSET, MODE, BLOCK, for one and for a time; or says what it drops."""
+"""An upgrade keeps admin commands: SET, UNSET, MODE, BLOCK, for one subject and for a time; or logs
+what it drops.
+"""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Redis goes away, comes back, wants a password, is full, or is not what weir serves."""
+"""Redis goes away, returns, wants a password, is full, or is not a server that weir serves."""
 
 import contextlib
 import socket
@@ -13,7 +13,7 @@ UNAVAILABLE = Error("UPSTREAM unavailable")
 AT_ONCE = 5.0  # far less than NEVER
 NEVER = "60s"  # a time-out that no test waits for: weir must not need it
 BACK_WITHIN = 5.0
-SLOWLY = 0.03  # seconds; faster, and weir would have tried forty times in a second
+SLOWLY = 0.03  # seconds; without this pause weir would have tried forty times in a second
 LANES = ["shared", "private"]
 
 
@@ -61,7 +61,7 @@ def test_the_log_says_once_that_it_is_away(farm):
 
 
 def reconnected(weir, n):
-    """One after the other, on whichever workers."""
+    """Reconnects one client after the other, on any worker."""
     for _ in range(n):
         with weir.connect() as conn:
             yield conn
@@ -102,7 +102,9 @@ def test_a_transaction_begun_while_away_runs_not_even_in_part(lanes, farm):
 @pytest.mark.parametrize("lanes", LANES)
 @pytest.mark.parametrize("word", ["OFF", "SKIP"])
 def test_who_cannot_be_silenced_is_closed(word, lanes, farm):
-    """Redis answers neither the word nor what follows it: an error would be taken for the reply to a later command."""
+    """Redis answers neither CLIENT REPLY nor the next command: an error would be taken for the
+    reply to a later command.
+    """
     redis = farm.redis()
     weir = farm.weir(redis, lanes=lanes, workers=1, **TOLD_AT_ONCE)
     with weir.connect() as a, weir.connect() as b:
@@ -139,7 +141,7 @@ def test_away_and_back_many_times(farm):
 
 @pytest.mark.parametrize("lanes", LANES)
 def test_clients_in_flight_are_closed(lanes, farm):
-    """Whoever has a call or state on a connection to Redis that is lost is closed; nothing is made up for it."""
+    """A client with a call or state on a lost lane is closed. weir invents no reply."""
     redis = farm.redis()
     weir = farm.weir(redis, lanes=lanes)
     with weir.connect() as blocked, weir.connect() as subscribed, weir.connect() as queued, weir.connect() as paused:
@@ -184,7 +186,7 @@ def test_over_a_unix_socket(farm):
 
 
 def test_half_close_behind_subscribe_in_multi_over_a_unix_socket(farm):
-    """weir ends its own side towards Redis, and reads on until Redis has closed."""
+    """weir half-closes its connection to Redis, and reads until Redis has closed."""
     redis = farm.redis(unix=True)
     weir = farm.weir(redis, workers=1)
     with weir.connect() as a:
@@ -216,13 +218,15 @@ def test_something_else_answers(farm):
 
 @pytest.mark.parametrize("lanes", LANES)
 def test_who_waits_is_told_where_each_connection_ends_slowly(lanes, farm):
-    """No faster than weir may try again for ever: nobody was let in, so that it is no short trouble."""
+    """Connections end no faster than weir may retry. No connection was ever accepted, so the fault
+    is not taken for a short one.
+    """
     with socket.create_server(("127.0.0.1", free_port())) as server:
         weir = farm.weir("%s:%d" % server.getsockname(), lanes=lanes, workers=1, **TOLD_AT_ONCE)
         over = threading.Event()
 
         def shut():
-            """As a Redis that wants a certificate: the connection is good, and then ends."""
+            """As a Redis that wants a certificate: the connection opens, and then closes."""
             while not over.is_set():
                 conn, _ = server.accept()
                 conn.recv(1)
@@ -287,7 +291,7 @@ def test_as_a_user_with_few_rights(farm, secret):
 
 
 def test_with_a_wrong_password(farm, tmp_path):
-    """The control connection fails, and says so; clients still log in by themselves."""
+    """The control connection fails, and the log tells so. Clients still log in by themselves."""
     wrong = tmp_path / "wrong"
     wrong.write_text("wrong")
     redis = farm.redis(password="right")
@@ -299,7 +303,7 @@ def test_with_a_wrong_password(farm, tmp_path):
 
 
 def test_without_a_password(farm):
-    """No password is given to weir: what Redis says before AUTH reaches clients, and AUTH works."""
+    """weir has no password: Redis' errors before AUTH reach clients, and AUTH works."""
     redis = farm.redis(password="right")
     weir = farm.weir(redis)
     with weir.connect() as a:
@@ -307,11 +311,13 @@ def test_without_a_password(farm):
         assert a.ask("AUTH right", "SET k v", "GET k") == ["OK", "OK", b"v"]
 
 
-# ---- what is refused, and what is full ----
+# ---- refusals, and a full Redis ----
 
 
 def test_a_cluster_is_not_served(farm):
-    """Its redirections would lead clients around weir: no command reaches it, and weir waits for another server."""
+    """Redirects of the cluster would lead clients around weir: no command reaches the cluster, and
+    weir waits for another server.
+    """
     redis = farm.redis("--cluster-enabled", "yes")
     weir = farm.weir(redis)
     assert f"upstream {redis.upstream} cannot be served: it is a node of a cluster" in weir.log()
@@ -322,7 +328,8 @@ def test_a_cluster_is_not_served(farm):
 
 @pytest.mark.parametrize("lanes", LANES)
 def test_redis_takes_no_more_clients(lanes, farm):
-    """A new connection that Redis turns away is no answer to anybody; it is retried for whoever asks next."""
+    """The refusal of a new connection is no reply to any client. weir retries at the next request.
+    """
     redis = farm.redis()
     weir = farm.weir(redis, lanes=lanes)
     with weir.connect() as settled, weir.connect() as a:
@@ -339,7 +346,7 @@ def test_redis_takes_no_more_clients(lanes, farm):
 
 
 def test_a_killed_connection_is_replaced(farm):
-    """CLIENT KILL of weir's connections closes who had calls on them, and nobody else."""
+    """CLIENT KILL of weir's connections closes clients with calls on them, and no others."""
     redis = farm.redis()
     weir = farm.weir(redis, workers=1)
     with weir.connect() as idle:
@@ -353,14 +360,15 @@ def test_a_killed_connection_is_replaced(farm):
 @pytest.mark.parametrize("pause_ms", [0, 0.5, 1, 2, 3])
 @pytest.mark.parametrize("lanes", ["shared", "private"])
 def test_connections_closed_again_and_again_are_no_outage(farm, lanes, pause_ms):
-    """Whoever asks in between waits for the next connection, and hears of nothing: but one whose question was sent to a
-    connection that had just been closed, which is not sent twice."""
+    """A client that asks in between waits for the next connection, and gets no error. The
+    exception: its request went to a connection that had just closed, and is not sent twice.
+    """
     redis = farm.redis()
     weir = farm.weir(redis, lanes=lanes)
     with redis.connect() as killer, weir.connect() as a, weir.connect() as b:
         for _ in range(10):
             killer.call("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
-            time.sleep(pause_ms / 1000)  # so that weir is somewhere in the middle of the next
+            time.sleep(pause_ms / 1000)  # at a random state of weir's next connection
         try:
             assert a.call("GET", "k") is None
         except Closed:

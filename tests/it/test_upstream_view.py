@@ -1,4 +1,6 @@
-"""What operators see of the servers of the upstream: LIMIT UPSTREAM, the statistics, the page and the metrics."""
+"""What operators see of the servers of the upstream: LIMIT UPSTREAM, the statistics, the page and
+the metrics.
+"""
 
 import re
 
@@ -23,7 +25,7 @@ def start(farm, upstream, **settings):
 
 
 def upstream(weir):
-    """LIMIT UPSTREAM: rows by address."""
+    """Returns the rows of LIMIT UPSTREAM, by address."""
     with Conn(str(weir.folder / "console")) as console:
         console.call("HELLO", 3)
         rows = [{k: plain(v) for k, v in plain(row).items()} for row in console.call("LIMIT", "UPSTREAM")]
@@ -32,7 +34,7 @@ def upstream(weir):
 
 
 def metric(weir, name):
-    """Values by the label upstream."""
+    """Returns the values by the label upstream."""
     return {labels: float(value) for labels, value in re.findall(rf'^{name}{{upstream="([^"]*)"}} (\S+)$', get(weir, "/metrics")[2], re.M)}
 
 
@@ -147,7 +149,7 @@ def test_it_answers_while_redis_is_away(protocol, farm):
 
 
 def test_a_replica_that_is_read_from(farm):
-    """How far it is behind; and what it is used for no more when it hangs."""
+    """The replica's lag is shown. A hanging replica is shown as unused."""
     first, second = pair(farm)
     weir = start(farm, listed(first, second), reads="replicas")
     assert follows(weir, first)
@@ -162,7 +164,8 @@ def test_a_replica_that_is_read_from(farm):
 
 
 def test_what_sentinels_name(farm):
-    """The epoch of the master; and the servers that sentinels tell of, though none was configured."""
+    """The epoch of the master; and the servers that sentinels report, though none was configured.
+    """
     made = Deployment(farm, n_replicas=1)
     weir = start(farm, made.upstream)
     first, second = made.nodes

@@ -1,4 +1,6 @@
-"""WAIT and WAITAOF prove what the client has written, wherever it travelled: never more than is true."""
+"""WAIT and WAITAOF cover all writes of the client, on whichever lanes they travelled, and never
+claim too much.
+"""
 
 import signal
 
@@ -12,7 +14,7 @@ OWN = ("ACL", "SETUSER", "weir", "on", ">secret", "-@all", "+info", "+command", 
 
 
 class Pair:
-    """A Redis and its replica, which stops and goes on."""
+    """A Redis and its replica, which the test stops and resumes."""
 
     def __init__(self, farm, *options):
         self.redis = farm.redis("--repl-diskless-sync-delay", "0", *options)
@@ -20,7 +22,7 @@ class Pair:
         wait_until(lambda: self.replica.info("master_link_status") == "up", "the replica is in step", 20)
 
     def stop(self):
-        """What is written from now on has no replica. What has been, has."""
+        """Later writes are on no replica. Earlier writes are."""
         assert self.redis.call("SET", "before", "1") == "OK"
         with self.redis.connect() as conn:
             assert conn.ask("SET before 2", "WAIT 1 10000") == ["OK", 1]
@@ -51,7 +53,7 @@ def kept_pair():
 
 @pytest.fixture
 def both(kept_pair, kept, lanes):
-    """A pair and a weir before it, which the tests share."""
+    """A pair and a weir in front of it, which the tests share."""
     yield kept_pair, kept(kept_pair.redis, workers=1, lanes=lanes)
     kept_pair.go_on()
 
@@ -81,7 +83,8 @@ def test_no_replica_is_counted_that_stands_still(both, lanes, history):
         assert a.call("WAIT", 1, 100) == 0
         assert a.call("WAIT", 1, 100) == 0, "nor when it is asked again"
         pair.go_on()
-        if not (lanes == "private" and "RESET" in history):  # what was written before RESET was on another lane
+        # writes before RESET were on another lane
+        if not (lanes == "private" and "RESET" in history):
             assert a.call("WAIT", 1, 10_000) == 1
         assert a.ask("SET k w", "WAIT 1 10000") == ["OK", 1]
 
@@ -106,7 +109,9 @@ def test_replicas_that_keep_up_are_counted(both):
 
 @pytest.mark.parametrize("how", ["steps", "at once"])
 def test_a_write_after_reset_is_counted(both, how):
-    """After RESET the client has another lane, which a write proves: the replica has all before that write, too."""
+    """After RESET the client has another lane. A write on that lane covers the earlier writes: the
+    replica has them, too.
+    """
     weir = both[1]
     for history in (["SET k v", "RESET", "SET k w"], ["MULTI", "SET k v", "EXEC", "RESET", "INCR n"], ["SET k v", "RESET"]):
         asked = [*history, "WAIT 1 10000", "WAIT 1 10000"]
@@ -128,7 +133,7 @@ def test_after_reset_no_replica_is_counted_that_stands_still(both, history):
 
 @pytest.mark.parametrize("history", [["SET k v"], ["SET k v", "MULTI", "SET k w", "EXEC"]], ids=["a write", "and a transaction"])
 def test_what_a_restart_has_lost_is_on_no_replica(farm, pair, history):
-    """Who had nothing in flight is still there afterwards, and hears nothing that is not true."""
+    """A client without requests in flight stays connected, and gets no false count."""
     weir = weir_of(farm, pair, "shared")
     pair.stop()
     with weir.connect() as a:
@@ -161,7 +166,7 @@ def test_many_clients_wait_side_by_side(farm, pair):
 
 
 def test_a_user_with_few_rights(farm, pair, lanes):
-    """weir asks nothing of Redis in its name that it may not."""
+    """weir sends nothing in the user's name that the user may not send."""
     pair.redis.call(*USER)
     pair.redis.call(*OWN)
     pair.redis.call("ACL", "SETUSER", "default", "off")
@@ -221,7 +226,7 @@ def test_waitaof_counts_what_its_client_wrote(farm, pair):
 
 @pytest.fixture
 def synced_never(farm):
-    """A Redis without a replica that writes its append-only file and leaves it to the system when that is on disk."""
+    """A Redis without a replica that writes its append-only file without fsync."""
     redis = farm.redis("--appendonly", "yes", "--appendfsync", "no")
     if str(redis.call("WAITAOF", 0, 0, 0)).startswith("ERR unknown command"):
         pytest.skip("this Redis has no WAITAOF, which came with 7.2")

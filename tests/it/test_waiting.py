@@ -1,4 +1,6 @@
-"""WAIT: turns of a queue, windows that are asked again when they can pass, and clients that leave while they wait."""
+"""LIMIT ... WAIT: scheduled times of a queue, windows that are asked again when they can pass, and
+clients that close while they wait.
+"""
 
 import re
 import time
@@ -11,7 +13,7 @@ from kit.reloading import reload
 from kit.resp import Closed, pipeline
 
 FUNNELS = ["FUNNEL", "BUCKET"]
-LATE_S = 1.2  # on a busy machine; less than the steps of a queue take, or each could take two
+LATE_S = 1.2  # on a busy machine; less than one step of a queue
 
 
 def stored(redis, key):
@@ -19,9 +21,10 @@ def stored(redis, key):
 
 
 def send_one_by_one(redis, key, conns, command):
-    """Each when Redis has decided the one before; when the first was sent.
+    """Sends each call once Redis has decided the one before. Returns when the first was sent.
 
-    A key may be gone again when this process looks for it, but the scripts that Redis has run stay counted.
+    The key may have expired when the test looks for it, but the count of scripts that Redis has run
+    stays.
     """
     started = time.monotonic()
     for conn in conns:
@@ -40,7 +43,7 @@ def send_one_by_one(redis, key, conns, command):
 
 @pytest.mark.parametrize("name", FUNNELS)
 def test_who_waits_is_served_in_order_on_any_weir(two_weirs, redis, name):
-    """First come, first served, evenly spaced, none early, whichever weir they come by."""
+    """First come, first served, evenly spaced, none early, at any weir."""
     key, step = fresh(), 0.2
     conns = [two_weirs[i % 2].connect() for i in range(8)]
     started = send_one_by_one(redis, key, conns, f"LIMIT {name} {key} 1/200ms BURST 1 WAIT 5000")
@@ -56,7 +59,7 @@ def test_who_waits_is_served_in_order_on_any_weir(two_weirs, redis, name):
 
 
 def test_order_of_turns(weir, redis):
-    """When the last has its reply the others have theirs."""
+    """When the last client has its reply, the others have theirs."""
     key = fresh()
     conns = [weir.connect() for _ in range(6)]
     send_one_by_one(redis, key, conns, f"LIMIT FUNNEL {key} 1/150ms BURST 1 WAIT 5000")
@@ -77,7 +80,8 @@ def test_burst_then_turns(conn):
 
 
 def test_beyond_the_wait(conn, redis):
-    """Told at once that its turn would come too late; and nothing is reserved."""
+    """The refusal comes at once if the scheduled time would be too late, and nothing is reserved.
+    """
     key = fresh()
     take = f"LIMIT FUNNEL {key} 1/100s BURST 1"
     started = time.monotonic()
@@ -111,7 +115,7 @@ def test_several_rates_in_a_queue(conn):
 
 
 def test_a_pipeline_of_turns(conn):
-    """One after the other, as BLPOP would; what stands behind waits."""
+    """One after the other, as with BLPOP; later commands wait."""
     key = fresh()
     started = time.monotonic()
     replies = conn.ask(*[f"LIMIT FUNNEL {key} 1/30ms BURST 1 WAIT 1000", f"ECHO {key}"] * 4)
@@ -136,7 +140,9 @@ def test_others_go_on(weir):
 
 @pytest.mark.parametrize("command", ["SLIDING {} 2/300ms", "SLIDING {} 2/300ms APPROX", "FIXED {} 2/300ms"])
 def test_a_window_that_moves_on(conn, redis, command):
-    """Asked again when it can pass, not at every step: the key is too long for its denials to be remembered."""
+    """weir asks again when the call can pass, not at every step: the key is too long for remembered
+    denials.
+    """
     command = "LIMIT " + command.format(fresh() + "x" * 200)
     asked, started = script_calls(redis), clock_us(redis)
     found = [decide(conn, f"{command} WAIT 5000") for _ in range(3)]
@@ -160,7 +166,7 @@ def test_many_wait_for_a_window(weir, redis):
 
 @pytest.mark.parametrize("command", ["SLIDING {} 1/100d", "SLIDING {} 1/100d APPROX", "FIXED {} 1/100d"])
 def test_a_window_that_will_not(conn, redis, command):
-    """It cannot pass in time, which is told at once."""
+    """A call that cannot pass in time is refused at once."""
     command = "LIMIT " + command.format(fresh())
     assert decide(conn, f"{command} WAIT 3000").limited == 0
     started = time.monotonic()
@@ -175,11 +181,12 @@ def test_wait_of_zero(conn):
     assert [d.limited for d in decisions(conn, *[f"LIMIT FUNNEL {key} 1/h WAIT 0"] * 2)] == [0, 1]
 
 
-# ---- clients that leave ----
+# ---- clients that close ----
 
 
 def test_a_client_leaves_a_queue(weir, redis):
-    """Its place stays spent; the others keep theirs, and nothing is left."""
+    """The position of a closed client stays used. Other clients keep theirs, and nothing is left.
+    """
     key = fresh()
     take = f"LIMIT FUNNEL {key} 1/150ms BURST 1 WAIT 5000"
     with weir.connect() as a, weir.connect() as c:
@@ -210,7 +217,7 @@ def test_many_that_wait_and_leave_leave_nothing_behind(weir, redis):
 
 @pytest.mark.parametrize("command", ["FUNNEL {} 1/100s BURST 1", "SLIDING {} 1/100s", "ACQUIRE {} 1 100000"])
 def test_half_closed_while_it_waits(weir, redis, command):
-    """As one that blocks: it is closed, having said all that was answered before."""
+    """Like a blocked client: weir closes it after all earlier replies."""
     command = "LIMIT " + command.format(fresh())
     with weir.connect() as first, weir.connect() as conn:
         first.call(*command.split())
@@ -231,7 +238,9 @@ def test_half_closed_while_it_waits(weir, redis, command):
 
 
 def test_half_closed_and_served(weir, redis):
-    """One that blocks, and is served at once: what stands behind it is answered too, however long that takes."""
+    """A client that blocks and is served at once: later commands are answered too, however long
+    that takes.
+    """
     for i in range(100):
         key = fresh()
         with weir.connect() as conn, redis.connect() as admin:
@@ -245,7 +254,7 @@ def test_half_closed_and_served(weir, redis):
 
 
 def test_half_closed_at_once(weir, redis):
-    """Before Redis has answered: not let through before its turn."""
+    """Before Redis has answered: the call is not admitted before its scheduled time."""
     key = fresh()
     take = f"LIMIT FUNNEL {key} 1/100s BURST 1 WAIT 500000"
     with weir.connect() as conn, redis.connect() as admin:
@@ -281,11 +290,11 @@ def test_weir_stops_while_they_wait(farm, redis):
         conn.close()
 
 
-# ---- while rules change ----
+# ---- reloads ----
 
 
 def change(weir, redis, how):
-    """What gives every worker new rules, or a new command table: none of it is a reason to go before one's turn."""
+    """Gives every worker new rules, or a new command table. Neither lets a call pass early."""
     if how == "reload":
         assert reload(weir, "[policy default]\nwrite = 900/s\n")
     elif how == "set":
@@ -294,19 +303,21 @@ def change(weir, redis, how):
         for number in control_ids(redis):
             redis.call("CLIENT", "KILL", "ID", number)
         wait_until(lambda: "control connection is back" in weir.log(), "its command table has come anew")
-    with weir.connect() as conn:  # every worker has them
+    with weir.connect() as conn:  # every worker has the new rules
         conn.call("LIMIT", "STATUS")
 
 
 def control_ids(redis):
-    """Each weir's own connection: it asks for COMMAND, and then what commands cost."""
+    """Returns each weir's control connection: it asks for COMMAND, and then for the costs of
+    commands.
+    """
     lines = redis.call("CLIENT", "LIST").decode().splitlines()
     return [re.match(r"id=(\d+)", line)[1] for line in lines if re.search(r" cmd=(command|info|ping)(\|\S+)? ", line)]
 
 
 @pytest.mark.parametrize("how", ["reload", "set", "table"])
 def test_rules_change_while_they_wait(farm, redis, how):
-    """Turns are Redis': who waits for one, or for a place, goes neither early nor asks again."""
+    """Redis holds the scheduled times: a waiting client neither runs early nor asks again."""
     weir = farm.weir(redis, workers=2, sections="[policy default]\nwrite = 800/s\n" + OPERATOR)
     key = fresh()
     queue = [weir.connect() for _ in range(4)]
@@ -330,7 +341,7 @@ def test_rules_change_while_they_wait(farm, redis, how):
 
 
 def test_a_turn_after_a_reload(farm, redis):
-    """It comes when it was said to come."""
+    """The call runs at its scheduled time."""
     weir = farm.weir(redis, workers=1)
     key = fresh()
     with weir.connect() as a, weir.connect() as b:

@@ -1,4 +1,4 @@
-"""What a client waits for, by name: LIMIT CLIENTS, and the log of a weir that stops."""
+"""The wait reason of a client: in LIMIT CLIENTS, and in the log of a weir that stops."""
 
 import contextlib
 import re
@@ -32,7 +32,7 @@ def waits_of(weir, conn):
 
 
 def is_told(weir, conn, name):
-    """By LIMIT CLIENTS, and then by the log."""
+    """Checks LIMIT CLIENTS, and then the log."""
     wait_until(lambda: waits_of(weir, conn) == name, f"it waits for {name}")
     weir.signal(signal.SIGTERM)
     port = conn.sock.getsockname()[1]
@@ -57,7 +57,8 @@ def test_what_waits_for_redis(name, farm):
     redis = farm.redis()
     weir = farm.weir(redis, workers=1, sections=OPERATOR, **PATIENT)
     with weir.connect() as conn:
-        assert conn.ask("SELECT 1", "GET k", "SELECT 0", "GET k") == ["OK", None] * 2  # there are lanes of both
+        # there are lanes of both databases
+        assert conn.ask("SELECT 1", "GET k", "SELECT 0", "GET k") == ["OK", None] * 2
         assert conn.call("LIMIT", "FUNNEL", "warm", "5/s")[0] == 0
         with stopped(redis):
             ask(conn, *WHILE_STOPPED[name])
@@ -113,7 +114,7 @@ def test_memory_that_is_short(farm, redis):
 
 
 def test_a_tenant_that_has_had_its_share(farm, redis, users):
-    """Two send more than Redis carries out: one of them waits at nearly every moment."""
+    """Two tenants send more than Redis can run: one of them waits at nearly every moment."""
     weir = farm.weir(redis, workers=1, sections=OPERATOR)
     with login(weir, "alice") as alice, login(weir, "bob") as bob:
         requests = encode("GET", "k") * 20_000

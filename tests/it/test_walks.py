@@ -1,6 +1,8 @@
-"""Random walks through the states of a connection: any sequence of commands gets the bytes that Redis gives.
+"""Random walks through the states of a connection: any sequence of commands gets the same bytes as
+from Redis.
 
-A seed is a sequence, sent in one write or in pieces; what fails is made shorter before it is shown.
+A seed is a sequence, sent in one write or in pieces. A failing sequence is shortened before it is
+shown.
 """
 
 import random
@@ -20,9 +22,10 @@ PLAIN = """GET k|SET k v|INCR n|ECHO token|PING|PING x|FOO|GET|DBSIZE|HSET h f v
     CONFIG GET maxmemory"""
 TRANSACTIONS = "MULTI|MULTI|EXEC|EXEC|DISCARD|WATCH k|UNWATCH"
 SESSION = "SELECT 1|SELECT 0|SELECT 99|HELLO 3|HELLO 2|HELLO|HELLO 4|HELLO 3 SETNAME a|ACL WHOAMI|RESET|READONLY"
-# Not where SUBSCRIBE or CLIENT REPLY may come into a transaction too: who logs in there is closed.
+# Not where SUBSCRIBE or CLIENT REPLY may come in a transaction: there a client that logs in is
+# closed.
 LOGINS = "AUTH joe secret|AUTH ann word|AUTH default x|HELLO 3 AUTH joe secret"
-# Not among transactions: who fails there is closed when EXEC has been answered.
+# Not in transactions: there a client with a failed login is closed after the reply to EXEC.
 FAILURES = "AUTH joe wrong|HELLO 2 AUTH ann wrong|AUTH nobody x|HELLO 3 SETNAME b AUTH joe wrong"
 CLIENT = """CLIENT SETNAME n|CLIENT SETNAME m|CLIENT GETNAME|CLIENT TRACKING ON|CLIENT TRACKING OFF|CLIENT TRACKINGINFO
     CLIENT CACHING YES|CLIENT NO-EVICT ON|CLIENT NO-EVICT OFF|CLIENT GETREDIR|CLIENT ID x|CLIENT SETINFO a b"""
@@ -30,7 +33,7 @@ SILENCE = "CLIENT REPLY OFF|CLIENT REPLY OFF|CLIENT REPLY ON|CLIENT REPLY ON|CLI
 CHANNELS = """SUBSCRIBE c d|SUBSCRIBE e|SUBSCRIBE|UNSUBSCRIBE|UNSUBSCRIBE c|PSUBSCRIBE p*|PUNSUBSCRIBE|SSUBSCRIBE s
     SUNSUBSCRIBE"""
 
-# What a walk is made of; in "RESP3" everything is said in that protocol.
+# The parts of a walk. In "RESP3" all commands are in that protocol.
 WALKS = {
     "failed logins": [PLAIN, SESSION, LOGINS, FAILURES],
     "logins among channels": [PLAIN, SESSION, LOGINS, CHANNELS, SILENCE],
@@ -47,7 +50,7 @@ def words(parts):
 
 
 def sequence(walk, seed):
-    """Commands, and how many of them go in each write."""
+    """Returns commands, and how many of them go in each write."""
     dice = random.Random(f"{walk} {seed}")
     some = dice.sample(words(WALKS[walk]), dice.randint(4, 14))
     commands = ["HELLO 3"] if "RESP3" in walk else []
@@ -56,7 +59,8 @@ def sequence(walk, seed):
 
 
 def without_logins_in_multi(commands):
-    """weir refuses them there, and another protocol: what remains is what it passes on."""
+    """weir refuses logins and protocol changes in MULTI. Returns the commands that weir passes on.
+    """
     kept, is_open = [], False
     for command in commands:
         name, *arguments = command.split()
@@ -87,7 +91,9 @@ def replies(address, redis, commands, pieces):
 
 
 def one_by_one(address, data):
-    """So that Redis answers failed logins: from 7.2 on it does not behind other replies."""
+    """Sends each request alone, so Redis answers failed logins: since 7.2 it does not behind unsent
+    replies.
+    """
     with Recorder(address, SECONDS) as conn:
         seen = b""
         for request in data:
@@ -97,7 +103,7 @@ def one_by_one(address, data):
 
 
 def shortest(commands, differ):
-    """As few of the commands as still make a difference."""
+    """Returns as few of the commands as still differ."""
     at = 0
     while at < len(commands):
         fewer = commands[:at] + commands[at + 1 :]

@@ -1,4 +1,6 @@
-"""BUCKET with BORROW and WARMUP beside Guava's RateLimiter.create(rate, warmup), in exact numbers, and through weir."""
+"""BUCKET with BORROW and WARMUP compared with Guava's RateLimiter.create(rate, warmup), in exact
+numbers, and through weir.
+"""
 
 import random
 from fractions import Fraction
@@ -14,8 +16,9 @@ FULL = b"ERR the key still owes at 8 other rates: give this one a key of its own
 
 
 class Guava:
-    """SmoothWarmingUp as it is described: permits are stored while nobody asks, and those beyond a threshold cost more
-    than fresh ones, the more there are. Times in ns since the beginning."""
+    """SmoothWarmingUp as documented. Permits are stored while no caller asks. Stored permits beyond
+    a threshold cost more than fresh ones, increasingly. Times are ns since the beginning.
+    """
 
     def __init__(self, interval, warmup, cold=3):
         self.interval, self.warmup = Fraction(interval), Fraction(warmup)
@@ -30,13 +33,13 @@ class Guava:
             self.next_free = Fraction(now)
 
     def of_stored(self, permits):
-        """What so many of the stored ones take: the area under the line, from the right."""
+        """Returns the time of this many stored permits: the area under the line, from the right."""
         above = max(Fraction(0), min(permits, self.stored - self.threshold))
         high = self.interval + max(Fraction(0), self.stored - self.threshold) * self.slope
         return above * (high + high - above * self.slope) / 2 + (permits - above) * self.interval
 
     def try_acquire(self, permits, now):
-        """Without a timeout. What acquire() had to wait for is next_free - now."""
+        """Without a time-out. acquire() would have waited for next_free - now."""
         self.sync(now)
         if self.next_free > now:
             return False
@@ -54,7 +57,9 @@ class Warm:
         self.sha = self.conn.call("SCRIPT", "LOAD", source("warm"))
 
     def call(self, key, now, interval, cost, warmup, burst=1, n=1, how="0"):
-        """Debt and rest before, what is stored, and for how many ms; in a transaction, where no key expires."""
+        """Returns debt and rest before, the stored value, and its ms to live. The call is in a
+        transaction, where no key expires.
+        """
         numbers = (interval, interval * cost, interval * (burst - 1), warmup)
         call = ("EVALSHA", self.sha, 1, key, 0, now, how, *numbers, n)
         return self.conn.ask(("MULTI",), call, ("GET", key), ("PTTL", key), ("PERSIST", key), ("EXEC",))[-1][:3]
@@ -78,7 +83,7 @@ RATES = [
 
 @pytest.mark.parametrize("interval, warmup", RATES)
 def test_each_call_costs_what_guavas_does(warm, interval, warmup):
-    """From the same state: rounded up, by less than a ns, and never less."""
+    """From the same state: rounded up by less than a ns, and never less."""
     rng = random.Random(interval)
     for _ in range(300):
         warm.conn.call("DEL", "k")
@@ -105,7 +110,9 @@ def test_each_call_costs_what_guavas_does(warm, interval, warmup):
 
 @pytest.mark.parametrize("interval, warmup", [(10**8, 5 * NS), (10**6, NS), (333_333_334, 7 * NS + 1)])
 def test_a_run_is_guavas(warm, interval, warmup):
-    """Asked at the same times, with pauses: the same pass. What is rounded stays within a us, so no call is asked then."""
+    """Calls at the same times, with pauses: the same calls pass. Rounding stays within a us, so the
+    test makes no call within that.
+    """
     rng = random.Random(f"run {interval}")
     guava, now, passed, refused = Guava(interval, warmup), NOW, 0, 0
     for _ in range(1500):
@@ -123,7 +130,9 @@ def test_a_run_is_guavas(warm, interval, warmup):
 
 
 def test_a_cold_limit_begins_slowly(warm):
-    """Ten a second, cold: the first 25 take 5 s, the first interval nearly three times the last; then it is ten a second."""
+    """Ten a second, from cold: the first 25 take 5 s, the first interval nearly three times the
+    last; then it is ten a second.
+    """
     interval, warmup, now, turns = 10**8, 5 * NS, NOW, []
     for _ in range(60):
         (debt, _), _, _ = warm.call("k", now, interval, 1, warmup)
@@ -139,7 +148,7 @@ def test_a_cold_limit_begins_slowly(warm):
 
 
 def test_calls_that_come_together(warm):
-    """As many pass as would one behind the other."""
+    """As many pass as one after the other."""
     rng = random.Random(3)
     for _ in range(200):
         interval, warmup = rng.choice(RATES[:4])
@@ -170,7 +179,9 @@ def test_a_clock_that_goes_back(warm):
 
 
 def test_rates_beside_each_other(warm):
-    """Each rate and warm-up has its own; a new one begins cold, with what is owed. Eight at most."""
+    """Each rate and warm-up has its own state. A new one begins cold, with the present debt. Eight
+    at most.
+    """
     rates = [(10**8, (i + 1) * NS) for i in range(4)] + [(10**9 + i, 10 * NS) for i in range(4)]
     owed = 0
     for n, (interval, warmup) in enumerate(rates):
@@ -180,7 +191,7 @@ def test_rates_beside_each_other(warm):
     reply, after, _ = warm.call("k", NOW, 10**7, 1, NS, burst=10**5)
     assert (reply, after) == ([FULL, 0], value)
     assert warm.call("k", NOW, *rates[1][:1], 1, rates[1][1])[0][1] == 2 * NS - 10**8, "as if it were alone"
-    later = NOW + 20 * 10**6  # all of a warm-up of some has passed
+    later = NOW + 20 * 10**6  # the whole warm-up of some rates has passed
     _, value, _ = warm.call("k", later, 10**7, 1, NS)
     assert (len(value) - 1) // RECORD < 8
 

@@ -20,16 +20,16 @@
 #define NET 0x0a000300U /* 10.0.3.0 */
 #define ADDRESSES 3
 #define CONNS_MAX 32
-#define SERIALS 4096 /* of the newest requests it is known when they were said */
+#define SERIALS 4096 /* number of newest requests for which the time of sending is kept */
 #define TEXT_ROOM 4096
-#define EVERY_NS (400 * MS) /* between two acts, at most */
-#define EACH_STEPS 60       /* an act for so many commands of clients */
-#define LARGE 65536         /* bytes of a large value */
+#define EVERY_NS (400 * MS) /* longest time between two acts */
+#define EACH_STEPS 60       /* steps of the plan for one act */
+#define LARGE 65536         /* size of a large value in bytes */
 #define LARGE_KEPT 64
-#define IN_FLIGHT 4 /* what ABORTS_POLICY says */
+#define IN_FLIGHT 4 /* inflight of ABORTS_POLICY */
 #define RATE_BYTES_NS (S / 204800)
 #define BURST_BYTES 102400
-#define CLOCKS_NS (20 * MS) /* by which a loop's clock may be behind */
+#define CLOCKS_NS (20 * MS) /* largest lag of a loop's clock */
 
 enum { STREAM_ABORTS = 10 };
 
@@ -38,32 +38,34 @@ enum words {
     SAYS_SET,
     SAYS_AUTH,
     SAYS_HELLO_AUTH,
-    SAYS_OFF,   /* CLIENT REPLY OFF, and then GET */
-    SAYS_BLOCK, /* BLPOP, and then GET */
+    SAYS_OFF,   /* CLIENT REPLY OFF, then GET */
+    SAYS_BLOCK, /* BLPOP, then GET */
     SAYS_MULTI,
     SAYS_LARGE, /* replies of LARGE bytes */
     WORDS_COUNT
 };
 
-/* What one connection does; each in the act that opens it. */
+/* One connection. The act that opens it sets all fields. */
 static struct aborting {
     struct party party;
-    struct bell bell; /* at which it resets */
+    struct bell bell; /* rings when the connection is to be reset */
     struct conn *conn;
     enum words words;
-    bool waits_for_bytes; /* it resets when a reply has begun */
+    bool waits_for_bytes; /* the connection is reset once a reply has begun */
 } all[CONNS_MAX];
 
-/* What Redis has carried out for an address, and what of it weir must know of. */
+/* What Redis has executed for an address, and how much of the answers weir has read. */
 static struct address {
     struct window commands, logins;
-    struct answer_at calls[64]; /* whose answers weir has not begun to read, as far as is known */
+    /* calls with answers that weir has not begun to read, as far as the model knows */
+    struct answer_at calls[64];
     unsigned n_calls;
     struct large_reply {
         struct answer_at answer;
         uint64_t size;
-        uint64_t carried_ns, seen_ns; /* 0: weir has not read it, as far as is known */
-    } larges[LARGE_KEPT];             /* a ring */
+        /* seen_ns is 0 while weir has not read the reply in full, as far as the model knows */
+        uint64_t carried_ns, seen_ns;
+    } larges[LARGE_KEPT]; /* a ring */
     uint64_t n_larges;
 } addresses[ADDRESSES];
 
@@ -72,15 +74,15 @@ static struct said {
     uint8_t address, words;
 } said[SERIALS];
 
-static struct large_reply *answered; /* what Redis answers now; NULL: nothing large */
+static struct large_reply *answered; /* the large reply that Redis is writing; NULL: none */
 
 static struct aborts {
-    struct party party; /* begins the acts */
+    struct party party; /* starts the acts */
     struct random chance;
     uint64_t serial, acts, acts_ns, pick;
 } aborts;
 
-/* ---- what they say ---- */
+/* ---- requests ---- */
 
 static struct slice word_of(enum words words)
 {
@@ -108,7 +110,7 @@ static int write_one(char *out, size_t room, unsigned address, enum words words)
     return snprintf(out, room, "%.*s ab:%llu\r\n", (int)word_of(words).len, word_of(words).at, serial);
 }
 
-/* `n` requests, and what stands before and behind them. */
+/* Writes `n` requests, and the words that stand before and behind them. */
 static size_t write_all(char *out, unsigned address, enum words words, unsigned n)
 {
     static const char *const before[WORDS_COUNT] = {[SAYS_OFF] = "CLIENT REPLY OFF\r\n",
@@ -123,7 +125,7 @@ static size_t write_all(char *out, unsigned address, enum words words, unsigned 
     return len;
 }
 
-/* ---- their connections ---- */
+/* ---- connections ---- */
 
 static void leave(struct aborting *one, bool with_reset)
 {
@@ -153,7 +155,7 @@ static struct conn *dial(struct aborting *one, unsigned address)
     return conn_dial(PORT, NULL, (const struct sockaddr *)&from, sizeof from, &one->party, one);
 }
 
-/* Opens a connection that says `n` requests; NULL: it could not. */
+/* Opens a connection that sends `n` requests. NULL: no connection could be opened. */
 static struct aborting *say(unsigned address, enum words words, unsigned n)
 {
     char text[TEXT_ROOM];
@@ -184,7 +186,7 @@ static void take_turn(struct party *party)
 
 /* ---- acts ---- */
 
-/* Each number is a part of the pick, so that a scenario says the same. */
+/* Takes the next number below `n` out of the pick, so that a scenario repeats an act exactly. */
 static uint64_t take_part(uint64_t *pick, uint64_t n)
 {
     uint64_t part = *pick % n;
@@ -256,8 +258,8 @@ static void act(struct party *party)
 /* ---- laws ---- */
 
 /*
- * Which of them are judged. One that weir does not keep yet waits here: the change to weir that
- * keeps it sets `is_held`.
+ * The laws that are judged. A law that weir does not keep yet has is_held = false. The change that
+ * makes weir keep the law sets is_held.
  */
 enum law { LAW_COMMANDS, LAW_CALLS, LAW_BYTES, LAW_LOGINS };
 static const struct law_row {
@@ -279,8 +281,9 @@ static void complain(enum law law, const struct said *of)
 }
 
 /*
- * By how many funnels a limit may bind an address: its own, and where there is no room or no memory for that, the one
- * that newcomers share. What is under way when the address gets its own funnel is charged to the shared one.
+ * How many funnels a limit may use for an address: the address's own, and the one that newcomers
+ * share. The shared funnel is used where there is no room or no memory for an own one. Calls under
+ * way when the address gets its own funnel stay charged to the shared one.
  */
 static unsigned funnels(void)
 {
@@ -322,8 +325,8 @@ static void look_at_answers(void)
 }
 
 /*
- * When what weir had read before it was said will have been paid, each reply charged as early as
- * it can have been.
+ * The time at which the debt of all bytes read by weir before `of` was sent is paid. Each reply is
+ * charged at the earliest possible time.
  */
 static uint64_t debt_until(const struct address *address, const struct said *of)
 {
@@ -354,7 +357,7 @@ void aborts_answered(uint64_t n)
     answered = NULL;
 }
 
-/* NULL: it is none of theirs, or too old. */
+/* NULL: no request of these clients, or a request that is too old. */
 static const struct said *said_in(struct slice word)
 {
     char text[32] = "";
@@ -385,7 +388,7 @@ void aborts_carried_out(const struct slice *argv, size_t argc)
         judge_large(address, of);
 }
 
-/* ---- their life ---- */
+/* ---- start and end ---- */
 
 void aborts_start(void)
 {

@@ -1,13 +1,15 @@
 /*
- * Clients that say something and reset their connection, at any moment: before weir accepts it,
- * behind a request, behind AUTH, behind CLIENT REPLY OFF or a blocking command, while a reply
- * streams. They hear nothing, so nothing that they hear is judged: the model of Redis counts what
- * it carries out for each of their addresses, against the limits of a policy of their own. Where
- * Redis hangs now and then: hangs.h.
+ * Clients that send requests and reset their connection at any moment. The reset comes before weir
+ * accepts the connection, while a reply streams, or behind a request. Requests before it include
+ * AUTH, CLIENT REPLY OFF and blocking commands.
  *
- * Laws, for each address, of its commands, calls in flight, bytes that Redis sends, and logins
- * that Redis is asked about. Where newcomers share a subject, an address has a second funnel for
- * calls, bytes and logins.
+ * These clients read no replies, so replies are not judged. The model of Redis counts what it
+ * executes for each address. The counts are judged against the limits of ABORTS_POLICY. hangs.h
+ * covers times at which Redis hangs.
+ *
+ * Laws, for each address: commands, calls in flight, bytes that Redis sends, and logins that Redis
+ * decides stay within the limits. Where newcomers share a subject, an address has a second funnel
+ * for calls, bytes and logins.
  */
 #ifndef WEIR_SIM_ABORTS_H
 #define WEIR_SIM_ABORTS_H
@@ -17,7 +19,7 @@
 
 #include "base/slice.h"
 
-/* The section that binds them, for each configuration of the run. */
+/* The policy of these clients. A section of each configuration of the run. */
 #define ABORTS_POLICY                                                                                                  \
     "[policy aborts]\nmatch = ip:10.0.3.0/24\nall = 100/s burst 10\ninflight = 4\nbytes-out = 200kb/s burst 100kb\n"   \
     "auth-failures = 5/m\n"
@@ -25,12 +27,12 @@
 void aborts_start(void);
 void aborts_stop(void);
 
-/* Redis carries this out; its answer begins where server_answering says. */
+/* The model of Redis executes this command; server_answering() tells where its answer begins. */
 void aborts_carried_out(const struct slice *argv, size_t argc);
-/* And so many bytes it has. */
+/* The answer to the command of aborts_carried_out has n bytes. */
 void aborts_answered(uint64_t n);
 
-/* The settling or stopping of the run: nothing more is said. */
+/* The run settles or stops: no more requests are sent. */
 void aborts_end(void);
 
 #endif

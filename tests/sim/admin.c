@@ -11,14 +11,15 @@
 #include "tests/sim/server.h"
 
 #define MS UINT64_C(1000000)
-#define AGAIN_NS (20 * MS) /* he was told BUSY */
+#define AGAIN_NS (20 * MS) /* time until a command is sent again after BUSY */
 #define LINE_ROOM 128
-#define BUSY_KEPT_NS (2000 * MS) /* weir asks again by then */
-#define LOAD_NS (2000 * MS)      /* so long the answers to what loads weir's scripts may be on their way */
+#define BUSY_KEPT_NS (2000 * MS) /* weir probes again within this time */
+/* longest time for which answers to the loading of weir's scripts may be under way */
+#define LOAD_NS (2000 * MS)
 #define SAID_MAX 64
 #define MARKS 4
 
-/* What Redis may be in need of; the words of its errors that tell so. */
+/* What Redis may lack, and the words of the errors that report it. */
 enum need { NEED_MEMORY, NEED_REPLICAS, NEED_DISK, NEED_MASTER, NEED_TIME, N_NEEDS };
 
 static const char *const marks[N_NEEDS][MARKS] = {
@@ -30,44 +31,45 @@ static const char *const marks[N_NEEDS][MARKS] = {
     [NEED_TIME] = {"BUSY "},
 };
 
-/* How long something holds: until NEVER while it does. */
+/* How long a state lasts. until_ns is NEVER while the state lasts. */
 #define NEVER UINT64_MAX
 struct spell {
-    uint64_t since_ns; /* answered then; NEVER: not yet, or no more */
-    uint64_t until_ns; /* over then for certain; 0: it never was */
+    uint64_t since_ns; /* when Redis confirmed the state; NEVER: not confirmed yet, or reversed */
+    uint64_t until_ns; /* the state has ended for certain by then; 0: the state never began */
 };
 
 struct said {
     char line[LINE_ROOM];
-    void (*on_done)(unsigned which, bool is_done); /* NULL: nobody needs to know */
+    void (*on_done)(unsigned which, bool is_done); /* NULL: no callback */
     unsigned which;
 };
 
-/* Oldest first. */
+/* A queue, oldest first. */
 struct saids {
     struct said items[SAID_MAX]; /* a ring */
     unsigned first, n;
 };
 
 static struct admin {
-    struct saids lines; /* not carried out yet */
-    bool is_asked;      /* the first of them was said, and not answered yet */
+    struct saids lines; /* commands that Redis has not carried out yet */
+    bool is_asked;      /* the first of `lines` is sent and not answered yet */
     struct spell needs[N_NEEDS];
     struct spell locks[USERS];
     struct spell tokens[USERS * TOKENS];
     struct bell give[USERS * TOKENS];
-    bool gives[USERS * TOKENS]; /* it has been told to give it back */
+    bool gives[USERS * TOKENS]; /* the command that restores the password is sent */
     struct bell over[N_NEEDS], unlock[USERS], unpause, again;
     bool wants_password;
-    uint64_t password_ns; /* since then that is known; NEVER: it is not */
-    uint64_t refused_ns;  /* somebody has been since, for the first time since it was removed; 0: nobody */
-    uint64_t killed_ns;   /* a script was, last; 0: none */
-    unsigned n_changing;  /* of the password, not answered yet */
+    uint64_t password_ns; /* the state of the password is known since then; NEVER: unknown */
+    /* when a client was first refused since the password was removed; 0: none was */
+    uint64_t refused_ns;
+    uint64_t killed_ns;  /* when the last script was killed; 0: none was */
+    unsigned n_changing; /* changes of the password that are not answered yet */
 } admin;
 
-/* ---- saying ---- */
+/* ---- sending commands ---- */
 
-/* One line at a time: what he says next would overtake what Redis was too busy for. */
+/* One command at a time: the next one would overtake a command that Redis answered with BUSY. */
 static void say_first(void)
 {
     admin.is_asked = admin.lines.n > 0 && server_is_up();
@@ -99,7 +101,7 @@ __attribute__((format(printf, 3, 4))) static void tell(void (*on_done)(unsigned 
         say_first();
 }
 
-/* At once if all else waits for a script to end. */
+/* Sent at once if all other commands wait for a script to end. */
 static void tell_to_kill(void)
 {
     struct saids *lines = &admin.lines;
@@ -126,7 +128,7 @@ static bool begins(struct slice answer, struct slice word)
     return answer.len >= word.len && memcmp(answer.at, word.at, word.len) == 0;
 }
 
-/* While a script runs or the data is loaded he is refused, and insists. */
+/* BUSY and LOADING lead to a retry of the command. */
 static void on_told(struct slice answer)
 {
     bool insists = begins(answer, SLICE("-BUSY")) || begins(answer, SLICE("-LOADING"));
@@ -197,7 +199,7 @@ static void on_over(struct bell *bell)
     relieve((enum need)(bell - admin.over));
 }
 
-/* False: it is in that need already. */
+/* False: Redis has that need already. */
 static bool begin_need(enum need need, uint64_t ns)
 {
     if (!server_is_up() || admin.needs[need].until_ns == NEVER)
@@ -237,7 +239,7 @@ void admin_need_master(uint64_t ns, uint64_t pick)
     tell(on_need, NEED_MASTER, "REPLICAOF 127.0.0.1 1");
 }
 
-/* Who asks for a decision while the scripts are loaded hears what Redis has said of those. */
+/* A client that sends LIMIT while weir loads its scripts gets the errors of that loading. */
 bool admin_excuses(const struct act *act, const struct reply *reply)
 {
     uint64_t late_ns = act->is_decided ? LOAD_NS + links_late_ns() : 0;
@@ -371,7 +373,7 @@ void admin_lock_user(uint64_t ns, uint64_t pick)
     world_ring_at(&admin.unlock[user], world.now_ns + ns);
 }
 
-/* ---- their passwords ---- */
+/* ---- passwords of users ---- */
 
 static void on_taken(unsigned which, bool is_done)
 {
@@ -402,7 +404,7 @@ static void on_give(struct bell *bell)
     give((unsigned)(bell - admin.give));
 }
 
-/* Whoever knows only this one is out. */
+/* A client that knows only this password is logged out. */
 void admin_take_token(uint64_t ns, uint64_t pick)
 {
     unsigned user = 1 + (unsigned)(pick % (USERS - 1));
@@ -439,7 +441,7 @@ bool admin_may_have_locked(unsigned user, const struct act *act)
     return user > 0 && admin.locks[user].until_ns > 0 && admin.locks[user].until_ns >= act->read_ns;
 }
 
-/* ---- the password that everybody needs ---- */
+/* ---- the password of Redis ---- */
 
 static void on_password(unsigned is_wanted, bool is_done)
 {
@@ -483,7 +485,7 @@ void admin_note_refused(const struct act *act)
         admin.refused_ns = world.now_ns;
 }
 
-/* ---- beginning and end ---- */
+/* ---- start and end ---- */
 
 void admin_rest(void)
 {

@@ -1,6 +1,7 @@
 /*
- * An administrator, who speaks with Redis itself: what he does there beside weir, and what clients may hear because of
- * it. What he has done holds when Redis has answered him; what he undoes, no longer.
+ * An administrator with a direct connection to Redis: the administrator's actions, and the errors
+ * that clients may get because of them. An action is in force once Redis has answered. A reversal
+ * is in force once it is sent.
  */
 #ifndef WEIR_SIM_ADMIN_H
 #define WEIR_SIM_ADMIN_H
@@ -12,13 +13,13 @@
 
 void admin_start(void);
 
-/* He takes everything back: nothing is amiss any more as soon as Redis answers. */
+/* Reverses all actions: no fault is left once Redis has answered. */
 void admin_rest(void);
 
-/* Redis has started anew: as it was at the very beginning. */
+/* Redis has restarted: all state is as at the start of the run. */
 void admin_note_restart(void);
 
-/* As faults: how long it lasts, and which of several. */
+/* Faults: `ns` is how long the fault lasts, `pick` chooses one of several variants. */
 void admin_need_memory(uint64_t ns, uint64_t pick);
 void admin_need_replicas(uint64_t ns, uint64_t pick);
 void admin_need_disk(uint64_t ns, uint64_t pick);
@@ -31,37 +32,42 @@ void admin_kill(uint64_t ns, uint64_t pick);
 void admin_lock_user(uint64_t ns, uint64_t pick);
 void admin_take_token(uint64_t ns, uint64_t pick);
 
-/* Redis wants a password of everybody, or none any more. */
-#define ADMIN_PASSWORD_NS (UINT64_C(30) * 1000000000) /* weir has noticed by then, whatever has befallen it before */
+/* Sets or removes the password that Redis requires of the default user. */
+/* time after which weir has noticed a changed password, even after other faults */
+#define ADMIN_PASSWORD_NS (UINT64_C(30) * 1000000000)
 void admin_change_password(void);
 
-/* An error that tells of what was amiss at some moment since the request was read. */
+/* True if Redis had the need that the error reports at some moment since the request was read. */
 bool admin_excuses(const struct act *act, const struct reply *reply);
 
-/* As redis.h has it: Redis itself tells when. */
+/* Redis reports a stuck script; see redis.h. */
 void admin_hear_stuck(bool is_killed);
 
-/* A script may have been killed since the request was read. */
+/* True if a script may have been killed since the request was read. */
 bool admin_may_have_killed(const struct act *act);
 
-/* Whether Redis lets everybody in; who comes now gets to know it. */
+/* True if Redis requires no password of a new connection. */
 bool admin_lets_in(void);
 
-/* Nothing is known of whether a password is wanted, or was at some moment since then. */
+/* True if a change of the password may have been under way at some moment since `since_ns`. */
 bool admin_is_changing(uint64_t since_ns);
 
 /*
- * Who has not said who it is may be refused: a password is wanted or was; or none is any more, which weir notices when
- * somebody has tried, and is told here that somebody was refused.
+ * True if a client without a login may be refused: a password is or was required. After the
+ * password was removed, clients may be refused until weir notices. weir notices when a client tries
+ * to log in. admin_note_refused reports a refused client.
  */
 bool admin_may_refuse(const struct act *act);
 void admin_note_refused(const struct act *act);
 
-/* A user of the plan: certainly not there, or not at some moment, since the request was read. */
+/*
+ * has: the user of the plan did not exist for all the time since the request was read. may_have: at
+ * some moment since then.
+ */
 bool admin_has_locked(unsigned user, const struct act *act);
 bool admin_may_have_locked(unsigned user, const struct act *act);
 
-/* The same of one of its passwords (proof_laws.h). */
+/* The equivalent for one password of the user (proof_laws.h). */
 bool admin_has_taken(unsigned user, unsigned token, const struct act *act);
 bool admin_may_have_taken(unsigned user, unsigned token, const struct act *act);
 

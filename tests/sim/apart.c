@@ -18,7 +18,8 @@
 #include "tests/sim/heap.h"
 #include "tests/sim/trace.h"
 
-#define SECONDS_MAX 120 /* of the processor: it runs in circles */
+/* processor time of one run, chosen: a run beyond it is in an endless loop */
+#define SECONDS_MAX 120
 
 static bool wait_for(pid_t child)
 {
@@ -33,7 +34,8 @@ static bool wait_for(pid_t child)
     return status == 0;
 }
 
-static struct outcome *outcome; /* in memory that this process shares with runs, which write it */
+/* in memory that this process shares with the runs, which write it */
+static struct outcome *outcome;
 
 static void clear_outcome(void)
 {
@@ -91,10 +93,10 @@ static void tell_failed(const struct plan *plan, const char *record)
     char place[32] = "";
     if (plan->memory.mode == MEMORY_ONE_PLACE)
         snprintf(place, sizeof place, " --fail-site %" PRIu32, plan->memory.place);
-    /* Another build inlines otherwise, and so counts other places. */
+    /* Another build inlines other calls, and so numbers the allocation sites otherwise. */
     fprintf(stderr, "sim: seed %" PRIu64 " failed: repeat it with %s --seed %" PRIu64 " --steps %" PRIu64 "%s%s\n",
             plan->seed, program_invocation_name, plan->seed, plan->steps, plan->masters > 0 ? " --cluster" : "", place);
-    if (record != NULL && !run_one(plan, false, record)) /* the same again, by construction */
+    if (record != NULL && !run_one(plan, false, record)) /* the identical run, by construction */
         fprintf(stderr, "sim: kept in %s\n", record);
     else if (record != NULL)
         fprintf(stderr, "sim: on its own it does not fail: it has seen what a run before it left behind\n");
@@ -118,9 +120,9 @@ bool apart_run(const struct plan *plan, bool is_traced, const char *record)
 #define RUNS_OF_ONE 256
 
 static struct worker {
-    pid_t pid; /* 0: there is none */
+    pid_t pid; /* 0: no process */
     unsigned runs;
-    FILE *plans, *results; /* to it and from it */
+    FILE *plans, *results; /* pipes to and from the process */
 } worker;
 
 static FILE *must_open(int fd, const char *mode)

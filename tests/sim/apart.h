@@ -1,6 +1,7 @@
 /*
- * Runs, each in a process of its own: what is static in weir begins anew, and a crash is only that run's. Or in one that
- * has run others before, where that costs less and what is static has been put back (fresh.h): a crash ends it.
+ * Runs a plan in a separate process: the static variables of weir start anew, and a crash ends only
+ * that run. apart_run_next runs many plans in one process where that costs less; fresh.h resets the
+ * static variables between them. A crash there ends the process.
  */
 #ifndef WEIR_SIM_APART_H
 #define WEIR_SIM_APART_H
@@ -10,21 +11,27 @@
 
 #include "tests/sim/scenario.h"
 
-/* False: it failed. Then what it was is kept in `record`; NULL: it is not. */
+/* False: the run failed. A failed run is kept in `record`, if that is not NULL. */
 bool apart_run(const struct plan *plan, bool is_traced, const char *record);
 
-/* The same in a process that runs many, one after the other; what fails is only kept if it fails on its own too. */
+/*
+ * apart_run in a process that runs many plans one after the other. A failure is kept only if the
+ * plan fails on its own too.
+ */
 bool apart_run_next(const struct plan *plan, const char *record);
-/* No more of these. False: the process did not end well. */
+/* Ends the process of apart_run_next. False: the process did not end well. */
 bool apart_end(void);
 
-/* The same with a scenario; quietly: it says nothing. */
+/* Replays a scenario in a process of its own. is_quiet: the process prints nothing. */
 bool apart_replay(const struct scenario *scenario, bool is_traced, bool is_quiet);
 
-/* Runs it in a process of its own, says nothing, and keeps it in `record` whether it fails or not. False: it failed. */
+/*
+ * Runs the plan without output and keeps it in `record`, whether it fails or not. False: the run
+ * failed.
+ */
 bool apart_record(const struct plan *plan, const char *record);
 
-/* Of the last run. Valid until the next one begins. */
+/* The outcome of the last run. Valid until the next run begins. */
 const struct outcome *apart_outcome(void);
 
 #endif

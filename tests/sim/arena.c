@@ -2,11 +2,12 @@
  * [blocks that stay | blocks of this run | what an earlier run has touched | zeroes]
  *                   kept                 used                             touched  end
  *
- * There are two such stretches: one for what is small, on large pages where there are any, and one for what is large, of
- * which mostly little is touched.
+ * There are two such ranges. One is for small blocks, on huge pages where the system has them. One
+ * is for large blocks, of which mostly little is touched.
  *
- * A block is its head and as many bytes as its class has: multiples of 16 up to SMALL, then four classes for each
- * doubling. One that is given back waits in the list of its class; blocks are neither cut nor joined.
+ * A block is a head and the bytes of its class: multiples of 16 up to SMALL, then four classes for
+ * each doubling. A block given back is in the free list of its class. Blocks are neither split nor
+ * joined.
  */
 #include "tests/sim/arena.h"
 
@@ -14,8 +15,9 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#define ARENA_BYTES (UINT64_C(8) << 30) /* of addresses: a run in ten thousand has a hundredth of it */
-#define SMALL_BYTES (UINT64_C(2) << 30) /* of these: for blocks of less than LARGE */
+/* address space, chosen: one run in ten thousand uses a hundredth of it */
+#define ARENA_BYTES (UINT64_C(8) << 30)
+#define SMALL_BYTES (UINT64_C(2) << 30) /* part of ARENA_BYTES for blocks smaller than LARGE */
 #define LARGE (UINT64_C(256) << 10)
 #define HUGE_PAGE (UINT64_C(2) << 20)
 #define UNIT 16
@@ -25,9 +27,9 @@
 #define CLASSES (SMALL_CLASSES + 4 * (LARGEST_BITS - 10))
 
 struct head {
-    uint64_t size;    /* that was asked for */
+    uint64_t size;    /* the size that was asked for */
     uint32_t class;   /* of the block */
-    uint32_t skipped; /* bytes of the block before this head, for alignment */
+    uint32_t skipped; /* bytes between the start of the block and this head, for alignment */
 };
 _Static_assert(sizeof(struct head) == UNIT, "what is behind it is aligned as it is");
 
@@ -37,8 +39,8 @@ struct stretch {
 
 struct arena {
     struct stretch small, large;
-    size_t n_new;           /* blocks behind `kept` that are taken */
-    void *waiting[CLASSES]; /* given back; the first word of each is the next */
+    size_t n_new;           /* blocks behind `kept` that are in use */
+    void *waiting[CLASSES]; /* free lists by class; the first word of each block is the next */
 };
 
 static struct arena *arena;
@@ -49,7 +51,8 @@ static bool map(void)
     if (begin == MAP_FAILED)
         return false;
     char *aligned = begin + (-(uintptr_t)begin & (HUGE_PAGE - 1));
-    (void)madvise(aligned, SMALL_BYTES - HUGE_PAGE, MADV_HUGEPAGE); /* fewer faults, where there are such pages */
+    /* fewer page faults, where the system has huge pages */
+    (void)madvise(aligned, SMALL_BYTES - HUGE_PAGE, MADV_HUGEPAGE);
     char *first = begin + ((sizeof *arena + UNIT - 1) & ~(UNIT - 1UL));
     char *middle = begin + SMALL_BYTES;
     arena = (struct arena *)(void *)begin;
@@ -63,7 +66,7 @@ static bool is_new(const char *block)
     return block >= arena->small.end ? block > arena->large.kept : block > arena->small.kept;
 }
 
-/* The least class that has room for so much, and its room. */
+/* The smallest class with room for `size`, and its room. */
 static uint32_t class_of(size_t size, size_t *room)
 {
     if (size <= SMALL) {
@@ -71,14 +74,15 @@ static uint32_t class_of(size_t size, size_t *room)
         *room = (size_t)units * UNIT;
         return units;
     }
-    unsigned bits = 63 - (unsigned)__builtin_clzll(size - 1); /* 2^bits < size <= 2^(bits + 1), bits from 10 on */
+    /* 2^bits < size <= 2^(bits + 1), bits from 10 on */
+    unsigned bits = 63 - (unsigned)__builtin_clzll(size - 1);
     size_t quarter = (size_t)1 << (bits - 2);
     uint32_t part = (uint32_t)((size - 1) >> (bits - 2)) & 3;
     *room = ((size_t)4 + part + 1) * quarter;
     return SMALL_CLASSES + 4 * (bits - 10) + part;
 }
 
-/* *dirty: so many of its first bytes may be other than zero. */
+/* *dirty: how many of the block's first bytes may be other than zero. */
 static char *take_block(size_t size, uint32_t *class, size_t *dirty)
 {
     size_t room;
@@ -168,7 +172,7 @@ size_t arena_size(const void *memory)
     return memory != NULL ? head_of(memory)->size : 0;
 }
 
-/* What was taken last of the large stretch can grow where it is. */
+/* The last block of the large range can grow at its address. */
 static bool grow_last(const char *data, size_t before, size_t room)
 {
     struct stretch *stretch = &arena->large;

@@ -11,7 +11,7 @@ static double rate_of(const struct planned_limit *limit)
     return limit->count / (limit->period_ms * MS);
 }
 
-/* What a limit delays may go a little nearer to what went before it: limit/queue.h. */
+/* A limit that delays may send a command a little nearer to the one before: limit/queue.h. */
 static double burst_of(const struct planned_limit *limit)
 {
     return limit->burst + (limit->delay_ms > 0 ? 1 + rate_of(limit) * (double)DEPARTURE_SLACK_NS : 0);
@@ -53,7 +53,7 @@ bool changes_now(struct changes *changes, const struct planned_limit *to, uint64
     return add(changes, now_ns, rate_of(to), burst_of(to));
 }
 
-/* How many may pass between those moments. */
+/* How many commands may pass between these moments. */
 static double allowed(const struct changes *changes, uint64_t from_ns, uint64_t to_ns)
 {
     double most = 0;
@@ -85,7 +85,7 @@ static void remember(struct window *window, uint64_t from_ns)
 
 bool changes_admit(const struct changes *changes, struct window *window, uint64_t from_ns, uint64_t to_ns)
 {
-    if (from_ns <= changes->at[0].since_ns) /* it may have been decided before that */
+    if (from_ns <= changes->at[0].since_ns) /* the decision may be older than what is known */
         return true;
     remember(window, from_ns);
     for (unsigned i = window->n, n = 1; i-- > 0; n++)

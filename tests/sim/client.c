@@ -20,29 +20,30 @@
 
 #define RETRY_NS 50000000
 #define FOLLOW_NS 1000000
-#define HANDSHAKE_NS UINT64_C(10000000000) /* handshake-timeout */
+#define HANDSHAKE_NS UINT64_C(10000000000) /* default of handshake-timeout */
 #define HANDSHAKE_SHORT_NS UINT64_C(300000000)
-#define HANDSHAKE_SLACK_NS UINT64_C(2000000) /* loops count ms */
-#define AWAY_NS 20000000                     /* it tries again when there is no Redis */
+#define HANDSHAKE_SLACK_NS UINT64_C(2000000) /* loops count in ms */
+#define AWAY_NS 20000000                     /* time until a retry when Redis is away */
 #define STRANGER_BULK_MAX 16384
-#define PAUSE "pause" /* in a scenario: between two things that a client does */
+#define PAUSE "pause" /* in a scenario: the time between two acts of a client */
 #define HANG_UP "hang_up"
-#define FOLLOW "follow" /* in a scenario: the client follows another one's script so much later */
+/* in a scenario: the delay after which the client follows another client's script */
+#define FOLLOW "follow"
 
 enum { STREAM_CLIENTS = 1000 };
 
 static struct client *clients;
 static unsigned n_clients, n_asked, n_looked; /* see clients_ask_one */
 
-/* ---- its connection ---- */
+/* ---- connection ---- */
 
-/* It does nothing for a while. */
+/* Draws the time until the client's next act, or takes it from the scenario. */
 static void rest(struct client *client, uint64_t most_ns)
 {
     const struct line *line = scenario_is_replayed() ? scenario_peek(client->number) : NULL;
     uint64_t ns = 0;
     for (; line != NULL && strcmp(line->name, FOLLOW) == 0; line = scenario_peek(client->number))
-        scenario_take(client->number); /* of a leader that was shrunk away */
+        scenario_take(client->number); /* the leader was removed by shrinking */
     if (line != NULL && strcmp(line->name, PAUSE) == 0) {
         ns = line->numbers[0];
         scenario_take(client->number);
@@ -65,7 +66,7 @@ void client_be_stranger(struct client *client)
 
 bool client_is_doubtful(const struct client *client)
 {
-    /* weir asks by a new connection whether there is a password now. */
+    /* weir opens a new connection to find out whether Redis requires a password */
     bool is_weir_outside = run.plan.may_change_password && run.plan.redis.maxclients > 0;
     return !client->session.is_named && (is_weir_outside || admin_is_changing(client->session.came_ns));
 }
@@ -96,7 +97,7 @@ static void dial(struct client *client)
     client->acts_ns = world.now_ns + (client->conn == NULL ? RETRY_NS : 0);
 }
 
-/* Subjects are users, and the addresses of those who are nobody. */
+/* Subjects are users, and for clients without a login their addresses. */
 static unsigned subject_of(const struct client *client)
 {
     return client->session.user > 0 ? client->session.user - 1 : USERS + client->address;
@@ -107,7 +108,10 @@ static const struct expected *expected_at(const struct client *client, unsigned 
     return &client->expected[(client->first_expected + i) % EXPECTED_MAX];
 }
 
-/* Who it may be for weir, whatever it hears of it later: a bit each. */
+/*
+ * The subjects that the client may have for weir, as far as outstanding replies leave that open:
+ * one bit each.
+ */
 static unsigned subjects_of(const struct client *client)
 {
     bool is_unsure = client->is_lost;
@@ -116,13 +120,13 @@ static unsigned subjects_of(const struct client *client)
     return is_unsure ? ((1U << (USERS - 1)) - 1) | 1U << (USERS + client->address) : 1U << subject_of(client);
 }
 
-/* What is held to no law may be anything. */
+/* An op without classes is not judged by limits, so it may be charged to any class. */
 static unsigned may_charge(const struct op *op)
 {
     return op->classes != 0 ? op->classes : UINT_MAX;
 }
 
-/* What it has said may be carried out until weir has closed its side, too. */
+/* Requests without a reply may be carried out until weir has closed its side, too. */
 static void leave_behind(struct client *client)
 {
     if (!run.plan.has_limits || (client->n_expected == 0 && !client->is_lost))
@@ -168,14 +172,17 @@ static void flush(struct client *client)
     client->sent += client->out.len;
     client->out_head = client->out.len = 0;
     if (client->intent.is_off && client->n_expected <= 1)
-        client_hang_up(client, true); /* an end alone would have it answered first */
+        client_hang_up(client, true); /* after a half-close weir would first answer the request */
     else if (client->intent.is_leaving)
         client_shut(client);
 }
 
 /* ---- judging ---- */
 
-/* It has said that it wants to hear nothing, and that it does again: whether either has reached Redis is not known. */
+/*
+ * True if the client has sent CLIENT REPLY OFF and ON and it is not known which of them has reached
+ * Redis.
+ */
 static bool may_be_silent(const struct client *client)
 {
     return client->session.has_been_silent && (!run_is_whole() || run.plan.has_slow);
@@ -184,7 +191,7 @@ static bool may_be_silent(const struct client *client)
 static void complain(struct client *client, const struct expected *asked, const struct reply *reply, const char *why)
 {
     if (may_be_silent(client)) {
-        client->is_lost = true; /* it may have heard what it did not want to */
+        client->is_lost = true; /* the client may have got a reply that it did not want */
         client->n_expected = 0;
         return;
     }
@@ -212,7 +219,9 @@ static void queue(struct client *client, const struct expected *asked)
 
 static const struct client *judging;
 
-/* Commands of the others, for what comes behind what is judged was decided later. */
+/*
+ * Counts commands of other clients only: commands behind the one being judged were decided later.
+ */
 static unsigned count_under_way(unsigned subject, unsigned classes)
 {
     unsigned n = 0;
@@ -228,7 +237,7 @@ static unsigned count_under_way(unsigned subject, unsigned classes)
     return n;
 }
 
-/* By one of the limits that are drawn: their laws hold whichever others there are. */
+/* Refused by a drawn limit: its law is independent of other limits. */
 static const char *judge_refused(struct client *client, const struct expected *asked, const struct reply *reply)
 {
     const struct refused refused = {subject_of(client), asked->act.op->classes, reply->text, asked->act.read_ns};
@@ -237,7 +246,10 @@ static const char *judge_refused(struct client *client, const struct expected *a
     return why == limits_strange && run.plan.may_refuse ? NULL : why;
 }
 
-/* By a limit on what is under way: on its connection that is no more than what it waits for, and alone it is the only one. */
+/*
+ * True if inflight refused a request that it must admit. A connection has at most as many calls in
+ * flight as outstanding replies. In a calm run the connection is the only one that counts.
+ */
 static bool is_wronged(const struct client *client, const struct expected *asked, const struct reply *reply)
 {
     static const char limit[] = "limit=default/inflight", most[] = "inflight = 3 per connection";
@@ -253,9 +265,9 @@ static const char *judge_limits(struct client *client, const struct expected *as
     if (run.plan.has_free && client->address == FREE_ADDRESS)
         return reply_begins(reply, '-', SLICE("THROTTLED ")) ? "no limit binds its address" : NULL;
     if (run.plan.identifies || run.plan.operators != OPERATORS_NONE)
-        return NULL; /* clients forgive and change what they like */
+        return NULL; /* clients themselves forgive debts and change limits */
     if (memory_was_short())
-        return NULL; /* who comes then may share what newcomers have */
+        return NULL; /* a new client may share the newcomers' subject */
     if (!reply_begins(reply, '-', SLICE("THROTTLED ")))
         limits_charged(subject_of(client), may_charge(op));
     if (op->classes == 0 || admin_excuses(&asked->act, reply) || reply_begins(reply, '-', SLICE("UPSTREAM ")) ||
@@ -270,7 +282,10 @@ static const char *judge_limits(struct client *client, const struct expected *as
     return limits_passed(subject_of(client), op->classes, from_ns, world.now_ns);
 }
 
-/* An operator's handshake that found no connection to a Redis that is there hears it, when handshake-timeout is over. */
+/*
+ * An operator's handshake that gets no connection to Redis, though Redis is up, is answered when
+ * handshake-timeout is over.
+ */
 static bool may_be_left_out(const struct act *act)
 {
     bool is_short = regime_may_say("handshake-timeout = 300ms");
@@ -292,10 +307,12 @@ static const char *judge(struct client *client, const struct expected *asked, co
     if (why != NULL)
         return why;
     session->may_have_queued_select |= is_queued && is_select(op);
-    bool is_known = session->came_ns > SIM_START_NS + ADMIN_PASSWORD_NS; /* to weir, that a password is wanted */
+    /* weir knows that a password is required */
+    bool is_known = session->came_ns > SIM_START_NS + ADMIN_PASSWORD_NS;
     bool is_strange =
         is_known && !session->is_in && !client_is_doubtful(client) && (op->flags & (OP_ENTERS | OP_LEAVES)) == 0;
-    bool is_discarded = session->in_multi && (op->flags & OP_ENDS) != 0; /* after a MULTI that was refused */
+    /* after a MULTI that was refused */
+    bool is_discarded = session->in_multi && (op->flags & OP_ENDS) != 0;
     if (is_strange && !is_discarded && reply->type != '-')
         return "served, and it has not logged in";
     bool is_login = strcmp(op->name, "auth") == 0 || strcmp(op->name, "enter") == 0;
@@ -310,12 +327,14 @@ static const char *judge(struct client *client, const struct expected *asked, co
         if (reply_begins(reply, '-', SLICE("UPSTREAM ")) && client->acts_ns < world.now_ns + AWAY_NS)
             client->acts_ns = world.now_ns + AWAY_NS;
         bool is_weirs = reply_begins(reply, '-', SLICE("UPSTREAM ")) || admin_excuses(&asked->act, reply);
-        client->may_be_closed |= is_weirs && (op->flags & OP_ENTERS) != 0; /* it would not know who it is */
+        /* weir does not know the client's user */
+        client->may_be_closed |= is_weirs && (op->flags & OP_ENTERS) != 0;
         bool is_strangers = run.plan.may_change_password && reply_begins(reply, '-', SLICE("NOAUTH "));
-        client->is_lost |= (op->flags & OP_BEGINS) != 0 && is_strangers; /* by Redis, or by weir, which voids it */
+        /* refused by Redis, or by weir, which voids the transaction */
+        client->is_lost |= (op->flags & OP_BEGINS) != 0 && is_strangers;
         if ((op->flags & OP_BEGINS) != 0 && is_weirs)
             session->in_multi = session->is_voided = session->is_unbegun =
-                true; /* what follows must not run one by one */
+                true; /* the commands behind it must not run one by one */
         return NULL;
     }
     if (!is_queued)
@@ -340,7 +359,7 @@ static void take_reply(struct client *client, const struct reply *reply)
         client->n_expected = 0;
     }
     if (memory_was_short() && client->n_expected == 0 && reply_is(reply, '-', SLICE("ERR out of memory")))
-        client->is_lost = true; /* it has come too late, and asked for nothing */
+        client->is_lost = true; /* the error came too late, and answers no request */
     if (client->is_lost)
         return;
     struct expected *asked = client->n_expected > 0 ? &client->expected[client->first_expected] : NULL;
@@ -404,7 +423,7 @@ static void take_replies(struct client *client)
     client->in.len = rest.len;
 }
 
-/* ---- its turns ---- */
+/* ---- steps ---- */
 
 static bool has_room(const struct client *client)
 {
@@ -419,7 +438,10 @@ static void act_once(struct client *client, const struct op *op, uint64_t a, uin
     op->say(client, &one);
 }
 
-/* Its next line, if that is an act and the client may act so. The first one in a turn, and leaving, need no room. */
+/*
+ * The next line of the scenario, if it is an act that the client can do now. The first act in a
+ * step, and hang_up, need no room.
+ */
 static const struct line *next_act(const struct client *client, bool is_first)
 {
     const struct line *line = client->conn != NULL ? scenario_peek(client->number) : NULL;
@@ -474,7 +496,10 @@ static void act(struct client *client)
     }
 }
 
-/* As in Redis it ends with its client's side: what it would fetch is for somebody who may be gone. */
+/*
+ * As in Redis a blocking command ends when its client half-closes: the element it would pop may be
+ * lost with the client.
+ */
 static bool may_block(const struct client *client)
 {
     for (unsigned i = 0; i < client->n_expected; i++)
@@ -483,13 +508,16 @@ static bool may_block(const struct client *client)
     return false;
 }
 
-/* Of whom nobody knows who he is Redis takes no long value, and neither does weir. */
+/* Redis and weir take no long value from a client without a login. */
 static bool is_too_strange(const struct client *client)
 {
     return !client->session.is_in && run.plan.value_max > STRANGER_BULK_MAX;
 }
 
-/* Who logs in inside MULTI may be closed at its end; who says more meanwhile loses the answers that it has not read. */
+/*
+ * True if a client may have queued a login in MULTI. EXEC may then close the client, which loses
+ * the replies it has not read.
+ */
 static bool may_queue_login(const struct client *client)
 {
     bool in_multi = client->session.in_multi;
@@ -518,7 +546,7 @@ static void lose(struct client *client)
     client_hang_up(client, false);
 }
 
-/* Who has asked enough waits for answers, which wake it. */
+/* True if the client has fewer outstanding replies than its pipeline. Replies wake it. */
 static bool is_free(const struct client *client)
 {
     return client->conn == NULL || (client->n_expected < run.plan.pipeline && client->out.len == client->out_head &&
@@ -594,7 +622,10 @@ void clients_crowd(uint64_t until_ns)
     }
 }
 
-/* Until a client follows, or UINT64_MAX: a scenario that was shrunk, or is older than the word, knows nothing of it. */
+/*
+ * The time until a client follows. UINT64_MAX: the scenario was shrunk, or is older than the word,
+ * and has no such line.
+ */
 static uint64_t follow_ns(struct client *client)
 {
     const struct line *line = scenario_is_replayed() ? scenario_peek(client->number) : NULL;
@@ -632,7 +663,7 @@ void clients_wake(void)
         world_wake(&clients[i].party);
 }
 
-/* NULL: nobody can ask any more. */
+/* NULL: no client is left that can send a request. */
 static struct client *next_to_ask(unsigned *n)
 {
     while (*n < n_clients && !can_ask(&clients[*n]))
@@ -660,7 +691,7 @@ static bool ask_for_place(void)
     return true;
 }
 
-/* First how it stands, as nobody has changed that. */
+/* LIMIT STATUS first, while nothing has changed its figures. */
 bool clients_ask_one(void)
 {
     return ask_one(next_to_ask(&n_looked), "status") || ask_one(next_to_ask(&n_asked), "get") || ask_for_place();
@@ -673,10 +704,11 @@ void clients_leave_unheard(void)
             client_hang_up(&clients[i], false);
 }
 
-/* It is not answered, and that is nobody's fault. */
+/* True if the client may stay without a reply. */
 static bool may_wait(const struct client *client)
 {
-    bool is_outside = client->conn->fd < 0 && kernel.odds.fds < KERNEL_FDS_ENOUGH; /* until others leave */
+    /* the connection waits in the backlog until other clients disconnect */
+    bool is_outside = client->conn->fd < 0 && kernel.odds.fds < KERNEL_FDS_ENOUGH;
     return client->is_lost || is_outside || (client->session.has_been_silent && run.plan.has_slow);
 }
 

@@ -18,7 +18,7 @@
 #define NET 0x0a000400U /* 10.0.4.0 */
 #define ASKED_MAX 24
 #define BURST_MAX 8
-#define ACT_NS (120 * MS) /* between two bursts, at most */
+#define ACT_NS (120 * MS) /* longest time between two bursts */
 #define AGAIN_NS (20 * MS)
 #define LINE_ROOM 96
 
@@ -26,12 +26,12 @@ enum { STREAM_COUNTERS = 15 };
 
 enum kind { KIND_AUTH, KIND_ADD, KIND_GET, KIND_ECHO, KIND_MGET };
 
-/* A request that is not answered. */
+/* A request without a reply yet. */
 struct asked {
     enum kind kind;
     uint64_t said_ns;
-    int64_t most;    /* that its key may show */
-    uint64_t serial; /* of an echo */
+    int64_t most;    /* highest value that its key may show */
+    uint64_t serial; /* of an ECHO */
 };
 
 static struct counter {
@@ -40,7 +40,7 @@ static struct counter {
     struct conn *conn;
     uint64_t acts_ns;
     unsigned life, key;
-    int64_t least, most; /* that its key may show */
+    int64_t least, most; /* range of values that its key may show */
     uint64_t serial;
     struct asked asked[ASKED_MAX];
     unsigned n_asked;
@@ -53,7 +53,7 @@ __attribute__((noreturn)) static void complain(const struct counter *counter, co
              why, counter->least, counter->most);
 }
 
-/* ---- what it says ---- */
+/* ---- requests ---- */
 
 static void say(struct counter *counter, enum kind kind)
 {
@@ -72,7 +72,7 @@ static void say(struct counter *counter, enum kind kind)
     else
         n = (unsigned)snprintf(text, sizeof text, "ECHO %u:%" PRIu64 "\r\n", i, serial);
     if (conn_send(counter->conn, text, n) != n)
-        return; /* never: a window is larger than all that it says */
+        return; /* impossible: the window is larger than all requests together */
     trace_note(TRACE_SEND, counter->conn->number, text, n);
     counter->most += kind == KIND_ADD;
     *asked = (struct asked){kind, world.now_ns, counter->most, serial};
@@ -100,12 +100,13 @@ static void come(struct counter *counter)
         counter->key = counter->life;
         counter->least = counter->most = 0;
     }
-    bool is_alone = !run.plan.has_limits; /* else its user's other clients would share what is counted */
+    /* with limits other clients of the user would share what is counted */
+    bool is_alone = !run.plan.has_limits;
     if (counter->conn != NULL && counter->party.index > 0 && is_alone)
         say(counter, KIND_AUTH);
 }
 
-/* ---- what it hears ---- */
+/* ---- replies ---- */
 
 static bool parse(const struct reply *reply, int64_t *number)
 {
@@ -203,7 +204,7 @@ static void end(struct counter *counter)
     counter->n_asked = 0;
 }
 
-/* ---- its life ---- */
+/* ---- start and end ---- */
 
 static void plan_next(struct counter *counter, uint64_t least_ns)
 {

@@ -13,26 +13,31 @@
 
 #define MS UINT64_C(1000000)
 #define S (1000 * MS)
-#define VACANT_NS (4 * S)  /* without a master, at most: less than WAIT */
-#define WAIT "10s"         /* DEPLOYMENT_WAIT_NS */
-#define STALE_NS (10 * S)  /* a former master calls itself master, at most */
+#define VACANT_NS (4 * S)  /* longest time without a master; less than WAIT */
+#define WAIT "10s"         /* equal to DEPLOYMENT_WAIT_NS */
+#define STALE_NS (10 * S)  /* longest time for which a former master calls itself master */
 #define LONG_NS (12 * S)   /* longer than clients wait for a master */
-#define LEFT_NS (3 * S)    /* no client writes to the old master by then */
-#define NOTICED_NS (5 * S) /* weir knows by then that a server has gone */
+#define LEFT_NS (3 * S)    /* time after which no client writes to the old master */
+#define NOTICED_NS (5 * S) /* time after which weir knows that a server is gone */
 
 static struct deployment {
-    unsigned master;               /* or the server that was it last */
-    unsigned next;                 /* the server that is to be it; `master`: no other */
-    unsigned amiss;                /* which server something is wrong with */
-    bool is_cut;                   /* that is what */
-    uint64_t mended_ns;            /* when it last was */
-    struct bell promoted;          /* then `next` is the master */
-    struct bell mended;            /* then `amiss` is well */
-    unsigned stale;                /* calls itself master, and is it no more */
-    uint64_t stays_ns;             /* so does the next that is replaced, for so long */
-    struct bell given_up;          /* then `stale` is a replica */
-    uint64_t left_ns[SERVERS_MAX]; /* since when each is not the master, or can know it; 0: it is, or never was */
-    uint64_t rough_from_ns, rough_until_ns; /* a server went without a word then, and weir may not have known */
+    unsigned master;      /* the master; without a master, the last master */
+    unsigned next;        /* the server that becomes the master; equal to `master`: none */
+    unsigned amiss;       /* the server with a fault */
+    bool is_cut;          /* the fault is a cut network */
+    uint64_t mended_ns;   /* when the last fault ended */
+    struct bell promoted; /* rings when `next` becomes the master */
+    struct bell mended;   /* rings when the fault of `amiss` ends */
+    unsigned stale;       /* a server that calls itself master and is not */
+    uint64_t stays_ns;    /* how long the next replaced server calls itself master */
+    struct bell given_up; /* rings when `stale` becomes a replica */
+    /*
+     * when the server lost the role of master, or became able to learn of the loss; 0: the server
+     * is the master, or never was
+     */
+    uint64_t left_ns[SERVERS_MAX];
+    /* the period in which a server failed silently and weir may not have known */
+    uint64_t rough_from_ns, rough_until_ns;
 } deployment;
 
 void deployment_config(const struct plan *plan, char *out, size_t room)
@@ -94,7 +99,7 @@ static void on_given_up(struct bell *bell)
     follow(deployment.stale, deployment.next);
 }
 
-/* Only sentinels know better. */
+/* The server still calls itself master. Only sentinels know that another server is the master. */
 static void stay_master(unsigned which)
 {
     deployment.stale = which;
@@ -162,7 +167,7 @@ static bool is_busy(void)
            deployment.given_up.due.place != 0;
 }
 
-/* Another one is the master, so much later. */
+/* Another server becomes the master after after_ns. */
 static void replace_master(uint64_t after_ns, uint64_t pick)
 {
     deployment.next = (deployment.master + 1 + (unsigned)(pick % (run.plan.servers - 1))) % run.plan.servers;
@@ -183,7 +188,7 @@ bool deployment_may_lose(uint64_t said_ns)
 
 /* ---- laws ---- */
 
-/* A server that was away carries out what was sent before, when it is back. */
+/* When a fault ends, the server executes the commands that were sent before or during the fault. */
 bool deployment_is_upset(unsigned which)
 {
     bool is_back = world.now_ns >= deployment.mended_ns + NOTICED_NS;
@@ -193,7 +198,7 @@ bool deployment_is_upset(unsigned which)
 void deployment_hear(unsigned which, const struct slice *argv, size_t argc)
 {
     if (run.plan.servers == 0)
-        return; /* the node of a cluster perhaps, of which there may be more */
+        return; /* `which` may be a node of a cluster, beyond the end of left_ns */
     lag_hear(which, argv, argc);
     bool is_counted =
         argc > 1 && argv[1].len > 6 && memcmp(argv[1].at, "count:", 6) == 0 && (argv[0].at[0] | 32) == 'i';
@@ -218,7 +223,7 @@ void deployment_fail_over(uint64_t ns, uint64_t pick)
         promote();
 }
 
-/* Something is wrong with one of them for so long. If that is the master, another may take its place. */
+/* Starts a fault of `ns` on one server. Another server may replace a master with a fault. */
 static bool begin(uint64_t ns, uint64_t pick)
 {
     if (is_busy())
@@ -263,7 +268,7 @@ void deployment_load(uint64_t ns, uint64_t pick)
         redis_load(server_redis_of((unsigned)(pick % run.plan.servers)), ns % VACANT_NS / 1000);
 }
 
-/* ---- its life ---- */
+/* ---- start and end ---- */
 
 void deployment_start(void)
 {

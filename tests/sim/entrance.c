@@ -14,7 +14,7 @@
 #define UNIX_PATH "/sim/weir.sock"
 #define CLIENTS_NET 0x0a000000U /* 10.0.0.0 */
 #define BALANCER 0x0a000101U    /* 10.0.1.1 */
-#define NO_BALANCER 0x0a000201U /* 10.0.2.1: whose word is not taken */
+#define NO_BALANCER 0x0a000201U /* 10.0.2.1: a source that weir does not trust for PROXY headers */
 #define BLOCK_MARK "\r\n\r\n\0\r\nQUIT\n"
 
 void entrance_config(unsigned entrances, char *out, size_t room)
@@ -38,7 +38,7 @@ static enum header header_of(const struct client *client)
     return headers[(client->number * 7 + client->life * 5) % (sizeof headers / sizeof headers[0])];
 }
 
-/* Version 2, with so many bytes behind the addresses. */
+/* PROXY version 2, with `more` bytes behind the addresses. */
 static void say_block(struct client *client, uint8_t command, uint32_t address, uint16_t more)
 {
     uint8_t block[16 + 12 + 256] = BLOCK_MARK;
@@ -87,7 +87,7 @@ static void say_header(struct client *client, enum header header)
     client->intent.is_leaving = header == HALF && client->life % 2 == 0;
 }
 
-/* ---- the way in ---- */
+/* ---- listeners ---- */
 
 static unsigned way_of(const struct client *client)
 {

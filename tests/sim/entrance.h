@@ -1,6 +1,6 @@
 /*
- * How clients come in: through which of weir's addresses, from which address, and with which header of the PROXY protocol.
- * All that follows from a client's number and how often it has come.
+ * How clients connect: to which listener of weir, from which address, and with which PROXY protocol
+ * header. All of it follows from a client's number and its count of connections.
  */
 #ifndef WEIR_SIM_ENTRANCE_H
 #define WEIR_SIM_ENTRANCE_H
@@ -10,7 +10,7 @@
 struct client;
 struct conn;
 
-/* Bits of plan.entrances; none: only the first address of TCP. */
+/* Bits of plan.entrances. None: only the first TCP listener. */
 #define ENTRANCE_SECOND 1U
 #define ENTRANCE_UNIX 2U
 #define ENTRANCE_PROXY 4U
@@ -18,17 +18,18 @@ struct conn;
 
 #define ADMIN_PATH "/sim/admin.sock"
 
-/* struct client's `address`: 10.0.0.1 and so on, then these. */
+/* Values of struct client's `address`: 0 is 10.0.0.1 and so on, then these. */
 #define ADDRESSES 8
-#define ADDRESS_UNIX ADDRESSES           /* ip:unix */
-#define ADDRESS_BALANCER (ADDRESSES + 1) /* its own, when it says nothing of anybody */
+#define ADDRESS_UNIX ADDRESSES /* ip:unix */
+/* the balancer's own address, when its header names no client */
+#define ADDRESS_BALANCER (ADDRESSES + 1)
 #define FREE_ADDRESS (ADDRESSES - 1)
 #define FREE_ADDRESS_TEXT "10.0.0.8"
 
-/* What weir's configuration says of it, behind "listen = "; lines that belong to it too. */
+/* The configuration of the listeners, behind "listen = ", with the lines that belong to it. */
 void entrance_config(unsigned entrances, char *out, size_t room);
 
-/* NULL: nobody listens. The client knows its address, and has said its header. */
+/* NULL: no listener. Sets the client's address, and sends its PROXY header. */
 struct conn *entrance_dial(struct client *client);
 
 #endif

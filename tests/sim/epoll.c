@@ -1,6 +1,7 @@
 /*
- * Descriptors that a loop waits for: those that are ready are told in any order. Its epoll instance has the loop's own
- * descriptor too, and that is how libuv gets its turns: it is ready as soon as nothing else is.
+ * Descriptors that a loop waits for. Ready ones are reported in any order. The epoll instance
+ * includes the loop's own descriptor, which gives libuv its iterations. That descriptor is ready as
+ * soon as nothing else is.
  */
 #include <poll.h>
 #include <stdlib.h>
@@ -92,7 +93,8 @@ int WRAP(epoll_ctl)(int epoll, int what, int fd, struct epoll_event *event)
         return 0;
     }
     if (what == EPOLL_CTL_ADD) {
-        bool is_needed = sock->kind == SOCK_LISTENS; /* for the start, which may fail */
+        /* a listening socket is watched at start, which may fail */
+        bool is_needed = sock->kind == SOCK_LISTENS;
         if (random_hits(&kernel.chance, kernel.odds.watch_short) && !is_needed)
             return sim_fail(random_hits(&kernel.chance, 500000) ? ENOMEM : ENOSPC);
         if (i == WATCHERS_MAX)
@@ -118,8 +120,8 @@ bool loop_has_events(struct sim_loop *loop)
 }
 
 /*
- * All that are ready now, in any order: once in the loop's turn, for the others have theirs before it hears of more. Then
- * it is libuv's.
+ * Reports all ready descriptors in any order, once in each iteration. The other parties take their
+ * steps before the loop gets more. Then libuv's descriptor is ready.
  */
 int WRAP(epoll_wait)(int epoll, struct epoll_event *events, int most, int timeout_ms)
 {

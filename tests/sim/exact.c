@@ -8,7 +8,10 @@
 
 static const char wrong_type[] = "WRONGTYPE Operation against a key holding the wrong kind of value";
 
-/* T4, P6: of the longest wait, the first of equals; where no rate refuses, with the least remaining. */
+/*
+ * T4, P6: the row with the longest wait, the first of equals. Where no rate refuses, the least
+ * remaining.
+ */
 struct exact_told exact_refused(const struct exact_row *rows, unsigned n)
 {
     const struct exact_row *row = &rows[0];
@@ -21,7 +24,7 @@ struct exact_told exact_refused(const struct exact_row *rows, unsigned n)
     return (struct exact_told){NULL, true, row->limit, row->remaining, row->retry, row->reset, 0, 0, -1};
 }
 
-/* T4: of the least remaining, the first of equals. */
+/* T4: the row with the least remaining, the first of equals. */
 struct exact_told exact_passed(const struct exact_row *rows, unsigned n, int64_t granted)
 {
     const struct exact_row *row = &rows[0];
@@ -53,7 +56,7 @@ void exact_age(struct exact_key *key, int64_t now_us)
         *key = (struct exact_key){0};
 }
 
-/* Until then, as far as anything counts. A log that is to live no longer than before is given no new time. */
+/* Sets the expiry of the key. A log with an unchanged lifetime keeps its expiry. */
 static void keep(struct exact_key *key, enum exact_kind kind, int64_t lives_ms, int64_t now_us)
 {
     bool is_as_before = kind == EXACT_SLIDING && key->kind == kind && key->end_us > now_us &&
@@ -156,7 +159,7 @@ struct exact_told exact_ask_all(struct exact_key *keys, const struct exact_call 
     for (unsigned i = 0; i < n; i++) {
         tried[i] = keys[i];
         struct exact_told alone = decide(&tried[i], calls[i], now_us);
-        if (alone.wrong == wrong_type) /* that it would be too full is for what is charged, below */
+        if (alone.wrong == wrong_type) /* an overfull key matters only to the charge below */
             return alone;
         refuses[i] = alone.is_limited;
         is_refused |= alone.is_limited;
@@ -186,7 +189,7 @@ struct exact_told exact_ask_all(struct exact_key *keys, const struct exact_call 
     return told;
 }
 
-/* ---- by hand ---- */
+/* ---- BAN and UNBAN ---- */
 
 static void keep_banned(struct exact_key *key, enum exact_kind kind, int64_t now_us)
 {

@@ -1,8 +1,10 @@
 /*
- * What LIMIT must answer on a key that one client alone asks, to the last digit: docs/algorithms.md a second time, for a
- * clock that does not go back. Nothing of weir's is used here; its sentences are named where they are done (F3, W1 ...).
+ * What LIMIT must answer on a key that only one client uses, to the last digit. This model
+ * implements docs/algorithms.md a second time, for a clock that does not go back. The model shares
+ * no code with weir. Comments name the sentences of that page (F3, W1 ...).
  *
- * Times are unix time in us, but in funnels ns. A key is a value: copied, compared with memcmp, asked on trial.
+ * Times are Unix time in us, in funnels ns. A key is a value: copied, compared with memcmp, tried
+ * on a copy.
  */
 #ifndef WEIR_SIM_EXACT_H
 #define WEIR_SIM_EXACT_H
@@ -12,9 +14,9 @@
 
 #define EXACT_RATES 3  /* of one call */
 #define EXACT_KEPT 8   /* rates of a key that still count */
-#define EXACT_LOG 96   /* entries of a log that are followed; a key that has more is overfull */
+#define EXACT_LOG 96   /* entries of a log that are modelled; a key with more is overfull */
 #define EXACT_PARTS 3  /* keys of one call */
-#define EXACT_FIELDS 6 /* of a reply, at most: refused_by is none */
+#define EXACT_FIELDS 6 /* most fields of a reply; refused_by is not counted */
 #define EXACT_NEVER INT64_MAX
 #define EXACT_MOST ((INT64_C(1) << 53))
 
@@ -23,7 +25,7 @@ enum exact_mode { EXACT_TAKE, EXACT_FORCE, EXACT_PARTIAL, EXACT_BORROW, EXACT_CR
 
 struct exact_rate {
     int64_t count, period_us, burst;
-    char letter; /* d, w or m: of the calendar, period_us is 0; else '\0' */
+    char letter; /* d, w or m: calendar period, and period_us is 0; else '\0' */
 };
 
 struct exact_call {
@@ -32,18 +34,18 @@ struct exact_call {
     struct exact_rate rates[EXACT_RATES];
     unsigned n_rates;
     int64_t cost, wait_ms, warmup_ns;
-    int64_t first_ms, longest_ms; /* penalty; 0: none */
+    int64_t first_ms, longest_ms; /* PENALTY; 0: none */
     bool is_peek, counts_all, is_from_first;
-    bool is_held;    /* refused by something else than its rates: a penalty, or another key */
-    bool room_alone; /* of several keys: it is another one alone that refuses */
+    bool is_held;    /* refused by something other than its rates: a penalty, or another key */
+    bool room_alone; /* of several keys: only other keys refuse */
 };
 
 struct exact_funnel {
-    int64_t interval, tat, peak; /* ns, ns since 1970, steps of 4 ms */
+    int64_t interval, tat, peak; /* interval in ns, tat in ns since 1970, peak in steps of 4 ms */
 };
 
 struct exact_window {
-    int64_t period, start, used, before; /* us; before: of the window before, APPROX */
+    int64_t period, start, used, before; /* us; before: units of the previous window, APPROX */
     bool is_first;
     char letter;
 };
@@ -59,8 +61,8 @@ struct exact_rest {
 struct exact_key {
     enum exact_kind kind;
     unsigned n;
-    int64_t end_us;  /* the key is gone then; 0: it is not there */
-    int64_t over_us; /* of a log: until when its entries are needed; of a warm bucket: when it was written */
+    int64_t end_us;  /* when the key expires; 0: no key */
+    int64_t over_us; /* log: until when its entries are needed; warm bucket: when it was written */
     bool is_overfull;
     bool has_penalty;
     int64_t till_us, span_ms, last_ms, rest_ms; /* P1 */
@@ -72,34 +74,36 @@ struct exact_key {
     };
 };
 
-/* T1, before it is rounded: retry and reset in ns, retry 0 or less: it passes. */
+/* T1 before rounding: retry and reset in ns. A retry of 0 or less: the call passes. */
 struct exact_told {
-    const char *wrong; /* an error's first words; NULL: the rest holds */
+    const char *wrong; /* first words of the error; NULL: the other fields hold */
     bool is_limited;
     int64_t limit, remaining, retry, reset, granted;
-    int64_t waits;  /* ns until its turn, O3 */
-    int refused_by; /* of several keys; -1: none */
+    int64_t waits;  /* ns that the call waits, O3 */
+    int refused_by; /* index of the key that refuses, of several; -1: none */
 };
 
 /* Decides, and charges the key. */
 struct exact_told exact_ask(struct exact_key *key, const struct exact_call *call, int64_t now_us);
 
-/* M1 to M7: all of them or none. */
+/* M1 to M7: all keys or none. */
 struct exact_told exact_ask_all(struct exact_key *keys, const struct exact_call *calls, unsigned n, int64_t now_us);
 
-/* B1, B2: what is replied, of BAN 1. */
+/* B1, B2. Returns the reply; BAN replies 1. */
 int64_t exact_ban(struct exact_key *key, enum exact_kind kind, int64_t ms, int64_t now_us);
 int64_t exact_unban(struct exact_key *key, int64_t now_us);
 
-/* The key as it is then: K1. */
+/* K1: drops the key if it has expired by now_us. */
 void exact_age(struct exact_key *key, int64_t now_us);
 
-/* Its five or six integers. How many. */
+/* Writes the five or six integers of the reply. Returns how many. */
 unsigned exact_fields(const struct exact_told *told, const struct exact_call *call, int64_t fields[EXACT_FIELDS]);
 
 /* ---- for the algorithms ---- */
 
-/* What each has decided: what is told, whether anything changes, and for how many ms the key then lives. */
+/*
+ * An algorithm's decision: the reply, whether the key changes, and its lifetime in ms after that.
+ */
 struct exact_step {
     struct exact_told told;
     bool has_changed;
@@ -142,7 +146,7 @@ static inline int64_t exact_min(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* Nothing refuses it. */
+/* True if no rate can refuse the call. */
 static inline bool exact_is_sure(const struct exact_call *call)
 {
     return call->cost == 0 || call->mode == EXACT_FORCE || call->mode == EXACT_CREDIT;

@@ -7,13 +7,13 @@
 
 static const char owes[] = "ERR the key still owes at 8 other rates";
 
-/* What a key owes at one interval. */
+/* The debt of a key at one interval. */
 struct pot {
     int64_t interval, debt, peak, before;
     bool is_new;
 };
 
-/* All that a call is about: those of the key, and behind them those that its rates add. */
+/* All debts of a call: those of the key, then those that the call's rates add. */
 struct pots {
     struct pot all[EXACT_KEPT + EXACT_RATES];
     unsigned n;
@@ -44,7 +44,7 @@ static void read_pots(struct pots *pots, const struct exact_key *key, int64_t no
     }
 }
 
-/* F7: what a rate begins with that is new to the key, of what was there before. */
+/* F7: the debt that a rate new to the key starts with, inherited from the old debts. */
 static int64_t inherited(const struct pots *pots, unsigned n, const struct exact_rate *rate)
 {
     int64_t most = 0;
@@ -54,7 +54,7 @@ static int64_t inherited(const struct pots *pots, unsigned n, const struct exact
     return most;
 }
 
-/* F6, F7: of rates of one interval that is new the one that inherits most says what it begins with. */
+/* F6, F7: of several rates with one new interval, the largest inherited debt counts. */
 static void find_asked(struct pots *pots, const struct exact_call *call)
 {
     unsigned known = pots->n;
@@ -73,7 +73,7 @@ static void find_asked(struct pots *pots, const struct exact_call *call)
         pots->debts[r] = pots->asked[r]->debt;
 }
 
-/* F4, O3 to O7: what a try takes, and what may be owed after it. */
+/* F4, O3 to O7: the debt that one try adds, and the most that may be owed after it. */
 static void find_room(const struct exact_call *call, const struct exact_rate *rate, int64_t *inc, int64_t *room)
 {
     int64_t burst = burst_ns(rate);
@@ -110,12 +110,13 @@ static void fill_up(struct pots *pots, const struct exact_call *call, const int6
     }
 }
 
-/* F3. Returns whether anything has changed. */
+/* F3. True if a debt has changed. */
 static bool pour(struct pots *pots, const struct exact_call *call)
 {
     int64_t poured[EXACT_RATES];
     bool has_changed = false;
-    for (unsigned r = call->n_rates; r-- > 0;) /* of one interval the first rate's */
+    /* of rates with one interval the first rate decides */
+    for (unsigned r = call->n_rates; r-- > 0;)
         pots->asked[r]->debt = exact_within(pots->asked[r]->before + pots->granted * pots->incs[r], 0, EXACT_MOST);
     for (unsigned r = 0; r < call->n_rates; r++)
         poured[r] = pots->asked[r]->debt;
@@ -128,7 +129,7 @@ static bool pour(struct pots *pots, const struct exact_call *call)
     return has_changed;
 }
 
-/* F9. How many debts there are, of which only eight are written. */
+/* F9. Returns the number of debts; at most eight are written. */
 static unsigned write_pots(struct exact_key *key, const struct pots *pots, int64_t now_ns, int64_t *lives_ms)
 {
     unsigned n = 0, live = 0, kept = 0;
@@ -206,9 +207,9 @@ struct exact_step exact_funnel_ask(struct exact_key *key, const struct exact_cal
     return step;
 }
 
-/* ---- with a warm-up ---- */
+/* ---- warm-up ---- */
 
-/* G4: what all of a rest owes besides, times twice the warm-up. */
+/* G4: the extra debt of all of a rest, times twice the warm-up. */
 static int64_t energy(int64_t warmup, int64_t rest)
 {
     int64_t cold = exact_max(0, 2 * rest - warmup);
@@ -222,7 +223,7 @@ static void warm_age(struct exact_rest *one, int64_t passed_ns)
     one->debt = exact_max(0, one->debt - passed_ns);
 }
 
-/* G6. How many are left. */
+/* G6. Returns the number of debts left. */
 static unsigned write_rests(struct exact_key *key, const struct exact_rest *rests, unsigned n, int64_t *lives_ms)
 {
     unsigned kept = 0;

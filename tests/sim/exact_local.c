@@ -8,7 +8,7 @@ void exact_local_ask(struct exact_local *local, int64_t cost)
     local->asked += (uint64_t)cost;
 }
 
-/* Windows, and what approximates them, let twice as much through where two of them meet. */
+/* Windows, and their approximation, admit twice the count where two windows meet. */
 static struct window_law law_of(const struct asked_key *key, const struct exact_rate *rate)
 {
     bool is_funnel = key->kind == EXACT_FUNNEL || key->kind == EXACT_BUCKET;

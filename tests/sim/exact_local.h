@@ -1,7 +1,10 @@
 /*
- * What weir itself lets through of a key that one client alone asks while Redis is away (when-down = local): no more than
- * each rate lets pass, across all such times, and nobody is refused while less has been asked for than any rate lets pass
- * at once. When weir decided a call is known only from its question to its answer, so this is the law, not the digits.
+ * What weir itself admits on a key that only one client uses while Redis is away (when-down =
+ * local).
+ *
+ * Laws: across all such times no more passes than each rate admits. No call is refused while all
+ * units asked for fit the smallest burst. The moment of weir's decision is known only to lie
+ * between request and reply, so laws are judged, not digits.
  */
 #ifndef WEIR_SIM_EXACT_LOCAL_H
 #define WEIR_SIM_EXACT_LOCAL_H
@@ -11,17 +14,17 @@
 
 struct exact_local {
     struct window passed[EXACT_RATES];
-    uint64_t asked; /* units, by all calls on the key, whoever decided them */
+    uint64_t asked; /* units of all calls on the key, whether Redis or weir decides */
 };
 
-/* A call of that cost has been said. */
+/* A call of that cost has been sent. */
 void exact_local_ask(struct exact_local *local, int64_t cost);
 
-/* One passed that was decided between these moments. NULL: that may be. */
+/* A call has passed, decided between these moments. NULL: allowed; else the error. */
 const char *exact_local_passed(struct exact_local *local, const struct asked_key *key, int64_t cost, uint64_t from_ns,
                                uint64_t to_ns);
 
-/* One was refused. */
+/* A call was refused. NULL: allowed; else the error. */
 const char *exact_local_refused(const struct exact_local *local, const struct asked_key *key);
 
 #endif

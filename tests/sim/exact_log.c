@@ -27,7 +27,7 @@ int64_t exact_log_lives(const struct exact_key *key, int64_t now_us)
     return key->n > 0 ? exact_max(0, exact_ceil(key->over_us - now_us, US_PER_MS)) : 0;
 }
 
-/* S3: until so many of the oldest have left that it passes. */
+/* S3: the time until enough of the oldest units have left that the call passes. */
 static int64_t retry_of(const struct log *after, const struct exact_rate *rate, int64_t charge, int64_t now)
 {
     int64_t used = held(after, now, rate->period_us);
@@ -63,7 +63,8 @@ static void give_back(struct log *log, int64_t units, int64_t border)
 static void write_log(struct exact_key *key, struct log *after, bool is_charged, int64_t longest, int64_t now)
 {
     unsigned over = 0;
-    if (!key->has_penalty) /* then that alone says how long the key is to live; a penalty that was there may have made it longer */
+    /* without a penalty the expiry is the log's own; a penalty may have made it longer */
+    if (!key->has_penalty)
         key->over_us = exact_max(key->over_us, key->end_us);
     if (is_charged && key->over_us - now <= longest)
         while (over < after->n && over < PRUNED && after->entries[over].at <= now - longest)

@@ -18,7 +18,7 @@ struct named_limit {
     unsigned n_rates;
     int64_t first_ms, longest_ms;
     bool is_shadow;
-    bool is_local; /* counted by weir while Redis is away */
+    bool is_local; /* weir counts it while Redis is away */
 };
 
 static const struct named_limit limits[] = {
@@ -203,7 +203,7 @@ static void draw_cost(struct said *said, struct exact_call *call, uint64_t *stat
     say(said, "%d", (int)call->cost);
 }
 
-/* The whole call's. */
+/* Options that hold for the whole call. */
 struct options {
     enum exact_mode mode;
     int64_t credit, wait_ms, warmup_ms, first_ms, longest_ms;
@@ -338,7 +338,8 @@ void said_make(struct said *said, const struct asked_key *const *keys, unsigned 
         if (call->mode == EXACT_CREDIT)
             call->cost = options.credit;
     }
-    said->wait_ms = said->is_shadow ? 0 : options.wait_ms; /* who is not limited need not wait */
+    /* a call that cannot be limited does not wait */
+    said->wait_ms = said->is_shadow ? 0 : options.wait_ms;
     if (!said->is_several && keys[0]->kind <= EXACT_BUCKET)
         said->calls[0].wait_ms = said->wait_ms;
     say_options(said, &options);

@@ -1,5 +1,6 @@
 /*
- * Calls of LIMIT, drawn: as the words that a client says and as what the model of the algorithms takes.
+ * Random calls of LIMIT: as the words that a client sends, and as the input of the model of the
+ * algorithms.
  */
 #ifndef WEIR_SIM_EXACT_SAY_H
 #define WEIR_SIM_EXACT_SAY_H
@@ -13,12 +14,12 @@
 
 enum said_form { FORM_ANY, FORM_ARRAY, FORM_MAP };
 
-/* What one key is asked with, always. */
+/* How a key is used in all calls of a run. */
 struct asked_key {
     enum exact_kind kind;
-    const struct named_limit *named; /* by LIMIT CHECK; NULL: by its algorithm */
-    bool is_punished;                /* calls may say PENALTY or BAN; they say no WAIT */
-    char name[SAID_ROOM];            /* as the client writes it */
+    const struct named_limit *named; /* used by LIMIT CHECK; NULL: used by its algorithm */
+    bool is_punished;                /* calls may have PENALTY or BAN, and have no WAIT */
+    char name[SAID_ROOM];            /* the key as the client writes it */
 };
 
 struct said {
@@ -26,35 +27,42 @@ struct said {
     unsigned n_parts;
     bool is_several; /* ALL or AND: the reply has refused_by */
     bool is_shadow;
-    int64_t wait_ms; /* a funnel's turn is its call's; others are tried again */
+    /* on a funnel the decision includes the wait; calls on other keys are tried again */
+    int64_t wait_ms;
     enum said_form form;
     char words[SAID_WORDS][SAID_ROOM];
     unsigned n_words;
 };
 
-/* Of these keys one call, which the dice choose; all are named, or none is. */
+/* Draws one call on these keys with the dice. Either all keys are named limits, or none is. */
 void said_make(struct said *said, const struct asked_key *const *keys, unsigned n_keys, uint64_t dice_state);
 
-/* The integers that it must be answered with, in order; then what refused it. False: it is not of this shape. */
+/*
+ * Reads the integers of the reply, in order, and what refused the call. False: the reply has
+ * another shape.
+ */
 bool said_read(const struct said *said, const struct reply *reply, bool is_resp3, int64_t fields[EXACT_FIELDS],
                struct reply *refused_by);
 
-/* How a key is asked that the dice choose. `config` says which limits are named. */
+/* Draws how a key is used. `config` says which named limits there are. */
 void asked_key_draw(struct asked_key *key, const char *config, uint64_t dice_state);
 
-/* As LIMIT BAN and UNBAN call its algorithm: one word, or CHECK and its name. */
+/*
+ * The algorithm's words for LIMIT BAN and UNBAN: one word, or CHECK and the limit's name. Returns
+ * how many.
+ */
 unsigned asked_key_algorithm(const struct asked_key *key, char words[2][SAID_ROOM]);
 
-/* Refuses it nothing, whatever it says? */
+/* True if the key's limit is in shadow mode and refuses nothing. */
 bool asked_key_is_shadow(const struct asked_key *key);
 
-/* Is it counted by weir while Redis is away? */
+/* True if weir counts the key while Redis is away. */
 bool asked_key_is_local(const struct asked_key *key);
 
-/* Of one that is named; how many. */
+/* The rates of a key that is a named limit. Returns how many. */
 unsigned asked_key_rates(const struct asked_key *key, const struct exact_rate **all);
 
-/* Sections of the configuration, some of which a run draws; NULL: no more. */
+/* A section of the configuration; a run draws some of them. NULL: no more sections. */
 const char *named_limit_lines(unsigned i);
 
 #endif

@@ -10,7 +10,7 @@ static const char counts[] = "ERR the key still counts in 8 other periods";
 struct panes {
     struct exact_window all[EXACT_KEPT + EXACT_RATES], was[EXACT_KEPT + EXACT_RATES];
     unsigned n;
-    unsigned asked[EXACT_RATES]; /* which of them */
+    unsigned asked[EXACT_RATES]; /* index in `all` */
     int64_t used[EXACT_RATES];   /* before the call */
 };
 
@@ -24,7 +24,7 @@ static int64_t days_from_civil(int64_t year, int month)
     return past * 365 + past / 4 - past / 100 + past / 400 - 719162 + before[month] + (month > 1 && is_leap);
 }
 
-/* D2: the window that is now begins, and when it is over. */
+/* D2: the start and the end of the window that contains now_us. */
 static void calendar_window(char letter, int64_t now_us, int64_t *start, int64_t *over)
 {
     int64_t day = now_us / DAY_US, last;
@@ -49,7 +49,7 @@ static void calendar_window(char letter, int64_t now_us, int64_t *start, int64_t
 
 /* ---- one window ---- */
 
-/* A1, in whole units, rounded up. */
+/* A1: the units that count at `at`, rounded up. */
 static int64_t held(const struct exact_window *window, int64_t at)
 {
     struct exact_window then = *window;
@@ -68,7 +68,7 @@ static int64_t holds(enum exact_kind kind, const struct exact_window *window, in
     return kind == EXACT_FIXED ? window->used : held(window, at);
 }
 
-/* A3, W3: how long anything of it counts. */
+/* A3, W3: the time for which a unit of the window still counts. */
 static int64_t over_of(enum exact_kind kind, const struct exact_window *window, int64_t now)
 {
     if (window->used > 0)
@@ -76,7 +76,7 @@ static int64_t over_of(enum exact_kind kind, const struct exact_window *window, 
     return window->before > 0 ? window->start + window->period - now : 0;
 }
 
-/* O7: what is given back goes from this window first. */
+/* O7: units given back are taken from this window first, then from the one before. */
 static void add(enum exact_kind kind, struct exact_window *window, int64_t units)
 {
     int64_t used = exact_min(window->used + units, EXACT_MOST);
@@ -101,9 +101,9 @@ static int64_t retry_of(enum exact_kind kind, const struct exact_window *window,
     return high;
 }
 
-/* ---- those of a key ---- */
+/* ---- windows of a key ---- */
 
-/* W1, A1: it at a time. False: nothing is left of it. */
+/* W1, A1: moves the window to `now`. False: none of its units count. */
 static bool is_seen(enum exact_kind kind, struct exact_window *window, int64_t now)
 {
     if (window->letter != '\0' || window->is_first)
@@ -169,7 +169,7 @@ static int64_t granted_of(const struct panes *panes, const struct exact_call *ca
     return granted;
 }
 
-/* W4: each window once. */
+/* W4: charges each window once. */
 static void charge_all(struct panes *panes, const struct exact_call *call, int64_t granted, int64_t now)
 {
     int64_t charge = exact_charge(call);
@@ -219,7 +219,7 @@ static struct exact_told tell(const struct panes *panes, const struct exact_call
     return granted > 0 ? exact_passed(rows, call->n_rates, granted) : exact_refused(rows, call->n_rates);
 }
 
-/* W7, W8. How many count. */
+/* W7, W8. Returns the number of windows that count. */
 static unsigned write_panes(struct exact_key *key, const struct panes *panes, int64_t now, int64_t *lives_ms)
 {
     unsigned n = 0;

@@ -24,35 +24,36 @@
 #define US UINT64_C(1000)
 #define MS UINT64_C(1000000)
 #define STEP_PATIENCE_NS (10 * MS)
-#define SPELL_MAX_US 20000000 /* how long it lasts, at most */
-#define CROWD_NS (45000 * MS) /* by then whatever was amiss before is over */
-#define REST_NS (61000 * MS)  /* what weir gives up unused it gives up after a minute */
+#define SPELL_MAX_US 20000000 /* longest duration of a fault */
+#define CROWD_NS (45000 * MS) /* time after which every earlier fault is over */
+#define REST_NS (61000 * MS)  /* weir closes what is unused for a minute */
 
 enum { STREAM_FAULTS = 5, STREAM_RECOVERY = 9 };
 
 static struct faults {
-    struct bell next; /* fault: a turn of the clock at next_ns, or at the moment that a scenario waits for */
+    /* advances the clock to next_ns, or to the moment that a scenario waits for */
+    struct bell next;
     uint64_t next_ns, next_step;
-    uint64_t rest_ns; /* nobody does anything before */
-    struct bell over; /* the spell that is on */
+    uint64_t rest_ns; /* no party does anything before */
+    struct bell over; /* rings when the current fault ends */
     struct bell crowded;
-    uint64_t replies;      /* of all clients, when it was looked who of a crowd waits */
-    bool has_new_password; /* that weir does not know */
+    uint64_t replies;      /* run.replies when the waiting clients of a crowd were last checked */
+    bool has_new_password; /* Redis has a password that weir does not know */
     struct random chance;
-    struct random recovery;        /* of its own: a scenario draws no faults */
-    bool is_armed;                 /* replaying: its bytes have moved, */
-    uint64_t armed_ns, armed_step; /* then */
+    struct random recovery;        /* a stream of its own: a scenario draws no faults */
+    bool is_armed;                 /* replaying: the meter has reached the line's bytes ... */
+    uint64_t armed_ns, armed_step; /* ... at this time and step */
 } faults;
 
-/* Whose bytes tell when it strikes. */
+/* The meter with the bytes that time the fault. */
 enum fault_meter { METER_WEIR, METER_REDIS };
 
 struct fault {
     const char *name;
     unsigned weight;
-    bool is_harmless; /* no connection is closed for it */
+    bool is_harmless; /* no connection is closed because of it */
     enum fault_meter meter;
-    /* Both drawn anew for each: how long it lasts, and which of several. */
+    /* ns: how long the fault lasts. pick: which of several. Both are drawn for each fault. */
     void (*strike)(uint64_t ns, uint64_t pick);
 };
 
@@ -98,7 +99,7 @@ static void restart(uint64_t ns, uint64_t pick)
         redis_load(server_redis(), ns / 1000);
 }
 
-/* Another release comes up in its place: of those that know the same ways to subscribe. */
+/* Redis restarts as another release. All of these releases have equal commands to subscribe. */
 static void upgrade(uint64_t ns, uint64_t pick)
 {
     static const uint32_t versions[] = {70015, 70206, 70401, 80001};
@@ -111,7 +112,7 @@ static void upgrade(uint64_t ns, uint64_t pick)
     restart(ns, pick);
 }
 
-/* Redis wants another password, and weir is told so by a reload, later. */
+/* Redis restarts with another password. weir learns the password by a reload, later. */
 static void restart_otherwise(uint64_t ns, uint64_t pick)
 {
     if (!run.plan.has_password || run.plan.may_change_password || !server_is_up())
@@ -129,7 +130,7 @@ static void hush(uint64_t ns, uint64_t pick)
     server_sleep(ns);
 }
 
-/* Every command takes its time. */
+/* Every command takes some time. */
 static void slow_down(uint64_t ns, uint64_t pick)
 {
     server_slow(pick % (20 * MS));
@@ -166,14 +167,14 @@ static void run_short(uint64_t ns, uint64_t pick)
     world_ring_at(&faults.over, world.now_ns + ns);
 }
 
-/* As many descriptors as are open, and a few more. */
+/* Limits the descriptors to those in use and a few more. */
 static void run_out(uint64_t ns, uint64_t pick)
 {
     kernel.odds.fds = kernel.n_open + (uint32_t)(pick % 4);
     world_ring_at(&faults.over, world.now_ns + ns);
 }
 
-/* The date of weir's own machine. */
+/* Steps the wall clock of weir's machine. */
 static void step_wall(uint64_t ns, uint64_t pick)
 {
     kernel.wall_ns += pick % 2 == 0 ? (int64_t)ns : -(int64_t)ns;
@@ -195,7 +196,7 @@ static void lose_client(uint64_t ns, uint64_t pick)
         links_strike_now(client->conn, false, pick % 2 == 0 ? "reset" : "half", ns / US, 0);
 }
 
-/* It reads nothing. */
+/* A client stops reading. */
 static void blind_client(uint64_t ns, uint64_t pick)
 {
     struct client *client = client_picked(pick);
@@ -215,7 +216,7 @@ static void rest_until(uint64_t ns)
     operator_rest(ns);
 }
 
-/* For so long that what has not been used for a minute is given up, and then all at once. Nothing else happens. */
+/* No party acts for more than a minute, so weir closes what is unused. Then all act at once. */
 static void rest_all(uint64_t ns, uint64_t pick)
 {
     (void)pick;
@@ -223,7 +224,7 @@ static void rest_all(uint64_t ns, uint64_t pick)
     clients_rest(faults.rest_ns);
 }
 
-/* All log in at once, and then nobody does for long: each is answered. */
+/* All clients log in at once, then none sends anything for long. All of them must be answered. */
 static void crowd(uint64_t ns, uint64_t pick)
 {
     (void)pick;
@@ -233,7 +234,10 @@ static void crowd(uint64_t ns, uint64_t pick)
     world_ring_at(&faults.crowded, world.now_ns + CROWD_NS);
 }
 
-/* Who has asked for several places one behind the other waits for each: all rest for as long as anybody hears anything. */
+/*
+ * A client with several requests for permits waits for each in order. The rest goes on as long as
+ * any client gets replies.
+ */
 static void on_crowded(struct bell *bell)
 {
     const struct client *waiting = clients_waiting();
@@ -264,7 +268,7 @@ static void move_and_die(uint64_t ns, uint64_t pick)
     moves_away(pick, true);
 }
 
-/* ---- beside weir ---- */
+/* ---- the administrator ---- */
 
 /* Nothing else happens until weir has noticed. */
 static void change_password(uint64_t ns, uint64_t pick)
@@ -286,7 +290,7 @@ static void reload(uint64_t ns, uint64_t pick)
 }
 
 static const struct fault table[] = {
-    {"lane", 20, true, METER_REDIS, hit_lane}, /* what it does says whether it is harmless */
+    {"lane", 20, true, METER_REDIS, hit_lane}, /* links.c decides whether the fault is harmless */
     {"redis_down", 3, false, METER_REDIS, fall},
     {"redis_restart", 3, false, METER_REDIS, restart},
     {"redis_upgrade", 1, false, METER_REDIS, upgrade},
@@ -334,7 +338,7 @@ static const struct fault table[] = {
 };
 #define N_FAULTS (sizeof table / sizeof table[0])
 
-/* Those on connections write down themselves what they do. */
+/* Faults on connections note themselves in the scenario. */
 static bool is_on_link(const struct fault *fault)
 {
     return fault->strike == hit_lane || fault->strike == hit_client || fault->strike == lose_client ||
@@ -386,7 +390,10 @@ static void on_over(struct bell *bell)
     get_well();
 }
 
-/* After a while or after some turns, whichever comes first: a run may be a second of many turns, or an hour of few. */
+/*
+ * Plans the next fault by time or by steps, whichever comes first. A run may be a second of many
+ * steps, or an hour of few.
+ */
 static void plan_next(void)
 {
     faults.next_step = world.steps + 1 + random_below(&faults.chance, run.plan.fault_steps);
@@ -399,7 +406,7 @@ static const struct meter *meter_of(enum fault_meter meter)
     return meter == METER_REDIS ? &kernel.asked : &kernel.heard;
 }
 
-/* When it moved last; if it has not yet, the start. */
+/* When the meter last moved; before it has moved, the start. */
 static uint64_t moved_ns(const struct meter *meter)
 {
     return meter->bytes > 0 ? meter->last_ns : SIM_START_NS;
@@ -448,9 +455,9 @@ static void strike_next(void)
     plan_next();
 }
 
-/* ---- the same again ---- */
+/* ---- replay ---- */
 
-/* What is in such a line's numbers. */
+/* The numbers of a fault's line in a scenario. */
 enum { OF_METER, OF_BYTES, OF_WAIT_NS, OF_WAIT_STEPS, OF_TIME, OF_US, OF_PICK };
 
 static void strike_again(const struct line *line)
@@ -462,7 +469,10 @@ static void strike_again(const struct line *line)
     faults.is_armed = false;
 }
 
-/* From when its bytes had moved on, or from now on if more have meanwhile. */
+/*
+ * Arms the fault at the time when the meter reached its bytes, or now if the meter has moved beyond
+ * them.
+ */
 static void arm(const struct line *line)
 {
     const struct meter *meter = meter_of((enum fault_meter)line->numbers[OF_METER]);
@@ -475,8 +485,8 @@ static void arm(const struct line *line)
 }
 
 /*
- * Is it time? Bytes that never come are not waited for: without the clients that would have said them it happens when it
- * happened. And there may have been many steps in the same moment.
+ * True if the fault is due. A fault does not wait for bytes that never come: without the clients
+ * that would send them it strikes at its recorded time. There may be many steps at one moment.
  */
 static bool is_time(const struct line *line, uint64_t *look_ns)
 {
@@ -507,7 +517,7 @@ static void look_again(void)
     }
 }
 
-/* Faults strike between two steps, in a run as in its scenario: here time only goes on. */
+/* Faults strike between two steps, in a run as in its scenario. The bell only advances time. */
 static void on_next(struct bell *bell)
 {
     (void)bell;

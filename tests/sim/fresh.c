@@ -1,4 +1,7 @@
-/* Kept are the pages that hold anything: most are zero, and of those that are again most have not been touched. */
+/*
+ * Only pages with non-zero bytes are saved. Most pages are zero, and most of those are never
+ * touched.
+ */
 #include "tests/sim/fresh.h"
 
 #include <link.h>
@@ -12,12 +15,12 @@
 #define PAGE 4096
 #define STRETCHES 8
 
-/* Where variables lie, and what was there. */
+/* A range of memory with variables, and its saved bytes. */
 struct stretch {
     char *at;
     size_t len;
     char *copy;
-    bool *is_zero; /* each page of it, beginning at `at` */
+    bool *is_zero; /* one for each page, beginning at `at` */
 };
 
 static struct stretch stretches[STRETCHES];
@@ -49,7 +52,10 @@ static void add(char *at, size_t len)
     stretches[n_stretches++] = (struct stretch){at, len, take(len), take(len / PAGE + 1)};
 }
 
-/* The program itself comes first. What is only read once it has been linked lies before the rest. */
+/*
+ * The first entry is the program itself. Pages that are read-only after relocation (RELRO) precede
+ * the rest.
+ */
 static int find(struct dl_phdr_info *info, size_t size, void *nothing)
 {
     uintptr_t relro_end = 0;

@@ -1,13 +1,13 @@
 /*
- * The program's own static variables, put back to what they were: so that a run finds them as the first one has.
+ * Resets the program's static variables, so that each run finds them as the first one did.
  *
- * Those of libraries are not: a run leaves nothing there that another can see. Not for builds with sanitizers or counters,
- * which keep variables of their own among the program's.
+ * Variables of libraries are not reset: a run leaves nothing there that another run can see. Not
+ * for builds with sanitizers or counters, which keep variables of their own among the program's.
  */
 #ifndef WEIR_SIM_FRESH_H
 #define WEIR_SIM_FRESH_H
 
-/* As they are now they will be again. Once. */
+/* keep saves the current values, once. again restores them. */
 void fresh_keep(void);
 void fresh_again(void);
 

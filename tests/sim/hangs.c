@@ -16,18 +16,20 @@
 #define PORT 6380
 #define ASKERS 0x0a000401U /* 10.0.4.1 */
 #define TIMEOUT_NS (HANGS_TIMEOUT_MS * MS)
-#define GRACE_NS (100 * MS)        /* behind upstream-timeout: so late may an answer be */
-#define ASKED_NS (20 * TIMEOUT_NS) /* for so long clients ask */
-#define HANG_NS (24 * TIMEOUT_NS)  /* longer than that, and than their last answer may take */
-#define PACE_NS (20 * MS)          /* between an answer and the next question */
+/* time beyond upstream-timeout within which the answer must come */
+#define GRACE_NS (100 * MS)
+#define ASKED_NS (20 * TIMEOUT_NS) /* how long clients send questions */
+#define HANG_NS (24 * TIMEOUT_NS)  /* longer than ASKED_NS and the last answer */
+#define PACE_NS (20 * MS)          /* time between an answer and the next question */
 #define CLIENTS 4
 #define TEXT_ROOM 512
 
-/* The same request, once for each letter of `wanted`, at the same key. */
+/* One request, sent once for each letter of `wanted`, on one key. */
 static const struct question {
-    const char *before, *behind; /* its key */
-    const char *wanted;          /* for each reply: 0, 1: that decision; e: the error; d: what limit-when-down says */
-    uint64_t wait_ms;            /* that WAIT grants */
+    const char *before, *behind; /* the words before and behind the key */
+    /* for each reply: 0, 1: that decision; e: the error; d: the decision of limit-when-down */
+    const char *wanted;
+    uint64_t wait_ms; /* granted by WAIT */
 } questions[] = {
     {"LIMIT FUNNEL", " 5/s", "d", 0},
     {"LIMIT CHECK hang-own", "", "0001", 0},
@@ -42,16 +44,17 @@ static const struct question {
 
 static struct asking {
     struct party party;
-    struct bell bell; /* at which it asks again; or must have been answered, while it has a connection */
+    /* rings for the next question, or, while connected, when the answer is overdue */
+    struct bell bell;
     struct conn *conn;
     const struct question *question;
-    const char *wanted; /* of the replies to come */
+    const char *wanted; /* the replies that are still to come */
 } all[CLIENTS];
 
 static struct hangs {
-    uint64_t asked;      /* questions, of all hangs */
-    uint64_t until_ns;   /* clients ask until then */
-    uint64_t not_run_ns; /* when Redis last said that it is no master, or loads; 0: it has not */
+    uint64_t asked;      /* number of questions in all hangs */
+    uint64_t until_ns;   /* clients send questions until then */
+    uint64_t not_run_ns; /* when Redis last said that it is no master, or loads; 0: never */
 } hangs;
 
 static void fail(const struct asking *one, const char *blame)
@@ -60,9 +63,9 @@ static void fail(const struct asking *one, const char *blame)
     run_fail(one->conn->number, "connection %u: %s: %s", one->conn->number, one->question->before, blame);
 }
 
-/* ---- asking ---- */
+/* ---- questions ---- */
 
-/* For failover-wait behind such a refusal weir waits for a master, though none can be reached. */
+/* For failover-wait after such a refusal weir waits for a master, though none can be reached. */
 static uint64_t patience_from_ns(void)
 {
     uint64_t wait_ns = 1000 * MS;
@@ -145,7 +148,10 @@ static bool is_right(const struct reply *reply, char wanted)
 
 #define TURNED_AWAY "-ERR max number of clients reached\r\n"
 
-/* True if weir does not take the connection: one write, which may be short, or lost with what weir has not read. */
+/*
+ * True if weir refuses the connection: one write, which may be short, or lost together with what
+ * weir has not read.
+ */
 static bool is_turned_away(const struct asking *one)
 {
     const struct slice here = conn_here(one->conn), whole = SLICE(TURNED_AWAY);
@@ -175,7 +181,7 @@ static bool take_replies(struct asking *one)
     return true;
 }
 
-/* One that is answered asks again on another connection, while Redis hangs. */
+/* An answered client asks again on another connection, while Redis hangs. */
 static void take_turn(struct party *party)
 {
     struct asking *one = container_of(party, struct asking, party);
@@ -189,8 +195,8 @@ static void take_turn(struct party *party)
 /* ---- the hang ---- */
 
 /*
- * Not where memory is refused: any client may hear of that, or be closed for it. Nor where descriptors are few: a
- * connection may wait for others to leave before weir takes it.
+ * No hang where memory is refused: any client may get an error for that, or be closed. No hang
+ * where descriptors are few: a connection may wait for another to close before weir accepts it.
  */
 void hangs_begin(uint64_t pick)
 {

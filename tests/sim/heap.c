@@ -50,7 +50,7 @@ bool heap_is_counted(void)
     return true;
 }
 
-/* In place of the C library's: what the program is linked with, and every library, takes memory here. */
+/* Replaces the C library's allocator for the program and all libraries. */
 
 static void count(int64_t size)
 {

@@ -1,6 +1,6 @@
 /*
- * How many bytes of memory are taken, by whom: what weir has taken in its own turns, and all in all. Without sanitizers,
- * which have an allocator, and a search for leaks, of their own.
+ * Counts allocated bytes: those that weir has taken in its own iterations, and all. Not with
+ * sanitizers, which have their own allocator and leak detection.
  */
 #ifndef WEIR_SIM_HEAP_H
 #define WEIR_SIM_HEAP_H
@@ -9,16 +9,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* False: this build counts nothing, and everything is 0. */
+/* False: this build counts nothing, and all counts are 0. */
 bool heap_is_counted(void);
 
-/* Bytes that are taken now, of everybody. */
+/* Bytes in use, by all parts of the process. */
 size_t heap_bytes(void);
 
-/* From now on it is weir who takes and gives back, or not. Returns what it was. */
+/* True from now on counts allocations as weir's. Returns the previous value. */
 bool heap_is_weirs(bool is_weirs);
 
-/* What it has taken and not given back. */
+/* Bytes that weir has allocated and not freed. Negative if weir has freed more. */
 int64_t heap_weirs_bytes(void);
 
 #endif

@@ -11,15 +11,15 @@
 #include "tests/sim/sockets.h"
 #include "tests/sim/trace.h"
 
-#define TIMED_OUT_NS UINT64_C(2000000000) /* at most */
+#define TIMED_OUT_NS UINT64_C(2000000000) /* longest */
 
 enum { STREAM_KERNEL = 2 };
 
 struct kernel kernel;
 
 static struct sock *socks[KERNEL_FDS_MAX];
-static int lowest; /* no descriptor below it is free */
-static int end;    /* none from it on has been open */
+static int lowest; /* all descriptors below are in use */
+static int end;    /* all descriptors from here on have never been open */
 
 void kernel_init(uint64_t seed)
 {
@@ -197,7 +197,7 @@ static bool listens_at(const struct sock *sock, uint16_t port, const char *path)
     return port != 0 && ((const struct sockaddr_in *)(const void *)&sock->local)->sin_port == htons(port);
 }
 
-/* Of several at the same port any may get it. */
+/* Of several listeners at one port any may get the connection. */
 static int find_listener(uint16_t port, const char *path)
 {
     int found = -1, n = 0;

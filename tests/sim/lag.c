@@ -9,15 +9,15 @@
 
 #define MS UINT64_C(1000000)
 #define S (1000 * MS)
-#define TOLD 8192             /* moments of which the master's offset is known, a ms each */
-#define LAG_NS (4 * S)        /* of a replica, at most: what the moments reach back */
-#define BEHIND_NS (2500 * MS) /* replica-lag-max, and until weir has asked twice */
+#define TOLD 8192             /* moments for which the master's offset is kept, one each ms */
+#define LAG_NS (4 * S)        /* longest lag of a replica: what TOLD moments cover */
+#define BEHIND_NS (2500 * MS) /* replica-lag-max, and two probes of weir */
 
 static struct lag_model {
     unsigned master;
     uint64_t offset, history;
     struct told {
-        uint64_t ms, offset; /* at its end */
+        uint64_t ms, offset; /* offset at the end of the ms */
     } told[TOLD];            /* a ring */
     uint64_t n_told;
     unsigned lagging;
@@ -46,7 +46,7 @@ static uint64_t offset_at(uint64_t ns)
     return 0;
 }
 
-/* Since when the master has had more than this. */
+/* Since when the master has had more than this offset. */
 static uint64_t passed_ns(uint64_t offset)
 {
     uint64_t first = model.n_told > TOLD ? model.n_told - TOLD : 0, ns = world.now_ns;
@@ -64,7 +64,7 @@ static uint64_t reached_by(unsigned which)
     return model.reached[which];
 }
 
-/* COUNTERS: it is of none. */
+/* COUNTERS: no counter's key. */
 static unsigned counter_of(const struct slice *argv, size_t argc)
 {
     bool is_counted = argc > 1 && argv[1].len > 7 && memcmp(argv[1].at, "count:", 6) == 0;
@@ -98,7 +98,7 @@ void lag_hear(unsigned which, const struct slice *argv, size_t argc)
         return;
     unsigned counter = counter_of(argv, argc);
     bool is_write = (argv[0].at[0] | 32) == 'i' && counter < COUNTERS;
-    bool is_question = argv[0].len == 4 && counter == COUNTERS; /* INFO, and such as it */
+    bool is_question = argv[0].len == 4 && counter == COUNTERS; /* INFO and similar */
     if (which == model.master && (is_write || (counter == COUNTERS && !is_question)))
         tell();
     if (is_write && which == model.master)

@@ -1,10 +1,10 @@
 /*
- * The replication offsets of a deployment: what its master has told, and how far each replica is. A replica has the keys
- * at once all the same: what one that lags may be asked is judged by offsets.
+ * The replication offsets of a deployment: the master's offset, and how far each replica is. A
+ * replica still has all keys at once. Reads from a lagging replica are judged by offsets.
  *
- * Laws, where clients read from replicas and nothing else goes wrong: a client reads from no replica that lacks
- * what the client has written or read. No client reads from a replica that is further behind than replica-lag-max,
- * beside what weir takes to notice.
+ * Laws, where clients read from replicas and nothing else fails: a client reads from no replica
+ * that lacks what the client has written or read. No client reads from a replica that is further
+ * behind than replica-lag-max, plus the time that weir takes to notice.
  */
 #ifndef WEIR_SIM_LAG_H
 #define WEIR_SIM_LAG_H
@@ -18,19 +18,19 @@
 
 void lag_start(void);
 
-/* Another master begins another history. */
+/* A new master starts a new replication history. */
 void lag_promote(unsigned master);
 
-/* A server is about to carry this out. */
+/* A server is about to execute this command. */
 void lag_hear(unsigned which, const struct slice *argv, size_t argc);
 
-/* A counter is another client from now on. */
+/* The counter is a new client from now on. */
 void lag_forget(unsigned counter);
 
-/* A fault: one replica lags for so long. */
+/* A fault: one replica lags for `ns`. */
 void lag_begin(uint64_t ns, uint64_t pick);
 
-/* None does. */
+/* No replica lags any more. */
 void lag_end(void);
 
 #endif

@@ -8,12 +8,12 @@
 #include "tests/sim/loops.h"
 #include "upstream/lane/lanes.h"
 
-#define LANES_MAX 64 /* struct lanes of one process: one for each worker and node */
+#define LANES_MAX 64 /* chosen: one struct lanes for each worker and node */
 
 static struct lanes *known[LANES_MAX];
 static unsigned n_known;
 
-/* ---- which there are: the linker puts these in the place of weir's own (WATCHED in Makefile) ---- */
+/* ---- registry: the linker puts these in the place of weir's own (WATCHED in Makefile) ---- */
 
 void __real_lanes_init(struct lanes *lanes, struct commons *commons, struct node *node, const struct lanes *before,
                        const struct lanes_ops *ops, void *arg);
@@ -73,7 +73,10 @@ static bool is_in_its_list(const struct lane *lane)
     }
 }
 
-/* A rider of a call has its calls there; those of a lane with an owner are the owner's, and all of them. */
+/*
+ * Each lane user of a call points at this lane. If the lane has an owner, all of its calls are the
+ * owner's, and the owner has no other calls.
+ */
 static bool has_its_riders(const struct lane *lane)
 {
     uint32_t n_owners = 0;
@@ -122,14 +125,14 @@ static bool is_framed_as_it_is_called(const struct lane *lane)
     }
 }
 
-/* ---- the laws of lanes to a node that is in the topology no more ---- */
+/* ---- laws of lanes to a node that has left the topology ---- */
 
 #define LEFT_MAX 512
 
-/* What has been sent on one of them, when it was seen first. */
+/* The calls of such a lane when the check first saw it. */
 static struct left {
     const struct lane *lane;
-    unsigned conn; /* its number: with the pointer, which lane that is */
+    unsigned conn; /* number of the connection; pointer and number together identify the lane */
     uint32_t tail;
 } left[LEFT_MAX];
 static unsigned n_left;
@@ -145,7 +148,9 @@ static struct left *left_of(const struct lane *lane)
     return one;
 }
 
-/* Of a client's own lane only if that node is a replica: else it ends what it has begun. */
+/*
+ * A private lane may send more unless its node is a replica: its client finishes what it has begun.
+ */
 static bool is_sent_nothing_more(const struct lane *lane)
 {
     const struct lanes *lanes = lanes_of(lane);
@@ -165,7 +170,7 @@ static const struct law {
     {"a lane: nothing more is sent to a node that has been left", is_sent_nothing_more},
 };
 
-/* ---- and of the leases on lanes ---- */
+/* ---- laws of leases ---- */
 
 static bool is_ready(const struct lease *lease)
 {
@@ -173,8 +178,8 @@ static bool is_ready(const struct lease *lease)
 }
 
 /*
- * A lease at a replica outlives the home node's proof, which is asked about before each read
- * (reads_kind_now).
+ * A lease at a replica outlives the confirmed login at the default node. reads_kind_now checks that
+ * login before each read.
  */
 static bool may_go_at_once(const struct client *client)
 {
@@ -189,7 +194,10 @@ static bool is_witnessed_there(const struct client *client)
     return login == NULL || proof_is_witnessed(&reading->proof, users, login);
 }
 
-/* The short way asks for no proof where it sends, nor does the way back to the home node's lane. */
+/*
+ * The fast path checks no login before it sends. Neither does the switch back to the default node's
+ * lane.
+ */
 static bool are_leases_proven(const struct client *client)
 {
     bool is_there = read_side_is_at_replica(client);
@@ -200,7 +208,10 @@ static bool are_leases_proven(const struct client *client)
            (session_suits(client, client->shared.lane) && (!is_there || is_witnessed_there(client)));
 }
 
-/* A lease that holds is on a lane that its client may use at once: in use by all, or its own, or kept for it. */
+/*
+ * A valid lease is on a lane that its client may use at once: a shared lane, or a private lane that
+ * is the client's or kept for the client.
+ */
 static bool are_leases_true(const struct client *client)
 {
     const struct lease *shared = &client->shared, *kept = &client_extra(client)->kept;
@@ -216,7 +227,7 @@ static bool are_leases_true(const struct client *client)
            (lane->owner == NULL || lane->owner == &client->rider);
 }
 
-/* ---- all of them ---- */
+/* ---- all laws ---- */
 
 static const char *broken_by(const struct lane *lane)
 {
@@ -245,7 +256,7 @@ static const char *broken_lease(const struct front *front)
     return NULL;
 }
 
-/* A worker's lanes change in its own turns alone. */
+/* A worker's lanes change only in its own iterations. */
 static bool has_had_a_turn(const struct lanes *lanes)
 {
     const struct sim_loop *loop = lanes_loop(lanes)->uv.internal_fields;

@@ -1,11 +1,12 @@
 /*
- * What must hold of each of weir's lanes between two turns of its loops: state, trust and framing agree with its list,
- * its calls, its riders and the leases on it. The laws are the rows of lane_laws.c.
+ * Invariants of each of weir's lanes between two iterations of its loop. State, trust and framing
+ * agree with the list, the calls, the lane users and the leases of the lane. The laws are the rows
+ * of lane_laws.c.
  */
 #ifndef WEIR_SIM_LANE_LAWS_H
 #define WEIR_SIM_LANE_LAWS_H
 
-/* The law that was broken by the turn that has just ended; NULL: none was. */
+/* The law that the last iteration has broken; NULL: none. */
 const char *lane_laws_broken(void);
 
 #endif

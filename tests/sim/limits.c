@@ -11,11 +11,11 @@
 #include "tests/sim/world.h"
 
 #define MS UINT64_C(1000000)
-#define ROUGH_NS 100  /* units that are shorter are counted in other ways: limit/funnel.c */
-#define EARLY_NS 1000 /* by so much a loop's clock may be behind what it reads */
+#define ROUGH_NS 100  /* intervals below are stored as fine rates: limit/funnel.c */
+#define EARLY_NS 1000 /* largest lag of a loop's clock behind the time of a read */
 
-static struct planned_limits bound;  /* what binds */
-static struct planned_limits coming; /* what may bind already */
+static struct planned_limits bound;  /* the limits in force */
+static struct planned_limits coming; /* the limits that may be in force already */
 static bool is_changing, is_unknown;
 static bool is_loose; /* see limits_use */
 
@@ -24,19 +24,21 @@ static const struct {
     enum limit_class class;
 } names[] = {
     {"read", LIMIT_READ}, {"write", LIMIT_WRITE}, {"cmd.get", LIMIT_GET}, {"cmd.set", LIMIT_SET}, {"all", LIMIT_ANY}};
-#define DELAYS 200000 /* of a million */
+#define DELAYS 200000 /* odds of a delay, in millionths */
 #define N_NAMES (sizeof names / sizeof names[0])
 
 /* What is known of one limit and one subject. */
 static struct known {
     struct window window;
-    struct window across; /* the same across changes of the limit */
+    struct window across; /* window across changes of the limit */
     struct spent spent;
-    unsigned leaving; /* commands of those who have gone, that may still be charged */
+    unsigned leaving; /* commands of disconnected clients that may still be charged */
 } all_known[N_NAMES][LIMIT_SUBJECTS];
-static struct changes changes[N_NAMES];               /* the limit's */
-static uint64_t since_ns[N_NAMES], until_ns[N_NAMES]; /* what binds has, and what bound did */
-static unsigned unknown[LIMIT_SUBJECTS];              /* who may still charge it, and nobody knows how often */
+static struct changes changes[N_NAMES]; /* history of each limit */
+/* when the current limit came into force, and when the last one ended */
+static uint64_t since_ns[N_NAMES], until_ns[N_NAMES];
+/* number of disconnected clients that may charge the subject any number of commands */
+static unsigned unknown[LIMIT_SUBJECTS];
 
 void limits_plan(struct planned_limits *limits, struct random *chance, char *out, size_t room)
 {
@@ -78,11 +80,11 @@ void limits_write(const struct planned_limits *limits, char *out, size_t room)
     }
 }
 
-/* ---- across changes ---- */
+/* ---- changes of limits ---- */
 
 static const struct planned_limit *enforced(const struct planned_limits *limits, size_t which);
 
-/* What is known begins now, with the limit that holds alone. */
+/* Restarts the history with the limit in force. */
 static void link_anew(size_t which)
 {
     const struct planned_limit *limit = enforced(&bound, which);
@@ -93,7 +95,7 @@ static void link_anew(size_t which)
         changes_begin(&changes[which], limit, world.now_ns);
 }
 
-/* Where a line goes, or is only counted, for a while, nothing is said about what passes then. */
+/* While a limit is removed, or in shadow mode, nothing is known of what passes. */
 static void link_coming(size_t which)
 {
     const struct planned_limit *to = is_unknown ? NULL : enforced(&coming, which);
@@ -117,7 +119,7 @@ void limits_use(const struct planned_limits *limits, bool are_loose)
         link_anew(i);
 }
 
-/* NULL: no limit is about that class. */
+/* NULL: no limit for that class. */
 static const struct planned_limit *find(const struct planned_limits *limits, enum limit_class class)
 {
     for (unsigned i = 0; i < limits->n; i++)
@@ -131,7 +133,7 @@ static const struct planned_limit *enforced(const struct planned_limits *limits,
     return limits->is_shadow ? NULL : find(limits, names[which].class);
 }
 
-/* Does the same hold for that class in both? */
+/* True if both have the same enforced limit for the class. */
 static bool is_same(const struct planned_limits *a, const struct planned_limits *b, enum limit_class class)
 {
     const struct planned_limit *one = find(a, class), *other = find(b, class);
@@ -149,7 +151,7 @@ void limits_changing(const struct planned_limits *to)
         link_coming(i);
 }
 
-/* What passes under another limit is counted anew. */
+/* Windows restart for every limit that has changed. */
 void limits_changed(void)
 {
     for (size_t i = 0; i < N_NAMES; i++)
@@ -182,7 +184,7 @@ static void remember(struct window *window, uint64_t from_ns)
     window->from_ns[at] = from_ns;
 }
 
-/* May n pass within so long? */
+/* True if n may pass within `ns`. */
 static bool is_lawful(const struct window_law *law, unsigned n, uint64_t ns)
 {
     if (n <= law->burst)
@@ -201,7 +203,7 @@ bool window_admits(struct window *window, const struct window_law *law, uint64_t
     return true;
 }
 
-/* ---- those of weir ---- */
+/* ---- limits of weir ---- */
 
 static uint64_t interval_of(const struct planned_limit *limit)
 {
@@ -214,7 +216,10 @@ static uint64_t burst_of(const struct planned_limit *limit)
     return limit->burst * interval_of(limit);
 }
 
-/* What a limit delays may go a little nearer to what went before it, if its burst is worth no more than that. */
+/*
+ * A limit that delays may send a command a little nearer to the one before, if its burst is worth
+ * no more than that.
+ */
 static struct window_law law_of(const struct planned_limit *limit)
 {
     struct window_law law = {limit->period_ms * MS, limit->count, limit->burst, true, 0};
@@ -237,7 +242,8 @@ const char *limits_passed(unsigned subject, unsigned classes, uint64_t from_ns, 
         if (changes[i].n > 0 && !changes_admit(&changes[i], &all_known[i][subject].across, from_ns, to_ns))
             return "more than the limit and those before it let pass";
         if (from_ns <= since_ns[i] || (is_changing && !is_same(&bound, &coming, limit->class)))
-            continue; /* it may have been decided under another limit, of which this one says nothing */
+            /* the decision may be another limit's, and this limit says nothing about it */
+            continue;
         const struct window_law law = law_of(limit);
         if (!window_admits(&all_known[i][subject].window, &law, from_ns, to_ns))
             return "more than the limit lets pass";
@@ -254,9 +260,9 @@ void limits_charged(unsigned subject, unsigned classes)
     }
 }
 
-/* ---- who is refused ---- */
+/* ---- refusals ---- */
 
-/* How long until there is room in the funnel, as long as that can be; 0: there is. UINT64_MAX: unknown. */
+/* The longest possible time until the funnel has room; 0: there is room. UINT64_MAX: unknown. */
 static uint64_t longest_wait(size_t which, const struct refused *refused, unsigned under_way)
 {
     const struct planned_limit *limit = find(&bound, names[which].class);
@@ -271,7 +277,7 @@ static uint64_t longest_wait(size_t which, const struct refused *refused, unsign
     return then_ns > latest_ns ? then_ns - latest_ns : 0;
 }
 
-/* The number behind `name`; -2: there is none. */
+/* The number behind `name`. -1: the number is negative. -2: no such name. */
 static int64_t number_after(struct slice words, const char *name)
 {
     const char *at = memmem(words.at, words.len, name, strlen(name));
@@ -299,7 +305,8 @@ static const char *judge_refusal(size_t which, const struct refused *refused,
         limit->period_ms * MS / limit->count < ROUGH_NS)
         return NULL;
     uint64_t told_ns = (uint64_t)(told_ms - 1) * MS;
-    if (told_ns > limit->period_ms * MS / limit->count + 1) /* no more than a burst is owed: then one command passes */
+    /* at most a burst is owed, so one interval admits a command */
+    if (told_ns > limit->period_ms * MS / limit->count + 1)
         return "refused for longer than a command takes";
     if (longest_wait(which, refused, 0) > told_ns)
         return NULL;
@@ -309,7 +316,7 @@ static const char *judge_refusal(size_t which, const struct refused *refused,
     return wait_ns > told_ns ? NULL : "there will be room before it is told so";
 }
 
-/* May a limit on that class have refused what was not decided before that moment? */
+/* True if a limit of that class may have decided at `from_ns` or later. */
 static bool may_bind(size_t i, uint64_t from_ns)
 {
     return is_unknown || (!bound.is_shadow && find(&bound, names[i].class) != NULL) || from_ns <= until_ns[i] ||
@@ -333,7 +340,7 @@ const char *limits_refused(const struct refused *refused, unsigned (*under_way)(
     return limits_strange;
 }
 
-/* ---- who leaves ---- */
+/* ---- clients that disconnect ---- */
 
 struct leaver {
     struct bell bell;
@@ -346,7 +353,7 @@ static bool is_one(unsigned subjects)
     return (subjects & (subjects - 1)) == 0;
 }
 
-/* Nothing that it has said will be carried out any more. */
+/* weir has closed its side: no request of the client is charged any more. */
 static void on_left(struct bell *bell)
 {
     struct leaver *leaver = container_of(bell, struct leaver, bell);

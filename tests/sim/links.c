@@ -16,17 +16,17 @@
 #include "tests/sim/trace.h"
 
 #define PATIENCE_NS UINT64_C(10000000) /* with steps that do not come */
-#define AHEAD_MAX 20000                /* bytes */
-#define SHORT_US 10000                 /* nobody gives up for it */
+#define AHEAD_MAX 20000                /* most bytes from now to the fault */
+#define SHORT_US 10000                 /* a delay that no time-out of a run notices */
 
 enum link_kind { LINK_RESET, LINK_HALF, LINK_LATE, LINK_FULL, LINK_BROKEN, LINK_KINDS };
 
 static const char *const names[LINK_KINDS] = {
-    [LINK_RESET] = "reset",   /* by who is not weir */
-    [LINK_HALF] = "half",     /* that side says no more; Redis closes */
-    [LINK_LATE] = "late",     /* what comes after that byte arrives later */
-    [LINK_FULL] = "full",     /* nothing is taken after that byte for a while */
-    [LINK_BROKEN] = "broken", /* a call of weir's says so */
+    [LINK_RESET] = "reset",   /* by the side that is not weir */
+    [LINK_HALF] = "half",     /* a client half-closes; Redis closes */
+    [LINK_LATE] = "late",     /* bytes behind that offset arrive later */
+    [LINK_FULL] = "full",     /* no byte behind that offset is accepted for a while */
+    [LINK_BROKEN] = "broken", /* a system call of weir's reports it */
 };
 
 enum armed_state { LINK_AHEAD, LINK_WAITS, LINK_LASTS, LINK_DONE };
@@ -34,9 +34,9 @@ enum armed_state { LINK_AHEAD, LINK_WAITS, LINK_LASTS, LINK_DONE };
 struct armed {
     struct link_fault fault;
     enum armed_state state;
-    uint64_t due_ns, due_step; /* waiting, or lasting until due_ns */
-    struct conn *conn;         /* once its bytes were sent; NULL: it has gone */
-    struct bell bell;          /* time goes on to then */
+    uint64_t due_ns, due_step; /* while waiting, or lasting until due_ns */
+    struct conn *conn;         /* set when the bytes were sent; NULL: closed */
+    struct bell bell;          /* advances the clock to due_ns */
 };
 
 static struct links {
@@ -73,7 +73,10 @@ static bool stops(const struct armed *armed)
     return armed->fault.wait_ns == 0 && armed->fault.wait_steps == 0;
 }
 
-/* The next byte of that direction after which something happens. A side that was stopped at the last such is woken. */
+/*
+ * Sets the mark at the next byte of that direction with a fault. Wakes a side that was stopped at
+ * the last mark.
+ */
 static void set_mark(struct conn *conn, bool to_weir)
 {
     struct pipe *pipe = pipe_of(conn, to_weir);
@@ -96,7 +99,7 @@ static void set_mark(struct conn *conn, bool to_weir)
 
 static void on_bell(struct bell *bell)
 {
-    (void)bell; /* links_look does it */
+    (void)bell; /* links_look does the work */
 }
 
 static void wait_until(struct armed *armed, enum armed_state state, uint64_t at_ns)
@@ -150,7 +153,7 @@ void links_start(void)
     kernel.striker = &striker;
 }
 
-/* ---- what happens ---- */
+/* ---- faults ---- */
 
 static void leave(struct conn *conn, bool with_reset)
 {
@@ -277,7 +280,7 @@ void links_fini(void)
     links = (struct links){0};
 }
 
-/* ---- where they come from ---- */
+/* ---- adding faults ---- */
 
 static struct armed *add(const struct link_fault *fault)
 {

@@ -1,6 +1,6 @@
 /*
- * What goes wrong on single connections: each at a byte of one direction of one party's connection, so that it is the same
- * thing again when it is replayed, however its bytes are batched and whenever they come.
+ * Faults on single connections. Each strikes at a byte offset of one direction of one connection.
+ * So a replay repeats it, however the bytes are batched and whenever they come.
  */
 #ifndef WEIR_SIM_LINKS_H
 #define WEIR_SIM_LINKS_H
@@ -12,39 +12,43 @@
 
 struct link_fault {
     struct conn_name whose;
-    bool to_weir;        /* which direction's bytes count */
-    uint64_t upto;       /* bytes of it have been sent, */
-    uint64_t wait_ns;    /* then so long passes, */
-    uint64_t wait_steps; /* and so many steps of the world; if both are 0 no byte more is sent before */
-    unsigned kind;       /* and then this happens: link_kind_named */
-    uint64_t us, pick;   /* how long it lasts, and which of several */
+    bool to_weir;     /* the direction with the bytes that count */
+    uint64_t upto;    /* the fault is armed after this many bytes, */
+    uint64_t wait_ns; /* waits this long, */
+    /* and this many steps of the world; if both are 0 no further byte is sent before */
+    uint64_t wait_steps;
+    unsigned kind;     /* index of link_kind_named */
+    uint64_t us, pick; /* how long the fault lasts, and which of several */
 };
 
 /* False: there is no such kind. */
 __attribute__((warn_unused_result)) bool link_kind_named(const char *name, unsigned *kind);
 
-/* They hear of connections from now on. After kernel_init. */
+/* Registers the callbacks for connections. After kernel_init. */
 void links_start(void);
 
-/* Kind by chance: one of those connections, now or some bytes later. It is written down. */
+/*
+ * Strikes the connection with a fault of a random kind, now or some bytes later, and notes it in
+ * the scenario.
+ */
 void links_strike(struct conn *conn, uint64_t us, uint64_t pick);
 
-/* This one: now. */
+/* Strikes the connection with this fault now. */
 void links_strike_now(struct conn *conn, bool to_weir, const char *kind, uint64_t us, uint64_t pick);
 
-/* It is to happen when its bytes have been sent. */
+/* Arms the fault. */
 void links_add(const struct link_fault *fault);
 
-/* Carry out what is due. To be asked after every step of the world. */
+/* Carries out what is due. Called after every step of the world. */
 void links_look(void);
 
-/* Something is only waited for. */
+/* True if a fault is armed and waits, or lasts. */
 bool links_are_waiting(void);
 
-/* By so much what Redis has said has come to weir later, at most. */
+/* The longest delay by a fault of Redis' replies. */
 uint64_t links_late_ns(void);
 
-/* Nothing more happens. */
+/* Ends all faults. */
 void links_end(void);
 void links_fini(void);
 

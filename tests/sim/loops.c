@@ -1,6 +1,4 @@
-/*
- * A loop's life, and the order of work in a turn of it: that of libuv 1.44.
- */
+/* The life of a loop, and the order of work in its iterations: that of libuv 1.44. */
 #include "tests/sim/loops.h"
 
 #include <stdlib.h>
@@ -93,7 +91,7 @@ int uv_loop_close(uv_loop_t *uv)
     loops[loop->party.index] = NULL;
     free(loop);
     while (n_loops > 0 && loops[n_loops - 1] == NULL)
-        n_loops--; /* the next to be made after the last is the main thread's again */
+        n_loops--; /* the next loop after the last one is the main thread's again */
     return 0;
 }
 
@@ -117,7 +115,7 @@ void loop_drive(struct sim_loop *loop)
         if (on_world_step != NULL)
             on_world_step();
         if (!world_step())
-            abort(); /* a loop that is alive waits for nothing that will ever come */
+            abort(); /* the loop is alive and waits for something that never comes */
     }
     (void)heap_is_weirs(before);
 }
@@ -127,7 +125,7 @@ int uv_run(uv_loop_t *uv, uv_run_mode mode)
     (void)mode;
     struct sim_loop *loop = loop_of(uv);
     if (loop->party.index > 0)
-        return 0; /* a thread's: it has had its turns, see threads.c */
+        return 0; /* a thread's loop, with all of its iterations done: see threads.c */
     loop->is_running = true;
     loop->has_ended = !is_alive(loop);
     world_wake(&loop->party);

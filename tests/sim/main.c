@@ -1,6 +1,4 @@
-/*
- * The simulator's command line: one seed, seed after seed, or a scenario that was kept.
- */
+/* The simulator's command line: one seed, seed after seed, or a recorded scenario. */
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -13,7 +11,8 @@
 #include "tests/sim/repeat.h"
 #include "tests/sim/shrink.h"
 
-#define REFUSALS 3000 /* of --refuses, in a million: a run of 1000 commands has some ten */
+/* odds of --refuses in millionths: a run of 1000 commands has some ten refusals */
+#define REFUSALS 3000
 
 struct options {
     uint64_t seed, steps, seconds, seeds;
@@ -108,9 +107,9 @@ static int replay(const struct options *options)
     return is_good ? 0 : 1;
 }
 
-static uint64_t commands; /* of all runs so far */
+static uint64_t commands; /* in all runs so far */
 
-/* Many follow each other in one process, but if somebody wants to see them. */
+/* Runs share a process, unless one is traced or runs alone. */
 static bool run_plan(const struct options *options, const struct plan *plan)
 {
     bool is_one = options->is_traced || (options->seconds == 0 && options->seeds == 1 && !options->walks);
@@ -142,7 +141,7 @@ static bool run_seed(const struct options *options, uint64_t seed)
     return run_plan(options, &plan);
 }
 
-/* Place after place, as a run comes to them that is refused nothing. */
+/* One run for each allocation site that a run without refusals reaches. */
 static bool walk_seed(const struct options *options, uint64_t seed)
 {
     struct plan plan;
@@ -160,7 +159,7 @@ static bool walk_seed(const struct options *options, uint64_t seed)
 
 int __real_clock_gettime(clockid_t clock, struct timespec *at);
 
-/* By the system's clock: clock_gettime tells the time of the world, which stands still between runs. */
+/* The system's clock. clock_gettime returns the world's time, which stands still between runs. */
 static double seconds_now(void)
 {
     struct timespec now;
@@ -168,7 +167,7 @@ static double seconds_now(void)
     return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-/* In the words that tests/tools/run-sim.sh reads. */
+/* The format that tests/tools/run-sim.sh reads. */
 static void tell_all(uint64_t seeds, double seconds)
 {
     printf("sim: %" PRIu64 " seeds, %" PRIu64 " commands, %.0f commands a second\n", seeds, commands,

@@ -13,44 +13,46 @@
 
 #define MS UINT64_C(1000000)
 #define S (1000 * MS)
-#define STEP_NS (400 * MS)      /* between two steps of a move, at most; in some moves */
-#define LONG_STEP_NS (3 * S)    /* in others */
-#define PARTED_NS (900 * MS)    /* redirect-timeout, roughly */
-#define DOWN_NS (3 * S)         /* a node, at most */
-#define LIES_NS (5 * S)         /* at most */
-#define NOTICED_NS (2 * S)      /* what a lie has brought about is over */
-#define MOVES_MAX 4             /* at a time */
-#define QUESTIONS_MOST 10       /* in QUESTIONS_NS, */
-#define QUESTIONS_NS (900 * MS) /* as questions sent in a second may come closer together */
+#define STEP_NS (400 * MS)   /* longest time between two steps of most moves */
+#define LONG_STEP_NS (3 * S) /* longest time between two steps of the other moves */
+#define PARTED_NS (900 * MS) /* redirect-timeout, roughly */
+#define DOWN_NS (3 * S)      /* longest time a node is down */
+#define LIES_NS (5 * S)      /* longest time a node lies */
+#define NOTICED_NS (2 * S)   /* time after which a lie has no effect any more */
+#define MOVES_MAX 4          /* moves at a time */
+#define QUESTIONS_MOST 10    /* questions in QUESTIONS_NS */
+/* less than 1 s: questions sent in a second may arrive closer together */
+#define QUESTIONS_NS (900 * MS)
 
 enum { STREAM_CLUSTER = 40, STREAM_MOVE = 41 };
 
 enum step { STEP_NONE, STEP_IMPORT, STEP_MIGRATE, STEP_KEYS, STEP_TAKE, STEP_GIVE, STEP_TELL };
 
-/* A slot on its way. */
+/* A slot that moves. */
 struct move {
     struct bell bell;
     struct random chance;
     enum step next;
     unsigned slot, from, to;
-    unsigned left; /* nodes that have not heard of it */
+    unsigned left; /* next node to learn of the move */
     uint64_t step_ns;
 };
 
 static struct cluster {
     uint8_t owners[REDIS_SLOTS];
-    uint64_t opened_ns[REDIS_SLOTS], closed_ns[REDIS_SLOTS]; /* when its last move began and ended; 0: it has not */
-    unsigned n_moves[REDIS_SLOTS];                           /* that were not given up */
+    /* when the last move began and ended; 0: not yet */
+    uint64_t opened_ns[REDIS_SLOTS], closed_ns[REDIS_SLOTS];
+    unsigned n_moves[REDIS_SLOTS]; /* moves that were not given up */
     uint64_t epoch;
     struct move moves[MOVES_MAX];
-    struct bell risen; /* then `down` is up again */
+    struct bell risen; /* rings when `down` is up again */
     unsigned down;
-    struct bell honest; /* then `liar` lies no more */
+    struct bell honest; /* rings when `liar` is truthful again */
     unsigned liar;
     bool has_lied;
-    bool has_named_next;        /* of a lie */
-    uint8_t known[REDIS_SLOTS]; /* a bit for each node that has had the slot, or has expected it */
-    uint64_t honest_ns;         /* when it last ended */
+    bool has_named_next;        /* a lie has named another node */
+    uint8_t known[REDIS_SLOTS]; /* a bit for each node that has had the slot, or imported it */
+    uint64_t honest_ns;         /* when the last lie ended */
     uint64_t asked_ns[QUESTIONS_MOST];
     unsigned n_asked;
 } cluster;
@@ -116,7 +118,7 @@ static void tell(const char *what, unsigned slot, unsigned node)
     trace_note(TRACE_FAULT, 0, text, (size_t)n);
 }
 
-/* A node hears of another which slots are its own. */
+/* A node learns the slots of another node. */
 static void hear_of(unsigned which, unsigned other)
 {
     for (unsigned slot = 0; slot < REDIS_SLOTS; slot++)
@@ -131,7 +133,7 @@ static void migrate_key(struct move *move)
         tell("has a key that is now at", move->slot, move->to);
 }
 
-/* Only before any key has gone, or come into being, at the other end. */
+/* Only before a key has moved, or was created at the new owner. */
 static bool gives_up(struct move *move)
 {
     if (redis_has_key_in(server_redis_of(move->to), move->slot) || !random_hits(&move->chance, 150000))
@@ -300,7 +302,7 @@ unsigned masters_dialled(const struct sockaddr_in *address)
              ntohs(address->sin_port));
 }
 
-/* Of travellers' commands. */
+/* The first key of a command that travellers send. NULL: no key. */
 static const struct slice *first_key(const struct slice *argv, size_t argc)
 {
     static const char *const names[] = {"get", "set", "incr", "mget", "mset", "exists"};
@@ -310,7 +312,7 @@ static const struct slice *first_key(const struct slice *argv, size_t argc)
     return argc > 3 && slice_eq_nocase(argv[0], SLICE("eval")) ? &argv[3] : NULL;
 }
 
-/* A redirect to a stranger leads nowhere; one to another node leads there. */
+/* A redirect to a stranger leads nowhere. A redirect to another node leads there. */
 static void judge_slot(unsigned which, const struct slice *argv, size_t argc)
 {
     const struct slice *key = first_key(argv, argc);
@@ -323,7 +325,8 @@ static void judge_slot(unsigned which, const struct slice *argv, size_t argc)
 
 void masters_hear(unsigned which, const struct redis_conn *conn, const struct slice *argv, size_t argc)
 {
-    if (run.plan.masters > 0 && !redis_conn_is_in_multi(conn)) /* MULTI may go before weir knows of any key */
+    /* MULTI may go before weir knows any key */
+    if (run.plan.masters > 0 && !redis_conn_is_in_multi(conn))
         judge_slot(which, argv, argc);
     if (argc != 2 || !slice_eq_nocase(argv[0], SLICE("cluster")) || !slice_eq_nocase(argv[1], SLICE("nodes")))
         return;
@@ -336,7 +339,7 @@ void masters_hear(unsigned which, const struct redis_conn *conn, const struct sl
     run_fail(server_answering().conn, "the nodes are asked more than %u times in a second", QUESTIONS_MOST);
 }
 
-/* ---- its life ---- */
+/* ---- start and end ---- */
 
 void masters_start(void)
 {
@@ -361,7 +364,7 @@ void masters_start(void)
     }
 }
 
-/* The slot arrives at once. */
+/* Completes the move at once. */
 static void finish(struct move *move)
 {
     world_silence(&move->bell);

@@ -18,17 +18,17 @@
 enum { STREAM_MEMORY = 6 };
 
 #define PLACES_MAX 1024
-#define PATIENCE_NS UINT64_C(10000000) /* a step that is replayed may not come */
+#define PATIENCE_NS UINT64_C(10000000) /* a step of a replay may not come */
 
 extern const char __executable_start;
 
-/* Open addressing. */
+/* A hash table with open addressing. */
 struct place {
     uintptr_t at; /* 0: free */
     uint32_t number;
     uint32_t refused;
-    uint64_t asked_ns; /* it was asked there then, and */
-    uint64_t asked;    /* in that moment so often */
+    uint64_t asked_ns; /* time of the last allocation at this place */
+    uint64_t asked;    /* number of allocations at that time */
 };
 
 struct places {
@@ -39,18 +39,18 @@ struct places {
 static struct memory {
     struct random chance;
     struct places places;
-    uint64_t step;  /* in which was asked last, and */
-    uint64_t nth;   /* how often, */
-    uint64_t asked; /* and altogether */
+    uint64_t step;  /* step of the last allocation */
+    uint64_t nth;   /* number of allocations in that step */
+    uint64_t asked; /* number of allocations in the run */
     uint64_t refused;
-    uint64_t ends; /* of clients, which it explains */
+    uint64_t ends; /* closed clients that refusals have explained */
     bool has_lost_lanes;
 } memory;
 
 static struct shared {
     struct places places;
     uint32_t n_last;
-} * shared; /* NULL: nobody wants to know */
+} * shared; /* NULL: not shared */
 
 static struct place *find(struct places *places, uintptr_t at)
 {
@@ -65,7 +65,7 @@ static struct place *find(struct places *places, uintptr_t at)
     return &places->all[i];
 }
 
-/* ---- in a run ---- */
+/* ---- one run ---- */
 
 void memory_read_log(struct slice line)
 {
@@ -79,7 +79,7 @@ void memory_start(void)
     random_init(&memory.chance, run.plan.seed, STREAM_MEMORY);
 }
 
-/* While a turn of weir's is on: it has started, and not yet been told to stop. */
+/* True in an iteration of weir's loops, after the start and before the stop. */
 static bool is_weirs(void)
 {
     return world.current != NULL && world.current->is_weirs && run.phase == RUN_ACTS && run.commands > 0;
@@ -101,16 +101,19 @@ static uint64_t offset_of(uintptr_t address)
 
 static bool refuses(const void *caller);
 
-/* By it is known whether places are still where they were. */
+/* Identifies the build: places of another build lie elsewhere. */
 static uint64_t build(void)
 {
     return offset_of((uintptr_t)refuses);
 }
 
-/* What is in such a line's numbers. */
+/* The numbers of a refusal's line in a scenario. */
 enum { OF_STEP, OF_TIME, OF_NTH, OF_PLACE, OF_ASKED, OF_BUILD };
 
-/* The same place asks as often in that moment, or next after it; of another build: at that step as many asked before. */
+/*
+ * The place has allocated as often at that time, or allocates next after it. In another build: the
+ * step has as many allocations.
+ */
 static bool is_same(const uint64_t *numbers, const struct place *place)
 {
     uint64_t now_ns = world.now_ns - SIM_START_NS;
@@ -120,7 +123,7 @@ static bool is_same(const uint64_t *numbers, const struct place *place)
     return world.steps > numbers[OF_STEP] || (world.steps == numbers[OF_STEP] && memory.nth >= numbers[OF_NTH]);
 }
 
-/* Or it never came, and now is as good. */
+/* A refusal that never came at its time strikes now. */
 static bool is_refused_again(const struct place *place)
 {
     const struct line *line = scenario_peek(SCENARIO_MEMORY);
@@ -171,7 +174,7 @@ static bool refuses(const void *caller)
     if (also != NULL)
         also->refused += is_refused;
     if (is_refused)
-        errno = ENOMEM; /* as the C library: else errno is what an earlier call left, perhaps one of an earlier run */
+        errno = ENOMEM; /* as in the C library; without it errno is from an earlier call */
     return is_refused;
 }
 
@@ -180,7 +183,7 @@ bool memory_was_short(void)
     return memory.refused > 0;
 }
 
-/* One each; but with a lane all go that have calls on it. */
+/* One client for each refusal. A closed lane closes all clients with calls on it. */
 bool memory_explains_end(void)
 {
     return memory.has_lost_lanes || ++memory.ends <= memory.refused;
@@ -192,7 +195,7 @@ void memory_fini(void)
         shared->n_last = memory.places.n;
 }
 
-/* ---- of many runs ---- */
+/* ---- many runs ---- */
 
 void memory_share(void)
 {
@@ -208,7 +211,7 @@ uint32_t memory_places(void)
     return shared->n_last;
 }
 
-/* The function, file and line of a place, as the debug information has them. */
+/* Prints function, file and line of a place from the debug information. */
 static void tell_place(const struct place *place)
 {
     char program[512], command[600], where[256];
@@ -236,7 +239,7 @@ void memory_tell(void)
                shared->places.n);
 }
 
-/* ---- what weir's objects call ---- */
+/* ---- called by weir's objects ---- */
 
 void *sim_malloc(size_t size);
 void *sim_calloc(size_t count, size_t size);

@@ -1,12 +1,14 @@
 /*
- * Memory that weir is refused: what its own code asks for while it serves clients, at places that the seed chooses.
+ * Refusals of memory: allocations of weir's own code fail while it serves clients, at sites that
+ * the seed chooses.
  *
- * The linker gives weir's objects sim_malloc and its kin for the C library's (see the Makefile). Not refused are the
- * start, base/mem.h's (configuration, for which mem_would_give has asked before) and whatever libraries ask for
- * themselves: inih, hiredis' reader, OpenSSL and the C library, and Lua in the model of Redis; libuv is the simulator's.
+ * The linker replaces malloc and its kin in weir's objects by sim_malloc and its kin (see the
+ * Makefile). Not refused: the start, base/mem.h (configuration, checked by mem_would_give), and
+ * what libraries allocate themselves. Those libraries are inih, hiredis' reader, OpenSSL, the C
+ * library, and Lua in the model of Redis. libuv is the simulator's.
  *
- * A place is the address that an allocation returns to. A run knows places by the order in which it has come to them, so
- * that it is the same at other addresses.
+ * A place is the address that an allocation returns to. A run numbers places in the order of first
+ * use. So the numbers do not depend on the addresses of a build.
  */
 #ifndef WEIR_SIM_MEMORY_H
 #define WEIR_SIM_MEMORY_H
@@ -18,9 +20,9 @@
 
 enum memory_mode {
     MEMORY_PLENTY,
-    MEMORY_BY_CHANCE, /* each time */
+    MEMORY_BY_CHANCE, /* each allocation */
     MEMORY_EACH_ONCE, /* each place once, by chance */
-    MEMORY_ONE_PLACE, /* that one, the first time it is come to */
+    MEMORY_ONE_PLACE, /* one place, at its first use */
 };
 
 struct planned_memory {
@@ -32,24 +34,27 @@ struct planned_memory {
 void memory_start(void);
 void memory_fini(void);
 
-/* A client is closed that has done nothing wrong, and nothing but memory has been short: is that the price of a refusal? */
+/*
+ * A client without a fault was closed, and only memory was short. True if a refusal explains that.
+ * Each refusal explains one close.
+ */
 bool memory_explains_end(void);
 
-/* What weir says tells what a refusal has cost it. */
+/* Reads a line of weir's log for what a refusal has closed. */
 void memory_read_log(struct slice line);
 
-/* Has anything been refused so far? */
+/* True if an allocation has been refused so far. */
 bool memory_was_short(void);
 
-/* ---- of many runs, each in a process of its own ---- */
+/* ---- for many runs, each in a process of its own ---- */
 
-/* Before the first: what places they come to is written down. */
+/* Shares the places of all runs. Before the first run. */
 void memory_share(void);
 
-/* Places that the last run has come to. */
+/* Number of places in the last run. */
 uint32_t memory_places(void);
 
-/* Say how many of all places have been refused memory, and which have not. */
+/* Prints how many of all places were refused memory, and which were not. */
 void memory_tell(void);
 
 #endif

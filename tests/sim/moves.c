@@ -14,10 +14,10 @@
 enum { STREAM_MOVES = 12 };
 
 static struct moves {
-    unsigned host;       /* where the name leads */
-    bool is_dead[HOSTS]; /* nobody answers there */
-    bool is_listed_last; /* the address in use comes behind another that answers, too */
-    uint64_t lost_ns;    /* until then the name leads nowhere, ... */
+    unsigned host;       /* the address that the name resolves to */
+    bool is_dead[HOSTS]; /* the address does not answer */
+    bool is_listed_last; /* the address in use is listed behind another one */
+    uint64_t lost_ns;    /* until then the name does not resolve, ... */
     uint64_t slow_ns;    /* ... or a look-up takes until then */
     struct random chance;
 } moves;
@@ -38,7 +38,7 @@ static struct endpoint endpoint_of(unsigned host)
     return endpoint;
 }
 
-/* HOSTS: it is none of them. */
+/* HOSTS: no address of Redis. */
 static unsigned host_of(const struct sockaddr_storage *to)
 {
     const struct sockaddr_in *in = (const void *)to;
@@ -76,7 +76,7 @@ uint64_t moves_look_ns(void)
     return least_ns + random_below(&moves.chance, 5000000);
 }
 
-/* A dead address may still be among them, before the one that answers. */
+/* A dead address may be listed before the one that answers. */
 void moves_found(struct resolved *out)
 {
     *out = (struct resolved){.n = 0};

@@ -1,5 +1,6 @@
 /*
- * Where the name of the upstream leads: to one of the addresses of the one Redis, or nowhere; and which of them answers.
+ * The name of the upstream: which address of the one Redis it resolves to, if any, and which
+ * addresses answer.
  */
 #ifndef WEIR_SIM_MOVES_H
 #define WEIR_SIM_MOVES_H
@@ -10,21 +11,24 @@
 
 #include "net/resolver.h"
 
-#define MOVES_NAME "redis.sim" /* all that is ever looked up */
+#define MOVES_NAME "redis.sim" /* the only name that is looked up */
 
 void moves_start(void);
 
-/* The name leads elsewhere from now on; with `and_dies` all connections to where it led are gone, and refused. */
+/*
+ * The name resolves to another address from now on. and_dies: connections to the old address are
+ * closed, and new ones refused.
+ */
 void moves_away(uint64_t pick, bool and_dies);
 
-/* For so long the name cannot be resolved, or a look-up takes so long. */
+/* For `ns` the name does not resolve, or a look-up takes that long. */
 void moves_lose_name(uint64_t ns, uint64_t pick);
 
-/* A look-up: how long it takes, and what it finds when it is over. */
+/* A look-up: how long it takes, and its result at the end. */
 uint64_t moves_look_ns(void);
 void moves_found(struct resolved *out);
 
-/* True if Redis takes connections at this address. */
+/* True if Redis accepts connections at this address. */
 bool moves_answers(const struct sockaddr_storage *to);
 
 #endif

@@ -26,8 +26,8 @@ enum { STREAM_OPERATOR = 7 };
 struct task {
     const char *name;
     unsigned weight;
-    const char *words; /* NULL: say, which says nothing when it cannot be said now */
-    char type;         /* of the answer; '-': an error */
+    const char *words; /* NULL: call `say`, which returns false if it cannot send now */
+    char type;         /* first byte of the reply; 0: any, '-': an error */
     bool (*say)(uint32_t a);
 };
 
@@ -37,14 +37,14 @@ static struct operator
     struct conn *conn;
     struct random chance;
     struct bytes in, out;
-    const struct task *task; /* that is to be answered; NULL: none */
+    const struct task *task; /* the command without a reply yet; NULL: none */
     bool is_stranger, has_entered, has_left;
     unsigned life;
-    uint64_t acts_ns, said_ns; /* when it does something next, and did last */
+    uint64_t acts_ns, said_ns; /* when the operator sends next, and sent last */
 }
 me;
 
-/* ---- what it says ---- */
+/* ---- requests ---- */
 
 static void say_raw_text(const char *text, size_t n)
 {
@@ -65,7 +65,7 @@ static void say_one(struct slice word)
     say_raw_text("\r\n", 2);
 }
 
-/* Words with a blank between each two. */
+/* Splits the text at blanks into words. */
 static void say_words(const char *text)
 {
     struct slice words[WORDS_MAX];
@@ -178,7 +178,7 @@ static const struct task *find(const char *name)
     return NULL;
 }
 
-/* Operators log in too where Redis wants a password. */
+/* Operators log in too where Redis requires a password. */
 static const struct task *enter(void)
 {
     static const struct task task = {"enter", 0, NULL, 0, NULL};
@@ -202,7 +202,7 @@ static void begin(const struct task *task, uint32_t a)
     me.said_ns = world.now_ns;
 }
 
-/* ---- its connection ---- */
+/* ---- connection ---- */
 
 static void rest(void)
 {
@@ -267,7 +267,7 @@ static bool is_out_of_memory(const struct reply *reply)
     return memory_was_short() && reply_is(reply, '-', SLICE("ERR out of memory"));
 }
 
-/* Refused for what is not the order's fault. */
+/* True if the refusal is not the command's fault. */
 static bool is_excused_here(const struct task *task, const struct reply *reply)
 {
     bool is_of_file = reply_begins(reply, '-', SLICE("ERR the file cannot be compared: "));
@@ -281,7 +281,7 @@ static void take_reply(const struct reply *reply)
     const struct task *task = me.task;
     trace_note(TRACE_REPLY, me.conn->number, reply->whole.at, reply->whole.len);
     if (is_out_of_memory(reply) && (task == NULL || me.is_stranger))
-        return; /* whoever it is, there is none to let it in: it is closed next */
+        return; /* out of memory for the connection, which is closed next */
     if (task == NULL)
         complain(reply, "nobody has asked");
     if (me.is_stranger)

@@ -23,7 +23,7 @@ struct slice print(char text[WORD_ROOM], const char *format, ...)
     return slice_of(text, (size_t)n);
 }
 
-/* What decides which ops fit: together less than MOODS. */
+/* The conditions that decide which ops fit, as bits below MOODS. */
 enum mood { IS_OUT = 1, IN_MULTI = 2, IS_DEAF = 4, HEARS_NOTHING = 8, MUST_END = 16, HAS_USER_KEYS = 32, MOODS = 64 };
 
 static unsigned mood_of(const struct intent *intent)
@@ -47,7 +47,7 @@ static bool fits(unsigned mood, unsigned flags)
     return (flags & OP_ENDS) != 0 ? (mood & IN_MULTI) != 0 : (mood & MUST_END) == 0;
 }
 
-#define STRANGER_WEIGHT 20 /* so much more often it logs in */
+#define STRANGER_WEIGHT 20 /* factor for logins of a client without a login */
 
 static unsigned weight_in(unsigned mood, const struct op *op)
 {
@@ -56,7 +56,7 @@ static unsigned weight_in(unsigned mood, const struct op *op)
     return fits(mood, op->flags) ? op->weight : 0;
 }
 
-/* The ops in their order, and the weight of each with all before it, as it is in one mood. */
+/* All ops in order, and the cumulative weight of each in one mood. */
 #define OPS_MAX 512
 struct urn {
     unsigned n; /* 0: not filled yet */
@@ -134,20 +134,22 @@ bool is_excused(const struct client *client, const struct act *act, const struct
         return true;
     }
     if (is_subscriber(session) && !session->is_resp3 && (act->op->flags & OP_SUBSCRIBED) == 0 &&
-        (reply_begins(reply, '-', SLICE("ERR Can't execute '")) || /* versions have their own words */
+        /* the words differ between versions */
+        (reply_begins(reply, '-', SLICE("ERR Can't execute '")) ||
          reply_begins(reply, '-', SLICE("EXECABORT Transaction discarded because of: "))))
         return true;
     if (run.plan.has_limits && (act->op->flags & OP_CONTROL) == 0 && reply_begins(reply, '-', SLICE("THROTTLED ")))
         return true;
     if (memory_was_short() && reply_is(reply, '-', SLICE("ERR out of memory")))
         return true;
-    /* Redis wants another password than weir knows, or did a moment ago. */
+    /* the password of Redis is not the one that weir knows, or was not a moment ago */
     bool may_be_outside = run.plan.may_change_password || !regime_is_password_known(act->read_ns);
     if (may_be_outside && reply_begins(reply, '-', SLICE("NOAUTH Redis does not accept ")))
         return true;
     return !run_is_whole() &&
            (reply_begins(reply, '-', SLICE("UPSTREAM ")) || reply_begins(reply, '-', SLICE("LOADING ")) ||
-            reply_begins(reply, '-', SLICE("NOAUTH Redis does not accept ")) || /* weir's own login */
+            /* weir's own login */
+            reply_begins(reply, '-', SLICE("NOAUTH Redis does not accept ")) ||
             reply_begins(reply, '-', SLICE("EXECABORT Transaction discarded because of: LOADING ")) ||
             reply_begins(reply, '-', SLICE("ERR the upstream has answered amiss")));
 }

@@ -1,6 +1,4 @@
-/*
- * What clients do: a row each.
- */
+/* The commands of clients: a row for each. */
 #ifndef WEIR_SIM_OPS_H
 #define WEIR_SIM_OPS_H
 
@@ -8,28 +6,28 @@
 #include "tests/sim/limits.h"
 
 enum op_flags {
-    OP_QUEUES = 1,      /* in MULTI it is queued */
+    OP_QUEUES = 1,      /* queued in MULTI */
     OP_CONTROL = 2,     /* no limit refuses it */
-    OP_SUBSCRIBED = 4,  /* a subscriber may say it */
-    OP_MULTI = 8,       /* in MULTI it is carried out */
+    OP_SUBSCRIBED = 4,  /* allowed for a subscriber */
+    OP_MULTI = 8,       /* carried out in MULTI */
     OP_ENDS = 16,       /* only in MULTI */
-    OP_SUBSCRIBER = 32, /* only a subscriber */
-    OP_BEGINS = 64,     /* a transaction */
-    OP_BLOCKS = 128,    /* it may wait */
-    OP_SILENT = 256,    /* what it says may be answered more often if it is refused */
-    OP_ENTERS = 512,    /* whoever has not logged in may say it, to log in ... */
-    OP_LEAVES = 1024,   /* ... or to go */
-    OP_COMMON = 2048,   /* of LIMIT, where several clients ask about the same key */
+    OP_SUBSCRIBER = 32, /* only for a subscriber */
+    OP_BEGINS = 64,     /* begins a transaction */
+    OP_BLOCKS = 128,    /* may block */
+    OP_SILENT = 256,    /* a refused one may get more replies than expected */
+    OP_ENTERS = 512,    /* allowed without a login: logs in ... */
+    OP_LEAVES = 1024,   /* ... or disconnects */
+    OP_COMMON = 2048,   /* a LIMIT command on a key that several clients use */
 };
 
 struct op {
     const char *name;
     unsigned weight;
     unsigned flags;
-    unsigned classes; /* that limits see in it */
-    /* Ask: writes the request, and expects each answer. NULL: */
+    unsigned classes; /* enum limit_class: its classes for limits */
+    /* Writes the request, and expects each of its replies. */
     void (*say)(struct client *client, struct act *act);
-    /* Why it is wrong; NULL: it is right, and the client knows it now. */
+    /* NULL: the reply is right, and the session is updated; else the error. */
     const char *(*judge)(struct client *client, const struct act *act, const struct reply *reply);
 };
 
@@ -59,39 +57,41 @@ extern const struct op place_ops[];
 
 #define WORD_ROOM 64
 
-/* Into `text`, and that. */
+/* Prints into `text`, and returns it. */
 __attribute__((format(printf, 2, 3))) struct slice print(char text[WORD_ROOM], const char *format, ...);
 
-/* What is there under its own keys, whichever command has asked for it or put it there. */
+/* Judge the client's own keys, whichever command has read or written them. */
 const char *judge_get(struct client *client, const struct act *act, const struct reply *reply);
 const char *judge_set(struct client *client, const struct act *act, const struct reply *reply);
 const char *judge_select(struct client *client, const struct act *act, const struct reply *reply);
 const char *judge_select_none(struct client *client, const struct act *act, const struct reply *reply);
 
-/* Which of USERS has the keys that it says to LIMIT now: 0 where all have the same. */
+/* Which of USERS owns the LIMIT keys that the client uses now: 0 where all users share them. */
 unsigned limit_owner(const struct client *client);
 
-/* Value `i` of `n` of what LIMIT decides, which RESP3 has in a map. False: it is not there. */
+/*
+ * Element `i` of the `n` of a decision of LIMIT, a map in RESP3. False: there is no such element.
+ */
 bool limit_field(const struct reply *reply, size_t i, size_t n, struct reply *out);
 
-/* Does it come by itself, of a channel? */
+/* True if the reply is a message of a channel. */
 bool channel_is_message(const struct reply *reply);
-/* Of what comes by itself; as judge. */
+/* Judges a push message; result as of `judge`. */
 const char *channel_judge_message(struct client *client, const struct reply *reply);
 
-/* A transaction is over, whatever became of it. */
+/* Resets the transaction's state after EXEC, DISCARD or an abort. */
 void transaction_end(struct session *session);
 
 void shared_fini(void);
 
-/* One of those that fit, by weight and the client's chance. */
+/* Draws an op that fits, by weight and the client's random stream. */
 const struct op *op_draw(struct client *client);
 const struct op *op_named(struct slice name);
 
-/* It is nobody for Redis, or weir has not noticed yet that it is somebody. */
+/* True if the client has no login, or weir has not noticed the login yet. */
 bool may_be_stranger(const struct client *client, const struct act *act);
 
-/* A reply to something else than `act`'s own: an error that anything may be answered with here. */
+/* True if the reply is an error that any request may get here. */
 bool is_excused(const struct client *client, const struct act *act, const struct reply *reply);
 
 #endif

@@ -1,6 +1,4 @@
-/*
- * Commands that wait for lists of a client's own, where only what it has put there itself can come.
- */
+/* Commands that block on lists of the client's own. Only the client itself puts elements there. */
 #include "tests/sim/ops.h"
 #include "tests/sim/run.h"
 
@@ -78,7 +76,7 @@ static bool gives_left(const struct act *act)
     return act->c / 8 % 2 == 0;
 }
 
-/* Where nothing lies it waits, and nothing comes. */
+/* On an empty list it waits until its time-out. */
 static void say_move(struct client *client, const struct act *act, bool blocks)
 {
     say_begin(client, blocks ? 6 : 5);

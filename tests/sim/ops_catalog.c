@@ -1,5 +1,5 @@
 /*
- * What clients ask COMMAND: weir's own commands are there beside Redis' in COMMAND, INFO, DOCS, LIST and COUNT.
+ * COMMAND: weir's own commands must be listed beside Redis' in COMMAND, INFO, DOCS, LIST and COUNT.
  */
 #include <stdio.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "tests/sim/ops.h"
 #include "tests/sim/run.h"
 
-#define ELEMENTS 10 /* of an entry of weir's own */
+#define ELEMENTS 10 /* of an entry for a command of weir's own */
 #define WORDS_MAX 10
 
 static bool is_before_7(void)
@@ -15,7 +15,7 @@ static bool is_before_7(void)
     return run.plan.redis.version < 70000;
 }
 
-/* "LIMIT CHECK n k": words between blanks, behind COMMAND and the subcommand. */
+/* Sends a line such as "LIMIT CHECK n k", split at blanks, behind COMMAND and the subcommand. */
 static void say_call(struct client *client, const struct act *act, const char *subcommand, const char *line)
 {
     struct slice words[WORDS_MAX];
@@ -42,7 +42,7 @@ static bool has_cell(void)
     return strstr(run.plan.config, "cl-throttle = off") == NULL;
 }
 
-/* Of a command of weir's own what is asked here. */
+/* The facts of weir's own commands that are checked here. */
 struct known {
     struct slice name;
     int arity, first_key;
@@ -57,7 +57,7 @@ static const struct known all_known[] = {
 };
 #define N_KNOWN (sizeof all_known / sizeof all_known[0])
 
-/* By its full name; NULL: it is none. */
+/* Finds a command of weir's own by its full name. NULL: none. */
 static const struct known *known(struct slice name)
 {
     for (size_t i = 0; i < N_KNOWN; i++)
@@ -66,21 +66,21 @@ static const struct known *known(struct slice name)
     return NULL;
 }
 
-/* The same, if weir has it in this run. */
+/* Like known(), if weir has the command in this run. */
 static const struct known *known_shown(struct slice name)
 {
     const struct known *own = known(name);
     return own != NULL && (has_cell() || own->first_key != 1) ? own : NULL;
 }
 
-/* ---- all of them ---- */
+/* ---- COMMAND, COUNT ---- */
 
 static void say_count(struct client *client, struct act *act)
 {
     say_call(client, act, "COUNT", "");
 }
 
-/* As many as COMMAND lists, which the client may have asked for too. */
+/* The count must be that of earlier replies to COMMAND and COUNT. */
 static const char *judge_number(struct client *client, int64_t number)
 {
     int64_t before = client->session.n_commands;
@@ -101,7 +101,7 @@ static void say_commands(struct client *client, struct act *act)
     say_call(client, act, act->a % 2 == 0 || is_before_7() ? NULL : "INFO", "");
 }
 
-/* An entry of the command. */
+/* Judges the entry of one of weir's own commands. */
 static const char *judge_entry(const struct reply *entry, const struct known *own)
 {
     struct reply name, arity, key;
@@ -117,7 +117,7 @@ static const char *judge_entry(const struct reply *entry, const struct known *ow
 static const char *judge_commands(struct client *client, const struct act *act, const struct reply *reply)
 {
     if (!run_is_whole())
-        return NULL; /* it may be another version by now */
+        return NULL; /* Redis may be another version by now */
     struct slice inside = reply->inside;
     struct reply entry, name;
     unsigned n_own = 0;
@@ -125,7 +125,7 @@ static const char *judge_commands(struct client *client, const struct act *act, 
     if (reply->type != '*' || reply->is_nil)
         return "it is no list of commands";
     if (client->session.is_executing)
-        return NULL; /* EXEC's reply is passed on as it is */
+        return NULL; /* EXEC's reply is passed on unchanged */
     while (reply_next(&inside, &entry)) {
         const struct known *own = reply_at(&entry, 0, &name) ? known_shown(name.text) : NULL;
         const char *why = own != NULL ? judge_entry(&entry, own) : NULL;
@@ -172,7 +172,7 @@ static void say_info(struct client *client, struct act *act)
 static const char *judge_info(struct client *client, const struct act *act, const struct reply *reply)
 {
     if (!run_is_whole())
-        return NULL; /* it may be another version by now */
+        return NULL; /* Redis may be another version by now */
     struct reply entry, name;
     if (reply->type != '*' || reply->number != ASKED)
         return "not as many entries as names";
@@ -207,7 +207,7 @@ static void say_docs(struct client *client, struct act *act)
 static const char *judge_docs(struct client *client, const struct act *act, const struct reply *reply)
 {
     if (!run_is_whole())
-        return NULL; /* it may be another version by now */
+        return NULL; /* Redis may be another version by now */
     struct slice inside = reply->inside;
     struct reply name, about;
     unsigned n_own = 0, n_asked = asks_all(act) ? 1 + (unsigned)has_cell() : 0;
@@ -231,7 +231,7 @@ static const char *judge_docs(struct client *client, const struct act *act, cons
 
 /* ---- LIST ---- */
 
-/* A list without a filter has all of weir's own, another has none. */
+/* Only a list without a filter has weir's own commands, and all of them. */
 static const struct {
     const char *words;
     const char *error; /* NULL: none */
@@ -253,7 +253,7 @@ static void say_list(struct client *client, struct act *act)
 static const char *judge_list(struct client *client, const struct act *act, const struct reply *reply)
 {
     if (!run_is_whole())
-        return NULL; /* it may be another version by now */
+        return NULL; /* Redis may be another version by now */
     struct slice inside = reply->inside;
     struct reply name;
     int n_own = 0, wanted = lists[act->a % N_LISTS].words[0] == '\0' ? (int)N_KNOWN - !has_cell() : 0;
@@ -275,10 +275,10 @@ static const char *judge_list(struct client *client, const struct act *act, cons
 #define NO_KEYS "ERR The command has no key arguments"
 #define NO_COMMAND "ERR Invalid command specified"
 
-/* A call, and its keys or what Redis says instead; it knows none of weir's own commands. */
+/* A call, and its keys or Redis' error. Redis knows none of weir's own commands. */
 static const struct {
     const char *call;
-    const char *keys; /* a blank between them */
+    const char *keys; /* separated by blanks */
     const char *error;
 } calls[] = {
     {"LIMIT FUNNEL a 1/s", NULL, NO_COMMAND},
@@ -316,7 +316,7 @@ static const char *judge_keys(struct client *client, const struct act *act, cons
 {
     (void)client;
     if (!run_is_whole())
-        return NULL; /* it may be another version by now */
+        return NULL; /* Redis may be another version by now */
     const char *error = calls[act->a % N_CALLS].error;
     return error != NULL ? judge_error(reply, error) : judge_key_list(act, reply);
 }

@@ -1,19 +1,20 @@
 /*
- * CL.THROTTLE as redis-cell has it, on keys of its own: under weir's prefix, in the client's own database, or left to Redis.
+ * CL.THROTTLE as in redis-cell, on the client's own keys: under weir's prefix, in the client's
+ * database (raw), or left to Redis.
  */
 #include <string.h>
 
 #include "tests/sim/ops.h"
 #include "tests/sim/run.h"
 
-#define BURST 2 /* besides the one that always fits; nothing comes back for a day */
+#define BURST 2 /* one more than this fits at once; nothing is regained for a day */
 
 static bool is_set(const char *mode)
 {
     return strstr(run.plan.config, mode) != NULL;
 }
 
-/* Under the prefix there is one key, or one of each user's, whatever the client's database is. */
+/* Under the prefix there is one key, or one for each user, whatever the client's database. */
 static struct cell_key *cell_of(struct client *client)
 {
     if (is_set("cl-throttle = raw"))
@@ -21,7 +22,7 @@ static struct cell_key *cell_of(struct client *client)
     return &client->session.cells[limit_owner(client)][0];
 }
 
-/* All keys may have been flushed since it was last asked. */
+/* True if no flush of all keys can have changed the count since the last reply. */
 static bool is_known(const struct cell_key *cell, const struct act *act)
 {
     return cell->losses == run.losses && run.changed_ns < act->read_ns;
@@ -88,7 +89,7 @@ static void say_cell_reset(struct client *client, struct act *act)
     expect(client, act);
 }
 
-/* It finds what lies under the prefix. */
+/* LIMIT RESET finds keys under the prefix only. */
 static const char *judge_cell_reset(struct client *client, const struct act *act, const struct reply *reply)
 {
     struct cell_key *cell = &client->session.cells[limit_owner(client)][0];

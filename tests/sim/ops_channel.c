@@ -1,6 +1,4 @@
-/*
- * Channels, patterns and shards: who has subscribed hears what is said there, and nothing else.
- */
+/* Channels, patterns and shard channels: a subscriber gets exactly the messages of its channels. */
 #include <stdio.h>
 #include <string.h>
 
@@ -16,13 +14,15 @@ static const struct channel_kind {
     [SHARD] = {"ssubscribe", "sunsubscribe", "spublish", "smessage", 3},
 };
 
-/* Servers before 7.0 have no shards. */
+/* Servers before 7.0 have no shard channels. */
 static enum channel_kind_name known(enum channel_kind_name kind)
 {
     return kind == SHARD && run.plan.redis.version < 70000 ? CHANNEL : kind;
 }
 
-/* Of channels and of shards one character behind the colon; patterns are of two channels each. */
+/*
+ * Channels and shard channels have one character behind the colon. A pattern matches two channels.
+ */
 static struct slice name_of(enum channel_kind_name kind, unsigned which, char text[WORD_ROOM])
 {
     if (kind == PATTERN)
@@ -49,7 +49,7 @@ static void say_two(struct client *client, const struct act *act, const char *wo
     expect(client, act);
 }
 
-/* ---- saying ---- */
+/* ---- publishing ---- */
 
 static void publish(struct client *client, struct act *act, enum channel_kind_name kind)
 {
@@ -79,9 +79,9 @@ static const char *judge_publish(struct client *client, const struct act *act, c
     return reply->type == ':' && reply->number >= 0 ? NULL : "it is no number of subscribers";
 }
 
-/* ---- listening ---- */
+/* ---- subscribing ---- */
 
-/* How many there are, as the confirmation has it: shards are counted by themselves. */
+/* The subscription count as in confirmations: shard channels have a count of their own. */
 static unsigned *count_of(struct session *session, enum channel_kind_name kind)
 {
     return kind == SHARD ? &session->n_sharded : &session->n_subscribed;
@@ -131,7 +131,7 @@ static const char *judge_leaving(struct client *client, const struct act *act, c
     struct session *session = &client->session;
     bool *is_subscribed = &session->is_subscribed[kind][which(act)];
     if (session->n_subscribed + session->n_sharded == 0 && reply_begins(reply, '-', SLICE("NOSUB ")))
-        return NULL; /* newer servers say so */
+        return NULL; /* in newer servers */
     *count_of(session, kind) -= *is_subscribed;
     *is_subscribed = false;
     return as_confirmation(client, act, reply, kind, kinds[kind].unsubscribe);
@@ -197,7 +197,7 @@ static const char *judge_sunsubscribe(struct client *client, const struct act *a
     return judge_leaving(client, act, reply, known(SHARD));
 }
 
-/* ---- what comes by itself ---- */
+/* ---- push messages ---- */
 
 bool channel_is_message(const struct reply *reply)
 {
@@ -210,7 +210,10 @@ bool channel_is_message(const struct reply *reply)
     return false;
 }
 
-/* The pattern that it came by, if that has this channel. */
+/*
+ * Judges the pattern of a message: it must match the channel, and the client must be subscribed to
+ * it.
+ */
 static const char *judge_pattern(const struct session *session, const struct reply *reply, unsigned c)
 {
     struct reply pattern;
@@ -230,7 +233,8 @@ static const char *judge_invalidation(const struct client *client, const struct 
     struct reply keys;
     if (reply->number != 2 || !reply_at(reply, 1, &keys) || (keys.type != '*' && !keys.is_nil))
         return "it is no invalidation";
-    bool is_of_all = keys.is_nil; /* who tracks hears of that, whatever it wanted cached */
+    /* clients with tracking get a flush, with OPTIN too */
+    bool is_of_all = keys.is_nil;
     return client->session.may_be_invalidated || (is_of_all && client->session.is_tracking) ? NULL
                                                                                             : "it does not track";
 }

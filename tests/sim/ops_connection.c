@@ -1,6 +1,4 @@
-/*
- * What a client says of connections, its own and others': CLIENT in its many words, WAIT, QUIT.
- */
+/* CLIENT with its subcommands, WAIT and QUIT. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,7 +30,7 @@ static const char *on_off(const struct act *act)
     return act->a % 2 == 0 ? "ON" : "OFF";
 }
 
-/* Older servers do not know it. */
+/* OK since `version`; an error in older servers. */
 static const char *since(uint32_t version, const struct reply *reply)
 {
     bool may_know = run.newest >= version, may_not = run.oldest < version;
@@ -41,7 +39,7 @@ static const char *since(uint32_t version, const struct reply *reply)
     return reply_begins(reply, '-', SLICE("ERR ")) ? NULL : "a command that this server has not";
 }
 
-/* ---- marks on its connection ---- */
+/* ---- settings of the connection ---- */
 
 static void say_no_evict(struct client *client, struct act *act)
 {
@@ -94,9 +92,9 @@ static const char *judge_caching(struct client *client, const struct act *act, c
     return ok(reply);
 }
 
-/* ---- telling of them ---- */
+/* ---- CLIENT INFO and LIST ---- */
 
-/* The word behind ` name=` of a line. */
+/* Copies the word behind `name`, such as " name=", in a line. */
 static bool field(struct slice line, const char *name, char out[WORD_ROOM])
 {
     const char *at = memmem(line.at, line.len, name, strlen(name));
@@ -115,7 +113,7 @@ static bool is_field(struct slice line, const char *name, const char *value)
     return field(line, name, text) && strcmp(text, value) == 0;
 }
 
-/* It is its own line. */
+/* Judges the client's own line. */
 static const char *judge_line(const struct session *session, unsigned number, struct slice line)
 {
     char text[WORD_ROOM];
@@ -158,7 +156,7 @@ static const char *judge_info(struct client *client, const struct act *act, cons
     return why;
 }
 
-/* Of the number that it has learnt, which may be another's by then, or of all. */
+/* Lists the last known id, which may be another connection's by now, or all. */
 static void say_list(struct client *client, struct act *act)
 {
     bool is_by_id = client->session.id > 0 && act->a % 2 == 0;
@@ -173,7 +171,10 @@ static void say_list(struct client *client, struct act *act)
     expect(client, act);
 }
 
-/* Everybody's connections are weir's, and have nothing of anybody but names; its own is among them, if it has one. */
+/*
+ * All connections in the list are weir's, and show of their users only names. The client's own line
+ * must be in it, if the client knows its id.
+ */
 static const char *judge_list(struct client *client, const struct act *act, const struct reply *reply)
 {
     struct session *session = &client->session;
@@ -195,13 +196,13 @@ static const char *judge_list(struct client *client, const struct act *act, cons
     return "it is not in the list";
 }
 
-/* ---- ending others ---- */
+/* ---- CLIENT KILL and UNBLOCK ---- */
 
 static const char *const nobody[][2] = {{"ID", "2000000000"},       {"ADDR", "10.9.9.9:1"}, {"TYPE", "replica"},
                                         {"LADDR", "10.9.9.9:6379"}, {"TYPE", "pubsub"},     {"ID", NULL}};
 #define N_NOBODY (sizeof nobody / sizeof nobody[0])
 
-/* Where nothing goes wrong otherwise only such as nobody has. */
+/* In a run without faults only filters that match no connection. */
 static void say_kill(struct client *client, struct act *act)
 {
     act->b = run.is_faultless ? act->b % (N_NOBODY - 2) : act->b % N_NOBODY;
@@ -241,12 +242,13 @@ static const char *judge_unblock(struct client *client, const struct act *act, c
     return reply_is_integer(reply, 0) ? NULL : "nobody has that number";
 }
 
-/* ---- holding all up ---- */
+/* ---- CLIENT PAUSE ---- */
 
 static void say_pause(struct client *client, struct act *act)
 {
     char ms[WORD_ROOM];
-    print(ms, "%u", run.plan.is_pure ? 0 : 1 + act->a % 30); /* a client with a lane for its pause hears READONLY */
+    /* in pure runs a client with a lane for its pause gets READONLY */
+    print(ms, "%u", run.plan.is_pure ? 0 : 1 + act->a % 30);
     say_client(client, act, "PAUSE", ms, act->b % 3 == 0 ? NULL : act->b % 3 == 1 ? "WRITE" : "ALL");
 }
 
@@ -262,7 +264,7 @@ static const char *judge_ok(struct client *client, const struct act *act, const 
     return ok(reply);
 }
 
-/* If anybody replicates this Redis it stands still, and has nothing of what clients write. */
+/* A replica of this Redis never advances, and has nothing of what clients write. */
 static void say_wait(struct client *client, struct act *act)
 {
     say_begin(client, 3);

@@ -1,6 +1,4 @@
-/*
- * What a client does with keys of its own: it knows exactly what is there.
- */
+/* Commands on keys of the client's own: the client knows their content exactly. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -12,7 +10,10 @@ static struct own *own_of(struct client *client)
     return &client->session.own[client->session.database];
 }
 
-/* It has written one of its own values: a transaction that watches it is off, but the one that wrote it. */
+/*
+ * Notes a write to the client's own value. A transaction that watches the value fails, unless the
+ * write is the transaction's own.
+ */
 static void touch(struct client *client, uint32_t key)
 {
     struct session *session = &client->session;
@@ -20,7 +21,7 @@ static void touch(struct client *client, uint32_t key)
         session->is_touched = true;
 }
 
-/* Redis has forgotten what it held since this connection began: what it holds now is anybody's guess. */
+/* True if Redis has lost data since this connection began: the content is unknown. */
 static bool is_unsure(const struct client *client)
 {
     return client->session.losses != run.losses;
@@ -111,7 +112,7 @@ static const char *judge_del(struct client *client, const struct act *act, const
 {
     uint32_t *value = &own_of(client)->values[act->a % OWN_KEYS];
     bool was_there = *value != 0;
-    if (reply->number > 0) /* what Redis may have lost was perhaps not there any more */
+    if (reply->number > 0) /* the key may have been lost before */
         touch(client, act->a);
     *value = 0;
     return as_integer(client, was_there, reply);
@@ -182,7 +183,8 @@ static const char *judge_push(struct client *client, const struct act *act, cons
 {
     struct own_list *list = list_of(client, act);
     if (list->n == LIST_MAX)
-        return as_integer(client, reply->number, reply); /* nothing is known of longer ones, see judge_pop */
+        /* longer lists are not modelled, see judge_pop */
+        return as_integer(client, reply->number, reply);
     list->items[list->n++] = act->b;
     return as_integer(client, list->n, reply);
 }
@@ -209,7 +211,7 @@ static const char *judge_pop(struct client *client, const struct act *act, const
     return as_value(client, shift(list_of(client, act)), reply);
 }
 
-/* It waits where nothing lies, and nobody else will ever put anything there. */
+/* Blocks on an empty list: no other client adds to it. */
 static void say_blpop(struct client *client, struct act *act)
 {
     static const char *const times[] = {"0.001", "0.05", "0.3", "2"};

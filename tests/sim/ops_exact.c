@@ -1,9 +1,10 @@
 /*
- * LIMIT on keys that one client alone asks, in all its forms: what it must be answered is known to the last digit.
+ * LIMIT on keys that only one client uses, in all forms: the reply is known to the last digit.
  *
- * What is known of a key is a list of what it may hold: a call was decided at one of the moments at which Redis ran a
- * script on the key between the request and its reply, and each that explains the reply leads on. Where a call was not
- * answered by a decision, or something of Redis' was lost, nothing is known any more, and the client takes another key.
+ * The test keeps a list of possible states (guesses) of each key. A call was decided at one of the
+ * moments between request and reply at which Redis ran a script on the key. Each guess and moment
+ * that explains the reply gives a new guess. After a call without a decision, or a loss of Redis'
+ * data, the state is unknown and the client takes another key.
  */
 #include "tests/sim/ops_exact.h"
 
@@ -21,13 +22,14 @@
 
 #define CLIENTS_MAX 32
 #define KEYS 4
-#define GUESSES 6  /* of what a key holds, at most */
-#define MOMENTS 64 /* of scripts on a key, the last so many */
+#define GUESSES 6  /* most guesses of a key's state */
+#define MOMENTS 64 /* number of script moments kept for each key */
 #define MS_NS 1000000
-#define AWAY_CALLS 60  /* as many more are asked about a key of which weir has decided by itself */
-#define EXPIRY_US 2000 /* Redis counts ms when it looks whether a key is over */
+/* calls on a key that weir has decided by itself, before the client takes another key */
+#define AWAY_CALLS 60
+#define EXPIRY_US 2000 /* Redis checks the expiry of keys in ms */
 
-/* When a script ran: by the world's clock, by Redis', and on the key of which user. */
+/* When a script ran: the world's clock, Redis' clock, and the user of the key. */
 struct heard_at {
     uint64_t at_ns;
     int64_t redis_us;
@@ -39,22 +41,23 @@ struct own_key {
     uint32_t life, generation;
     unsigned user; /* limit_owner */
     uint64_t age;
-    bool is_lost; /* what it holds is not known */
-    bool is_away; /* nor is it, but weir has decided by itself: what it lets through goes on being counted */
+    bool is_lost; /* its state is unknown */
+    /* the key's state is unknown because weir has decided by itself; units are still counted */
+    bool is_away;
     uint16_t n_away;
     struct exact_local local;
     bool has_plain;
-    uint32_t plain; /* the dice of the last call that only took something */
+    uint32_t plain; /* the dice of the last plain call (is_plain) */
     uint16_t n_said, n_judged;
     unsigned n_guesses;
     struct exact_key guesses[GUESSES];
-    struct heard_at since[GUESSES]; /* when the script ran that left it so */
+    struct heard_at since[GUESSES]; /* when the script ran that led to the guess */
     struct heard_at moments[MOMENTS];
-    uint32_t n_moments, used_moments; /* ever; of these those that no later call can have */
-    struct exact_key
-        refused; /* a log as it was when weir heard the last refusal that it remembers, also beyond its end */
+    uint32_t n_moments, used_moments; /* ever; used_moments: those that no later call can have */
+    /* state of a log at the last refusal that weir remembers, even after the key's expiry */
+    struct exact_key refused;
     struct heard_at refused_at;
-    uint64_t delay_ns; /* from asking to the script, of the last refusal that weir may remember */
+    uint64_t delay_ns; /* from request to script, for the last refusal that weir may remember */
 };
 
 static struct own_key own_keys[CLIENTS_MAX][KEYS];
@@ -84,7 +87,7 @@ static bool is_over(const struct client *client, const struct own_key *key)
            key->n_away > AWAY_CALLS;
 }
 
-/* Mostly the same one: what one call leaves behind shows in the next. */
+/* Prefers one key: what a call leaves behind shows in the next one. */
 static uint32_t often_first(uint32_t dice)
 {
     return dice % 4 != 0 ? 0 : dice / 4 % KEYS;
@@ -100,13 +103,13 @@ static struct own_key *key_to_say(struct client *client, uint32_t which)
     return key;
 }
 
-/* In one number which call it was: of which generation, and the how many-th on the key. */
+/* Identifies a call: the key's generation, and the number of the call on the key. */
 static uint32_t mark(const struct own_key *key)
 {
     return key->generation << 16 | key->n_said;
 }
 
-/* NULL: nothing is known of what it was asked. */
+/* NULL: the state of the key was unknown at this call. */
 static struct own_key *key_to_judge(struct client *client, uint32_t which, uint32_t marked)
 {
     struct own_key *key = &own_keys[client->number][which % KEYS];
@@ -120,7 +123,7 @@ static struct own_key *key_to_judge(struct client *client, uint32_t which, uint3
     return key->is_lost ? NULL : key;
 }
 
-/* Whose key that is in Redis; USERS: nobody's. See plan.c. */
+/* The user of a key name in Redis; USERS: no user. See plan.c. */
 static unsigned user_of(struct slice name)
 {
     static const char *const prefixes[USERS] = {"100%:default:", "100%:u1:", "100%:u2:", "100%:u3:"};
@@ -151,7 +154,7 @@ void exact_heard(struct slice name, uint64_t now_us)
         key->moments[key->n_moments++ % MOMENTS] = (struct heard_at){world.now_ns, (int64_t)now_us, user_of(name)};
 }
 
-/* The last of them is the only one that later calls can share with this one, or come behind. */
+/* True if the call may have been decided at moment i. */
 static bool is_moment(const struct own_key *key, uint32_t i, const struct act *act)
 {
     const struct heard_at *moment = &key->moments[i % MOMENTS];
@@ -159,7 +162,7 @@ static bool is_moment(const struct own_key *key, uint32_t i, const struct act *a
            moment->user == key->user;
 }
 
-/* ---- what explains a reply ---- */
+/* ---- explanations of a reply ---- */
 
 struct guesses {
     struct exact_key all[GUESSES];
@@ -180,7 +183,7 @@ static void guess(struct guesses *guesses, const struct exact_key *key, const st
     guesses->all[guesses->n++] = *key;
 }
 
-/* Whether a key is over is known to the ms only: the other answer. False: there is none. */
+/* The expiry of a key is known only to the ms. Sets the other possibility. False: there is none. */
 static bool doubt(struct exact_key *key, int64_t now_us)
 {
     if (key->kind == EXACT_NONE || key->end_us < now_us - EXPIRY_US || key->end_us > now_us + EXPIRY_US)
@@ -195,7 +198,7 @@ static bool doubt(struct exact_key *key, int64_t now_us)
 struct heard {
     int64_t fields[EXACT_FIELDS];
     struct reply refused_by;
-    bool is_hurried; /* its client has closed its side: it need not have waited */
+    bool is_hurried; /* the client has half-closed, so a WAIT may end early */
 };
 
 static void cover(const struct said *said, struct exact_told *told)
@@ -207,7 +210,7 @@ static void cover(const struct said *said, struct exact_told *told)
     told->retry = -1;
 }
 
-/* Charged, and its client does not stay for its turn. */
+/* Turns the decision into that of a charged call with a client that does not wait. */
 static void come_too_late(struct exact_told *told)
 {
     told->is_limited = true;
@@ -245,10 +248,11 @@ static bool explains(const struct said *said, const struct act *act, const struc
     }
     if (said->is_several)
         return heard->refused_by.is_nil;
-    return world.now_ns + MS_NS >= moment->at_ns + (uint64_t)told.waits; /* not before its turn */
+    /* not before its scheduled time */
+    return world.now_ns + MS_NS >= moment->at_ns + (uint64_t)told.waits;
 }
 
-/* For whoever reads the last events of a run that has failed. */
+/* Written to the trace, for a person who reads the last events of a failed run. */
 static void note_words(const struct said *said)
 {
     char text[SAID_WORDS * SAID_ROOM];
@@ -270,7 +274,7 @@ static void note_expected(const struct said *said, struct exact_told told)
     trace_note(TRACE_LOG, 0, text, (size_t)n);
 }
 
-/* An error that is the algorithm's own. */
+/* True if the reply is the algorithm's own error. */
 static bool is_error(const struct exact_told *told, const struct reply *reply)
 {
     return told->wrong != NULL && reply_begins(reply, '-', slice_str(told->wrong));
@@ -282,9 +286,11 @@ struct question {
     struct own_key *keys[EXACT_PARTS];
     const struct reply *reply;
     struct heard heard;
-    uint32_t first_moment, last_moment; /* that explain it; of the first key */
+    /* first and last moment that explain the reply; of the first key */
+    uint32_t first_moment, last_moment;
     bool is_explained, is_seen;
-    struct guesses after[EXACT_PARTS]; /* of the said parts; large: what is behind n is not written */
+    /* guesses after the call, for each part; large, so elements from n on are not initialised */
+    struct guesses after[EXACT_PARTS];
 };
 
 static void try_one(struct question *q, struct exact_key *keys, const struct heard_at *moment, uint32_t i, bool is_told)
@@ -308,7 +314,7 @@ static void try_one(struct question *q, struct exact_key *keys, const struct hea
         guess(&q->after[k], &keys[k], moment);
 }
 
-/* Each combination of what the keys may hold. */
+/* Tries each combination of guesses of the keys. */
 static void try_moment(struct question *q, const struct heard_at *moment, uint32_t i, bool is_told)
 {
     unsigned at[EXACT_PARTS] = {0}, n = q->said->n_parts, k = 0;
@@ -339,14 +345,14 @@ static void try_all(struct question *q, bool is_told)
         }
 }
 
-/* Decided by its cost and by its rates alone. */
+/* True if the cost and the rates alone decide the call. */
 static bool is_usual(const struct said *said)
 {
     const struct exact_call *call = &said->calls[0];
     return !said->is_several && call->mode == EXACT_TAKE && call->cost > 0 && call->first_ms == 0 && !call->counts_all;
 }
 
-/* The key as weir remembers it: how long Redis keeps a log weir does not know. */
+/* Decides with the key as weir remembers it: weir does not know how long Redis keeps a log. */
 static struct exact_told ask_memory(const struct exact_key *key, const struct exact_call *call, int64_t now_us)
 {
     struct exact_key copy = *key;
@@ -355,7 +361,7 @@ static struct exact_told ask_memory(const struct exact_key *key, const struct ex
     return exact_ask(&copy, call, now_us);
 }
 
-/* A time in ms that falls by one in each ms, and of that which may be so much less. */
+/* True for a time in ms that falls with the clock, from most_ms, by at most span_ns. */
 static bool is_fallen(int64_t told_ms, int64_t most_ms, uint64_t span_ns)
 {
     return most_ms < 0
@@ -364,8 +370,9 @@ static bool is_fallen(int64_t told_ms, int64_t most_ms, uint64_t span_ns)
 }
 
 /*
- * Is this refusal the one that the key would have given at some moment between the request and now? weir counts its time
- * from when it had asked, so that may be as much later as Redis' script came behind that.
+ * True if the key would have given this refusal at some moment between the request and now. weir
+ * counts from the time of its question, so its time may be later by as much as Redis' script came
+ * after the question.
  */
 static bool is_memory_of(const struct question *q, const struct exact_key *key, const struct heard_at *since)
 {
@@ -378,7 +385,7 @@ static bool is_memory_of(const struct question *q, const struct exact_key *key, 
     one.cost = 1;
     one.wait_ms = 0;
     if (!from.is_limited || !ask_memory(key, &one, from_us).is_limited)
-        return false; /* what refuses not even one unit */
+        return false; /* weir remembers a refusal only if a single unit is refused too */
     int64_t f[EXACT_FIELDS];
     const int64_t *h = q->heard.fields, most = to.is_limited ? to.remaining : from.limit;
     cover(q->said, &from);
@@ -387,7 +394,7 @@ static bool is_memory_of(const struct question *q, const struct exact_key *key, 
            is_fallen(h[4], f[4], span_ns);
 }
 
-/* What the first of the guesses would refuse now. */
+/* Traces what the first guess would refuse now. */
 static void note_memory(const struct question *q)
 {
     const struct own_key *key = q->keys[0];
@@ -396,7 +403,10 @@ static void note_memory(const struct question *q)
         note_expected(q->said, ask_memory(&key->guesses[0], &q->said->calls[0], now_us));
 }
 
-/* weir remembers a refusal for as long as nothing could pass. */
+/*
+ * True if weir may have answered from memory. weir remembers a refusal for as long as nothing can
+ * pass.
+ */
 static bool is_remembered(const struct question *q)
 {
     const struct own_key *key = q->keys[0];
@@ -408,7 +418,7 @@ static bool is_remembered(const struct question *q)
     return is;
 }
 
-/* What weir may remember of it from now on. */
+/* Notes the refusal that weir may remember from now on. */
 static void learn_refusal(const struct question *q, struct own_key *key, const struct guesses *after)
 {
     bool is_refused = q->heard.fields[0] == 1;
@@ -417,7 +427,8 @@ static void learn_refusal(const struct question *q, struct own_key *key, const s
     if (!is_usual(q->said))
         return;
     uint64_t delay_ns = key->moments[q->last_moment % MOMENTS].at_ns - q->act->read_ns;
-    key->delay_ns = is_refused || delay_ns > key->delay_ns ? delay_ns : key->delay_ns; /* or of another refusal */
+    /* or the delay of another refusal */
+    key->delay_ns = is_refused || delay_ns > key->delay_ns ? delay_ns : key->delay_ns;
     if (!is_refused)
         return;
     key->refused = after->all[0];
@@ -438,14 +449,14 @@ static void learn(struct question *q)
     }
 }
 
-/* weir cannot ask, and makes up an answer, or answers from its own memory. */
+/* True if weir cannot reach Redis, and may answer by when-down or from memory. */
 static bool may_be_made_up(const struct said *said)
 {
     static const char always[] = "limit-when-down = ";
     return !run_is_whole() && (regime_may_say(always) || strcmp(said->words[1], "CHECK") == 0);
 }
 
-/* Is that so of one of them? */
+/* True if weir has decided by itself on one of the keys. */
 static bool is_any_away(const struct question *q)
 {
     bool is_away = false;
@@ -462,7 +473,7 @@ static bool may_be_local(const struct question *q)
     return may;
 }
 
-/* Nobody has asked Redis: weir has decided by itself. Whether Redis was asked in vain and counts it later is not known. */
+/* weir has decided without Redis. Redis may have got the question too, and may count it later. */
 static const char *judge_local(struct question *q, const struct client *client)
 {
     const char *why = NULL;
@@ -482,7 +493,7 @@ static const char *judge_local(struct question *q, const struct client *client)
     return why;
 }
 
-/* Whether it has charged those of which weir does not decide by itself is not known. */
+/* Redis may or may not have charged the keys that weir does not decide by itself. */
 static const char *lose(const struct question *q)
 {
     for (unsigned k = 0; k < q->said->n_parts; k++)
@@ -490,7 +501,9 @@ static const char *lose(const struct question *q)
     return NULL;
 }
 
-/* Who has closed its side waits for nothing more: it is told how it stands, whatever its WAIT. */
+/*
+ * A client that has half-closed does not wait. The client gets the current state, even with WAIT.
+ */
 static bool is_hurried(const struct client *client, const struct said *said)
 {
     return client->has_shut && said->wait_ms > 0;
@@ -562,7 +575,10 @@ static bool is_plain(const struct said *said)
     return call->mode == EXACT_TAKE && !call->is_peek && !call->counts_all && call->cost > 0 && !said->is_several;
 }
 
-/* Often what was asked of the key before, word for word: so it is refused again and again, and others come in between. */
+/*
+ * Half of the calls repeat the key's last plain call, so that it is refused repeatedly, with other
+ * calls in between.
+ */
 static void say_call(struct client *client, struct act *act)
 {
     struct said said;
@@ -600,9 +616,9 @@ static const char *judge_exact(struct client *client, const struct act *act, con
     return judge_said(client, act, reply, &said, &key);
 }
 
-/* ---- the row ---- */
+/* ---- LIMIT RESET ---- */
 
-/* It begins anew. */
+/* The key starts anew. */
 static void say_forget(struct client *client, struct act *act)
 {
     if (!run.plan.gives_back)
@@ -646,7 +662,7 @@ static const char *judge_forget(struct client *client, const struct act *act, co
 
 /* ---- several keys ---- */
 
-/* Which of them: some bits of `pick`, as far as they can be asked together. How many. */
+/* Selects keys from `pick` that can be used in one call. Returns how many. */
 static unsigned keys_of(struct client *client, uint32_t pick, uint8_t which[EXACT_PARTS])
 {
     const struct own_key *all = own_keys[client->number];
@@ -662,14 +678,14 @@ static unsigned keys_of(struct client *client, uint32_t pick, uint8_t which[EXAC
     return n;
 }
 
-/* Which of the keys, and of each what call it was. */
+/* The keys of a call, and the mark of each. */
 struct together {
     uint8_t which[EXACT_PARTS];
     uint32_t marks[EXACT_PARTS];
     unsigned n;
 };
 
-#define TOGETHER 512 /* calls of one client that may wait for their answers, and more */
+#define TOGETHER 512 /* more than the outstanding calls of one client */
 static struct together together[CLIENTS_MAX][TOGETHER];
 static uint32_t n_together[CLIENTS_MAX];
 
@@ -721,7 +737,7 @@ static const char *judge_together(struct client *client, const struct act *act, 
     return judge_said(client, act, reply, &said, keys);
 }
 
-/* ---- by hand ---- */
+/* ---- LIMIT BAN and UNBAN ---- */
 
 static int64_t ban_ms(const struct act *act)
 {

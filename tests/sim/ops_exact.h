@@ -1,6 +1,4 @@
-/*
- * When Redis runs scripts on keys of LIMIT that one client alone asks: see ops_exact.c.
- */
+/* Notes when Redis runs scripts on LIMIT keys that only one client uses: see ops_exact.c. */
 #ifndef WEIR_SIM_OPS_EXACT_H
 #define WEIR_SIM_OPS_EXACT_H
 
@@ -8,7 +6,7 @@
 
 #include "base/slice.h"
 
-/* A script begins that has this key; by Redis' clock. */
+/* A script with this key begins at `now_us` of Redis' clock. */
 void exact_heard(struct slice key, uint64_t now_us);
 
 #endif

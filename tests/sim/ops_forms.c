@@ -1,6 +1,6 @@
 /*
- * How a request may be written, and be written wrong: forms of HELLO, lines of words, commands that there are not, too few
- * words, every error of the protocol; each has its own answer.
+ * Forms of requests, right and wrong: HELLO with all options, inline commands, unknown commands,
+ * too few words, and protocol errors. Each has its own reply.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -17,8 +17,8 @@ static bool is_before_7(void)
 
 struct form {
     struct slice said;
-    const char *answer; /* an error that begins so; NULL: none */
-    const char *old;    /* the same before 7.0, where it is another */
+    const char *answer; /* start of the error; NULL: no error */
+    const char *old;    /* the error before 7.0, where it differs */
 };
 
 #define TEXT(text)                                                                                                     \
@@ -26,7 +26,7 @@ struct form {
         text, sizeof text - 1                                                                                          \
     }
 
-/* What weir answers itself is in the words of 7.0 until it knows which Redis it has. */
+/* weir's own errors have the words of 7.0 until weir knows the version of Redis. */
 static const char *judge_error(const struct form *form, const struct reply *reply)
 {
     if ((is_before_7() || !run.is_faultless) && form->old != NULL && reply_begins(reply, '-', slice_str(form->old)))
@@ -37,7 +37,7 @@ static const char *judge_error(const struct form *form, const struct reply *repl
                                                                            : "not the error that there is for it";
 }
 
-/* Words with a blank between them; '_' is an empty one. */
+/* Sends words separated by blanks; '_' is an empty word. */
 static void say_words(struct client *client, struct slice line)
 {
     struct slice rest = line;
@@ -83,10 +83,11 @@ static const char *judge_hello_wrong(struct client *client, const struct act *ac
     return judge_error(&hellos[act->a % N_HELLOS], reply);
 }
 
-/* Alone it tells, and changes nothing; with a name it gives one. */
+/* Without options HELLO changes nothing; SETNAME sets a name. */
 static void say_hello_right(struct client *client, struct act *act)
 {
-    bool has_name = act->a % 2 == 0 && client->intent.is_in; /* older servers take a stranger's name and then refuse */
+    /* older servers set the name of a client without a login, and then refuse */
+    bool has_name = act->a % 2 == 0 && client->intent.is_in;
     act->b = has_name ? ++client->numbers : 0;
     say_begin(client, has_name ? 4 : 1);
     say_word(client, SLICE("hello"));
@@ -118,14 +119,15 @@ static const char *judge_hello_right(struct client *client, const struct act *ac
         return "HELLO refused";
     if (act->b != 0) {
         session->is_resp3 = act->c % 2 == 0;
-        if (client_is_doubtful(client)) /* where all strangers are, none of whom may ask for another protocol */
+        /* all clients without a login are in doubt then, and may not change the protocol */
+        if (client_is_doubtful(client))
             session->is_resp3 &= reply->type == '%';
         session->name = act->b;
     }
     return reply->type == (session->is_resp3 ? '%' : '*') ? NULL : "not in its protocol";
 }
 
-/* ---- what there is not ---- */
+/* ---- unknown commands, wrong numbers of words ---- */
 
 static const struct form wrongs[] = {
     {TEXT("NONESUCH"),
@@ -164,7 +166,7 @@ static const char *judge_wrong(struct client *client, const struct act *act, con
     return judge_error(&wrongs[act->a % N_WRONGS], reply);
 }
 
-/* As EXEC it ends the transaction, if there is one, and what is watched. */
+/* Like EXEC it ends the transaction, if there is one, and WATCH. */
 static void say_exec_wrong(struct client *client, struct act *act)
 {
     say_words(client, SLICE("EXEC now"));
@@ -182,7 +184,7 @@ static const char *judge_exec_wrong(struct client *client, const struct act *act
     return reply_begins(reply, '-', SLICE("EXECABORT Transaction discarded because of")) ? NULL : "a word too many";
 }
 
-/* ---- lines of words ---- */
+/* ---- inline commands ---- */
 
 static const struct {
     const char *line, *answer;
@@ -204,13 +206,14 @@ static const char *judge_inline(struct client *client, const struct act *act, co
 {
     struct reply word;
     const char *answer = lines[act->a % N_LINES].answer;
-    bool hears_pong = is_subscriber(&client->session) && !client->session.is_resp3; /* of shards, too */
+    /* also for shard channels */
+    bool hears_pong = is_subscriber(&client->session) && !client->session.is_resp3;
     if (hears_pong && reply->type == '*' && reply_at(reply, 1, &word))
         return reply_is(&word, '$', slice_str(answer)) ? NULL : "not what a subscriber is answered";
     return reply_is(reply, '$', slice_str(answer)) ? NULL : "not what it said";
 }
 
-/* ---- errors of the protocol ---- */
+/* ---- protocol errors ---- */
 
 #define ERROR(text) "ERR Protocol error: " text, NULL
 
@@ -232,9 +235,12 @@ static const struct form breaches[] = {
     {TEXT("PING"), ERROR("too big inline request")},
 };
 #define N_BREACHES (sizeof breaches / sizeof breaches[0])
-#define N_SHORT (N_BREACHES - 3) /* the others are for lines that do not end */
+#define N_SHORT (N_BREACHES - 3) /* the last three need a line that does not end */
 
-/* Its last words. Who is closed while he still speaks, and be it by a byte that has not been read, may not hear why. */
+/*
+ * Sends a protocol error as the last request. A client that is closed with unread bytes on the way
+ * may not get the error.
+ */
 static void breach(struct client *client, struct act *act)
 {
     const struct form *form = &breaches[act->a % N_BREACHES];

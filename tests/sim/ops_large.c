@@ -1,5 +1,6 @@
 /*
- * Words and replies that are large, deep, or of the types that RESP3 has: each goes through whole, whoever reads slowly.
+ * Requests and replies that are large, deeply nested, or of RESP3 types. Each must arrive whole,
+ * even for slow readers.
  */
 #include <string.h>
 
@@ -7,7 +8,7 @@
 #include "tests/sim/ops.h"
 #include "tests/sim/run.h"
 
-/* Bytes of a word: below and beyond what goes in one piece, and what a lane may be held up by. */
+/* Bytes of a word: below and above what is sent in one piece, and above what a lane buffers. */
 static const size_t sizes[] = {9000, 20000, 70000, 150000, 400000, 1100000, 3000000};
 #define N_SIZES (sizeof sizes / sizeof sizes[0])
 
@@ -16,13 +17,13 @@ static size_t size_of(const struct act *act)
     return sizes[act->a % N_SIZES];
 }
 
-/* One letter all along. */
+/* Every byte of the value. */
 static char letter_of(const struct act *act)
 {
     return (char)('a' + act->b % 26);
 }
 
-/* Who has not logged in is closed at the first large word, and may not hear why. */
+/* A client without a login is closed at the first large word, and may not get the error. */
 static void fit(const struct client *client, struct act *act)
 {
     if (!client->intent.is_in)
@@ -58,7 +59,7 @@ static const char *judge_large_echo(struct client *client, const struct act *act
     return judge_large(reply, size_of(act), letter_of(act));
 }
 
-/* ---- a large value of its own ---- */
+/* ---- a large value of the client's own ---- */
 
 static void say_large_set(struct client *client, struct act *act)
 {
@@ -95,7 +96,7 @@ static const char *judge_large_get(struct client *client, const struct act *act,
     return judge_large(reply, large.size, large.letter);
 }
 
-/* Many at once, and it does not read: what it has asked waits somewhere. */
+/* Many requests at once from a client that does not read: the replies must be buffered. */
 static void say_large_gets(struct client *client, struct act *act)
 {
     for (unsigned i = 0; i < 8; i++)
@@ -103,7 +104,7 @@ static void say_large_gets(struct client *client, struct act *act)
     client->reads_ns = world.now_ns + (1 + act->b % 8000) * UINT64_C(1000000);
 }
 
-/* ---- a large value that all read ---- */
+/* ---- a large value that all clients share ---- */
 
 static void say_huge_key(struct client *client)
 {
@@ -128,7 +129,7 @@ static const char *judge_huge_set(struct client *client, const struct act *act, 
     return run.plan.has_huge ? (reply_is_ok(reply) ? NULL : "it is not OK") : judge_large_set(client, act, reply);
 }
 
-/* Who does not read what others wait behind may be closed. */
+/* A client that does not read a reply which blocks other clients may be closed. */
 static void say_huge_get(struct client *client, struct act *act)
 {
     client->may_be_closed |= run.plan.has_huge;
@@ -138,7 +139,7 @@ static void say_huge_get(struct client *client, struct act *act)
     expect(client, act);
 }
 
-/* What somebody has written, all of it and of nobody else. */
+/* The value must be that of one write, in full. */
 static const char *judge_huge_get(struct client *client, const struct act *act, const struct reply *reply)
 {
     if (!run.plan.has_huge)
@@ -158,11 +159,11 @@ static void say_huge_gets(struct client *client, struct act *act)
     client->reads_ns = world.now_ns + (1 + act->b % 4000) * UINT64_C(1000000);
 }
 
-/* ---- deep replies, and types ---- */
+/* ---- nested replies, RESP3 types ---- */
 
 static const struct {
     const char *script;
-    char type_2, type_3; /* of the reply, in RESP2 and RESP3 */
+    char type_2, type_3; /* type of the reply in RESP2 and RESP3 */
 } replies[] = {
     {"local t = {} local x = t for i = 1, 60 do x[1] = {} x = x[1] end return t", '*', '*'},
     {"local t = {} for i = 1, 3000 do t[i] = {i, 'x'} end return t", '*', '*'},
@@ -192,7 +193,10 @@ static const char *judge_typed(struct client *client, const struct act *act, con
     return reply->type == type ? NULL : "not of the type that it must be";
 }
 
-/* A large request is decided by its head, before it has been read: when, nobody can tell. */
+/*
+ * A large request is decided at its head, at an unknown time before its end is read. So it has no
+ * classes.
+ */
 const struct op large_ops[] = {
     {"large_echo", 1, OP_CONTROL | OP_QUEUES, 0, say_large_echo, judge_large_echo},
     {"large_set", 1, OP_QUEUES, 0, say_large_set, judge_large_set},

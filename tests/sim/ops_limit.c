@@ -1,5 +1,6 @@
 /*
- * LIMIT: what passes keeps each algorithm's law, on Redis' clock, whoever asks and through whichever worker.
+ * LIMIT on shared keys: what passes keeps each algorithm's law on Redis' clock, for all clients and
+ * workers together.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +13,7 @@
 #define HOLDERS_MAX 64
 #define CLOCK_NS 2000 /* Redis counts microseconds */
 
-/* One for each key: so all clients ask for the same. */
+/* One rate for each key, used by all clients. */
 static const struct rate {
     uint32_t count, period_ms, burst;
 } rates[LIMIT_KEYS] = {{3, 50, 2}, {20, 1000, 25}, {100, 10000, 60}};
@@ -23,11 +24,11 @@ static const char *const words[FAMILIES] = {"FUNNEL", "SLIDING", "FIXED"};
 
 struct holder {
     char token[TOKEN_ROOM];
-    uint64_t since_ns, until_ns; /* it has held all the time in between */
+    uint64_t since_ns, until_ns; /* the permit was held for all the time in between */
 };
 
 static struct seen {
-    uint64_t age; /* of Redis' data and clock: with another all begins anew */
+    uint64_t age; /* of Redis' data and clock: a new value resets all */
     struct seen_keys {
         struct window windows[FAMILIES][LIMIT_KEYS];
         struct holder holders[LIMIT_KEYS][HOLDERS_MAX];
@@ -46,7 +47,8 @@ static struct seen_keys *keys_of(const struct client *client)
 }
 
 /*
- * What was decided before Redis lost its data or its clock jumped says nothing of what comes. False: this may have been.
+ * Resets all laws after Redis has lost its data or its clock has jumped. False: the call may have
+ * been decided before that.
  */
 static bool is_of_this_age(const struct act *act)
 {
@@ -114,7 +116,10 @@ static struct window_law law_of(const struct act *act)
                                0};
 }
 
-/* While Redis is away weir says yes, where it is to; a call that takes something says when that is over. */
+/*
+ * With limit-when-down = allow weir answers yes while Redis is away. Then reset is 0, which a
+ * charged call never has.
+ */
 static bool is_made_up(int64_t remaining, int64_t reset_ms)
 {
     return remaining == 0 && reset_ms == 0 && regime_may_say("limit-when-down = allow");
@@ -141,7 +146,7 @@ static const char *judge_limit(struct client *client, const struct act *act, con
     return NULL;
 }
 
-/* ---- places ---- */
+/* ---- permits ---- */
 
 static uint32_t places(const struct act *act)
 {
@@ -169,7 +174,7 @@ static void say_acquire(struct client *client, struct act *act)
     expect(client, act);
 }
 
-/* How many have held a place all the time between these moments? */
+/* Counts the holders that had a permit for all the time between these moments. */
 static uint32_t count_holders(const struct seen_keys *keys, uint32_t key, uint64_t from_ns, uint64_t to_ns)
 {
     uint32_t n = 0;
@@ -242,7 +247,7 @@ static const char *judge_release(struct client *client, const struct act *act, c
     return reply->type == ':' && (reply->number == 0 || reply->number == 1) ? NULL : "neither yes nor no";
 }
 
-/* ---- about oneself ---- */
+/* ---- LIMIT STATUS ---- */
 
 static void say_status(struct client *client, struct act *act)
 {
@@ -252,7 +257,9 @@ static void say_status(struct client *client, struct act *act)
     expect(client, act);
 }
 
-/* The value that has this name, of a map or of what stands for one. False: there is none. */
+/*
+ * Finds the value with this name, in a map or in the array of a map in RESP2. False: there is none.
+ */
 static bool find_field(const struct reply *map, struct slice name, struct reply *out)
 {
     struct slice inside = map->inside;
@@ -263,7 +270,7 @@ static bool find_field(const struct reply *map, struct slice name, struct reply 
     return false;
 }
 
-/* Of calls under way as many are left as may be. */
+/* True if no call of an inflight limit is under way, and for every other limit. */
 static bool is_given_back(const struct reply *limit)
 {
     struct reply what, rate, left;

@@ -1,6 +1,4 @@
-/*
- * LIMIT in words that mean nothing: the error says which.
- */
+/* LIMIT with wrong words: the error names what is wrong. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,7 +9,7 @@
 #define WORDS_MAX 72
 #define LETTERS_MAX 2000
 
-/* What is said, its words apart by blanks, of which @N is one of N letters; how the error begins. */
+/* The request, with blanks between words, and the start of the error. @N stands for N letters. */
 static const struct wrong {
     const char *words, *error;
 } wrong[] = {
@@ -132,14 +130,14 @@ static const struct wrong {
     {"CL.THROTTLE k 9223372036854775806 1 1", "ERR value is out of range: at this rate it takes more than 104 days"},
     {"CL.THROTTLE k 1 1 1 9223372036854775807", "ERR value is out of range: at this rate it takes more than 104 days"},
     {"CL.THROTTLE @1025 1 1 1", "ERR the key is too long: at most 1024 bytes"},
-    /* only where nobody is an operator */
+    /* only in runs without operators */
     {"LIMIT SET default all 1/s", "NOPERM this command is for operators"},
     {"LIMIT RELOAD", "NOPERM this command is for operators"},
     {"LIMIT LIST", "NOPERM this command is for operators"},
 };
 #define N_WRONG (sizeof wrong / sizeof wrong[0])
 
-#define N_ORDERS 3 /* at the end */
+#define N_ORDERS 3 /* the last rows of `wrong` */
 
 static const struct wrong *row_of(const struct act *act)
 {

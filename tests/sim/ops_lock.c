@@ -1,5 +1,6 @@
 /*
- * WATCH of what others write too: whoever's transaction runs has written behind what it has read.
+ * WATCH of keys that other clients write: a transaction that runs must follow the value that its
+ * client has read.
  */
 #include "tests/sim/ops.h"
 #include "tests/sim/run.h"
@@ -22,7 +23,7 @@ static void say_step(struct client *client, const struct act *act, const char *n
     step.op->say(client, &step);
 }
 
-/* What it reads between WATCH and MULTI is what its INCR counts from, or nothing is counted. */
+/* GET between WATCH and MULTI: INCR in the transaction gives the value plus one, or EXEC fails. */
 static void say_lock(struct client *client, struct act *act)
 {
     say_step(client, act, "lock_watch");

@@ -1,6 +1,6 @@
 /*
- * What Redis remembers of a connection and a client relies on: it tracks, also where that was queued in MULTI, and another
- * connection of the same user is told of it, never one of another user.
+ * CLIENT TRACKING: tracking stays on, also if the command was queued in MULTI. REDIRECT reaches
+ * connections of the client's own user only.
  */
 #include "tests/sim/ops.h"
 #include "tests/sim/run.h"
@@ -12,7 +12,7 @@ static void say_client(struct client *client, const struct act *act, unsigned wo
     expect(client, act);
 }
 
-/* Nothing is invalidated for who has not said CLIENT CACHING YES. */
+/* With OPTIN nothing is invalidated for a client without CLIENT CACHING YES. */
 static void say_track(struct client *client, struct act *act)
 {
     bool is_on = act->a % 2 == 0;
@@ -47,13 +47,15 @@ static const char *judge_tracks(struct client *client, const struct act *act, co
     return is_on == client->session.is_tracking ? NULL : is_on ? "it has not asked to track" : "it tracks no longer";
 }
 
-/* ---- another connection is told ---- */
+/* ---- REDIRECT ---- */
 
 #define NOBODYS_ID (INT64_C(1) << 40)
 
-/* Who was to be told, and how it stood then: of one client one question at a time, the others are looked at loosely. */
+/*
+ * The target of a client's last redirect, and its state then. Earlier redirects are judged loosely.
+ */
 static struct pointed {
-    const struct client *target; /* NULL: nobody has that id */
+    const struct client *target; /* NULL: no client has the id */
     unsigned life, user;
     uint64_t judged;
     bool is_idle;
@@ -72,7 +74,7 @@ static void say_redirect(struct client *client, struct act *act)
 {
     struct pointed *now = &pointed[client->number % 256];
     *now = look_at(client, act->a);
-    act->b = (uint32_t)client->judged + client->n_expected; /* which of them it is */
+    act->b = (uint32_t)client->judged + client->n_expected; /* the number of the request */
     act->c = now->target == NULL;
     now->is_idle &= client->n_expected == 0;
     say_client(client, act, 6);
@@ -83,7 +85,7 @@ static void say_redirect(struct client *client, struct act *act)
     say_word(client, SLICE("OPTIN"));
 }
 
-/* It has heard and said nothing since. */
+/* True if the target has sent and received nothing since. */
 static bool has_stayed(const struct client *client, const struct act *act, const struct pointed *then)
 {
     const struct client *target = then->target;
@@ -92,7 +94,10 @@ static bool has_stayed(const struct client *client, const struct act *act, const
            target->session.user == then->user && !target->is_lost && !target->has_shut;
 }
 
-/* Of users that log in with a name, who is one is always one with the same password. */
+/*
+ * Judges REDIRECT: a client may redirect to connections of its own user only. For a named user
+ * (above 0), a redirect to an idle connection of the user must succeed.
+ */
 static const char *judge_redirect(struct client *client, const struct act *act, const struct reply *reply)
 {
     struct session *session = &client->session;

@@ -1,6 +1,6 @@
 /*
- * What operators say, and what those hear who say it and are none: what runs is told and changed, each key of a named
- * limit has the rates that it was given last.
+ * Operators' commands, sent by operators and by other clients. Limits can be shown and changed.
+ * Each key of a named limit has the rate that was set last.
  */
 #include <stdio.h>
 #include <string.h>
@@ -11,8 +11,8 @@
 #include "tests/sim/run.h"
 
 #define WORDS_MAX 12
-#define GATES 2       /* limits that are named: gate0, gate1 */
-#define GATE_COUNT 50 /* what each lets pass, unless its key has another rate */
+#define GATES 2       /* named limits: gate0, gate1 */
+#define GATE_COUNT 50 /* rate of each, unless the key has its own */
 
 static bool is_operator(const struct client *client)
 {
@@ -22,7 +22,7 @@ static bool is_operator(const struct client *client)
 
 #define NOT_FOR_YOU "NOPERM this command is for operators"
 
-/* The words between blanks. */
+/* Sends the line, split at blanks. */
 static void say_line(struct client *client, const struct act *act, const char *line)
 {
     struct slice words[WORDS_MAX];
@@ -36,14 +36,14 @@ static void say_line(struct client *client, const struct act *act, const char *l
     expect(client, act);
 }
 
-/* ---- orders, and the form of their answers ---- */
+/* ---- admin commands, and the form of their replies ---- */
 
 enum form { AN_ERROR, AN_OK, A_NUMBER, A_LIST, OK_OR_ERROR, NUMBER_OR_ERROR, A_MODE, ENTRIES };
 
 static const struct order_form {
     const char *line;
     enum form form;
-    const char *begins; /* an error: with these words */
+    const char *begins; /* start of the error */
 } orders[] = {
     {"LIMIT LIST", ENTRIES, "limit"},
     {"LIMIT LIST nothing", A_LIST, NULL},
@@ -145,7 +145,7 @@ static void say_order(struct client *client, struct act *act)
     say_line(client, act, orders[act->a % N_ORDERS].line);
 }
 
-/* Maps, in RESP2 arrays, which all begin with this name. */
+/* Maps, or arrays in RESP2, that all begin with this name. */
 static const char *judge_entries(const struct client *client, const struct reply *reply, const char *name)
 {
     struct slice inside = reply->inside;
@@ -185,7 +185,7 @@ static const char *judge_form(const struct client *client, const struct order_fo
     return "no form";
 }
 
-/* Of RELOAD and DIFF: nobody but the file is to blame. */
+/* True if RELOAD or DIFF fails because of the file. */
 static bool is_of_bad_file(const struct act *act, const struct reply *reply)
 {
     bool is_reload = strcmp(orders[act->a % N_ORDERS].line, "LIMIT RELOAD") == 0;
@@ -198,7 +198,10 @@ static bool is_of_bad_file(const struct act *act, const struct reply *reply)
 
 #define NEEDS_RESTART "OK, but needs a restart: "
 
-/* A reload names the keys that only a restart changes: those of the first configuration that the file has no more. */
+/*
+ * True if a reload names keys that only a restart changes: each is a key of the first
+ * configuration.
+ */
 static bool is_of_restart(const struct act *act, const struct reply *reply)
 {
     if (strcmp(orders[act->a % N_ORDERS].line, "LIMIT RELOAD") != 0 || !reply_begins(reply, '+', SLICE(NEEDS_RESTART)))
@@ -241,7 +244,7 @@ static void say_gate_key(struct client *client, const struct act *act)
     say_text(client, "own:%u.%u:gate%u", client->number, client->life, gate(act));
 }
 
-/* For longer than any run, so that no reload drops it. */
+/* EX is longer than any run, so no reload drops the rate. */
 static void say_key_rate(struct client *client, struct act *act)
 {
     say_begin(client, 9);
@@ -289,7 +292,7 @@ static const char *judge_key_unset(struct client *client, const struct act *act,
     return reply_begins(reply, '-', SLICE("ERR limit gate")) ? NULL : "a rate that nobody has given";
 }
 
-/* Nothing is charged. */
+/* PEEK charges nothing. */
 static void say_gate(struct client *client, struct act *act)
 {
     say_begin(client, 5);
@@ -314,7 +317,7 @@ static const char *judge_gate(struct client *client, const struct act *act, cons
     return reply_is_integer(&limit, own != 0 ? own : GATE_COUNT) ? NULL : "not the rate of its key";
 }
 
-/* ---- about others ---- */
+/* ---- LIMIT STATUS and EXPLAIN ---- */
 
 static const struct order_form askings[] = {
     {"LIMIT STATUS FOR user:u2", A_LIST, NULL},

@@ -1,12 +1,12 @@
 /*
- * LIMIT on keys of its own, at a rate so slow that nothing comes back: what passes is exact, and so are what is refused
- * and how much remains.
+ * LIMIT on the client's own keys, at a rate so slow that nothing is regained: what passes, what is
+ * refused and what remains are exact.
  */
 #include "tests/sim/ops.h"
 #include "tests/sim/regime.h"
 #include "tests/sim/run.h"
 
-#define MOST 5 /* in a hundred days */
+#define MOST 5 /* units in a hundred days */
 #define COSTS 3
 
 static const char *const words[OWN_LIMITS] = {"FUNNEL", "SLIDING"};
@@ -48,7 +48,7 @@ static void say_own_limit(struct client *client, struct act *act)
     expect(client, act);
 }
 
-/* Where something was lost nobody knows what has been charged. */
+/* After a loss of Redis' data or a fault the charge is unknown. */
 static const char *judge_own_limit(struct client *client, const struct act *act, const struct reply *reply)
 {
     struct reply limited, remaining;
@@ -87,12 +87,12 @@ static const char *judge_own_reset(struct client *client, const struct act *act,
     return reply_is_integer(reply, was_there) ? NULL : "not the one key";
 }
 
-/* ---- many new keys at once, which travel together ---- */
+/* ---- many new keys at once, in one batch ---- */
 
 #define MANY 40
-#define AGAIN 3 /* each so many-th is asked twice */
+#define AGAIN 3 /* every third key is used twice */
 
-/* The key's number, and how often it has been asked before. */
+/* The key's number, and how often it was used before. */
 static void say_one_of_many(struct client *client, struct act *act, uint32_t number, uint32_t asked)
 {
     act->b = number;
@@ -117,7 +117,7 @@ static void say_own_many(struct client *client, struct act *act)
     }
 }
 
-/* Who was refused the first time by another limit has asked once. */
+/* A second call counts as the first if another limit has refused the first. */
 static const char *judge_own_many(struct client *client, const struct act *act, const struct reply *reply)
 {
     struct reply limited, limit, remaining;
@@ -132,7 +132,7 @@ static const char *judge_own_many(struct client *client, const struct act *act, 
     return is_first || (act->c == 1 && is_second) ? NULL : "not what remains of a new key";
 }
 
-/* ---- several keys, of which the second is the next call's first ---- */
+/* ---- several keys: the second is the first of the next call ---- */
 
 static void say_two_keys(struct client *client, struct act *act, uint32_t number, uint32_t used)
 {
@@ -150,7 +150,7 @@ static void say_two_keys(struct client *client, struct act *act, uint32_t number
     expect(client, act);
 }
 
-/* The third is the first once more, and must not overtake the second. */
+/* The third call has the keys of the first call, and must not overtake the second. */
 static void say_own_chain(struct client *client, struct act *act)
 {
     uint32_t first = client->numbers + 1;
@@ -160,7 +160,7 @@ static void say_own_chain(struct client *client, struct act *act)
     say_two_keys(client, act, first, 3);
 }
 
-/* Another limit may have refused those before. */
+/* Another limit may have refused the calls before. */
 static const char *judge_own_chain(struct client *client, const struct act *act, const struct reply *reply)
 {
     struct reply limited, remaining, refused_by;
@@ -177,12 +177,15 @@ static const char *judge_own_chain(struct client *client, const struct act *act,
                                                                                           : "not what remains of them";
 }
 
-/* ---- a limit that is counted here while Redis is away ---- */
+/* ---- a limit that weir counts while Redis is away ---- */
 
 #define CLIENTS 32
 #define AT_ONCE 16
 
-/* Of the limit mail, 4 in 200 ms: in Redis to the letter, and as many twice where two windows meet that weir counts. */
+/*
+ * The limit mail has 4 in 200 ms. Redis admits exactly that. weir admits twice as many where two
+ * windows meet.
+ */
 static const struct window_law both = {UINT64_C(200) * 1000000, 4 + 4, 4 + 2 * 4, false, 0};
 
 static struct mails {
@@ -203,7 +206,7 @@ static void say_own_mails(struct client *client, struct act *act)
     }
 }
 
-/* Whoever decides: while Redis is away, or comes and goes. */
+/* The law holds whether Redis or weir decides, and while Redis comes and goes. */
 static const char *judge_own_mails(struct client *client, const struct act *act, const struct reply *reply)
 {
     struct reply limited;

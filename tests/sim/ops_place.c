@@ -1,7 +1,9 @@
 /*
- * Places that are known to be free: who waits for one is told soon, and who has gone before his was granted has none.
+ * Permits of LIMIT ACQUIRE that must be free. A client that waits for a permit gets it soon. A
+ * client that disconnected before its grant has none.
  *
- * Two play a round: one takes the only place, a second waits for it, and when that is sure the first gives it back.
+ * A round has two clients. One takes the only permit, and a second waits for it. When the second is
+ * known to wait, the first releases it.
  */
 #include "tests/sim/ops_place.h"
 
@@ -16,34 +18,35 @@
 
 #define CLIENTS_MAX 32
 #define MS UINT64_C(1000000)
-#define HOLD_MS 100000          /* longer than anybody waits */
-#define WAIT_MS 20000           /* and that is longer than ... */
-#define LATE_NS (5 * 1000 * MS) /* ... a place stands free while somebody waits and nothing is amiss */
-#define GONE_MS 3600000         /* nobody lives to see the end of that */
+#define HOLD_MS 100000 /* longer than any client waits */
+#define WAIT_MS 20000  /* longer than LATE_NS */
+/* longest time for which a permit stays free while a client waits and no fault lasts */
+#define LATE_NS (5 * 1000 * MS)
+#define GONE_MS 3600000 /* longer than any run */
 #define GONE_MAX 64
-#define RECOVERY_NS (10 * 1000 * MS) /* after what was amiss all is as ever */
+#define RECOVERY_NS (10 * 1000 * MS) /* after a fault everything works again by then */
 #define FDS_ENOUGH 1024
 
-/* ---- who waits ---- */
+/* ---- rounds ---- */
 
 enum round_stage { ROUND_OVER, ROUND_TAKING, ROUND_HELD, ROUND_LEAVING };
 
-/* By the number of who has the place. */
+/* Indexed by the number of the client with the permit. */
 static struct round {
     enum round_stage stage;
     unsigned life;
-    uint32_t number;     /* of his rounds */
-    uint64_t losses;     /* run.losses when it began */
-    uint64_t until_ns;   /* the place is held so long at least */
-    bool has_waiter;     /* and he has not been answered */
-    unsigned waiter;     /* his number */
-    uint64_t waiting_ns; /* Redis was asked for him first; 0: not yet */
-    uint64_t free_ns;    /* the place was, at the latest; 0: it is not */
-    bool is_upset;       /* something was amiss meanwhile */
+    uint32_t number;     /* counts the client's rounds */
+    uint64_t losses;     /* run.losses when the round began */
+    uint64_t until_ns;   /* the permit is held at least until then */
+    bool has_waiter;     /* a client waits for the permit, and has no reply yet */
+    unsigned waiter;     /* number of that client */
+    uint64_t waiting_ns; /* when Redis was first asked for the waiter; 0: not yet */
+    uint64_t free_ns;    /* latest time at which the permit became free; 0: held */
+    bool is_upset;       /* a fault has struck in this round */
     char token[TOKEN_ROOM];
 } rounds[CLIENTS_MAX];
 
-static uint64_t upset_ns; /* until then things are amiss */
+static uint64_t upset_ns; /* a fault lasts until then */
 
 enum part { PART_NONE, PART_TAKE, PART_WAIT, PART_LEAVE };
 
@@ -55,7 +58,7 @@ static struct round *round_of(const struct client *client)
     return round;
 }
 
-/* What weir asks Redis for on its own connections it is told, unless something is amiss just then. */
+/* True if weir's questions to Redis are answered, apart from faults. */
 static bool is_served(void)
 {
     return !memory_was_short() && run.plan.redis.maxclients == 0 && run.plan.odds.fds >= FDS_ENOUGH &&
@@ -88,7 +91,7 @@ static void say_take(struct client *client, unsigned whose, bool waits)
     }
 }
 
-/* Somebody's whom nobody waits for; UINT32_MAX: there is none. */
+/* A client with a permit that no other client waits for; UINT32_MAX: none. */
 static unsigned whom_to_wait_for(const struct client *client, uint32_t pick)
 {
     for (unsigned i = 0; i < CLIENTS_MAX; i++) {
@@ -134,7 +137,7 @@ static void say_part(struct client *client, struct act *act)
     expect(client, act);
 }
 
-/* Nothing has ended it but who has it. */
+/* True if only the holder itself can have ended the round. */
 static bool is_sure(const struct round *round)
 {
     return is_served() && !round->is_upset && round->losses == run.losses && world.now_ns < round->until_ns;
@@ -154,7 +157,10 @@ static const char *judge_take(struct round *round, uint64_t read_ns, bool is_lim
     return NULL;
 }
 
-/* A client may leave what it has been told unread for long: it was told no later than what came last. */
+/*
+ * The latest time at which weir can have sent the reply. A client may leave replies unread for
+ * long.
+ */
 static uint64_t told_ns(const struct client *client)
 {
     return client->conn != NULL ? client->conn->to_host.last_ns : world.now_ns;
@@ -200,17 +206,17 @@ static const char *judge_part(struct client *client, const struct act *act, cons
                                : judge_waiter(client, round, limited.number != 0);
 }
 
-/* ---- who has gone ---- */
+/* ---- clients that disconnect ---- */
 
-/* Somebody who has asked for a place and gone at once. */
+/* A client that has asked for a permit and disconnected at once. */
 static struct gone {
-    struct bell left;  /* weir knows it: when it has closed the connection, too */
-    struct bell *then; /* who else wanted to know */
+    struct bell left;  /* rung when weir has closed the connection, too */
+    struct bell *then; /* the bell that was set before; NULL: none */
     unsigned number, life;
-    uint64_t left_ns;        /* 0: weir does not know it yet */
-    bool is_heard;           /* Redis was asked for him: */
-    struct answer_at answer; /* weir was told that by then, */
-    bool was_told;           /* before it knew that he had gone */
+    uint64_t left_ns;        /* when weir closed the connection; 0: not yet */
+    bool is_heard;           /* Redis was asked for this permit, */
+    struct answer_at answer; /* with the answer at this position, */
+    bool was_told;           /* and weir had the answer before it noticed the disconnect */
     uint64_t losses;
     bool is_upset;
 } all_gone[GONE_MAX];
@@ -225,7 +231,10 @@ static void on_left(struct bell *bell)
         gone->then->ring(gone->then);
 }
 
-/* It waits for all other answers, so that Redis is asked about when its end is noticed. */
+/*
+ * Waits for all other replies first, so that Redis is asked at the time when weir notices the
+ * disconnect.
+ */
 static void say_and_go(struct client *client, struct act *act)
 {
     if (n_gone == GONE_MAX)
@@ -259,7 +268,8 @@ void place_gone(struct client *client)
     for (unsigned i = 0; i < CLIENTS_MAX; i++)
         if (rounds[i].has_waiter && rounds[i].waiter == client->number) {
             rounds[i].has_waiter = false;
-            rounds[i].is_upset = true; /* whether Redis is asked for him or for the next nobody can tell */
+            /* Redis was asked for this waiter or for the next one */
+            rounds[i].is_upset = true;
         }
     for (unsigned i = 0; i < n_gone; i++) {
         struct gone *gone = &all_gone[i];
@@ -270,10 +280,11 @@ void place_gone(struct client *client)
     }
 }
 
-/* He had gone, as far as weir is concerned, before it was told that he had the place: so nobody has it. */
+/* True if weir had noticed the disconnect before the grant, and must have released the permit. */
 static bool must_be_free(const struct gone *gone)
 {
-    bool is_sure = is_served() && !run.plan.has_slow; /* Redis may answer the release with -BUSY */
+    /* with slow scripts Redis may answer the release with -BUSY */
+    bool is_sure = is_served() && !run.plan.has_slow;
     return gone->left_ns != 0 && gone->is_heard && !gone->was_told && gone->losses == run.losses && !gone->is_upset &&
            is_sure;
 }
@@ -306,7 +317,7 @@ static const char *judge_heir(struct client *client, const struct act *act, cons
     return limited.number == 0 || !is_served() ? NULL : "somebody who had gone before has the place";
 }
 
-/* ---- what befalls them ---- */
+/* ---- events ---- */
 
 void place_upset(uint64_t ns)
 {

@@ -1,27 +1,25 @@
-/*
- * What the rows of ops_place.c are told of beside their clients' replies.
- */
+/* Events for the rows of ops_place.c that clients' replies do not show. */
 #ifndef WEIR_SIM_OPS_PLACE_H
 #define WEIR_SIM_OPS_PLACE_H
 
 #include "tests/sim/client.h"
 
-/* A script begins on that key of Redis'. */
+/* A script on this key begins in Redis. */
 void place_heard(struct slice key);
 
-/* Something goes wrong for so long. */
+/* A fault of `ns` begins. */
 void place_upset(uint64_t ns);
 
-/* From now on weir can be told whatever is asked of it. */
+/* From now on weir has enough descriptors for its own connections. */
 void place_served(void);
 
-/* It has a place that somebody waits for. */
+/* True if the client has a permit that another client waits for. */
 bool place_is_due(const struct client *client);
 
-/* The client is about to hang up. */
+/* The client is about to disconnect. */
 void place_gone(struct client *client);
 
-/* The next place that must be free is asked for. False: there is none. */
+/* Asks for the next permit that must be free. False: none is left. */
 bool place_inherit(struct client *client);
 
 #endif

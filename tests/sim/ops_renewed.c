@@ -1,13 +1,14 @@
 /*
- * LIMIT CHECK by a limit that operators give other algorithms meanwhile: what a key has counted goes on, or the key begins
- * anew; nobody hears of a key of the wrong kind.
+ * LIMIT CHECK with a limit that operators move to other algorithms. A key keeps its count, or
+ * starts anew. No client gets an error for a key of the wrong kind.
  */
 #include <string.h>
 
 #include "tests/sim/ops.h"
 #include "tests/sim/run.h"
 
-static const int64_t counts[] = {5, 7, 8}; /* what the limit spare may let pass: plan.c, ops_operator.c and here */
+/* counts of the limit spare: plan.c, ops_operator.c and here */
+static const int64_t counts[] = {5, 7, 8};
 #define N_COUNTS (sizeof counts / sizeof counts[0])
 static const char *const lines[] = {"sliding 5/1d", "fixed 7/1d", "approx 8/1d", "funnel 5/1d", "bucket 7/1d"};
 #define N_LINES (sizeof lines / sizeof lines[0])
@@ -56,9 +57,10 @@ static const char *judge_numbers(const struct act *act, const int64_t numbers[FI
         return numbers[2] == 0 ? NULL : "refused, and there is room";
     if (now < charge)
         return "it passed, and is not charged";
-    bool is_known = *used > 0 && numbers[2] > 0; /* a shadow lets more pass than it has */
+    bool is_known = *used > 0 && numbers[2] > 0; /* in shadow mode more passes than the count */
     bool is_wrong = is_known && now != *used - 1 + charge && now != charge;
-    if (!is_look(act) || now > 0) /* a look leaves what another algorithm has counted, and does not see it */
+    /* PEEK keeps the state of the other algorithm and does not see it */
+    if (!is_look(act) || now > 0)
         *used = numbers[2] > 0 ? now + 1 : 0;
     return is_wrong ? "neither what was counted nor a new key" : NULL;
 }
@@ -93,7 +95,7 @@ static void say_renewed_two(struct client *client, struct act *act)
     expect(client, act);
 }
 
-/* One look does not say of several keys what each holds. */
+/* One call does not show what each of several keys holds. */
 static const char *judge_renewed_two(struct client *client, const struct act *act, const struct reply *reply)
 {
     struct reply limited, limit;

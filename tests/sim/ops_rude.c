@@ -1,5 +1,6 @@
 /*
- * What a client does to its connection without asking: leaves, stops reading, sends what is no request.
+ * Things that a client does without a request: disconnecting, half-closing, not reading, and
+ * sending bytes that are no request.
  */
 #include <string.h>
 
@@ -14,14 +15,14 @@ static void hang_up(struct client *client, struct act *act)
     client_hang_up(client, act->a % 3 == 0);
 }
 
-/* Everything that was asked is answered all the same. */
+/* A half-close: all requests are still answered. */
 static void shut(struct client *client, struct act *act)
 {
     (void)act;
     client->intent.is_leaving = true;
 }
 
-/* It need not be waited for: what it would fetch is for nobody, nor need what stands behind it. */
+/* The half-close ends BLPOP. Neither BLPOP nor the requests behind it need be answered. */
 static void wait_and_shut(struct client *client, struct act *act)
 {
     struct act wait = *act, get = *act;

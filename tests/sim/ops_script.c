@@ -1,6 +1,4 @@
-/*
- * Scripts, and what a client would rather not hear: each needs a lane of its own for a while.
- */
+/* Scripts, and requests with CLIENT REPLY: each needs a private lane for a while. */
 #include <string.h>
 
 #include "tests/sim/ops.h"
@@ -8,7 +6,7 @@
 
 #define FORGER_RESTS_NS UINT64_C(2000000000)
 
-/* ---- scripts on its own keys ---- */
+/* ---- scripts on the client's own keys ---- */
 
 static void say_script(struct client *client, const struct act *act, const char *script, bool has_value)
 {
@@ -60,7 +58,7 @@ static const char *judge_eval_error(struct client *client, const struct act *act
     return reply_begins(reply, '-', SLICE("MINE 42")) ? NULL : "not its own error";
 }
 
-/* What begins as a message does is an answer all the same. */
+/* A reply that looks like a message is still a reply. */
 static void say_eval_message(struct client *client, struct act *act)
 {
     act->b = ++client->numbers;
@@ -97,8 +95,9 @@ static void say_own_get(struct client *client, const struct act *act)
 }
 
 /*
- * As many answers as questions, before the second script has said anything: it seems answered while Redis is still at
- * it. What it says then answers what weir says to the connection before the next one has it; until then its owner leaves it alone.
+ * As many replies as requests arrive before the second script has replied. The second script seems
+ * answered while Redis still runs it. Its forged reply would then answer weir's own RESET, before
+ * the lane goes to its next owner. Until then the forger sends nothing.
  */
 static void forge_reset(struct client *client, const struct act *act)
 {
@@ -116,10 +115,10 @@ static void forge_reset(struct client *client, const struct act *act)
     if (n_more > 0)
         say_own_get(client, act);
     client->acts_ns = world.now_ns + FORGER_RESTS_NS;
-    clients_follow(client); /* to whom this connection may be lent meanwhile */
+    clients_follow(client); /* the lane may be lent to one of these clients */
 }
 
-/* It answers more than once where the server lets it: whoever comes behind must not hear it. */
+/* Forges more than one reply where the server lets it: no other client may get those replies. */
 static void forge(struct client *client, struct act *act)
 {
     if (act->b % 3 == 2) {
@@ -132,14 +131,14 @@ static void forge(struct client *client, struct act *act)
             say_key(client, 'b', act->c);
             say_word(client, SLICE("0.02"));
         }
-        if (act->c % 2 == 0) /* for which it needs no connection of its own any more: somebody else may have that */
+        if (act->c % 2 == 0) /* needs no private lane, so another client may get it */
             say_own_get(client, act);
     }
     client->is_lost = true;
     client->n_expected = 0;
 }
 
-/* ---- silence ---- */
+/* ---- CLIENT REPLY ---- */
 
 static void say_reply(struct client *client, struct slice mode)
 {
@@ -157,7 +156,10 @@ static void say_unheard(struct client *client, unsigned n)
     }
 }
 
-/* Only the last word is answered, unless there is no Redis: then it has been heard all the time, and nothing is known. */
+/*
+ * Only CLIENT REPLY ON is answered, unless Redis is away. Then requests before it may be answered,
+ * and the replies are unknown.
+ */
 static void be_silent(struct client *client, struct act *act)
 {
     client->session.has_been_silent = true;

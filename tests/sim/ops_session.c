@@ -1,6 +1,4 @@
-/*
- * What a client does with its connection: who it is, in which protocol and database, under which name.
- */
+/* Session commands: user, protocol, database and name of the connection. */
 #include <stdio.h>
 #include <string.h>
 
@@ -27,7 +25,7 @@ static void say_two(struct client *client, const struct act *act, struct slice o
     expect(client, act);
 }
 
-/* ---- answers to anybody ---- */
+/* ---- replies that need no login ---- */
 
 static void say_ping(struct client *client, struct act *act)
 {
@@ -59,7 +57,7 @@ static const char *judge_echo(struct client *client, const struct act *act, cons
     return is_value(client, act->a, reply) ? NULL : "not what it said";
 }
 
-/* ---- who it is ---- */
+/* ---- users ---- */
 
 static unsigned user_of(const struct act *act)
 {
@@ -92,7 +90,10 @@ static void say_auth(struct client *client, struct act *act)
     client->intent.is_in |= !is_wrong(act);
 }
 
-/* It must be, or it is and may be: as an administrator has locked that user. */
+/*
+ * True if the login must fail, or may fail and did: an administrator has locked the user or taken
+ * the password.
+ */
 static bool is_refused_login(const struct client *client, const struct act *act, const struct reply *reply)
 {
     unsigned user = user_of(act), token = token_of(client);
@@ -113,7 +114,7 @@ static const char *judge_auth(struct client *client, const struct act *act, cons
     return ok(reply);
 }
 
-/* With the password that everybody needs. */
+/* With the password of Redis' default user. */
 static void say_enter(struct client *client, struct act *act)
 {
     struct slice right = run.passwords % 2 == 0 ? SLICE(PASSWORD) : SLICE(OTHER_PASSWORD);
@@ -128,7 +129,7 @@ static const char *judge_not_entered(const struct act *act, const struct reply *
         return "a wrong password";
     if (admin_is_changing(act->read_ns) || admin_lets_in())
         return NULL;
-    bool was_right = act->c != run.passwords; /* when it was said */
+    bool was_right = act->c != run.passwords; /* at the time of sending */
     bool is_said = reply_begins(reply, '-', SLICE("WRONGPASS "));
     return is_said && (was_right || is_wrong(act)) ? NULL : "not let in";
 }
@@ -158,7 +159,7 @@ static const char *judge_whoami(struct client *client, const struct act *act, co
     return is_text(reply, user == 0 ? SLICE("default") : print(text, "u%u", user)) ? NULL : "somebody else";
 }
 
-/* ---- its protocol ---- */
+/* ---- protocol ---- */
 
 static void say_hello(struct client *client, struct act *act)
 {
@@ -194,7 +195,8 @@ static const char *judge_hello(struct client *client, const struct act *act, con
     if (reply->type == '-')
         return "HELLO refused";
     session->is_resp3 = act->c % 3 == 0;
-    if (!logs_in && client_is_doubtful(client)) /* where all strangers are, none of whom may ask for another protocol */
+    /* all clients without a login are in doubt then, and may not change the protocol */
+    if (!logs_in && client_is_doubtful(client))
         session->is_resp3 &= reply->type == '%';
     session->is_in |= logs_in;
     session->is_named |= logs_in;
@@ -226,7 +228,7 @@ static const char *judge_reset(struct client *client, const struct act *act, con
     return reply_is(reply, '+', SLICE("RESET")) ? NULL : "it is not RESET";
 }
 
-/* ---- its database, its name, its number ---- */
+/* ---- database, name, id ---- */
 
 static void say_select(struct client *client, struct act *act)
 {

@@ -1,5 +1,5 @@
 /*
- * What clients do with what all of them share: two keys that always say the same, a counter, a queue.
+ * Commands on keys that all clients share: pairs of keys with equal values, a counter, and queues.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -12,9 +12,9 @@
 #define PAIRS 3
 #define QUEUES 2
 
-/* What everybody together has done. */
+/* State of all clients together. */
 static struct shared {
-    uint8_t *taken; /* of each item that was ever put into a queue: has it been taken out? */
+    uint8_t *taken; /* for each item ever queued: how often it was taken out */
     uint32_t n_items, room;
 } shared;
 
@@ -23,7 +23,7 @@ static bool is_unsure(const struct client *client)
     return client->session.losses != run.losses;
 }
 
-/* ---- two keys that are only ever written together ---- */
+/* ---- two keys that are only written together ---- */
 
 static void say_pair_keys(struct client *client, const struct act *act, bool with_value)
 {
@@ -94,7 +94,7 @@ static const char *judge_count(struct client *client, const struct act *act, con
     return reply->number > before || is_unsure(client) ? NULL : "it has counted back";
 }
 
-/* ---- a queue: what is put in comes out once ---- */
+/* ---- a queue: each item comes out once ---- */
 
 static void say_put(struct client *client, struct act *act)
 {

@@ -1,6 +1,6 @@
 /*
- * Scripts that take Redis' time: the others wait, are told BUSY after a while, and may kill what runs. And scripts that
- * forge where what comes behind them can still be judged.
+ * Scripts that take Redis' time: other requests wait, get BUSY after a while, and may kill the
+ * script. Also scripts with forged replies, where later replies can still be judged.
  */
 #include <string.h>
 
@@ -10,7 +10,7 @@
 
 #define SLOW_MAX_US 3000000
 
-/* ---- slow ones ---- */
+/* ---- slow scripts ---- */
 
 static uint32_t time_us(const struct act *act)
 {
@@ -50,7 +50,7 @@ static const char *judge_slow_echo(struct client *client, const struct act *act,
     return is_value(client, act->b, reply) ? NULL : "not what it said";
 }
 
-/* As it has written, nobody can kill it. */
+/* A script that has written cannot be killed. */
 static void say_slow_set(struct client *client, struct act *act)
 {
     act->b = ++client->numbers;
@@ -74,7 +74,7 @@ static const char *judge_kill(struct client *client, const struct act *act, cons
     return is_answer ? NULL : "neither killed nor why not";
 }
 
-/* ---- forging ---- */
+/* ---- forged replies ---- */
 
 static void say_forged(struct client *client, const struct act *act, const char *script)
 {
@@ -86,8 +86,8 @@ static void say_forged(struct client *client, const struct act *act, const char 
 }
 
 /*
- * Where the server lets it forge, the second script seems answered while Redis is still at it. What weir needs to know of
- * this connection it must not take from there: it asks first, and closes the connection.
+ * Where the server lets a script forge, the second script seems answered while Redis still runs it.
+ * weir must not trust the next reply on this lane: weir sends a nonce, and closes the lane.
  */
 static void say_forge_ok(struct client *client, struct act *act)
 {

@@ -1,6 +1,4 @@
-/*
- * Transactions of a client's own: what is queued runs whole or not at all.
- */
+/* Transactions on the client's own keys: the queue runs as a whole or not at all. */
 #include <string.h>
 
 #include "tests/sim/admin.h"
@@ -14,7 +12,7 @@ static void say_one(struct client *client, const struct act *act, struct slice w
     expect(client, act);
 }
 
-/* What may not stand in MULTI: newer servers void the transaction for it. */
+/* A command that MULTI does not allow: newer servers void the transaction for it. */
 static const char *judge_misplaced(struct session *session, const struct reply *reply)
 {
     session->is_voided |= reply_begins(reply, '-', SLICE("ERR Command not allowed inside a transaction"));

@@ -1,6 +1,6 @@
 /*
- * For what stands in for the system: WRAP names a replaced function, OUTSIDE begins one whose memory is the
- * simulation's and not weir's, sim_fail ends one as the system does.
+ * For replacements of system functions. WRAP names the replacement. OUTSIDE counts its memory as
+ * the simulator's, not weir's. sim_fail returns -1 with errno.
  */
 #ifndef WEIR_SIM_OUTSIDE_H
 #define WEIR_SIM_OUTSIDE_H

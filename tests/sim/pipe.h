@@ -1,7 +1,9 @@
 /*
- * One direction of a connection: bytes in order, each with the moment at which it arrives, and an end behind them.
+ * One direction of a connection: bytes in order, each with its arrival time, and an end behind
+ * them.
  *
- * head <= arrived <= filled; what lies in [head, arrived) can be read now, what lies in [arrived, filled) is on its way.
+ * head <= arrived <= filled. Bytes in [head, arrived) can be read now. Bytes in [arrived, filled)
+ * are under way.
  */
 #ifndef WEIR_SIM_PIPE_H
 #define WEIR_SIM_PIPE_H
@@ -23,16 +25,17 @@ struct piece {
 struct pipe {
     char *bytes;
     size_t room, head, arrived, filled;
-    size_t limit;         /* unread bytes, those on their way too, that it holds */
-    struct piece *pieces; /* on their way: [first, last) of piece_room */
+    size_t limit;         /* capacity in bytes, read or under way */
+    struct piece *pieces; /* under way: [first, last) of piece_room */
     size_t first, last, piece_room;
-    enum pipe_end sent_end, end; /* what has been sent, and what of it has arrived */
+    enum pipe_end sent_end, end; /* the end as sent, and as arrived */
     uint64_t end_ns;
-    uint64_t last_ns;              /* when the last thing sent arrives: nothing overtakes it */
-    uint64_t moved;                /* bytes that were put in, ever */
-    uint64_t moved_ns, moved_step; /* when the last of them were */
-    uint64_t mark;                 /* on_marked is called when so many were; UINT64_MAX: never */
-    bool is_stop;                  /* and none goes beyond it while it is there */
+    uint64_t last_ns;              /* arrival of the last bytes sent: nothing overtakes them */
+    uint64_t moved;                /* bytes put in, ever */
+    uint64_t moved_ns, moved_step; /* when the last bytes were put in */
+    /* on_marked is called once `moved` reaches it; UINT64_MAX: never */
+    uint64_t mark;
+    bool is_stop; /* no byte goes beyond the mark */
     struct bell bell;
     void (*on_arrived)(struct pipe *pipe);
     void (*on_marked)(struct pipe *pipe);
@@ -41,7 +44,7 @@ struct pipe {
 void pipe_open(struct pipe *pipe, size_t limit, void (*on_arrived)(struct pipe *pipe));
 void pipe_fini(struct pipe *pipe);
 
-/* Without what stops at a mark. */
+/* room: free bytes of the limit. space: free bytes up to the mark. */
 static inline size_t pipe_room(const struct pipe *pipe)
 {
     size_t held = pipe->filled - pipe->head;
@@ -60,16 +63,16 @@ static inline struct slice pipe_here(const struct pipe *pipe)
     return slice_of(n > 0 ? pipe->bytes + pipe->head : NULL, n);
 }
 
-/* At most pipe_space bytes; they arrive in `delay_ns` or after what was sent before. */
+/* n is at most pipe_space. The bytes arrive in `delay_ns`, but not before earlier ones. */
 void pipe_put(struct pipe *pipe, const char *data, size_t n, uint64_t delay_ns);
 
-/* The first n bytes that are here. */
+/* Removes the first n bytes that have arrived. */
 void pipe_take(struct pipe *pipe, size_t n);
 
-/* PIPE_RESET overtakes what has not arrived, which is lost. */
+/* PIPE_RESET overtakes bytes under way, which are lost. */
 void pipe_finish(struct pipe *pipe, enum pipe_end end, uint64_t delay_ns);
 
-/* What is put in from now on arrives no sooner. */
+/* Bytes put in from now on arrive at until_ns or later. */
 void pipe_hold(struct pipe *pipe, uint64_t until_ns);
 
 #endif

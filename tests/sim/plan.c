@@ -1,6 +1,4 @@
-/*
- * What the seed chooses before a run: sizes, speeds, odds, and weir's configuration.
- */
+/* What the seed chooses before a run: sizes, speeds, odds, and weir's configuration. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -24,11 +22,11 @@ static const uint32_t versions[] = {60216, 70015, 70206, 70401, VALKEY};
 /* ---- weir's configuration ---- */
 
 enum effects {
-    MAY_CLOSE = 1,   /* a client, or answer that there is no connection for it */
-    MAY_REFUSE = 2,  /* what no law of limits.h is about */
-    MAY_MIX = 8,     /* there is not room for every subject */
-    IDENTIFIES = 32, /* clients by other than user and address */
-    STAYS = 16,      /* what a reload says of it needs a restart */
+    MAY_CLOSE = 1,   /* may close a client, or answer that there is no connection for it */
+    MAY_REFUSE = 2,  /* may refuse by limits that limits.h does not judge */
+    MAY_MIX = 8,     /* there is no room for every subject */
+    IDENTIFIES = 32, /* identifies clients by more than user and address */
+    STAYS = 16,      /* needs a restart; a reload cannot change it */
 };
 
 static const struct setting {
@@ -72,7 +70,8 @@ static const struct setting policy_lines[] = {
     {INFLIGHT " per connection", 150000, MAY_REFUSE},
     {"inflight = 40", 80000, MAY_REFUSE},
     {"inflight = 2", 80000, MAY_REFUSE},
-    {"bytes-in = 200kb/s burst 300kb over delay 10s", 60000, MAY_REFUSE}, /* who would wait longer, for large words */
+    /* refuses what would wait longer, as for large words */
+    {"bytes-in = 200kb/s burst 300kb over delay 10s", 60000, MAY_REFUSE},
     {"bytes-out = 400kb/s burst 500kb", 60000, MAY_REFUSE},
     {"connections = 5", 40000, MAY_CLOSE},
     {"connects = 20/s burst 5 over close", 40000, MAY_CLOSE},
@@ -92,7 +91,10 @@ __attribute__((format(printf, 2, 3))) static void add(char *config, const char *
     va_end(args);
 }
 
-/* Of lines with the same name one; those that need a restart where `config` is what weir starts with. */
+/*
+ * Adds random lines, at most one of each name. Lines that need a restart are added only to the
+ * configuration of the start.
+ */
 static void add_some(struct plan *plan, struct random *chance, char *config, const struct setting *table)
 {
     const char *last = "";
@@ -112,14 +114,17 @@ static void add_some(struct plan *plan, struct random *chance, char *config, con
     }
 }
 
-/* What operators give their keys other rates of, and one that they change as they like. */
+/*
+ * Adds the limits in which operators set rates of single keys, and one limit that they change
+ * freely.
+ */
 static void add_named(struct plan *plan, char *config)
 {
     add(config, "[limit gate0]\nsliding = 50/1d\n[limit gate1]\nfunnel = 50/1d\n[limit spare]\nsliding = 5/1d\n");
-    plan->may_mix = plan->may_refuse = true; /* they forgive, and look on */
+    plan->may_mix = plan->may_refuse = true; /* operators use FORGIVE and shadow mode */
 }
 
-/* What only a restart changes, the same in all of them. */
+/* Adds lines that only a restart changes. All configurations of a run have the same ones. */
 static void add_fixed(const struct plan *plan, char *config)
 {
     static const char *const cells[] = {"", "", "cl-throttle = raw\n", "", "cl-throttle = off\n"};
@@ -179,14 +184,14 @@ static void configure(struct plan *plan, struct random *chance, char *config, st
     add_some(plan, chance, config, policy_lines);
 }
 
-/* ---- everything else ---- */
+/* ---- the rest of the plan ---- */
 
-/* Who gets no funnels of its own shares others'. */
+/* A subject without funnels of its own uses those of other subjects. */
 void plan_refuse(struct plan *plan, const struct planned_memory *memory)
 {
     plan->memory = *memory;
     plan->may_mix = plan->may_refuse = true;
-    plan->is_pure = false; /* a client for which there is no memory is closed */
+    plan->is_pure = false; /* a client without memory is closed */
 }
 
 static void plan_memory(struct plan *plan, struct random *chance)
@@ -201,8 +206,8 @@ static void plan_memory(struct plan *plan, struct random *chance)
 }
 
 /*
- * Runs of their own, where the laws of aborts.h are exact: limits refuse, addresses are subjects,
- * and no operator, password or want of memory changes that.
+ * Runs with aborts (aborts.h) have exact laws: limits refuse, addresses are subjects, and no
+ * operator, password or lack of memory interferes.
  */
 static void plan_aborts(struct plan *plan)
 {
@@ -218,8 +223,8 @@ static void plan_aborts(struct plan *plan)
 }
 
 /*
- * Runs of their own, too: no operator, password or administrator. In half of them nothing else goes wrong, so that the
- * laws of counters.h are exact.
+ * Runs with several servers have no operator, password or administrator. Half of them have no other
+ * faults, so the laws of counters.h are exact.
  */
 static void plan_servers(struct plan *plan)
 {
@@ -241,7 +246,7 @@ static void plan_servers(struct plan *plan)
     plan->redis.maxclients = 0;
 }
 
-/* What is done beside weir, and how long scripts take. */
+/* Draws what is done beside weir, and how long scripts take. */
 static void plan_beside(struct plan *plan)
 {
     struct random chance;

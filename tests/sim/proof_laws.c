@@ -8,10 +8,14 @@
 static struct {
     bool is_taken[USERS][TOKENS];
     unsigned n_unread[USERS]; /* connections that Redis has closed, and weir has not */
-    unsigned number[USERS];   /* the last connection that weir had dialled when there was none of those */
+    /* number of weir's newest connection at the last time when n_unread was 0 */
+    unsigned number[USERS];
 } proofs;
 
-/* Of a connection that Redis has closed: weir closes it when it has read that. */
+/*
+ * For each connection that Redis has closed. The bell rings when weir has read the close and has
+ * closed its side.
+ */
 struct closed {
     struct bell bell;
     unsigned user;
@@ -22,7 +26,7 @@ void proof_laws_start(void)
     memset(&proofs, 0, sizeof proofs);
 }
 
-/* 0: none of the plan's. */
+/* 0: not a user of the plan. */
 static unsigned user_of(struct slice name)
 {
     return name.len == 2 && name.at[0] == 'u' && name.at[1] > '0' && name.at[1] < '0' + USERS
@@ -68,8 +72,9 @@ void proof_laws_note_given(unsigned user, unsigned token)
 }
 
 /*
- * What weir had sent before it knew, or on a connection that it opened before it knew, may still come. What it has
- * opened since is for those alone whom Redis has let in since.
+ * Requests that weir had sent before it knew may still come. So may requests on connections that
+ * weir had opened before it knew. Later connections are only for clients that Redis has let in
+ * since.
  */
 bool proof_laws_are_broken(const struct conn *conn, struct slice name, const struct slice *argv, size_t argc)
 {

@@ -1,8 +1,10 @@
 /*
- * A law of clients whose password is taken from their user, and whose user is killed then: Redis itself gets nothing of
- * them as that user any more, however they stood with weir. It is told by Redis' side, and knows nothing of weir.
+ * A law for passwords that an administrator removes before killing the user's connections. From
+ * then on Redis gets no request as that user from a client with only that password. An earlier
+ * login confirmed by weir does not count. The law sees only Redis' side.
  *
- * Each client has a password of its own of each user, but for those that share one: TOKENS of each user.
+ * Each user has TOKENS passwords. Each client uses one password of every user, so some clients
+ * share a password.
  */
 #ifndef WEIR_SIM_PROOF_LAWS_H
 #define WEIR_SIM_PROOF_LAWS_H
@@ -18,14 +20,17 @@ struct conn;
 
 void proof_laws_start(void);
 
-/* The server closes a connection of this user. */
+/* Redis closes a connection of this user. */
 void proof_laws_note_closed(struct conn *conn, struct slice user);
 
-/* The password is gone, and so are all connections of its user; or it may be there again. */
+/*
+ * taken: the password is removed, and all connections of its user are closed. given: the password
+ * may be valid again.
+ */
 void proof_laws_note_taken(unsigned user, unsigned token);
 void proof_laws_note_given(unsigned user, unsigned token);
 
-/* True if this request of a connection of the user must not have come. */
+/* True if the connection must not have sent this request as the user. */
 bool proof_laws_are_broken(const struct conn *conn, struct slice user, const struct slice *argv, size_t argc);
 
 #endif

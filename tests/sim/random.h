@@ -1,6 +1,6 @@
 /*
- * Repeatable chance: xoshiro256**, a stream of its own for each party of a run, so that one more choice of one party does
- * not change the choices of another.
+ * Repeatable random numbers: xoshiro256**, with a stream for each party of a run. So another draw
+ * by one party does not change the draws of the other parties.
  */
 #ifndef WEIR_SIM_RANDOM_H
 #define WEIR_SIM_RANDOM_H
@@ -14,7 +14,7 @@ struct random {
     uint64_t s[4];
 };
 
-/* Stream `number` of a seed. */
+/* Starts stream `number` of a seed. */
 static inline void random_init(struct random *random, uint64_t seed, uint64_t number)
 {
     uint64_t state = seed ^ number * UINT64_C(0xd1342543de82ef95);
@@ -53,7 +53,7 @@ static inline bool random_hits(struct random *random, uint32_t parts)
     return parts > 0 && random_below(random, 1000000) < parts;
 }
 
-/* 1 to most, each order of magnitude as likely as the next; most below 2^32. */
+/* 1 to most, each order of magnitude equally likely; most is below 2^32. */
 static inline uint64_t random_scale(struct random *random, uint64_t most)
 {
     unsigned bits = 64 - (unsigned)__builtin_clzll(most);

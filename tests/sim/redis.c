@@ -1,4 +1,4 @@
-/* The server as a whole: its beginning and end, and who has his turn. */
+/* The server as a whole: start, stop, and the choice of the next connection. */
 #include "tests/sim/redis.h"
 
 #include "tests/sim/redis_acl.h"
@@ -19,9 +19,9 @@
 
 #define FIRST_US (1700000000ULL * US_PER_S)
 #define EXPIRE_EVERY_US (100 * US_PER_MS)
-#define FORK_VERSION 70204 /* the Redis that every Valkey says it is */
+#define FORK_VERSION 70204 /* the Redis version that every Valkey reports */
 
-/* ---- beginning and end ---- */
+/* ---- start and stop ---- */
 
 static char *copy_or_null(const char *text)
 {
@@ -73,7 +73,7 @@ static void free_dbs(struct redis *redis)
     free(redis->dbs);
 }
 
-/* Everything but time, chance and data. */
+/* Initialises all but time, random numbers and data. */
 static void start(struct redis *redis)
 {
     struct list *lists[] = {&redis->all,     &redis->ready,      &redis->touched,
@@ -214,11 +214,11 @@ uint64_t redis_next_us(const struct redis *redis)
         return redis->now_us;
     uint64_t next_us = block_next_us(redis);
     if (redis->pause_until_us != 0 && !list_is_empty(&redis->postponed))
-        next_us = earlier(next_us, redis->pause_until_us + 1); /* when it is over */
+        next_us = earlier(next_us, redis->pause_until_us + 1); /* after the end of the pause */
     return next_us;
 }
 
-/* ---- turns ---- */
+/* ---- scheduling ---- */
 
 void schedule_ready(struct redis_conn *conn)
 {
@@ -227,7 +227,7 @@ void schedule_ready(struct redis_conn *conn)
         list_push(&conn->redis->ready, &conn->in_ready);
 }
 
-/* A closing connection goes when it has something to be written: without it, Redis forgets about it. */
+/* A closing connection closes once it has output. Without output Redis forgets to close it. */
 static void close_if_due(struct redis_conn *conn)
 {
     if (!conn->is_closing || conn->out.len == conn->out_taken)
@@ -236,7 +236,7 @@ static void close_if_due(struct redis_conn *conn)
     conn_touch(conn);
 }
 
-/* What concerns only the next request is over, even if that asks for nothing. */
+/* Ends what holds only for the next request, even if that is empty. */
 void schedule_done(struct redis_conn *conn)
 {
     const struct command *command = conn->command;
@@ -251,7 +251,9 @@ void schedule_done(struct redis_conn *conn)
     request_done(conn);
 }
 
-/* Where it stops to be its turn: behind all others, or not at all while it has asked for more. */
+/*
+ * Queues the connection behind all other connections, or keeps it in front while it has more input.
+ */
 static void go_on(struct redis_conn *conn)
 {
     struct redis *redis = conn->redis;
@@ -284,7 +286,7 @@ static void carry_out(struct redis_conn *conn)
     close_if_due(conn);
 }
 
-/* One command of the one whose turn it is. */
+/* Executes one command of the first connection that is ready. */
 static bool take_turn(struct redis *redis)
 {
     while (!list_is_empty(&redis->ready)) {
@@ -306,7 +308,7 @@ static bool take_turn(struct redis *redis)
     return false;
 }
 
-/* What was written while the server stood still is seen now. */
+/* Output written during the stall becomes visible. */
 static void end_stall(struct redis *redis)
 {
     redis->stalled_until_us = 0;

@@ -1,4 +1,4 @@
-/* Users, and logins. Each user that has a password and is on may do everything. */
+/* Users and logins. Every enabled user with a password may run every command. */
 #include "tests/sim/redis_acl.h"
 
 #include "tests/sim/redis_commands.h"
@@ -88,7 +88,7 @@ void acl_set_requirepass(struct redis *redis, struct slice password)
     text_fini(&rule);
 }
 
-/* ---- coming in ---- */
+/* ---- logins ---- */
 
 bool acl_is_stranger(const struct redis_conn *conn)
 {
@@ -119,7 +119,7 @@ bool acl_login(struct redis_conn *conn, struct slice name, struct slice password
     return is_right;
 }
 
-/* Since 7.2 nothing is said of it while other replies are still to be written. */
+/* Since 7.2 there is no reply while earlier output is pending. */
 void acl_reply_wrong(struct redis_conn *conn)
 {
     bool has_pending = conn->has_written || conn->out.len > conn->out_taken;

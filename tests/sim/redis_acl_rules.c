@@ -1,4 +1,4 @@
-/* The rules that make a user: words as ACL SETUSER takes them. */
+/* The rules of a user: words of ACL SETUSER. */
 #include "tests/sim/redis_acl.h"
 #include "tests/sim/redis_commands.h"
 #include "tests/sim/redis_sha.h"
@@ -29,7 +29,7 @@ static void add_password(struct user *user, struct slice hash)
     text_add(&user->passwords[user->n_passwords++], hash);
 }
 
-/* `user` NULL: a new user, off and without a password. */
+/* `user` NULL: a new user, disabled and without a password. */
 struct user *acl_copy(const struct user *user, struct slice name)
 {
     struct user *copy = take_zeroed(1, sizeof *copy);
@@ -66,7 +66,7 @@ static const char *apply_password(struct user *user, struct slice rule)
     return "The password you are trying to remove from the user does not exist";
 }
 
-/* What a user may is taken as read: these rules change nothing. */
+/* Permissions are not modelled: these rules change nothing. */
 static bool allows_all(struct slice rule)
 {
     return text_is(rule, "~*") || text_is(rule, "&*") || text_is(rule, "+@all");

@@ -1,4 +1,3 @@
-/* What a command reads from its arguments. */
 #include "tests/sim/redis_args.h"
 
 #include <limits.h>

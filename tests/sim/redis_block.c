@@ -1,4 +1,3 @@
-/* Connections that wait. */
 #include "tests/sim/redis_block.h"
 
 #include "tests/sim/redis_args.h"
@@ -14,7 +13,7 @@ struct ready_key {
     struct text name;
 };
 
-/* ---- beginning and end ---- */
+/* ---- start and end of a wait ---- */
 
 void block_until(struct redis_conn *conn, enum block_kind kind, uint64_t due_us)
 {
@@ -52,7 +51,10 @@ void block_end(struct redis_conn *conn)
     schedule_ready(conn);
 }
 
-/* There is no replica, or one that stands still: it has only what came before all writes of today. */
+/*
+ * No replica, or one that never advances: such a replica has only the data from before the first
+ * write.
+ */
 static int64_t count_replicas(const struct redis_conn *conn)
 {
     return conn->redis->config.has_replica && !conn->has_replicated;
@@ -100,7 +102,7 @@ uint64_t block_next_us(const struct redis *redis)
     return next_us;
 }
 
-/* ---- keys that are waited for ---- */
+/* ---- keys with waiting connections ---- */
 
 static void wait_for_keys(struct redis_conn *conn, const struct slice *names, size_t n, uint64_t due_us)
 {
@@ -181,19 +183,22 @@ static void serve_move(struct redis_conn *conn, struct value *value)
     struct slice target = text_slice(&conn->block.target);
     struct value *there = db_find(conn->redis, conn->block.db, target);
     if (!key_has_type(conn, there, VALUE_LIST))
-        return; /* and so it is answered, and waits no more */
+        return; /* replied with the error, so the wait ends */
     struct text item = deque_pop(&value->list, conn->block.from_left);
     list_move_to(conn, target, there, &item, conn->block.to_left);
 }
 
-/* The one who has waited longest, and still waits for it. */
+/* The connection that has waited longest for the key. */
 static struct redis_conn *first_waiting(const struct ready_key *ready)
 {
     const struct list *waiting = dict_get(&ready->db->blocked, text_slice(&ready->name));
     return waiting != NULL ? container_of(waiting->next, struct block_key, in_key)->conn : NULL;
 }
 
-/* Since 7.2 the whole command is carried out again: the first of its keys that is there counts, whatever it is. */
+/*
+ * Since 7.2 the whole command runs again: the first of its keys that exists counts, whatever its
+ * type.
+ */
 static const struct block_key *key_to_serve(const struct redis *redis, const struct redis_conn *conn,
                                             const struct ready_key *ready)
 {
@@ -250,7 +255,7 @@ void block_serve(struct redis *redis)
     redis->current = current;
 }
 
-/* ---- the commands ---- */
+/* ---- commands ---- */
 
 static void blocking_pop(struct redis_conn *conn, const struct slice *argv, size_t argc, bool from_left)
 {

@@ -1,4 +1,4 @@
-/* What becomes of a request; the checks come in Redis' order. */
+/* What happens to a request. The checks are in Redis' order. */
 #include "tests/sim/redis_call.h"
 
 #include "tests/sim/redis_acl.h"
@@ -16,13 +16,14 @@
 
 #define SHOWN_MAX 128
 
-/* An error like any other, but EXEC ends its transaction with it. */
+/* Refuses with an error. If the command is EXEC, the transaction ends. */
 static void refuse(struct redis_conn *conn, struct text *error)
 {
     multi_spoil(conn);
     if (conn->command != NULL && conn->command->run == cmd_exec) {
         multi_abort(conn, text_slice(error));
-        monitor_feed(conn, conn->argv, conn->n_spans); /* of the commands before nothing was shown but MULTI */
+        /* MONITOR has seen MULTI, and none of the queued commands */
+        monitor_feed(conn, conn->argv, conn->n_spans);
     } else {
         reply_error(conn, "%.*s", SHOWN(text_slice(error)));
     }
@@ -109,7 +110,7 @@ static bool is_held_back(const struct redis_conn *conn)
     return redis->pause_is_all || (bits_of(conn) & (FLAG_WRITE | FLAG_MAY_REPLICATE)) != 0;
 }
 
-/* Valkey lets nobody leave where he is not. */
+/* Valkey refuses to unsubscribe a connection without subscriptions. */
 static bool refuse_leaving(struct redis_conn *conn)
 {
     const struct command *command = conn->command;
@@ -130,7 +131,7 @@ static bool may_while_busy(const struct redis_conn *conn, const struct slice *ar
     return is_kill || (command->bits & FLAG_ALLOW_BUSY) != 0;
 }
 
-/* True: it is refused. */
+/* True: the request is refused. */
 static bool refuse_if_barred(struct redis_conn *conn, const struct slice *argv, size_t argc)
 {
     const struct command *command = conn->command;
@@ -213,7 +214,7 @@ bool call_process(struct redis_conn *conn, const struct slice *argv, size_t argc
     return true;
 }
 
-/* Since 7.2 what a script reads is what is remembered; before, the keys that it was given. */
+/* Since 7.2 tracking remembers the keys that a script reads; before, the keys of its arguments. */
 static void remember_keys(struct redis_conn *conn, const struct slice *argv, size_t argc)
 {
     struct redis_conn *reader = conn->is_script ? script_caller(conn->redis) : conn;

@@ -1,4 +1,4 @@
-/* COMMAND LIST, and the keys of a call: COMMAND GETKEYS, GETKEYSANDFLAGS. */
+/* COMMAND LIST, GETKEYS and GETKEYSANDFLAGS. */
 #include "tests/sim/redis_call.h"
 #include "tests/sim/redis_commands.h"
 #include "tests/sim/redis_reply.h"
@@ -21,7 +21,7 @@ static bool is_listed(const struct command *command, struct slice kind, struct s
 {
     if (text_is(kind, "pattern"))
         return text_matches(value, slice_str(command->name), true);
-    return text_is(kind, "aclcat") && has_category(command, value); /* no module has any */
+    return text_is(kind, "aclcat") && has_category(command, value); /* no module has commands */
 }
 
 void cmd_command_list(struct redis_conn *conn, const struct slice *argv, size_t argc)
@@ -47,7 +47,7 @@ void cmd_command_list(struct redis_conn *conn, const struct slice *argv, size_t 
 
 /* ---- GETKEYS ---- */
 
-/* The call that the words behind the subcommand are; NULL: it has no keys, and has been answered. */
+/* Finds the command of the words behind the subcommand. NULL: no keys, and the error is replied. */
 static const struct command *find_call(struct redis_conn *conn, const struct slice *argv, size_t argc)
 {
     const struct command *command = command_find(conn->redis, argv, argc);
@@ -79,7 +79,7 @@ void cmd_command_getkeys(struct redis_conn *conn, const struct slice *argv, size
         reply_bulk(conn, words[at]);
 }
 
-/* Only for calls that have no keys: the model knows no flags of keys. */
+/* Only for commands without keys: the model has no flags of keys. */
 void cmd_command_getkeysandflags(struct redis_conn *conn, const struct slice *argv, size_t argc)
 {
     if (find_call(conn, argv + 2, argc - 2) != NULL)

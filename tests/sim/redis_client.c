@@ -1,4 +1,4 @@
-/* CLIENT about the connection itself. */
+/* CLIENT subcommands about the connection itself. */
 #include "tests/sim/redis_client.h"
 
 #include "tests/sim/redis_commands.h"
@@ -9,7 +9,7 @@ struct redis_conn *client_by_id(const struct redis *redis, uint64_t id)
     return dict_get(&redis->by_id, slice_of((const char *)&id, sizeof id));
 }
 
-/* ---- itself ---- */
+/* ---- the connection itself ---- */
 
 void cmd_client_id(struct redis_conn *conn, const struct slice *argv, size_t argc)
 {

@@ -1,6 +1,4 @@
-/*
- * The CLIENT command, and looking up who is connected.
- */
+/* The CLIENT command, and the look-up of connections. */
 #ifndef WEIR_SIM_REDIS_CLIENT_H
 #define WEIR_SIM_REDIS_CLIENT_H
 
@@ -8,7 +6,7 @@
 
 struct redis_conn *client_by_id(const struct redis *redis, uint64_t id); /* NULL: none */
 
-/* A name as CLIENT SETNAME takes it; false: the complaint is answered. */
+/* A name for CLIENT SETNAME. False: the error is replied. */
 bool client_set_name(struct redis_conn *conn, struct slice name);
 bool client_check_name(struct redis_conn *conn, struct slice name);
 

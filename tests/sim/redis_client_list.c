@@ -1,4 +1,4 @@
-/* CLIENT about others: LIST, KILL, UNBLOCK, PAUSE. */
+/* CLIENT subcommands about other connections: LIST, KILL, UNBLOCK, PAUSE. */
 #include "tests/sim/redis_acl.h"
 #include "tests/sim/redis_args.h"
 #include "tests/sim/redis_block.h"
@@ -7,7 +7,7 @@
 #include "tests/sim/redis_conn.h"
 #include "tests/sim/redis_pubsub.h"
 
-/* ---- telling of all ---- */
+/* ---- LIST ---- */
 
 static void add_flags(struct text *line, const struct redis_conn *conn)
 {
@@ -43,7 +43,7 @@ static size_t count_watched(const struct redis_conn *conn)
     return n;
 }
 
-/* What tells of memory and sockets is what a connection without either would show. */
+/* Fields of memory and sockets show the values of a connection without either. */
 static void add_line(struct text *line, const struct redis_conn *conn)
 {
     const struct redis *redis = conn->redis;
@@ -154,7 +154,7 @@ void cmd_client_list(struct redis_conn *conn, const struct slice *argv, size_t a
     text_fini(&lines);
 }
 
-/* ---- others ---- */
+/* ---- KILL, UNBLOCK, PAUSE ---- */
 
 struct kill_wish {
     struct slice addr, laddr; /* at NULL: any */
@@ -168,7 +168,7 @@ static bool read_id(struct redis_conn *conn, struct slice word, uint64_t *id)
 {
     int64_t number = 0;
     bool is_number = text_to_number(word, &number);
-    if (!is_at_least(conn->redis, 70000)) { /* where 0 is anybody */
+    if (!is_at_least(conn->redis, 70000)) { /* where 0 matches every client */
         *id = (uint64_t)number;
         if (!is_number)
             reply_not_integer(conn);
@@ -211,7 +211,7 @@ static bool is_meant(const struct redis_conn *other, const struct redis_conn *me
     if (wish->addr.at != NULL && !slice_eq(text_upto_nul(wish->addr), slice_str(other->peer)))
         return false;
     if (wish->laddr.at != NULL)
-        return false; /* it has no address of its own */
+        return false; /* the model has no local address */
     if (wish->id != 0 && other->id != wish->id)
         return false;
     if (wish->user != NULL && other->user != wish->user)
@@ -302,7 +302,7 @@ void cmd_client_pause(struct redis_conn *conn, const struct slice *argv, size_t 
     }
     if (!arg_timeout(conn, argv[2], US_PER_MS, &due_us))
         return;
-    if (due_us == REDIS_NEVER) /* 0 */
+    if (due_us == REDIS_NEVER) /* due_us for a time of 0 */
         due_us = redis->now_us;
     redis->pause_is_all |= is_all;
     if (due_us > redis->pause_until_us)

@@ -1,4 +1,4 @@
-/* Slots: which node each belongs to, which are on their way, and the errors that tell it. */
+/* Slots: the owner of each, the migrating ones, and the redirects. */
 #include "tests/sim/redis_cluster.h"
 
 #include "tests/sim/redis_commands.h"
@@ -6,8 +6,8 @@
 #include "tests/sim/redis_multi.h"
 #include "tests/sim/redis_reply.h"
 
-#define BUS 10000   /* the port of the bus is that of clients, and this */
-#define LIE_EVERY 8 /* commands with keys */
+#define BUS 10000   /* the bus port is the client port plus this */
+#define LIE_EVERY 8 /* commands with keys, for one lie */
 
 struct cluster {
     struct node {
@@ -17,13 +17,13 @@ struct cluster {
     } nodes[REDIS_NODES_MAX];
     unsigned n, myself;
     uint8_t owners[REDIS_SLOTS];
-    uint8_t leaving[REDIS_SLOTS]; /* to which node; REDIS_NOBODY: it stays */
+    uint8_t leaving[REDIS_SLOTS]; /* to which node; REDIS_NOBODY: not migrating */
     uint8_t coming[REDIS_SLOTS];  /* from which node */
     enum redis_lie lie;
-    unsigned n_asked; /* since it lies */
+    unsigned n_asked; /* since the lie began */
 };
 
-/* ---- what its owner tells ---- */
+/* ---- calls of the simulator ---- */
 
 uint16_t redis_slot_of(struct slice key)
 {
@@ -130,7 +130,7 @@ bool redis_move_key(struct redis *from, struct redis *to, unsigned slot)
     return true;
 }
 
-/* ---- what is asked of it ---- */
+/* ---- commands ---- */
 
 static void add_slots(const struct cluster *cluster, unsigned owner, struct text *out)
 {
@@ -146,7 +146,7 @@ static void add_slots(const struct cluster *cluster, unsigned owner, struct text
     }
 }
 
-/* Of the node itself alone. */
+/* Migrating and importing slots, of this node only. */
 static void add_moves(const struct cluster *cluster, struct text *out)
 {
     for (unsigned slot = 0; slot < REDIS_SLOTS; slot++) {
@@ -185,7 +185,7 @@ void cmd_asking(struct redis_conn *conn, const struct slice *argv, size_t argc)
     reply_ok(conn);
 }
 
-/* There are masters alone. */
+/* All nodes are masters. */
 void cmd_readonly(struct redis_conn *conn, const struct slice *argv, size_t argc)
 {
     (void)argv;
@@ -193,12 +193,12 @@ void cmd_readonly(struct redis_conn *conn, const struct slice *argv, size_t argc
     reply_ok(conn);
 }
 
-/* ---- which commands are refused ---- */
+/* ---- refusals ---- */
 
-/* The keys of a command, or of all that are queued. */
+/* The keys of a command, or of all queued commands. */
 struct look {
     const struct redis *redis;
-    struct slice first; /* key; NULL: none yet */
+    struct slice first; /* first key; at NULL: none yet */
     unsigned slot;
     bool is_leaving, is_coming, has_several, is_crossing, is_unbound;
     unsigned n_there, n_missing;
@@ -244,7 +244,7 @@ static void look_at_queue(struct look *look, const struct redis_conn *conn)
         for (size_t k = 0; k < queued->n; k++)
             argv[k] = text_slice(&queued->words[k]);
         look_at_call(look, queued->command, argv, queued->n);
-        /* `first` outlives the array: its bytes are the queue's. */
+        /* `first` outlives the array: its bytes are the queue's */
         free(argv);
     }
 }
@@ -271,7 +271,7 @@ static void say_where(const struct look *look, bool is_asking, struct text *erro
         say_redirect(cluster, error, "MOVED", look->slot, owner);
 }
 
-/* Some commands hear where they do not belong. */
+/* Some commands get a redirect to a wrong node. */
 static void lie_where(struct cluster *cluster, unsigned slot, struct text *error)
 {
     unsigned n = cluster->n_asked++;

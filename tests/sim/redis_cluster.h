@@ -1,8 +1,8 @@
 /*
- * Redis Cluster: what one node knows of it, and which commands it refuses for that.
+ * Redis Cluster: what one node knows, and which commands it refuses because of that.
  *
- * Masters alone, and no bus: what a node hears of the others its owner tells it (redis_own and its kin in redis.h). The
- * order of refusals is that of getNodeByQuery.
+ * There are only masters, and no cluster bus: a node learns of the other nodes by redis_own and its
+ * kin in redis.h. The order of refusals is that of getNodeByQuery.
  */
 #ifndef WEIR_SIM_REDIS_CLUSTER_H
 #define WEIR_SIM_REDIS_CLUSTER_H
@@ -11,7 +11,7 @@
 
 void cluster_free(struct redis *redis);
 
-/* True: the command is not for this node, or no longer whole there, and has been answered. */
+/* True: the command's keys are not, or not all, at this node, and the error is replied. */
 bool cluster_refuses(struct redis_conn *conn, const struct slice *argv, size_t argc);
 
 #endif

@@ -60,7 +60,7 @@ static uint32_t bits_of(const char *flags)
     return bits;
 }
 
-/* What was true of a container before 7.0, when a subcommand was no command. */
+/* Flags of a container before 7.0, when subcommands were no commands. */
 static void make_old_container(struct command *command)
 {
     bool is_client = strcmp(command->name, "client") == 0;
@@ -133,7 +133,7 @@ void commands_fini(struct redis *redis)
     redis->commands = NULL;
 }
 
-/* `prefix` and "|" before it, unless it is empty; in small letters. */
+/* Looks up `name`, with `prefix` and "|" before it unless that is empty, in lower case. */
 static const struct command *find(const struct redis *redis, struct slice prefix, struct slice name)
 {
     char folded[2 * NAME_MAX_LEN + 1];
@@ -180,7 +180,7 @@ const char *command_name(const struct redis *redis, const struct command *comman
 
 /* ---- keys ---- */
 
-/* As atoi: what it begins with. */
+/* As atoi: the number at the start. */
 static int64_t leading_number(struct slice text)
 {
     char copy[24] = "";
@@ -215,7 +215,7 @@ size_t key_next(struct key_walk *walk)
 
 /* ---- COMMAND ---- */
 
-/* `prefix` is '\0' where there is none. */
+/* `prefix` '\0': none. */
 static void reply_words(struct redis_conn *conn, const char *words, char prefix)
 {
     size_t n = *words != '\0';
@@ -313,7 +313,7 @@ void cmd_command_info(struct redis_conn *conn, const struct slice *argv, size_t 
     }
 }
 
-/* Without what is for people to read. */
+/* Without the texts for people. */
 void cmd_command_docs(struct redis_conn *conn, const struct slice *argv, size_t argc)
 {
     const struct redis *redis = conn->redis;
@@ -342,7 +342,7 @@ void reply_subcommand(struct redis_conn *conn, const struct slice *argv)
                 is_new ? "u" : "U", shown, argv[1].at, upper);
 }
 
-/* Before 7.0 a container looks at its subcommand itself. */
+/* Before 7.0 a container checks its subcommand itself. */
 void cmd_container(struct redis_conn *conn, const struct slice *argv, size_t argc)
 {
     const struct command *child = find(conn->redis, argv[0], argv[1]);

@@ -1,4 +1,3 @@
-/* Connections. */
 #include "tests/sim/redis_conn.h"
 
 #include "tests/sim/redis_acl.h"
@@ -11,7 +10,7 @@
 #include "tests/sim/redis_script.h"
 #include "tests/sim/redis_tracking.h"
 
-/* ---- coming ---- */
+/* ---- creation ---- */
 
 static struct slice id_name(const uint64_t *id)
 {
@@ -69,9 +68,9 @@ uint64_t redis_conn_id(const struct redis_conn *conn)
     return conn->id;
 }
 
-/* ---- going ---- */
+/* ---- end ---- */
 
-/* What the server knows of it besides its bytes. */
+/* Removes the connection from all lists, and keeps its bytes. */
 static void forget(struct redis_conn *conn)
 {
     struct redis *redis = conn->redis;
@@ -121,7 +120,7 @@ void redis_disconnect(struct redis_conn *conn)
     if (script_caller(conn->redis) == conn) {
         forget(conn);
         list_take(&conn->in_touched);
-        conn->is_orphan = true; /* freed when its script is over */
+        conn->is_orphan = true; /* freed when its script ends */
         return;
     }
     conn_free(conn);
@@ -155,7 +154,7 @@ void redis_feed(struct redis_conn *conn, const char *data, size_t n)
 struct slice redis_output(struct redis_conn *conn)
 {
     if (conn->redis->now_us < conn->redis->stalled_until_us)
-        return slice_of("", 0); /* what was written waits with the server */
+        return slice_of("", 0); /* output waits until the stall ends */
     return slice_of(conn->out.at + conn->out_taken, conn->out.len - conn->out_taken);
 }
 

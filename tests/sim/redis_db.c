@@ -1,4 +1,3 @@
-/* The keys of a database. */
 #include "tests/sim/redis_db.h"
 
 #include "tests/sim/redis_block.h"
@@ -8,7 +7,7 @@
 #include "tests/sim/redis_tracking.h"
 #include "tests/sim/redis_zset.h"
 
-#define LOOKED_THROUGH 20 /* keys at a time, as Redis has it */
+#define LOOKED_THROUGH 20 /* keys at a time, as in Redis */
 
 void value_free(void *pointer)
 {
@@ -46,7 +45,7 @@ struct value *db_find(struct redis *redis, struct db *db, struct slice name)
         return NULL;
     if (!db_is_expired(redis, entry->value))
         return entry->value;
-    if (redis->is_replica) /* its master says when */
+    if (redis->is_replica) /* only the master's DEL removes it */
         return NULL;
     remove_key(db, name);
     key_modified(redis, db, name);
@@ -95,7 +94,7 @@ void key_modified(struct redis *redis, struct db *db, struct slice name)
         tracking_invalidate(redis, name);
 }
 
-/* ---- for a command ---- */
+/* ---- for commands ---- */
 
 struct value *key_find(struct redis_conn *conn, struct slice name)
 {
@@ -125,7 +124,7 @@ bool key_has_type(struct redis_conn *conn, const struct value *value, enum value
     return false;
 }
 
-/* ---- time ---- */
+/* ---- expiry ---- */
 
 static void expire_some_of(struct redis *redis, struct db *db)
 {

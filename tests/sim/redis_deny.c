@@ -1,9 +1,8 @@
-/* What the state of the server forbids. */
 #include "tests/sim/redis_deny.h"
 
 #include "tests/sim/redis_commands.h"
 
-#define MEMORY_USED (1024 * 1024) /* the model counts no bytes: less than this is always too little */
+#define MEMORY_USED (1024 * 1024) /* the model counts no bytes: a limit below this is exceeded */
 
 #define OOM "OOM command not allowed when used memory > 'maxmemory'."
 #define READONLY "READONLY You can't write against a read only replica."
@@ -14,7 +13,7 @@
     "during writes if RDB snapshotting fails (stop-writes-on-bgsave-error option). Please check the " name             \
     " logs for details about the RDB error."
 
-/* With a dash before its code. */
+/* The error begins with a dash. */
 static const char *misconf(const struct redis *redis)
 {
     if (is_valkey_8(redis))
@@ -23,7 +22,7 @@ static const char *misconf(const struct redis *redis)
                                      : MISCONF("Redis", "it is currently not able to persist on disk");
 }
 
-/* A replica leaves that to its master, and in a pause nobody looks. */
+/* A replica leaves eviction to its master, and during a pause memory is not checked. */
 static bool is_out_of_memory(const struct redis *redis)
 {
     return !redis->is_replica && redis->pause_until_us == 0 && redis->settings.memory_max > 0 &&
@@ -35,7 +34,7 @@ static uint32_t bits_of(const struct redis_conn *conn)
     return conn->command->bits | (conn->command->run == cmd_exec ? conn->queue_bits : 0);
 }
 
-/* Before 7.4 whatever is queued takes memory too. */
+/* Before 7.4 queueing needs memory, too. */
 static bool takes_memory(const struct redis_conn *conn)
 {
     const struct command *command = conn->command;

@@ -1,11 +1,11 @@
-/* Chains of entries; as many buckets as entries at most, always a power of two. */
+/* Chained buckets: a power of two, at least as many as entries. */
 #include "tests/sim/redis_dict.h"
 
 #include "tests/sim/redis_memory.h"
 
 #define BUCKETS_FIRST 16
 
-/* FNV-1a, mixed once more at the end: the low bits choose the bucket. */
+/* FNV-1a with a final mix, because the low bits choose the bucket. */
 static uint64_t hash_of(struct slice name)
 {
     uint64_t hash = 0xcbf29ce484222325;

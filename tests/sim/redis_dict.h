@@ -1,7 +1,8 @@
 /*
- * A table of names, each with a pointer. Names are copied; the pointers are the owner's.
+ * A hash table from names to pointers. Names are copied; pointers belong to the caller.
  *
- * It grows and never shrinks, so that a walk by bucket numbers that is interrupted meets all that was always there.
+ * The table grows and never shrinks, so an interrupted walk over bucket numbers still meets all
+ * entries that stay.
  */
 #ifndef WEIR_SIM_REDIS_DICT_H
 #define WEIR_SIM_REDIS_DICT_H
@@ -19,16 +20,17 @@ struct dict_entry {
 };
 
 struct dict {
-    struct dict_entry **buckets; /* heap; NULL while empty for the first time */
+    struct dict_entry **buckets; /* heap; NULL until the first entry */
     size_t mask, count;
 };
 
 struct dict_entry *dict_find(const struct dict *dict, struct slice name);
-struct dict_entry *dict_add(struct dict *dict, struct slice name); /* new, or the one that is there */
-void *dict_remove(struct dict *dict, struct slice name);           /* its value, NULL: none */
+struct dict_entry *dict_add(struct dict *dict, struct slice name); /* new, or the existing one */
+/* returns its value; NULL: none */
+void *dict_remove(struct dict *dict, struct slice name);
 void dict_fini(struct dict *dict, void (*free_value)(void *value));
 
-/* The entries of bucket after bucket, in no order; NULL: no more. The one just given may be removed. */
+/* Iterates over all entries, in no order; NULL: no more. The entry just returned may be removed. */
 struct dict_walk {
     size_t bucket;
     struct dict_entry *next;

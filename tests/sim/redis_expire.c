@@ -1,4 +1,4 @@
-/* Commands about the time that a key has. */
+/* Commands about the expiry of keys. */
 #include "tests/sim/redis_args.h"
 #include "tests/sim/redis_commands.h"
 #include "tests/sim/redis_db.h"

@@ -1,4 +1,4 @@
-/* Commands about keys, whatever is in them. */
+/* Commands about keys of any type. */
 #include "tests/sim/redis_commands.h"
 #include "tests/sim/redis_db.h"
 #include "tests/sim/redis_multi.h"

@@ -1,4 +1,4 @@
-/* Lists, and the commands about them that do not wait. */
+/* Lists, and their commands that do not block. */
 #include "tests/sim/redis_lists.h"
 
 #include "tests/sim/redis_args.h"
@@ -7,7 +7,7 @@
 
 #define ROOM_FIRST 4
 
-/* ---- the ring ---- */
+/* ---- the ring buffer ---- */
 
 struct text *deque_at(const struct deque *list, size_t i)
 {

@@ -1,4 +1,3 @@
-/* The Lua that scripts see. */
 #include "tests/sim/redis_lua.h"
 
 #include <lauxlib.h>
@@ -11,7 +10,7 @@
 #include "tests/sim/redis_reply.h"
 #include "tests/sim/redis_sha.h"
 
-static const char state_key = 'k'; /* its address names the state in Lua's registry */
+static const char state_key = 'k'; /* its address is the key of the state in Lua's registry */
 
 struct script_state *lua_script(lua_State *lua)
 {
@@ -24,7 +23,7 @@ struct script_state *lua_script(lua_State *lua)
 
 /* ---- redis.call ---- */
 
-/* Before 7.0 an error of the caller's told where it was. */
+/* Before 7.0 a script's own error tells the line. */
 static void push_complaint(lua_State *lua, const struct redis *redis, struct slice complaint)
 {
     lua_Debug place;
@@ -40,7 +39,7 @@ static void push_complaint(lua_State *lua, const struct redis *redis, struct sli
     text_fini(&text);
 }
 
-/* False: `why` says why the call may not be. */
+/* False: the call is refused, and `why` has the error. */
 static bool may_call(struct script_state *state, const struct slice *argv, size_t argc, struct text *why)
 {
     struct redis_conn *conn = state->conn;
@@ -56,7 +55,8 @@ static bool may_call(struct script_state *state, const struct slice *argv, size_
         text_addf(why, "Wrong number of args calling %scommand %s script", name, is_old ? "From Lua" : "from");
         return false;
     }
-    bool may_block = (command->bits & FLAG_BLOCKING) && is_at_least(conn->redis, 70200); /* as if its time were over */
+    /* as at the time-out */
+    bool may_block = (command->bits & FLAG_BLOCKING) && is_at_least(conn->redis, 70200);
     if ((command->bits & FLAG_NOSCRIPT) && !may_block) {
         text_addf(why, "This Redis command is not allowed from script%s", is_old ? "s" : "");
         return false;
@@ -75,7 +75,9 @@ static bool may_call(struct script_state *state, const struct slice *argv, size_
     return denied == NULL;
 }
 
-/* The words on the stack: of numbers their text. False: one is neither. */
+/*
+ * Reads the words from the stack, numbers as text. False: a word is neither a string nor a number.
+ */
 static bool read_words(lua_State *lua, struct slice *argv, char (*digits)[64], int n, bool is_shortest)
 {
     for (int i = 0; i < n; i++) {
@@ -159,7 +161,7 @@ static int redis_pcall(lua_State *lua)
     return call(lua, false);
 }
 
-/* ---- the rest of redis ---- */
+/* ---- other functions of redis ---- */
 
 static int reply_of_one_field(lua_State *lua, const char *name)
 {
@@ -178,7 +180,7 @@ static int redis_status_reply(lua_State *lua)
     return reply_of_one_field(lua, "ok");
 }
 
-/* Its text begins with a code; if there is none, or only a dash, it gets one. */
+/* Since 7.0 the text begins with a code. If there is none, or only a dash, "ERR" is added. */
 static int redis_error_reply(lua_State *lua)
 {
     const struct redis *redis = lua_script(lua)->conn->redis;
@@ -190,7 +192,7 @@ static int redis_error_reply(lua_State *lua)
     struct text dashed = {0};
     text_add(&dashed, error.len > 0 && error.at[0] == '-' ? SLICE("") : SLICE("-"));
     text_add(&dashed, error);
-    if (memchr(error.at, ' ', error.len) == NULL) { /* the whole of it is a message */
+    if (memchr(error.at, ' ', error.len) == NULL) { /* no code */
         struct slice message = dashed.len > 0 ? slice_of(dashed.at + 1, dashed.len - 1) : error;
         lua_push_error(lua, message);
     } else {
@@ -242,9 +244,11 @@ static int redis_take_us(lua_State *lua)
     return lua_take_us(lua, (uint64_t)luaL_checknumber(lua, 1));
 }
 
-/* ---- what surrounds it ---- */
+/* ---- the environment ---- */
 
-/* Lua's own, which gives back the text of an error that is a table; inside of it no script gives way. */
+/*
+ * Lua's pcall, which returns the text of an error that is a table. Inside of it no script yields.
+ */
 static int counted_pcall(lua_State *lua)
 {
     struct script_state *state = lua_script(lua);
@@ -305,7 +309,11 @@ static void protect_globals(lua_State *lua)
     lua_setmetatable(lua, LUA_GLOBALSINDEX);
 }
 
-#define GARBAGE_PERCENT 400 /* of what is in use there may be before it is looked for: memory is cheaper than looking */
+/*
+ * chosen: garbage is collected at this percentage of the memory in use, since memory is cheaper
+ * than collection
+ */
+#define GARBAGE_PERCENT 400
 
 lua_State *lua_make(struct redis *redis)
 {

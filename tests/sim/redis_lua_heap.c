@@ -1,4 +1,7 @@
-/* Lua says how large a block is that it gives back: none needs a head, but those that are taken singly. */
+/*
+ * Lua tells the size of a block that it frees. So only blocks that are allocated singly need a
+ * head.
+ */
 #include "tests/sim/redis_lua_heap.h"
 
 #include "tests/sim/redis_memory.h"
@@ -74,7 +77,7 @@ static void give(struct lua_heap *heap, void *block, size_t size)
         free(unlink_chunk(heap, (struct lua_chunk *)block - 1));
 }
 
-/* Both are taken singly. */
+/* For an old and a new size above LUA_HEAP_SMALL. */
 static void *move_large(struct lua_heap *heap, void *old, size_t size)
 {
     struct lua_chunk *chunk = unlink_chunk(heap, (struct lua_chunk *)old - 1);

@@ -1,10 +1,10 @@
-/* Replies as Lua's values, and Lua's values as replies. */
+/* Conversion of replies to Lua values, and of Lua values to replies. */
 #include <lauxlib.h>
 
 #include "tests/sim/redis_lua.h"
 #include "tests/sim/redis_reply.h"
 
-/* ---- a reply becomes a value ---- */
+/* ---- replies to values ---- */
 
 static struct slice take_line(struct slice *rest)
 {
@@ -157,7 +157,7 @@ void lua_push_reply(lua_State *lua, struct slice reply)
         lua_pushnil(lua);
 }
 
-/* ---- a value becomes a reply ---- */
+/* ---- values to replies ---- */
 
 static struct slice string_at_top(lua_State *lua)
 {
@@ -166,7 +166,7 @@ static struct slice string_at_top(lua_State *lua)
     return slice_of(text, len);
 }
 
-/* A line, up to a NUL: without line ends, but of a server that forges. */
+/* Replies a line of `text` up to a NUL. Line ends become blanks, except in a server that forges. */
 static void reply_line(struct redis_conn *conn, const char *type, struct slice text)
 {
     struct text line = {0};
@@ -190,7 +190,7 @@ static bool push_raw_field(lua_State *lua, const char *name, int type)
     return false;
 }
 
-/* The table of names at the top. */
+/* Replies the table at the top of the stack as a map or set. */
 static void reply_names(lua_State *lua, struct redis_conn *conn, unsigned protocol, bool is_map)
 {
     size_t n = 0;

@@ -1,7 +1,9 @@
 /*
- * struct.pack, struct.unpack and struct.size: whole numbers of 1 to 8 bytes, text of a fixed length or up to a NUL.
+ * struct.pack, struct.unpack and struct.size: integers of 1 to 8 bytes, and strings of a fixed
+ * length or up to a NUL.
  *
- * In a format: < > = the order of bytes, b B h H l L i[n] I[n] numbers, c[n] n bytes, s up to a NUL, x a byte 0.
+ * Formats: < > = byte order; b B h H l L i[n] I[n] integers; c[n] n bytes; s a string up to a NUL;
+ * x a zero byte.
  */
 #include <lauxlib.h>
 

@@ -1,21 +1,23 @@
 /*
- * The model of Redis on its own, told by lines on its standard input what happens to it:
+ * The model of Redis as a program. The program reads commands from standard input, one a line:
  *
- *   new VERSION IS_VALKEY SEED TIME_US FIRST_ID USER   another server, without any connection; USER as in an ACL file
- *   node ... as new ...                           the same as a node of a cluster
- *   join MYSELF ID PORT ID PORT                   of these two nodes, at 127.0.0.1; MYSELF is 0 or 1
- *   own FIRST LAST NODE                           these slots are that node's
- *   migrate SLOT NODE, import SLOT NODE           the slot is on its way there, comes from there
- *   open N PEER                                   a connection; N counts from 0
- *   send N HEX                                    bytes of it, after which the server does all that it can do
- *   clock US                                      so much later, step by step where something is due
+ *   new VERSION IS_VALKEY SEED TIME_US FIRST_ID USER   a new server without connections;
+ *                                                      USER as in an ACL file
+ *   node ... as new ...               the same as a node of a cluster
+ *   join MYSELF ID PORT ID PORT       of these two nodes, at 127.0.0.1; MYSELF is 0 or 1
+ *   own FIRST LAST NODE               these slots belong to the node
+ *   migrate SLOT NODE                 the slot migrates to the node
+ *   import SLOT NODE                  the slot is imported from the node
+ *   open N PEER                       a connection; N counts from 0
+ *   send N HEX                        bytes of connection N; then the server runs until idle
+ *   clock US                          advances the clock, step by step where events are due
  *   close N
- *   stall US                                      the server carries out nothing for so long
- *   restart KEEPS_DATA PASSWORD                   without any connection; no PASSWORD: none is wanted
- *   show                                          answers what each connection got since: lines "N HEX" and "N closed",
- *                                                 and a line "." at their end
+ *   stall US                          the server executes nothing for so long
+ *   restart KEEPS_DATA PASSWORD       drops all connections; no PASSWORD: none is required
+ *   show                              prints each connection's output since the last show,
+ *                                     as lines "N HEX" and "N closed", then a line "."
  *
- * For the test that holds it against a real server. Exit 2: a line that is none of these.
+ * Used by the test that compares the model with a real server. Exit status 2: an unknown line.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -24,16 +26,16 @@
 #include "tests/sim/redis_text.h"
 
 #define CONNS_MAX 64
-#define PIECE 16384 /* as much as a server reads at once */
+#define PIECE 16384 /* bytes that a server reads at once */
 
 struct world {
     struct redis *redis; /* NULL: none yet */
     uint64_t now_us;
     struct redis_conn *conns[CONNS_MAX]; /* NULL: not open */
-    struct text got[CONNS_MAX];          /* taken, and not shown yet */
+    struct text got[CONNS_MAX];          /* output that was not shown yet */
 };
 
-/* All that it can do, and what it writes then. */
+/* Runs the server until idle, and collects the output. */
 static void settle(struct world *world)
 {
     while (redis_step(world->redis))
@@ -92,7 +94,7 @@ static bool send_hex(struct world *world, struct redis_conn *conn, const char *h
     return *hex == '\0';
 }
 
-/* Not at one go: what is due on the way is due in its order. */
+/* Advances in steps, so that events come in their order. */
 static void advance(struct world *world, uint64_t us)
 {
     uint64_t end_us = world->now_us + us;
@@ -154,7 +156,7 @@ static bool join(struct world *world, const char *line)
     return true;
 }
 
-/* False: it is not about slots. */
+/* Runs a line about slots. False: another line. */
 static bool obey_cluster(struct world *world, const char *line)
 {
     unsigned first, last, node;

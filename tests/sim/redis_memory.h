@@ -1,6 +1,4 @@
-/*
- * Memory that cannot be refused: where there is none, the process ends. free() takes it back.
- */
+/* Allocation that ends the process if memory runs out. free() releases the memory. */
 #ifndef WEIR_SIM_REDIS_MEMORY_H
 #define WEIR_SIM_REDIS_MEMORY_H
 
@@ -25,7 +23,7 @@ static inline void *take_zeroed(size_t count, size_t size)
     return memory;
 }
 
-/* Room for `count` members of `size` bytes; `old` may be NULL. */
+/* Resizes to `count` members of `size` bytes; `old` may be NULL. */
 static inline void *take_more(void *old, size_t count, size_t size)
 {
     void *memory = NULL;

@@ -1,4 +1,3 @@
-/* MONITOR. */
 #include "tests/sim/redis_monitor.h"
 
 #include "tests/sim/redis_commands.h"
@@ -22,7 +21,7 @@ static void add_quoted(struct text *line, struct slice word)
     text_add(line, SLICE("\""));
 }
 
-/* Of a unix socket its path, as "unix:/path"; CLIENT LIST has "/path:0". */
+/* The path of a Unix socket as "unix:/path"; CLIENT LIST has "/path:0". */
 static void add_address(struct text *line, const char *peer)
 {
     size_t len = strlen(peer);

@@ -1,4 +1,3 @@
-/* Transactions. */
 #include "tests/sim/redis_multi.h"
 
 #include "tests/sim/redis_acl.h"
@@ -64,7 +63,7 @@ void multi_abort(struct redis_conn *conn, struct slice error)
     reply_error(conn, "EXECABORT Transaction discarded because of: %.*s", SHOWN(told));
 }
 
-/* ---- watching ---- */
+/* ---- WATCH ---- */
 
 static void free_watch(struct watch *watch)
 {
@@ -93,7 +92,7 @@ static bool is_watching(const struct redis_conn *conn, struct slice name)
     return false;
 }
 
-/* Whether its time is over, and it is still there. */
+/* True if the key has expired and is not removed yet. */
 static bool is_key_expired(const struct redis *redis, const struct db *db, struct slice name)
 {
     const struct value *value = dict_get(&db->keys, name);
@@ -127,7 +126,7 @@ static bool has_expired(const struct redis_conn *conn)
     return false;
 }
 
-/* A key that was over already when it was watched has not changed when it is removed. */
+/* The removal of a key that had expired before WATCH is no change. */
 static bool is_only_removed(struct watch *watch, const struct db *db, struct slice name)
 {
     bool is = watch->was_expired && dict_find(&db->keys, name) == NULL;
@@ -146,7 +145,7 @@ static struct redis_conn *first_dirty(const struct list *watchers)
     return NULL;
 }
 
-/* Whose transaction fails anyway need not watch any more. */
+/* A connection with a failed transaction stops watching. */
 void multi_touch(struct db *db, struct slice name)
 {
     const struct list *watchers = dict_get(&db->watchers, name);
@@ -184,7 +183,7 @@ void multi_free_list(void *watchers)
     free(watchers);
 }
 
-/* ---- the commands ---- */
+/* ---- commands ---- */
 
 void cmd_multi(struct redis_conn *conn, const struct slice *argv, size_t argc)
 {

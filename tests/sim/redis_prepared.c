@@ -1,4 +1,4 @@
-/* They are prepared before the first server is, and never change: no run can tell. */
+/* Scripts are prepared before the first server and never change, so they do not affect a run. */
 #include "tests/sim/redis_prepared.h"
 
 #include <lauxlib.h>

@@ -1,6 +1,4 @@
-/*
- * Scripts that somebody will load again and again, whichever server he starts: their sums and their code.
- */
+/* Scripts that will be loaded often, by any server: their SHA-1 and compiled code. */
 #ifndef WEIR_SIM_REDIS_PREPARED_H
 #define WEIR_SIM_REDIS_PREPARED_H
 
@@ -10,15 +8,15 @@
 struct prepared {
     struct slice body;
     char sha[SHA1_HEX + 1];
-    struct text code; /* as lua_dump writes it, with the names and lines that errors tell */
+    struct text code; /* output of lua_dump, with names and lines for errors */
 };
 
-/* NULL: nobody has foreseen that script. */
+/* NULL: the script is not prepared. */
 const struct prepared *prepared_find(struct slice body);
 
-/* Without a first line that is no Lua. */
+/* The body without a first line "#!...". */
 struct slice script_code(struct slice body);
 
-#define SCRIPT_CHUNK "@user_script" /* what errors call it */
+#define SCRIPT_CHUNK "@user_script" /* the script's name in errors */
 
 #endif

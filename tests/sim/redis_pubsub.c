@@ -1,11 +1,10 @@
-/* Publishing and subscribing. */
 #include "tests/sim/redis_pubsub.h"
 
 #include "tests/sim/redis_acl.h"
 #include "tests/sim/redis_commands.h"
 #include "tests/sim/redis_reply.h"
 
-/* A kind of channel: its words, and where it is kept. */
+/* A kind of channel: its confirmations, and its dicts. */
 struct kind {
     const char *subscribed, *unsubscribed;
     bool is_shard, is_pattern;
@@ -44,7 +43,7 @@ static void confirm(struct redis_conn *conn, const char *word, const struct slic
     push_end(conn, was_pushing);
 }
 
-/* ---- coming and going ---- */
+/* ---- subscriptions ---- */
 
 static void subscribe(struct redis_conn *conn, struct slice channel, const struct kind *kind)
 {
@@ -77,7 +76,7 @@ static void forget(struct redis_conn *conn, struct slice channel, const struct k
         free(dict_remove(all, channel));
 }
 
-/* The one that has been listened to for longest. */
+/* The connection's oldest subscription. */
 static bool oldest(struct redis_conn *conn, const struct kind *kind, struct text *channel)
 {
     struct dict_walk walk = {0};
@@ -180,7 +179,7 @@ int64_t pubsub_publish(struct redis *redis, struct slice channel, struct slice m
     return n;
 }
 
-/* ---- the commands ---- */
+/* ---- commands ---- */
 
 static void subscribe_each(struct redis_conn *conn, const struct slice *argv, size_t argc, const struct kind *kind)
 {

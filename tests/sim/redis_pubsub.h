@@ -1,25 +1,23 @@
-/*
- * Channels, patterns and shard channels, and who listens to them.
- */
+/* Channels, patterns and shard channels, and their subscribers. */
 #ifndef WEIR_SIM_REDIS_PUBSUB_H
 #define WEIR_SIM_REDIS_PUBSUB_H
 
 #include "tests/sim/redis_state.h"
 
-/* One connection's listening: in the channel's list, and the value in the connection's own dict. */
+/* A subscription: in the channel's list, and the value in the connection's dict. */
 struct sub {
     struct list in_channel;
     struct redis_conn *conn;
-    uint64_t number; /* the order in which the connection came to listen */
+    uint64_t number; /* order of the subscriptions */
 };
 
-/* Returns how many have heard it. */
+/* Returns the number of receivers. */
 int64_t pubsub_publish(struct redis *redis, struct slice channel, struct slice message, bool is_shard);
 void pubsub_send(struct redis_conn *conn, const char *kind, struct slice channel, struct slice message);
 
-/* Nothing is listened to any more, and nothing said of it. */
+/* Drops all subscriptions without confirmations. */
 void pubsub_forget(struct redis_conn *conn);
 bool pubsub_is_listening(const struct redis_conn *conn);
-void pubsub_free_list(void *listeners); /* what redis->channels has */
+void pubsub_free_list(void *listeners); /* frees a value of redis->channels */
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * Random numbers from the server's seed.
- * Source: Blackman and Vigna, xoroshiro128+; SplitMix64 makes its beginning.
+ * Random numbers from the server's seed. Source: Blackman and Vigna, xoroshiro128+, seeded by
+ * SplitMix64.
  */
 #ifndef WEIR_SIM_REDIS_RANDOM_H
 #define WEIR_SIM_REDIS_RANDOM_H

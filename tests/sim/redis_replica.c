@@ -1,10 +1,13 @@
-/* REPLICAOF a master that never answers: the server has its data, takes no writes, and expires nothing by itself. */
+/*
+ * REPLICAOF a master that never answers: the server has its data, refuses writes, and expires no
+ * keys.
+ */
 #include "tests/sim/redis_args.h"
 #include "tests/sim/redis_block.h"
 #include "tests/sim/redis_commands.h"
 #include "tests/sim/redis_reply.h"
 
-/* Those who wait in vain are told so, and closed. */
+/* Blocked connections get an error and are closed. */
 static void end_waiting(struct redis *redis)
 {
     for (struct list *at = redis->blocked.next, *next = at->next; at != &redis->blocked; at = next, next = at->next) {
@@ -14,7 +17,8 @@ static void end_waiting(struct redis *redis)
         reply_error(conn,
                     "UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)");
         conn->is_closing = true;
-        conn->wants_close = conn->out.len > conn->out_taken; /* without that Redis forgets about it */
+        /* without output Redis forgets to close it */
+        conn->wants_close = conn->out.len > conn->out_taken;
         block_end(conn);
     }
 }
@@ -25,12 +29,13 @@ static void be_master(struct redis *redis)
     text_fini(&redis->master);
 }
 
-/* *master is the server's from now on. */
+/* Takes ownership of *master. */
 static void follow(struct redis *redis, const struct text *master)
 {
     text_fini(&redis->master);
     redis->master = *master;
-    redis->next_id += !redis->is_replica; /* its old self is its master's connection */
+    /* Redis makes its former self a connection of the master */
+    redis->next_id += !redis->is_replica;
     redis->is_replica = true;
     end_waiting(redis);
 }

@@ -1,4 +1,4 @@
-/* Replies are appended to the connection's output; a header that comes too late is put in between. */
+/* Replies are appended to the output. A header that comes late is inserted. */
 #include "tests/sim/redis_reply.h"
 
 #include "tests/sim/redis_commands.h"
@@ -9,7 +9,10 @@ void conn_touch(struct redis_conn *conn)
         list_push(&conn->redis->touched, &conn->in_touched);
 }
 
-/* Since 7.2 a push to whom a command is being carried out for waits for the reply, but for those that are the reply. */
+/*
+ * Since 7.2 a push message to the connection of the current command waits for the reply, unless the
+ * push is the reply.
+ */
 static bool must_wait(const struct redis_conn *conn)
 {
     const struct redis *redis = conn->redis;
@@ -174,7 +177,7 @@ void reply_arity(struct redis_conn *conn)
     reply_error(conn, "ERR wrong number of arguments for '%s' command", command_name(conn->redis, conn->command));
 }
 
-/* ---- lengths that come later ---- */
+/* ---- late headers ---- */
 
 size_t reply_mark(const struct redis_conn *conn)
 {
@@ -212,7 +215,7 @@ void reply_set_at(struct redis_conn *conn, size_t mark, size_t n)
     insert_header(conn, mark, conn->protocol == 3 ? '~' : '*', n);
 }
 
-/* ---- pushes ---- */
+/* ---- push messages ---- */
 
 bool push_begin(struct redis_conn *conn)
 {

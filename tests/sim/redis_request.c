@@ -1,4 +1,7 @@
-/* Requests. What Redis does not check is not checked: the byte behind a CR, the two behind a word. */
+/*
+ * The parser of requests. Like Redis it does not check the byte behind a CR, nor the two bytes
+ * behind a bulk string.
+ */
 #include "tests/sim/redis_request.h"
 
 #include <limits.h>
@@ -7,9 +10,9 @@
 #include "tests/sim/redis_reply.h"
 
 #define LINE_MAX_LEN (64 * 1024)
-#define UNKNOWN_WORDS_MAX 10 /* of who has not logged in */
+#define UNKNOWN_WORDS_MAX 10 /* most words without a login */
 #define UNKNOWN_BULK_MAX 16384
-#define CUT_AT 4096 /* read bytes that are worth moving the rest for */
+#define CUT_AT 4096 /* parsed bytes that are worth a move of the rest */
 
 static enum request_result bad(struct redis_conn *conn, const char *why)
 {
@@ -23,7 +26,7 @@ static struct slice rest_of(const struct redis_conn *conn)
     return slice_of(conn->in.at + conn->in_at, conn->in.len - conn->in_at);
 }
 
-/* As strchr: not behind a NUL. */
+/* As strchr: not beyond a NUL. */
 static const char *find_char(struct slice text, char c)
 {
     const char *at = memchr(text.at, c, text.len);
@@ -39,7 +42,7 @@ static struct span *add_span(struct redis_conn *conn)
     return &conn->spans[conn->n_spans++];
 }
 
-/* ---- a line of words ---- */
+/* ---- inline commands ---- */
 
 static enum request_result read_inline(struct redis_conn *conn)
 {
@@ -59,7 +62,7 @@ static enum request_result read_inline(struct redis_conn *conn)
         return bad(conn, "unbalanced quotes in request");
     }
     conn->in_at += len + 1;
-    /* Behind a line of blanks Valkey takes everything for lines, until one has words or is empty. */
+    /* Behind a line of blanks Valkey parses inline lines until one has words or is empty. */
     conn->is_inline = n == 0 && len > has_cr && is_valkey_8(conn->redis);
     for (size_t i = 0; i < n; i++)
         *add_span(conn) = (struct span){0};
@@ -70,9 +73,9 @@ static enum request_result read_inline(struct redis_conn *conn)
     return n > 0 ? REQUEST_WHOLE : REQUEST_EMPTY;
 }
 
-/* ---- an array of words ---- */
+/* ---- arrays of bulk strings ---- */
 
-/* The number of a line that begins with one byte; MORE: it is not whole. */
+/* The number of a header line behind its type byte. MORE: the line is incomplete. */
 static enum request_result read_header(struct redis_conn *conn, char type, const char *too_big, struct slice *number)
 {
     struct slice rest = rest_of(conn);

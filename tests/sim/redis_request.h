@@ -1,6 +1,4 @@
-/*
- * Requests in what has come from a peer, as Redis reads them.
- */
+/* The parser of requests, with Redis' rules. */
 #ifndef WEIR_SIM_REDIS_REQUEST_H
 #define WEIR_SIM_REDIS_REQUEST_H
 
@@ -8,10 +6,13 @@
 
 enum request_result { REQUEST_MORE, REQUEST_WHOLE, REQUEST_EMPTY, REQUEST_BAD };
 
-/* Reads on. BAD: the error is answered, and the connection closing. EMPTY: what was read asks for nothing. */
+/*
+ * Parses on. BAD: the error is replied, and the connection closes. EMPTY: an empty request was
+ * read.
+ */
 enum request_result request_read(struct redis_conn *conn);
 
-/* The words of a whole request, valid until request_done. */
+/* The words of a complete request, valid until request_done. */
 const struct slice *request_words(struct redis_conn *conn, size_t *n);
 void request_done(struct redis_conn *conn);
 void request_fini(struct redis_conn *conn);

@@ -1,4 +1,4 @@
-/* Scripts: the commands, and running them in pieces. */
+/* Scripts: the commands, and running a script in pieces. */
 #include "tests/sim/redis_script.h"
 
 #include <lauxlib.h>
@@ -15,11 +15,11 @@
 #include "tests/sim/redis_tracking.h"
 
 struct script {
-    int ref;                         /* of its function, in Lua's registry; LUA_NOREF: it has not been run yet */
-    const struct prepared *prepared; /* NULL: it is not */
+    int ref;                         /* of its function in Lua's registry; LUA_NOREF: not run yet */
+    const struct prepared *prepared; /* NULL: not prepared */
 };
 
-/* ---- its state ---- */
+/* ---- state ---- */
 
 void script_init(struct redis *redis)
 {
@@ -128,7 +128,7 @@ static void slice_hook(lua_State *lua, lua_Debug *place)
     lua_take_us(lua, SCRIPT_SLICE_US);
 }
 
-/* ---- a run ---- */
+/* ---- running ---- */
 
 static void push_words(lua_State *lua, const char *name, const struct slice *words, size_t n)
 {
@@ -141,7 +141,7 @@ static void push_words(lua_State *lua, const char *name, const struct slice *wor
     lua_rawset(lua, LUA_GLOBALSINDEX);
 }
 
-/* The place where the error arose: that of the caller, if it was in a function of C. */
+/* The position of the error; for an error in a C function that of its caller. */
 static bool find_place(lua_State *thread, lua_Debug *place)
 {
     if (!lua_getstack(thread, 0, place) || !lua_getinfo(thread, "nSl", place))
@@ -182,7 +182,7 @@ static void reply_failure(struct script_state *state)
     text_fini(&text);
 }
 
-/* Runs until it ends, or gives way: then true. */
+/* Runs the script until it ends or yields. True: the script has yielded. */
 static bool run_on(struct script_state *state)
 {
     lua_sethook(state->thread, state->is_killed ? kill_hook : slice_hook, LUA_MASKCOUNT,
@@ -265,7 +265,7 @@ void script_go_on(struct redis *redis)
         block_serve(redis);
 }
 
-/* ---- the scripts that are known ---- */
+/* ---- stored scripts ---- */
 
 static struct script *find_script(const struct redis *redis, struct slice sha)
 {
@@ -285,7 +285,7 @@ static bool load(lua_State *lua, struct script *script, struct slice code)
     return true;
 }
 
-/* NULL: it is no script, which is answered. */
+/* NULL: the script does not compile, and the error is replied. */
 static struct script *add_script(struct redis_conn *conn, struct slice body, const char *sha)
 {
     struct redis *redis = conn->redis;
@@ -321,7 +321,7 @@ static void run_script(struct redis_conn *conn, struct script *script, const cha
     size_t n_keys;
     if (!read_keys(conn, argv, argc, &n_keys))
         return;
-    if (deny_is_stale(conn->redis)) { /* a script would have to say that it may */
+    if (deny_is_stale(conn->redis)) { /* scripts without the flag allow-stale */
         reply_error(conn, "%s", deny_stale_words(conn->redis));
         return;
     }
@@ -404,7 +404,8 @@ void cmd_script_kill(struct redis_conn *conn, const struct slice *argv, size_t a
                           "NOSAVE command.");
     } else {
         state->is_killed = true;
-        uint64_t soon_us = conn->redis->now_us + SCRIPT_SLICE_US; /* when it is looked for */
+        /* when the hook checks for a kill */
+        uint64_t soon_us = conn->redis->now_us + SCRIPT_SLICE_US;
         state->due_us = state->due_us < soon_us ? state->due_us : soon_us;
         reply_ok(conn);
     }

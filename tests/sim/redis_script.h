@@ -1,8 +1,8 @@
 /*
- * Scripts: kept by their SHA-1, run by Lua 5.1, perhaps for a while of the server's time.
+ * Scripts: stored by SHA-1, and run by Lua 5.1, possibly over some of the server's time.
  *
- * A script that takes time (100,000 steps take SCRIPT_SLICE_US, redis.take_us(n) takes what it says) gives way: nothing
- * else is carried out meanwhile, and from lua-time-limit on others are told BUSY.
+ * A script that takes time yields: 100,000 Lua steps take SCRIPT_SLICE_US, and redis.take_us(n)
+ * takes n. Nothing else is executed meanwhile, and from lua-time-limit on other requests get BUSY.
  */
 #ifndef WEIR_SIM_REDIS_SCRIPT_H
 #define WEIR_SIM_REDIS_SCRIPT_H
@@ -14,18 +14,18 @@
 
 void script_init(struct redis *redis);
 void script_fini(struct redis *redis);
-void script_abandon(struct redis *redis); /* what runs ends without an answer */
+void script_abandon(struct redis *redis); /* ends the running script without a reply */
 
-bool script_is_running(const struct redis *redis); /* it has given way */
-bool script_is_busy(const struct redis *redis);    /* and others are told so */
+bool script_is_running(const struct redis *redis); /* a script has yielded */
+bool script_is_busy(const struct redis *redis);    /* and lua-time-limit is over */
 
-/* Who has asked for the script that runs; NULL: none does. */
+/* The connection that has called the running script; NULL: none runs. */
 struct redis_conn *script_caller(const struct redis *redis);
 
-/* It has read something: its caller is told when one of the keys changes that it was given. */
+/* The script has read something: tracks its keys for the caller. */
 void script_remember_keys(struct redis *redis);
 
-/* When it goes on; when others are to be told BUSY. */
+/* due: when the script goes on. busy_from: when other requests begin to get BUSY. */
 uint64_t script_due_us(const struct redis *redis);
 uint64_t script_busy_from_us(const struct redis *redis);
 void script_go_on(struct redis *redis);

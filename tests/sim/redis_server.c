@@ -79,7 +79,10 @@ static void info_keyspace(const struct redis *redis, struct text *out)
                       redis->dbs[i].n_expiring);
 }
 
-/* Of every call the same: that of a fast command, of another, and what the main thread does beside. */
+/*
+ * Fixed times in us, chosen: a fast command, any other command, and the main thread's work for each
+ * command.
+ */
 enum { US_FAST = 1, US_SLOW = 20, US_FIXED = 2 };
 
 static uint64_t usec_of(const struct command *command)
@@ -98,7 +101,7 @@ static void info_cpu(const struct redis *redis, struct text *out)
                   usec % US_PER_S);
 }
 
-/* Before 7.0 those of subcommands are counted as their container's. */
+/* Before 7.0 calls of subcommands count for their container. */
 static void info_commandstats(const struct redis *redis, struct text *out)
 {
     bool is_old = !is_at_least(redis, 70000);
@@ -161,7 +164,7 @@ enum setting_kind { SETTING_TEXT, SETTING_U32, SETTING_BYTES, SETTING_MS, SETTIN
 static const struct setting {
     const char *name;
     enum setting_kind kind;
-    size_t at; /* in struct settings */
+    size_t at; /* offset in struct settings */
     int64_t least;
 } settings[] = {
     {"requirepass", SETTING_TEXT, offsetof(struct settings, requirepass), 0},
@@ -183,7 +186,7 @@ static const struct setting *find_setting(struct slice name)
     return NULL;
 }
 
-/* False: the value is none of this setting's. */
+/* False: the value is invalid for this setting. */
 static bool set_setting(struct redis *redis, const struct setting *setting, struct slice value)
 {
     char *at = (char *)&redis->settings + setting->at;
@@ -248,7 +251,7 @@ void cmd_config_set(struct redis_conn *conn, const struct slice *argv, size_t ar
     reply_ok(conn);
 }
 
-/* ---- SLOWLOG: nothing is slow ---- */
+/* ---- SLOWLOG: always empty ---- */
 
 void cmd_slowlog_len(struct redis_conn *conn, const struct slice *argv, size_t argc)
 {

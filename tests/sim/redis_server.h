@@ -1,12 +1,13 @@
-/*
- * What the server tells of itself.
- */
+/* The server's version in replies. */
 #ifndef WEIR_SIM_REDIS_SERVER_H
 #define WEIR_SIM_REDIS_SERVER_H
 
 #include "tests/sim/redis_state.h"
 
-/* As "7.0.15"; a Valkey's own version, or that of the Redis that it says it is. */
+/*
+ * Replies a version such as "7.0.15". is_own: Valkey's own version, else that of the Redis it
+ * reports.
+ */
 void reply_version(struct redis_conn *conn, bool is_own);
 
 #endif

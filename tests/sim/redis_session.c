@@ -1,4 +1,4 @@
-/* Commands about the connection itself: HELLO, SELECT, RESET, QUIT, PING and their like. */
+/* Commands about the connection: HELLO, SELECT, RESET, PING and the like. */
 #include "tests/sim/redis_acl.h"
 #include "tests/sim/redis_args.h"
 #include "tests/sim/redis_client.h"
@@ -75,7 +75,7 @@ static bool read_protocol(struct redis_conn *conn, const struct slice *argv, siz
 }
 
 struct hello {
-    const struct slice *login; /* the user's name, and behind it the password; NULL: none */
+    const struct slice *login; /* the user's name, followed by the password; NULL: none */
     const struct slice *name;
 };
 
@@ -87,7 +87,7 @@ static bool log_in(struct redis_conn *conn, const struct slice *login)
     return false;
 }
 
-/* Before 7.2 each acted before the next was looked at. */
+/* Before 7.2 each option took effect before the next one was parsed. */
 static bool read_options(struct redis_conn *conn, const struct slice *argv, size_t argc, struct hello *hello)
 {
     bool acts = !is_at_least(conn->redis, 70200);

@@ -1,4 +1,4 @@
-/* Both sums work on blocks of 64 bytes, of which the last is padded in the same way. */
+/* Both hashes process blocks of 64 bytes, with equal padding of the last block. */
 #include "tests/sim/redis_sha.h"
 
 #include <stdint.h>

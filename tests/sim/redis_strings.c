@@ -3,7 +3,7 @@
 #include "tests/sim/redis_commands.h"
 #include "tests/sim/redis_db.h"
 
-/* Whatever was there, the key is this string now; its time stays only if told so. */
+/* Sets the key to this string, whatever its type was. The expiry stays only with keeps_ttl. */
 static struct value *store(struct redis_conn *conn, struct slice name, struct slice text, bool keeps_ttl)
 {
     struct value *value = key_find(conn, name);
@@ -20,7 +20,7 @@ static struct value *store(struct redis_conn *conn, struct slice name, struct sl
     return value;
 }
 
-/* False: it has the wrong type, which is answered. */
+/* False: WRONGTYPE is replied. */
 static bool reply_value(struct redis_conn *conn, const struct value *value)
 {
     if (!key_has_type(conn, value, VALUE_STRING))
@@ -97,7 +97,7 @@ static bool read_options(struct redis_conn *conn, const struct slice *argv, size
         }
         i++;
     }
-    /* Before 7.0 the two did not go together. */
+    /* Before 7.0 NX and GET excluded each other. */
     if (!is_at_least(conn->redis, 70000) && (options->bits & SET_GET) && (options->bits & SET_NX)) {
         reply_syntax(conn);
         return false;
@@ -129,7 +129,7 @@ void cmd_set(struct redis_conn *conn, const struct slice *argv, size_t argc)
         reply_ok(conn);
 }
 
-/* ---- several ---- */
+/* ---- several keys ---- */
 
 void cmd_mget(struct redis_conn *conn, const struct slice *argv, size_t argc)
 {

@@ -1,4 +1,4 @@
-/* Commands that change a string, or show a part of it. */
+/* Commands that change a string. */
 #include "tests/sim/redis_args.h"
 #include "tests/sim/redis_commands.h"
 #include "tests/sim/redis_db.h"
@@ -41,7 +41,7 @@ void cmd_incrby(struct redis_conn *conn, const struct slice *argv, size_t argc)
         increment(conn, argv[1], by);
 }
 
-/* ---- parts ---- */
+/* ---- ranges ---- */
 
 static bool fits(struct redis_conn *conn, int64_t offset, size_t len)
 {

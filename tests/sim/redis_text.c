@@ -1,4 +1,3 @@
-/* Text that grows, and what Redis reads in text. */
 #include "tests/sim/redis_text.h"
 
 #include <ctype.h>
@@ -8,7 +7,7 @@
 #include <stdio.h>
 
 #define ROOM_LEAST 64
-#define MATCH_DEPTH 1000 /* stars in a pattern that are followed */
+#define MATCH_DEPTH 1000 /* most stars of a pattern that are matched */
 
 void text_reserve(struct text *text, size_t more)
 {
@@ -136,8 +135,8 @@ struct slice text_of_score(double score, bool is_shortest, char *room)
 {
     if (isinf(score))
         return score > 0 ? SLICE("inf") : SLICE("-inf");
-    double exact_below =
-        is_shortest ? (double)(INT64_MAX / 2) : 1e15; /* seventeen digits are more than such a number has */
+    /* below, no number needs seventeen digits */
+    double exact_below = is_shortest ? (double)(INT64_MAX / 2) : 1e15;
     bool is_whole = fabs(score) <= exact_below && (double)(int64_t)score == score;
     if (is_whole && (is_shortest || !signbit(score) || score < 0))
         return text_of_number((int64_t)score, room);
@@ -165,7 +164,10 @@ static unsigned char fold(char c, bool is_nocase)
     return (unsigned char)(is_nocase ? ascii_lower(c) : c);
 }
 
-/* `*at` stands behind the "["; afterwards on the "]", or on the last byte where there is none. */
+/*
+ * `*at` is the index behind "[". Afterwards it is that of "]", or of the last byte if there is
+ * none.
+ */
 static bool class_has(struct slice pattern, size_t *at, char c, bool is_nocase)
 {
     size_t i = *at;
@@ -208,7 +210,8 @@ static bool matches(struct slice p, struct slice s, bool is_nocase, bool *is_hop
                 if (*is_hopeless)
                     return false;
             }
-            *is_hopeless = true; /* not even the rest of the text has what stands behind this star */
+            /* not even the rest of the text matches the pattern behind this star */
+            *is_hopeless = true;
             return false;
         }
         if (p.at[i] == '[') {
@@ -236,7 +239,7 @@ bool text_matches(struct slice pattern, struct slice text, bool is_nocase)
     return matches(pattern, text, is_nocase, &is_hopeless, 0);
 }
 
-/* ---- the words of a line ---- */
+/* ---- inline words ---- */
 
 static int hex_digit(char c)
 {
@@ -269,7 +272,10 @@ static char byte_at(struct slice line, size_t i)
     return i < line.len ? line.at[i] : '\0';
 }
 
-/* One piece in quotation marks, from behind the first one; false: it does not end, or something follows its end. */
+/*
+ * Parses a quoted word from behind its opening quote. False: there is no closing quote, or it is
+ * not followed by a blank.
+ */
 static bool split_quoted(struct slice line, size_t *at, struct text *word)
 {
     char quote = line.at[*at - 1];

@@ -1,6 +1,4 @@
-/*
- * Text that grows, and what Redis reads in text: numbers, patterns, words of a line.
- */
+/* Growing text, and Redis' parsers of text: numbers, patterns, inline words. */
 #ifndef WEIR_SIM_REDIS_TEXT_H
 #define WEIR_SIM_REDIS_TEXT_H
 
@@ -50,20 +48,23 @@ static inline void text_fini(struct text *text)
 /* A copy on the heap, NUL-terminated. */
 char *text_copy(struct slice piece);
 
-/* The number as Redis spells it in `room` of at least 24 bytes. */
+/* The decimal digits, written into `room` of at least 24 bytes. */
 struct slice text_of_number(int64_t number, char *room);
 
-/* A whole number as Redis wants it: no plus, no leading zero, no space. */
+/* Parses an integer by Redis' rules: no plus, no leading zero, no blank. */
 bool text_to_number(struct slice text, int64_t *number);
 
-/* A float as a command's argument: what strtod takes to the end, no NaN, no leading space. */
+/* Parses a float as a command's argument: all of what strtod accepts, no NaN, no leading blank. */
 bool text_to_float(struct slice text, double *number);
 bool text_to_long_double(struct slice text, long double *number);
 
-/* As scores are told: with 17 digits, or since 7.2 with as few as are enough. Room of at least 64 bytes. */
+/*
+ * A score as Redis shows it: with 17 digits, or since 7.2 with as few as identify it. Room of at
+ * least 64 bytes.
+ */
 struct slice text_of_score(double score, bool is_shortest, char *room);
 
-/* Is it the word (in small letters), in any case and, as Redis compares C strings, up to a NUL? */
+/* True if the argument, up to a NUL, is the word in any case. The word is in lower case. */
 static inline bool text_is(struct slice argument, const char *word)
 {
     size_t i = 0;
@@ -73,18 +74,18 @@ static inline bool text_is(struct slice argument, const char *word)
     return i == argument.len || argument.at[i] == '\0';
 }
 
-/* Up to its first NUL: as C reads it. */
+/* The piece up to its first NUL. */
 static inline struct slice text_upto_nul(struct slice piece)
 {
     return slice_of(piece.at, piece.len > 0 ? strnlen(piece.at, piece.len) : 0);
 }
 
-/* Bytewise, as memcmp, the shorter first. */
+/* As memcmp, the shorter first. */
 int text_compare(struct slice a, struct slice b);
 
 bool text_matches(struct slice pattern, struct slice text, bool is_nocase);
 
-/* The words of an inline command, each copied to the heap; false: unbalanced quotes. Room for more is made. */
+/* Splits an inline command into words, each copied to the heap. False: unbalanced quotes. */
 bool text_split(struct slice line, struct text **words, size_t *n);
 
 #endif

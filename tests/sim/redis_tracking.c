@@ -1,4 +1,3 @@
-/* Client side caching. */
 #include "tests/sim/redis_tracking.h"
 
 #include "tests/sim/redis_client.h"
@@ -6,22 +5,22 @@
 #include "tests/sim/redis_pubsub.h"
 #include "tests/sim/redis_reply.h"
 
-/* The connections that have read a key, by id. */
+/* The ids of the connections that have read a key. */
 struct tracked {
-    uint64_t *ids; /* heap, in rising order */
+    uint64_t *ids; /* heap, ascending */
     size_t n;
 };
 
-/* Of the current connection, after its reply. */
+/* A notice to the current connection, sent after its reply. */
 struct invalid {
     struct list in_pending;
     struct text name;
     bool is_all;
 };
 
-/* ---- telling ---- */
+/* ---- sending ---- */
 
-/* `keys`: a whole array or null of the protocol. */
+/* `keys`: an encoded array or null. */
 static void send_to(struct redis_conn *conn, struct slice keys)
 {
     struct redis_conn *to = conn;

@@ -1,4 +1,4 @@
-/* CLIENT TRACKING and what tells of it. */
+/* CLIENT TRACKING, CACHING and TRACKINGINFO. */
 #include "tests/sim/redis_client.h"
 #include "tests/sim/redis_commands.h"
 #include "tests/sim/redis_reply.h"

@@ -1,4 +1,4 @@
-/* Sorted sets. What is added at the end or removed at the beginning, as a log does, moves nothing. */
+/* Sorted sets. Adding at the end and removing at the start, as a log does, moves no member. */
 #include "tests/sim/redis_zset.h"
 
 #define ROOM_FIRST 8
@@ -111,7 +111,7 @@ void zset_fini(struct zset *set)
     free(set->items);
 }
 
-/* How many are below the border; with `is_in` also those on it. */
+/* Returns how many members are below the border; with `is_in` also those on it. */
 static size_t below(const struct zset *set, double border, bool is_in)
 {
     size_t low = 0;

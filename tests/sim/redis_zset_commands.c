@@ -19,8 +19,8 @@ enum zadd_option { ZADD_NX = 1, ZADD_XX = 2, ZADD_CH = 4, ZADD_INCR = 8, ZADD_GT
 struct zadd {
     unsigned options;
     int64_t added, updated;
-    bool has_done; /* the last one was not left as it was */
-    double score;  /* its */
+    bool has_done; /* the last member was added or changed */
+    double score;  /* of that member */
 };
 
 static size_t read_zadd_options(const struct slice *argv, size_t argc, unsigned *options)
@@ -50,7 +50,7 @@ static const char *zadd_complaint(unsigned options, size_t n_pairs)
     return NULL;
 }
 
-/* False: the score would be no number. */
+/* False: the score would be NaN. */
 static bool zadd_one(struct zadd *zadd, struct zset *set, struct slice name, double score)
 {
     double old;
@@ -66,7 +66,7 @@ static bool zadd_one(struct zadd *zadd, struct zset *set, struct slice name, dou
         return true;
     zadd->has_done = true;
     zadd->score = score;
-    score = score == 0 ? 0 : score; /* no sign stays with it, as in small sets */
+    score = score == 0 ? 0 : score; /* drops the sign of zero, as in small sets */
     if (!was_there || score != old)
         zset_put(set, name, score);
     zadd->added += !was_there;
@@ -234,9 +234,13 @@ void cmd_zremrangebyrank(struct redis_conn *conn, const struct slice *argv, size
     remove_range(conn, argv[1], value, first, n);
 }
 
-/* What is asked for: by rank or by score, forwards or backwards, a part of it, with scores or without. */
+/*
+ * The options of a listing: by rank or by score, forwards or backwards, a part, with scores or
+ * without.
+ */
 struct listing {
-    bool by_score, is_reverse, has_scores, is_limited, is_auto; /* auto: ZRANGE, whose options say */
+    /* is_auto: ZRANGE, with options for the rest */
+    bool by_score, is_reverse, has_scores, is_limited, is_auto;
     int64_t offset, count;
 };
 

@@ -15,27 +15,29 @@
 #define PASSWORD_FD 901 /* see PASSWORD_PATH */
 
 #define PASSWORD_KNOWN_NS (11 * NS_PER_S)
-#define TURNS_LOST 20 /* of each loop: whatever was on its way has come */
+/* iterations of each loop after which everything under way has arrived, chosen */
+#define TURNS_LOST 20
 
 enum stage { STAGE_CALM, STAGE_ORDERED, STAGE_WORKERS, STAGE_LOST };
 
 static struct {
     enum stage stage;
-    bool is_operators;    /* its reply tells that the main thread has done it */
-    bool is_behind;       /* so is the password's */
-    uint64_t passwords;   /* run.passwords, when its file was written last ... */
-    uint64_t password_ns; /* ... at that time */
-    bool is_bad;          /* the file */
-    uint64_t filed_ns;    /* when it was last mended */
+    /* an operator's command, with a reply that tells when the change is done */
+    bool is_operators;
+    bool is_behind;       /* a reload for the password waits for the current change */
+    uint64_t passwords;   /* run.passwords when the file was last written ... */
+    uint64_t password_ns; /* ... and the time of that */
+    bool is_bad;          /* the file is invalid */
+    uint64_t filed_ns;    /* when the file was last made valid */
     unsigned now, next;
-    uint64_t changed_ns; /* when `now` was last another file */
+    uint64_t changed_ns; /* when `now` last changed */
     struct planned_limits limits, next_limits;
-    uint64_t turns[LOOPS_MAX]; /* that each loop must have more than */
+    uint64_t turns[LOOPS_MAX]; /* iterations of each loop at the last change */
 } state;
 
 /* ---- files ---- */
 
-/* In memory, its path is always the same. */
+/* A file in memory, with a constant path. */
 static void make_file(int as)
 {
     int fd = memfd_create("weir", 0);
@@ -88,7 +90,7 @@ static void begin(const struct planned_limits *to, bool is_operators)
     remember_turns();
 }
 
-/* Until it is done another reload would leave nobody knowing which of the files was read. */
+/* Another reload before this one is done would hide which file weir has read. */
 static void signal_reload(unsigned next)
 {
     state.next = next;
@@ -106,13 +108,13 @@ static void write_config(const char *text, bool is_bad)
 
 void regime_reload(uint64_t pick)
 {
-    if (state.stage != STAGE_CALM || run.phase == RUN_STOPS) /* weir reads nothing any more */
+    if (state.stage != STAGE_CALM || run.phase == RUN_STOPS) /* weir reads no file any more */
         return;
     unsigned next = (unsigned)(pick / 8 % run.plan.n_regimes);
     bool is_bad = pick % 8 == 7;
     write_config(is_bad ? "[weir]\nlisten = nowhere\nworkers = many\n" : config_of(next), is_bad);
     if (is_bad)
-        loop_signal(SIGHUP); /* what runs stays */
+        loop_signal(SIGHUP); /* the configuration in force stays */
     else
         signal_reload(next);
 }
@@ -126,7 +128,7 @@ static void reload_password(void)
     signal_reload(state.next);
 }
 
-/* Every other time weir is not told: it finds out. */
+/* Every other time there is no SIGHUP: weir finds out by itself. */
 void regime_write_password(void)
 {
     write_file(PASSWORD_FD, run.passwords % 2 == 0 ? PASSWORD : OTHER_PASSWORD);
@@ -136,7 +138,7 @@ void regime_write_password(void)
         reload_password();
 }
 
-/* weir looks at the file every 10 s. */
+/* weir checks the file every 10 s. */
 bool regime_is_password_known(uint64_t since_ns)
 {
     return state.passwords == run.passwords && (run.passwords == 0 || since_ns > state.password_ns + PASSWORD_KNOWN_NS);
@@ -214,7 +216,10 @@ void regime_order_lost(void)
     remember_turns();
 }
 
-/* It may have been an earlier one, of a bad file: either may be in force, until it is tried once more. */
+/*
+ * The refusal may belong to an earlier reload of an invalid file. Either configuration may be in
+ * force until the next reload.
+ */
 void regime_reload_refused(void)
 {
     if ((state.stage != STAGE_ORDERED && state.stage != STAGE_WORKERS) || state.is_operators)
@@ -230,7 +235,10 @@ static bool has_had_turns(unsigned i, uint64_t n)
     return loop == NULL || loop->has_ended || !loop->is_running || loop->turns >= state.turns[i] + n;
 }
 
-/* It was carried out or not: the file says what is to hold, once it has been read again; when weir stops it is not. */
+/*
+ * Whether the command was carried out is unknown. The file is reloaded to decide it, except while
+ * weir stops.
+ */
 static void look_at_lost(void)
 {
     if (run.phase == RUN_STOPS)

@@ -1,6 +1,7 @@
 /*
- * Which configuration weir has: the one of its start, another one since a reload, a line that an operator has set. From the
- * order on until every worker has had its turn either may be in force; then only the new one.
+ * Which configuration weir has: that of its start, another one since a reload, or one with a line
+ * set by an operator. From the change until every worker has run an iteration, either the old or
+ * the new one may be in force. After that only the new one is.
  */
 #ifndef WEIR_SIM_REGIME_H
 #define WEIR_SIM_REGIME_H
@@ -12,52 +13,61 @@
 
 #define CONFIG_PATH "/proc/self/fd/900"
 
-/* The files are there, and weir reads them. */
+/* Creates the configuration files. */
 void regime_start(void);
 
-/* Another file, which `pick` chooses, and SIGHUP. Some are bad. Nothing happens while a change is under way. */
+/*
+ * Writes another file, chosen by `pick`, and sends SIGHUP. Some files are invalid. Does nothing
+ * while a change is under way.
+ */
 void regime_reload(uint64_t pick);
 
-/* The password that Redis wants now is in its file; SIGHUP follows, or does not. */
+/* Writes the current password of Redis to its file; sometimes sends SIGHUP. */
 void regime_write_password(void);
 
-/* True if weir has had the time to find out which password Redis wants, before this moment. */
+/* True if weir has had time before since_ns to find out the password of Redis. */
 bool regime_is_password_known(uint64_t since_ns);
 
-/* An operator has said something that makes these the limits. False: a change is under way, say something else. */
+/*
+ * An operator sends a command that makes these the limits. False: a change is under way, so the
+ * command must not be sent.
+ */
 __attribute__((warn_unused_result)) bool regime_order(const struct planned_limits *to);
 
-/* What is in the file, without what was set since; and what is in force but for a change that is under way. */
+/*
+ * filed: the limits in the file, without later commands. limits: those in force, apart from a
+ * change under way.
+ */
 const struct planned_limits *regime_filed(void);
 const struct planned_limits *regime_limits(void);
 
-/* Does the file hold what was read of it last? */
+/* True if the file is valid. */
 bool regime_is_filed(void);
 
-/* And has it, ever since that moment? Else it may have been read while it was a bad one. */
+/* True if the file has been valid since then. Else weir may have read an invalid file. */
 bool regime_was_filed(uint64_t since_ns);
 
-/* That order was carried out, everywhere; or it was not; or nobody will ever know whether it was. */
+/* The operator's command was carried out everywhere; or was refused; or its reply was lost. */
 void regime_order_done(void);
 void regime_order_refused(void);
 void regime_order_lost(void);
 
-/* weir has said that it could not read the configuration: out of memory, or a bad one. */
+/* weir has logged that it could not read the configuration: out of memory, or an invalid file. */
 void regime_reload_refused(void);
 
-/* weir has said that it has read the configuration again: every worker has it. */
+/* weir has logged a reload: every worker must have the configuration. */
 void regime_reload_told(void);
 
-/* To be asked after every step of the world. */
+/* Called after every step of the world. */
 void regime_look(void);
 
-/* Is this line in every configuration that may be in force? */
+/* True if the line is in every configuration that may be in force. */
 bool regime_says(const char *line);
 
-/* And was it, without a break, in all since that moment? */
+/* True if the line has been in every such configuration since then. */
 bool regime_says_since(const char *line, uint64_t since_ns);
 
-/* Is it in any that the run has? */
+/* True if the line is in any configuration of the run. */
 bool regime_may_say(const char *line);
 
 #endif

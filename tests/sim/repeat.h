@@ -1,6 +1,5 @@
 /*
- * The proof that a run is the same run wherever it is carried out: its digest covers every byte
- * and every moment.
+ * A check that a run does not depend on its process: the digest covers every byte and every moment.
  */
 #ifndef WEIR_SIM_REPEAT_H
 #define WEIR_SIM_REPEAT_H
@@ -10,9 +9,9 @@
 #include "tests/sim/run.h"
 
 /*
- * Carries out a run three times: in a process that has run others, in a process of its own, and as
- * the scenario that the second one records. True if the three agree; else a line on stderr says
- * which differ. A run that fails is one that fails three times.
+ * Runs a plan three times: in a process with earlier runs, in a process of its own, and as the
+ * scenario recorded by the second run. True if all three agree. Else a line on stderr names the
+ * runs that differ. A failing run must fail three times.
  */
 bool repeat_run(const struct plan *plan);
 

@@ -25,7 +25,7 @@ static const unsigned char kinds[256] = {
 
 #define DIGITS_MAX 16
 
-/* The line that begins behind the type; its size with CRLF. */
+/* Reads the line behind the type byte. Returns its size with CRLF. */
 static size_t read_line(struct slice data, struct slice *line)
 {
     const char *end = memchr(data.at, '\r', data.len);
@@ -42,7 +42,7 @@ static size_t read_line(struct slice data, struct slice *line)
     return len + 2;
 }
 
-/* A line of a few digits, as most are; 0: it is another, or bad, or not all here. */
+/* Fast path for a line of a few digits. 0: another line, invalid or incomplete. */
 static size_t read_digits(struct slice data, struct reply *out)
 {
     size_t end = 1;
@@ -57,7 +57,7 @@ static size_t read_digits(struct slice data, struct reply *out)
     return end + 2;
 }
 
-/* False: there are no such numbers of elements. */
+/* False: the number of elements is invalid. */
 static bool count_elements(struct reply *out)
 {
     out->is_nil = out->number == -1 && out->type == '*';
@@ -84,7 +84,7 @@ static size_t read_bulk(struct slice data, size_t head, struct reply *out)
     return memcmp(data.at + size - 2, "\r\n", 2) == 0 ? size : REPLY_BAD;
 }
 
-/* Its head, and if it is a bulk the whole of it. */
+/* Reads a header, and a bulk string in full. */
 static size_t read_one(struct slice data, struct reply *out)
 {
     if (data.len == 0)
@@ -113,7 +113,7 @@ static bool has_elements(const struct reply *reply)
     return (kinds[(unsigned char)reply->type] & ELEMENTS) != 0 && !reply->is_nil;
 }
 
-/* One has ended, and with it those that it was the last of. */
+/* Ends an element, and each aggregate with no elements left. */
 static void end_one(struct reply_reader *reader, char type)
 {
     for (;;) {

@@ -1,5 +1,6 @@
 /*
- * A reply as a client reads it: where it ends, what it is, what lies in it. Strict: what no server may send is bad.
+ * A client's parser of replies: size, type and content. Strict: bytes that no server may send are
+ * bad.
  */
 #ifndef WEIR_SIM_REPLY_H
 #define WEIR_SIM_REPLY_H
@@ -12,18 +13,25 @@
 
 #define REPLY_MORE 0
 #define REPLY_BAD SIZE_MAX
-#define REPLY_DEPTH_MAX 128 /* what a script may nest is less */
+#define REPLY_DEPTH_MAX 128 /* more than a script may nest */
 
 struct reply {
     char type; /* + - : $ * % ~ > _ # , = ( | */
     bool is_nil;
-    int64_t number;    /* of an integer; or how many elements, those of a map counted singly, pushes among them not */
-    struct slice text; /* of a line or a bulk */
+    /*
+     * value of an integer, or number of elements; map entries count twice, push messages among them
+     * do not count
+     */
+    int64_t number;
+    struct slice text; /* of a line or a bulk string */
     struct slice whole;
-    struct slice inside; /* the elements' bytes */
+    struct slice inside; /* the bytes of the elements */
 };
 
-/* How far a reply that comes in pieces has been read: its beginning need not be read again. From zero. */
+/*
+ * Parser state for a reply that comes in pieces, so that its start is not parsed again. Starts as
+ * zero.
+ */
 struct reply_reader {
     size_t at;
     unsigned depth;
@@ -33,16 +41,20 @@ struct reply_reader {
     } levels[REPLY_DEPTH_MAX];
 };
 
-/* As reply_read. While it answers REPLY_MORE, `data` is to begin with the same bytes each time. */
+/*
+ * As reply_read, for one reply in pieces. After REPLY_MORE, `data` must begin with the same bytes.
+ */
 size_t reply_go_on(struct reply_reader *reader, struct slice data, struct reply *out);
 
-/* The first reply in `data`, its size; REPLY_MORE: it is not all here; REPLY_BAD: it never will be. */
+/*
+ * Parses the first reply in `data`. Returns its size; REPLY_MORE: incomplete; REPLY_BAD: invalid.
+ */
 size_t reply_read(struct slice data, struct reply *out);
 
-/* The next element that is no push: out of *inside, which is shortened. False: there is none. */
+/* Takes the next element from *inside, without push messages. False: there is none. */
 bool reply_next(struct slice *inside, struct reply *out);
 
-/* Element `i` of an aggregate. False: it has not so many. */
+/* Element `i` of an aggregate. False: there are fewer. */
 bool reply_at(const struct reply *reply, size_t i, struct reply *out);
 
 static inline bool reply_is(const struct reply *reply, char type, struct slice text)

@@ -1,4 +1,4 @@
-/* In the place of src/net/resolver.c: a look-up takes its time, and finds what tests/sim/moves.c says. */
+/* Replaces src/net/resolver.c: a look-up takes some time, and finds what tests/sim/moves.c says. */
 #include <stdlib.h>
 #include <string.h>
 

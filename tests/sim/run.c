@@ -40,9 +40,10 @@
 
 #define TOLD_OF_EACH 40
 #define WEIRS_START_BYTES (INT64_C(16) << 20)
-#define CALM_NS (UINT64_C(5) * 1000000000)     /* so long after the last answer all that was under way has ended */
-#define SETTLE_NS (UINT64_C(120) * 1000000000) /* nobody waits longer once nothing goes wrong */
-#define STOP_NS (UINT64_C(70) * 1000000000)    /* drain-timeout, and who was starved */
+/* time after the last reply by which everything under way has ended */
+#define CALM_NS (UINT64_C(5) * 1000000000)
+#define SETTLE_NS (UINT64_C(120) * 1000000000) /* longest wait for a reply without faults */
+#define STOP_NS (UINT64_C(70) * 1000000000)    /* drain-timeout, and the longest starvation */
 
 struct run run;
 
@@ -51,7 +52,8 @@ static const char users[] = "user " SERVER_ADMIN " on >" SERVER_ADMIN " ~* &* +@
                             "user u2 on >pw2.0 >pw2.1 >pw2.2 >pw2.3 ~* &* +@all\n"
                             "user u3 on >pw3.0 >pw3.1 >pw3.2 >pw3.3 ~* &* +@all\n";
 
-static struct outcome *outcome; /* shared with the process that started this one; NULL: it does not ask */
+/* shared with the process that started this one; NULL: not shared */
+static struct outcome *outcome;
 
 void run_share_outcome(struct outcome *out)
 {
@@ -91,7 +93,7 @@ void run_fail(unsigned conn, const char *format, ...)
     _exit(1);
 }
 
-/* ---- its course ---- */
+/* ---- phases ---- */
 
 static void settle(void)
 {
@@ -122,7 +124,7 @@ static void stop(void)
     clients_wake();
 }
 
-/* Where everything goes wrong all the time clients come to say little. */
+/* With constant faults clients hardly send anything, so steps and faults limit the run too. */
 static bool is_long_enough(void)
 {
     if (scenario_is_replayed())
@@ -135,7 +137,7 @@ static void on_later(struct bell *bell)
     (void)bell;
 }
 
-/* Nobody waits: whoever asks something now is the only one. */
+/* No client waits: a request that is sent now is the only one. */
 static void ask_alone(void)
 {
     static struct bell later = {.ring = on_later};
@@ -149,7 +151,7 @@ static void ask_alone(void)
     run.is_calm = true;
     if (!clients_ask_one())
         stop();
-    run.settle_ns = world.now_ns; /* who has just asked may wait as long as the others */
+    run.settle_ns = world.now_ns; /* the client may wait as long as the ones before */
 }
 
 static void look_at_waiting(void)
@@ -169,7 +171,7 @@ static void look_at_waiting(void)
                  waiting->conn->number, waiting->n_expected);
 }
 
-/* Softly: what comes between two looks of weir's comes on top of it, and what it has at the start. */
+/* A rough check: memory may grow between two checks of weir, and weir has some at its start. */
 static void look_at_memory(void)
 {
     if (heap_weirs_bytes() < WEIRS_START_BYTES + 2 * (INT64_C(4) << 20) || !regime_says("memory-limit = 4mb\n"))
@@ -259,7 +261,7 @@ static void on_script(struct slice key, uint64_t now_us)
     place_heard(key);
 }
 
-/* Whatever is still taken that was not before is lost. */
+/* Bytes that are allocated now and were not before the run have leaked. */
 static void check_memory(size_t before)
 {
     size_t after = heap_bytes();

@@ -1,6 +1,4 @@
-/*
- * What a client says, and the values by which it is known who has written them.
- */
+/* A client's output, and values that tell which client has written them. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -30,8 +28,9 @@ static void say_header(struct client *client, char type, size_t n)
     append(&client->out, header, emit_header(header, type, (int64_t)n));
 }
 
-#define NAME_ROOM 24      /* bytes of a request that have its name whole, if it is one of those */
-#define STRANGER_WORDS 10 /* of who has not logged in no more are read: Redis and weir hang up */
+#define NAME_ROOM 24 /* bytes of a request that contain its name, if it is one of these */
+/* Redis and weir close a client without a login at a request with more words */
+#define STRANGER_WORDS 10
 
 void say_begin(struct client *client, unsigned words)
 {
@@ -41,7 +40,7 @@ void say_begin(struct client *client, unsigned words)
     run.commands++;
 }
 
-/* True if weir's own scripts decide what is being said: its name is LIMIT or CL.THROTTLE. */
+/* True if weir's own scripts decide the request: its name is LIMIT or CL.THROTTLE. */
 static bool is_decided(const struct client *client)
 {
     static const struct slice names[] = {SLICE("\r\n$5\r\nLIMIT\r\n"), SLICE("\r\n$11\r\nCL.THROTTLE\r\n")};
@@ -92,7 +91,7 @@ void expect(struct client *client, const struct act *act)
 
 #define NUMBER_ROOM 24
 
-/* The digits of a number, in hexadecimal or not, and what stands behind them. */
+/* Writes the digits of a number in this base, and the byte `behind`. */
 static char *put_number(char *out, size_t number, unsigned base, char behind)
 {
     char digits[NUMBER_ROOM];
@@ -115,9 +114,10 @@ void say_key(struct client *client, char kind, uint32_t key)
     say_word(client, slice_of(word, (size_t)(end - 1 - word)));
 }
 
-static char value_room[(1 << 20) + NUMBER_ROOM]; /* a value's last number may go beyond its length */
+/* the last number of a value may exceed its length */
+static char value_room[(1 << 20) + NUMBER_ROOM];
 
-/* "~3.1.77~" and so many more bytes that depend on the number alone; until the next. */
+/* "~3.1.77~" and more bytes that depend only on the number. Valid until the next call. */
 static struct slice value_of(const struct client *client, uint32_t number)
 {
     const size_t most = sizeof value_room - NUMBER_ROOM - 1;
@@ -144,9 +144,9 @@ bool is_value(const struct client *client, uint32_t number, const struct reply *
     return reply->type == '$' && !reply->is_nil && slice_eq(reply->text, value_of(client, number));
 }
 
-/* ---- whose is it? ---- */
+/* ---- owner of a value ---- */
 
-/* "~3.1.77~": whose is it? False: it is none. */
+/* Reads the owner from "~3.1.77~". False: no value. */
 static bool read_mark(struct slice text, unsigned *number, unsigned *life)
 {
     unsigned parts[3] = {0};

@@ -8,10 +8,10 @@
 #include "tests/sim/links.h"
 
 #define LINE_ROOM 512
-#define LAST_WORD_NS UINT64_C(1000000000) /* what was said last may be answered */
+#define LAST_WORD_NS UINT64_C(1000000000) /* time for replies after the last line */
 #define PATIENCE_NS (UINT64_C(60) * 1000000000)
 
-/* ---- the plan's numbers ---- */
+/* ---- numbers of the plan ---- */
 
 #define NUMBER(field)                                                                                                  \
     {                                                                                                                  \
@@ -109,7 +109,8 @@ static const struct number {
 static uint64_t get_number(const struct plan *plan, const struct number *number)
 {
     uint64_t value = 0;
-    memcpy(&value, (const char *)plan + number->offset, number->size); /* little-endian, as everywhere that this runs */
+    /* little-endian, as every machine that runs this */
+    memcpy(&value, (const char *)plan + number->offset, number->size);
     return value;
 }
 
@@ -142,7 +143,7 @@ static bool add_text(char *out, const char *text)
     return (size_t)snprintf(out + len, PLAN_CONFIG - len, "%s", text) < PLAN_CONFIG - len;
 }
 
-/* "after 1: write = ..." */
+/* "1: write = ..." */
 static bool add_other_text(struct plan *plan, const char *text)
 {
     size_t which = (size_t)(text[0] - '1');
@@ -314,8 +315,8 @@ void scenario_free(struct scenario *scenario)
 
 static struct scenario *replay;
 static FILE *record;
-static size_t n_taken;    /* of the lines that are replayed */
-static uint64_t taken_ns; /* the last of them */
+static size_t n_taken;    /* of the lines of the replay */
+static uint64_t taken_ns; /* time of the last one */
 
 void scenario_replay(struct scenario *scenario)
 {
@@ -331,7 +332,7 @@ void scenario_record(const struct plan *plan, FILE *file)
 
 static void on_end(struct bell *bell)
 {
-    (void)bell; /* scenario_is_over sees it */
+    (void)bell; /* scenario_is_over checks it */
 }
 
 void scenario_begin(void)
@@ -374,7 +375,7 @@ static bool has_reached_end(void)
     return world.steps >= replay->end_step && world.now_ns - SIM_START_NS >= replay->end_ns;
 }
 
-/* One that was shrunk may have fewer steps, and then ends in the time of the whole one. */
+/* A shrunk scenario with fewer steps ends at the time of the original scenario. */
 bool scenario_is_over(void)
 {
     if (replay->end_step != UINT64_MAX)

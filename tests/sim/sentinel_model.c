@@ -19,7 +19,7 @@
 #define SENTINELS 3
 #define FIRST_HOST 11
 #define PORT 26379
-#define HEARS_NS (400 * MS) /* of another master, at most */
+#define HEARS_NS (400 * MS) /* longest delay until a sentinel learns of a new master */
 #define ANSWER_ROOM 4096
 #define WORDS_MAX 4
 #define QUESTIONS_MOST 10 /* in a second */
@@ -27,12 +27,12 @@
 
 enum { STREAM_SENTINELS = 16 };
 
-/* What is amiss with one of them. */
+/* The trouble of a sentinel. */
 enum trouble { TROUBLE_NONE, TROUBLE_DOWN, TROUBLE_HANGS, TROUBLE_LIES, TROUBLE_KNOWS_NONE, TROUBLES };
 
 static struct sentinel {
     struct list visitors;
-    struct bell hears; /* of sentinels.master */
+    struct bell hears; /* rings when the sentinel learns sentinels.master */
     unsigned named;
     uint64_t epoch;
     enum trouble trouble;
@@ -61,7 +61,7 @@ static unsigned index_of(const struct sentinel *sentinel)
     return (unsigned)(sentinel - all);
 }
 
-/* ---- what they say ---- */
+/* ---- answers ---- */
 
 struct answer {
     char text[ANSWER_ROOM];
@@ -168,7 +168,7 @@ static void answer_words(struct visitor *visitor, const struct slice words[WORDS
         add(answer, "-ERR unknown command\r\n");
 }
 
-/* ---- their connections ---- */
+/* ---- connections ---- */
 
 static void leave(struct visitor *visitor, bool with_reset)
 {
@@ -181,11 +181,11 @@ static void leave(struct visitor *visitor, bool with_reset)
 static void say(struct visitor *visitor, const struct answer *answer)
 {
     if (conn_send(visitor->conn, answer->text, answer->n) < answer->n)
-        conn_shut(visitor->conn); /* never: what it says fits into a window */
+        conn_shut(visitor->conn); /* impossible: an answer fits into a window */
     trace_note(TRACE_REDIS, visitor->conn->number, answer->text, answer->n);
 }
 
-/* Is it asked more often than weir may? */
+/* Checks that weir does not ask too often. */
 static void count_question(const struct visitor *visitor)
 {
     struct sentinel *sentinel = visitor->sentinel;
@@ -245,7 +245,7 @@ bool sentinel_model_dialled(struct conn *conn, bool *is_taken)
     return true;
 }
 
-/* ---- what they know ---- */
+/* ---- knowledge ---- */
 
 static void publish(struct sentinel *sentinel, unsigned before)
 {
@@ -317,7 +317,7 @@ void sentinel_model_fail(uint64_t ns, uint64_t pick)
     world_ring_at(&sentinels.mended, world.now_ns + ns);
 }
 
-/* ---- their life ---- */
+/* ---- start and end ---- */
 
 void sentinel_model_start(unsigned master)
 {

@@ -19,7 +19,7 @@
 #include "tests/sim/trace.h"
 #include "tests/sim/under_way.h"
 
-#define FEED_MAX 65536 /* bytes of one connection in one turn of it */
+#define FEED_MAX 65536 /* bytes of one connection in one step */
 
 struct visitor {
     struct party party;
@@ -27,7 +27,7 @@ struct visitor {
     struct conn *conn;
     struct redis_conn *redis;
     struct list all;
-    uint64_t said; /* bytes, to weir */
+    uint64_t said; /* bytes sent to weir */
     struct under_way under_way;
 };
 
@@ -44,16 +44,17 @@ static struct server all[MASTERS_MAX];
 static struct servers {
     unsigned n;
     struct server *lead;
-    struct server *keeper; /* has the keys */
+    struct server *keeper; /* the server with the keys */
     unsigned turn;
     uint64_t command_ns;
     int64_t offset_us;
-    struct redis_conn *beside; /* of who speaks with Redis itself; NULL: he has not said anything */
-    bool is_greeting;          /* its first answer is to come */
+    struct redis_conn *beside; /* the administrator's connection; NULL: none yet */
+    bool is_greeting;          /* the reply to its AUTH is to come */
     void (*on_told)(struct slice answer);
     void (*on_left)(void);
     struct answer_at answering;
-    struct visitor *asking; /* of the command that is carried out; NULL: none is, or nobody wants to know */
+    /* the connection of the current command; NULL: none, or not of interest */
+    struct visitor *asking;
     struct random chance;
 } servers;
 
@@ -79,7 +80,7 @@ static void leave(struct visitor *visitor, bool with_reset)
     free(visitor);
 }
 
-/* False: it is gone. */
+/* False: the connection is closed. */
 static bool flush(struct visitor *visitor)
 {
     struct slice out = redis_output(visitor->redis);
@@ -124,7 +125,7 @@ struct answer_at server_answering(void)
     return servers.answering;
 }
 
-/* NULL: it is gone. */
+/* NULL: closed. */
 static const struct conn *lane_numbered(unsigned number)
 {
     for (unsigned i = 0; i < servers.n; i++)
@@ -148,12 +149,12 @@ bool server_is_read_whole(const struct answer_at *answer, uint64_t n)
     return conn != NULL && conn->read_by_weir >= answer->from + n;
 }
 
-/* No more calls of one connection may come here at once than its limit lets be under way. */
+/* No connection may have more calls in flight here than its limit admits. */
 static void on_request(void *owner, const struct slice *argv, size_t argc)
 {
     struct visitor *visitor = owner;
     if (visitor == NULL)
-        return; /* the administrator */
+        return; /* the administrator's */
     if (proof_laws_are_broken(visitor->conn, redis_conn_user(visitor->redis), argv, argc)) {
         run_blame("proof", "a client whose password is gone");
         run_fail(visitor->conn->number, "it carries a request of a client whose password was taken from its user");
@@ -175,7 +176,7 @@ static void on_request(void *owner, const struct slice *argv, size_t argc)
     run_fail(visitor->conn->number, "%u calls of one connection are under way", n);
 }
 
-/* Which a connection is to. One server is at all addresses. */
+/* The server that a connection dials. A single server is at all addresses. */
 static struct server *dialled(const struct conn *conn)
 {
     const struct sockaddr_in *in = (const void *)&conn->peer;
@@ -209,13 +210,14 @@ static bool on_dialled(struct conn *conn)
     server->n_visitors++;
     conn->host = &visitor->party;
     conn->owner = visitor;
-    if (redis_wants_close(visitor->redis)) /* a Redis that sleeps turns no connection away before it wakes */
+    /* a Redis that sleeps refuses no connection before it wakes */
+    if (redis_wants_close(visitor->redis))
         visitor->party.asleep_ns = server->party.asleep_ns;
     world_wake(&visitor->party);
     return true;
 }
 
-/* ---- beside weir ---- */
+/* ---- the administrator ---- */
 
 static void leave_beside(void)
 {
@@ -270,9 +272,9 @@ uint64_t server_picked_id(uint64_t pick)
     return at != &servers.lead->visitors ? redis_conn_id(container_of(at, struct visitor, all)->redis) : 0;
 }
 
-/* ---- its turns ---- */
+/* ---- steps ---- */
 
-/* The keys are where they are needed. */
+/* Moves the shared keys to this server. */
 static void take_keys(struct server *server)
 {
     if (servers.keeper != server && run.plan.masters == 0)
@@ -455,7 +457,7 @@ void server_cut(unsigned which, bool is_cut)
         world_wake(&container_of(at, struct visitor, all)->party);
 }
 
-/* NULL: nobody is here. */
+/* NULL: no connection. */
 static struct visitor *picked(uint64_t pick)
 {
     struct list *at = servers.lead->visitors.next;
@@ -464,7 +466,7 @@ static struct visitor *picked(uint64_t pick)
     return at != &servers.lead->visitors ? container_of(at, struct visitor, all) : NULL;
 }
 
-/* What no server says: whoever reads it, it is no reply. */
+/* Bytes that no server sends and no parser accepts. */
 #define BYTES(text)                                                                                                    \
     {                                                                                                                  \
         text, sizeof text - 1                                                                                          \
@@ -481,9 +483,9 @@ void server_garble(uint64_t pick)
     struct visitor *visitor = picked(pick);
     const struct slice *bytes = &rubbish[pick / 64 % N_RUBBISH];
     if (visitor == NULL || redis_output(visitor->redis).len > 0)
-        return; /* in the middle of a reply it would be a part of that */
+        return; /* in the middle of a reply the bytes would be a part of it */
     if (pipe_space(&visitor->conn->to_weir) < bytes->len)
-        return; /* a part of it may be the beginning of something sound */
+        return; /* a part of the bytes may be the start of a valid reply */
     conn_send(visitor->conn, bytes->at, bytes->len);
     trace_note(TRACE_REDIS, visitor->conn->number, bytes->at, bytes->len);
 }

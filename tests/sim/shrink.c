@@ -7,14 +7,14 @@
 #include "base/mem.h"
 #include "tests/sim/apart.h"
 
-static char wanted[BLAME_ROOM]; /* it must fail for this */
+static char wanted[BLAME_ROOM]; /* the blame that must stay */
 
 static bool fails(const struct scenario *scenario)
 {
     return !apart_replay(scenario, false, true) && strcmp(apart_outcome()->blame, wanted) == 0;
 }
 
-/* Keep the shorter one if it fails too. */
+/* Keeps the shorter scenario if it fails too. */
 static bool try(struct scenario *scenario, const struct line *lines, size_t n)
 {
     struct scenario shorter = *scenario;
@@ -41,7 +41,10 @@ static void without_party(struct scenario *scenario, uint32_t party)
     free(rest);
 }
 
-/* All pieces of that size, from the end: what came last is needed the most seldom. Returns whether any could go. */
+/*
+ * Removes pieces of that size, from the end: the last lines are needed least often. True if a piece
+ * was removed.
+ */
 static bool without_pieces(struct scenario *scenario, size_t size)
 {
     struct line *rest = mem_alloc((scenario->n + 1) * sizeof *rest);

@@ -10,7 +10,7 @@ static uint64_t later(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-/* When it is empty by all there was. */
+/* When the funnel is empty after all charges. */
 static uint64_t empty_at(const struct spent *spent)
 {
     return spent->n > 0 ? charge_at(spent, spent->n - 1)->empty_ns : 0;
@@ -36,7 +36,8 @@ void spent_fill(struct spent *spent, uint64_t now_ns, uint64_t empty_ns)
 uint64_t spent_until(const struct spent *spent, uint64_t at_ns, unsigned more, uint64_t interval_ns)
 {
     uint64_t first = spent->n > SPENT_KEPT ? spent->n - SPENT_KEPT : 0;
-    uint64_t last = spent->n; /* behind those that were charged by then; the others may have been: at that moment */
+    /* behind the charges made by at_ns; later ones may have been made at at_ns */
+    uint64_t last = spent->n;
     for (; last > first && charge_at(spent, last - 1)->latest_ns > at_ns; last--)
         if (charge_at(spent, last - 1)->is_guess)
             return UINT64_MAX;

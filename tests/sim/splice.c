@@ -1,7 +1,4 @@
-/*
- * The system's pipes, and how bytes go through one from socket to socket: as if they were read and written, with all that
- * may go wrong in that.
- */
+/* Pipes, and splice between sockets: bytes move as if read and written, with the faults of both. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/types.h>
@@ -12,7 +9,7 @@
 #include "tests/sim/outside.h"
 #include "tests/sim/sockets.h"
 
-#define UNABLE 50 /* in a million: sockets of a kind for which there is no splice */
+#define UNABLE 50 /* in a million: sockets without splice */
 
 int WRAP(pipe2)(int ends[2], int flags);
 ssize_t WRAP(splice)(int from, off_t *from_at, int to, off_t *to_at, size_t most, unsigned flags);

@@ -1,5 +1,6 @@
 /*
- * The system calls of weir's side: what the linker puts in the place of the C library's (see SIM_WRAPS in the Makefile).
+ * The system calls of weir's side. The linker replaces the C library's by these (see SIM_WRAPS in
+ * the Makefile).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -24,9 +25,9 @@
 #define PROCESS_ID 4242
 #define USER_ID 1000
 
-#define REAL(name) __real_##name /* for descriptors that are none of the simulation's */
+#define REAL(name) __real_##name /* for descriptors outside the simulation */
 
-/* ---- time, chance, and who one is ---- */
+/* ---- time, random numbers, identity ---- */
 
 int WRAP(clock_gettime)(clockid_t clock, struct timespec *at);
 ssize_t WRAP(getrandom)(void *out, size_t n, unsigned flags);
@@ -92,7 +93,7 @@ int WRAP(malloc_trim)(size_t pad)
 
 /* ---- sockets ---- */
 
-/* There is no room for one more. */
+/* There is no room for another descriptor. */
 static int fail_short(void)
 {
     static const int errors[] = {EMFILE, ENFILE, ENOBUFS, ENOMEM};
@@ -149,7 +150,7 @@ static struct conn *take_waiting(struct sock *sock)
     return sock->waiting[sock->first_waiting++ % BACKLOG_MAX];
 }
 
-/* As Linux does, also when the peer has reset the connection. A client of a unix socket has only a family. */
+/* As in Linux, even after a reset by the peer. A client of a Unix socket has only a family. */
 static void tell_peer(const struct conn *conn, struct sockaddr *peer, socklen_t *len)
 {
     const struct sockaddr nameless = {.sa_family = AF_UNIX};
@@ -263,7 +264,7 @@ int WRAP(shutdown)(int fd, int how)
     OUTSIDE;
     struct conn *conn = sock_of(fd)->conn;
     if (how == SHUT_RD)
-        return 0; /* the end of what a host sends is its own to choose */
+        return 0; /* weir cannot end what the host sends */
     conn->weir_has_shut = true;
     trace_note(TRACE_WEIR_SHUT, conn->number, NULL, 0);
     if (!conn->host_has_closed)
@@ -331,7 +332,7 @@ ssize_t WRAP(read)(int fd, void *out, size_t room)
     return (ssize_t)n;
 }
 
-/* 0: it takes bytes; else the errno that says that it never will, or not now. */
+/* 0: bytes are accepted; else the errno. */
 static int refusal(struct sock *sock)
 {
     struct conn *conn = sock->conn;

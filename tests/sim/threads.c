@@ -1,6 +1,6 @@
 /*
- * Threads of which each is a loop: one that is started has turns like every other party, one that is waited for has them
- * until its loop has ended. Nothing ever runs beside anything else.
+ * Threads, each with one loop. A started thread's loop takes steps like any party. pthread_join
+ * drives the world until that loop has ended. Nothing runs in parallel.
  */
 #include <pthread.h>
 #include <stdlib.h>

@@ -8,9 +8,9 @@
 #include "base/mem.h"
 #include "tests/sim/world.h"
 
-#define SLOTS 256 /* of connections, the newest; the first is of what is none's */
-#define KEPT 64   /* events of each: whoever says little is told of too */
-#define TEXT 200  /* bytes of each */
+#define SLOTS 256 /* connections, the newest; the first is for events without one */
+#define KEPT 64   /* events of each connection, so that quiet connections are shown too */
+#define TEXT 200  /* bytes of each event */
 
 struct event {
     uint64_t number, step, now_ns;
@@ -26,14 +26,15 @@ static const char *const words[TRACE_COUNT] = {
 #undef KIND
 };
 
-static struct event (*events)[KEPT]; /* SLOTS of them; what n_of does not count is of an earlier run */
+/* SLOTS of them; events beyond n_of belong to an earlier run */
+static struct event (*events)[KEPT];
 static uint64_t n_of[SLOTS];
 static uint64_t n_events;
 #define DIGEST_OF_NOTHING UINT64_C(0x2545f4914f6cdd1d)
 static uint64_t digest = DIGEST_OF_NOTHING;
 static FILE *live;
 
-/* Both halves of a product: each bit of either number reaches all of them. */
+/* Both halves of a product: each bit of either number affects all bits. */
 static uint64_t fold(uint64_t a, uint64_t b)
 {
     __uint128_t product = (__uint128_t)a * b;
@@ -55,7 +56,7 @@ static uint64_t word_at(const char *data)
     return word;
 }
 
-/* Four at a time, of which none waits for another. */
+/* Four independent lanes. */
 static size_t mix_long(const char *data, size_t n)
 {
     uint64_t lanes[4] = {digest, digest ^ ODD, digest + OTHER_ODD, ~digest};
@@ -147,7 +148,7 @@ void trace_tell(FILE *to, unsigned most)
     for (size_t slot = 0; slot < SLOTS; slot++)
         for (uint64_t i = 0; i < KEPT; i++) {
             const struct event *event = &events[slot][i];
-            uint64_t age = (n_of[slot] - 1 - i) % KEPT; /* how many of its slot have come since */
+            uint64_t age = (n_of[slot] - 1 - i) % KEPT; /* events in the slot since then */
             if (i < n_of[slot] && age < most)
                 told[n++] = event;
         }

@@ -1,6 +1,4 @@
-/*
- * What has happened in a run: a digest of everything, byte for byte, and the last events as text.
- */
+/* The events of a run: a digest of all bytes, and the last events as text. */
 #ifndef WEIR_SIM_TRACE_H
 #define WEIR_SIM_TRACE_H
 
@@ -9,7 +7,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* KIND(id, word): who did what. */
+/* KIND(id, word): which side did what. */
 #define TRACE_KINDS(KIND)                                                                                              \
     KIND(LOG, "weir says")                                                                                             \
     KIND(ACCEPT, "weir accepts")                                                                                       \
@@ -35,16 +33,22 @@ enum trace_kind {
         TRACE_COUNT
 };
 
-/* Write every event to `to` at once too; NULL: keep only the last ones. */
+/* Writes every event to `to` at once; NULL: only keeps the last ones. */
 void trace_open(FILE *to);
 
-/* Nothing has happened yet. Before the first event, too: it takes the memory for them, for good. */
+/*
+ * Forgets all events. Must also come before the first event: trace_clear allocates the memory of
+ * the events, for good.
+ */
 void trace_clear(void);
 
-/* Connection `conn`; `data` is part of the digest whole, and of the text as far as it goes. */
+/*
+ * Notes an event of connection `conn`. `data` is in the digest in full, and in the text up to a
+ * length.
+ */
 void trace_note(enum trace_kind kind, unsigned conn, const char *data, size_t n);
 
-/* The last events, at most `most` of each connection. */
+/* Prints the last events, at most `most` of each connection. */
 void trace_tell(FILE *to, unsigned most);
 
 uint64_t trace_digest(void);

@@ -18,18 +18,18 @@
 #define NET 0x0a000500U /* 10.0.5.0 */
 #define TRAVELLERS 6
 #define USERS 3 /* u1 .. of run.c */
-#define KEYS 8  /* the first two, and the next two, share a slot */
+#define KEYS 8  /* the first two share a slot, and so do the next two */
 #define TAGGED 4
 #define PARTS_MAX 4
 #define ASKED_MAX 64
 #define BURST_MAX 16
-#define ACT_NS (60 * MS) /* between two bursts, at most */
+#define ACT_NS (60 * MS) /* longest time between two bursts */
 #define AGAIN_NS (20 * MS)
 #define REQUEST_ROOM 512
 
 enum { STREAM_TRAVELLERS = 42 };
 
-/* QUEUED: inside MULTI, its keys are EXEC's. */
+/* QUEUED: inside MULTI; EXEC has its keys. */
 enum kind {
     KIND_AUTH,
     KIND_ADD,
@@ -45,14 +45,14 @@ enum kind {
     KIND_EXEC
 };
 
-/* A request that is not answered. */
+/* A request without a reply yet. */
 struct asked {
     enum kind kind;
     uint64_t said_ns, serial;
-    unsigned n; /* keys */
+    unsigned n; /* number of keys */
     struct part {
         unsigned key;
-        int64_t value; /* that it shows, or is told */
+        int64_t value; /* value in the reply */
     } parts[PARTS_MAX];
 };
 
@@ -62,10 +62,10 @@ static struct traveller {
     struct conn *conn;
     uint64_t acts_ns, serial;
     unsigned life;
-    uint64_t began_ns; /* this life */
+    uint64_t began_ns; /* start of this connection */
     struct key {
         char name[40];
-        int64_t value; /* when all is carried out that it has said; 0: there is none */
+        int64_t value; /* value after all requests sent; 0: no key */
     } keys[KEYS];
     struct asked asked[ASKED_MAX];
     unsigned n_asked;
@@ -83,7 +83,7 @@ __attribute__((noreturn, format(printf, 2, 3))) static void complain(const struc
     run_fail(traveller->conn->number, "traveller %u: %s", traveller->party.index, text);
 }
 
-/* ---- what it says ---- */
+/* ---- requests ---- */
 
 struct words {
     char text[REQUEST_ROOM];
@@ -142,10 +142,10 @@ static bool splits_all(void)
     return strstr(run.plan.config, "split-all") != NULL;
 }
 
-/* Keys that differ: a pair of tagged ones, or of several slots. */
+/* Picks different keys: of one slot, or of several. */
 static unsigned pick_keys(struct traveller *traveller, bool is_one_slot, unsigned *keys)
 {
-    unsigned n_apart = KEYS - TAGGED + 2; /* of each pair the first */
+    unsigned n_apart = KEYS - TAGGED + 2; /* the first of each pair */
     if (!is_one_slot && !run.plan.has_pairs) {
         unsigned at = (unsigned)random_below(&traveller->chance, n_apart), most = PARTS_MAX - 1;
         unsigned some = 2 + (unsigned)random_below(&traveller->chance, most);
@@ -188,7 +188,7 @@ static void say_word(struct traveller *traveller, enum kind kind, const char *wo
     utter(traveller, &words);
 }
 
-/* INCR of keys of one slot. */
+/* INCR of two keys of one slot, in MULTI. */
 static void say_transaction(struct traveller *traveller)
 {
     unsigned keys[PARTS_MAX];
@@ -244,11 +244,12 @@ static void say_some(struct traveller *traveller)
 {
     uint64_t n = 1 + random_below(&traveller->chance, BURST_MAX);
     for (; n > 0 && traveller->n_asked + PARTS_MAX < ASKED_MAX; n--)
-        if (pipe_space(&traveller->conn->to_weir) >= REQUEST_ROOM) /* for all that is said at once */
+        /* room for all words of a request */
+        if (pipe_space(&traveller->conn->to_weir) >= REQUEST_ROOM)
             say(traveller);
 }
 
-/* Keys that nobody has had. */
+/* Uses new keys. */
 static void begin_life(struct traveller *traveller)
 {
     unsigned i = traveller->party.index, life = ++traveller->life;
@@ -281,7 +282,7 @@ static void come(struct traveller *traveller)
     utter(traveller, &words);
 }
 
-/* ---- what it hears ---- */
+/* ---- replies ---- */
 
 static unsigned slot_of_key(const struct traveller *traveller, unsigned key)
 {
@@ -296,7 +297,10 @@ static bool was_parted(const struct traveller *traveller, const struct asked *as
     return was;
 }
 
-/* A slot that comes back to a node before all that was said is answered: what was overtaken there is not sent again. */
+/*
+ * True if a slot may have come back to a node before all replies. A request that was overtaken
+ * there is not sent again.
+ */
 static bool may_be_overtaken(const struct traveller *traveller, const struct asked *asked)
 {
     bool may_be = false;
@@ -305,7 +309,7 @@ static bool may_be_overtaken(const struct traveller *traveller, const struct ask
     return may_be;
 }
 
-/* What a script's redirect says is asked again, and may be another by then: -UPSTREAM moved. */
+/* weir checks a redirect of a script again, and may find another node by then: -UPSTREAM moved. */
 static bool may_be_unconfirmed(const struct traveller *traveller, const struct asked *asked)
 {
     return asked->kind == KIND_EVAL && masters_was_open(slot_of_key(traveller, asked->parts[0].key), asked->said_ns);
@@ -324,7 +328,7 @@ static void judge_error(const struct traveller *traveller, const struct asked *a
                  reply->text.at);
 }
 
-/* Is this the value? A key that was never set is nil. */
+/* True if the reply shows this value. A key that was never set is nil. */
 static bool shows(const struct reply *reply, int64_t value)
 {
     char text[24];
@@ -372,7 +376,7 @@ static void judge_echo(const struct traveller *traveller, const struct asked *as
         complain(traveller, "it hears another reply than its own");
 }
 
-/* A node that lies refuses one command and runs the next for the same key, so that no order can be kept. */
+/* A lying node refuses a command and runs the next one for the key, so order cannot be kept. */
 static void judge(const struct traveller *traveller, const struct asked *asked, const struct reply *reply)
 {
     bool is_of_keys = asked->n > 0 && asked->kind != KIND_SET && asked->kind != KIND_MSET;
@@ -416,7 +420,7 @@ static void leave(struct traveller *traveller)
     traveller->n_asked = 0;
 }
 
-/* False: it has left, as it cannot know any more what its keys show. */
+/* False: the traveller has disconnected, as the values of its keys are unknown. */
 static bool hear(struct traveller *traveller)
 {
     struct reply reply;
@@ -444,7 +448,7 @@ static bool hear(struct traveller *traveller)
     return false;
 }
 
-/* ---- its life ---- */
+/* ---- start and end ---- */
 
 static void plan_next(struct traveller *traveller, uint64_t least_ns)
 {

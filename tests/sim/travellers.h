@@ -1,10 +1,10 @@
 /*
- * Clients of runs before a cluster: each has keys of its own in several slots, which it counts up, sets and reads, alone
- * and several at a time, in pipelines.
+ * Clients of runs with a cluster. Each has keys in several slots, which it increments, sets and
+ * reads, one or several at a time, in pipelines.
  *
- * Laws. In every run: replies come in order and are one's own, each write is carried out once and in its order for each
- * key, and no redirect is heard. Where nothing goes wrong but slots that move (run.plan.is_pure): no error, but TRYAGAIN of
- * a slot that stays parted, and nobody is closed.
+ * Laws in every run: replies come in order and to the client that asked. Each write is executed
+ * once, and in order for each key. No client sees a redirect. Where only slots move
+ * (run.plan.is_pure): no error except TRYAGAIN of a slot that stays between nodes, and no close.
  */
 #ifndef WEIR_SIM_TRAVELLERS_H
 #define WEIR_SIM_TRAVELLERS_H

@@ -20,7 +20,7 @@ uint64_t under_way_owner(struct slice key)
     return (parts[0] + 1) << 32 | parts[1];
 }
 
-/* What may block is not under way for weir, and WATCH is of class control. */
+/* Blocking commands are not in flight for weir, and WATCH is of class control. */
 static bool is_exempt(struct slice name)
 {
     return strncasecmp(name.at, "b", 1) == 0 || (name.len == 5 && strncasecmp(name.at, "watch", 5) == 0);

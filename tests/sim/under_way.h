@@ -1,9 +1,8 @@
 /*
- * Which calls of a client's connection are under way at once: those that Redis has carried out and whose answers weir
- * has not begun to read. A limit on calls in flight is not to let more be than it says.
+ * The calls of a client's connection that are in flight at once: executed by Redis, with an answer
+ * that weir has not begun to read. An inflight limit must not admit more.
  *
- * Redis cannot tell clients apart on a lane that they share: whose call it is its first key says, if it is one of a
- * client's own.
+ * On a shared lane the first key tells which client a call belongs to, if it is a client's own key.
  */
 #ifndef WEIR_SIM_UNDER_WAY_H
 #define WEIR_SIM_UNDER_WAY_H
@@ -15,22 +14,26 @@
 
 #define UNDER_WAY_MAX 64
 
-/* Of one lane; all zero: none. */
+/* The calls of one lane; all zero: none. */
 struct under_way {
     struct under_way_call {
-        uint64_t owner;  /* the connection: its client and its life */
-        uint64_t answer; /* where it begins among all bytes that Redis has said there */
+        uint64_t owner;  /* the connection: client and life */
+        uint64_t answer; /* byte offset of the answer in the lane's output */
     } calls[UNDER_WAY_MAX];
     unsigned first, n; /* a ring, the oldest first */
 };
 
 /*
- * Redis carries that out, and its answer begins at `answer`; weir has read the first `read` bytes. Returns how many
- * calls of the same connection are under way with it; 0: it is nobody's own, or does not count.
+ * Redis executes a command, with its answer at offset `answer`; weir has read `read` bytes. Returns
+ * how many calls of the same connection are in flight. 0: no client's own key, or an exempt
+ * command.
  */
 unsigned under_way_begin(struct under_way *lane, const struct slice *argv, size_t argc, uint64_t answer, uint64_t read);
 
-/* Whose key it is, as "k:3.1:5" is of connection 1 of client 3: the client's number and one above 32 bits. 0: nobody's own. */
+/*
+ * The owner of a key: "k:3.1:5" belongs to connection 1 of client 3. Returns the client's number
+ * plus one, shifted by 32 bits, and the connection. 0: no client's own key.
+ */
 uint64_t under_way_owner(struct slice key);
 
 #endif

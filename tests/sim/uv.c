@@ -1,6 +1,7 @@
 /*
- * libuv as far as weir uses it, on the world's time: handles, timers, what runs in every turn, closing. Names and structures
- * are <uv.h>'s; what order its calls have to keep is that of libuv 1.44: timers, idle, prepare, poll, check, closing.
+ * The part of libuv that weir uses, on the world's time: handles, timers, handles of every
+ * iteration, closing. Names and structures are those of <uv.h>. The order of callbacks is that of
+ * libuv 1.44: timers, idle, prepare, poll, check, closing.
  */
 #include <string.h>
 #include <uv.h>
@@ -73,7 +74,7 @@ void uv_update_time(uv_loop_t *uv)
     uv->time = world.now_ns / 1000000;
 }
 
-/* That something is due is told by the descriptor of uv_backend_fd alone. */
+/* Due work is reported only through the descriptor of uv_backend_fd. */
 int uv_backend_timeout(const uv_loop_t *uv)
 {
     (void)uv;
@@ -121,7 +122,7 @@ void uv_run_timers(struct sim_loop *loop)
     }
 }
 
-/* ---- what runs in every turn ---- */
+/* ---- handles of every iteration ---- */
 
 static void start_every(int kind, uv_handle_t *handle)
 {
@@ -141,7 +142,7 @@ static void stop_every(int kind, uv_handle_t *handle)
     uv_rest_handle(handle);
 }
 
-/* The three kinds of them differ in nothing but their names. */
+/* The three kinds differ only in their names. */
 #define EVERY(name, kind)                                                                                              \
     int uv_##name##_init(uv_loop_t *uv, uv_##name##_t *name)                                                           \
     {                                                                                                                  \

@@ -1,6 +1,6 @@
 /*
- * The rest of libuv that weir is linked with: words for errors, and processes, of which the simulated system has no more to
- * give.
+ * Other functions of libuv that weir is linked with: error texts, and processes, which the
+ * simulated system refuses to start.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -35,7 +35,7 @@ uv_buf_t uv_buf_init(char *base, unsigned int len)
     return (uv_buf_t){.base = base, .len = len};
 }
 
-/* A handle that never does anything but be closed. */
+/* A handle that can only be closed. */
 static void init_idle(uv_loop_t *loop, uv_handle_t *handle)
 {
     uv_idle_t idle;
@@ -61,7 +61,7 @@ int uv_spawn(uv_loop_t *loop, uv_process_t *process, const uv_process_options_t 
     return UV_EAGAIN;
 }
 
-/* No new process has ever been started, so none has told anything. */
+/* No process is ever started, so none reports anything. */
 int uv_fileno(const uv_handle_t *handle, uv_os_fd_t *fd)
 {
     (void)handle;

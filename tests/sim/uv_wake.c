@@ -1,6 +1,4 @@
-/*
- * What wakes a loop from outside: asyncs, and signals.
- */
+/* Asyncs and signals, which wake a loop from outside. */
 #include <uv.h>
 
 #include "tests/sim/loops.h"
@@ -55,7 +53,7 @@ void uv_forget_sent(struct sim_loop *loop, const uv_handle_t *async)
 /* ---- signals ---- */
 
 static uv_signal_t *signals[64];
-static bool has_caught; /* one of them may have something to tell */
+static bool has_caught; /* a signal may be pending */
 
 int uv_signal_init(uv_loop_t *uv, uv_signal_t *handle)
 {

@@ -15,13 +15,16 @@
 
 #define FRONTS_MAX 8
 #define WATCHED_MAX 256
-#define AWAY_MOST_NS (1 * NS_PER_S)     /* failover-wait is never longer in a plan */
-#define AWAY_GRACE_NS (100 * NS_PER_MS) /* behind it: a turn of the loop, and of its clock */
+#define AWAY_MOST_NS (1 * NS_PER_S)     /* longest failover-wait of a plan */
+#define AWAY_GRACE_NS (100 * NS_PER_MS) /* one iteration of the loop, and of its clock */
 
 static struct front *known[FRONTS_MAX];
 static unsigned n_known;
 
-/* ---- which fronts there are: the linker puts these in the place of weir's own (WATCHED in Makefile) ---- */
+/*
+ * ---- registry of fronts: the linker puts these in the place of weir's own (WATCHED in Makefile)
+ * ----
+ */
 
 void __real_front_init(struct front *front, struct loop *loop, struct front_settings *settings, unsigned index,
                        void *worker, const struct tables *tables);
@@ -48,7 +51,7 @@ void __wrap_front_close(struct front *front)
 
 /* ---- what resumes a client, by reason ---- */
 
-/* So does one of its riders at nodes of a cluster. */
+/* True if `does` holds for one of the client's lane users at the nodes of a cluster. */
 static bool does_one(const struct client *client, bool (*does)(const struct place *place))
 {
     const struct spread *spread = client_extra(client)->spread;
@@ -81,7 +84,8 @@ static bool will_be_answered(const struct client *client)
 static bool will_be_idle(const struct client *client)
 {
     const struct lane *lane = client_has_own_lane(client) ? client->rider.lane : NULL;
-    if (does_one(client, wants_idle) || (client_extra(client)->spread != NULL && client_extra(client)->spread->n_hops > 0))
+    if (does_one(client, wants_idle) ||
+        (client_extra(client)->spread != NULL && client_extra(client)->spread->n_hops > 0))
         return true;
     return client->rider.wants_idle && (client->rider.in_flight > 0 || (lane != NULL && lane_is_in_message(lane)));
 }
@@ -113,7 +117,7 @@ static bool will_have_share(const struct client *client)
     return sender != NULL && (!list_is_empty(&sender->in_flow) || sender->is_crowding);
 }
 
-/* It is among those that are woken next, which the law leaves out. */
+/* Such a client is among those woken next, which are not judged. */
 static bool will_have_worker(const struct client *client)
 {
     (void)client;
@@ -135,7 +139,7 @@ static bool will_be_looked_at(const struct client *client)
     return count_read(&client->front->counts.stalled) > 0;
 }
 
-/* Without upstream-timeout nothing but Redis ends the wait for a silent one. */
+/* Without upstream-timeout only Redis ends the wait for a silent Redis. */
 static bool will_be_over(const struct client *client)
 {
     const struct outage *outage = client_extra(client)->outage;
@@ -149,13 +153,16 @@ static bool will_be_sent_again(const struct client *client)
 {
     const struct spread *spread = client_extra(client)->spread;
     if ((spread != NULL && spread->n_hops > 0) || client_extra(client)->carry != NULL)
-        return true; /* which have alarms of their own */
+        return true; /* hops and a carry have alarms of their own */
     if (client_is_on_cluster(client) && will_be_answered(client))
-        return true; /* MULTI's queue has been sent to another node */
+        return true; /* the queue of MULTI was sent to another node */
     return client->rider.is_returning && alarm_is_set(&client_extra(client)->again->alarm);
 }
 
-/* `most_s`: the longest wait that the reason allows, in s, WAIT_ROW_AGAIN beside failover-wait; 0: as long as Redis, a limit or the client itself takes. */
+/*
+ * `most_s`: the longest wait that the reason allows, in s; for WAIT_ROW_AGAIN in addition to
+ * failover-wait. 0: as long as Redis, a limit or the client itself takes.
+ */
 static const struct law {
     const char *text;
     bool (*holds)(const struct client *client);
@@ -185,19 +192,19 @@ static const char *const late[] = {
     [WAIT_ROW_ADMIN] = "a client waits for an admin command for longer than that may take",
 };
 
-/* ---- since when ---- */
+/* ---- how long ---- */
 
 static struct watched {
     const struct client *client;
     uint64_t since_ns[WAIT_ROWS];
-    uint64_t output; /* bytes to it, when the next was noted */
-    uint64_t
-        away_ns; /* since when it has waited for a Redis that is away, however often it has looked; 0: it does not */
+    uint64_t output; /* bytes sent to the client when away_ns was set */
+    /* since when the client has waited for a Redis that is away, over all retries; 0: no wait */
+    uint64_t away_ns;
     uint64_t looked_step;
 } watched[WATCHED_MAX];
 static unsigned n_watched;
 
-/* NULL: there is no room for one more. */
+/* NULL: no room for another client. */
 static struct watched *find_watched(const struct client *client)
 {
     unsigned i = 0;
@@ -211,7 +218,7 @@ static struct watched *find_watched(const struct client *client)
     return &watched[i];
 }
 
-/* Those that wait for nothing any more, or are gone. */
+/* Forgets clients that do not wait any more, or are closed. */
 static void forget_others(void)
 {
     for (unsigned i = 0; i < n_watched; i++)
@@ -237,45 +244,53 @@ static bool is_late(const struct client *client, struct watched *at, int row)
     if (row == WAIT_ROW_AGAIN)
         most_ns += away_most_ns();
     if (row == WAIT_ROW_AGAIN && client_is_on_cluster(client))
-        return false; /* hops may follow each other for as long as the client says something */
+        /* on a cluster hops may follow each other for as long as the client sends requests */
+        return false;
     return most_ns != 0 && now_ns - at->since_ns[row] > most_ns;
 }
 
-/* True if it has waited for longer than failover-wait, and is neither closed nor answered. */
+/*
+ * True if the client has waited for longer than failover-wait, and is neither closed nor answered.
+ */
 static bool outlasts(const struct client *client, struct watched *at)
 {
     uint64_t now_ns = client->front->loop->now_ns;
-    const struct lanes *lanes = &target_row(client)->lanes; /* of a cluster's node, its next request's */
+    /* on a cluster that of the next request's node */
+    const struct lanes *lanes = &target_row(client)->lanes;
     bool is_away = lanes->down == ERR_UPSTREAM_UNAVAILABLE;
     uint64_t output = client->link.n_written + link_pending(&client->link);
-    bool is_silent = is_away && lanes_is_taken(lanes);                    /* it is not away any more */
-    bool is_operators = client->bound != NULL && client->bound->is_admin; /* its handshakes wait for Redis */
+    bool is_silent = is_away && lanes_is_taken(lanes); /* Redis is back */
+    /* handshakes of operators wait for Redis */
+    bool is_operators = client->bound != NULL && client->bound->is_admin;
     if (!is_away || is_operators || client_extra(client)->outage == NULL) {
         at->away_ns = 0;
         return false;
     }
-    bool is_next =
-        client_extra(client)->outage->since_ns >= at->away_ns + away_most_ns();   /* the one before was muted */
-    is_next |= client_is_on_cluster(client) && client->rider.arrived_ns > at->away_ns; /* the one before went elsewhere */
-    if (at->away_ns == 0 || output != at->output || is_next) { /* the next request has its own time */
+    /* the request before had no reply (CLIENT REPLY) */
+    bool is_next = client_extra(client)->outage->since_ns >= at->away_ns + away_most_ns();
+    /* the request before went to another node */
+    is_next |= client_is_on_cluster(client) && client->rider.arrived_ns > at->away_ns;
+    /* the next request has its own time */
+    if (at->away_ns == 0 || output != at->output || is_next) {
         at->away_ns = now_ns;
         at->output = output;
     }
     unsigned times = client_extra(client)->outage->is_handshake ? OUTAGE_HANDSHAKE_WAITS : 1;
-    bool has_older = spread_in_flight(client_extra(client)->spread) > 0; /* it waits for that, which has a time of its own */
+    /* an older request is in flight, and has its own time */
+    bool has_older = spread_in_flight(client_extra(client)->spread) > 0;
     return !is_silent && !has_older && now_ns > at->away_ns + times * away_most_ns() + AWAY_GRACE_NS;
 }
 
-/* ---- all of them ---- */
+/* ---- all laws ---- */
 
-/* True if no request of the client is here that could be taken. */
+/* True if no request of the client is left to take. */
 static bool has_taken_all(const struct client *client)
 {
     const struct intake *in = client->intake;
     return in == NULL || client_extra(client)->passage != NULL || (!in->has_frame && in->scanned == in->filled);
 }
 
-/* A client that is woken next has been resumed for something, or looks again. */
+/* A client that is woken next has been resumed, or checks again. */
 static const char *broken_by(const struct client *client)
 {
     struct watched *at = client_extra(client)->outage != NULL ? find_watched(client) : NULL;
@@ -287,7 +302,7 @@ static const char *broken_by(const struct client *client)
         return has_taken_all(client) ? NULL : "a client waits for nothing, and its requests are not taken";
     at = find_watched(client);
     if (at != NULL && client_extra(client)->outage == NULL)
-        at->away_ns = 0; /* the next time is another outage's */
+        at->away_ns = 0; /* the next wait belongs to another outage */
     for (int row = 0; row < WAIT_ROWS; row++) {
         assert(laws[row].holds != NULL); /* each reason has a law */
         if (client_waits_for(client, 1U << row) && !laws[row].holds(client))

@@ -91,7 +91,7 @@ static void ring_due(void)
     }
 }
 
-/* One of those that are ready, by chance; NULL: each of them sleeps. */
+/* A random ready party; NULL: all of them sleep. */
 static struct party *take_ready(void)
 {
     while (world.n_ready > 0) {

@@ -1,7 +1,7 @@
 /*
- * The world of a run: its clock, what is due when, and who has something to do. Parties take turns
- * in an order that the seed chooses; between two turns nothing happens, and no time passes but
- * what the world lets pass.
+ * The world of a run: its clock, its bells, and the parties that have something to do. Parties take
+ * steps in an order that the seed chooses. Between two steps nothing happens, and time passes only
+ * in world_step.
  *
  * One run a process, one thread.
  */
@@ -16,37 +16,38 @@
 #include "tests/sim/due.h"
 #include "tests/sim/random.h"
 
-#define SIM_START_NS (UINT64_C(1000) * 1000000000)              /* what the monotonic clock shows at the start */
-#define SIM_EPOCH_US (UINT64_C(1700000000) * UINT64_C(1000000)) /* and what date that is */
+/* the monotonic clock at the start */
+#define SIM_START_NS (UINT64_C(1000) * 1000000000)
+#define SIM_EPOCH_US (UINT64_C(1700000000) * UINT64_C(1000000)) /* the date at the start */
 
-/* Rung once at its time. */
+/* Rung once, at its time. */
 struct bell {
     struct due due;
     void (*ring)(struct bell *bell);
 };
 
-/* Whoever takes turns: a loop, the Redis, a client. */
+/* A thing that takes steps: a loop, Redis, a client. */
 struct party {
     void (*turn)(struct party *party);
     const char *kind;
     unsigned index;
-    bool is_weirs;      /* what it takes of memory is weir's */
+    bool is_weirs;      /* allocations of the party count as weir's */
     bool is_ready;      /* in the queue */
-    uint64_t asleep_ns; /* has no turn before that, whatever comes */
-    struct bell bell;   /* wakes it up */
+    uint64_t asleep_ns; /* takes no step before this time */
+    struct bell bell;   /* wakes the party */
 };
 
 struct world {
     uint64_t now_ns;
-    uint64_t steps;   /* turns taken */
-    uint64_t tick_ns; /* what a look at the clock costs */
-    uint64_t turn_ns; /* what a turn costs at most */
+    uint64_t steps;   /* number of steps taken */
+    uint64_t tick_ns; /* time that a read of the clock takes */
+    uint64_t turn_ns; /* longest time that a step takes */
     struct dues bells;
     struct party **ready;
     size_t n_ready, ready_room;
-    struct random order; /* of turns */
+    struct random order; /* random order of steps */
     const struct party *current;
-    const struct party *last; /* whose turn ended last; NULL: time has passed since */
+    const struct party *last; /* the party of the last step; NULL: time has passed since */
 };
 
 extern struct world world;
@@ -54,25 +55,24 @@ extern struct world world;
 void world_init(uint64_t seed);
 void world_fini(void);
 
-/* It has something to do. */
+/* The party takes a step soon. */
 void world_wake(struct party *party);
 
-/* Wake it then; a moment in the past is now. */
+/* The party takes a step at that time, or now if it is in the past. */
 void world_wake_at(struct party *party, uint64_t at_ns);
 
-/* It has no turn for so long. */
+/* The party takes no step for `ns`. */
 void world_sleep(struct party *party, uint64_t ns);
 
-/* It is no party any more. */
+/* Removes the party. */
 void world_leave(struct party *party);
 
 void world_ring_at(struct bell *bell, uint64_t at_ns);
 void world_silence(struct bell *bell);
 
 /*
- * One turn of one party, or the clock goes to the next moment at which something is due. False:
- * nothing ever will be. Either `steps` or `now_ns` is another afterwards: together they name a
- * moment between two calls.
+ * One step of one party, or the clock advances to the next bell. False: nothing is due, ever. Each
+ * call changes either `steps` or `now_ns`: together they name a moment between two calls.
  */
 bool world_step(void);
 

@@ -1,14 +1,16 @@
 #!/usr/bin/python3
-"""The test suite of Redis or Valkey, in its external mode, through a plain TCP forwarder and through weir.
+"""Runs the test suite of Redis or Valkey in external mode, through a forwarder and weir.
 
-Every run of a unit gets a redis-server of its own: the suite leaves configuration behind. What passes through the
-forwarder (haproxy) must pass through weir, in both lane modes, or be listed with its reason in docs/conformance.md, for
-this version of the server. What is listed there is left out through weir: a test that fails half-way can spoil those
-behind it. The same for clusters: a forwarder before a cluster of one node, and weir before one of three.
+Every run of a unit has a redis-server of its own, since the suite changes the server's
+configuration. A test that passes through the forwarder (haproxy) must pass through weir, in both
+lane modes. Exceptions are listed with their reasons in docs/conformance.md, by version of the
+server. Listed tests do not run through weir, since a test that fails half-way can spoil the tests
+behind it. For clusters the forwarder is before a cluster of one node, and weir before a cluster of
+three.
 
     REDIS_SRC=DIR      the sources of the server, of the same release
-    REDIS_SERVER=path  the server; without it the redis-server that is installed
-    HIREDIS_TEST=path  hiredis' test program: it must say the same of weir as of Redis itself
+    REDIS_SERVER=path  the server; without it the installed redis-server
+    HIREDIS_TEST=path  hiredis' test program, which must report the same for weir as for Redis
     WEIR=path          the weir to test
 """
 
@@ -38,7 +40,7 @@ from server_version import said_version  # noqa: E402
 DOC = REPO / "docs/conformance.md"
 UNIT_SECONDS = 240
 LOG_BYTES = 4000
-SHOWN = 10  # tests of one run of a unit; more than that is one thing that went wrong early
+SHOWN = 10  # tests of one run of a unit; more failures have one early cause
 OPTIONS_FROM_7 = ["--enable-protected-configs", "yes", "--enable-module-command", "yes"]
 PROGRAMS = [f"{maker}-{what}" for maker in ("redis", "valkey") for what in ("cli", "benchmark")]
 LANES = ["shared", "private"]
@@ -46,10 +48,12 @@ TAGS = "-slow"
 DATABASES = {
     "multi": ["--tags", TAGS],
     "single": ["--tags", TAGS, "--singledb"],
-    "cluster": ["--tags", TAGS + " -needs:debug -needs:repl", "--cluster-mode"],  # DEBUG and SYNC are refused
+    # Redis refuses DEBUG and SYNC
+    "cluster": ["--tags", TAGS + " -needs:debug -needs:repl", "--cluster-mode"],
 }
 
-# Behind a copy of the suite's tests/support/util.tcl: what tests wait for is counted at whichever node has the key.
+# Appended to a copy of the suite's tests/support/util.tcl: figures that tests wait for are summed
+# over all nodes.
 ADD_NODES = """
 proc status {r property} {
     if {![regexp {^(blocked_clients|expired_keys|evicted_keys|keyspace_\\w+|lazyfree\\w+)$} $property]} {
@@ -80,7 +84,7 @@ listen redis
 
 
 class Forwarder(Process):
-    """haproxy, which knows nothing of Redis."""
+    """haproxy in TCP mode, which does not parse RESP."""
 
     def __init__(self, redis):
         super().__init__("haproxy")
@@ -116,7 +120,8 @@ ENDPOINTS = {
 
 
 def start_behind(farm, endpoint, databases):
-    """What the endpoint is before: one server, a cluster of one node, which redirects nobody, or one of three."""
+    """The server behind the endpoint: one server, a cluster of one node, which never redirects, or
+    of three."""
     if databases != "cluster":
         return farm.redis(*server_options())
     masters = 3 if endpoint == "cluster" else 1
@@ -125,7 +130,8 @@ def start_behind(farm, endpoint, databases):
 
 
 class Outcome:
-    """What one run of a unit reported: how often each test passed, and what was said of those that did not."""
+    """The report of one run of a unit: how often each test passed, and the messages of failed
+    tests."""
 
     def __init__(self, text, ended):
         self.ended = ended
@@ -146,7 +152,8 @@ class Outcome:
 
 
 def find_program(source, program):
-    """Where the sources were built, else beside the server, else installed; Valkey's have names of their own."""
+    """Looks in the built sources, beside the server, and in PATH. Valkey's programs have names of
+    their own."""
     beside = Path(shutil.which(REDIS_SERVER)).resolve().parent
     other = program.replace("valkey-", "redis-")
     for path in (source / "src" / program, beside / program, beside / other):
@@ -163,7 +170,8 @@ def link_all(source, folder, but):
 
 
 def scratch_checkout(source, folder, ports):
-    """What the suite wants around itself, without writing into the checkout; `ports` of the nodes of a cluster, or none."""
+    """Makes the folder that the suite expects, outside the checkout. `ports` of a cluster's nodes,
+    or empty."""
     link_all(source / "tests", folder / "tests", {"tmp", "support"})
     link_all(source / "tests/support", folder / "tests/support", {"util.tcl"})
     util = (source / "tests/support/util.tcl").read_text()
@@ -192,7 +200,8 @@ def run_suite(source, unit, address, flags, ports):
         except subprocess.TimeoutExpired:
             ended = False
         try:
-            os.killpg(suite.pid, signal.SIGKILL)  # the suite's own children, when it stopped half-way
+            # children that the suite leaves behind when it stops half-way
+            os.killpg(suite.pid, signal.SIGKILL)
         except ProcessLookupError:
             pass
         suite.wait()
@@ -225,7 +234,7 @@ def run(source, unit, endpoint, databases, skipped=()):
 
 
 def is_meant(version, words):
-    """Is "Valkey 8.0.1" one of "all", "Valkey 8.0", "from 7.4" or "Valkey from 7.4"?"""
+    """True if "Valkey 8.0.1" is one of "all", "Valkey 8.0", "from 7.4" or "Valkey from 7.4"."""
     maker, number = version.split()
     if words == "all":
         return True
@@ -235,8 +244,8 @@ def is_meant(version, words):
 
 
 def listed_exceptions(version):
-    """(lanes, unit, test) from the tables under "## Exceptions", as far as they are meant for this version. A test's name may
-    have `*` for anything."""
+    """(lanes, unit, test) from the tables under "## Exceptions" that apply to this version. `*` in
+    the name of a test stands for any text."""
     section = DOC.read_text().partition("## Exceptions")[2] if DOC.exists() else ""
     rows = re.findall(r"^\| ([^|]+) \| (\w+) \| `([^`]+)` \| (`[^`]+`(?:, `[^`]+`)*) \|", section, re.M)
     return {
@@ -264,7 +273,8 @@ def has_cluster_mode(source):
 
 
 class Comparison:
-    """One unit with one kind of databases: the forwarder first, then weir in each lane mode, or before a cluster."""
+    """One unit with one kind of databases: the forwarder first, then weir in each lane mode, or
+    before a cluster."""
 
     def __init__(self, source, unit, databases, endpoints, exceptions):
         self.unit, self.databases = unit, databases
@@ -276,7 +286,7 @@ class Comparison:
             self._compare(source, endpoint)
 
     def is_of_use(self):
-        """Not so with a unit that has nothing to say in external mode, or waits for ever there."""
+        """False for a unit without tests in external mode, or one that hangs there."""
         return self.outcomes["haproxy"].ended and self.outcomes["haproxy"].count() > 0
 
     def _compare(self, source, endpoint):
@@ -284,7 +294,9 @@ class Comparison:
         first = run(source, self.unit, endpoint, self.databases, self.skipped[endpoint])
         self.outcomes[endpoint] = first
         lost = wanted - first.passed
-        if lost:  # what measures time, or the order on two connections, may fail: a second chance, and it is named
+        # tests of timing, or of the order on two connections, may fail by chance: a second,
+        # reported run
+        if lost:
             second = run(source, self.unit, endpoint, self.databases, self.skipped[endpoint])
             still = lost & (wanted - second.passed)
             self.again[endpoint] = lost - still
@@ -322,7 +334,7 @@ class Comparison:
 
 
 def run_hiredis(program, address, unix):
-    """What each of its tests was said to be."""
+    """(number of each result line, exit code) of hiredis' test program."""
     argv = [program, "-h", address[0], "-p", str(address[1]), "-s", unix, "--skip-throughput"]
     done = subprocess.run(argv, capture_output=True, text=True, errors="replace", timeout=UNIT_SECONDS)
     plain = re.sub(r"\x1b\[[0-9;]*m", "", done.stdout)
@@ -330,7 +342,7 @@ def run_hiredis(program, address, unix):
 
 
 def compare_hiredis(program):
-    """True: through weir all passes that passes directly."""
+    """True if every test that passes directly passes through weir."""
     good = True
     redis = Redis("--unixsocket", "redis.sock")
     weirs = []
@@ -353,7 +365,7 @@ def compare_hiredis(program):
     return good
 
 
-# ---- the whole ----
+# ---- all units ----
 
 
 def print_tests(what, row, tests):
@@ -364,7 +376,7 @@ def print_tests(what, row, tests):
 
 
 def report(comparisons):
-    """The totals, and the tests that weir loses. True: none."""
+    """Prints the totals, and the tests that fail through weir only. True: none."""
     rows = [row for comparison in comparisons if comparison.is_of_use() for row in comparison.as_rows()]
     print()
     for endpoint in ENDPOINTS:
@@ -420,7 +432,8 @@ def main():
         try:
             for _ in pool.map(work, jobs):
                 pass
-        except BaseException:  # an interrupt, too: what runs now ends properly, what waits is not begun
+        # also an interrupt: running units end properly, waiting units do not start
+        except BaseException:
             pool.shutdown(cancel_futures=True)
             raise
     good, rows = report(sorted(done, key=lambda c: (c.unit, c.databases)))

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Installs the distribution packages that are missing: deps.sh build|run|test|moves. Silent when all is there.
-# DEPS=no skips it. Exit 2: something is missing and cannot be installed from here. What `moves` names is a wish: its
-# tests are skipped where it is missing.
+# Installs the missing distribution packages: deps.sh build|run|test|moves. Prints nothing if all
+# are there. DEPS=no skips the installation. Exit 2: a package is missing and cannot be installed
+# from here. The packages of `moves` are optional: tests without their packages are skipped.
 set -euo pipefail
 
 [ "${DEPS:-yes}" != no ] || exit 0
@@ -92,7 +92,8 @@ if [ "$(id -u)" -ne 0 ]; then
     as_root=(sudo "${as_root[@]}")
 fi
 
-# Installing a server would start it as a system service; an answer of 101 from policy-rc.d forbids that.
+# Installing a server would start it as a system service. Exit code 101 of policy-rc.d prevents
+# that.
 policy=/usr/sbin/policy-rc.d
 forbid_services() {
     [ ! -e $policy ] || return 0

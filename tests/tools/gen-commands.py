@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Print src/limit/commands.def from what the installed redis-server says in COMMAND.
+"""Prints src/limit/commands.def from the answer of the installed redis-server to COMMAND.
 
     tests/tools/gen-commands.py > src/limit/commands.def
 
-Starts a server of its own in a temporary folder, without a port, and stops it.
+The tool starts a server of its own in a temporary folder, without a port, and stops it.
 """
 import json
 import os

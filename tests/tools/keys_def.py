@@ -12,21 +12,21 @@ RELOAD = ("RELOAD", "FILES", "RESTART")
 class Key:
     section: str
     name: str
-    default: str  # None: none
-    value: str    # in words; `so` is a word of the file
+    default: str  # None: no default
+    value: str    # in words; a backquoted word is a word of the file
     is_list: bool
-    when: str     # of RELOAD
+    when: str     # a key of RELOAD
     about: str
 
 
 def text_of(argument):
-    """The C string literals of an argument, put together; None for NULL."""
+    """The C string literals of an argument, joined. None for NULL."""
     found = re.findall(r'"((?:[^"\\]|\\.)*)"', argument)
     return "".join(found) if found else None
 
 
 def arguments(row):
-    """What stands between the commas of a row, not those within brackets or quotes."""
+    """The arguments of a row. Commas within brackets or quotes do not separate."""
     depth, quoted, start = 0, False, 0
     for i, c in enumerate(row):
         if c == '"' and row[i - 1] != "\\":
@@ -64,12 +64,12 @@ def value_of(argument):
 
 
 def rows(macro, source):
-    """The arguments of each row; one ends with a bracket at the end of a line."""
+    """The arguments of each row. A row ends with a bracket at the end of a line."""
     return [list(arguments(row)) for row in re.findall(rf"^{macro}\((.*?)\)\n", source + "\n", re.M | re.S)]
 
 
 def read():
-    """The keys, and the names that older files have for keys."""
+    """The keys, and the old names of keys."""
     with open(os.path.join(ROOT, TABLE), encoding="utf-8") as file:
         source = re.sub(r"/\*.*?\*/", "", file.read(), flags=re.S)
     keys = []

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# run-fuzz.sh SECONDS PROGRAM...: runs each fuzzer for so long, from its seeds in tests/fuzz/seeds/NAME.
-# What libFuzzer is to be told for one of them besides is in tests/fuzz/seeds/NAME.options, an option a line.
-# What it learns stays in build/fuzz/corpus/NAME; an input that breaks something is left in build/fuzz/ by its name.
+# run-fuzz.sh SECONDS PROGRAM...: runs each fuzzer for SECONDS, from its seeds in
+# tests/fuzz/seeds/NAME. tests/fuzz/seeds/NAME.options has further options of libFuzzer, one a line.
+# The corpus is kept in build/fuzz/corpus/NAME. An input that causes a failure is kept in
+# build/fuzz/ with the fuzzer's name.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 

@@ -1,10 +1,15 @@
 #!/usr/bin/env bash
-# Runs the integration tests against $WEIR (build/asan/weir). K: an expression for pytest -k. JOBS: parallel workers; most
-# tests wait most of their time, so there are two for each processor. HUNT=n: n times as many rounds of random things.
-# SLOW=n: the n tests that cost most are told of (kit/costs.py). LONG=1: the tests that have a mode, in the two modes that
-# are left out otherwise (kit/harness.py). MOVES=1, FAILOVER=1, CLUSTER=1: the tests marked `moves`, `failover` or `cluster`, and
-# no others; LONG=1 has longer ones of these. AGAIN=1: tests that fail run once more (pytest-again). Counts go to $TALLY when
-# that is set.
+# Runs the integration tests against $WEIR (build/asan/weir).
+#
+# K: an expression for pytest -k
+# JOBS: parallel workers; the default is two for each processor, since most tests mostly wait
+# HUNT=n: n times as many rounds of random tests
+# SLOW=n: report the n most expensive tests (kit/costs.py)
+# LONG=1: run tests with a mode in the two other modes (kit/harness.py)
+# MOVES=1, FAILOVER=1, CLUSTER=1: only tests marked `moves`, `failover` or `cluster`;
+#     with LONG=1 longer ones
+# AGAIN=1: failed tests run once more (pytest-again)
+# TALLY: a file to which counts are appended
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -13,7 +18,7 @@ case $WEIR in /*) ;; *) WEIR=$PWD/$WEIR ;; esac
 export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_stack_use_after_return=1}
 export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
 
-# What Python compiles is kept, and compiled once: each worker needs all of it at the same moment.
+# Compiles the Python files once, and keeps the result: all workers need them at the same moment.
 unset PYTHONDONTWRITEBYTECODE
 export PYTHONPYCACHEPREFIX=$PWD/build/pycache
 if [ -z "${K:-}" ]; then

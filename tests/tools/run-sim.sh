@@ -1,17 +1,21 @@
 #!/usr/bin/env bash
-# Simulates. run-sim.sh SEED STEPS repeats a run. run-sim.sh T replays what was found before, then hunts with new seeds for
-# T seconds: two fifths of them with sanitizers, one fifth refusing memory place by place. A failure is kept in build/sim/
-# and shrunk. The last line counts seeds, commands, and commands a second of all hunts together. run-sim.sh alone: what was
-# found before, the same seeds each time, with and without a cluster, memory refused place by place for one of them, and the proof that runs repeat,
-# with sanitizers; counts go to $TALLY when that is set.
+# Runs the simulator.
+#
+# run-sim.sh SEED STEPS: repeats a run.
+# run-sim.sh T: replays the kept failures, then hunts with new seeds for T seconds: two fifths with
+#     sanitizers, one fifth with refused memory, allocation by allocation. A failure is shrunk and
+#     kept in build/sim/. The last line counts seeds, commands, and commands a second of all hunts.
+# run-sim.sh: replays the kept failures and a fixed set of seeds with sanitizers, with and without a
+#     cluster. One seed runs with refused memory, allocation by allocation. Checks that runs repeat.
+#     TALLY: a file to which counts are appended.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 keep=build/sim
 mkdir -p "$keep"
 
-# Each run is the same byte for byte among others, on its own and as a scenario; and in a second process, at other
-# addresses.
+# Checks that each run is equal byte for byte: among other runs, alone, as a scenario, and in a
+# second process with other addresses.
 repeats() { # flavour seed seeds steps [--refuses]
     for log in once again; do
         build/"$1"/sim --seed "$2" --seeds "$3" --steps "$4" "${@:5}" --repeats >"$keep/$log.log" 2>&1 ||
@@ -34,7 +38,7 @@ hunt() { # flavour seed seconds [--fail-sites]
     exit 1
 }
 
-# Of the lines "sim: N seeds, N commands, N commands a second".
+# Adds up lines "sim: N seeds, N commands, N commands a second".
 add_up() {
     awk '{ seeds += $2; commands += $4; seconds += $4 > 0 ? $4 / $6 : 0 }
          END { printf "sim: %d seeds, %d commands, %d commands a second\n", seeds, commands, commands / seconds }' "$1"
@@ -47,7 +51,7 @@ for scenario in tests/sim/seeds/*.scenario; do
     build/asan/sim --replay "$scenario" >"$keep/replay.log" 2>&1 || { tail -n 60 "$keep/replay.log"; exit 1; }
 done
 if [ $# -eq 0 ]; then
-    # Each process goes through 25 of the 100 seeds: to start one costs a fifth of a run.
+    # Each process runs 25 of the 100 seeds, since a start costs a fifth of a run.
     seq 1 25 100 | xargs -P "$(nproc)" -I{} bash -c 'build/asan/sim --seed "$1" --seeds 25 --steps 2000 >"$2/seed-$1.log" 2>&1 ||
         { tail -n 60 "$2/seed-$1.log"; exit 1; }' _ {} "$keep"
     seq 1 20 40 | xargs -P "$(nproc)" -I{} bash -c 'build/asan/sim --cluster --seed "$1" --seeds 20 --steps 1000 >"$2/seed-c$1.log" 2>&1 ||

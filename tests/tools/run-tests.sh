@@ -1,20 +1,21 @@
 #!/usr/bin/env bash
-# Everything CI runs, each part also when an earlier one failed; the last line counts it all. The integration tests wait
-# much of their time: all else, which is nothing but work for the processors, runs beside them in the time that they leave.
+# Runs all of CI. A part runs also if an earlier part failed. The last line adds up the counts. The
+# integration tests mostly wait. All other parts, which need processors only, run beside them at a
+# low priority.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit
 
-# This driver chooses its own parallelism; variables given to make come along through the environment.
+# This script sets its own parallelism. Variables given to make arrive in the environment.
 unset MAKEFLAGS MFLAGS MAKELEVEL
 jobs=$(nproc 2>/dev/null || echo 2)
 quiet_make() { make --no-print-directory -s -k -j"$jobs" "$@"; }
-# Who wakes up goes before what is started so, at once.
+# Processes started by modest_make yield at once to any other process that wakes up.
 modest=(nice -n 19)
 ! chrt --idle 0 true 2>/dev/null || modest=(chrt --idle 0)
 modest_make() { "${modest[@]}" make --no-print-directory -s -k -j"$jobs" "$@"; }
 
 folder=$(mktemp -d)
-it= # its process group
+it= # process group of the integration tests
 finish() {
     [ -z "$it" ] || ! kill -INT -- -"$it" 2>/dev/null || wait "$it"
     rm -rf "$folder"
@@ -22,7 +23,8 @@ finish() {
 trap finish EXIT
 trap 'exit 130' INT TERM
 
-# A part that counts for itself writes "passed failed skipped" to $TALLY; whatever fails without a count is one failure.
+# A part that counts its tests writes "passed failed skipped" to $TALLY. A failure without counts is
+# one failure.
 part() { # name command...
     local name=$1 own status=0
     own=$(mktemp "$folder/tally-XXXXXX")
@@ -34,7 +36,7 @@ part() { # name command...
     fi
 }
 
-one_check() { # a check is one test, and silent when it passes
+one_check() { # a check counts as one test, and prints nothing if it passes
     if modest_make "$1" >"$folder/log" 2>&1; then
         echo "  $1"
         echo "1 0 0" >>"$TALLY"
@@ -45,12 +47,13 @@ one_check() { # a check is one test, and silent when it passes
     fi
 }
 
-package() { # what it runs has so many seconds to start
+package() { # the test is not modest: the servers it starts must be ready within 20 s
     modest_make build/weir >"$folder/log" 2>&1 || { cat "$folder/log"; return 1; }
     tests/tools/test-package.sh
 }
 
-# In a process group of its own, so that it can be told to end whole. What does not compile is told of by the part unit.
+# The integration tests have their own process group, so that they can be ended as a whole. The part
+# "unit" reports compile errors.
 quiet_make build/asan/weir build/asan/sim_redis >/dev/null 2>&1
 set -m
 part "it (ASan, UBSan), beside all the above" quiet_make it >"$folder/it" 2>&1 &

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Runs cmocka programs, as many at once as there are processors, one line each; a failing one shows all it said. Counts go
-# to $TALLY when that is set. HUNT=n: n times as many rounds of random things.
+# Runs cmocka programs, one for each processor at a time, with one line each. A failing program
+# shows its whole output. Counts are appended to $TALLY if set. HUNT=n: n times as many rounds of
+# random tests.
 set -euo pipefail
 
 export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_stack_use_after_return=1:strict_string_checks=1}
@@ -9,18 +10,19 @@ export TSAN_OPTIONS=${TSAN_OPTIONS:-halt_on_error=1}
 export CMOCKA_MESSAGE_OUTPUT=STDOUT
 export COUNTS LIMIT_S=$((300 * ${HUNT:-1}))
 
-count() { # how many tests cmocka says have PASSED, FAILED or SKIPPED, over all groups of one program
+# prints the number of tests that PASSED, FAILED or were SKIPPED, in all groups of a program
+count() {
     sed -En "s/^\[  $1 *\] ([0-9]+) test.*/\1/p" "$2" | awk '{ n += $1 } END { print n + 0 }'
 }
 
 run() { # program
     local program=$1 start=$SECONDS status=0 log p f s line
     log=$(mktemp)
-    # No unit test waits for anything, but make test gives them only what processor time others leave. ThreadSanitizer does
-    # not know every address layout; without randomization it always does.
+    # The time-out is long although no unit test waits: make test leaves unit tests little processor
+    # time. ThreadSanitizer needs a fixed address layout, so randomization is off.
     timeout -k 5 "$LIMIT_S" setarch "$(uname -m)" -R "$program" >"$log" 2>&1 || status=$?
     p=$(count PASSED "$log") f=$(count FAILED "$log") s=$(count SKIPPED "$log")
-    # A program that died says nothing of its tests, or nothing of the one it died in.
+    # A program that crashes reports no tests, or not the test that crashed.
     if [ "$status" -ne 0 ] && [ "$f" -eq 0 ]; then f=1; fi
     if [ "$((p + f + s))" -eq 0 ]; then f=1; fi
     line=$(printf '  %-36s %4d passed' "$program" "$p")

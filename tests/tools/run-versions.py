@@ -1,18 +1,24 @@
 #!/usr/bin/python3
-"""Everything that depends on the server behind weir, for each server given: a line of result for each stage.
+"""Runs all tests that depend on the server behind weir, for each given server.
 
-    tests/tools/run-versions.py /path/to/redis-7.4.1/redis-server ... [--source /path/to/redis-7.4.1/sources ...]
+A stage prints one line of result.
 
-Stages, those marked * only with the server's sources (as many --source as servers, in the same order):
+    tests/tools/run-versions.py SERVER ... [--source SOURCES ...]
 
-    it           the integration tests, the corpus of commands among them
-    wait         those of them (test_wait*.py) that hold WAIT against replicas that stand still; no run of its own
-    audit *      tests/tools/audit-errors: where the server puts a text into a reply as it is
-    shared *     the server's own test suite, as tests/tools/conformance.py runs it, with lanes = shared
-    private *    the same with lanes = private
-    cluster *    the same before a cluster of three masters, where the suite has a mode for it; all three are one run
+SERVER is a path like redis-7.4.1/redis-server, and SOURCES a path like redis-7.4.1.
 
-What a stage wrote is in build/versions/SERVER/. The exit code is 1 when a stage failed.
+Stages, those marked * only with the server's sources (as many --source as servers, in the same
+order):
+
+    it           the integration tests, including the corpus of commands
+    wait         the part of them (test_wait*.py) with replicas that stand still; no run of its own
+    audit *      tests/tools/audit-errors: where the server puts a text into a reply unchanged
+    shared *     the server's test suite with lanes = shared (tests/tools/conformance.py)
+    private *    the server's test suite with lanes = private
+    cluster *    the server's test suite before a cluster of three masters, if the suite has a mode
+                 for clusters; the last three stages are one run
+
+The output of a stage is in build/versions/SERVER/. The exit code is 1 if a stage failed.
 """
 
 import argparse
@@ -37,8 +43,9 @@ STAGES = ("it", "audit", "conformance")
 
 
 def find_server(where):
-    """A program, or a folder with one in it or in its src/."""
-    path = Path(shutil.which(where) or where).absolute()  # Debian tells its programs apart by their names
+    """A program, or a folder with a server in it or in its src/."""
+    # Debian tells its programs apart by their names
+    path = Path(shutil.which(where) or where).absolute()
     candidates = [path, *(path / name for name in NAMES), *(path / "src" / name for name in NAMES)]
     found = next((c for c in candidates if c.is_file() and os.access(c, os.X_OK)), None)
     return found or sys.exit(f"{where}: no server there")
@@ -53,7 +60,7 @@ class Server:
         self.good = True
 
     def run(self, stage, argv, weir, **env):
-        """Its exit code, and what it wrote."""
+        """Runs a stage. Returns its exit code and its output."""
         log = self.folder / f"{stage}.log"
         env = {**os.environ, "REDIS_SERVER": str(self.program), "WEIR": str(weir), **env}
         if self.source:
@@ -97,7 +104,7 @@ class Server:
         for lanes in ("shared", "private", "cluster"):
             mine = [row for row in rows if row["endpoint"] == lanes]
             if not mine:
-                continue  # the suite of 6.2 knows no clusters
+                continue  # the suite of 6.2 has no cluster mode
             databases = mine[0]["databases"]
             direct = sum(row["passed"] for row in rows if row["endpoint"] == "haproxy" and row["databases"] == databases)
             passed, lost = (sum(count) for count in zip(*((row["passed"], len(row["lost"])) for row in mine), strict=True))

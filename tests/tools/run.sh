@@ -1,10 +1,16 @@
 #!/usr/bin/env bash
-# Starts build/weir ($WEIR) with conf/weir.conf on 127.0.0.1:$PORT (6380), in front of $UPSTREAM (host:port or unix:/path)
-# or, without one, of a private redis-server that keeps nothing. SENTINEL=1: of a master with two replicas, watched by three
-# sentinels. CLUSTER=3: of a Redis Cluster of so many masters. Operators have HTTP on 127.0.0.1:$ADMIN_PORT (9380; another one where that is taken) and a socket. Ctrl-C stops
-# them all.
+# Starts build/weir ($WEIR) with conf/weir.conf on 127.0.0.1:$PORT (6380), in front of $UPSTREAM
+# (host:port or unix:/path). Without UPSTREAM the script starts a private redis-server without
+# persistence.
+#
+# SENTINEL=1: a master with two replicas, watched by three sentinels
+# CLUSTER=3: a Redis Cluster of so many masters
+# ADMIN_PORT: HTTP for operators on 127.0.0.1 (9380, or the next free port); there is a socket too
+#
+# Ctrl-C stops all of them.
 set -euo pipefail
-# In the background of a script SIGINT is ignored from the start, and then a shell cannot trap it.
+# In a script's background job SIGINT is ignored from the start, and a shell cannot trap an ignored
+# signal.
 if [ -z "${WEIR_RUN_HEARS:-}" ] && env --default-signal=INT true 2>/dev/null; then
     WEIR_RUN_HEARS=1 exec env --default-signal=INT bash "$0" "$@"
 fi
@@ -31,8 +37,8 @@ if [ -n "${CLUSTER:-}" ] && ! [[ $CLUSTER =~ ^[0-9]+$ && $CLUSTER -ge 3 && $CLUS
     exit 1
 fi
 
-# end PID: politely, again and again since who is just starting may not hear, and after 10 s with force. The second SIGTERM
-# tells weir not to wait for clients.
+# end PID: sends SIGTERM every 20 ms, since a starting process may miss a signal, and SIGKILL after
+# 10 s. The second SIGTERM tells weir not to wait for clients.
 end() {
     local tries=0
     while kill -TERM "$1" && [ $((tries += 1)) -le 500 ]; do
@@ -42,13 +48,13 @@ end() {
     wait "$1" || true
 } 2>/dev/null
 
-# A signal that comes while another, or the end itself, begins to be dealt with begins anew; who comes past the first line
-# is not disturbed and ends all there is.
+# A signal that arrives before the first line of stop starts stop anew. From the first line on
+# signals are ignored, and stop ends all processes.
 stop() {
     trap '' HUP INT QUIT TERM
     trap - EXIT
     local pid
-    for pid in $(jobs -p | tac); do # weir before Redis, though no variable names it yet
+    for pid in $(jobs -p | tac); do # the newest first: weir before Redis
         end "$pid"
     done
     rm -rf "$folder"
@@ -58,7 +64,8 @@ trap stop EXIT
 trap 'stop; exit 0' HUP INT QUIT TERM
 mkdir -m 700 "$folder"
 
-# wait_for PID NAME COMMAND...: until the command succeeds, while the process lives, at most 10 s
+# wait_for PID NAME COMMAND...: waits until the command succeeds, at most 10 s, while the process
+# lives.
 wait_for() {
     local tries=0
     until "${@:3}" >/dev/null 2>&1; do
@@ -71,22 +78,23 @@ wait_for() {
     done
 }
 
-# redis NAME OPTIONS...: a server that keeps nothing. In the background with its own signals: on Ctrl-C weir goes first.
+# redis NAME OPTIONS...: a server without persistence. The server has a session of its own: Ctrl-C
+# does not reach it, and stop ends weir first.
 redis() {
     setsid redis-server "${@:2}" --bind 127.0.0.1 --dir "$folder" --save '' --appendonly no --logfile "$folder/$1.log" \
         --pidfile "$folder/$1.pid" </dev/null >/dev/null &
 }
 
-# free_port FROM: sets found to the first port from there on that nothing listens on.
+# free_port FROM: sets found to the first free port from FROM on.
 free_port() {
     found=$1
     while answers "$found"; do found=$((found + 1)); done
 }
 
-# Without knowing the others a sentinel starts no failover.
+# A sentinel starts no failover until it knows the other sentinels.
 knows_others() { redis-cli -p "$1" SENTINEL CKQUORUM mymaster | grep -q 'OK 3'; }
 
-# A master, two replicas, three sentinels; sets upstream.
+# Starts a master, two replicas and three sentinels. Sets upstream.
 replicated() {
     local master='' n sentinels=
     found=$((port + 10))
@@ -123,7 +131,8 @@ all_are_ok() {
     done
 }
 
-# The n-th server, at the next port; false if another program has taken that meanwhile, or the one of its bus.
+# Starts server n at the next port. False if another program has taken its port or the port of its
+# bus.
 clustered_node() {
     free_port $((found + 1))
     ! answers $((found + 10000)) || return
@@ -135,7 +144,8 @@ clustered_node() {
     done
 }
 
-# Masters that share all slots; sets upstream and node_ports. Each bus listens 10,000 above its server.
+# Starts masters that share all slots. Sets upstream and node_ports. Each bus listens 10,000 above
+# its server.
 clustered() {
     local n
     found=$((port + 20))
@@ -184,7 +194,7 @@ In another shell:
     redis-cli -p $port GET greeting
     for i in 1 2 3 4 5; do redis-cli -p $port KEYS 'greet*'; done
     redis-benchmark -p $port -q -t set,get
-    redis-cli -s $folder/admin.sock --json LIMIT TOP        # as an operator: who sends most?
+    redis-cli -s $folder/admin.sock --json LIMIT TOP        # as an operator: the heaviest subjects
 
 What happens is shown at http://127.0.0.1:$admin_port/
 END

@@ -1,11 +1,13 @@
 #!/usr/bin/python3
-"""The crossing test for as long as wanted, with a random fault every second.
+"""Looks for replies to the wrong client, for as long as wanted, with a random fault every second.
 
-A crowd of clients with tokens (tests/it/kit/crowd.py), and some who use transactions, scripts, blocking pops and pub/sub,
-go on while Redis is killed, stopped, paused, made to sleep and told to drop its clients, and while others misbehave.
-No reply may carry another's token, weir may not die, a sanitizer may not speak. After a short warm-up and in the end all
-clients leave; once it has been quiet for long enough that weir closes idle lanes, its descriptors must be as many as in
-the beginning, and the memory of a plain build what it was after the warm-up, 10 % and a little more.
+A crowd of clients with tokens (tests/it/kit/crowd.py), and some clients with transactions, scripts,
+blocking pops and pub/sub, run all the time. Meanwhile Redis is killed, stopped, paused, made to
+sleep and told to drop its clients, and other clients misbehave. No reply may contain another
+client's token, weir must not crash, and no sanitizer may report. After a short warm-up and at the
+end all clients close. After enough quiet time for weir to close idle lanes, weir must have as many
+descriptors as in the beginning. The memory of a plain build may have grown by 10 % and 2 MiB since
+the warm-up.
 
     WEIR=path      the weir to test; build/asan/weir without
 """
@@ -33,17 +35,18 @@ from kit.resp import CHUNK, Conn, Error, dial, encode  # noqa: E402
 
 CLIENTS = 200
 ODDITIES = 20
-QUIET = 15.0  # idle lanes go after 10 s
+QUIET = 15.0  # weir closes idle lanes after 10 s
 GONE_WITHIN = 60.0
 MIB = 1 << 20
 A_LITTLE = 2048  # KiB
 
 
-# ---- those who need lanes of their own ----
+# ---- clients that need private lanes ----
 
 
 class Oddity:
-    """A client that transacts, scripts, blocks and subscribes, a token in each reply; it comes anew now and then."""
+    """A client with transactions, scripts, blocking pops and subscriptions, with a token in each
+    reply. The client reconnects now and then."""
 
     SCRIPT = "return ARGV[1]"
 
@@ -82,7 +85,7 @@ class Oddity:
         await self.expect(bulk(token))
 
     async def pop(self, token):
-        """Blocks a while, or gets what a transaction pushes."""
+        """Blocks until its time-out, or gets the element that it has pushed itself."""
         if self.random.random() < 0.5:
             self.send(("BLPOP", "nobody's list", 0.05), ("ECHO", token))
             nothing = await self.line()
@@ -120,7 +123,7 @@ class Oddity:
 
 
 class Unavailable(Exception):
-    """weir says so: the rest of what was asked may or may not have been done."""
+    """weir reports an outage: commands without a reply may or may not have run."""
 
 
 def bulk(data):
@@ -131,14 +134,14 @@ def bulk(data):
 
 
 class Faults:
-    """Each method is a fault, done in a thread beside the crowd."""
+    """Each method is a fault, which runs in a thread beside the crowd."""
 
     def __init__(self, redis, weir, seed):
         self.redis, self.weir = redis, weir
         self.random = random.Random(seed)
         self.count = Counter()
-        self.names = []  # of those since the last line of the report
-        self.held = []  # (until, socket) of those who misbehave for a while
+        self.names = []  # faults since the last line of the report
+        self.held = []  # (until, socket) of clients that misbehave for a while
         self.kinds = [
             self.kill_redis, self.stop_redis, self.kill_clients, self.storm, self.flush_scripts, self.slow_readers,
             self.half_requests, self.pause, self.sleep,
@@ -181,7 +184,7 @@ class Faults:
         self.redis.call("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
 
     def storm(self):
-        """Two hundred come, ask for something or half of it, and are gone at once."""
+        """200 clients connect, send a request or half of one, and close at once."""
         for _ in range(200):
             with contextlib.suppress(OSError):
                 sock = dial(self.weir.address)
@@ -250,7 +253,8 @@ class Soak:
         assert not self.weir.complaint(), self.weir.log()[-20_000:]
 
     def phase(self, seconds, seed):
-        """The crowd with faults for so long; then all leave, and it is quiet for a while."""
+        """Runs the crowd with faults for so long. Then all clients close, and there is a quiet
+        time."""
         crowd = Crowd(self.weir.address, seed, upstream_may_go=True)
         asyncio.run(crowd.run(CLIENTS, self.trouble(crowd, seconds)))
         for field in ("verified", "closed", "unavailable", "left", "bytes"):
@@ -293,11 +297,12 @@ class Soak:
                 task.cancel()
 
     def random_pause(self, begin):
-        """A fault every second, however long the last one took."""
+        """Time until the next fault: one a second, however long the last fault took."""
         return 1 - (time.monotonic() - begin) % 1
 
     def use_all(self):
-        """Make every worker open what it then keeps: a spare descriptor, the lane it asks by when somebody leaves."""
+        """Makes every worker open the connections that it then keeps: a spare descriptor, and the
+        prober's lane. The lane is used when a client with a blocking call closes."""
         for _ in range(20):
             with self.weir.connect() as conn:
                 conn.call("ECHO", "hello")

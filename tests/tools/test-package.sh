@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Builds the Debian package, checks its units, installs it into a root of its own and runs it there as it comes: its
-# configuration, its user, in front of a real redis-server, in namespaces that nobody else sees.
-# The root is this machine's, with all that is written laid over it (overlayfs) and gone in the end.
-# Counts go to $TALLY when that is set, as do the reasons of what is skipped.
+# Builds the Debian package, checks its units, and installs the package into a root of its own. Runs
+# the installed weir with its packaged configuration and user. A real redis-server is behind it.
+# Everything runs in private namespaces. The root is this machine's, with an overlay (overlayfs)
+# that is discarded at the end. Counts and the reasons of skipped tests are appended to $TALLY if
+# set.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 EXPOSURE=20 # systemd-analyze's, in tenths: what it calls OK
@@ -20,7 +21,7 @@ finish() {
 }
 trap finish EXIT
 
-# The program is where it was built, and man pages are not installed yet.
+# The unit's program is replaced by the built one, and man pages are not installed yet.
 check_units() {
     local units=build/units
     mkdir -p $units
@@ -32,7 +33,7 @@ check_units() {
     systemd-analyze security --offline=true --threshold=$EXPOSURE $units/weir.service >/dev/null
 }
 
-# What the documents in folder $1 link to is there.
+# Checks that the link targets of the documents in folder $1 exist.
 check_links() {
     local page target lost=0
     for page in "$1"/*.md; do
@@ -43,7 +44,7 @@ check_links() {
     return $lost
 }
 
-# wait_for COMMAND...: at most 20 s
+# wait_for COMMAND...: waits at most 20 s
 wait_for() {
     local tries=0
     until "$@" >/dev/null 2>&1; do
@@ -52,7 +53,7 @@ wait_for() {
     done
 }
 
-# In the namespaces: $1 is the package, $2 an empty folder.
+# Runs in the namespaces: $1 is the package, $2 an empty folder.
 inside() {
     local deb=$1 folder=$2 root=$2/root
     mount -t tmpfs weir-test "$folder"
@@ -68,7 +69,7 @@ inside() {
     chroot "$root" getent passwd weir >/dev/null
     chroot "$root" /usr/bin/weir -t -c /etc/weir/weir.conf
 
-    # With the operators' socket of the sample, in the folder that systemd makes for the service.
+    # Enables the sample's operators' socket, in the folder that systemd makes for the service.
     sed -i -e 's/^;\(\[admin\]\)/\1/' -e 's/^;\(socket = \)/\1/' "$root/etc/weir/weir.conf"
     chroot "$root" install -d -o weir -g weir /run/weir
 
@@ -83,7 +84,7 @@ inside() {
     kill "$weir"
     wait "$weir"
 
-    # What the administrator has changed stays when the package is installed again, and when it is removed.
+    # The administrator's changes stay when the package is installed again, and when it is removed.
     echo "; mine" >>"$root/etc/weir/weir.conf"
     chroot "$root" dpkg -i /tmp/weir.deb >"$folder/log" 2>&1 </dev/null
     tail -n 1 "$root/etc/weir/weir.conf" | grep -q '^; mine$'

@@ -1,6 +1,4 @@
-/*
- * Asks from a line of words, for tests of what becomes of them.
- */
+/* For tests of LIMIT commands: parses a line of words into a decision request. */
 #ifndef WEIR_TESTS_ASK_KIT_H
 #define WEIR_TESTS_ASK_KIT_H
 
@@ -20,9 +18,9 @@
 #define KIT_ROOM 4096
 
 static char kit_why[256];
-static struct quota_ask kit_parts[QUOTA_PARTS_MAX]; /* of the last one */
+static struct quota_ask kit_parts[QUOTA_PARTS_MAX]; /* of the last parsed request */
 
-/* The request's memory is the last one's. '' is an empty word. */
+/* Parses `line`; '' is an empty word. The request's memory is valid until the next call. */
 static inline bool kit_parse(struct quota_ask *ask, const char *line)
 {
     static char request[KIT_ROOM];

@@ -1,6 +1,4 @@
-/*
- * Loads configurations from texts, in a folder of its own (folder_kit.h), and keeps what is said of them.
- */
+/* Loads configurations from texts, in a temporary folder (folder_kit.h), and keeps the messages. */
 #ifndef WEIR_TESTS_CONFIG_KIT_H
 #define WEIR_TESTS_CONFIG_KIT_H
 

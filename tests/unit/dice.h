@@ -1,5 +1,6 @@
 /*
- * Repeatable random numbers for tests: splitmix64, one word of state, so a failing round is named by its seed.
+ * Repeatable random numbers for tests: splitmix64, with one word of state. The seed of a failing
+ * round repeats the round.
  */
 #ifndef WEIR_TESTS_DICE_H
 #define WEIR_TESTS_DICE_H
@@ -15,22 +16,23 @@ static inline uint64_t dice(uint64_t *state)
     return z ^ z >> 31;
 }
 
-/* 0 to n - 1. */
+/* A number from 0 to n - 1. */
 static inline uint64_t dice_below(uint64_t *state, uint64_t n)
 {
     return dice(state) % n;
 }
 
-/* 1 to most, each order of magnitude as likely as the next. */
+/* A number from 1 to `most`. Each order of magnitude is equally likely. */
 static inline uint64_t dice_scale(uint64_t *state, uint64_t most)
 {
     unsigned bits = 64 - (unsigned)__builtin_clzll(most);
-    uint64_t shift = 63 - dice_below(state, bits); /* apart: the order of two calls in one expression is free */
+    /* a statement of its own: C does not define the order of two calls in one expression */
+    uint64_t shift = 63 - dice_below(state, bits);
     uint64_t number = dice(state) >> shift;
     return 1 + number % most;
 }
 
-/* How many rounds of random things a test runs: n, and $HUNT times as many where somebody hunts (make hunt). */
+/* The number of random rounds of a test: n, or n * $HUNT (make hunt). */
 static inline uint64_t dice_rounds(uint64_t n)
 {
     const char *hunt = getenv("HUNT");

@@ -1,4 +1,7 @@
-/* A Redis as a queue of requests, and tenants that send to it as a fair queue lets them: for its tests. */
+/*
+ * For tests of the fair queue: a model of Redis as a queue of requests, and tenants that send as
+ * the fair queue allows.
+ */
 #ifndef WEIR_TESTS_FAIR_QUEUE_KIT_H
 #define WEIR_TESTS_FAIR_QUEUE_KIT_H
 
@@ -16,7 +19,7 @@
 
 static struct pool pool;
 
-/* Redis as a queue: what was sent is worked at one after the other, and answered at the end of the turn. */
+/* Redis works at requests one by one, and answers them at the end of the iteration. */
 struct sent {
     struct tenant *tenant;
     unsigned rider;
@@ -36,16 +39,16 @@ struct tenant {
     unsigned n_riders;
     uint32_t weight;
     bool is_low;
-    bool is_flood;     /* each rider always has more to send; else one request now and then */
-    uint64_t cost_ns;  /* of one of its requests, ... */
-    uint64_t known_ns; /* ... as far as weir knows */
+    bool is_flood;     /* each lane user always has more to send; else one request now and then */
+    uint64_t cost_ns;  /* cost of a request */
+    uint64_t known_ns; /* cost of a request as weir knows it */
     uint64_t answered;
-    uint64_t longest_ns; /* from when a request would go to when it went */
+    uint64_t longest_ns; /* the longest wait of a request to be sent */
 };
 
-/* Somebody's processor is given to others for a part of each period. */
+/* A processor that is away for a part of each period. */
 struct absence {
-    uint64_t period_ns, away_ns; /* 0: never */
+    uint64_t period_ns, away_ns; /* 0: never away */
 };
 
 struct server {
@@ -54,11 +57,11 @@ struct server {
     struct sent queue[100000];
     size_t head, tail;
     uint64_t now_ns, free_ns;
-    uint64_t way_ns;        /* to Redis and back, without its work */
-    uint64_t most_ns;       /* the most work that was in the queue */
-    bool is_batching;       /* it takes in what has come, and answers it all at once */
-    struct absence absence; /* its own, ... */
-    struct absence weirs;   /* ... and weir's */
+    uint64_t way_ns;        /* round trip without the work in Redis */
+    uint64_t most_ns;       /* most work that was in the queue */
+    bool is_batching;       /* Redis answers all received requests at once */
+    struct absence absence; /* absence of Redis' processor */
+    struct absence weirs;   /* absence of weir's processor */
     uint64_t worked_ns;
     uint64_t queued_ns;
 };
@@ -79,7 +82,7 @@ static struct subject *make_subject(uint64_t hash)
     return subject;
 }
 
-/* So far away, which weir knows. */
+/* Opens a server at a round trip that weir knows. */
 static void open_server_at(uint64_t way_ns)
 {
     server = calloc(1, sizeof *server);
@@ -136,7 +139,7 @@ static void send_on(struct tenant *tenant, unsigned i, uint32_t n)
         server->most_ns = server->queued_ns;
 }
 
-/* As a client does when requests of its are here, or its link has been woken. */
+/* Sends like a client does when it has requests, or when its link is woken. */
 static void ask(struct tenant *tenant, unsigned i, uint32_t wanted)
 {
     struct sender *sender = tenant->senders[i];
@@ -164,7 +167,7 @@ static bool is_away(const struct absence *absence, uint64_t now_ns)
     return absence->away_ns > 0 && now_ns % absence->period_ns < absence->away_ns;
 }
 
-/* When work that begins at that time has been done. */
+/* The end of work that begins at at_ns. */
 static uint64_t end_of(const struct absence *absence, uint64_t at_ns, uint64_t work_ns)
 {
     if (absence->away_ns == 0)
@@ -181,9 +184,9 @@ static uint64_t end_of(const struct absence *absence, uint64_t at_ns, uint64_t w
     }
 }
 
-#define READ_MOST 500 /* requests that Redis takes in at once */
+#define READ_MOST 500 /* requests that Redis reads at once */
 
-/* How many of the queue are answered together, from the head on. */
+/* Number of entries at the head of the queue that are answered together. */
 static size_t batch_at(size_t head, uint64_t begins_ns)
 {
     size_t n = 1;
@@ -209,7 +212,7 @@ static void answer_one(void)
         fair_answered(sent->tenant->senders[sent->rider], sent->n, sent->at_ns, server->now_ns);
 }
 
-/* What Redis has done by now is answered. */
+/* Answers all requests that Redis has finished by now. */
 static void answer(void)
 {
     while (server->head != server->tail) {

@@ -1,5 +1,6 @@
 /*
- * A folder of its own for a test program that writes files; and the table of commands, which is made once.
+ * A temporary folder for a test program that writes files, and the command table, which is made
+ * once.
  */
 #ifndef WEIR_TESTS_FOLDER_KIT_H
 #define WEIR_TESTS_FOLDER_KIT_H
@@ -12,7 +13,7 @@
 static struct command_table *table;
 static char folder[] = "/tmp/weir-unit-XXXXXX";
 
-/* For cmocka: the program goes there. */
+/* For cmocka's set-up: makes the folder and enters it. */
 static inline int enter_folder(void **state)
 {
     (void)state;
@@ -20,7 +21,7 @@ static inline int enter_folder(void **state)
     return mkdtemp(folder) && chdir(folder) == 0 ? 0 : -1;
 }
 
-/* And leaves it, with the files that tests have written there. */
+/* For cmocka's tear-down: removes the tests' files and the folder. */
 static inline int leave_folder(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /*
- * The funnel law, checked on what was admitted: in every closed window w at most burst + count * w / period. Exact, in
- * whole numbers, and knowing nothing of how a funnel works.
+ * Checks the bound of a limit on a list of admissions: in every closed window w at most burst +
+ * count * w / period. The check is exact, in whole numbers, and independent of funnels.
  */
 #ifndef WEIR_TESTS_FUNNEL_LAW_H
 #define WEIR_TESTS_FUNNEL_LAW_H
@@ -23,9 +23,10 @@ static inline int admitted_order(const void *a, const void *b)
 }
 
 /*
- * With P(k) what was admitted up to k: (P(j) - P(i - 1)) * period <= burst * period + count * (t(j) - t(i)) for all
- * i <= j, that is for each j and the i with the least P(i - 1) * period - count * t(i). Sorts `list`. `at_once` stands
- * for burst * period.
+ * P(k) is the sum of the admissions up to k. The bound is (P(j) - P(i - 1)) * period <= burst *
+ * period + count * (t(j) - t(i)) for all i <= j. The function checks each j with the i of the least
+ * P(i - 1) * period - count * t(i), which is enough. Sorts `list`. `at_once` replaces burst *
+ * period.
  */
 static inline bool law_holds_with(struct admitted *list, size_t n, const struct rate *rate, __int128 at_once)
 {

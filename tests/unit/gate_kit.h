@@ -1,6 +1,5 @@
 /*
- * One policy, "free", and one client bound by it, for the tests of the gate: limits in, verdicts out. Time is what the
- * test says it is.
+ * For tests of the gate: one policy, "free", and one client that it binds. The tests set the time.
  */
 #ifndef WEIR_TESTS_GATE_KIT_H
 #define WEIR_TESTS_GATE_KIT_H
@@ -12,21 +11,23 @@
 
 #define S UINT64_C(1000000000)
 #define MS UINT64_C(1000000)
-#define START (100 * S) /* of the clock: beyond any number of calls, as the time since boot is */
+#define START (100 * S) /* a late time, like the time since boot */
 #define KIT_SETS 64
 
 static struct command_table *table;
 static struct ledger *ledger;
 static struct subjects *subjects;
 static struct policies *policies;       /* the set that is being written, or in force */
-static struct policies *sets[KIT_SETS]; /* all of them, until the end */
+static struct policies *sets[KIT_SETS]; /* all sets, freed at the end */
 static size_t n_sets;
-static struct policy *policy; /* "free" of that set */
+static struct policy *policy; /* the policy "free" of that set */
 static struct tally *tallies;
 static struct account account;
 static struct verdict verdict;
 
-/* A new set of policies: what was written so far stays in force for accounts made under it. */
+/*
+ * Begins a new set of policies. The sets before stay in force for charge targets made under them.
+ */
 static inline void new_rules(void)
 {
     policies = sets[n_sets++] = policies_new(classes_new());
@@ -66,17 +67,18 @@ static inline void limit(const char *what, const char *expression)
     kit_limit(policies, policy, table, what, expression);
 }
 
-/* The rules are in force: for a new client, or for the one that is here. */
+/* Puts the rules into force, for a new client or for the client that is connected. */
 static inline void open_gate(void)
 {
     kit_bind(policies, ledger, table);
     account = account.policy ? kit_account_under(&account, policy) : kit_account(subjects, policy, "user:a", START);
 }
 
-/* A command that just came to the head of its connection, which can be held. */
+/* A command that has just come to the head of its connection, and may wait. */
 static inline struct ask ask_of(const char *command, uint64_t cost, uint64_t now_ns)
 {
-    static _Thread_local uint64_t amounts[UNIT_COUNT]; /* of the newest of this thread */
+    /* of this thread's newest decision request */
+    static _Thread_local uint64_t amounts[UNIT_COUNT];
     for (size_t i = 0; i < UNIT_COUNT; i++)
         amounts[i] = i == UNIT_COST ? cost : 1;
     return (struct ask){.command = kit_command(table, command),

@@ -1,6 +1,4 @@
-/*
- * Memory that ends where reading on is fatal: whoever takes one byte too many dies at once.
- */
+/* Memory that ends at a guard page: reading one byte too many is fatal. */
 #ifndef WEIR_TESTS_GUARD_H
 #define WEIR_TESTS_GUARD_H
 
@@ -13,7 +11,7 @@
 
 struct guard {
     char *begin;
-    char *end; /* the first byte of the page that must not be touched */
+    char *end; /* the first byte of the guard page */
     size_t page;
 };
 
@@ -34,7 +32,7 @@ static inline void guard_free(struct guard *guard)
     munmap(guard->begin, (size_t)(guard->end - guard->begin) + guard->page);
 }
 
-/* `n` bytes whose last one is the last that may be touched. */
+/* Returns room for `n` bytes that ends at the guard page. */
 static inline char *guard_room(struct guard *guard, size_t n)
 {
     if (n > (size_t)(guard->end - guard->begin)) {

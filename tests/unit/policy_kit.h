@@ -1,5 +1,6 @@
 /*
- * Policies for tests, as lines of a configuration: a failing line ends the test and says why.
+ * Policies for tests, written as lines of a configuration. A wrong line fails the test with its
+ * error.
  */
 #ifndef WEIR_TESTS_POLICY_KIT_H
 #define WEIR_TESTS_POLICY_KIT_H
@@ -41,7 +42,7 @@ static inline void kit_cost(struct policies *policies, const struct command_tabl
         fail_msg("[cost] %s = %s: %s", what, cost, why);
 }
 
-/* What has to be done before anybody is asked. */
+/* Must be called before the first decision. */
 static inline void kit_bind(struct policies *policies, struct ledger *ledger, const struct command_table *table)
 {
     if (!policies_enroll(policies, ledger))
@@ -57,7 +58,7 @@ static inline const struct command *kit_command(const struct command_table *tabl
     return command;
 }
 
-/* A connection of the subject `name`: its account, to be given back. */
+/* The charge target of a new connection of the subject `name`. The caller gives the target back. */
 static inline struct account kit_account(struct subjects *subjects, const struct policy *policy, const char *name,
                                          uint64_t now_ns)
 {
@@ -74,7 +75,7 @@ static inline void kit_account_put(struct subjects *subjects, struct account *ac
     subject_free_detached(account->holders[PER_CONNECTION]);
 }
 
-/* The connection and its subject under a newer set of policies, as after a reload. */
+/* The charge target of the same connection under a newer set of policies, as after a reload. */
 static inline struct account kit_account_under(const struct account *account, const struct policy *policy)
 {
     struct account next = *account;
@@ -85,7 +86,7 @@ static inline struct account kit_account_under(const struct account *account, co
     return next;
 }
 
-/* The word of limit `index`. */
+/* The word of the funnel of limit `index`. */
 static inline uint64_t kit_word(const struct account *account, size_t index)
 {
     const struct limit *limit = &account->policy->limits[index];

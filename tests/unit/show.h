@@ -1,6 +1,4 @@
-/*
- * Bytes as a person reads them: printable ASCII as it is, the rest escaped.
- */
+/* Prints bytes for people: printable ASCII unchanged, the rest escaped. */
 #ifndef WEIR_TESTS_SHOW_H
 #define WEIR_TESTS_SHOW_H
 

@@ -1,6 +1,7 @@
 /*
- * Inline lines become the words that Redis makes of them: rows from its own tests and the reference list, then random
- * lines against sdssplitargs itself (hiredis carries a copy), the output in front of a guard page.
+ * Tests that inline lines become the words that Redis makes of them. The rows are from Redis' tests
+ * and a reference list. Random lines are compared with sdssplitargs (hiredis has a copy). Output is
+ * written in front of a guard page.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -25,7 +26,7 @@
 static struct guard in_guard;
 static struct guard out_guard;
 
-/* Split at the guard pages. *request is a whole request, or empty. */
+/* Splits at the guard pages. *request is a whole request, or empty. */
 static bool split(struct slice line, struct slice *request)
 {
     size_t room = ARGV_INLINE_ROOM(line.len);
@@ -38,7 +39,7 @@ static bool split(struct slice line, struct slice *request)
     return true;
 }
 
-/* What the scanner thinks of it: one frame, all of it. */
+/* The request scanner accepts the request as one whole frame. */
 static void assert_is_request(struct slice request)
 {
     struct request_scan scan = {0};
@@ -48,7 +49,7 @@ static void assert_is_request(struct slice request)
     assert_false(scan.is_inline);
 }
 
-/* "[a b]"; "!" for unbalanced quotes. The caller frees it. */
+/* "[a b]"; "!" for unbalanced quotes. The caller frees the text. */
 static char *words_of(struct slice line)
 {
     char *text;
@@ -106,7 +107,7 @@ static void test_words(void **state)
         {"foo'bar'\tbaz", "[foobar baz]"},
         {"\"a\"\vb", "[a b]"},
         {"a\\x41", "[a\\x41]"},
-        {"a\vb\fc", "[a\\x0bb\\x0cc]"}, /* these two end no word */
+        {"a\vb\fc", "[a\\x0bb\\x0cc]"}, /* \v and \f end no word */
         {"\xff\xfe", "[\\xff\\xfe]"},
         {"\"PING\r\n", "!"},
         {"'PING\r\n", "!"},
@@ -147,7 +148,10 @@ static void test_multibulk_form(void **state)
     assert_split_is(" \r\n", "");
 }
 
-/* The room that is promised, for the words that grow most, at every length where a header gets a digit more. */
+/*
+ * ARGV_INLINE_ROOM is enough for the words that grow most, at every length where a header gets
+ * another digit.
+ */
 static void test_room(void **state)
 {
     (void)state;
@@ -167,7 +171,7 @@ static void test_room(void **state)
     }
 }
 
-/* The line has no NUL, as sdssplitargs needs. */
+/* `line` has no NUL, as sdssplitargs needs. */
 static void expect_as_redis(const char *line)
 {
     int argc;

@@ -1,4 +1,7 @@
-/* The words of LIMIT commands: what each becomes, what is refused and how, and what a script is asked. */
+/*
+ * Tests of the words of LIMIT commands: the parsed request, the errors, and the words sent to a
+ * script.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,7 +22,7 @@
 
 static const char integer_error[] = "ERR value is not an integer or out of range";
 static const char zero_error[] = "ERR zero rates are not supported";
-static const char syntax_error[] = "ERR syntax error, "; /* and what is wrong */
+static const char syntax_error[] = "ERR syntax error, "; /* followed by the error in detail */
 static const char modes_error[] = "ERR at most one of WAIT, PEEK, FORCE, PARTIAL, BORROW and CREDIT";
 
 static void assert_error(const char *line, const char *expected)
@@ -44,7 +47,7 @@ static void assert_slice(struct slice slice, const char *expected)
         fail_msg("%.*s is not %s", (int)slice.len, slice.at, expected);
 }
 
-/* ---- what is taken ---- */
+/* ---- accepted commands ---- */
 
 static void funnels(void **state)
 {
@@ -95,7 +98,7 @@ static void windows(void **state)
     assert_rate(&ask, 0, INT64_C(3000000000), INT64_C(31536000000000));
 }
 
-/* What is to be decided otherwise than by room for all of it. */
+/* Modes other than a decision by room for the whole cost. */
 static void modes(void **state)
 {
     (void)state;
@@ -144,7 +147,7 @@ static void modes(void **state)
         assert_error(rows[i].line, rows[i].error);
 }
 
-/* Of who is limited; and by hand. */
+/* Penalties by a limit, and by hand. */
 static void penalties(void **state)
 {
     (void)state;
@@ -218,7 +221,7 @@ static void shapes(void **state)
     assert_error("LIMIT RENEW k t 1 AS MAP", "ERR wrong number of arguments for 'limit|renew' command");
 }
 
-/* The word that is wrong is named. */
+/* The error names the wrong word. */
 static void mistakes(void **state)
 {
     (void)state;
@@ -252,7 +255,7 @@ static void redis_cells(void **state)
     assert_int_equal(ask.cost, 1);
     ask = kit_ask("LIMIT THROTTLE k +2 007 +60 -3");
     assert_false(ask.is_cell);
-    assert_rate(&ask, 0, 3, INT64_C(8571428571)); /* cut */
+    assert_rate(&ask, 0, 3, INT64_C(8571428571)); /* rounded down */
     assert_int_equal(ask.cost, -3);
     ask = kit_ask("cl.throttle k -1 1 1 0");
     assert_rate(&ask, 0, 0, S);
@@ -310,7 +313,7 @@ static void the_rest(void **state)
     assert_false(argv_next(&ask.keys, &key));
 }
 
-/* ---- what is not ---- */
+/* ---- refused commands ---- */
 
 static void errors(void **state)
 {
@@ -425,7 +428,7 @@ static void errors(void **state)
         assert_error(rows[i].line, rows[i].error);
 }
 
-/* Any words: taken or refused with an error, and never a number that Lua would not hold. */
+/* Random words: accepted, or refused with an error. Never a number that Lua cannot represent. */
 static void random_words(void **state)
 {
     (void)state;
@@ -503,7 +506,10 @@ static void random_words(void **state)
     assert_true(n_taken > 10000);
 }
 
-/* Keys have a bound in every command, the second one of a RESET too; so has their number. */
+/*
+ * Keys are bounded in every command, also the second key of a RESET. The number of keys is bounded
+ * too.
+ */
 static void keys_are_bounded(void **state)
 {
     static const char *const commands[] = {
@@ -548,7 +554,7 @@ static void too_many_keys(void **state)
     assert_string_equal(kit_why, "ERR too many keys: at most 64");
 }
 
-/* No call takes longer than a batch may; and more rates, or longer logs, take longer. */
+/* No call takes more work than a batch may. More rates and longer logs take more work. */
 static void work_is_bounded(void **state)
 {
     static const char *const rows[] = {
@@ -567,7 +573,7 @@ static void work_is_bounded(void **state)
     assert_true(last > 200);
 }
 
-/* Every row of own.def that has keys is read here, and is told of the same number of words as its arity says. */
+/* Every row of own.def with keys is parsed here, with the number of words of its arity. */
 static void arities_agree(void **state)
 {
     (void)state;
@@ -595,7 +601,7 @@ static void arities_agree(void **state)
     assert_int_equal(n, 14);
 }
 
-/* The options of a row are those that HELP and COMMAND DOCS tell. */
+/* The options of a row are those in HELP and COMMAND DOCS. */
 static void options_agree(void **state)
 {
     static const struct {
@@ -623,7 +629,7 @@ static void options_agree(void **state)
     assert_int_equal(n, 13);
 }
 
-/* ---- what a script is asked ---- */
+/* ---- the words of a script ---- */
 
 static void assert_asked(const struct quota_ask *ask, unsigned database, const char *expected)
 {
@@ -650,7 +656,7 @@ static void assert_words(const char *line, unsigned database, const char *expect
     assert_asked(&ask, database, expected);
 }
 
-/* Where the operator has it so. */
+/* The words for an operator's setting `is_raw`. */
 static void assert_raw_words(const char *line, unsigned database, const char *expected)
 {
     struct quota_ask ask = kit_ask(line);
@@ -665,10 +671,10 @@ static void questions(void **state)
     assert_words("LIMIT FUNNEL k 10/s WAIT 500", 7, "0,,0,f,1,100000000,100000000,1500000000,1000000000");
     assert_words("LIMIT BUCKET k 10/s 1/m PEEK", 7,
                  "0,,1,b,2,100000000,100000000,1000000000,1000000000,60000000000,60000000000,60000000000,60000000000");
-    /* more than the burst never passes: not after a wait either */
+    /* more than the burst never passes, also not after a wait */
     assert_words("LIMIT FUNNEL k 10/s COST 11 WAIT 60000", 0, "0,,0,f,1,100000000,1000000001,1000000000,1000000000");
     assert_words("LIMIT FUNNEL k 10/s COST 9007199254740991", 0, "0,,0,f,1,100000000,1000000001,1000000000,1000000000");
-    /* the longest wait there is room for */
+    /* the longest wait that fits */
     assert_words("LIMIT FUNNEL k 1/d BURST 104 WAIT 86400000", 0,
                  "0,,0,f,1,86400000000000,86400000000000,9007199254740991,8985600000000000");
     assert_words("LIMIT THROTTLE k 4 1 1 2", 7, "0,,0,,1,1000000000,2000000000,5000000000,5000000000");

@@ -1,4 +1,4 @@
-/* What is known of a request by its bytes is what parsing it says. */
+/* Tests of the memo of parsed requests: its results equal those of parsing. */
 #include "ask_kit.h"
 
 #include <string.h>
@@ -9,7 +9,10 @@
 #define COUNT_OF(array) (sizeof(array) / sizeof(array)[0])
 #define ROUNDS 20000
 
-/* The word "key" is the key. Those behind the first N_KEPT have more of their own than a key, or are no decision. */
+/*
+ * The word "key" stands for the key. Lines behind the first N_KEPT have more variable parts than a
+ * key, or are no decision.
+ */
 static const char *const lines[] = {
     "LIMIT FUNNEL key 10/s",
     "LIMIT FUNNEL key 10/s BURST 3",

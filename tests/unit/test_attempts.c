@@ -1,4 +1,7 @@
-/* Logins under way of one address: which begin, which wait, which are barred, and in which order. */
+/*
+ * Tests of the login attempts of one address: which begin, which wait, which are barred, and the
+ * order.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,7 +16,7 @@
 
 static struct attempts *attempts;
 static struct attempt logins[LOGINS];
-static unsigned woken[WORKERS]; /* how often */
+static unsigned woken[WORKERS]; /* number of wake-ups */
 
 static void wake(void *worker)
 {
@@ -36,7 +39,7 @@ static int end(void **state)
     return tear_down(state);
 }
 
-/* Login i is worker i % 2's. */
+/* Login i belongs to worker i % 2. */
 static enum attempt_state try(int i, uint64_t now_ns)
 {
     return attempts_begin(attempts, &logins[i], &account, (unsigned)i % WORKERS, now_ns);
@@ -123,10 +126,10 @@ static void one_leaves_in_whichever_state(void **state)
         (void)try(i, START);
     passes(1); /* waits */
     passes(0); /* is under way */
-    passes(2); /* has begun, and its worker has not seen that yet */
+    passes(2); /* has begun, and its worker does not know yet */
     assert_news(3, ATTEMPT_UNDER_WAY);
     fails(3);
-    passes(4); /* is barred, and its worker has not seen that yet */
+    passes(4); /* is barred, and its worker does not know yet */
     assert_no_news();
     assert_int_equal(try(5, START), ATTEMPT_BARRED);
 }

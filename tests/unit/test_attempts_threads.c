@@ -1,4 +1,7 @@
-/* Four threads log in from one address: failures and logins under way are never more than the burst. */
+/*
+ * Tests of four threads that log in from one address: failures and attempts under way are never
+ * more than the burst.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,7 +16,7 @@
 
 #define THREADS 4
 #define EACH 2000 /* logins of one thread */
-#define OPEN 20   /* at a time */
+#define OPEN 20   /* logins of one thread at a time */
 #define BURST 50
 
 static struct attempts *attempts;
@@ -25,7 +28,8 @@ struct worker {
     uint64_t seed;
     struct tally *tallies;
     struct attempt logins[OPEN];
-    bool are_open[OPEN], are_decided[OPEN]; /* another thread may decide one until attempts_news has returned it */
+    /* another thread may decide a login until attempts_news has returned it */
+    bool are_open[OPEN], are_decided[OPEN];
     unsigned n_begun, n_passed, n_barred;
     bool are_wrong;
 };
@@ -35,7 +39,7 @@ static void wake(void *due)
     atomic_fetch_add((_Atomic unsigned *)due, 1);
 }
 
-/* Counted after it has begun and before it ends: never too many. */
+/* Called between the begin and the end of an attempt: updates the largest number under way. */
 static void note_under_way(void)
 {
     unsigned now = atomic_fetch_add(&under_way, 1) + 1 + atomic_load(&failed);

@@ -1,4 +1,7 @@
-/* Whom a stranger is taken for: only what Redis says, byte by byte or at once. */
+/*
+ * Tests of the verdict on an unauthenticated client: the answer of Redis alone decides, however
+ * cut.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* What proves a client, and what ends that. */
+/* Tests of what proves a client's login, and of what ends the proof. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -52,7 +52,7 @@ static void a_proof_holds_while_a_connection_is_open(void **state)
     assert_false(auth_user_needs_it(app));
     auth_user_close(app);
     assert_true(proof_holds(&proof, &users, old));
-    auth_user_close(app); /* the last, by weir itself */
+    auth_user_close(app); /* the last connection, closed by weir */
     assert_false(proof_holds(&proof, &users, old));
     auth_user_open(app, old);
     assert_false(proof_holds(&proof, &users, old));
@@ -93,7 +93,7 @@ static void before_the_first_connection_only_its_own_words_are_proven(void **sta
     assert_false(proof_holds(&thief, &users, old));
     assert_true(proof_is_witnessed(&owner, &users, new));
     auth_user_close(app);
-    auth_user_open(app, old); /* another first one proves nothing of before */
+    auth_user_open(app, old); /* another first connection proves nothing of the time before */
     assert_false(proof_holds(&thief, &users, old) || proof_holds(&owner, &users, new));
     auth_user_close(app);
     proof_drop(&thief);
@@ -110,7 +110,7 @@ static void a_proof_is_of_one_node(void **state)
     proof_take(&proof, there);
     auth_user_put(there);
     assert_true(proof_holds(&proof, &elsewhere, old) && !proof_holds(&proof, &users, old));
-    auth_users_fini(&elsewhere); /* that node is gone: the user stays as long as the proof does */
+    auth_users_fini(&elsewhere); /* the node is gone: the user lives as long as its proof */
     assert_false(proof_holds(&proof, &elsewhere, old));
     proof_drop(&proof);
 }
@@ -159,7 +159,8 @@ static void what_other_workers_know_comes_last(void **state)
     auth_user_note(there, new);
     assert_true(auth_user_refuse(app, old));
     assert_true(login_same(auth_user_newest(app), new));
-    assert_true(auth_user_newest(app) != new); /* references are not counted for several threads */
+    /* reference counts are not atomic: each thread has its own copy */
+    assert_true(auth_user_newest(app) != new);
     assert_false(auth_user_refuse(app, new));
     assert_true(auth_user_refuse(there, new));
     auth_user_note(there, token); /* again */

@@ -1,4 +1,4 @@
-/* The pauses between attempts to reach a server that is away. */
+/* Tests of the pauses between attempts to reach a server that is down. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,6 @@
-/* The time-outs of commands that wait in Redis: what is left of them when a cluster ends the wait. */
+/*
+ * Tests of the time-outs of blocking commands: the rest of the time when a cluster ends the wait.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

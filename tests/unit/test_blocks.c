@@ -1,4 +1,7 @@
-/* Who is blocked or has limits of its own, and how policies are varied for that. */
+/*
+ * Tests of blocked subjects and subjects with limits of their own, and of the variants of their
+ * policies.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -133,7 +136,8 @@ static void whoever_is_blocked_has_a_variant_of_its_policy(void **state)
     assert_ptr_equal(variant->record, free_one->record);
     assert_int_equal(variant->n_limits, 2);
     a_block_denies_all_but_control(variant);
-    assert_false(atomic_load(&free_one->record->is_locked)); /* which would slow it down for good */
+    /* a lock would slow the policy down for good */
+    assert_false(atomic_load(&free_one->record->is_locked));
     const struct policy *nothing = bind(exceptions, NULL, "user:ann");
     assert_ptr_equal(nothing->record, unlimited);
     a_block_denies_all_but_control(nothing);
@@ -144,7 +148,8 @@ static void whoever_is_blocked_has_a_variant_of_its_policy(void **state)
     struct shared_set *more = blocks_with(blocks, &(struct block){.subject = SLICE("user:bob")});
     const struct exceptions_of with_more = {policies, table, unlimited, more, &no_variants, 0, exceptions};
     struct exceptions *next = exceptions_new(&with_more);
-    assert_ptr_equal(bind(next, free_one, "user:ann"), variant); /* clients that it binds are not bound anew */
+    /* the clients of the variant are not bound anew */
+    assert_ptr_equal(bind(next, free_one, "user:ann"), variant);
     assert_ptr_equal(bind(next, free_one, "user:bob"), variant);
     assert_ptr_equal(bind(exceptions, free_one, "user:bob"), free_one);
     exceptions_put(next);

@@ -1,4 +1,7 @@
-/* Replies as they are built: every type in both versions, what the scanner makes of them, running out of memory. */
+/*
+ * Tests of building replies: every type in both protocols, the scanner's view of them, and running
+ * out of memory.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,7 +16,7 @@
 
 #define COUNT_OF(a) (sizeof(a) / sizeof(a)[0])
 
-/* Memory that is refused is an answer here, no fault. */
+/* A refused allocation is an expected result here. */
 const char *__asan_default_options(void);
 const char *__asan_default_options(void)
 {
@@ -173,7 +176,7 @@ static void large_replies_grow(void **state)
     assert_true(build.room < 4 * build.len);
 }
 
-/* Lengths that no memory has: nothing of them is read. */
+/* Lengths that do not fit in memory. None of the bytes is read. */
 static void what_does_not_fit_breaks_it(void **state)
 {
     (void)state;

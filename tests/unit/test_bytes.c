@@ -1,4 +1,4 @@
-/* bytes: pieces stand one behind the other, within a bound. */
+/* Tests of struct bytes: pieces are appended in order, up to a bound. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

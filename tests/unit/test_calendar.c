@@ -1,5 +1,6 @@
 /*
- * Zones and the windows of their calendars: what is known of a few, without a file. tests/it/test_calendar.py has all.
+ * Tests of time zones and calendar windows: a few zones, without files. tests/it/test_calendar.py
+ * tests all zones.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -64,11 +65,13 @@ static void test_rules(void **state)
         {"CET-1CEST,M3.5.0,M10.5.0/3", 1774746000, 2 * HOUR, 1792890000},
         {"CET-1CEST,M3.5.0,M10.5.0/3", 1792890000, HOUR, 1806195600},
         {"<+1030>-10:30<+11>-11,M10.1.0,M4.1.0", 1775314799, 11 * HOUR, 1775314800},
-        {"<-02>2<-01>,M3.5.0/-1,M10.5.0/0", 1774745999, -2 * HOUR, 1774746000}, /* Nuuk: at -1 o'clock */
-        {"IST-1GMT0,M10.5.0,M3.5.0/1", 1780000000, HOUR, 1792890000}, /* Dublin's winter time is the other way round */
-        {"XXX3EDT4,0/0,J365/23", 1780000000, -4 * HOUR, 1798772400},  /* always summer */
-        {"AAA0BBB,J60/0,J300/0", 1709164799, 0, 1709251200},          /* of a leap year: March 1 */
-        {"AAA0BBB,59/0,300/0", 1709164799, 0, 1709164800},            /* February 29 */
+        /* Nuuk: changes at -1 o'clock */
+        {"<-02>2<-01>,M3.5.0/-1,M10.5.0/0", 1774745999, -2 * HOUR, 1774746000},
+        /* Dublin's winter time is the negative one */
+        {"IST-1GMT0,M10.5.0,M3.5.0/1", 1780000000, HOUR, 1792890000},
+        {"XXX3EDT4,0/0,J365/23", 1780000000, -4 * HOUR, 1798772400}, /* always summer time */
+        {"AAA0BBB,J60/0,J300/0", 1709164799, 0, 1709251200},         /* March 1 of a leap year */
+        {"AAA0BBB,59/0,300/0", 1709164799, 0, 1709164800},           /* February 29 */
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct zone_rule rule;
@@ -129,7 +132,7 @@ static size_t put_header(char *at, char version, const uint32_t counts[6])
     return n;
 }
 
-/* Two turns: an hour ahead from 1000 on, none from 2000 on; then as the footer says. */
+/* Two changes: one hour ahead from 1000 on, none from 2000 on; then as the footer says. */
 static size_t file_of(char *out, const char *footer)
 {
     static const uint32_t empty[6] = {0, 0, 0, 0, 1, 1}, counts[6] = {0, 0, 0, 2, 2, 4};
@@ -189,7 +192,7 @@ static void test_files_that_are_none(void **state)
     assert_int_equal(zone_offset(zone, 3000, &until_s), 0);
     assert_int_equal(until_s, INT64_MAX);
     zone_put(zone);
-    file[95 + 5] = 1; /* no order: the first turn behind the second */
+    file[95 + 5] = 1; /* out of order: the first change after the second */
     assert_null(zone_parse(SLICE("X"), slice_of(file, len), why, sizeof why));
     static const uint32_t leaps[6] = {0, 0, 1, 0, 1, 1};
     len = put_header(file, '\0', leaps);
@@ -223,7 +226,7 @@ static void test_bounds(void **state)
         for (int k = 0; k < CALENDAR_BOUNDS; k++) {
             assert_int_equal(bounds[k] % DAY, 0);
             if (calendar == CALENDAR_WEEK)
-                assert_int_equal(((bounds[k] / DAY) % 7 + 7) % 7, 4); /* Mondays */
+                assert_int_equal(((bounds[k] / DAY) % 7 + 7) % 7, 4); /* all are Mondays */
             if (calendar == CALENDAR_MONTH)
                 assert_int_equal(bounds[k], civil_month_day(civil_month_of(bounds[k] / DAY)) * DAY);
             if (k > 0)

@@ -1,4 +1,7 @@
-/* The queues of what is in flight: in order, whatever comes and goes; and their memory is counted, and given back. */
+/*
+ * Tests of the queues of calls in flight: their order, and their memory, which is counted and given
+ * back.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -50,7 +53,7 @@ static void memory_is_counted_and_given_back(void **state)
     assert_int_equal(held(), 0);
 }
 
-/* What is small stays: a lane that is used now and then need not ask for memory each time. */
+/* A small queue keeps its memory, so that a rarely used lane does not allocate each time. */
 static void small_ones_are_kept(void **state)
 {
     (void)state;
@@ -71,7 +74,7 @@ static void small_ones_are_kept(void **state)
     assert_int_equal(held(), 0);
 }
 
-/* Random ones come and go, also beyond where positions wrap. */
+/* Random pushes and pops, also where positions wrap. */
 static void order_is_kept(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* The names that a client has subscribed to: kinds apart, moved, without a tap, and none left behind. */
+/* Tests of a client's subscribed names: kinds apart, moved, without a tap, and none left behind. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

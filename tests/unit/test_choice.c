@@ -1,6 +1,4 @@
-/*
- * One word out of a few.
- */
+/* Tests of parsing one word out of a few. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

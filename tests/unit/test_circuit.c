@@ -1,4 +1,4 @@
-/* The circuit breaker of LIMIT's scripts: all its times are arguments. */
+/* Tests of the circuit breaker of LIMIT's scripts. All times are arguments. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -37,7 +37,7 @@ static void test_another_connection_is_tried_half_a_second_after_a_failure(void 
     (void)state;
     assert_true(circuit_may_try(&circuit, 0));
     circuit_open(&circuit);
-    assert_true(circuit_may_try(&circuit, 1)); /* the first after a hang, at once */
+    assert_true(circuit_may_try(&circuit, 1)); /* the first attempt after a hang, at once */
     for (uint64_t now_ns = 100 * NS_PER_S; now_ns < 110 * NS_PER_S; now_ns += NS_PER_S) {
         circuit_fail(&circuit, now_ns);
         assert_false(circuit_may_try(&circuit, now_ns));

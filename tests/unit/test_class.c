@@ -1,4 +1,4 @@
-/* Classes: what each holds, and what is said about one that cannot be. */
+/* Tests of classes: the commands of each, and the errors of impossible ones. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -67,7 +67,7 @@ static bool has(const char *class, const char *command)
     return class_has(class_of(class), table, row);
 }
 
-/* Exactly as many commands as that, row 0 aside. */
+/* The number of commands in the class, without row 0. */
 static size_t size_of_class(const char *text)
 {
     size_t n = 0;
@@ -276,7 +276,7 @@ static void a_class_must_come_before_its_use(void **state)
     (void)state;
     define("user", "keys, heavy");
     expect_refused("heavy", "sort", "class heavy is used in class user, which comes before it: move it up");
-    define("keys", "keys"); /* a command where it was used before */
+    define("keys", "keys"); /* a command, where "keys" was used as a command before */
 }
 
 static void long_reasons_are_cut(void **state)

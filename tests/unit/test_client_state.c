@@ -1,4 +1,4 @@
-/* The states of a client: which may follow which. */
+/* Tests of the states of a client: which may follow which. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -34,7 +34,7 @@ static void test_waits_are_printed_by_name(void **state)
     assert_true(client_waits_print((1U << WAIT_ROWS) - 1, text) < CLIENT_WAITS_ROOM);
 }
 
-/* One word each, that no other reason has: programs read them. */
+/* A name is one word and unique, since programs read it. */
 static void test_each_wait_has_a_bit_a_name_and_a_text(void **state)
 {
     unsigned all = 0;

@@ -1,8 +1,9 @@
 /*
- * What nodes of clusters answer to CLUSTER NODES is read, whatever their version; what contradicts itself is named, and
- * nothing of it is taken.
+ * Tests of parsing CLUSTER NODES of all versions. A text that contradicts itself is refused as a
+ * whole, with a reason.
  *
- * In texts `$a` stands for the name of 40 times `a`. What was read is printed as `a* master 127.0.0.1:7000 e1 0-5460`.
+ * In texts `$a` stands for a name of 40 times `a`. Results are printed as `a* master 127.0.0.1:7000
+ * e1 0-5460`.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,8 +25,8 @@
 
 static const struct row {
     const char *about, *text;
-    const char *read; /* NULL: it is refused */
-    const char *why;  /* NULL: it is read */
+    const char *read; /* expected result; NULL: refused */
+    const char *why;  /* expected reason; NULL: accepted */
 } rows[] = {
     /* ---- versions ---- */
     {"6.2, three masters and a replica",
@@ -121,7 +122,7 @@ static const struct row {
     {"another's do not count", TWO("$b h:2@3 master" REST " [93->-$a]"),
      "a* master 127.0.0.1:7000 e1 0-16383; b master h:2 e1", NULL},
 
-    /* ---- what is refused ---- */
+    /* ---- refused texts ---- */
     {"nothing", "", NULL, "no node is the one that answers"},
     {"no myself", "$a h:1@2 master" ALL, NULL, "no node is the one that answers"},
     {"two myselves", TWO("$b h:1@2 myself,master" REST), NULL, "two nodes are the one that answers"},
@@ -182,7 +183,7 @@ static const struct row {
     {"an error", "ERR This instance has cluster support disabled", NULL, "line 1 is cut off"},
 };
 
-/* With each `$a` as the name that it stands for. */
+/* Replaces each `$a` by the name. */
 static void expand(const char *text, char *out, size_t size)
 {
     size_t n = 0;
@@ -273,7 +274,7 @@ static void test_find(void **state)
     cluster_nodes_fini(&nodes);
 }
 
-/* n nodes, of which the first answers; heap. */
+/* A heap text of n nodes. The first is the answering one. */
 static char *many(size_t n, size_t *len)
 {
     char *text = malloc(n * 128 + 1);
@@ -308,7 +309,7 @@ static void test_bounds(void **state)
     free(text);
 }
 
-/* However a text is cut, nothing beyond it is read. */
+/* However a text is cut, no byte beyond its end is read. */
 static void test_cuts(void **state)
 {
     (void)state;

@@ -1,6 +1,4 @@
-/*
- * When nodes of a cluster are asked which nodes there are.
- */
+/* Tests of the times at which weir asks the nodes of a cluster for the topology. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,7 +19,7 @@ static uint64_t roll(uint64_t n)
     return dice_below(&rolled, n);
 }
 
-/* How long after `from` the next question is due. */
+/* Time from `from` until the next request is due. */
 static uint64_t wait_of(const struct cluster_pace *pace, uint64_t from)
 {
     return cluster_pace_due(pace, CLUSTER_PACE_CALM_NS, from) - from;
@@ -46,7 +44,8 @@ static void test_in_calm_a_question_is_due_every_ten_seconds(void **state)
     cluster_pace_note_question(&pace, START);
     cluster_pace_note_answer(&pace, PACE_NEWS);
     assert_about(wait_of(&pace, START), 10 * NS_PER_S);
-    assert_about(cluster_pace_due(&pace, 0, START) - START, 100 * MS); /* however great the hurry is */
+    /* the shortest pause, even with a calm pause of 0 */
+    assert_about(cluster_pace_due(&pace, 0, START) - START, 100 * MS);
 }
 
 static void test_what_is_wanted_is_asked_after_100_ms_and_later_if_nothing_changes(void **state)
@@ -93,7 +92,7 @@ static void test_while_a_node_is_missing_questions_go_on(void **state)
     }
 }
 
-/* In any second, whatever is wanted and answered. */
+/* At most ten requests in any second, whatever events and answers arrive. */
 static void test_there_are_never_more_than_ten_a_second(void **state)
 {
     enum { ROUNDS = 20000 };

@@ -1,17 +1,18 @@
 /*
- * Which node serves a slot, out of the answers of several nodes: stories of a few steps.
+ * Tests of the slot map that weir makes of the answers of several nodes: stories of a few steps.
  *
- * Nodes are letters, their addresses 10.0.0.97:7000 for `a` and so on, and clusters have ten slots. Steps:
- *   a: a1=0-4 b2=5-9 c1/a    a has answered: a has epoch 1 and slots 0 to 4 ..., c is a replica of a. Behind an epoch `!`
- *                            is failed, `@` at 10.0.1.x, `?` without an address. `3>b` and `3<b`: slot 3 leaves a for b, or
- *                            comes from b
- *   ask a                    a has been asked, and does not answer
+ * Nodes are letters, with the addresses 10.0.0.97:7000 for `a` and so on. Clusters have ten slots.
+ * Steps:
+ *   a: a1=0-4 b2=5-9 c1/a    a has answered: a has epoch 1 and slots 0 to 4 ..., c replicates a.
+ *                            Behind an epoch `!` is failed, `@` at 10.0.1.x, `?` has no address.
+ *                            `3>b` and `3<b`: slot 3 leaves a for b, or comes from b
+ *   ask a                    a request was sent to a, without an answer yet
  *   moved 3 b                a redirect of slot 3 to b
- *   wait 1000                so many ms go by
- *   is a=0-4 b=5-9           what is known then
- *   news, same               the last answer has changed something, or nothing
- *   wants, quiet             another node is to be asked at once, or none
- *   next a                   it is a
+ *   wait 1000                1000 ms pass
+ *   is a=0-4 b=5-9           the expected slot map
+ *   news, same               the last answer has changed the view, or not
+ *   wants, quiet             the view wants another answer at once, or not
+ *   next a                   the next node to ask is a
  *   a STATE                  gone, candidate, master, replica-of-b, failed, or at 10.0.1.97
  *   slot 3 STATE             stable, to-b, from-b
  */
@@ -68,7 +69,7 @@ static const struct story {
     {"slots that nobody served", {"a: a1=0-3", "a: a1=0-5 b2=6-9", "is a=0-5 b=6-9", "quiet"}},
     {"a slot that was known with an epoch",
      {"a: a5=0-9 b2", "a: a5=0-8 b2", "is a=0-8", "b: a5=0-9 b2", "is a=0-8", "wants"}},
-    /* ---- what a node says of itself ---- */
+    /* ---- what a node says about its own slots ---- */
     {"a source has given a slot away before its target has a new epoch",
      {"a: a5=0-4 b2=5-9", "a: a5=0-3 b2=4-9", "news", "is a=0-3 b=4-9", "quiet"}},
     {"and who has not heard of it changes nothing",
@@ -165,7 +166,7 @@ static const struct story {
     {"it has arrived", {"a: " PICTURE " 0>c", "c: a1=1-2 b2=3-5 c4=0,6-9", "slot 0 stable"}},
 };
 
-/* ---- what nodes answer ---- */
+/* ---- answers of nodes ---- */
 
 static void name_of(char letter, char id[CLUSTER_ID])
 {
@@ -270,7 +271,7 @@ static void answer(struct play *play, const char *step)
     play->is_news = cluster_view_take(play->view, &said, host, play->now_ns + 1000000);
 }
 
-/* ---- what is known then ---- */
+/* ---- the resulting view ---- */
 
 static void print_owners(const struct cluster_view *view, char *out, size_t size)
 {
@@ -330,7 +331,7 @@ static void moved(struct play *play, const char *text)
     cluster_view_note_redirect(play->view, slot, slice_str(host), 7000, play->now_ns);
 }
 
-/* False: it is not as the step says. */
+/* Plays a step. False: the view is not as the step expects. */
 static bool step(struct play *play, const char *text)
 {
     char owners[256];
@@ -381,7 +382,7 @@ static void test_stories(void **state)
     assert_int_equal(failed, 0);
 }
 
-/* Addresses are found, and nothing else. */
+/* Finds known addresses, and no others. */
 static void test_find(void **state)
 {
     (void)state;

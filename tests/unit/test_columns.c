@@ -1,4 +1,4 @@
-/* Columns of text: as wide as their widest cell, numbers to the right. */
+/* Tests of columns of text: as wide as the widest cell, numbers right-aligned. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,7 @@
-/* The command table: the rows kept by hand agree with the facts, and nothing stateful is shareable by accident. */
+/*
+ * Tests of the command table: the hand-written rows agree with the facts, and no stateful command
+ * is shareable by accident.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -48,7 +51,7 @@ static const struct command *row_of(const char *name)
     return row;
 }
 
-/* Look a full name up the way a client sends it: two words for a subcommand. */
+/* Looks up a full name as a client sends it: a subcommand is two words. */
 static const struct command *find_words(const struct command_table *in, struct slice full)
 {
     const char *bar = memchr(full.at, '|', full.len);
@@ -74,12 +77,12 @@ static const char *const facts[] = {
 #undef ROW
 };
 
-/* By hand although COMMAND of 7.0 does not list them: others' ... */
+/* Hand-written rows that COMMAND of 7.0 does not list: commands of other servers ... */
 static const char *const of_others[] = {"waitaof",      "stralgo",  "hexpire",  "hexpireat",
                                         "hexpiretime",  "hpersist", "hpexpire", "hpexpireat",
                                         "hpexpiretime", "hpttl",    "httl"};
 
-/* ... and those which a table has all the same: subcommands of what 7.0 has, and what weir answers by hanging up. */
+/* ... and rows that every table has: subcommands of 7.0, and words that weir answers by closing. */
 static const char *const beyond_facts[] = {"client|setinfo", "client|no-touch", "post", "host:"};
 
 static bool has_hand_row(struct slice name)
@@ -119,7 +122,10 @@ static void hand_rows_are_unique(void **state)
             assert_string_not_equal(travel_row(i)->name.at, travel_row(j)->name.at);
 }
 
-/* Containers by themselves answer one arity error; nobody sends that in earnest. */
+/*
+ * A container without a subcommand gets an arity error from Redis. Real clients always send a
+ * subcommand.
+ */
 static void all_that_redis_7_has_was_looked_at(void **state)
 {
     (void)state;
@@ -135,7 +141,7 @@ static void facts_are_all_there(void **state)
     (void)state;
     for (size_t i = 0; i < COUNT_OF(facts); i++)
         assert_string_equal(row_of(facts[i])->name, facts[i]);
-    /* Row 0, weir's own, the facts, and some hand rows beyond them. */
+    /* Row 0, weir's own, the facts, and some hand-written rows beyond the facts. */
     assert_int_equal(command_table_count(table), 1 + own_count() + COUNT_OF(facts) + COUNT_OF(beyond_facts));
     for (size_t i = 0; i < COUNT_OF(of_others); i++)
         assert_null(command_by_name(table, slice_str(of_others[i])));
@@ -161,8 +167,8 @@ static void facts_are_as_redis_says(void **state)
 /* ---- how commands travel ---- */
 
 /*
- * Every built-in command that takes its client to a private lane; a change here is a change of what weir is good at, or
- * of what clients can do to each other.
+ * Every built-in command that moves its client to a private lane. A change of this list changes
+ * what weir can multiplex, or what clients can do to each other.
  */
 static const char *const private[] = {"multi",
                                       "exec",
@@ -254,7 +260,7 @@ static const char *const private[] = {"multi",
                                       "post",
                                       "host:"};
 
-/* Private, and nothing that comes back is taken for what it looks like. */
+/* Private commands with replies that may look like anything. */
 static const char *const forging[] = {
     "eval", "eval_ro", "evalsha", "evalsha_ro", "fcall", "fcall_ro", "script|load", "script|debug", "function|load",
     "function|restore", "function|help", "function|list", "module|help", "module|list", "module|load", "module|loadex",
@@ -264,7 +270,7 @@ static const char *const forging[] = {
     "cluster|help", "cluster|keyslot", "cluster|links", "cluster|meet", "cluster|replicas", "cluster|replicate",
     "cluster|reset", "cluster|saveconfig", "cluster|set-config-epoch", "cluster|setslot", "cluster|slaves",
     "hrandfield", "zrandmember", "sdiff",
-    /* containers by themselves */
+    /* containers without a subcommand */
     "acl", "cluster", "config", "function", "latency", "memory", "module", "object", "pubsub", "script", "slowlog",
     "xgroup", "xinfo"};
 
@@ -346,12 +352,18 @@ static void only_one_reply_is_shareable(void **state)
         bool is_of_others = row->effect == EFFECT_ADMIT || row->effect == EFFECT_PAUSE ||
                             row->effect == EFFECT_COMMAND || row->effect == EFFECT_INFO;
         assert_int_equal(row->flow, FLOW_ONE);
-        /* On a lane for all nobody is shown the mark: CLIENT INFO has another. */
+        /*
+         * No shareable command changes what Redis remembers of its connection, apart from the
+         * library's name.
+         */
         assert_true(row->effect == EFFECT_NONE || row->effect == EFFECT_LIBRARY || is_of_others);
     }
 }
 
-/* CLIENT PAUSE ... WRITE holds these back: what writes, and what Redis flags as "may replicate" and does not tell. */
+/*
+ * CLIENT PAUSE ... WRITE delays these commands: writes, and commands that Redis flags as "may
+ * replicate" without listing the flag.
+ */
 static void exactly_these_are_pausable(void **state)
 {
     (void)state;
@@ -424,7 +436,7 @@ static void flows_and_effects(void **state)
     }
 }
 
-/* A command weir has never heard of, with these flags. */
+/* Adds a command that weir does not know, with these flags. */
 static const struct command *newcomer(struct command_table *in, const char *name, uint16_t flags)
 {
     command_table_add(in, &(struct command_info){.name = slice_str(name), .arity = 2, .flags = flags});
@@ -458,7 +470,10 @@ static void newcomers_travel_alone(void **state)
     command_table_put(own);
 }
 
-/* A data command is shared if the server says that it is one: it may have made something else of the name. */
+/*
+ * A data command is shared only if the server's flags agree: the server may use the name for
+ * another command.
+ */
 static void flags_speak_against_a_row(void **state)
 {
     (void)state;
@@ -504,7 +519,10 @@ static void a_later_subcommand_follows_its_container(void **state)
     command_table_put(own);
 }
 
-/* Clients send it to whatever server they meet. One that does not know it answers an error; that keeps nothing. */
+/*
+ * Clients send CLIENT SETINFO to any server. An old server replies with an error, which has no
+ * effect.
+ */
 static void a_subcommand_that_the_server_does_not_list(void **state)
 {
     (void)state;
@@ -607,7 +625,7 @@ static void a_nul_never_matches(void **state)
     assert_int_equal(command_find(table, SLICE("config\0"), SLICE("get"))->id, 0);
 }
 
-/* The names lie at the end of their memory, so that a sanitizer sees a read past it. */
+/* The names are at the end of their memory, so that a sanitizer reports a read past the end. */
 static void names_of_every_length(void **state)
 {
     (void)state;
@@ -686,7 +704,7 @@ static void adding_twice_replaces(void **state)
     command_table_put(own);
 }
 
-/* As Redis 6.2 gives it: "client" alone. */
+/* Redis 6.2 lists "client" alone. */
 static void a_container_brings_its_subcommands(void **state)
 {
     (void)state;
@@ -732,7 +750,8 @@ static void a_large_table(void **state)
 static void categories_are_interned(void **state)
 {
     (void)state;
-    assert_int_equal(command_table_categories(table), 21 + 3); /* @limit, @limit-read, @limit-write */
+    /* @limit, @limit-read, @limit-write */
+    assert_int_equal(command_table_categories(table), 21 + 3);
     for (size_t id = 1; id < command_table_count(table); id++) {
         const struct command *row = command_table_row(table, id);
         for (size_t bit = 0; bit < command_table_categories(table); bit++)

@@ -1,6 +1,4 @@
-/*
- * What commands cost by what Redis tells of them, poll by poll.
- */
+/* Tests of the costs of commands, learnt from INFO commandstats poll by poll. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,7 +14,7 @@
 #define NS_PER_US 1000
 #define S UINT64_C(1000000000)
 
-/* One node that tells its totals. */
+/* One node with its totals. */
 struct fixture {
     struct command_table *table;
     struct command_costs *costs;
@@ -59,7 +57,7 @@ static void tell(struct fixture *f, const char *text, uint64_t cpu_ns)
     command_costs_end_poll(f->costs);
 }
 
-/* A poll in which `name` was called so often, and took so long in all; the CPU is told, and stays. */
+/* A poll in which `name` had so many calls, of `usec` in all. The CPU time does not change. */
 static void poll_once(struct fixture *f, const char *name, uint64_t calls, uint64_t usec)
 {
     char text[256];
@@ -71,7 +69,7 @@ static void poll_once(struct fixture *f, const char *name, uint64_t calls, uint6
     tell(f, text, f->cpu_ns);
 }
 
-/* The same, where the main thread has worked so long. */
+/* A poll in which the main thread worked for cpu_ns. */
 static void work(struct fixture *f, const char *name, uint64_t calls, uint64_t usec, uint64_t cpu_ns)
 {
     f->cpu_ns += cpu_ns;
@@ -153,7 +151,10 @@ static void test_reset_is_left_out(void **state)
     assert_int_equal(cost(f, "get"), COSTS_FIXED_NS + NS_PER_US);
 }
 
-/* CONFIG RESETSTAT: the rows are left out, so the CPU of that poll would be all fixed part. */
+/*
+ * CONFIG RESETSTAT: Redis leaves the rows out, so all CPU time of that poll would count as fixed
+ * part.
+ */
 static void test_reset_tells_no_fixed_part(void **state)
 {
     struct fixture *f = *state;
@@ -194,7 +195,7 @@ static void test_nodes_are_apart(void **state)
 
 /* ---- smoothing ---- */
 
-/* However many calls tell it. */
+/* A cost moves by a third of the way, however many calls the poll has. */
 static void test_each_poll_moves_a_cost_by_a_third_of_the_way(void **state)
 {
     struct fixture *f = *state;
@@ -285,7 +286,7 @@ static void test_server_without_cpu_tells_no_fixed_part(void **state)
     assert_int_equal(command_costs_fixed_ns(f->costs), COSTS_FIXED_NS);
 }
 
-/* The totals of two commands, one of which is a script's. */
+/* The totals of GET and of a script command. */
 static void tell_two(struct fixture *f, const char *script, uint64_t script_usec, uint64_t calls, uint64_t usec)
 {
     char text[256];
@@ -294,7 +295,10 @@ static void tell_two(struct fixture *f, const char *script, uint64_t script_usec
     tell(f, text, f->cpu_ns);
 }
 
-/* In polls with scripts the fixed part looks too small: it counts until it is known better. */
+/*
+ * Polls with scripts underestimate the fixed part. Such an estimate holds until there is a better
+ * one.
+ */
 static void test_scripts_tell_little_of_the_fixed_part(void **state)
 {
     static const char *const scripts[] = {"eval", "evalsha", "fcall", "eval_ro", "evalsha_ro", "fcall_ro"};
@@ -309,7 +313,8 @@ static void test_scripts_tell_little_of_the_fixed_part(void **state)
         assert_int_equal(command_costs_fixed_ns(f->costs), 200);
         f->cpu_ns += S / 10;
         tell_two(f, scripts[i], 5100, 30001, 41000);
-        assert_int_equal(command_costs_fixed_ns(f->costs), 1497); /* known now: (100 - 40.1) ms / 40,000 */
+        /* a better estimate: (100 - 40.1) ms / 40,000 */
+        assert_int_equal(command_costs_fixed_ns(f->costs), 1497);
         f->cpu_ns += S / 100;
         tell_two(f, scripts[i], 10100, 40001, 42000);
         assert_int_equal(command_costs_fixed_ns(f->costs), 1497);
@@ -331,13 +336,13 @@ static void test_transactions_cost_the_fixed_part_alone(void **state)
     }
 }
 
-/* What EXEC takes is in the rows of what it queued. */
+/* The time of EXEC is in the rows of its queued commands. */
 static void test_exec_is_not_counted_twice(void **state)
 {
     struct fixture *f = *state;
     f->cpu_ns = S;
     tell(f, "cmdstat_exec:calls=1,usec=1\r\n", f->cpu_ns);
-    f->cpu_ns += 30000000; /* 30 ms, 10 in GETs */
+    f->cpu_ns += 30000000; /* 30 ms, 10 of them in GETs */
     tell(f, "cmdstat_exec:calls=1,usec=10000\r\ncmdstat_get:calls=10000,usec=10000\r\n", f->cpu_ns);
     assert_int_equal(command_costs_fixed_ns(f->costs), 2000);
 }
@@ -365,7 +370,7 @@ static void test_container_tells_for_its_subcommands(void **state)
     assert_int_equal(command_cost_calls(row(f, "client|list")), 0);
 }
 
-/* No server tells both. */
+/* No real server reports both rows. */
 static void test_subcommand_moves_once_in_a_poll(void **state)
 {
     struct fixture *f = *state;
@@ -405,7 +410,7 @@ static void test_new_table_knows_what_the_old_one_knew(void **state)
     assert_int_equal(command_cost_ns(keys), COSTS_FIXED_NS + 7 * NS_PER_US);
     assert_int_equal(command_cost_calls(keys), 10);
     assert_int_equal(command_cost_calls(command_by_name(table, SLICE("get"))), 0);
-    poll_once(f, "keys", 1000, 1000000); /* the first poll by the rows of this table */
+    poll_once(f, "keys", 1000, 1000000); /* the first poll with the rows of this table */
     assert_int_equal(command_cost_ns(keys), COSTS_FIXED_NS + 7 * NS_PER_US);
     poll_once(f, "keys", 1000, 1000000);
     assert_int_equal(command_cost_ns(keys), 8 * (COSTS_FIXED_NS + 7 * NS_PER_US));
@@ -437,7 +442,7 @@ static void test_cpu_is_read(void **state)
         assert_true(command_costs_read_cpu(slice_str(texts[i].text)) == texts[i].ns);
 }
 
-/* 6.0 has two fields less. */
+/* Redis 6.0 has two fields less. */
 static void test_old_lines_are_read(void **state)
 {
     struct fixture *f = *state;

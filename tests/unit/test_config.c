@@ -1,5 +1,5 @@
 /*
- * Configuration files, good and bad, with every message they give. Files live in a temporary folder that is the working
+ * Tests of configuration files, good and bad, with every message. Files are in a temporary working
  * directory, so that messages name "weir.conf".
  */
 #include <setjmp.h>
@@ -249,7 +249,7 @@ static const struct mistake cost_mistakes[] = {
     {"[cost]\nkeyss = 1\n", "weir.conf:2: [cost] keyss: unknown class keyss\n"},
 };
 
-/* What is known elsewhere, and what to write instead. */
+/* Keys of other programs, with a hint of weir's own key. */
 static const struct mistake hint_mistakes[] = {
     {"[weir]\nupstream-password = hunter2\n",
      "weir.conf:2: [weir] upstream-password: unknown key: a password stands in a file of its own: write "
@@ -307,7 +307,7 @@ static void test_hints(void **state)
     check_mistakes(hint_mistakes, COUNT_OF(hint_mistakes));
 }
 
-/* A class of the operator's is no slip. */
+/* An operator's class may have the name of another program's key. */
 static void test_a_class_may_bear_a_name_that_is_known_elsewhere(void **state)
 {
     (void)state;
@@ -430,7 +430,10 @@ static void test_listeners_behind_proxies(void **state)
     config_free(config);
 }
 
-/* Those of older versions are refused still, the others warned of. */
+/*
+ * Prefixes that older versions refused are still refused. All other prefixes of the table give a
+ * warning.
+ */
 static void test_every_prefix_that_clients_act_on_is_said(void **state)
 {
     static const char *const refused[] = {"TRYAGAIN",  "LOADING", "BUSY",    "READONLY", "CLUSTERDOWN", "MASTERDOWN",
@@ -516,13 +519,13 @@ static void test_too_many_errors(void **state)
     assert_non_null(strstr(said.text, "too many errors: the rest is not shown\n"));
 }
 
-/* The longest line passes, one byte more does not; blanks around it do not count. */
+/* The longest line passes, one byte more does not. Blanks around a line do not count. */
 static void test_the_longest_line(void **state)
 {
     char text[512];
     (void)state;
     for (int extra = 0; extra < 2; extra++) {
-        int host = 198 - 17 + extra; /* "listen = " and ":6380," and "b:1" */
+        int host = 198 - 17 + extra; /* the rest is "listen = ", ":6380," and "b:1" */
         snprintf(text, sizeof text, "[weir]\n  listen = %0*d:6380,b:1 \r\n", host - 1, 0);
         struct config *config = load_text(text);
         if (extra == 0) {
@@ -644,7 +647,7 @@ static void test_every_key(void **state)
     config_free(config);
 }
 
-/* The words of a row stand in the order of the enum that they are kept as. */
+/* The words of a key are in the order of its enum. */
 static void test_words_mean_what_their_enum_says(void **state)
 {
     char text[256];

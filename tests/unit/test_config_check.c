@@ -1,5 +1,6 @@
 /*
- * What is wrong with a configuration whose every line is good: addresses that clash; and what can hardly be meant.
+ * Tests of errors and warnings about a configuration of valid lines: clashing addresses, and likely
+ * mistakes.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -57,7 +58,7 @@ static void test_addresses_that_clash(void **state)
     check_mistakes(clashes, COUNT_OF(clashes));
 }
 
-/* localhost is what this machine says it is. */
+/* localhost is resolved by this machine. */
 static void test_localhost_is_looked_up(void **state)
 {
     (void)state;
@@ -71,8 +72,9 @@ static void test_addresses_that_do_not_clash(void **state)
 {
     static const char *const texts[] = {
         "[weir]\nlisten = 127.0.0.1:0, 127.0.0.1:0\n[admin]\nlisten = 127.0.0.1:0\n",
-        "[weir]\nlisten = 127.0.0.2:1, 0.0.0.0:1, [::]:1\nupstream = 10.0.0.1:1\n", /* of one port, each with its own words */
-        "[weir]\nlisten = [::]:1\nupstream = 127.0.0.1:1\n",                        /* no IPv4 comes in there */
+        /* one port, different addresses */
+        "[weir]\nlisten = 127.0.0.2:1, 0.0.0.0:1, [::]:1\nupstream = 10.0.0.1:1\n",
+        "[weir]\nlisten = [::]:1\nupstream = 127.0.0.1:1\n", /* IPv6 only */
         "[weir]\nlisten = 127.0.0.1:1\nupstream = 127.0.0.2:1\n",
         "[weir]\nlisten = a:1\nupstream = b:1\n[admin]\nlisten = c:1\n",
         "[weir]\nlisten = unix:/a/b\nupstream = unix:/a/bc\n[admin]\nsocket = /a\n",
@@ -214,7 +216,10 @@ static void test_what_is_meant(void **state)
     }
 }
 
-/* 65 patterns that each client is compared with; the same number of names and prefixes are none. */
+/*
+ * 65 patterns give a warning, since each client is compared with each. 65 names and prefixes give
+ * none.
+ */
 static void test_many_patterns(void **state)
 {
     static char text[8192];

@@ -1,6 +1,4 @@
-/*
- * What is written of a configuration is read again with the same meaning: of the example, and of random ones.
- */
+/* Tests that a dumped configuration parses to the same meaning: the example, and random ones. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,11 +11,11 @@
 #include "run/config/config_dump.h"
 #include "run/config/config_keys.h"
 
-/* A configuration, and what is written of it. */
+/* A configuration and its dump. */
 struct dumped {
     struct config_file file;
-    struct config *config; /* NULL: there is a mistake in it */
-    char *text;            /* heap, without the lines that name files */
+    struct config *config; /* NULL: the text has an error */
+    char *text;            /* the dump; heap; without the lines that name files */
 };
 
 static struct dumped dump(const char *text)
@@ -66,7 +64,7 @@ static void assert_same_limits(const struct policy *a, const struct policy *b)
     }
 }
 
-/* Members that a key fills with a number or a word. */
+/* Compares the members that keys fill with a number or a word. */
 static void assert_same_settings(const struct config *a, const struct config *b)
 {
     for (size_t i = 0; i < config_keys_count(); i++) {
@@ -87,7 +85,7 @@ static void assert_same_settings(const struct config *a, const struct config *b)
         assert_string_equal(a->sources.master_name, b->sources.master_name);
 }
 
-/* Dump it, read that, and dump it again. False: the text has a mistake. */
+/* Dumps, parses the dump and dumps again. False: the text has an error. */
 static bool goes_round(const char *text)
 {
     struct dumped first = dump(text);

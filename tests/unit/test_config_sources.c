@@ -1,6 +1,4 @@
-/*
- * The three forms of `upstream`: what they mean, and what is refused.
- */
+/* Tests of the three forms of `upstream`: their meaning, and the errors. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,13 +12,13 @@
 #include "config_kit.h"
 #include "run/config/config_lint.h"
 
-/* ---- what is read ---- */
+/* ---- accepted forms ---- */
 
 static const struct form {
     const char *text;
     enum source_form form;
     const char *master_name; /* NULL: none */
-    const char *addresses;   /* as printed, with ", " between them */
+    const char *addresses;   /* as printed, separated by ", " */
 } forms[] = {
     {"", SOURCES_SERVER, NULL, "127.0.0.1:6379"},
     {"upstream = a:1\n", SOURCES_SERVER, NULL, "a:1"},
@@ -82,7 +80,7 @@ static void test_forms(void **state)
     }
 }
 
-/* ---- what is refused ---- */
+/* ---- errors ---- */
 
 #define AT_KEY(key) "weir.conf:2: [weir] " key ": "
 #define AT AT_KEY("upstream")

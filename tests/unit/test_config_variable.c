@@ -1,6 +1,6 @@
 /*
- * Variables of the environment in a configuration: what they become, what is wrong with them, and that no message
- * tells what they hold.
+ * Tests of environment variables in a configuration: their expansion, the errors, and that no
+ * message reveals a value.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -89,7 +89,7 @@ static void test_the_values_mean_what_they_hold(void **state)
     config_free(config);
 }
 
-/* Every key, and every kind of line of other sections, says something of a value that is nonsense. */
+/* Every key, and every kind of line in other sections, gives an error for a nonsense value. */
 static void test_no_message_tells_a_secret(void **state)
 {
     static const char *const lines[] = {
@@ -128,7 +128,7 @@ static void test_no_message_tells_a_secret(void **state)
     }
 }
 
-/* Whatever a message says, no four bytes in a row of the variable's value are left of it. */
+/* No message contains four consecutive bytes of the variable's value. */
 static void test_pieces_are_hidden(void **state)
 {
     (void)state;
@@ -164,7 +164,7 @@ static void test_a_long_value_is_refused(void **state)
     unsetenv("LONG");
 }
 
-/* In memory too: what is SET has no variables. */
+/* A copy keeps the raw text of a line with variables. A replaced line has no raw text. */
 static void test_a_line_that_is_replaced(void **state)
 {
     (void)state;

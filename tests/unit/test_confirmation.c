@@ -1,4 +1,4 @@
-/* Confirmations of subscriptions: what they name, and what is none. */
+/* Tests of parsing confirmations of subscriptions. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,6 @@
-/* What the control lane is told: taken in whole or not at all, and judged whatever it is. */
+/*
+ * Tests of replies on the control lane: read in whole or not at all, and judged whatever they are.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,14 +13,14 @@
 
 #include "upstream/control_reply.h"
 
-/* The last reply in `text`, to be freed; NULL: none. */
+/* The last reply in `text`, which the caller frees. NULL: none. */
 static struct redisReply *read_text(const char *text)
 {
     struct control_inbox inbox = {0};
     struct redisReply *reply = NULL;
     struct slice frame;
     size_t used;
-    for (const char *at = text; *at; at++) { /* byte for byte */
+    for (const char *at = text; *at; at++) { /* byte by byte */
         enum scan_result result = control_inbox_take(&inbox, at, 1, &used, &frame);
         if (result == SCAN_BAD)
             break;
@@ -71,7 +73,7 @@ static void test_judgements(void **state)
         judge_hello, control_judge_auth, judge_info, control_judge_command, control_judge_ping};
     static const struct {
         const char *text;
-        const char *verdicts; /* of HELLO, AUTH, INFO, COMMAND, PING */
+        const char *verdicts; /* verdicts as the answer to HELLO, AUTH, INFO, COMMAND, PING */
     } rows[] = {
         {"*2\r\n$6\r\nserver\r\n$5\r\nredis\r\n", "GDUDG"},
         {"*4\r\n$4\r\nmode\r\n$10\r\nstandalone\r\n$7\r\nversion\r\n$6\r\n7.0.15\r\n", "GDUDG"},

@@ -1,4 +1,7 @@
-/* A debt is water: where a rate changes it stays the same number of units, rounded up, and is cut to the new burst. */
+/*
+ * Tests of debts across changes of a rate: a debt stays the same number of units, rounded up, and
+ * is capped at the new burst.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,7 +19,7 @@ typedef unsigned __int128 wide;
 
 /* ---- the scaling ---- */
 
-/* a * b, whose words are out[0] (the lowest) to out[3]. */
+/* Multiplies a * b into out[0] (lowest) to out[3]. */
 static void multiply(uint64_t a, wide b, uint64_t out[3])
 {
     wide low = (wide)a * (uint64_t)b, high = (wide)a * (uint64_t)(b >> 64) + (uint64_t)(low >> 64);
@@ -33,14 +36,14 @@ static int compare(const uint64_t a[3], const uint64_t b[3])
     return 0;
 }
 
-/* A number of any size: small ones and powers of two among them. */
+/* A random number of any size, small numbers and powers of two among them. */
 static uint64_t any(uint64_t *seed, unsigned bits)
 {
     uint64_t shift = 63 - dice_below(seed, bits - 1);
     return 1 + (dice(seed) >> shift);
 }
 
-/* `scaled` is the least whole number that is not below debt * ratio, by numbers of 192 bits. */
+/* `scaled` is the least whole number not below debt * ratio, checked with numbers of 192 bits. */
 static void scaling_is_exact_and_rounds_up(void **state)
 {
     (void)state;
@@ -59,7 +62,10 @@ static void scaling_is_exact_and_rounds_up(void **state)
     assert_int_equal(debt_at(0, (struct unit_time){3, 1}, (struct unit_time){1, 7}), 0);
 }
 
-/* To and fro between odd rates, while time stands still and while it passes: less than 1 ns of its time each change. */
+/*
+ * Alternating between odd rates adds less than 1 ns of the rate's time for each change, while time
+ * stands still and while time passes.
+ */
 static void a_thousand_changes_add_next_to_nothing(void **state)
 {
     (void)state;
@@ -81,7 +87,7 @@ static void a_thousand_changes_add_next_to_nothing(void **state)
         for (int i = 0; i < 1000; i++) {
             subject_convert(account.holders[PER_SUBJECT], order[(i + 1) % 2], START);
             uint64_t units = (word(0) - START) / order[(i + 1) % 2]->at[0].rate.interval_ns;
-            assert_in_range(units, 4, 5); /* never loses any: 5 but for what intervals are rounded */
+            assert_in_range(units, 4, 5); /* no debt is lost: 5, but for rounded intervals */
         }
         uint64_t ratio = slow->limits[0].rate.interval_ns / fast->limits[0].rate.interval_ns + 1;
         assert_in_range(word(0), before_ns, before_ns + 500 * (ratio + 1));
@@ -93,7 +99,10 @@ static void a_thousand_changes_add_next_to_nothing(void **state)
 
 /* ---- the gate ---- */
 
-/* An override of 3/h for four seconds, used up: then the subject is back at 1000/s, and owes three milliseconds. */
+/*
+ * An override of 3/h is used up within four seconds. Then the subject is back at 1000/s, and owes
+ * three milliseconds.
+ */
 static void a_short_override_locks_nobody_out(void **state)
 {
     (void)state;
@@ -107,7 +116,7 @@ static void a_short_override_locks_nobody_out(void **state)
     uint64_t passed = 0;
     for (int i = 0; i < 10; i++)
         passed += pass("set", START + 1 + (uint64_t)i);
-    assert_int_equal(passed, 2); /* a thousandth of the hour's third was owed already */
+    assert_int_equal(passed, 2); /* one write was charged before, at 1000/s */
     new_rules();
     limit("write", "1000/s");
     open_gate();
@@ -118,7 +127,7 @@ static void a_short_override_locks_nobody_out(void **state)
     tear_down(NULL);
 }
 
-/* The other way round: at the lower rate nothing passes twice, and no more than the new burst is owed. */
+/* From a high rate to a low rate: nothing passes twice, and the debt is at most the new burst. */
 static void a_lower_rate_is_owed_its_burst_at_most(void **state)
 {
     (void)state;
@@ -136,7 +145,7 @@ static void a_lower_rate_is_owed_its_burst_at_most(void **state)
     tear_down(NULL);
 }
 
-/* What was in flight stays owed beyond the new burst. */
+/* A debt for bytes in flight may exceed the new burst. */
 static void bytes_are_owed_beyond_the_burst(void **state)
 {
     (void)state;
@@ -150,7 +159,7 @@ static void bytes_are_owed_beyond_the_burst(void **state)
     limit("bytes-in", "10/s burst 10");
     open_gate();
     gate_settle(&account, START);
-    assert_int_equal(word(0), START + 400 * S + S); /* 4000 were in flight */
+    assert_int_equal(word(0), START + 400 * S + S); /* 4000 bytes were in flight */
     new_rules();
     limit("bytes-in", "7000/s burst 100000");
     open_gate();
@@ -182,7 +191,7 @@ static void fine_rates_keep_their_units(void **state)
     tear_down(NULL);
 }
 
-/* A thread that still has the old rules decides by the rates that the subject has now. */
+/* A thread that still has the old rules decides by the subject's new rates. */
 static void old_rules_charge_at_the_new_rate(void **state)
 {
     (void)state;
@@ -221,7 +230,9 @@ static void old_rules_charge_at_the_new_rate(void **state)
 
 enum { WAITERS = 5 };
 
-/* They keep their order, and go one by one at the new rate, which is faster, slower, and faster again. */
+/*
+ * Queued commands keep their order, and depart one by one at each new rate: faster, slower, faster.
+ */
 static void a_queue_is_timed_anew(void **state)
 {
     (void)state;
@@ -243,7 +254,7 @@ static void a_queue_is_timed_anew(void **state)
         gate_settle(&account, START);
         uint64_t interval_ns = policy->limits[0].rate.interval_ns;
         for (int i = 0; i < WAITERS; i++)
-            if (k != 1 || i % 2 == 0) /* the others miss a change */
+            if (k != 1 || i % 2 == 0) /* the other positions miss a change */
                 assert_int_equal(gate_turn_due(&turns[i]), START + (uint64_t)(i + 1) * interval_ns);
         assert_int_equal(word(0), START + (WAITERS + 1) * interval_ns);
     }
@@ -259,7 +270,7 @@ static void a_queue_is_timed_anew(void **state)
     assert_int_equal(left, WAITERS);
     assert_tally(0, WAITERS + 1, WAITERS, 0, 0);
 
-    new_rules(); /* nobody waits: no more than the burst is owed */
+    new_rules(); /* no command waits: the debt is at most the burst */
     limit("write", "1/h over delay 10s");
     open_gate();
     gate_settle(&account, START);
@@ -267,7 +278,7 @@ static void a_queue_is_timed_anew(void **state)
     tear_down(NULL);
 }
 
-/* Places that were given up leave nothing behind that would take hours at a lower rate. */
+/* Abandoned positions do not remain as a debt, which would last for hours at a lower rate. */
 static void places_given_up_are_cut(void **state)
 {
     (void)state;
@@ -287,13 +298,13 @@ static void places_given_up_are_cut(void **state)
     limit("write", "1/h over delay 10s");
     open_gate();
     gate_settle(&account, START);
-    assert_int_equal(word(0), START + 2 * HOUR); /* a burst, and the one that waits */
+    assert_int_equal(word(0), START + 2 * HOUR); /* a burst, and the waiting command */
     assert_int_equal(gate_turn_due(&turns[999]), START + HOUR);
     gate_forget_places(&turns[999]);
     tear_down(NULL);
 }
 
-/* A command that waits, asked again under the rules of now. */
+/* The gate's decision for a waiting command under the current rules. */
 static enum gate ask_again(const struct turn *turn, uint64_t now_ns)
 {
     struct ask wish = ask_of("set", 1, now_ns);
@@ -303,7 +314,7 @@ static enum gate ask_again(const struct turn *turn, uint64_t now_ns)
     return gate_ask(&account, &wish, tallies, &verdict);
 }
 
-/* Two writes have left at 3/m, and five wait. */
+/* Two writes have departed at 3/m, and five wait. */
 static void wait_in_a_queue(struct turn turns[WAITERS])
 {
     set_up(NULL);
@@ -319,15 +330,15 @@ static void wait_in_a_queue(struct turn turns[WAITERS])
 }
 
 /*
- * A limit that delayed refuses from now on. The subject owes what has left, and the commands that waited give back
- * nothing: what they had is not charged any more.
+ * A limit that delayed refuses from now on. The subject owes the departed commands. Waiting
+ * commands give nothing back, since their positions are no longer charged.
  */
 static void a_queue_that_ends_leaves_what_has_left(void **state)
 {
     (void)state;
     static const struct {
         const char *expression;
-        uint64_t owed_ns; /* in the end */
+        uint64_t owed_ns; /* at the end */
         bool is_shadow;
     } next[] = {{"3/m burst 2", 2 * MINUTE / 3, false},
                 {"3/m burst 9", 2 * MINUTE / 3, false},
@@ -355,7 +366,9 @@ static void a_queue_that_ends_leaves_what_has_left(void **state)
     }
 }
 
-/* Commands that wait are asked again after the queue has ended, and no more pass than the law says. */
+/*
+ * Waiting commands are decided again after the queue has ended. No more pass than the burst allows.
+ */
 static void a_queue_that_ends_lets_nothing_pass_twice(void **state)
 {
     (void)state;
@@ -375,7 +388,10 @@ static void a_queue_that_ends_lets_nothing_pass_twice(void **state)
     tear_down(NULL);
 }
 
-/* The queue ends and begins again before the commands that wait have been asked: they go as the rate lets them. */
+/*
+ * A queue ends and begins again before its waiting commands are decided. The commands depart at the
+ * rate.
+ */
 static void a_queue_that_begins_again(void **state)
 {
     (void)state;
@@ -405,7 +421,10 @@ static void a_queue_that_begins_again(void **state)
     tear_down(NULL);
 }
 
-/* A worker that has older rules yet gives no places in a queue that has ended, and lets nothing go from it. */
+/*
+ * A worker with older rules gives no positions in a queue that has ended, and lets no command
+ * depart.
+ */
 static void old_rules_wait_for_newer_ones(void **state)
 {
     (void)state;
@@ -431,7 +450,10 @@ static void old_rules_wait_for_newer_ones(void **state)
     tear_down(NULL);
 }
 
-/* n writes of one connection in shadow mode, under the rules of `of`; returns the connection's virtual clock. */
+/*
+ * Sends n writes of one connection in shadow mode, under the rules of `of`. Returns the
+ * connection's virtual clock.
+ */
 static uint64_t write_virtually(const struct account *of, int n, uint64_t clock_ns)
 {
     for (int i = 0; i < n; i++) {
@@ -443,7 +465,10 @@ static uint64_t write_virtually(const struct account *of, int n, uint64_t clock_
     return clock_ns;
 }
 
-/* The positions that commands would have had in shadow mode are owed up to the burst by the rules that follow. */
+/*
+ * The positions that commands would have had in shadow mode are charged up to the burst by the next
+ * rules.
+ */
 static void shadow_mode_leaves_the_burst_at_most(void **state)
 {
     (void)state;
@@ -456,7 +481,8 @@ static void shadow_mode_leaves_the_burst_at_most(void **state)
                 {"1000/s burst 5 over close", "1mb/s burst 2mb", true},
                 {"1000/s burst 5 over delay 1s", "1000/s", false}};
     for (size_t k = 0; k < sizeof next / sizeof next[0]; k++)
-        for (int is_old = 0; is_old < 2; is_old++) { /* the worker with the old rules goes on charging */
+        /* the worker with the old rules goes on charging */
+        for (int is_old = 0; is_old < 2; is_old++) {
             set_up(NULL);
             limit("write", "200/s burst 3 over delay 5s");
             limit("all", "10000/s burst 5");

@@ -1,4 +1,7 @@
-/* How much a subject has asked for: windows, their peaks, and what is kept of it when it is forgotten. */
+/*
+ * Tests of a subject's peak rates: the windows, their peaks, and what remains of a forgotten
+ * subject.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,7 +18,7 @@
 #include "policy_kit.h"
 
 #define S NS_PER_S
-#define START (UINT64_C(6000) * S) /* windows of every length begin here */
+#define START (UINT64_C(6000) * S) /* a multiple of every window's length */
 
 static _Atomic(struct demand *) demand;
 
@@ -58,15 +61,15 @@ static void windows_end_where_they_end(void **state)
     for (unsigned i = 0; i < 120; i++)
         asks(1, 3, i * S + i * NS_PER_MS);
     assert_peaks(0, 3, 30, 180);
-    asks(1, 100, 199 * S); /* after a silence nothing of before is in its windows */
+    asks(1, 100, 199 * S); /* after a silence the windows start empty */
     assert_peaks(0, 100, 100, 180);
-    asks(1, 90, 200 * S); /* the next ten seconds, the same sixty */
+    asks(1, 90, 200 * S); /* in the next ten seconds, in the same sixty */
     assert_peaks(0, 100, 100, 190);
-    asks(1, 90, 240 * S); /* the next sixty */
+    asks(1, 90, 240 * S); /* in the next sixty */
     assert_peaks(0, 100, 100, 190);
 }
 
-/* A burst at the boundary of two windows may be seen as half of what it is, and not as less. */
+/* A burst across the boundary of two windows counts at least half. */
 static void a_peak_is_a_half_at_least(void **state)
 {
     (void)state;
@@ -80,20 +83,21 @@ static void classes_are_counted_apart(void **state)
     (void)state;
     asks(1 << DEMAND_READ, 10, 0);
     asks(1 << DEMAND_WRITE, 20, 0);
-    asks(1 << DEMAND_ALL | 1 << 15, 30, 0); /* which neither reads nor writes */
+    /* bit 15: a class of commands that neither read nor write */
+    asks(1 << DEMAND_ALL | 1 << 15, 30, 0);
     assert_peaks(0, 60, 60, 60);
     assert_peaks(1, 10, 10, 10);
     assert_peaks(2, 20, 20, 20);
     assert_peaks(3, 0, 0, 0);
     assert_peaks(14, 0, 0, 0);
     assert_peaks(15, 30, 30, 30);
-    asks(1 << DEMAND_WRITE, 5, S); /* and so it is when the second has ended */
+    asks(1 << DEMAND_WRITE, 5, S); /* in the next second */
     assert_peaks(DEMAND_ALL, 60, 65, 65);
     assert_peaks(DEMAND_WRITE, 20, 25, 25);
     assert_int_equal(demand_bytes(), 4 * sizeof(struct demand));
 }
 
-/* A worker whose clock was read before the other's. */
+/* The clock of one worker was read before the other's. */
 static void an_earlier_time_counts_as_now(void **state)
 {
     (void)state;
@@ -181,9 +185,9 @@ static void commands_count_in_their_classes(void **state)
     } asked[] = {{"get", 5}, {"set", 3}, {"hget", 2}, {"keys", 1}, {"ping", 9}, {"get", 4}};
     for (size_t i = 0; i < sizeof asked / sizeof asked[0]; i++)
         demand_note(&pending, kit_command(s.table, asked[i].name), asked[i].n);
-    assert_int_equal(peak_of(&s, subject, "all"), 0); /* not told yet */
+    assert_int_equal(peak_of(&s, subject, "all"), 0); /* not reported yet */
     demand_flush(&pending, START);
-    assert_int_equal(peak_of(&s, subject, "all"), 15); /* control is never refused */
+    assert_int_equal(peak_of(&s, subject, "all"), 15); /* control commands are never refused */
     assert_int_equal(peak_of(&s, subject, "read"), 12);
     assert_int_equal(peak_of(&s, subject, "write"), 3);
     assert_int_equal(peak_of(&s, subject, "@hash"), 2);
@@ -191,7 +195,8 @@ static void commands_count_in_their_classes(void **state)
     assert_int_equal(observed_count(s.policy->record->observed), 5);
     assert_int_equal(observed_seconds(s.policy->record->observed, START + 7 * S), 7);
     assert_int_equal(pending.touched, 0);
-    for (size_t i = 0; i < 3; i++) { /* one command at a time: still in this second, and in the next */
+    /* one command at a time: two in this second, one in the next */
+    for (size_t i = 0; i < 3; i++) {
         demand_note(&pending, kit_command(s.table, asked[i].name), asked[i].n);
         demand_flush(&pending, START + i / 2 * S);
     }
@@ -251,7 +256,7 @@ static void another_table_and_reload_keep_the_classes(void **state)
     scene_free(&s);
 }
 
-/* As many as there is room for; the rest are left out, and the others are counted as they are. */
+/* Classes beyond the maximum are left out. The counts of the other classes stay right. */
 static void too_many_classes_are_left_out(void **state)
 {
     (void)state;
@@ -270,7 +275,8 @@ static void too_many_classes_are_left_out(void **state)
     assert_int_equal(observed_count(policy->record->observed), DEMAND_CLASSES);
     assert_int_equal(policy->demand.masks[demand_group(&policy->demand, kit_command(table, "get"))],
                      0xffff &
-                         ~(1U << DEMAND_WRITE | 1U << DEMAND_ALL)); /* what reads is in all without being said to be */
+                         /* reads count in `all` without a bit of their own */
+                         ~(1U << DEMAND_WRITE | 1U << DEMAND_ALL));
     policies_put(policies);
     command_table_put(table);
     ledger_free(ledger);
@@ -304,7 +310,7 @@ static void the_forgotten_are_kept_as_a_population(void **state)
     scene_free(&s);
 }
 
-/* It stands for many. */
+/* The overflow subject stands for many subjects. */
 static void the_overflow_subject_is_not_observed(void **state)
 {
     (void)state;

@@ -1,6 +1,4 @@
-/*
- * Which addresses weir dials: upstream-map, upstream-allow and weir's own listeners.
- */
+/* Tests of the addresses that weir dials: upstream-map, upstream-allow and weir's own listeners. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -200,7 +198,7 @@ static int listen_at(const char *text, uint16_t *port)
     return fd;
 }
 
-/* The port may have been chosen by the system. */
+/* The system may have chosen the port. */
 static void test_refusals(void **state)
 {
     uint16_t port;

@@ -1,6 +1,7 @@
 /*
- * Entries of COMMAND and COMMAND DOCS, against the shapes that redis-server 7.0.15 gives its own commands (GET, OBJECT
- * FREQ and SET were looked at); the notation of own.def, one row for each thing it can say.
+ * Tests of weir's entries in COMMAND and COMMAND DOCS, against the shapes of redis-server 7.0.15
+ * (GET, OBJECT FREQ and SET were compared). Tests of the notation of own.def, one row for each
+ * element.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -25,7 +26,9 @@ static long long head_of(const char **at)
     return n;
 }
 
-/* "[a b]" for arrays, "<a b>" for sets, "{a b}" for maps; bulks as they are, the rest with its type. */
+/*
+ * "[a b]" for arrays, "<a b>" for sets, "{a b}" for maps; bulks unchanged, the rest with its type.
+ */
 static void print_element(FILE *out, const char **at)
 {
     static const char kinds[] = "*[]~<>%{}";
@@ -52,14 +55,14 @@ static void print_element(FILE *out, const char **at)
     putc(kind[2], out);
 }
 
-/* All that was built; the caller frees it. */
+/* Prints all that was built. The caller frees the text. */
 static char *printed(struct build *build)
 {
     char *text;
     size_t len;
     FILE *out = open_memstream(&text, &len);
     assert_false(build->is_broken);
-    build_raw(build, slice_of("", 1)); /* for strstr */
+    build_raw(build, slice_of("", 1)); /* the NUL, for strstr */
     const char *at = build->at;
     for (size_t i = 0; at < build->at + build->len - 1; i++) {
         if (i > 0)
@@ -99,7 +102,8 @@ static void an_entry_has_ten_elements(void **state)
     (void)state;
     struct own all = keyed;
     all.last_key = -1;
-    assert_info(&keyless, false, "[limit|status :-2 [+noscript +no_multi +loading +stale] :0 :0 :0 [+@limit] [] [] []]");
+    assert_info(&keyless, false,
+                "[limit|status :-2 [+noscript +no_multi +loading +stale] :0 :0 :0 [+@limit] [] [] []]");
     assert_info(&keyless, true, "[limit|status :-2 <+noscript +no_multi +loading +stale> :0 :0 :0 <+@limit> <> <> []]");
     assert_info(&operators, true,
                 "[limit|set :-5 <+noscript +no_multi +loading +stale +admin> :0 :0 :0 <+@limit> <> <> []]");
@@ -180,7 +184,7 @@ static void maps_are_flat_in_resp2(void **state)
                          "[[name n type integer flags [+optional]]]]");
 }
 
-/* Every row in both versions: two whole frames, and no type that redis-cli does not know. */
+/* Every row in both versions gives two whole frames, and only types that redis-cli knows. */
 static void every_row_is_well_formed(void **state)
 {
     (void)state;
@@ -203,7 +207,7 @@ static void every_row_is_well_formed(void **state)
             char kind[65];
             const char *name_end = strstr(type, " type ");
             assert_non_null(name_end);
-            /* A name has no types in it. */
+            /* A name contains no type. */
             assert_null(memchr(type, ':', (size_t)(name_end - type)));
             assert_int_equal(sscanf(name_end, " type %64[^ }]", kind), 1);
             static const char known[] = " key string integer double pure-token ";
@@ -219,10 +223,8 @@ static void every_row_is_well_formed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_entry_has_ten_elements),
-        cmocka_unit_test(a_container_has_subcommands),
-        cmocka_unit_test(arguments_are_as_redis_writes_them),
-        cmocka_unit_test(maps_are_flat_in_resp2),
+        cmocka_unit_test(an_entry_has_ten_elements),          cmocka_unit_test(a_container_has_subcommands),
+        cmocka_unit_test(arguments_are_as_redis_writes_them), cmocka_unit_test(maps_are_flat_in_resp2),
         cmocka_unit_test(every_row_is_well_formed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

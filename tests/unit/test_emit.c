@@ -1,4 +1,4 @@
-/* What is written has the number's digits and not a byte more. */
+/* Tests of writing numbers: the digits, and not a byte more. */
 #include "resp/emit.h"
 
 #include <inttypes.h>

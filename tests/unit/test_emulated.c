@@ -1,6 +1,4 @@
-/*
- * The cluster of one master that clients are told of, and what becomes of replies that would tell of another.
- */
+/* Tests of the emulated cluster of one master, and of replies that would reveal another one. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -84,7 +82,7 @@ static void test_nodes(void **state)
 }
 
 static const struct reply {
-    const char *said, *told; /* NULL: it is passed on as it is */
+    const char *said, *told; /* told NULL: passed on unchanged */
 } hellos[] =
     {
         {"*4\r\n$4\r\nmode\r\n$7\r\ncluster\r\n$4\r\nrole\r\n$6\r\nmaster\r\n",
@@ -95,8 +93,8 @@ static const struct reply {
         {"", NULL},
 },
   infos[] = {
-      {"$50\r\n# Server\r\nredis_mode:cluster\r\nos:Linux\r\nx:1\r\ny:22\r\n", /* not its length */
-       NULL},
+      /* the wrong length */
+      {"$50\r\n# Server\r\nredis_mode:cluster\r\nos:Linux\r\nx:1\r\ny:22\r\n", NULL},
       {"$20\r\nredis_mode:cluster\r\n\r\n",
        "$58\r\nredis_mode:standalone\r\n\r\n# weir\r\nweir_node:10.0.0.1:7000\r\n\r\n"},
       {"$21\r\nserver_mode:cluster\r\n\r\n", /* Valkey */

@@ -36,7 +36,9 @@ static void test_another_master(void **state)
     assert_int_equal(failover_story_due_ns(&story, NS_PER_S), 0);
 }
 
-/* It is told only if a request missed it, or if it took long. */
+/*
+ * A failover to the same master is logged only if a request missed the master, or if it took long.
+ */
 static void test_the_same_master(void **state)
 {
     (void)state;
@@ -59,7 +61,7 @@ static void test_the_same_master(void **state)
     assert_true(failover_story_tell(&story, &now, line));
 }
 
-/* The one that was found first is lost again: the story goes on. */
+/* The first master found is lost again: the story continues. */
 static void test_two_in_a_row(void **state)
 {
     (void)state;

@@ -1,4 +1,7 @@
-/* Whose turn it is to send: shares by weight, subjects and not riders, a short queue, and nobody waits for ever. */
+/*
+ * Tests of the fair queue: shares by weight, by subject and not by lane user, a short queue, and no
+ * starvation.
+ */
 #include "fair_queue_kit.h"
 
 static double share(struct tenant *a, struct tenant *b, unsigned turns)
@@ -127,7 +130,10 @@ static void low_priority_goes_when_nobody_else_waits(void **state)
     close_server();
 }
 
-/* A server that answers nothing: what is sent is bounded, and others get through now and then. */
+/*
+ * A server that never replies: the sent requests are bounded, and other tenants get through now and
+ * then.
+ */
 static void what_is_never_answered_is_not_counted_on(void **state)
 {
     (void)state;
@@ -172,7 +178,7 @@ static void one_of_many_riders_has_no_more_than_two_windows(void **state)
     close_server();
 }
 
-/* Somebody else comes while it waits, and goes again. */
+/* A sender may switch between waiting for its own requests and waiting for its share. */
 static void who_waits_may_wait_for_something_else(void **state)
 {
     (void)state;
@@ -199,7 +205,7 @@ static void who_leaves_gives_back_what_it_had(void **state)
         struct sender **sender = &tenants[0]->senders[i];
         fair_leave(&server->fair, *sender);
         *sender = NULL;
-        tenants[0]->riders[i].is_held_up = true; /* it asks no more */
+        tenants[0]->riders[i].is_held_up = true; /* sends no more */
     }
     assert_int_equal(server->fair.n_senders, 1);
     close_tenant(tenants[1]);
@@ -208,7 +214,7 @@ static void who_leaves_gives_back_what_it_had(void **state)
     close_server();
 }
 
-/* While another waits it may not send; as it asks for `ns` after its last answer. */
+/* True if `sender` may send `ns` after its last answer, while `other` waits. */
 static bool may_send_after(struct sender *sender, struct sender *other, uint64_t ns)
 {
     fair_wait(other);
@@ -217,7 +223,10 @@ static bool may_send_after(struct sender *sender, struct sender *other, uint64_t
     return may;
 }
 
-/* As long as Redis executes a transaction nobody is silent, though its answer is not waited for. */
+/*
+ * While Redis executes a transaction its flow does not count as silent, though weir does not wait
+ * for the reply.
+ */
 static void a_transaction_is_paid_for_after_it(void **state)
 {
     (void)state;
@@ -245,7 +254,7 @@ static void a_transaction_is_paid_for_after_it(void **state)
     close_server();
 }
 
-/* Of a grant nothing is left over that would allow one more. */
+/* A grant leaves no rest that would allow another request. */
 static void a_grant_of_one_request_allows_one(void **state)
 {
     (void)state;
@@ -264,7 +273,7 @@ static void a_grant_of_one_request_allows_one(void **state)
     close_server();
 }
 
-/* Each of many transactions is paid for. */
+/* Each of several transactions is charged. */
 static void a_flow_owes_a_second_for_each_sender(void **state)
 {
     (void)state;
@@ -282,7 +291,7 @@ static void a_flow_owes_a_second_for_each_sender(void **state)
     close_server();
 }
 
-/* A client that is overcharged all the time is silent again within two seconds. */
+/* A client that is overcharged all the time counts as silent again within two seconds. */
 static void charges_last_no_longer_than_debts(void **state)
 {
     (void)state;
@@ -297,7 +306,7 @@ static void charges_last_no_longer_than_debts(void **state)
     close_server();
 }
 
-/* The work of others pays a debt, and not the time that goes by. */
+/* Work of other flows pays a debt. Time alone does not. */
 static void debts_are_paid_by_the_work_of_others(void **state)
 {
     (void)state;
@@ -336,7 +345,10 @@ static void debts_are_paid_by_the_work_of_others(void **state)
     close_server();
 }
 
-/* A new connection for each request: the subject still owes, until it has been silent for as long as that is. */
+/*
+ * A new connection for each request: the subject keeps its debt until a silence as long as the
+ * debt.
+ */
 static void who_comes_again_owes_what_it_owed(void **state)
 {
     (void)state;
@@ -344,7 +356,8 @@ static void who_comes_again_owes_what_it_owed(void **state)
     struct tenant *a = open_tenant(1, 1, NS_PER_US);
     struct tenant *b = open_tenant(2, 1, NS_PER_US);
     fair_sent(a->senders[0], 1, 10 * NS_PER_MS, server->now_ns);
-    fair_leave(&server->fair, a->senders[0]); /* Redis is at work on it for 10 ms, which are no silence */
+    /* Redis works on the request for 10 ms, which do not count as silence */
+    fair_leave(&server->fair, a->senders[0]);
     a->senders[0] = fair_enter(&server->fair, &a->riders[0].rider, a->subject, server->now_ns);
     assert_false(may_send_after(a->senders[0], b->senders[0], 19 * NS_PER_MS));
     fair_leave(&server->fair, a->senders[0]);
@@ -355,7 +368,7 @@ static void who_comes_again_owes_what_it_owed(void **state)
     close_server();
 }
 
-/* Two workers: one subject on both, the other on one; each has half. */
+/* Two workers: one subject on both, the other on one. Each subject has half. */
 static void workers_share_by_what_waits_on_them(void **state)
 {
     (void)state;

@@ -1,17 +1,20 @@
-/* Is Redis kept busy, with a queue that is no longer than that takes, wherever processors are scarce? */
+/*
+ * Tests that the window keeps Redis busy with as short a queue as possible, also where processors
+ * are scarce.
+ */
 #include "fair_queue_kit.h"
 
 #define FLOODS 10
 
 struct found {
-    double busy;       /* of the time that Redis had a processor, how much it worked */
-    uint64_t queue_ns; /* the longest of late */
-    uint64_t granted;  /* requests for each time that somebody was woken */
+    double busy;       /* share of the time that Redis had a processor in which Redis worked */
+    uint64_t queue_ns; /* the longest queue in the measured half */
+    uint64_t granted;  /* requests for each wake-up */
     uint64_t way_ns;
-    double least; /* the least that one of the tenants had, of its share */
+    double least; /* the smallest share that a tenant had, of its fair share */
 };
 
-/* Tenants that flood the open server, for `seconds`, of which the last half is looked at. */
+/* `n` tenants flood the open server for `seconds`. Only the last half is measured. */
 static struct found flood_it(unsigned n, unsigned riders, uint64_t cost_ns, double seconds)
 {
     struct tenant *tenants[FLOODS];
@@ -72,20 +75,25 @@ static void assert_found(struct found found, double busy, uint64_t queue_ns)
 #define DEAR 25000
 #define SLOW 300000
 
-/* Redis answers all that has come at once, so a window of one batch would let it wait for the next. */
+/*
+ * Redis answers all received requests in one batch. A window of one batch would leave Redis idle
+ * until the next batch.
+ */
 static void the_queue_is_as_long_as_keeps_redis_busy(void **state)
 {
     (void)state;
     for (unsigned riders = 1; riders <= 4; riders += 3) {
-        assert_found(flood(1, riders, CHEAP, NEVER, NEVER, 1), 0.93, 450 * NS_PER_US); /* all that it has at once */
+        /* all requests of the tenant */
+        assert_found(flood(1, riders, CHEAP, NEVER, NEVER, 1), 0.93, 450 * NS_PER_US);
         assert_found(flood(2, riders, CHEAP, NEVER, NEVER, 1), 0.93, 400 * NS_PER_US);
         assert_found(flood(10, riders, CHEAP, NEVER, NEVER, 1), 0.93, 400 * NS_PER_US);
-        assert_found(flood(10, riders, DEAR, NEVER, NEVER, 1), 0.93, 2 * NS_PER_MS); /* 16 ways */
+        /* 16 round trips */
+        assert_found(flood(10, riders, DEAR, NEVER, NEVER, 1), 0.93, 2 * NS_PER_MS);
         assert_found(flood(10, riders, SLOW, NEVER, NEVER, 6), 0.93, 2 * NS_PER_MS);
     }
 }
 
-/* How far it is is told by what weir asks it each second. */
+/* weir learns the round trip from its own request each second. */
 static void redis_is_busy_though_it_is_far(void **state)
 {
     (void)state;
@@ -97,12 +105,13 @@ static void redis_is_busy_though_it_is_far(void **state)
             assert_found(flood_it(3, 4, cost_ns, 4), way_ns < 10 * NS_PER_MS ? 0.85 : 0.8, way_ns + 28 * NS_PER_MS);
             open_server();
             server->way_ns = way_ns;
-            atomic_store(&server->contention.trip_ns, way_ns + WINDOW_SLACK_NS); /* as told while it is busy */
+            /* as measured while Redis is busy */
+            atomic_store(&server->contention.trip_ns, way_ns + WINDOW_SLACK_NS);
             assert_found(flood_it(3, 4, cost_ns, 4), way_ns < 10 * NS_PER_MS ? 0.85 : 0.8, way_ns + 28 * NS_PER_MS);
         }
 }
 
-/* Half of the time Redis, or weir, has no processor. */
+/* Redis or weir has a processor half of the time. */
 static void redis_is_busy_where_processors_are_wanted(void **state)
 {
     (void)state;
@@ -117,7 +126,7 @@ static void redis_is_busy_where_processors_are_wanted(void **state)
     }
 }
 
-/* What takes a processor only for a while leaves no long queue behind, and soon. */
+/* A processor that is missing for a while does not leave a long queue behind. */
 static void the_queue_becomes_short_again(void **state)
 {
     (void)state;
@@ -144,7 +153,10 @@ static void the_queue_becomes_short_again(void **state)
     close_server();
 }
 
-/* What Redis tells of the costs each second, which a poll follows by a third, and by a factor of two at most. */
+/*
+ * The cost that weir knows after a poll: it moves by a third of the way, and by a factor of two at
+ * most.
+ */
 static void learn(struct tenant *tenant, uint64_t told_ns)
 {
     uint64_t next_ns = (2 * tenant->known_ns + told_ns) / 3;
@@ -152,7 +164,10 @@ static void learn(struct tenant *tenant, uint64_t told_ns)
     tenant->known_ns = next_ns > tenant->known_ns / 2 ? next_ns : tenant->known_ns / 2;
 }
 
-/* A command comes to take 60 times as long: that is not taken for a processor that is away, once it is known. */
+/*
+ * A command becomes 60 times as expensive. Once the cost is known, the time is not taken for a
+ * missing processor.
+ */
 static void costs_that_change_make_no_long_queue(void **state)
 {
     (void)state;
@@ -190,7 +205,7 @@ static uint64_t time_of(const struct tenant *tenant)
     return tenant->answered * tenant->cost_ns;
 }
 
-/* Each has half of the time of Redis, though each batch of answers has requests of both. */
+/* Each tenant has half of the time of Redis, though each batch of replies has requests of both. */
 static void check_dear(unsigned riders, uint64_t dear_ns)
 {
     open_server();
@@ -219,7 +234,10 @@ static void who_asks_for_what_is_dear_pays_for_it(void **state)
             check_dear(riders, dear_ns);
 }
 
-/* One command at a time on each connection, so dear that nothing could be let run dry for it in a moment. */
+/*
+ * One expensive command at a time on each connection: too expensive to let the queue run dry in a
+ * moment.
+ */
 static void what_is_very_dear_is_found_out_too(void **state)
 {
     (void)state;
@@ -273,8 +291,8 @@ static void tenants_of_all_kinds_have_the_same_time(void **state)
 }
 
 /*
- * Calls of one command, cheap for a while and dear for a while: what part of the time others have. Weir knows what they cost on
- * average.
+ * A tenant alternates between cheap and expensive calls of one command. weir knows the average
+ * cost. Returns the other tenant's share of the time.
  */
 static double beside_who_changes_every(unsigned period)
 {
@@ -302,7 +320,10 @@ static double beside_who_changes_every(unsigned period)
     return part;
 }
 
-/* What differs within one command is not caught, but bounded: others keep a part that can be told. */
+/*
+ * Different costs within one command are not detected. The effect is bounded: the other tenant
+ * keeps a tenth at least.
+ */
 static void who_changes_what_it_asks_for_wins_little(void **state)
 {
     (void)state;

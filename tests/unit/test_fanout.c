@@ -1,4 +1,6 @@
-/* Where commands go on a cluster: rows by hand, tips of COMMAND, and which of both counts. */
+/*
+ * Tests of routing commands on a cluster: hand-written rows, tips of COMMAND, and their precedence.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -45,7 +47,7 @@ static void every_row_is_a_command(void **state)
 #undef ROW
     };
     for (size_t i = 0; i < COUNT_OF(names); i++)
-        if (!slice_eq(slice_str(names[i]), SLICE("waitaof"))) /* from 7.2 on */
+        if (!slice_eq(slice_str(names[i]), SLICE("waitaof"))) /* from Redis 7.2 on */
             assert_non_null(command_by_name(command_table_known(), slice_str(names[i])));
 }
 

@@ -1,4 +1,4 @@
-/* figures: numbers as people read them, at the bounds between their forms. */
+/* Tests of printing numbers for people, at the bounds between their forms. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,6 @@
-/* findings: what is wrong, most urgent first; holders: who is behind a limit. */
+/*
+ * Tests of findings (problems, the most urgent first) and of holders (the subjects behind a limit).
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -53,7 +55,7 @@ static void set_now(enum series series, double value)
     s->history->points[series][HISTORY_POINTS - 1] = (float)value;
 }
 
-/* "bad: title | more" in lines. */
+/* Expects lines of "bad: title | more". */
 static void expect(const char *wanted)
 {
     struct findings findings;
@@ -209,7 +211,7 @@ static void holders_are_whom_it_refuses_then_the_fullest(void **state)
     assert_int_equal(holders_of(s, 1, out), 2);
     expect_holder(&out[0], "user:a", 0.97, 0, 90);
     expect_holder(&out[1], "user:b", 0.5, 5, 40);
-    s->limits[2].state = LIMIT_REFUSING; /* not what refuses anybody most */
+    s->limits[2].state = LIMIT_REFUSING; /* not the limit that refuses most */
     assert_int_equal(holders_of(s, 2, out), 3);
     expect_holder(&out[0], "user:c", -1, 7, 0);
     limit->state = LIMIT_REFUSING;

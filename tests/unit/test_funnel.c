@@ -1,4 +1,7 @@
-/* Funnels against the law, against an exact model that keeps every admission, and at the edges of time. */
+/*
+ * Tests of funnels: the bound on what passes, an exact model that keeps every admission, and the
+ * limits of time.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -25,7 +28,7 @@ static uint64_t word(struct funnel *funnel)
     return atomic_load(&funnel->tat_ns);
 }
 
-/* Rates from 1/day to 1e9/s, bursts that drain within a century. */
+/* Rates from 1/day to 1e9/s, with bursts that drain within a century. */
 static struct rate random_rate(uint64_t *seed)
 {
     static const uint64_t periods[] = {S / 1000, S, 60 * S, 3600 * S, DAY};
@@ -60,7 +63,8 @@ static void rates_beyond_meaning_are_refused(void **state)
     assert_false(rate_init(&rate, 1, S, 0));
     assert_true(rate_init(&rate, 1, DAY, 36525));
     assert_false(rate_init(&rate, 1, DAY, 36526));
-    assert_true(rate_init(&rate, 7, 36525 * DAY, 7)); /* the rounding is not held against it */
+    /* the rounding does not make the rate too slow */
+    assert_true(rate_init(&rate, 7, 36525 * DAY, 7));
     assert_false(rate_init(&rate, 7, 36525 * DAY + 1, 7));
     assert_false(rate_init(&rate, UINT64_MAX, 1, UINT64_MAX));
     assert_false(rate_init(&rate, 1, UINT64_MAX, UINT64_MAX));
@@ -134,8 +138,8 @@ static void debt_is_time_under_another_rate(void **state)
 /* ---- properties ---- */
 
 /*
- * The model: the new cost may pass when no window that ends now would hold more than burst + w / interval. It keeps all
- * admissions and sums them anew each time. Of a fine rate the interval is not rounded.
+ * The model admits a cost if no window that ends now would hold more than burst + w / interval. The
+ * model keeps all admissions and computes in integers. For a fine rate the interval is not rounded.
  */
 static bool model_admits(const struct admitted *list, size_t n, const struct rate *rate, uint64_t now_ns, uint64_t cost)
 {
@@ -152,7 +156,10 @@ static bool model_admits(const struct admitted *list, size_t n, const struct rat
     return true;
 }
 
-/* A funnel of a fine rate begins with whole units: it may be up to two stricter, but for one cost at rest. */
+/*
+ * A funnel of a fine rate starts with whole units. Such a funnel may be up to two units stricter
+ * than the model, except for one cost at rest.
+ */
 static void assert_as_the_model(const struct admitted *list, size_t n, const struct rate *rate, uint64_t now_ns,
                                 uint64_t cost, bool is_taken, bool was_empty)
 {
@@ -162,7 +169,7 @@ static void assert_as_the_model(const struct admitted *list, size_t n, const str
         assert_false(model_admits(list, n, rate, now_ns, cost + 2) || (was_empty && cost <= rate->burst));
 }
 
-/* A little time, mostly around the spot where the decision turns. */
+/* A short random time, mostly near the time at which the decision changes. */
 static uint64_t random_step(uint64_t *seed, const struct rate *rate)
 {
     if (dice_below(seed, 3) == 0)
@@ -222,7 +229,7 @@ static void funnel_equals_the_model(void **state)
         round_against_model(seed);
 }
 
-/* Times from several threads: they wander back and forth around the true one. */
+/* Clocks of several threads: each now_ns is a little before or after the true time. */
 static void law_holds_when_times_go_back(void **state)
 {
     (void)state;
@@ -245,8 +252,9 @@ static void law_holds_when_times_go_back(void **state)
 }
 
 /*
- * Who always comes back when told gets at least 99 % of the rate, and of the burst but for one unit. Not of a fine rate
- * who takes all of a burst of a few units at once: at whole nanoseconds the law itself lets no more pass.
+ * A client that retries after each returned wait gets at least 99 % of the rate, and the burst but
+ * for one unit. The exception is a fine rate with a burst of a few units taken at once: whole
+ * nanoseconds allow no more.
  */
 static void assert_reached(const struct rate *rate, uint64_t start_ns, uint64_t cost)
 {
@@ -285,7 +293,7 @@ static void the_rate_is_reached(void **state)
         }
 }
 
-/* Law 5: dropping an empty funnel loses nothing. */
+/* An empty funnel decides like a fresh one, so it may be dropped. */
 static void an_empty_funnel_equals_a_fresh_one(void **state)
 {
     (void)state;
@@ -342,9 +350,10 @@ static void bytes_are_not_rounded_one_by_one(void **state)
     assert_int_equal(rate.burst_ns, 4 * S);
     assert_int_equal(rate_span_ns(&rate, 10 << 20), S);
     assert_int_equal(rate_span_ns(&rate, 0), 0);
-    assert_int_equal(rate_span_ns(&rate, 1), 96); /* 95.4 */
+    assert_int_equal(rate_span_ns(&rate, 1), 96); /* exactly 95.4 */
     assert_int_equal(rate_span_ns(&rate, UINT64_MAX), RATE_LONGEST_NS);
-    assert_true(rate_init_bytes(&rate, UINT64_C(9) << 30, S, 1)); /* a byte takes less than a nanosecond */
+    /* a byte takes less than a nanosecond */
+    assert_true(rate_init_bytes(&rate, UINT64_C(9) << 30, S, 1));
     assert_int_equal(rate.burst_ns, 1);
     assert_int_equal(rate_span_ns(&rate, UINT64_C(9) << 30), S);
     assert_false(rate_init_bytes(&rate, 1, DAY, 36526));
@@ -380,7 +389,7 @@ static void debts_add_up_and_have_an_end(void **state)
     assert_int_equal(word(&funnel), LATE + RATE_LONGEST_NS);
 }
 
-/* A queue lets go when the funnel would have: the wait it tells is the one after which a take passes. */
+/* The wait that a queue returns is the wait after which a take passes. */
 static void a_queue_waits_as_long_as_a_take_refuses(void **state)
 {
     (void)state;
@@ -414,9 +423,18 @@ static void fine_is_what_rounding_would_spoil(void **state)
         uint64_t count, period_ns;
         bool is_fine;
     } rates[] = {
-        {700000000, S, true}, {999999999, S, true},   {1000000000, S, false}, {500000000, S, false}, {3, 10, true},
-        {10110000, S, true},  {10000000, S, false},   {3, 298, false}, /* 99.3: 100 is near enough */
-        {3, 296, true},       {UINT64_MAX, S, false}, {1000, S, false},
+        {700000000, S, true},
+        {999999999, S, true},
+        {1000000000, S, false},
+        {500000000, S, false},
+        {3, 10, true},
+        /* 99.3 is near enough to 100 */
+        {10110000, S, true},
+        {10000000, S, false},
+        {3, 298, false},
+        {3, 296, true},
+        {UINT64_MAX, S, false},
+        {1000, S, false},
     };
     for (size_t i = 0; i < sizeof rates / sizeof rates[0]; i++) {
         struct rate rate = rate_of(rates[i].count, rates[i].period_ns, 1000);
@@ -426,7 +444,7 @@ static void fine_is_what_rounding_would_spoil(void **state)
     }
 }
 
-/* At 0.7 a nanosecond unit k is due at 10 k / 7, rounded up: 2, 3, 5, 6, 8, 9, 10. */
+/* At 0.7 units a nanosecond unit k is due at 10 k / 7, rounded up: 2, 3, 5, 6, 8, 9, 10. */
 static void fine_units_add_up(void **state)
 {
     (void)state;
@@ -438,7 +456,7 @@ static void fine_units_add_up(void **state)
         assert_int_equal(funnel_take(&funnel, &rate, 0, 1), 0);
         assert_int_equal(word(&funnel), due_ns[i]);
     }
-    assert_int_equal(funnel_take(&funnel, &rate, 0, 92), 0); /* the rest at once */
+    assert_int_equal(funnel_take(&funnel, &rate, 0, 92), 0); /* the rest of the burst at once */
     assert_int_equal(word(&funnel), 143);
     assert_int_equal(funnel_room(&rate, word(&funnel), 0), 0);
     assert_int_equal(funnel_take(&funnel, &rate, 0, 1), 2);
@@ -446,7 +464,10 @@ static void fine_units_add_up(void **state)
     assert_int_equal(funnel_take(&funnel, &rate, 2, 1), 0);
     assert_int_equal(funnel_take(&funnel, &rate, 2, 101), FUNNEL_NEVER);
 
-    /* From rest between two units: a whole burst passes in one cost, and in pieces all but one unit. */
+    /*
+     * From rest between two units: a whole burst passes in one cost. In pieces all but one unit
+     * pass.
+     */
     assert_int_equal(funnel_take(&funnel, &rate, 1001, 100), 0);
     assert_int_equal(word(&funnel), (701 + 100) * 10 / 7 + 1);
     funnel = (struct funnel){0};
@@ -456,7 +477,10 @@ static void fine_units_add_up(void **state)
     assert_int_equal(funnel_take(&funnel, &rate, 1002, 1), 0);
 }
 
-/* Debt is time under a fine rate too, and what it starts with is never less. */
+/*
+ * A debt is time for a fine rate too. The debt converted to the fine rate is never less than
+ * before.
+ */
 static void fine_rates_keep_debts(void **state)
 {
     (void)state;
@@ -471,7 +495,10 @@ static void fine_rates_keep_debts(void **state)
     assert_true(funnel_take(&funnel, &fine, 5, 1) > (UINT64_C(1) << 62) - 2 * S);
 }
 
-/* A queue gives the same places one by one as for all together, to any cost, and has an end. */
+/*
+ * A queue gives equal positions to single units and to one large cost. The queue takes any cost,
+ * and is bounded.
+ */
 static void fine_queues(void **state)
 {
     (void)state;
@@ -502,7 +529,7 @@ static void near_is_more_than_four_fifths(void **state)
     }
     assert_false(funnel_is_near(&rate, funnel_word(&funnel), DAY + 2 * S));
     rate = rate_of(1, S, 1);
-    assert_true(funnel_is_near(&rate, DAY + S, DAY)); /* all of one */
+    assert_true(funnel_is_near(&rate, DAY + S, DAY)); /* all of a burst of one */
     assert_true(rate_init_bytes(&rate, 1000, S, 5000));
     assert_false(funnel_is_near(&rate, DAY + 4 * S, DAY));
     assert_true(funnel_is_near(&rate, DAY + 4 * S + 1, DAY));

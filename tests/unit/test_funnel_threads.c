@@ -1,4 +1,4 @@
-/* Eight threads on one funnel, under a clock that they move themselves. */
+/* Tests of eight threads on one funnel. The threads move the clock themselves. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,7 +20,7 @@ static struct shared {
     struct funnel funnel;
     struct rate rate;
     _Atomic uint64_t clock_ns;
-    uint64_t step_ns; /* how far a thread moves the clock at most; 0: time stands */
+    uint64_t step_ns; /* the largest step of the clock by a thread; 0: time stands */
     uint64_t most_cost;
 } shared;
 
@@ -101,7 +101,10 @@ static void the_law_holds(void **state)
         assert_true(n > 0);
         assert_true(law_holds(all, n, &shared.rate));
 
-        /* Each admission moved the word by its interval or started it anew from its time: nothing was lost. */
+        /*
+         * Each admission moved the word by its interval, or started the word anew from its own
+         * time: no admission was lost.
+         */
         uint64_t end_ns = atomic_load(&shared.clock_ns);
         assert_true(total * shared.rate.interval_ns >= atomic_load(&shared.funnel.tat_ns) - end_ns ||
                     atomic_load(&shared.funnel.tat_ns) <= end_ns);
@@ -109,12 +112,15 @@ static void the_law_holds(void **state)
     }
 }
 
-/* Five times the demand that passes: the funnel never idles, so the rate is used up but for the rounding. */
+/*
+ * The threads ask for five times the rate: the funnel never idles, so the rate is used up but for
+ * rounding.
+ */
 static void demand_gets_its_rate(void **state)
 {
     (void)state;
     assert_true(rate_init(&shared.rate, 1000000, S, 1000));
-    shared.step_ns = 400; /* 200 on average, against 1000 an interval */
+    shared.step_ns = 400; /* 200 on average; an interval is 1000 */
     shared.most_cost = 1;
     uint64_t total = sum(hammer_all());
     uint64_t end_ns = atomic_load(&shared.clock_ns);

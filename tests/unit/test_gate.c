@@ -1,4 +1,4 @@
-/* The gate: which limit decides, what is charged, what the client reads. */
+/* Tests of the gate: which limit decides, what is charged, what the client reads. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -61,7 +61,7 @@ static void the_longest_wait_is_told(void **state)
     assert_tally(2, 1, 0, 0, 0);
 }
 
-/* The same where the limits are of different kinds, so that the long way decides. */
+/* Limits of different kinds, which take the gate's slow path. */
 static void the_longest_wait_of_all_kinds(void **state)
 {
     (void)state;
@@ -105,7 +105,7 @@ static void a_refusal_charges_nobody(void **state)
     assert_int_equal(atomic_load(&account.holders[PER_SUBJECT]->lock), 0);
 }
 
-/* Limits of every kind, and in turn one of them that has no room. */
+/* Limits of every kind, one of them without room. */
 static void whoever_refuses_nobody_is_charged(void **state)
 {
     (void)state;
@@ -163,7 +163,8 @@ static void costs_beyond_the_burst_never_pass(void **state)
     assert_true(verdict.wait_ns == GATE_NEVER);
     assert_int_equal(ask("set", 3, START), GATE_PASS);
     assert_int_equal(word(0), START + 3 * S);
-    assert_int_equal(word(1), START + 1 * MS); /* commands are counted one by one, whatever they cost */
+    /* a limit on commands counts one, whatever the cost */
+    assert_int_equal(word(1), START + 1 * MS);
 }
 
 static void control_passes_always(void **state)
@@ -197,7 +198,7 @@ static void newer_commands_count_as_unknown(void **state)
     assert_int_equal(gate_ask(&account, &wish, tallies, &verdict), GATE_REFUSE);
 }
 
-/* A policy may have limits of one scope only; then nobody holds funnels of the others. */
+/* A policy may have limits of one scope only. Then only that scope needs a holder of funnels. */
 static void only_the_scopes_there_are_need_a_holder(void **state)
 {
     (void)state;
@@ -224,7 +225,7 @@ static void only_the_scopes_there_are_need_a_holder(void **state)
     assert_int_equal(gate_connect(&bare, START, tallies, &verdict), GATE_CLOSE);
 }
 
-/* Joint limits are the same as each limit by itself, asked first. */
+/* Joint limits decide like single limits asked first and charged after. */
 static void joint_limits_equal_single_ones(void **state)
 {
     (void)state;
@@ -250,7 +251,7 @@ static void joint_limits_equal_single_ones(void **state)
     }
 }
 
-/* The same with costs, scopes and a ceiling that never binds: the long way. */
+/* Costs, scopes and an in-flight limit that never binds: the gate's slow path. */
 static void any_limits_equal_single_ones(void **state)
 {
     (void)state;
@@ -322,7 +323,7 @@ static void denied_before_anything_else(void **state)
     assert_tally(0, 1, 0, 1, 0);
 }
 
-/* The longest wait decides what becomes of it. */
+/* The limit with the longest wait decides the action. */
 static void close_and_refuse_together(void **state)
 {
     (void)state;
@@ -339,7 +340,10 @@ static void close_and_refuse_together(void **state)
 
 /* ---- dry ---- */
 
-/* With every kind of limit and random traffic: asked dry, nothing moves; and so it is right after. */
+/*
+ * Every kind of limit and random traffic: a dry decision changes nothing, and equals the real
+ * decision right after.
+ */
 static void dry_is_the_same_and_touches_nothing(void **state)
 {
     (void)state;
@@ -388,7 +392,8 @@ static void dry_is_the_same_and_touches_nothing(void **state)
             }
             assert_int_equal(verdict.counted, dry.counted);
             gate_owe_bytes(&account, UNIT_BYTES_IN, dice_below(&seed, 9), 0, now_ns, tallies);
-            if (dice_below(&seed, 10) > 0) /* some are never answered: the number of calls reaches its limit */
+            /* some calls are never answered: the number of calls reaches its limit */
+            if (dice_below(&seed, 10) > 0)
                 gate_calls_end(&account, (verdict.counted & COUNTED) != 0, (verdict.counted & COUNTED_SHADOW) != 0);
         }
     }
@@ -402,7 +407,7 @@ static void failed_logins_are_counted(void **state)
     limit("auth-failures", "5/60s");
     open_gate();
     for (int i = 0; i < 5; i++) {
-        for (int k = 0; k < 10; k++) /* trying alone costs nothing */
+        for (int k = 0; k < 10; k++) /* an attempt alone costs nothing */
             assert_true(gate_may_login(&account, START, tallies));
         gate_login_failed(&account, START, tallies);
     }
@@ -411,12 +416,12 @@ static void failed_logins_are_counted(void **state)
     assert_true(gate_may_login(&account, START + 12 * S, tallies));
     assert_tally(0, 5, 0, 2, 0);
 
-    /* Those that were under way fail too: the debt goes on growing. */
+    /* Attempts that were under way fail too: the debt keeps growing. */
     for (int i = 0; i < 10; i++)
         gate_login_failed(&account, START + 12 * S, tallies);
     assert_false(gate_may_login(&account, START + 12 * S + 120 * S - 1, tallies));
     assert_true(gate_may_login(&account, START + 12 * S + 120 * S, tallies));
-    assert_true(pass("auth", START)); /* what a command may do is another matter */
+    assert_true(pass("auth", START)); /* not bound by limits on logins */
 }
 
 static void failed_logins_in_shadow(void **state)
@@ -443,7 +448,7 @@ static void failed_logins_in_shadow(void **state)
     assert_false(gate_may_login(&account, START, tallies));
 }
 
-/* ---- how limits stand ---- */
+/* ---- the state of limits ---- */
 
 static void standings(void **state)
 {
@@ -482,7 +487,7 @@ static void standings(void **state)
     assert_true(standing.retry_after_ns == GATE_NEVER);
 }
 
-/* What is told to remain passes, and not one more. */
+/* `remaining` units pass, and not one more. */
 static void what_remains_passes(void **state)
 {
     (void)state;
@@ -504,7 +509,7 @@ static void what_remains_passes(void **state)
 
 /* ---- many at once ---- */
 
-/* Two clients of a subject and a third of another: whose funnels are whose. */
+/* Two clients of one subject and a third of another subject: which funnels they share. */
 static void scopes_share_as_they_say(void **state)
 {
     (void)state;
@@ -582,7 +587,7 @@ static void assert_refusal(enum action action, int64_t wait_ns, const char *expe
     free(out);
 }
 
-/* By one limit alone, by several, and by a number of calls. */
+/* Near one limit, near several, and near a limit on calls. */
 static void who_is_near_a_limit_is_counted(void **state)
 {
     (void)state;
@@ -596,7 +601,7 @@ static void who_is_near_a_limit_is_counted(void **state)
         assert_true(pass("set", START));
     assert_false(pass("set", START));
     assert_int_equal(atomic_load(&tally(1)->near), 0);
-    assert_int_equal(atomic_load(&tally(2)->near), 1); /* of five, the last */
+    assert_int_equal(atomic_load(&tally(2)->near), 1); /* the last of five */
     assert_int_equal(atomic_load(&tally(4)->near), 1);
     gate_calls_end(&account, 5, 0);
     for (int i = 0; i < 10; i++) {

@@ -1,4 +1,7 @@
-/* What is charged after it has passed, and what is a number at one moment: bytes, calls in flight, connections. */
+/*
+ * Tests of limits charged after the fact (bytes) and of limits on a current number (calls in
+ * flight, connections).
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,7 +25,7 @@ static void debt_up_to_the_burst_passes(void **state)
     open_gate();
     owe(UNIT_BYTES_IN, 4999, START);
     assert_true(pass("get", START));
-    owe(UNIT_BYTES_OUT, 1000000, START); /* another matter */
+    owe(UNIT_BYTES_OUT, 1000000, START); /* of another limit */
     assert_true(pass("get", START));
     owe(UNIT_BYTES_IN, 1, START);
     assert_int_equal(ask("get", 1, START), GATE_REFUSE);
@@ -53,7 +56,10 @@ static void rest_is_no_credit(void **state)
     }
 }
 
-/* Whoever goes on as soon as it is let through gets the rate, in whatever pieces; what was admitted is returned. */
+/*
+ * A client that retries after each returned wait gets the rate, with pieces of any size. Returns
+ * the bytes admitted.
+ */
 static uint64_t stream(uint64_t piece, uint64_t for_ns)
 {
     uint64_t now_ns = START, passed = 0;
@@ -80,7 +86,7 @@ static void rates_are_met(void **state)
         {"10mb/s", 10485760, 10485760, 100, 5 * S, 0.01},
         {"10mb/s", 10485760, 10485760, 65536, 5 * S, 0.01},
         {"10mb/s burst 4kb", 10485760, 4096, 1500, 5 * S, 0.01},
-        {"10mb/s burst 1", 10485760, 1, 4000000, 20 * S, 0.03}, /* a piece is 0.4 s */
+        {"10mb/s burst 1", 10485760, 1, 4000000, 20 * S, 0.03}, /* a piece takes 0.4 s */
         {"1gb/s", 1073741824, 1073741824, 16384, S, 0.001},
         {"1gb/s burst 64kb", 1073741824, 65536, 1500, S / 10, 0.001},
         {"9gb/s burst 1mb", 9663676416, 1048576, 65536, S / 4, 0.001},
@@ -94,7 +100,7 @@ static void rates_are_met(void **state)
         atomic_store(&subject_funnel(account.holders[PER_SUBJECT], policy->limits[0].slot)->tat_ns, 0);
         double passed = (double)stream(cases[i].piece, cases[i].for_ns) - (double)cases[i].burst;
         double due = cases[i].per_s * (double)cases[i].for_ns / (double)S;
-        /* Never more than the law lets, but for the last piece. */
+        /* Never more than the limit allows, but for the last piece. */
         if (passed > due + (double)cases[i].piece || passed < due * (1 - cases[i].tolerance) - (double)cases[i].piece)
             fail_msg("%s in pieces of %u: %.0f for %.0f", cases[i].line, (unsigned)cases[i].piece, passed, due);
         if (cases[i].piece * 100 < (uint64_t)due && (passed > due * 1.01 || passed < due * 0.99))
@@ -102,7 +108,7 @@ static void rates_are_met(void **state)
     }
 }
 
-/* Debt has an end: a hundred years are as good as for ever. */
+/* A debt is capped at RATE_LONGEST_NS, a hundred years. */
 static void monstrous_bytes(void **state)
 {
     (void)state;
@@ -119,7 +125,10 @@ static enum gate ask_debtor(uint64_t now_ns)
     return gate_ask_debtor(&account, now_ns, tallies, &verdict);
 }
 
-/* What is never refused waits until nothing is owed to any limit on bytes, whatever that does with others. */
+/*
+ * A command that is never refused waits until no limit on bytes is in debt, whatever the action of
+ * the limit.
+ */
 static void what_is_never_refused_waits(void **state)
 {
     (void)state;
@@ -139,7 +148,7 @@ static void what_is_never_refused_waits(void **state)
     assert_int_equal(ask_debtor(START), GATE_WAIT);
     assert_string_equal(verdict.limit->label, "free/bytes-out");
     assert_int_equal(verdict.wait_ns, 4 * S + MS);
-    assert_true(pass("ping", START)); /* another matter */
+    assert_true(pass("ping", START)); /* not bound by the limits on bytes */
     assert_int_equal(gate_ask_debtor(&account, START + 4 * S, NULL, &verdict), GATE_WAIT);
     assert_int_equal(ask_debtor(START + 4 * S + MS), GATE_PASS);
     assert_tally(0, 2000, 1, 0, 0);
@@ -155,7 +164,7 @@ static void what_is_never_refused_waits(void **state)
     }
 }
 
-/* What has waited goes as soon as no more than a burst is owed, and is not counted again. */
+/* A command that has waited passes when the debt is at most a burst, and is not counted again. */
 static void what_has_waited_waits_for_an_overdraft(void **state)
 {
     (void)state;
@@ -186,7 +195,10 @@ static void a_handshake_owes_no_more_than_a_burst(void **state)
     assert_int_equal(gate_overdraft_ns(&account, UNIT_BYTES_OUT, START), S);
 }
 
-/* Its own funnels have ended with it; those of its subject and policy have not. */
+/*
+ * The funnels of a closed connection end with the connection. Later charges go to the subject and
+ * the policy alone.
+ */
 static void a_connection_that_has_gone_owes_still(void **state)
 {
     (void)state;
@@ -220,7 +232,10 @@ static void more_than_one_burst_is_overdrawn(void **state)
     assert_int_equal(gate_overdraft_ns(&account, UNIT_BYTES_OUT, START), RATE_LONGEST_NS - 2 * 86400 * S);
 }
 
-/* Beyond one burst of debt nothing would have come, were the limit enforced. */
+/*
+ * Under shadow the debt is at most one burst beyond the limit: an enforced limit would have let no
+ * more bytes in.
+ */
 static void a_dry_run_owes_no_more(void **state)
 {
     (void)state;
@@ -228,14 +243,18 @@ static void a_dry_run_owes_no_more(void **state)
     open_gate();
     for (int i = 0; i < 100; i++)
         owe(UNIT_BYTES_IN, 900, START);
-    assert_int_equal(word(0), START + 27 * S / 10); /* the third was on its way when more than 2000 were owed */
+    /* the third piece was on its way when more than 2000 bytes were owed */
+    assert_int_equal(word(0), START + 27 * S / 10);
     assert_int_equal(word(1), START + 90 * S);
     assert_tally(0, 2700, 0, 0, 0);
     owe(UNIT_BYTES_IN, 900, START + 7 * S / 10);
     assert_int_equal(word(0), START + 36 * S / 10);
 }
 
-/* Whoever goes on as soon as the overdraft is over, in pieces, gets the rate: the debt is forgiven nobody. */
+/*
+ * A client that continues as soon as the overdraft is over gets the rate in pieces. No debt is
+ * forgiven.
+ */
 static void a_slowed_stream_gets_the_rate(void **state)
 {
     (void)state;
@@ -283,12 +302,13 @@ static void calls_in_flight(void **state)
         assert_int_equal(ask("get", 1, START), GATE_PASS);
         assert_int_equal(verdict.counted, COUNTED);
     }
-    assert_int_equal(ask("get", 1, START + 1000 * S), GATE_REFUSE); /* time does not help */
+    /* time does not help: the limit is on a number */
+    assert_int_equal(ask("get", 1, START + 1000 * S), GATE_REFUSE);
     assert_int_equal(verdict.wait_ns, 0);
     assert_int_equal(verdict.counted, 0);
     assert_true(pass("ping", START));
     assert_int_equal(verdict.counted, 0);
-    assert_true(pass("blpop", START)); /* while it blocks it is not in flight */
+    assert_true(pass("blpop", START)); /* a blocking call does not count as in flight */
     assert_int_equal(verdict.counted, 0);
     gate_calls_end(&account, 2, 0);
     assert_int_equal(word(0), 1);
@@ -351,7 +371,7 @@ static void calls_move_between_subjects(void **state)
     kit_account_put(subjects, &other);
 }
 
-/* A policy that knows nothing of calls takes none away. */
+/* A policy without a limit on calls does not decrement them. */
 static void moves_to_a_policy_without_such_limits(void **state)
 {
     (void)state;
@@ -369,7 +389,7 @@ static void moves_to_a_policy_without_such_limits(void **state)
     kit_account_put(subjects, &other);
 }
 
-/* Random calls and answers on three subjects, against numbers kept beside it. */
+/* Random calls and replies of three subjects, against numbers kept by the test. */
 static void what_is_counted_is_taken_back(void **state)
 {
     (void)state;
@@ -459,7 +479,7 @@ static void connections_and_connects(void **state)
     assert_int_equal(word(0), 2); /* no connection was counted */
     assert_int_equal(connect_as(&account, START + S), GATE_PASS);
     assert_int_equal(word(0), 3);
-    assert_true(pass("get", START)); /* no matter of commands */
+    assert_true(pass("get", START)); /* the limits do not bind commands */
     assert_tally(0, 5, 0, 1, 0);
     assert_tally(1, 5, 0, 1, 0);
 }
@@ -489,7 +509,7 @@ static void connections_in_shadow(void **state)
     assert_tally(1, 3, 0, 1, 0);
 }
 
-/* After a reload or a login whoever is here is counted, even beyond the limit. */
+/* After a reload or a login an open connection is counted, even beyond the limit. */
 static void who_is_here_is_not_asked(void **state)
 {
     (void)state;
@@ -501,7 +521,7 @@ static void who_is_here_is_not_asked(void **state)
     assert_int_equal(gate_reconnect(&account), COUNTED | COUNTED_SHADOW);
     assert_int_equal(word(0), 3);
     assert_int_equal(word(1), 3);
-    assert_int_equal(word(2), START + 3600 * S); /* it did not connect */
+    assert_int_equal(word(2), START + 3600 * S); /* the client did not connect anew */
     for (int i = 0; i < 3; i++)
         gate_disconnect(&account, COUNTED | COUNTED_SHADOW);
     assert_int_equal(word(0), 0);

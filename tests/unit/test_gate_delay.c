@@ -1,4 +1,4 @@
-/* Limits that delay: the leaky bucket as a queue. */
+/* Tests of limits that delay: a leaky bucket used as a queue. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,7 +12,7 @@
 #include "gate_kit.h"
 #include "limit/queue.h"
 
-/* Asks for a command that heads its connection since headed_ns. */
+/* The gate's decision for a command that has been at the head of its connection since headed_ns. */
 static enum gate ask_since(const char *command, uint64_t cost, uint64_t headed_ns, uint64_t now_ns)
 {
     struct ask wish = ask_of(command, cost, now_ns);
@@ -20,7 +20,7 @@ static enum gate ask_since(const char *command, uint64_t cost, uint64_t headed_n
     return gate_ask(&account, &wish, tallies, &verdict);
 }
 
-/* Its place with limit `index` is due. */
+/* The gate's decision for a command that is due in the queue of limit `index`. */
 static enum gate depart(const char *command, size_t index, uint64_t headed_ns, uint64_t now_ns)
 {
     struct ask wish = ask_of(command, 1, now_ns);
@@ -42,7 +42,8 @@ static void evenly_spaced(void **state)
         assert_ptr_equal(verdict.limit, &policy->limits[0]);
     }
     uint64_t before = word(0);
-    assert_int_equal(ask("get", 1, START), GATE_REFUSE); /* the 102nd: 1010 ms are more than it may wait */
+    /* the 102nd would wait 1010 ms, over the maximum */
+    assert_int_equal(ask("get", 1, START), GATE_REFUSE);
     assert_int_equal(verdict.wait_ns, 10 * MS);
     assert_int_equal(word(0), before);
     assert_int_equal(ask("get", 1, START + 10 * MS - 1), GATE_REFUSE);
@@ -51,7 +52,7 @@ static void evenly_spaced(void **state)
     assert_int_equal(verdict.wait_ns, S);
     assert_tally(0, 102, 101, 2, 0);
 
-    /* Departing charges nothing more. */
+    /* A departure charges nothing more. */
     before = word(0);
     for (uint64_t i = 1; i <= 100; i++)
         assert_int_equal(depart("get", 0, START, START + i * 10 * MS), GATE_PASS);
@@ -73,7 +74,9 @@ static void a_burst_goes_at_once(void **state)
     assert_int_equal(ask("get", 1, START), GATE_REFUSE);
 }
 
-/* Whoever waits for his turn in a pipeline has not begun to wait here. */
+/*
+ * The delay counts from the time a command is at the head of its connection, not from its arrival.
+ */
 static void time_counts_from_the_head(void **state)
 {
     (void)state;
@@ -83,26 +86,26 @@ static void time_counts_from_the_head(void **state)
     assert_int_equal(ask("get", 1, START), GATE_WAIT);
     assert_int_equal(ask("get", 1, START), GATE_WAIT);
     assert_int_equal(verdict.wait_ns, 200 * MS);
-    assert_int_equal(ask("get", 1, START), GATE_REFUSE); /* 300 ms */
+    assert_int_equal(ask("get", 1, START), GATE_REFUSE); /* would wait 300 ms */
     assert_int_equal(verdict.wait_ns, 50 * MS);
     assert_int_equal(ask("get", 1, START + 50 * MS - 1), GATE_REFUSE);
     assert_int_equal(verdict.wait_ns, 1);
 
-    /* At the head for 1 ns already, it may wait 1 ns less. */
+    /* A command that has been at the head for 1 ns may wait 1 ns less. */
     assert_int_equal(ask_since("get", 1, START + 50 * MS - 1, START + 50 * MS), GATE_REFUSE);
     assert_int_equal(verdict.wait_ns, 1);
     assert_int_equal(ask_since("get", 1, START + 50 * MS, START + 50 * MS), GATE_WAIT);
     assert_int_equal(verdict.wait_ns, 250 * MS);
 
-    /* Longer at the head than it may wait: it goes when nothing is before it, and only then. */
+    /* A command at the head for longer than the maximum delay passes only if the queue is empty. */
     assert_int_equal(ask_since("get", 1, START, START + 400 * MS - 1), GATE_REFUSE);
     assert_int_equal(ask_since("get", 1, START, START + 400 * MS), GATE_PASS);
-    /* A clock that is behind the head's counts as no time. */
+    /* headed_ns in the future counts as no time at the head. */
     assert_int_equal(ask_since("get", 1, START + 600 * MS, START + 400 * MS), GATE_WAIT);
     assert_int_equal(verdict.wait_ns, 100 * MS);
 }
 
-/* Random arrivals against the queue itself: everybody goes as soon as the one before has had its time. */
+/* Random arrivals against a model of the queue. */
 static void departures_equal_the_queue(void **state)
 {
     (void)state;
@@ -122,7 +125,10 @@ static void departures_equal_the_queue(void **state)
         open_gate();
         for (int i = 0; i < 600; i++) {
             now_ns += dice_below(&seed, 3) ? dice_below(&seed, 40 * MS) : 0;
-            /* Goes when the burst-th before it has had its time, in a queue that never goes faster than one in 25 ms. */
+            /*
+             * The model: a command departs one service time after the burst-th command before it.
+             * The queue serves one command in 25 ms.
+             */
             uint64_t empty_ns = last_ns > now_ns ? last_ns : now_ns;
             uint64_t due_ns = empty_ns + 25 * MS > now_ns + burst * 25 * MS ? empty_ns - (burst - 1) * 25 * MS : now_ns;
             enum gate gate = ask("set", 1, now_ns);
@@ -156,7 +162,7 @@ static void costs_beyond_the_burst_wait_longer(void **state)
     assert_tally(0, 8, 2, 1, 0);
 }
 
-/* Nothing overflows, however much it is and however long it may wait. */
+/* Huge costs and delays do not overflow. */
 static void monstrous_costs(void **state)
 {
     (void)state;
@@ -210,9 +216,12 @@ static void control_waits_and_is_never_refused(void **state)
     assert_tally(1, 0, 0, 0, 0);
 }
 
-/* ---- beside others ---- */
+/* ---- several limits ---- */
 
-/* What is asked about when a place comes may have filled up meanwhile, by others of the same subject. */
+/*
+ * Limits without a queue are charged at departure. By then other commands of the subject may have
+ * used up these limits.
+ */
 static void the_others_are_asked_at_departure(void **state)
 {
     (void)state;
@@ -224,14 +233,14 @@ static void the_others_are_asked_at_departure(void **state)
     assert_string_equal(verdict.limit->label, "free/@string");
     assert_int_equal(verdict.wait_ns, 100 * MS);
     assert_int_equal(word(0), START + 200 * MS); /* reserved */
-    assert_int_equal(word(1), START + 250 * MS); /* it has room, and is not charged yet */
+    assert_int_equal(word(1), START + 250 * MS); /* has room, and is charged at departure */
     assert_tally(1, 1, 0, 0, 0);
     assert_int_equal(ask("del", 1, START), GATE_PASS);
     assert_int_equal(word(1), START + 500 * MS);
     assert_int_equal(depart("set", 0, START, START + 100 * MS), GATE_REFUSE);
     assert_string_equal(verdict.limit->label, "free/write");
     assert_int_equal(verdict.wait_ns, 150 * MS);
-    assert_int_equal(word(0), START + 200 * MS); /* its place is lost */
+    assert_int_equal(word(0), START + 200 * MS); /* the position is lost */
     assert_int_equal(word(1), START + 500 * MS);
     assert_int_equal(ask("set", 1, START + 250 * MS), GATE_PASS);
     assert_int_equal(word(0), START + 350 * MS);
@@ -240,7 +249,10 @@ static void the_others_are_asked_at_departure(void **state)
     assert_tally(1, 3, 0, 1, 0);
 }
 
-/* What one limit refuses now no other delays first: it is refused at once, by the longest wait, and charged to none. */
+/*
+ * A command that one limit refuses now is not delayed by another limit. The gate refuses at once,
+ * returns the longest wait and charges no limit.
+ */
 static void what_is_refused_is_not_delayed(void **state)
 {
     (void)state;
@@ -268,11 +280,12 @@ static void what_is_refused_is_not_delayed(void **state)
         assert_int_equal(ask("set", 3, START), is_denied ? GATE_DENY : GATE_PASS);
         gate_owe_bytes(&account, UNIT_BYTES_OUT, 1, 0, START, tallies);
         gate_owe_bytes(&account, UNIT_BYTES_IN, 1, 0, START, tallies);
-        (void)ask("get", 1, START + MS); /* somebody is in the queue, where he may be */
+        /* a command waits in the queue where the queue may delay */
+        (void)ask("get", 1, START + MS);
         uint64_t all = word(0), other = word(1), refused = atomic_load(&tally(1)->refused);
         for (int k = 0; k < 2; k++) {
             struct ask wish = ask_of("set", 3, START + 2 * MS);
-            wish.is_dry = k == 0; /* as LIMIT EXPLAIN asks */
+            wish.is_dry = k == 0; /* LIMIT EXPLAIN decides without a charge */
             assert_int_equal(gate_ask(&account, &wish, tallies, &verdict), refusals[i].gate);
             assert_ptr_equal(verdict.limit, &policy->limits[1]);
             assert_int_equal(word(0), all);
@@ -303,7 +316,7 @@ static void the_longest_refusal_is_told(void **state)
     assert_int_equal(verdict.wait_ns, 24 * 3600 * S);
 }
 
-/* What is only counted refuses nothing: not now, and not in place of a delay. */
+/* A shadow limit never refuses, also not where another limit delays. */
 static void shadows_refuse_no_place(void **state)
 {
     (void)state;
@@ -312,16 +325,17 @@ static void shadows_refuse_no_place(void **state)
     open_gate();
     assert_int_equal(ask("set", 1, START), GATE_PASS);
     struct ask wish = ask_of("set", 1, START);
-    assert_int_equal(gate_ask_refusal(&account, &wish, tallies, &verdict), GATE_PASS); /* it may have to wait */
+    /* the command may have to wait */
+    assert_int_equal(gate_ask_refusal(&account, &wish, tallies, &verdict), GATE_PASS);
     assert_tally(0, 1, 0, 0, 0);
     assert_int_equal(ask("set", 1, START), GATE_WAIT);
-    assert_tally(1, 1, 0, 0, 0); /* counted when it goes */
+    assert_tally(1, 1, 0, 0, 0); /* counted at departure */
     assert_int_equal(depart("set", 0, START, START + 100 * MS), GATE_PASS);
     assert_true(verdict.is_shadowed);
     assert_tally(1, 1, 0, 0, 1);
 }
 
-/* The longest queue gives the place; the others do not count it before it goes. */
+/* The longest queue gives the position. The other queues count the command at its departure. */
 static void several_delays(void **state)
 {
     (void)state;
@@ -356,7 +370,7 @@ struct waiting {
     struct turn turn;
 };
 
-/* What a limit delays goes up to DEPARTURE_SLACK_NS nearer to what went before it than the rate says. */
+/* A delaying limit lets a command depart up to DEPARTURE_SLACK_NS earlier than its rate says. */
 static bool obeys(struct admitted *list, size_t n, const struct limit *limit)
 {
     const struct rate *rate = &limit->rate;
@@ -365,11 +379,12 @@ static bool obeys(struct admitted *list, size_t n, const struct limit *limit)
     return law_holds_with(list, n, rate, limit->action == OVER_DELAY && slack > at_once ? slack : at_once);
 }
 
-/* Overlapping queues: what goes, when it goes, obeys each of them. */
+/* Departures from overlapping queues obey each of the limits. */
 static void departures_obey_every_queue(void **state)
 {
     (void)state;
-    static const char *const names[] = {"get", "set", "del"}; /* of string, of both, of write */
+    /* classes: string; string and write; write */
+    static const char *const names[] = {"get", "set", "del"};
     enum { MOST = 3000 };
     for (uint64_t round = 1; round <= 20; round++) {
         static struct waiting queue[200];
@@ -428,9 +443,9 @@ static void departures_obey_every_queue(void **state)
     }
 }
 
-/* ---- alarms ring late ---- */
+/* ---- timers that fire late ---- */
 
-/* The place of `turn` with limit `index` has come, and its alarm rings now. */
+/* The gate's decision when the timer for the position of `turn` with limit `index` fires. */
 static enum gate ring(const struct turn *turn, const char *command, size_t index, uint64_t now_ns)
 {
     struct ask wish = ask_of(command, 1, now_ns);
@@ -440,7 +455,10 @@ static enum gate ring(const struct turn *turn, const char *command, size_t index
     return gate_ask(&account, &wish, tallies, &verdict);
 }
 
-/* Those whose places passed while nobody looked go one by one from then on, and all behind them as much later. */
+/*
+ * Commands with a due time that passed unnoticed depart one by one from then on. All commands
+ * behind them move back as far.
+ */
 static void who_is_late_moves_those_behind(void **state)
 {
     (void)state;
@@ -452,7 +470,8 @@ static void who_is_late_moves_those_behind(void **state)
         assert_int_equal(ask("get", 1, START), GATE_WAIT);
         turns[i] = verdict.turn;
     }
-    assert_int_equal(ring(&turns[0], "get", 0, START + 90 * MS), GATE_PASS); /* as if it were 2 ms late */
+    /* counts as 2 ms late */
+    assert_int_equal(ring(&turns[0], "get", 0, START + 90 * MS), GATE_PASS);
     assert_int_equal(word(0), START + 148 * MS);
     for (size_t i = 1; i < 3; i++) {
         assert_int_equal(ring(&turns[i], "get", 0, START + 90 * MS), GATE_WAIT);
@@ -460,15 +479,17 @@ static void who_is_late_moves_those_behind(void **state)
         assert_int_equal(verdict.turn.places[0].at.due_ns, turns[i].places[0].at.due_ns + 78 * MS);
         turns[i] = verdict.turn;
     }
-    assert_int_equal(ring(&turns[4], "get", 0, START + 90 * MS), GATE_WAIT); /* longer than it might have been told */
+    /* longer than the maximum delay, since the queue moved */
+    assert_int_equal(ring(&turns[4], "get", 0, START + 90 * MS), GATE_WAIT);
     assert_int_equal(verdict.wait_ns, 38 * MS);
-    assert_int_equal(ring(&turns[4], "get", 0, START + 200 * MS), GATE_WAIT); /* behind those who ring before it */
+    /* waits behind the commands with earlier timers */
+    assert_int_equal(ring(&turns[4], "get", 0, START + 200 * MS), GATE_WAIT);
     assert_int_equal(verdict.wait_ns, -(int64_t)(72 * MS));
     assert_int_equal(ask("get", 1, START + 90 * MS), GATE_WAIT);
     assert_int_equal(verdict.wait_ns, 58 * MS);
     gate_leave(&verdict.turn, tallies);
     assert_int_equal(word(0), START + 148 * MS);
-    gate_leave(&turns[5], tallies); /* the last that was moved gives back what it has */
+    gate_leave(&turns[5], tallies); /* the last position that was moved gives back its charge */
     assert_int_equal(word(0), START + 138 * MS);
     assert_int_equal(ring(&turns[1], "get", 0, START + 98 * MS), GATE_PASS);
     assert_int_equal(ring(&turns[2], "get", 0, START + 108 * MS + 1), GATE_PASS);
@@ -476,7 +497,7 @@ static void who_is_late_moves_those_behind(void **state)
     assert_tally(0, 6, 7, 0, 0);
 }
 
-/* A burst makes up for alarms that are late by no more than it takes. */
+/* A burst absorbs late timers up to the time that the burst takes. */
 static void a_burst_bears_lateness(void **state)
 {
     (void)state;
@@ -491,7 +512,7 @@ static void a_burst_bears_lateness(void **state)
     }
     for (size_t i = 0; i < 5; i++)
         assert_int_equal(ring(&turns[i], "get", 0, START + 50 * MS), GATE_PASS);
-    assert_int_equal(word(0), START + 120 * MS); /* nothing has moved */
+    assert_int_equal(word(0), START + 120 * MS); /* no position has moved */
     assert_int_equal(ring(&turns[5], "get", 0, START + 60 * MS), GATE_PASS);
     assert_int_equal(ring(&turns[6], "get", 0, START + 70 * MS - 1), GATE_WAIT);
     assert_int_equal(verdict.wait_ns, 1);
@@ -505,11 +526,14 @@ struct late {
 
 #define LATES 64
 
-/* So many clients that always want to go on, and alarms that are so late: what has gone. Returns how many. */
+/*
+ * Lets LATES clients send commands without a pause, with timers up to lateness_ns late. Stores the
+ * departures in `gone` and returns their number.
+ */
 static size_t go_late(uint64_t *seed, unsigned cost_most, uint64_t lateness_ns, struct admitted *gone, size_t most)
 {
     static struct late lates[LATES];
-    uint64_t now_ns = START, behind_ns = START; /* a worker that does nothing until then */
+    uint64_t now_ns = START, behind_ns = START; /* until behind_ns one worker does nothing */
     size_t n = 0;
     for (size_t i = 0; i < LATES; i++)
         lates[i] = (struct late){.waiting = {.headed_ns = START}, .rings_ns = START + i};
@@ -546,7 +570,10 @@ static size_t go_late(uint64_t *seed, unsigned cost_most, uint64_t lateness_ns, 
     return n;
 }
 
-/* However late alarms are, and on however many workers; and where they are no later than always, the rate is kept. */
+/*
+ * Late timers on several workers never let more pass than the limit allows. With timers at most 2
+ * ms late, at least 98 % of the rate is used.
+ */
 static void late_departures_obey_the_law(void **state)
 {
     (void)state;
@@ -589,7 +616,8 @@ static void late_departures_obey_the_law(void **state)
 }
 
 /*
- * Five commands wait: until words[k] was owed before the one with the place turns[k] came. Returns how many passed before.
+ * Queues five commands. words[k] is the funnel's word before the command with the position turns[k]
+ * was queued. Returns the number of commands that passed before.
  */
 static uint64_t five_wait(const char *what, const char *expression, struct turn turns[5], uint64_t words[6])
 {
@@ -612,8 +640,8 @@ static uint64_t five_wait(const char *what, const char *expression, struct turn 
 }
 
 /*
- * A command that leaves gives its place back. Where others are behind that place, it stays charged until nobody waits:
- * what then is owed has left.
+ * A command that leaves the queue gives its charge back. While commands wait behind its position,
+ * the charge stays. When no command waits, only departed commands are charged.
  */
 static void a_command_that_leaves_gives_its_place_back(void **state)
 {
@@ -639,7 +667,7 @@ static void a_command_that_leaves_gives_its_place_back(void **state)
     }
 }
 
-/* Nobody is before it: what it gives back is not more than it took. */
+/* A command that leaves an empty queue gives back no more than its charge. */
 static void who_leaves_an_empty_queue(void **state)
 {
     (void)state;
@@ -660,7 +688,7 @@ static void places_are_of_what_is_charged(void **state)
     open_gate();
     assert_int_equal(ask("get", 1, START), GATE_PASS);
     gate_owe_bytes(&account, UNIT_BYTES_OUT, 4000, 0, START, tallies);
-    assert_int_equal(ask("get", 1, START), GATE_WAIT); /* for the bytes */
+    assert_int_equal(ask("get", 1, START), GATE_WAIT); /* waits for bytes-out */
     assert_int_equal(verdict.turn.n, 0);
     assert_int_equal(ask("get", 1, START + 4 * S), GATE_PASS);
     struct ask wish = ask_of("get", 1, START + 4 * S);
@@ -700,7 +728,7 @@ static void bytes_delay_what_follows(void **state)
     gate_owe_bytes(&account, UNIT_BYTES_OUT, 2500, 0, START, tallies);
     assert_int_equal(ask("get", 1, START), GATE_WAIT);
     assert_int_equal(verdict.wait_ns, 1501 * MS); /* until there is room for one byte */
-    assert_int_equal(word(0), START + 2500 * MS); /* what is not known yet is not charged */
+    assert_int_equal(word(0), START + 2500 * MS); /* bytes that are not known yet are not charged */
     assert_int_equal(ask("get", 1, START), GATE_WAIT);
     assert_int_equal(verdict.wait_ns, 1501 * MS);
     gate_owe_bytes(&account, UNIT_BYTES_OUT, 1000, 0, START, tallies);

@@ -1,4 +1,7 @@
-/* The funnel law, through the gate: every unit, action and scope, and across reloads. */
+/*
+ * Tests of the bound burst + rate * w at the gate: every unit, action and scope, and across
+ * reloads.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -27,7 +30,7 @@ static bool is_possible(struct kind kind)
     return kind.unit != 3 || (kind.action != 3 && kind.scope != 1);
 }
 
-/* The accounts: two connections of one subject, two of others. */
+/* The charge targets: two connections of one subject, and two other subjects. */
 static struct account who[WHO];
 
 static void come(void)
@@ -42,13 +45,16 @@ static void go(void)
         kit_account_put(subjects, &who[i]);
 }
 
-/* Whose funnel it is that who[i] is charged to. */
+/* Index of the funnel that charge target i shares. */
 static size_t funnel_of(size_t scope, size_t i)
 {
     return scope == 1 ? i : scope == 2 ? 0 : i < 2 ? 0 : i - 1;
 }
 
-/* Ask for one thing; how long until it goes, or FUNNEL_NEVER when it was (or would have been) refused. */
+/*
+ * Asks for one thing. Returns the wait in ns, or FUNNEL_NEVER if the gate refused, or would have
+ * refused under shadow.
+ */
 static uint64_t try(const struct account *account_of, struct kind kind, uint64_t cost, uint64_t now_ns)
 {
     uint64_t before = atomic_load(&tally(0)->shadowed);
@@ -75,7 +81,7 @@ static void round_of(struct kind kind, uint64_t seed)
              (unsigned)burst, scopes[kind.scope], actions[kind.action]);
     new_rules();
     limit(units[kind.unit], line);
-    if (dice_below(&seed, 2)) /* another one, so that decisions are joint; it never says no */
+    if (dice_below(&seed, 2)) /* a second limit that never refuses, so that decisions are joint */
         limit("@string", "1g/ms");
     kit_bind(policies, ledger, table);
     account.policy = policy; /* for tally() */
@@ -114,7 +120,7 @@ static void law_of_every_kind(void **state)
                 }
 }
 
-/* Bytes: what passes in a window is at most burst + rate * w, and the overshoot of the last in it. */
+/* Bytes: in a window w at most burst + rate * w pass, plus the overshoot of the last piece. */
 static void law_of_bytes(void **state)
 {
     (void)state;
@@ -128,7 +134,7 @@ static void law_of_bytes(void **state)
                  (unsigned)dice_scale(&seed, 20000), round % 2 ? "refuse" : "delay 1d");
         limit("bytes-out", line);
         open_gate();
-        struct rate loose = policy->limits[0].rate; /* with the overshoot as a larger burst */
+        struct rate loose = policy->limits[0].rate; /* the overshoot as a larger burst */
         loose.burst += most;
         for (int i = 0; i < 2000 && n < MOST; i++) {
             now_ns += dice_below(&seed, 3) ? dice_below(&seed, policy->limits[0].rate.burst_ns / 4 + 1000) : 0;
@@ -146,7 +152,7 @@ static void law_of_bytes(void **state)
     }
 }
 
-/* Who comes back when told gets the rate, however near a nanosecond a unit takes. */
+/* A client that retries after each returned wait gets the rate, also near one unit a nanosecond. */
 static void fast_rates_are_reached(void **state)
 {
     (void)state;
@@ -168,7 +174,7 @@ static void fast_rates_are_reached(void **state)
         }
         unsigned __int128 due = (unsigned __int128)rate->count * (now_ns - START) / rate->period_ns;
         assert_true((unsigned __int128)taken * 100 >= due * 99);
-        assert_true(taken <= due + rate->burst + cost); /* and what a queue owes */
+        assert_true(taken <= due + rate->burst + cost); /* and the debt of a queue */
         tear_down(NULL);
     }
 }
@@ -176,13 +182,14 @@ static void fast_rates_are_reached(void **state)
 /* ---- reloads ---- */
 
 /*
- * The law where the rate of a line changes: in any window at most burst + sum of rate * time under it + what each change
- * added to the burst. All rates are per second, so that everything is in units of 1/S of a command: whole numbers.
+ * The bound across changes of a line's rate. In any window at most burst + sum of rate * time under
+ * it, plus the burst added by each change. All rates are per second, so that in units of 1/S of a
+ * command everything is a whole number.
  */
 struct law_event {
     uint64_t at_ns;
-    uint64_t units;       /* admitted; or 0: */
-    uint64_t rate, burst; /* those from now on */
+    uint64_t units;       /* units admitted; 0: a change of the rate */
+    uint64_t rate, burst; /* from now on */
 };
 
 struct law_line {
@@ -218,7 +225,7 @@ static bool changing_law_holds(const struct law_line *line)
     return true;
 }
 
-/* What a word of that line becomes at another rate, worked out in units of 1/interval. */
+/* The expected word of the line after a change of its rate, computed in units of 1/interval. */
 static uint64_t word_after(uint64_t word_ns, uint64_t now_ns, const struct rate *from, const struct rate *to)
 {
     if (word_ns <= now_ns)
@@ -242,11 +249,12 @@ static size_t line_of(const struct limit *of)
 
 static struct {
     struct law_line lines[LINES];
-    struct rate rates[LINES]; /* the last that each line had, while it is gone, too; count 0: none yet */
-    uint64_t words[LINES];    /* by then */
+    /* the last rate of each line, also while the line is gone; count 0: none yet */
+    struct rate rates[LINES];
+    uint64_t words[LINES]; /* the words at that time */
 } known;
 
-/* The rules have changed: the debts are the same units, cut to the new burst. */
+/* Checks a change of rules: the debts are the same units, capped at the new burst. */
 static void check_change(uint64_t now_ns)
 {
     gate_settle(&account, now_ns);
@@ -269,7 +277,7 @@ static void remember_words(void)
         known.words[line_of(&policy->limits[k])] = word(k);
 }
 
-/* Random rules again and again: lines come, go and change places, rates and bursts. */
+/* Random rules: lines appear, disappear and change positions, rates and bursts. */
 static void law_holds_while_rates_change(void **state)
 {
     (void)state;
@@ -324,22 +332,25 @@ static void debts_outlive_their_line(void **state)
     assert_true(pass("set", START));
     assert_int_equal(word(1), START + 2 * 3600 * S);
 
-    new_rules(); /* gone: what is owed runs out at the rate that it had */
+    new_rules(); /* the line is gone: its debt drains at its last rate */
     limit("read", "1/h burst 2");
     open_gate();
     for (int i = 0; i < 10; i++)
         assert_true(pass("set", START));
 
-    new_rules(); /* back, elsewhere, and with other rates and actions; its second limit is gone */
+    /*
+     * the line is back at another position, with other rates and actions, without its second limit
+     */
+    new_rules();
     limit("all", "1000/s");
     limit("write", "4/h burst 7 over delay 1h");
     limit("read", "1/h burst 2");
     open_gate();
     gate_settle(&account, START + 3600 * S);
-    assert_int_equal(word(1), START + 3600 * S + 900 * S); /* one of the two is owed still */
+    assert_int_equal(word(1), START + 3600 * S + 900 * S); /* one of the two units is still owed */
     assert_true(word(2) <= START);
 
-    new_rules(); /* per policy it is another */
+    new_rules(); /* per policy: another funnel */
     limit("write", "1/h burst 5 per policy, 2/h burst 3");
     open_gate();
     assert_int_equal(word(0), 0);
@@ -351,7 +362,7 @@ static void debts_outlive_their_line(void **state)
     tear_down(NULL);
 }
 
-/* A client that comes after the reload finds what one before it left behind. */
+/* A client that connects after the reload finds the debts of the clients before it. */
 static void newcomers_find_the_debts(void **state)
 {
     (void)state;
@@ -364,7 +375,8 @@ static void newcomers_find_the_debts(void **state)
     for (int i = 0; i < 20; i++) {
         new_rules();
         char what[20];
-        snprintf(what, sizeof what, "cmd.c%d", i); /* slots that the subject was not made with */
+        /* indices of funnels that the subject was not created with */
+        snprintf(what, sizeof what, "cmd.c%d", i);
         limit(what, "1/h");
         limit("write", "1/h burst 1");
         open_gate();

@@ -1,4 +1,4 @@
-/* Commands that wait in the queues of several limits at once. */
+/* Tests of commands that wait in the queues of several limits at once. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +14,7 @@
 #define CLIENTS 200
 #define GONE 40000
 
-/* A client that always wants to go on, with the same command. */
+/* A client that sends the same command again without a pause. */
 struct client {
     const char *command;
     size_t kind;
@@ -24,7 +24,8 @@ struct client {
     struct turn turn;
 };
 
-static const char *const names[KINDS] = {"get", "set", "publish"}; /* all and read; all and write; all */
+/* classes: all and read; all and write; all */
+static const char *const names[KINDS] = {"get", "set", "publish"};
 static struct client clients[CLIENTS];
 static struct admitted gone[KINDS][GONE];
 static size_t n_gone[KINDS];
@@ -59,7 +60,7 @@ static void ring(struct client *client, uint64_t now_ns, uint64_t lateness_ns, u
     client->headed_ns = client->rings_ns = now_ns;
 }
 
-/* So many clients of each kind for so long. */
+/* Runs counts[kind] clients of each kind for `for_ns`, with timers up to `lateness_ns` late. */
 static void go(const size_t counts[KINDS], uint64_t for_ns, uint64_t lateness_ns)
 {
     uint64_t seed = 1;
@@ -87,7 +88,7 @@ static uint64_t slowest(size_t kind)
     return longest_ns;
 }
 
-/* Of the kinds whose bits are set, against limit `index`. */
+/* Checks limit `index` against the commands of the kinds with a bit in `kinds`. */
 static void assert_law(size_t index, unsigned kinds)
 {
     static struct admitted all[KINDS * GONE];
@@ -124,8 +125,9 @@ static void assert_rate(size_t kind, uint64_t per_s, uint64_t for_ns)
 }
 
 /*
- * Each goes at the rate of the narrowest limit that binds it, or, where that is shared, as often as any other client;
- * none keeps from others what it cannot use itself; and the law is kept, by alarms that are late too.
+ * Each client gets the rate of the narrowest limit that binds it, or its fair share where that
+ * limit is shared. A client takes nothing from other clients that it cannot use. Late timers do not
+ * break the limits.
  */
 static void several_queues_lose_nobody_s_time(void **state)
 {
@@ -140,7 +142,8 @@ static void several_queues_lose_nobody_s_time(void **state)
         {"50/s over delay 1d", NULL, "100/s over delay 1d", {80, 20}, {50, 50}, {1650, 450}},
         {"50/s over delay 1d", NULL, "100/s over delay 1d", {20, 80}, {20, 80}, {1050, 1050}},
         {"50/s over delay 1d", NULL, "100/s over delay 1d", {8, 8}, {50, 50}, {200, 200}},
-        {"30/s over delay 1d", NULL, "100/s over delay 1d", {50, 50}, {25, 70}, {2100, 750}}, /* when others go, too */
+        /* lower bounds; a read waits in two queues */
+        {"30/s over delay 1d", NULL, "100/s over delay 1d", {50, 50}, {25, 70}, {2100, 750}},
         {"50/s over delay 1d", NULL, "70/s over delay 1d", {50, 50}, {35, 35}, {1500, 1500}},
         {"500/s over delay 1d", NULL, "100/s over delay 1d", {180, 10}, {94, 5}, {2000, 2000}},
         {"1/s over delay 1d", NULL, "100/s over delay 1d", {40, 50}, {1, 99}, {41000, 600}},
@@ -174,7 +177,7 @@ static void several_queues_lose_nobody_s_time(void **state)
     }
 }
 
-/* More queues than a command keeps places in. */
+/* More queues than a command keeps positions for. */
 static void six_queues(void **state)
 {
     (void)state;
@@ -189,10 +192,14 @@ static void six_queues(void **state)
     for (size_t index = 0; index < 6; index++)
         assert_law(index, index < 3 ? 1 : 7);
     uint64_t admitted = atomic_load(&tally(0)->admitted);
-    assert_true(admitted >= n_gone[0] && admitted <= n_gone[0] + 50); /* once each, and who has a place */
+    /* once each, plus commands that have a position */
+    assert_true(admitted >= n_gone[0] && admitted <= n_gone[0] + 50);
 }
 
-/* Its place has come in one queue; in the other it goes before those who have come later, and they move back. */
+/*
+ * A command that is due in one queue goes before later commands of the other queue, which move
+ * back.
+ */
 static void who_has_waited_goes_ahead(void **state)
 {
     (void)state;
@@ -215,7 +222,7 @@ static void who_has_waited_goes_ahead(void **state)
         assert_int_equal(n_gone[0], i + 1);
     }
     assert_int_equal(word(1), START + 900 * MS);
-    ring(&set, START + 500 * MS, 0, &seed); /* the fifth has just gone */
+    ring(&set, START + 500 * MS, 0, &seed); /* the fifth has just departed */
     assert_int_equal(n_gone[1], 0);
     assert_int_equal(set.rings_ns, START + 600 * MS);
     assert_int_equal(set.turn.n, 2);
@@ -231,10 +238,13 @@ static void who_has_waited_goes_ahead(void **state)
     }
     assert_tally(0, 2, 1, 0, 0);
     assert_tally(1, 10, 9, 0, 0);
-    assert_int_equal(word(0), START + 1100 * MS - DEPARTURE_SLACK_NS); /* it left late: who comes next finds that */
+    /* departed late: the next command finds this word */
+    assert_int_equal(word(0), START + 1100 * MS - DEPARTURE_SLACK_NS);
 }
 
-/* In the other queue it would have to wait for longer than that may delay it: it leaves both. */
+/*
+ * A due command that would exceed the delay of its other queue is refused, and leaves both queues.
+ */
 static void who_has_waited_may_be_refused(void **state)
 {
     (void)state;
@@ -256,7 +266,10 @@ static void who_has_waited_may_be_refused(void **state)
     assert_tally(1, 2, 0, 1, 0);
 }
 
-/* The first that rings now, as the alarms of a worker do: who has been moved meanwhile is put off. NULL: none does. */
+/*
+ * The client of the first timer that fires by now_ns, as on a worker. The timer of a command that
+ * has moved back is put off. NULL: none.
+ */
 static struct client *ring_next(size_t n, uint64_t now_ns)
 {
     struct client *first;
@@ -269,7 +282,7 @@ static struct client *ring_next(size_t n, uint64_t now_ns)
     return NULL;
 }
 
-/* Whose alarm has rung asks again. Has it gone? */
+/* Asks again for a client after its timer has fired. True if the client's command departs. */
 static bool goes(struct client *client, uint64_t now_ns)
 {
     struct ask wish = ask_of("publish", 1, now_ns);
@@ -282,7 +295,10 @@ static bool goes(struct client *client, uint64_t now_ns)
     return gate == GATE_PASS;
 }
 
-/* However late the alarms of a worker are, and so however many ring at once: each goes behind all that came before it. */
+/*
+ * However late a worker's timers are, and however many fire at once, commands depart in order of
+ * arrival.
+ */
 static void late_alarms_keep_the_order(void **state)
 {
     static const char *const lines[] = {"100/s over delay 1d", "100/s burst 3 over delay 1d", "1000/s over delay 1d"};

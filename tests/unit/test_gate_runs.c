@@ -1,4 +1,6 @@
-/* Commands that come at one time and are alike are decided at once: the same becomes of them as of each asked alone. */
+/*
+ * Tests of runs of equal commands that are decided in one call: the result equals single decisions.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,7 +21,10 @@ static const char *const classes[] = {"all", "write", "read", "@string", "cmd.se
 static const char *const commands[] = {"get", "set", "del", "lpush", "ping"};
 static const char *const periods[] = {"ms", "s", "7s", "m", "h"};
 
-/* Two subjects under the same policy, with tallies of their own: to one is asked at once, to the other one by one. */
+/*
+ * Two subjects under one policy, with separate counters. The first gets runs, the second single
+ * commands.
+ */
 static struct account alone;
 static struct tally *alone_tallies;
 
@@ -28,7 +33,7 @@ static struct subject *subject_of(const struct account *one)
     return one->holders[PER_SUBJECT];
 }
 
-/* Half of the rates are such that a unit takes no whole number of nanoseconds. */
+/* For half of the rates a unit is no whole number of nanoseconds. */
 static void random_limit(uint64_t *seed)
 {
     char line[100];
@@ -64,7 +69,10 @@ static struct funnel *alone_funnel(size_t i)
     return subject_funnel(subject_of(&alone), policy->limits[i].slot);
 }
 
-/* By the rules of a single funnel: all limits that bind it are asked, and charged if none says no. */
+/*
+ * A model of single funnels: asks all limits that bind the command, and charges them if none
+ * refuses.
+ */
 static bool ask_once(const struct command *command, uint64_t now_ns, struct verdict *last)
 {
     uint64_t longest_ns = 0;
@@ -92,7 +100,10 @@ static bool ask_once(const struct command *command, uint64_t now_ns, struct verd
     return true;
 }
 
-/* As each asked alone: how many pass, which must be the first ones; the refusals are all alike. */
+/*
+ * Decides n commands one by one. Returns how many pass, which must be the first ones. All refusals
+ * are equal.
+ */
 static uint32_t ask_alone(const struct command *command, uint32_t n, uint64_t now_ns, struct verdict *last)
 {
     uint32_t n_passed = 0;
@@ -191,7 +202,7 @@ static void the_first_ones_pass(void **state)
     assert_tally(0, 20, 0, 1, 0);
 }
 
-/* The longest burst there is takes 100 years: more than that of it fits in no word. */
+/* The largest burst takes 100 years. A larger number does not fit in a word. */
 static void more_than_any_burst(void **state)
 {
     (void)state;

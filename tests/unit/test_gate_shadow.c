@@ -1,4 +1,6 @@
-/* The dry run: what is counted under shadow is what enforcement refuses for the same traffic. */
+/*
+ * Tests of the dry run: shadow counts the commands that enforcement refuses for the same traffic.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -42,13 +44,13 @@ static void record(uint64_t seed)
     }
 }
 
-/* What became of the events under some rules. */
+/* The result of the events under a set of rules. */
 struct outcome {
     uint64_t admitted[LINES], delayed[LINES], refused[LINES], shadowed[LINES];
     bool passed[EVENTS]; /* under shadow: would have passed */
 };
 
-/* What is counted of one connection or of one subject's calls: how many there are. */
+/* The current numbers of one connection, or of the calls of one subject. */
 struct counts {
     uint64_t calls, connections;
 };
@@ -89,7 +91,9 @@ static bool meet(const struct account *who, const struct event *event, uint8_t f
     return (gate == GATE_PASS || gate == GATE_WAIT) && shadowed_so_far() == before;
 }
 
-/* `suffix` ends each line; of the events with a place in `only`, those that are true there. */
+/*
+ * Plays the events. `suffix` is appended to each line. `only`: plays only events with a true entry.
+ */
 static struct outcome run(const char *const (*lines)[2], size_t n, const char *suffix, bool is_shadow, const bool *only)
 {
     static struct outcome outcome;
@@ -105,7 +109,7 @@ static struct outcome run(const char *const (*lines)[2], size_t n, const char *s
     }
     policies_set_shadow(policies, is_shadow);
     kit_bind(policies, ledger, table);
-    for (size_t i = 0; i < WHO; i++) /* two connections of one subject, and another */
+    for (size_t i = 0; i < WHO; i++) /* two connections of one subject, and another subject */
         accounts[i] = kit_account(subjects, policy, i < 2 ? "user:a" : "user:b", START);
     for (size_t i = 0; i < EVENTS; i++)
         if (!only || only[i])
@@ -154,7 +158,7 @@ static size_t count_lines(size_t rule)
     return n;
 }
 
-/* Of a line with several limits each is counted. */
+/* Each limit of a line is counted. */
 static size_t count_limits(size_t rule)
 {
     size_t n = 0;
@@ -179,7 +183,7 @@ static void over_shadow_foretells_enforcement(void **state)
 {
     (void)state;
     for (size_t rule = 0; rule < sizeof rules / sizeof rules[0]; rule++) {
-        if (rule == 1) /* a list: the suffix is of its last limit */
+        if (rule == 1) /* a list: the suffix belongs to its last limit */
             continue;
         for (uint64_t seed = 1; seed <= 5; seed++) {
             record(seed);
@@ -191,8 +195,9 @@ static void over_shadow_foretells_enforcement(void **state)
 }
 
 /*
- * What would wait passes at once, but takes its place all the same; what would wait too long is counted. Where a command
- * waits for one limit and is then asked about others, the dry run asks the others at once: that can differ.
+ * Under shadow a command that would wait passes at once, but takes its position. A command that
+ * would wait too long is counted. Where enforcement asks further limits only after the wait, shadow
+ * asks them at once, so the counts can differ.
  */
 static void mode_shadow_of_delays_and_denies(void **state)
 {
@@ -215,7 +220,7 @@ static void mode_shadow_of_delays_and_denies(void **state)
     }
 }
 
-/* ---- a connection whose commands wait ---- */
+/* ---- a connection with waiting commands ---- */
 
 struct arrival {
     uint64_t at_ns;
@@ -227,7 +232,7 @@ struct arrival {
 
 static struct arrival arrivals[ARRIVALS];
 
-/* In bunches of up to `most`, each `gap_ns` after the other at most. */
+/* Bunches of up to `most` commands, at most `gap_ns` apart. */
 static void record_arrivals(uint64_t seed, uint64_t most, uint64_t gap_ns)
 {
     static const char *const all[] = {"get", "set", "set", "lpush", "del"};
@@ -242,7 +247,10 @@ static void record_arrivals(uint64_t seed, uint64_t most, uint64_t gap_ns)
     }
 }
 
-/* Enforced: each command is asked when it heads the connection, and again when its place has come. */
+/*
+ * Enforced: each command is decided at the head of the connection, and again when the command is
+ * due.
+ */
 static void play_enforced(void)
 {
     uint64_t free_ns = 0;
@@ -264,7 +272,7 @@ static void play_enforced(void)
     }
 }
 
-/* Counted: nothing waits; the connection has its virtual clock. */
+/* Shadow: no command waits; the connection has a virtual clock. */
 static void play_counted(void)
 {
     uint64_t clock_ns = 0;
@@ -321,7 +329,10 @@ static void a_virtual_clock_foretells_waits(void **state)
         }
 }
 
-/* A client that sends 200 at once would be slowed down, and nothing of it refused. The clock runs ahead a little only. */
+/*
+ * A client that sends 200 commands at once would be delayed, and none refused. The virtual clock
+ * runs ahead only a little.
+ */
 static void a_flood_would_be_delayed(void **state)
 {
     (void)state;
@@ -341,14 +352,14 @@ static void a_flood_would_be_delayed(void **state)
     assert_tally(0, 200, 199, 0, 0);
     assert_in_range(clock_ns, START + 2 * S, START + 3 * S);
     assert_true(word(0) <= START + 3 * S + 50 * MS);
-    struct ask other = ask_of("get", 1, START); /* of another connection: it would wait too long */
+    struct ask other = ask_of("get", 1, START); /* of another connection: would wait too long */
     assert_int_equal(gate_ask(&account, &other, tallies, &verdict), GATE_PASS);
     assert_true(verdict.is_shadowed);
     assert_int_equal(verdict.would, GATE_REFUSE);
     tear_down(NULL);
 }
 
-/* Asked dry it tells what would be. */
+/* A dry decision returns the result of an enforced one. */
 static void a_dry_question_tells_what_would_be(void **state)
 {
     (void)state;
@@ -376,7 +387,10 @@ static void a_dry_question_tells_what_would_be(void **state)
     }
 }
 
-/* Beside limits that are enforced, a shadow sees what those let pass, and nothing else; they do not see it. */
+/*
+ * Beside enforced limits a shadow limit sees only the commands that the enforced limits let pass.
+ * Enforced limits do not see shadow limits.
+ */
 static void shadows_beside_enforced_ones(void **state)
 {
     (void)state;
@@ -409,7 +423,7 @@ static void shadows_beside_enforced_ones(void **state)
     }
 }
 
-/* From shadow to enforcement and back by another set of policies: the same funnels go on. */
+/* Another set of policies switches between shadow and enforcement: the funnels stay. */
 static void shadow_and_enforcement_share_funnels(void **state)
 {
     (void)state;

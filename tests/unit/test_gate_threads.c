@@ -1,4 +1,7 @@
-/* Eight threads at one subject's gate: each command is charged to all of its limits or to none. */
+/*
+ * Tests of eight threads at one subject's gate: each command is charged to all of its limits or to
+ * none.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,12 +19,13 @@
 #define TURNS 8000
 #define SETS_MOST 3
 
-static struct account in_force[THREADS][SETS_MOST]; /* under each set; one connection for each thread */
+/* under each set of rules; one connection for each thread */
+static struct account in_force[THREADS][SETS_MOST];
 static const struct policy *policy_of[SETS_MOST];
 static size_t n_in_force;
 static _Atomic uint64_t shared_now_ns;
-static uint64_t step_ns;  /* how far a thread moves the clock at most; 0: time stands */
-static uint64_t stale_ns; /* how far behind a thread's own clock is at most */
+static uint64_t step_ns;  /* the largest step of the clock by a thread; 0: time stands still */
+static uint64_t stale_ns; /* the largest lag of a thread's own clock */
 static uint64_t most_cost;
 
 struct passed {
@@ -66,7 +70,7 @@ static void *hammer(void *arg)
     return NULL;
 }
 
-/* The rules that were written are in force, beside those that are already. */
+/* Puts the written rules into force, beside the sets that are in force. */
 static void put_in_force(void)
 {
     kit_bind(policies, ledger, table);
@@ -95,7 +99,7 @@ static void hammer_all(void *(*work)(void *))
     }
 }
 
-/* Of all threads. */
+/* The sum over all threads. */
 static uint64_t sum_of(size_t offset, size_t id)
 {
     uint64_t sum = 0;
@@ -139,7 +143,9 @@ static size_t count_of(bool is_write)
     return n;
 }
 
-/* The law of limit `index`, that binds what `binds_reads` says; of cost or of commands. */
+/*
+ * Checks the bound of limit `index`, in cost or commands. `binds_reads`: the limit binds reads too.
+ */
 static bool law_of(size_t index, bool binds_reads)
 {
     static struct admitted list[THREADS * TURNS];
@@ -238,8 +244,9 @@ static void clocks_need_no_order(void **state)
 /* ---- while rules change: some threads have the new ones already ---- */
 
 /*
- * Of the first limit of every set, which is the same: once a thread has met the newest rules its rate holds for all, and
- * what the sets before let pass is a burst of each at most, and what ran out at their rates until then.
+ * Checks the bound of the first limit, which all sets share. The newest rate holds for all threads
+ * once one thread has the newest rules. Each earlier set adds at most its burst, and what drained
+ * at its rate until then.
  */
 static bool law_of_all_sets(void)
 {
@@ -286,7 +293,10 @@ static void limits_come_and_go_under_way(void **state)
     assert_true(law_of_all_sets());
 }
 
-/* Nobody is lost or let through while a mode or an action is another for some: with time standing still it is exact. */
+/*
+ * While modes or actions differ between threads, no command is lost or passes twice. With time
+ * standing still the count is exact.
+ */
 static void one_limit_and_several_under_way(void **state)
 {
     (void)state;
@@ -307,7 +317,10 @@ static void one_limit_and_several_under_way(void **state)
     }
 }
 
-/* The rate changes in the middle, for some threads before others: no unit is lost, and none charged at two rates. */
+/*
+ * The rate changes in the middle, for some threads earlier. No unit is lost, and none is charged at
+ * two rates.
+ */
 static void a_debt_changes_its_rate_once(void **state)
 {
     (void)state;

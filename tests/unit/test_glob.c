@@ -1,4 +1,7 @@
-/* Patterns: Redis' rules by example, stars against a recursive model, and the time of a hostile pattern. */
+/*
+ * Tests of patterns: Redis' rules by example, stars against a recursive model, and the time of a
+ * hostile pattern.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -72,7 +75,7 @@ static void open_sets_are_seen(void **state)
         assert_false(glob_is_closed(slice_str(open[i])));
 }
 
-/* The definition of * and ?, tried in all ways. */
+/* The definition of * and ?, by exhaustive search. */
 static bool model(const char *pattern, const char *text)
 {
     if (*pattern == '\0')
@@ -103,7 +106,7 @@ static void stars_equal_the_model(void **state)
     }
 }
 
-/* What is cut off anywhere is still read within its bounds: the sanitizer looks on. */
+/* A pattern cut anywhere is read within its bounds; the sanitizer checks. */
 static void every_byte_is_a_pattern(void **state)
 {
     (void)state;
@@ -112,7 +115,7 @@ static void every_byte_is_a_pattern(void **state)
         char buffer[9], text[9];
         fill(&seed, buffer, sizeof buffer, "a-[]^\\*?", 8);
         fill(&seed, text, sizeof text, "a-[]^\\", 6);
-        char *pattern = malloc(strlen(buffer) + !*buffer); /* without a NUL behind it */
+        char *pattern = malloc(strlen(buffer) + !*buffer); /* without a NUL */
         memcpy(pattern, buffer, strlen(buffer));
         glob_match(slice_of(pattern, strlen(buffer)), slice_str(text));
         glob_is_closed(slice_of(pattern, strlen(buffer)));
@@ -131,7 +134,7 @@ static void stars_cost_no_more_than_a_product(void **state)
     assert_false(glob_match(slice_of(pattern, 200), slice_of(text, 4000)));
 }
 
-/* Whatever is said to be covered is matched. */
+/* A pattern that covers another matches every text that the other matches. */
 static void covering_patterns_match_as_much(void **state)
 {
     (void)state;

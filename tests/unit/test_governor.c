@@ -1,5 +1,6 @@
 /*
- * Changes of the running configuration: reloads and orders, good and bad, and what of limits survives them.
+ * Tests of changes of the running configuration: reloads and admin commands, good and bad, and the
+ * state of limits that survives.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -102,7 +103,7 @@ static void check(enum order_kind kind, const char *policy, const char *what, co
     order_free(order);
 }
 
-/* The newest event of the journal. */
+/* Checks the newest event of the journal. */
 static void check_journal(const char *kind, const char *text)
 {
     struct journal_event event;
@@ -254,7 +255,7 @@ static void test_a_reload_drops_what_was_only_set(void **state)
     stop();
 }
 
-/* LIMIT SET LIMIT name line FOR key, and UNSET when there is no line. */
+/* LIMIT SET LIMIT name line FOR key, and UNSET if `line` is NULL. */
 static void check_key(const char *name, const char *line, const char *key, const char *lives, const char *error)
 {
     struct order *order = order_new(line ? ORDER_SET_KEY : ORDER_UNSET_KEY);
@@ -269,7 +270,7 @@ static void check_key(const char *name, const char *line, const char *key, const
     order_free(order);
 }
 
-/* How many pass at once for a key of the limit. */
+/* The number of units for a key of the limit. */
 static int64_t count_for(const char *name, const char *key)
 {
     const struct named_limit *limit = named_find(governor_rules(governor)->named, slice_str(name));
@@ -323,7 +324,10 @@ static void test_bad_rates_of_single_keys(void **state)
     stop();
 }
 
-/* A line of a policy or of the limit leaves them; a reload those that have an end; another algorithm none. */
+/*
+ * Rates of single keys survive a change of a policy or of the limit. A reload keeps only rates with
+ * an end. Another algorithm removes all rates of single keys.
+ */
 static void test_what_becomes_of_rates_of_single_keys(void **state)
 {
     (void)state;
@@ -533,7 +537,7 @@ static const struct policy *bound(const char *subject)
     return exceptions_bind(governor_rules(governor)->exceptions, policy(0), slice_str(subject));
 }
 
-/* In one step; and one that is wrong leaves the others. */
+/* All lines are handed over in one step. A wrong line does not affect the other lines. */
 static void test_many_lines_are_handed_over_at_once(void **state)
 {
     (void)state;
@@ -581,7 +585,7 @@ static void test_many_lines_are_handed_over_at_once(void **state)
     stop();
 }
 
-/* Its clients need not be bound anew. */
+/* Clients of other subjects are not bound anew. */
 static void test_a_block_leaves_what_binds_others(void **state)
 {
     (void)state;

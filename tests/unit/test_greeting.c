@@ -1,4 +1,7 @@
-/* What weir says on a connection first, and that nothing but the right answers in their order makes it somebody's. */
+/*
+ * Tests of the first requests on a connection. Only the right replies in order give the connection
+ * an owner.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,7 +24,7 @@ static struct glimpse glimpse_of(const char *text)
     return glimpse;
 }
 
-/* The requests of all stages, a stage a line, words without their lengths. */
+/* Returns the requests of all stages, one stage a line, words without their lengths. */
 static const char *said(struct greeting *greeting, const struct lane_key *key)
 {
     static char out[1024];
@@ -111,7 +114,10 @@ static void what_a_fresh_one_may_hear(void **state)
     login_put(login);
 }
 
-/* A write before the client's login, as weir itself where it has a login; whether it may is all that its answers tell. */
+/*
+ * A WAIT-coverage write goes before the client's login, under weir's own login if there is one. The
+ * reply to the write only tells whether weir may write.
+ */
 static void a_covering_one_writes_first(void **state)
 {
     struct login *login = login_new(SLICE("u"), SLICE("p"));
@@ -141,7 +147,7 @@ static void a_covering_one_writes_first(void **state)
     login_put(own);
 }
 
-/* Behind RESET; whatever is answered to it, the nonce must stand in its place. */
+/* After RESET. Whatever the reply to the write is, the nonce must be at its position. */
 static void a_used_one_that_covers_writes_behind_reset(void **state)
 {
     struct login *login = login_new(SLICE("u"), SLICE("p"));
@@ -161,7 +167,8 @@ static void a_used_one_that_covers_writes_behind_reset(void **state)
             assert_int_equal(judge(&greeting, right[i]), GREETING_GOOD);
         assert_true(greeting_is_over(&greeting) && greeting.is_covered == writes);
     }
-    greeting_init(&greeting, &key, GREETING_AGAIN, &cover); /* a failed AUTH may be left without an answer */
+    /* without the reply to AUTH the lane is unclean */
+    greeting_init(&greeting, &key, GREETING_AGAIN, &cover);
     (void)said(&greeting, &key);
     for (size_t i = 0; i < 3; i++)
         assert_int_equal(judge(&greeting, right[i]), GREETING_GOOD);
@@ -170,7 +177,7 @@ static void a_used_one_that_covers_writes_behind_reset(void **state)
     login_put(own);
 }
 
-/* Whatever stands in the place of any one of the answers, and whatever comes before them, it is not clean. */
+/* A wrong reply at any position, or a reply too many, leaves the lane unclean. */
 static void a_used_one_answers_exactly_or_is_not_clean(void **state)
 {
     struct login *login = login_new(SLICE("u"), SLICE("p"));
@@ -201,7 +208,10 @@ static void a_used_one_answers_exactly_or_is_not_clean(void **state)
     login_put(login);
 }
 
-/* One that Redis has told no id is asked for it when its next owner logs in; what is told is believed with the nonce. */
+/*
+ * A lane without a known client id asks for the id when its next owner logs in. The id is trusted
+ * once the nonce is right.
+ */
 static void a_used_one_without_an_id_is_asked_for_it(void **state)
 {
     struct login *login = login_new(SLICE("u"), SLICE("p"));
@@ -241,7 +251,7 @@ static void check_form(enum nonce_form form, const char *question, const char *b
     assert_false(nonce_is_answered(&drawn, &wrong));
 }
 
-/* For servers that do not repeat the arguments of an unknown command. */
+/* Nonces for servers that do not repeat the arguments of an unknown command. */
 static void other_forms(void **state)
 {
     (void)state;

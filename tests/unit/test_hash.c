@@ -1,4 +1,4 @@
-/* SipHash-1-3 against another implementation: CPython's hash() of bytes under PYTHONHASHSEED=0. */
+/* Tests SipHash-1-3 against CPython's hash() of bytes under PYTHONHASHSEED=0. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

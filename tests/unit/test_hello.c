@@ -1,4 +1,6 @@
-/* AUTH and HELLO are read whole, from left to right, before anything of them takes effect. */
+/*
+ * Tests that AUTH and HELLO are parsed in whole, from left to right, before any part takes effect.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

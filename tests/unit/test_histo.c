@@ -1,4 +1,4 @@
-/* Histograms: what falls into which bucket, quantiles, and several of them as one. */
+/* Tests of histograms: buckets, quantiles, and sums of several. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -65,7 +65,8 @@ static void a_quantile_lies_in_its_bucket(void **state)
     histo_add(&histo, 200 * US, 98); /* 100 to 250 us */
     histo_add(&histo, 20 * MS, 2);   /* 10 to 25 ms */
     assert_in_range(histo_quantile_ns(&histo, 0.01), 100 * US, 110 * US);
-    assert_in_range(histo_quantile_ns(&histo, 0.49), 174 * US, 176 * US); /* the middle of the bucket */
+    /* the middle of the bucket */
+    assert_in_range(histo_quantile_ns(&histo, 0.49), 174 * US, 176 * US);
     assert_int_equal(histo_quantile_ns(&histo, 0.98), 250 * US);
     assert_in_range(histo_quantile_ns(&histo, 0.99), 17 * MS, 18 * MS);
     assert_int_equal(histo_quantile_ns(&histo, 1), 25 * MS);
@@ -112,7 +113,7 @@ static void a_part_can_be_taken_out(void **state)
     histo_take_out(&all, &part);
     assert_int_equal(histo_count(&all), 6);
     assert_int_equal(count_read(&all.sum_ns), 5 * MS + 30 * US);
-    histo_take_out(&all, &part); /* more than is there: none */
+    histo_take_out(&all, &part); /* more than there is: nothing is taken out */
     assert_int_equal(histo_count(&all), 5);
     assert_in_range(histo_quantile_ns(&all, 0.01), 500 * US, 1 * MS);
 }

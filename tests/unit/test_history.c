@@ -1,4 +1,7 @@
-/* history: points come at their time, follow their limit across a reload, and say what a limit does. */
+/*
+ * Tests of the history: points are added on time, follow their limit across a reload, and report
+ * the limit's state.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +17,7 @@
 
 #define START_NS (1000 * NS_PER_S)
 
-/* A process with two limits, and what it has counted. */
+/* A process with two limits, and its counters. */
 struct world {
     struct history *history;
     uint64_t now_ns;
@@ -22,7 +25,7 @@ struct world {
     struct histo requests;
     struct snapshot_limit limits[2];
     size_t n_limits;
-    struct snapshot *s; /* the last one */
+    struct snapshot *s; /* the last snapshot */
 };
 
 static void setup(struct world *w)
@@ -123,7 +126,8 @@ static void test_a_limit_keeps_its_points_where_others_come_before_it(void **sta
     note(&w, 2);
     assert_near((double)w.s->history->tracks[0].allowed[HISTORY_POINTS - 2], 20);
     assert_near(w.s->limits[0].allowed_per_s, 0);
-    assert_near(w.s->limits[1].allowed_per_s, 0); /* what it counted before it was seen is not of now */
+    /* the limit's count before its first point does not count as new */
+    assert_near(w.s->limits[1].allowed_per_s, 0);
     w.n_limits = 0;
     note(&w, 2);
     assert_int_equal(w.s->history->n_limits, 0);
@@ -163,7 +167,7 @@ static void test_times_are_of_their_point(void **state)
     (void)state;
     struct world w;
     setup(&w);
-    histo_add(&w.requests, 1000000000, 100); /* before anybody looked */
+    histo_add(&w.requests, 1000000000, 100); /* before the first point */
     note(&w, 0);
     histo_add(&w.requests, 1000000, 100);
     note(&w, 2);
@@ -197,7 +201,7 @@ static void test_use_by_the_rate(void **state)
     (void)state;
     assert_near(used_at(10, 10, "policy", 5), 0.9);
     assert_near(used_at(10, 10, "subject", 1), 0.9);
-    assert_near(used_at(10, 10, "subject", 2), 0); /* whose is it? */
+    assert_near(used_at(10, 10, "subject", 2), 0); /* one of two subjects: which is unknown */
     assert_near(used_at(10, 10, "connection", 1), 0);
     assert_near(used_at(1, 100, "policy", 1), 0); /* a burst of minutes */
     assert_near(used_at(5, 10, "policy", 1), 1);

@@ -1,4 +1,4 @@
-/* Which Hosts HTTP for operators answers. */
+/* Tests of the Host headers that the operators' HTTP server accepts. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* Names of subjects, and the terms of a match. */
+/* Tests of names of subjects, and of the terms of a match. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -37,7 +37,7 @@ static struct facts facts(const char *user, const char *name, const char *addres
 static void assert_subject(const char *sources, struct facts known, const char *expected)
 {
     struct identity identity;
-    char *out = malloc(SUBJECT_NAME_MAX); /* on the heap, for the sanitizer to see its end */
+    char *out = malloc(SUBJECT_NAME_MAX); /* on the heap, so that the sanitizer sees the end */
     if (!identity_parse(&identity, slice_str(sources), why, sizeof why))
         fail_msg("%s: %s", sources, why);
     size_t len = identity_subject(&identity, &known, out);
@@ -71,7 +71,7 @@ static void networks_are_masked(void **state)
     assert_subject("ip/24", facts("", "", "::ffff:192.0.2.1"), "ip:192.0.2.0/24");
 }
 
-/* Nobody is lumped together with strangers because no source names him. */
+/* A client that no source names is a subject of its own, not one of an unknown group. */
 static void unknown_by_all_sources_is_the_address(void **state)
 {
     (void)state;
@@ -176,7 +176,8 @@ static void keys_name_subjects(void **state)
         assert_subject(cases[i].source, with_key(facts("u", "n", "10.1.2.3"), cases[i].key, strlen(cases[i].key)),
                        cases[i].expected);
     assert_subject("key:1", with_key(facts("", "", ""), "\0\xff:x", 4), "key:%00%FF");
-    assert_subject("key:2, user", facts("u", "n", "10.1.2.3"), "user:u"); /* a command without a key */
+    /* a command without a key */
+    assert_subject("key:2, user", facts("u", "n", "10.1.2.3"), "user:u");
     assert_subject("key:2", facts("u", "n", "10.1.2.3"), "ip:10.1.2.3");
     assert_subject("user, key:2", with_key(facts("u", "n", ""), "a:b", 3), "user:u");
     char key[3000];
@@ -194,7 +195,7 @@ static void whether_keys_are_needed(void **state)
     (void)state;
     struct facts known = facts("u", "", "10.1.2.3");
     known.listener = SLICE("x");
-    known.key = SLICE("acme"); /* of the last command: says nothing of the next */
+    known.key = SLICE("acme"); /* the key of the last command does not apply to the next one */
     static const struct {
         const char *sources;
         bool is_needed;

@@ -1,5 +1,6 @@
 /*
- * What has no effect: each claim by example, and limits that are said never to bind beside random traffic.
+ * Tests of limits and matches without effect: each claim by example. Random traffic checks limits
+ * that are reported as redundant.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -97,15 +98,17 @@ static void whom_another_policy_binds(void **state)
     assert_true(policies_bind_elsewhere(policies, hosts, &bob, SLICE("user"), &other) && other == policy);
     assert_true(policies_bind_elsewhere(policies, rest, &zoe, SLICE("user"), &other) && other == users);
     assert_true(policies_bind_elsewhere(policies, policy, &zoe, SLICE("user"), &other) && other == users);
-    assert_false(policies_bind_elsewhere(policies, hosts, &zoe, SLICE("user"), &other)); /* by its address */
+    /* matched by address */
+    assert_false(policies_bind_elsewhere(policies, hosts, &zoe, SLICE("user"), &other));
     assert_false(policies_bind_elsewhere(policies, users, &zoe, SLICE("user"), &other));
     struct facts nobody = {.name = SLICE("etl")};
-    assert_false(policies_bind_elsewhere(policies, users, &nobody, SLICE("name"), &other)); /* it may log in */
+    /* the client may log in */
+    assert_false(policies_bind_elsewhere(policies, users, &nobody, SLICE("name"), &other));
 }
 
 /* ---- limits ---- */
 
-/* Is the second line's limit proven to be without effect beside the first's? */
+/* True if the second line's limit is reported to be redundant beside the first's. */
 static bool is_idle(const char *what, const char *expression, const char *other, const char *other_expression)
 {
     new_rules();
@@ -148,7 +151,7 @@ static void limits_that_may_bind(void **state)
     assert_false(is_idle("all", "10/s", "cmd.keys", "deny"));
 }
 
-/* Of two that are equal one has to stay. */
+/* Of two equal limits one stays. */
 static void of_equals_the_first_stays(void **state)
 {
     (void)state;
@@ -170,7 +173,7 @@ static void random_limit(uint64_t *seed, char *text, size_t size)
     snprintf(text, size, "%llu/%s burst %llu per %s over %s", count, period, burst, scope, action);
 }
 
-/* The policy "free" has both limits, "alone" the stricter one: what passes there passes here. */
+/* The policy "free" has both limits, "alone" only the stricter one: the decisions are equal. */
 static void compare(uint64_t seed, const struct policy *alone)
 {
     static const char *const commands[] = {"get", "set", "keys"};

@@ -1,4 +1,7 @@
-/* Replies of parts, joined: every way, RESP2 and RESP3, errors, and replies that do not fit together. */
+/*
+ * Tests of joining the replies of parts: every way, RESP2 and RESP3, errors, and replies that do
+ * not fit together.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -107,7 +110,7 @@ static void picks_from_where_it_is_told(void **state)
     }
 }
 
-/* MGET a b c b: a, c of one part, b of the other. */
+/* MGET a b c b: a and c are in one part, b in the other. */
 static const struct join_where where[] = {{0, 0}, {1, 0}, {0, 1}, {1, 1}};
 
 static void values_of(const char *first, const char *second, const char *wanted)

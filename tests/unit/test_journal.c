@@ -1,4 +1,4 @@
-/* The journal: newest first, never more than it holds, texts cut and not run over. */
+/* Tests of the journal: newest first, bounded, long texts cut. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -87,7 +87,7 @@ static void repeats_are_one(void **state)
     assert_string_equal(events[1].text, "refused 8 commands");
 }
 
-/* What happens all day pushes out neither orders nor what became of upstreams. */
+/* Frequent events do not push out admin commands and events of upstreams. */
 static void each_part_has_its_room(void **state)
 {
     (void)state;

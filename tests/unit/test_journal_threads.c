@@ -1,4 +1,6 @@
-/* Threads that add while another reads: no event is torn, none is lost before its time. */
+/*
+ * Tests of threads that add events while another reads: no event is torn, and none is lost early.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,7 @@
-/* The filter of keys in flight: no key that it holds is missed, and few are held by chance. */
+/*
+ * Tests of the filter of keys in flight: no key in the filter is missed, and false positives are
+ * rare.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

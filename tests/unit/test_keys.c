@@ -1,4 +1,7 @@
-/* Keys: for every row of keys.def what COMMAND GETKEYS of Redis 7.0.15 says, and nothing untrue of a part of a request. */
+/*
+ * Tests of finding keys: every row of keys.def against COMMAND GETKEYS of Redis 7.0.15. A partial
+ * request never gives a wrong key.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,7 +25,7 @@ struct example {
     const char *keys; /* in the order of the request */
 };
 
-/* As COMMAND GETKEYS answers. */
+/* The answers of COMMAND GETKEYS. */
 static const struct example examples[] = {
     {"GET a", "a"},
     {"set a 1 px 10", "a"},
@@ -129,19 +132,19 @@ static const struct example examples[] = {
     {"migrate h 1 '' 0 10 keys keys", "keys"},
 };
 
-/* Where weir knows better than COMMAND GETKEYS: by what Redis then does. */
+/* Where weir differs from COMMAND GETKEYS, and agrees with the command's execution. */
 static const struct example otherwise[] = {
     {"nosuch a", ""},
     {"config nosuch a", ""},
-    {"eval s 01 a", ""},                                  /* Redis answers an error */
-    {"georadius a 1 2 3 km STORE d STOREDIST e", "a e"},  /* the last one is written */
+    {"eval s 01 a", ""},                                  /* Redis replies with an error */
+    {"georadius a 1 2 3 km STORE d STOREDIST e", "a e"},  /* the last key is written */
     {"georadius a 1 2 3 km STORE d STORE e", "a e"},      /* likewise */
     {"georadius a 1 2 3 km count store store d", "a d"},  /* an error, too */
     {"georadiusbymember a m 3 store store d", "a store"}, /* an error, too */
     {"xread count streams streams a 0", "a"},             /* an error, too */
     {"xread streams", ""},                                /* too few arguments from here on */
     {"rename a", ""},
-    {"pfmerge d", "d"}, /* makes an empty d */
+    {"pfmerge d", "d"}, /* creates an empty d */
     {"sort", ""},
     {"eval s", ""},
     {"migrate h 1", ""},
@@ -188,7 +191,7 @@ static void ask(struct asked *asked, const char *words)
     asked->command = command_find(table, name, sub);
 }
 
-/* Nothing of the request may be touched behind its first `len` bytes. */
+/* No byte behind the first `len` may be read. */
 static struct slice cut(const struct asked *asked, size_t len)
 {
     return slice_of(guard_place(&guard, asked->bytes, len), len);
@@ -282,7 +285,7 @@ static void a_later_table_has_the_rules_too(void **state)
     command_table_put(own);
 }
 
-/* Modules may say anything of their commands. */
+/* A module may report any positions for its commands. */
 static void positions_that_make_no_sense(void **state)
 {
     (void)state;
@@ -420,7 +423,7 @@ static void streams_are_counted_without_their_bytes(void **state)
 
 /* ---- slots ---- */
 
-/* The slots are CLUSTER KEYSLOT's: a 15495, b 3300, c 7365, d 11298, foo 12182. */
+/* The slots of CLUSTER KEYSLOT: a 15495, b 3300, c 7365, d 11298, foo 12182. */
 static void one_slot_for_all_keys(void **state)
 {
     (void)state;
@@ -497,7 +500,7 @@ static void a_part_has_the_slot_of_the_whole_or_none_yet(void **state)
     }
 }
 
-/* Bytes that no scanner let pass, and an argc that is not theirs. */
+/* Bytes that the scanner has not accepted, and a wrong argc. */
 static void requests_share_a_key_or_not(void **state)
 {
     (void)state;

@@ -1,4 +1,6 @@
-/* What weir lacks of a node: which errors of Redis' say so, in the words of each release. */
+/*
+ * Tests of errors that report a permission that weir lacks on a node, in the words of each release.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -52,7 +54,7 @@ static void test_refused_in_a_script(void **state)
     assert_false(lack_is_in_script(SLICE("")));
 }
 
-/* In the words of 6.2 and 7.0, of 7.2 and of scripts in 7.0 and 7.2. */
+/* The words of 6.2 and 7.0, of 7.2, and of scripts in 7.0 and 7.2. */
 static void test_keys_and_channels(void **state)
 {
     static const char *const keys[] = {

@@ -1,4 +1,4 @@
-/* The ladder of memory steps, and the count of what a pool holds. */
+/* Tests of the steps of memory pressure, and of a pool's count of its memory. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,7 @@
-/* The legal steps of a lane's state and trust: no other passes, and each state is reached and left. */
+/*
+ * Tests of the legal steps of a lane's state and trust. Every other step fails. Each state is
+ * reached and left.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

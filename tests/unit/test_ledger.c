@@ -1,4 +1,4 @@
-/* The ledger: which limits are the same, which slot and number each has, and where it ends. */
+/* Tests of the ledger: which limits are the same, the index and number of each, and the maximum. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -75,7 +75,7 @@ static void same_means_policy_line_scope_and_place(void **state)
     assert_int_equal(others[0].slot, 1);
     assert_int_equal(others[1].slot, 2);
     for (size_t i = 2; i < 5; i++)
-        assert_int_equal(others[i].slot, 0); /* slots are counted by policy and scope */
+        assert_int_equal(others[i].slot, 0); /* indices are counted by policy and scope */
     assert_int_equal(atomic_load(&gold->slots[PER_SUBJECT]), 3);
     assert_int_equal(atomic_load(&gold->slots[PER_CONNECTION]), 1);
     assert_int_equal(atomic_load(&gold->slots[PER_POLICY]), 1);
@@ -94,13 +94,13 @@ static void only_limits_per_policy_need_everybody(void **state)
     for (uint16_t i = 1; i < 50; i++)
         enter(gold, "write", i, PER_POLICY);
     assert_ptr_equal(gold->everybody, everybody);
-    for (uint16_t i = 0; i < 50; i++) /* a place for each, however late it came */
+    for (uint16_t i = 0; i < 50; i++) /* an index for each, however late the limit came */
         gauge_add(subject_funnel(everybody, i), i + 1U);
     for (uint16_t i = 0; i < 50; i++)
         assert_int_equal(gauge_value(subject_funnel(everybody, i)), i + 1);
 }
 
-/* Entered in any order, again and again: what is given is never given to another, nor changed. */
+/* Limits entered in any order, again and again: an index belongs to one limit for good. */
 static void nothing_is_given_twice(void **state)
 {
     (void)state;

@@ -1,4 +1,6 @@
-/* The grammar of limits: every unit with every scope, action and clause, what it means and what is said of the rest. */
+/*
+ * Tests of the grammar of limits: every unit with every scope, action and clause, and the errors.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -34,7 +36,7 @@ static struct limit parsed(const char *text, enum unit unit)
     return limit;
 }
 
-/* What goes with what: the grammar, written out by hand. */
+/* The grammar, written by hand: which scopes and actions each unit has. */
 static const struct {
     enum unit unit;
     const char *name, *amount;
@@ -250,7 +252,7 @@ static void long_texts_are_cut_in_messages(void **state)
     assert_int_equal(strlen(small), 7);
 }
 
-/* Whatever is in a line, it is read or refused; a message is always there. */
+/* Random words are accepted, or refused with a message. */
 static void any_words(void **state)
 {
     (void)state;
@@ -328,7 +330,7 @@ static void rates_are_printed(void **state)
         assert_int_equal(len, strlen(out));
         assert_string_equal(out, cases[i].printed);
         if (!unit_is_gauge(cases[i].unit))
-            strcat(out, " burst 1"); /* what is printed is the rate alone */
+            strcat(out, " burst 1"); /* only the rate is printed */
         struct limit again = parsed(out, cases[i].unit);
         assert_int_equal(again.rate.count, limit.rate.count);
         assert_int_equal(again.rate.period_ns, limit.rate.period_ns);

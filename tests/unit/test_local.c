@@ -1,6 +1,4 @@
-/*
- * What named limits count in weir's memory while Redis is away.
- */
+/* Tests of named limits counted in weir's memory while Redis is down. */
 #include "quota/local.h"
 
 #include "ask_kit.h"
@@ -46,7 +44,7 @@ static struct quota_outcome decide(const char *line)
     return outcome;
 }
 
-/* How many of `n` such calls pass. */
+/* The number of `n` calls that pass. */
 static int passing(const char *line, int n)
 {
     int passed = 0;
@@ -64,7 +62,7 @@ static void says(const char *line, bool is_limited, int64_t remaining, int64_t r
     assert_int_equal(found.reset_ns, reset_ms * (int64_t)NS_PER_MS);
 }
 
-/* Of calls that come evenly, one every `ms`, this many of `n` pass once the first windows are over. */
+/* The number of `n` calls that pass, one every `ms`, once the first windows are over. */
 static int passing_every(const char *line, int64_t ms, int n)
 {
     int passed = 0;
@@ -76,7 +74,7 @@ static int passing_every(const char *line, int64_t ms, int n)
     return passed;
 }
 
-/* As docs/limit-commands.md has it: what APPROX does not know it rounds up. */
+/* As docs/limit-commands.md says, APPROX rounds up its estimates. */
 static void even_calls_of_approx(void **state)
 {
     (void)state;
@@ -102,7 +100,7 @@ static void funnels(void **state)
     says("LIMIT BUCKET k 1/s BURST 3", false, 2, -1, 1000);
 }
 
-/* GCRA's law, in every window that begins with a call. */
+/* The bound burst + rate * w holds in each window that begins with the first call. */
 static void funnels_are_exact(void **state)
 {
     (void)state;
@@ -142,7 +140,10 @@ static void several_rates(void **state)
     assert_int_equal(passing("LIMIT FUNNEL k 2/s 3/m", 4), 1);
 }
 
-/* Two counters: what the window before held counts by the part that is still covered. */
+/*
+ * Two counters. The count of the previous window is weighted by the part of that window that the
+ * sliding window still covers.
+ */
 static void sliding_windows(void **state)
 {
     (void)state;
@@ -160,7 +161,7 @@ static void sliding_windows(void **state)
     }
 }
 
-/* Who waits as long as he is told gets in, and not before. */
+/* A call after the returned wait passes, and an earlier call does not. */
 static void retries_are_true(void **state)
 {
     (void)state;
@@ -195,7 +196,7 @@ static void the_clock_goes_back(void **state)
     assert_int_equal(passing("LIMIT FIXED k 3/m", 5), 3);
 }
 
-/* Who is limited stays so, however much drains, and whatever he asks with. */
+/* Under a penalty every call is refused, however much drains and whatever rate the call has. */
 static void penalties(void **state)
 {
     (void)state;
@@ -230,7 +231,7 @@ static void penalties_grow(void **state)
         says(line, true, 0, lengths_ms[i], lengths_ms[i]);
         pass_ms(lengths_ms[i]);
         if (i == 1)
-            pass_ms(59999); /* not yet forgotten */
+            pass_ms(59999); /* the length of the last penalty is still remembered */
     }
     assert_int_equal(passing(line, 1), 1);
     says("LIMIT FIXED k 1/ms PENALTY 1s", true, 0, 1000, 1000);
@@ -242,7 +243,7 @@ static void penalties_grow(void **state)
     says(line, true, 0, 10000, 10000);
 }
 
-/* Who can still wait is not limited. */
+/* A call that can still wait is not refused. */
 static void penalties_and_waits(void **state)
 {
     (void)state;
@@ -254,7 +255,7 @@ static void penalties_and_waits(void **state)
     says("LIMIT FUNNEL k 1/m PENALTY 1h WAIT 60000", true, 0, 3600000, 3600000);
 }
 
-/* A reload: the rates that stay have counted what they have. */
+/* A reload keeps the counts of the rates that stay. */
 static void other_rates(void **state)
 {
     (void)state;
@@ -264,7 +265,7 @@ static void other_rates(void **state)
     assert_int_equal(passing("LIMIT FIXED k 4/h 5/m", 5), 2);
 }
 
-/* All or nothing: who is refused by one is charged by none. */
+/* All or nothing: if one part refuses, no part is charged. */
 static void several_keys(void **state)
 {
     static const char line[] =
@@ -287,7 +288,7 @@ static void several_keys(void **state)
     assert_false(decide("LIMIT ALL SLIDING slide 3/h PEEK AND BUCKET burst 2/m").refusing & 2);
 }
 
-/* What counts is never dropped; what does not is. */
+/* Keys with a count are never evicted, keys without one are. */
 static void memory_is_bounded(void **state)
 {
     (void)state;
@@ -314,7 +315,7 @@ static void memory_is_bounded(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
-/* By the calendar: 20000 days after 1970 it is Friday, October 4. */
+/* By the calendar: 20000 days after 1970 is Friday, October 4. */
 static void calendar(void **state)
 {
     (void)state;
@@ -328,10 +329,12 @@ static void calendar(void **state)
     pass_ms(1000);
     says("LIMIT FIXED days 9/week 2/day", 0, 1, -1, day_ms);
     now.unix_us -= 1000;
-    says("LIMIT FIXED days 2/day", 0, 0, -1, day_ms + 1); /* the next one stays */
+    /* the clock went back a little: the window that has begun stays the present one */
+    says("LIMIT FIXED days 2/day", 0, 0, -1, day_ms + 1);
     says("LIMIT FIXED days 2/day", 1, 0, day_ms + 1, day_ms + 1);
     now.unix_us -= 3 * DAY_US;
-    says("LIMIT FIXED days 2/day", 1, 0, 1, 1); /* any other is the present one */
+    /* the clock went back further: the count is kept for the window of the present time */
+    says("LIMIT FIXED days 2/day", 1, 0, 1, 1);
     pass_ms(1);
     says("LIMIT FIXED days 2/day", 0, 1, -1, day_ms);
 }

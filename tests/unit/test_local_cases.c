@@ -1,9 +1,9 @@
 /*
- * What is decided without Redis, held against the cases of docs/algorithms.md that it promises: exact funnels, fixed windows and
- * the two counters of APPROX, asked with one set of rates each, on a clock that goes forward; with penalties, and by the
- * calendar.
+ * Tests decisions without Redis against the cases of docs/algorithms.md: exact funnels, fixed
+ * windows and the two counters of APPROX. Penalties and calendar windows are included. Only keys
+ * with one set of rates and a clock that goes forward are compared.
  *
- * Started in the root of the sources, where tests/it/conformance/cases is.
+ * Runs in the root of the sources, where tests/it/conformance/cases is.
  */
 #include "quota/local.h"
 
@@ -17,10 +17,10 @@
 #include "quota/outcome.h"
 
 #define CASES "tests/it/conformance/cases/*.cases"
-#define START_US INT64_C(1763714040000000) /* as casefile.py has it */
+#define START_US INT64_C(1763714040000000) /* as in casefile.py */
 #define LINE_ROOM 512
 #define LINES_MAX 64
-#define HELD_LEAST 60 /* cases; fewer: the files, or what is read of them, have changed */
+#define HELD_LEAST 60 /* compared cases; fewer: the files or their parser have changed */
 
 /* A line `at TIME CALL = REPLY`. */
 struct line {
@@ -28,7 +28,7 @@ struct line {
     char reply[LINE_ROOM];
     int64_t at_us;
     struct quota_rule rule;
-    struct slice key; /* in call */
+    struct slice key; /* points into `call` */
     bool is_ours;
 };
 
@@ -73,7 +73,7 @@ static bool has_same_steps(const struct quota_rule *a, const struct quota_rule *
     return is_same;
 }
 
-/* BAN and UNBAN do not reach what is decided here, and name their key behind the algorithm. */
+/* The key of a call. BAN and UNBAN name the key after the algorithm, and are not decided here. */
 static struct slice key_of(const char *call)
 {
     bool is_ban = strncmp(call, "LIMIT BAN ", 10) == 0 || strncmp(call, "LIMIT UNBAN ", 12) == 0;
@@ -83,7 +83,7 @@ static struct slice key_of(const char *call)
     return word;
 }
 
-/* Behind the lines before it of the same key. */
+/* True if the line can be decided here, after the earlier lines of its key. */
 static bool suits(const struct one_case *c, struct line *line)
 {
     struct quota_ask ask;
@@ -97,7 +97,7 @@ static bool suits(const struct one_case *c, struct line *line)
     return true;
 }
 
-/* A key is decided here with all of its lines, or with none. */
+/* Leaves out all lines of a key: either all are decided here, or none. */
 static void leave_out(struct one_case *c, struct slice key)
 {
     for (size_t i = 0; i < c->n; i++)
@@ -113,7 +113,7 @@ static bool is_left_out(const struct one_case *c, struct slice key)
     return false;
 }
 
-/* Keys of several are not looked for: nothing of such a case is held. */
+/* A case with calls of several keys is left out as a whole. */
 static bool has_several_keys(const struct one_case *c)
 {
     for (size_t i = 0; i < c->n; i++)
@@ -139,9 +139,9 @@ static void add_line(struct one_case *c, char *text)
     c->n++;
 }
 
-/* ---- holding ---- */
+/* ---- comparing ---- */
 
-/* As the file has it. */
+/* Prints an outcome as the file does. */
 static void tell(const struct quota_ask *ask, const struct quota_outcome *outcome, char *out, size_t size)
 {
     struct build build;

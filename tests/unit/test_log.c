@@ -1,4 +1,7 @@
-/* The log's lines in their three forms, how many of one site there may be, and what a sink does when it cannot write. */
+/*
+ * Tests of the log: the three forms of its lines, the rate limit of each site, and a sink that
+ * cannot write.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -159,7 +162,7 @@ static void test_a_full_disk_loses_lines_and_counts_them(void **state)
     log_sink_free(sink, LONG_NS);
 }
 
-/* Returns the descriptor that stderr was, to be put back. */
+/* Replaces stderr by a full pipe. Returns a copy of the old stderr. */
 static int stderr_becomes_a_full_pipe(int ends[2])
 {
     static const char much[4096];
@@ -180,7 +183,7 @@ static void allow_file_size(rlim_t bytes)
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
 }
 
-/* A failure that stderr has no room for holds up no line of the file. */
+/* A failure that cannot be written to stderr does not delay a line of the file. */
 static void test_a_full_disk_beside_a_full_stderr(void **state)
 {
     (void)state;

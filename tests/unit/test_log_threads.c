@@ -1,4 +1,7 @@
-/* Threads that log into one file while it is moved away again and again: every line is whole, in order, and nowhere lost. */
+/*
+ * Tests of threads that log into one file while the file is rotated again and again: every line is
+ * whole, in order, and not lost.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -29,7 +32,7 @@ static void *write_on(void *arg)
     return NULL;
 }
 
-/* How many lines the file has of the writers, each of which must follow on what came before. */
+/* The number of the writers' lines in the file. Each line must follow its writer's line before. */
 static unsigned check_file(const char *path, unsigned next[WRITERS])
 {
     char line[256];

@@ -1,4 +1,4 @@
-/* Which server is the master: by a list of servers, and by sentinels. */
+/* Tests of the choice of the master: by a list of servers, and by sentinels. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,19 +15,19 @@
 #define MOST 8
 
 /*
- * Servers: "A=master B=replica C=lost:master D=untried E=mute F=stale:replica" in any order; mute:
- * reached, and has not said what it is; stale: its word is older than any claim; lost: is what it
- * last said. Claims: "1:A@5 2:B@6 3:-" by sentinel; "old 1:A@5" with ! behind: the sentinel does
- * not answer any more; with ~ behind: made just now.
+ * Servers: "A=master B=replica C=lost:master D=untried E=mute F=stale:replica" in any order. mute:
+ * connected, without a report of its role. stale: the report is older than any claim. lost: with
+ * the last reported role. Claims: "1:A@5 2:B@6 3:-" by sentinel. "old 1:A@5" with ! behind: the
+ * sentinel does not answer any more. With ~ behind: made just now.
  */
 struct row {
     const char *what;
     enum mastership_form form;
     const char *servers, *claims;
     size_t n_sentinels;
-    const char *named; /* before; NULL: none */
+    const char *named; /* the master before; NULL: none */
     uint64_t epoch;
-    uint64_t ago_ms; /* of the last change; 0: none was */
+    uint64_t ago_ms; /* ms since the last change; 0: there was none */
     const char *home, *named_now, *ask;
     enum mastership_why why;
     enum mastership_pace pace;
@@ -77,7 +77,7 @@ static const struct row rows[] = {
     {"after none, one that others do not hold up", LIST, "A=master B=untried", "", 0, NULL, 0, 500, "A", "A", NULL,
      GOOD, 0, 0},
     {"home has left the list", LIST, "B=master", "", 0, "A", 0, 500, "B", "B", NULL, GOOD, 0, 0},
-    /* ---- sentinels: they agree ---- */
+    /* ---- sentinels that agree ---- */
     {"all agree at a start", SENT, "A=master B=replica", "1:A@5 2:A@5 3:A@5", 3, NULL, 0, 0, "A", "A", NULL, GOOD, 5,
      0},
     {"epochs begin at 0", SENT, "A=master", "1:A@0 2:A@0", 2, NULL, 0, 0, "A", "A", NULL, GOOD, 0, 0},
@@ -129,7 +129,7 @@ static const struct row rows[] = {
      GOOD_FAST, 7, 1},
     {"the old one returns as a replica", SENT, "A=replica B=master", "1:B@6 2:B@6 3:A@5", 3, "B", 6, 9000, "B", "B",
      NULL, GOOD, 6, 0},
-    /* ---- they disagree, or lie ---- */
+    /* ---- sentinels that disagree, or lie ---- */
     {"one each at a start", SENT, "A=master B=master", "1:A@5 2:B@5", 2, NULL, 0, 0, NULL, NULL, NULL, NO(DISAGREE), 0,
      2},
     {"one each, home stays", SENT, "A=master B=master", "1:A@5 2:B@9", 2, "A", 5, 9000, "A", "A", NULL, GOOD_FAST, 5,
@@ -231,7 +231,7 @@ static struct mastership_choice choose(const struct row *row)
 {
     struct mastership_server servers[MOST];
     struct mastership_claim claims[MOST];
-    static char server_text[256], claim_text[256]; /* the choice points there */
+    static char server_text[256], claim_text[256]; /* the choice points into these texts */
     snprintf(server_text, sizeof server_text, "%s", row->servers);
     snprintf(claim_text, sizeof claim_text, "%s", row->claims);
     struct mastership_view view = {
@@ -264,7 +264,7 @@ static void test_rows(void **state)
     }
 }
 
-/* What is put off is done in time, though nothing changes. */
+/* A postponed choice is made on time without another event. */
 static void test_again(void **state)
 {
     (void)state;
@@ -278,8 +278,8 @@ static void test_again(void **state)
 }
 
 /*
- * Sentinels that never agree, by any claims, change the named server at most once a second for want
- * of a newer epoch.
+ * Sentinels that never agree, with any claims, change the master at most once a second without a
+ * newer epoch.
  */
 static void test_never_flaps(void **state)
 {

@@ -1,4 +1,4 @@
-/* The index of matches: the same policy as a look at one term after the other finds. */
+/* Tests of the index of matches: the index finds the policy that a linear search finds. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -32,7 +32,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* What policies_match promises, the plain way. */
+/* The linear search for the policy. */
 static const struct policy *scanned(const struct facts *facts)
 {
     for (size_t i = 0; i < policies_count(policies); i++) {
@@ -54,7 +54,7 @@ static unsigned below(uint64_t *seed, size_t n)
     return (unsigned)dice_below(seed, n);
 }
 
-/* ---- random policies and clients, from few letters, so that they meet ---- */
+/* ---- random policies and clients, with names of few letters, so that many clients match ---- */
 
 static const char *const facts_named[] = {"user", "name", "tls", "listener", "key"};
 
@@ -67,7 +67,7 @@ static size_t random_text(uint64_t *seed, char *out, const char *letters)
     return len;
 }
 
-/* Of either family, with few bits that differ. */
+/* A random address of either family, with few different bits. */
 static void random_ip(uint64_t *seed, struct ip *ip)
 {
     *ip = (struct ip){.family = below(seed, 2) ? 4 : 6};
@@ -131,7 +131,7 @@ static struct slice random_fact(uint64_t *seed, char *text)
 {
     size_t len = random_text(seed, text, below(seed, 4) == 0 ? "ab*?\\[]" : "ab");
     if (len > 0 && below(seed, 20) == 0)
-        text[below(seed, len)] = '\0'; /* as keys may */
+        text[below(seed, len)] = '\0'; /* keys may contain a NUL */
     return below(seed, 3) ? slice_of(text, len) : slice_of(NULL, 0);
 }
 
@@ -157,7 +157,7 @@ static void finds_what_a_plain_look_finds(void **state)
     }
 }
 
-/* ---- what is tried one by one ---- */
+/* ---- patterns, which are tried one by one ---- */
 
 static void only_patterns_are_tried_one_by_one(void **state)
 {

@@ -1,4 +1,4 @@
-/* Names of subjects as operators write them. */
+/* Tests of names of subjects as operators write them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -98,7 +98,10 @@ static void what_nobody_is_named_is_told(void **state)
     }
 }
 
-/* What weir names is read, and as what it was made from; a name that was cut too, though nobody knows all of it. */
+/*
+ * Every name that weir prints is read back as the facts that it was made from. A name that was cut
+ * is read too.
+ */
 static void whatever_is_named_is_read(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* The nearest name: what a person meant, or nothing. */
+/* Tests of the nearest name for a misspelt word, or none. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -52,8 +52,8 @@ static void case_aside(void **state)
 static void the_nearest_wins_then_the_first(void **state)
 {
     (void)state;
-    expect("hgett", "hget"); /* two from get */
-    expect("bet", "get");    /* as near as set */
+    expect("hgett", "hget"); /* two edits from get */
+    expect("bet", "get");    /* as near to set */
     expect("et", "get");
 }
 

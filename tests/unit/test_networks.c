@@ -1,4 +1,4 @@
-/* A list of addresses and networks, and who is among them. */
+/* Tests of a list of addresses and networks, and of membership. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -78,7 +78,7 @@ static void test_there_is_an_end(void **state)
     assert_false(holds("10.0.1.0"));
 }
 
-/* As inet_ntop prints them. */
+/* Addresses are printed as inet_ntop prints them. */
 static void test_how_addresses_are_printed(void **state)
 {
     (void)state;

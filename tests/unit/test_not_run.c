@@ -1,4 +1,4 @@
-/* Replies by which Redis says that it has not run a command: whole, byte for byte, and nothing else. */
+/* Tests of replies by which Redis refuses to run a command: matched in whole, byte for byte. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +14,7 @@ static enum not_run_sight sight(const char *text)
     return not_run_look(slice_str(text), true).sight;
 }
 
-/* Each row is known once its last byte has come, whatever follows. */
+/* Each row is known at its last byte, whatever follows. */
 static void test_rows(void **state)
 {
     (void)state;
@@ -48,7 +48,10 @@ static void test_others(void **state)
     assert_int_equal(sight("$55\r\n-READONLY You can't write against a read only replica.\r\n\r\n"), NOT_RUN_NO);
 }
 
-/* MOVED and ASK are known by their first word, once the last byte has come, whatever follows; only before a cluster. */
+/*
+ * MOVED and ASK are known by their first word, at their last byte, whatever follows. Only on a
+ * cluster.
+ */
 static void test_redirects(void **state)
 {
     static const char *const texts[] = {"-MOVED 3999 127.0.0.1:6381\r\n",

@@ -1,4 +1,7 @@
-/* num_parse against its own definition: a number is what printing it again gives the same text. */
+/*
+ * Tests of num_parse against its definition: a text is a number if printing the number gives the
+ * text.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,6 +1,4 @@
-/*
- * How far replicas are, by a clock of the test's own.
- */
+/* Tests of the offsets of replicas, with the test's own clock. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -111,7 +109,7 @@ static void test_as_of_the_newest_offset_reached(void **state)
     assert_int_equal(offsets_behind(&offsets, &replica), 140);
 }
 
-/* A master to which nothing is written tells one offset, each time as of a later time. */
+/* A master without writes reports one offset, each time as of a later time. */
 static void test_a_master_at_rest(void **state)
 {
     (void)state;
@@ -145,17 +143,20 @@ static void test_another_history(void **state)
     assert_int_equal(as_of(&offsets, ID_A, 900), 0);
     assert_int_equal(as_of(&offsets, ID_B, 500), 0);
     assert_int_equal(as_of(&offsets, ID_B, 900), 2000 * MS);
-    tell(&offsets, ID_B, 10, 3000 * MS); /* it was started again */
+    tell(&offsets, ID_B, 10, 3000 * MS); /* the server was restarted */
     assert_int_equal(as_of(&offsets, ID_B, 9), 0);
     assert_int_equal(as_of(&offsets, ID_B, 900), 3000 * MS);
     const struct offsets_word replica = word(ROLE_REPLICA, ID_B, 10);
-    offsets_note(&offsets, &replica, 4000 * MS); /* it is no master any more */
+    offsets_note(&offsets, &replica, 4000 * MS); /* no longer a master */
     assert_int_equal(as_of(&offsets, ID_B, 10), 0);
     tell(&offsets, "", 10, 5000 * MS);
     assert_int_equal(as_of(&offsets, "", 10), 0);
 }
 
-/* However many are told: never as of a later time than is true, and never much older than the history is long. */
+/*
+ * However many offsets are noted, a result is never later than the truth, and never much older than
+ * the length of the history.
+ */
 static void test_old_ones_are_thinned_out(void **state)
 {
     (void)state;
@@ -184,7 +185,8 @@ static void test_in_sync(void **state)
     reach_note(&reach, 5000 * MS, 3);
     assert_true(reach_is_in_sync(&reach, 6000 * MS, 1000 * MS));
     assert_false(reach_is_in_sync(&reach, 6000 * MS + 1, 1000 * MS));
-    assert_int_equal(reach_as_of(&reach, 4000 * MS, 1000 * MS), 5000 * MS); /* the worker's clock was read before */
+    /* the worker's clock was read before */
+    assert_int_equal(reach_as_of(&reach, 4000 * MS, 1000 * MS), 5000 * MS);
     reach_end(&reach);
     assert_false(reach_is_in_sync(&reach, 5000 * MS, 1000 * MS));
     reach_note(&reach, 5500 * MS, 0);

@@ -1,6 +1,7 @@
 /*
- * Outcomes and replies, with a store that does what the scripts do: the tables of redis-cell, calls that were asked
- * together against the same calls one after the other, and denials from memory against asking again.
+ * Tests of outcomes and replies, against a store that computes like the scripts. The tests cover
+ * the tables of redis-cell, batched calls against the same calls one by one, and remembered denials
+ * against new requests.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,11 +25,11 @@
 #define EPOCH (INT64_C(1700000000) * S)
 #define UNITS_MAX 4096
 
-/* ---- a store of one key; it is asked in a script's words, and answers in its numbers ---- */
+/* ---- a store of one key, with the scripts' input words and numbers ---- */
 
 struct store {
     int64_t tats[QUOTA_RATES_MAX]; /* 0: none */
-    int64_t units_us[UNITS_MAX];   /* of a sliding window */
+    int64_t units_us[UNITS_MAX];   /* of a sliding window: the time of each unit */
     unsigned n_units;
     struct {
         int64_t window, used;
@@ -38,7 +39,8 @@ struct store {
 static struct store store;
 
 struct asked {
-    int64_t numbers[2 + 4 * QUOTA_RATES_MAX]; /* behind the tag or the cost: R and its numbers */
+    /* the numbers behind the tag or the cost: R and its numbers */
+    int64_t numbers[2 + 4 * QUOTA_RATES_MAX];
     struct slice first;
     bool is_peek;
 };
@@ -99,7 +101,7 @@ static unsigned sliding_used(int64_t now_us, int64_t period_us)
     return used;
 }
 
-/* When so many units have left the window that `cost` more fit. */
+/* Microseconds until enough units have left the window for `cost` more. -1: never. */
 static int64_t sliding_retry(int64_t now_us, int64_t count, int64_t period_us, int64_t cost)
 {
     if (cost > count)
@@ -189,7 +191,7 @@ static void forget(void)
 
 /* ---- redis-cell's tables ---- */
 
-/* "0 5 4 -1 1": a reply's integers. */
+/* The integers of a reply, like "0 5 4 -1 1". */
 static void assert_reply(const char *line, int64_t at_us, const char *expected)
 {
     struct quota_ask ask = kit_ask(line);
@@ -283,10 +285,10 @@ static void table_3(void **state)
     STEPS({0, "9 10 10 10", "0 10 0 -1 10"}, {0, "9 100 10 1", "1 10 0 10 10"});
     STEPS({0, "4 1 10 3", "0 5 2 -1 30"}, {0, "4 1 10 -1", "0 5 3 -1 20"});
     STEPS({INT64_C(3600000000), "0 1 1 1", "0 1 0 -1 1"}, {0, "0 1 1 1", "1 1 0 3601 3601"});
-    /* redis-cell says 6024 of 6001 */
+    /* redis-cell replies 6024 instead of 6001 */
     STEPS({0, "6000 6000 1", "0 6001 6000 -1 0"});
     STEPS({0, "-1 1 1", "1 0 0 -1 0"}, {0, "-1 1 1 0", "0 0 0 -1 0"});
-    /* a refund empties, and no more; a million a second, which divides by zero there */
+    /* a refund empties the funnel at most; a million a second divides by zero in redis-cell */
     STEPS({0, "4 1 10 3", "0 5 2 -1 30"}, {0, "4 1 10 -5", "0 5 5 -1 0"}, {0, "4 1 10 5", "0 5 0 -1 50"});
     STEPS({0, "4 2000000 1 2", "0 5 3 -1 0"});
 }
@@ -333,13 +335,15 @@ static void replies(void **state)
     assert_bytes("LIMIT FIXED k 2/s COST 2", 250000, false, "*5\r\n:1\r\n:2\r\n:1\r\n:750\r\n:750\r\n");
 }
 
-/* Near a nanosecond a unit calls that take 100 ns and more get what they were promised, and never more. */
+/*
+ * Rates near one unit a nanosecond: calls of 100 ns and more get the promised rate, and never more.
+ */
 static void fine_rates(void **state)
 {
     (void)state;
     static const struct {
         const char *line;
-        int64_t count; /* a second */
+        int64_t count; /* units a second */
     } rows[] = {
         {"LIMIT FUNNEL k 700m/s BURST 800k COST 80", 700000000},
         {"LIMIT BUCKET k 999999999/s BURST 999999 COST 101", 999999999},
@@ -379,7 +383,7 @@ static void fine_rates(void **state)
     assert_int_equal(call(&one, EPOCH).remaining, 698); /* a single unit takes 2 ns */
 }
 
-/* COST 0 is let through whatever is owed, even to a queue; and nothing is written. */
+/* COST 0 passes whatever the debt is, even with a queue. Nothing is written. */
 static void nothing(void **state)
 {
     (void)state;
@@ -413,7 +417,9 @@ static void nothing(void **state)
     assert_int_equal(outcome.reset_ns, 3 * S);
 }
 
-/* The one that refused with the longest wait, else the one with least remaining. */
+/*
+ * The reported rate is the refusing one with the longest wait, else the one with least remaining.
+ */
 static void several_rates(void **state)
 {
     (void)state;
@@ -438,7 +444,7 @@ static void several_rates(void **state)
     assert_int_equal(outcome.limit, 12);
     assert_int_equal(outcome.retry_ns, 4 * S);
     assert_int_equal(outcome.reset_ns, 59 * S);
-    /* never is the longest */
+    /* never counts as the longest wait */
     ask = kit_ask("LIMIT BUCKET k 10/s 12/m BURST 12 100/s COST 11");
     outcome = call(&ask, EPOCH + S);
     assert_int_equal(outcome.limit, 10);
@@ -446,7 +452,7 @@ static void several_rates(void **state)
     assert_int_equal(outcome.remaining, 8);
 }
 
-/* Of equals the first. */
+/* Of equal rates the first is reported. */
 static void equal_rates(void **state)
 {
     (void)state;
@@ -468,7 +474,10 @@ static void equal_rates(void **state)
     assert_int_equal(outcome.limit, 5);
 }
 
-/* A queue: first come, first served, evenly spaced; who would wait too long is told when to come. */
+/*
+ * A queue is first come, first served, and evenly spaced. A call that would wait too long gets the
+ * time of its next attempt.
+ */
 static void turns(void **state)
 {
     (void)state;
@@ -601,7 +610,8 @@ static void memory_as_asking_again(void **state)
             struct quota_outcome asked = call(&ask, now + (int64_t)elapsed);
             store = before;
             bool is_recalled = quota_recall(&memory, &ask, elapsed, &recalled);
-            if (ask.cost == 1 && ask.rule.rates[0].limit > 0) /* others: as long as not even one unit passes */
+            /* other calls: only while not even one unit passes */
+            if (ask.cost == 1 && ask.rule.rates[0].limit > 0)
                 assert_int_equal(is_recalled, asked.is_limited && elapsed <= QUOTA_MEMORY_NS);
             else if (is_recalled)
                 assert_true(asked.is_limited && elapsed <= QUOTA_MEMORY_NS);
@@ -611,10 +621,15 @@ static void memory_as_asking_again(void **state)
             n_recalled++;
             if (ask.rule.kind == QUOTA_SLIDING && ask.rule.n_rates > 1) {
                 assert_int_equal(recalled.retry_ns, asked.retry_ns);
-                continue; /* which of two never-s or equal waits it is may differ in what else is left by now */
+                /*
+                 * with two waits of never or of equal length, the reported rate may differ by what
+                 * remains
+                 */
+                continue;
             }
             if (ask.rule.kind == QUOTA_SLIDING)
-                recalled.remaining = asked.remaining; /* units leave one by one, which is not remembered */
+                /* the memory does not track units that leave one by one */
+                recalled.remaining = asked.remaining;
             assert_same(&recalled, &asked, line, seed);
         }
     }
@@ -645,7 +660,7 @@ static void memory_knows_its_limits(void **state)
     other = kit_ask("LIMIT FIXED k 5/500ms");
     assert_false(quota_recall(&memory, &other, 0, &outcome));
 
-    /* while something smaller may pass, nothing is remembered */
+    /* nothing is remembered while a smaller cost may pass */
     forget();
     for (int cost = 2; cost <= 5; cost++) {
         char line[64];
@@ -686,7 +701,7 @@ static void memory_knows_its_limits(void **state)
     assert_int_equal(outcome.retry_ns, MS);
 }
 
-/* A foreign TAT, or what a script of another version might say. */
+/* A TAT of another origin, or numbers of a script of another version. */
 /* ---- penalties ---- */
 
 static void assert_held(const char *line, const int64_t *numbers, struct quota_hold hold, uint64_t n, uint64_t k,
@@ -726,7 +741,7 @@ static void penalties(void **state)
     HELD("LIMIT FIXED k 5/60s", window, 9 * s, 0, 1, 0, 1, 5, 0, 9 * s, 60 * s);
     HELD("LIMIT FIXED k 5/60s", wide, 9 * s, 0, 1, 0, 1, 5, 0, 30 * s, 60 * s);
     HELD("LIMIT FIXED k 5/60s", wide, 90 * s, 0, 1, 0, 1, 5, 0, 90 * s, 90 * s);
-    /* one that begins with these calls */
+    /* a penalty that begins with these calls */
     struct quota_ask ask = kit_ask("LIMIT FUNNEL k 1/s BURST 3 PENALTY 9s");
     struct quota_outcome found;
     const struct quota_hold begun = {9 * s, 2};
@@ -770,7 +785,7 @@ static void odd_numbers(void **state)
         if (quota_remember(&ask, numbers, n, &memory) && quota_recall(&memory, &ask, 5, &outcome))
             assert_true(outcome.is_limited && outcome.reset_ns >= 0);
     }
-    /* refused, though nothing stands against it */
+    /* refused, though the numbers do not refuse */
     struct quota_ask ask = kit_ask("LIMIT SLIDING k 5/s");
     struct quota_outcome outcome;
     quota_outcome(&ask, (int64_t[]){0, 4, 0, 9}, 1, 0, &outcome);
@@ -817,7 +832,7 @@ static void holders(void **state)
     assert_holding("LIMIT RELEASE k t", granted, true, ":1\r\n");
 }
 
-/* Cold: ten at ten a second cost 2.6 s; and as one call as ten. */
+/* A cold funnel: ten units at ten a second take 2.6 s, as one call or as ten. */
 static void warm_ups(void **state)
 {
     (void)state;
@@ -843,7 +858,7 @@ static void warm_ups(void **state)
     assert_int_equal(outcome.reset_ns, 3600000000);
     assert_int_equal(outcome.remaining, 74);
     assert_int_equal(quota_granted(&one, cold, 1000),
-                     75); /* the first 50 take 7.5 s, the others 0.1 s each, to 9.9 s */
+                     75); /* the first 50 units take 7.5 s, the others 0.1 s each, up to 9.9 s */
     struct quota_memory memory;
     assert_false(quota_remember(&ten, owing, 1, &memory));
     static const int64_t strange[][2] = {{-1, 0}, {0, -1}, {0, 5000000001}, {QUOTA_MOST + 1, 0}};

@@ -1,6 +1,4 @@
-/*
- * Sets of rates of single keys.
- */
+/* Tests of the rates of single keys. */
 #include "quota/named.h"
 
 #include <setjmp.h>
@@ -30,7 +28,7 @@ static void become(struct shared_set *next)
 static void give(const char *key, int64_t limit, uint64_t until_ns, uint64_t now_ns)
 {
     char copy[32];
-    snprintf(copy, sizeof copy, "%s", key); /* nothing of it is kept */
+    snprintf(copy, sizeof copy, "%s", key); /* the set copies the key */
     struct override one = rates(copy, limit, until_ns);
     become(overrides_with(set, &one, now_ns));
 }
@@ -81,7 +79,7 @@ static void keys_are_exact(void **state)
     assert_true(slice_eq(overrides_find(set, SLICE("ann"), 0)->rates, SLICE("as it is written")));
 }
 
-/* On time for who looks, and out of the next set. */
+/* A rate ends on time for readers, and is not in the next set. */
 static void they_end(void **state)
 {
     (void)state;
@@ -99,7 +97,7 @@ static void they_end(void **state)
     assert_null(shared_set_living(set, true, 200));
 }
 
-/* Who holds a set goes on finding what was in it. */
+/* A set does not change while it is held. */
 static void a_set_does_not_change(void **state)
 {
     (void)state;

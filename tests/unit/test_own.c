@@ -1,4 +1,4 @@
-/* weir's own commands: in every command table, whatever Redis lists. */
+/* Tests that weir's own commands are in every command table, whatever Redis lists. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -53,7 +53,7 @@ static void in_every_table(void **state)
     check_table(command_table_builtin());
 }
 
-/* A module of Redis may have a command LIMIT: weir answers all the same, by its own rows. */
+/* A module of Redis may have a command LIMIT. weir still answers by its own rows. */
 static void redis_cannot_change_them(void **state)
 {
     (void)state;
@@ -109,7 +109,7 @@ static void classes_hold_them(void **state)
     assert_non_null(limit);
     for (size_t i = 0; i < own_count(); i++) {
         const struct command *row = command_by_name(table, slice_str(own_row(i)->name));
-        bool is_limits = strncmp(own_row(i)->name, "limit", 5) == 0; /* and not CL.THROTTLE */
+        bool is_limits = strncmp(own_row(i)->name, "limit", 5) == 0; /* not CL.THROTTLE */
         assert_true(class_has(limit, table, row) && class_has(all, table, row));
         assert_int_equal(class_has(one, table, row), is_limits);
         assert_int_equal(class_has(writes, table, row), own_row(i)->writes);

@@ -1,4 +1,4 @@
-/* weir's own login: the newest password first, then the one before. */
+/* Tests of weir's own login: the newest password first, then the one before. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,7 @@
-/* Only the connection of the same user may be pointed at, and only while it has an owner. */
+/*
+ * Tests of references to a connection: only of the same user, and only while the connection has an
+ * owner.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,6 @@
 /*
- * Several keys in one call: from the numbers of each to one outcome, for calls that were asked together.
+ * Tests of several keys in one call: the numbers of each key give one outcome, also for batched
+ * calls.
  */
 #include "ask_kit.h"
 #include "quota/outcome.h"
@@ -9,7 +10,7 @@
 #define S INT64_C(1000000000)
 #define US_S INT64_C(1000000)
 
-/* The k-th of n such calls (a LIMIT ALL), when this is what the script has returned for them. */
+/* The outcome of call k of n equal calls (a LIMIT ALL), for these numbers from the script. */
 static struct quota_outcome outcome_of(const char *line, const int64_t *numbers, size_t n_numbers, uint64_t n,
                                        uint64_t k)
 {
@@ -31,12 +32,15 @@ static void says(const struct quota_outcome *found, int64_t limit, int64_t remai
     assert_int_equal(found->refusing, refusing);
 }
 
-/* Who passes is told of the one with the least remaining; who does not, of the one that refuses for longest. */
+/*
+ * A call that passes reports the key with the least remaining. A refused call reports the key that
+ * refuses for longest.
+ */
 static void one_is_told(void **state)
 {
     static const char line[] = "LIMIT ALL FUNNEL a 1/s BURST 5 AND FIXED b 4/60s AND BUCKET c 1/m BURST 3";
-    const int64_t fresh[] = {0, 3, 0, 0, 30 * US_S, 0};    /* three calls, all of which fit */
-    const int64_t used[] = {4 * S, 1, 2, 0, 30 * US_S, 0}; /* one, and two units in b */
+    const int64_t fresh[] = {0, 3, 0, 0, 30 * US_S, 0};    /* three calls, which all fit */
+    const int64_t used[] = {4 * S, 1, 2, 0, 30 * US_S, 0}; /* one call, and two units used in b */
     (void)state;
     for (uint64_t k = 0; k < 3; k++) {
         struct quota_outcome found = outcome_of(line, fresh, COUNT_OF(fresh), 3, k);
@@ -53,11 +57,11 @@ static void one_is_told(void **state)
     says(&found, 4, 0, 30 * S, 1, 3);
 }
 
-/* The first of equal calls pass until one part has no more room; the others stay as they are then. */
+/* Of equal calls the first pass until one part is full. Then the other parts keep their state. */
 static void the_first_pass(void **state)
 {
     static const char line[] = "LIMIT ALL FUNNEL a 1/s BURST 5 AND FIXED b 4/60s COST 2";
-    const int64_t numbers[] = {0, 2, 0, 30 * US_S, 30 * US_S}; /* five, of which b has room for two */
+    const int64_t numbers[] = {0, 2, 0, 30 * US_S, 30 * US_S}; /* five calls; b has room for two */
     (void)state;
     struct quota_ask ask = kit_ask(line);
     assert_int_equal(quota_granted(&ask, numbers, 5), 2);
@@ -68,7 +72,9 @@ static void the_first_pass(void **state)
     }
 }
 
-/* Those behind the first that is refused find what it found: who had room for it has room for them. */
+/*
+ * Calls behind the first refused call find the state of that call. A part with room still has room.
+ */
 static void who_has_room_has_it(void **state)
 {
     static const char line[] = "LIMIT ALL FIXED a 2/60s AND FIXED b 3/60s";
@@ -80,7 +86,7 @@ static void who_has_room_has_it(void **state)
     }
 }
 
-/* Never, where a cost is more than there can be. */
+/* Never, where a cost exceeds the maximum. */
 static void never(void **state)
 {
     static const char line[] = "LIMIT ALL FUNNEL a 1/s COST 2 AND FIXED b 4/60s";
@@ -91,7 +97,10 @@ static void never(void **state)
     says(&found, 1, 1, -1, 0, 3);
 }
 
-/* A shadow is not told where others are, and does not refuse; nor does a cost of 0. */
+/*
+ * A shadow part is not reported while other parts are, and does not refuse. Nor does a part of cost
+ * 0.
+ */
 static void shadows_and_looks(void **state)
 {
     struct quota_ask ask = kit_ask("LIMIT ALL FUNNEL a 1/s AND FUNNEL b 1/s BURST 3 AND FUNNEL c 1/s COST 0");
@@ -122,7 +131,10 @@ static void looks_are_alike(void **state)
     }
 }
 
-/* Who is told has refused; the time is that of the last one that stands in the way, which the try may have filled. */
+/*
+ * The reported part has refused. The time is that of the last refusing part, which the call itself
+ * may have filled.
+ */
 static void what_is_refused_counts(void **state)
 {
     static const char line[] = "LIMIT ALL FUNNEL a 1/s AND FUNNEL b 1/m BURST 2 COUNT ALL";

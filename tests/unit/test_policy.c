@@ -1,4 +1,4 @@
-/* Policies: lines in, binds and matches out. */
+/* Tests of policies: lines in, binds and matches out. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -114,8 +114,8 @@ static void wrong_limits_change_nothing(void **state)
         {"write", "", "a limit is missing"},
         {"write", "deny, 5/s", "deny stands alone"},
         {"write", "5/s, deny", "deny stands alone"},
-        {"read", "deny", "deny stands alone"}, /* there is a limit on it already */
-        {"@list", "5/s", "deny stands alone"}, /* it is denied already */
+        {"read", "deny", "deny stands alone"}, /* there is a limit on the class already */
+        {"@list", "5/s", "deny stands alone"}, /* the class is denied already */
         {"@list", "deny", "deny stands alone"},
         {"cost", "deny", "only a class of commands can be denied"},
         {"inflight", "deny", "only a class of commands can be denied"},
@@ -145,7 +145,7 @@ static void wrong_limits_change_nothing(void **state)
     }
 }
 
-/* What control may have: no refusing. */
+/* Control commands may be delayed, closed and counted, but not refused. */
 static void control_may_be_delayed_closed_and_counted(void **state)
 {
     (void)state;
@@ -189,7 +189,7 @@ static void units_bind_when_they_are_asked(void **state)
     bind();
     assert_int_equal(binds(policy, "get"), 0x0f);
     assert_int_equal(binds(policy, "set"), 0x8f);
-    assert_int_equal(binds(policy, "blpop"), 0x87); /* not in flight while it blocks */
+    assert_int_equal(binds(policy, "blpop"), 0x87); /* a blocking command is not in flight */
     assert_int_equal(binds(policy, "ping"), 0);
     assert_int_equal(policy->binds[0], 0x0f);
     for (size_t i = 0; i < 8; i++)
@@ -279,7 +279,8 @@ static void a_reload_finds_the_slots(void **state)
     policy = kit_policy(policies, "FREE");
     kit_limit(policies, policy, table, "inflight", "7 over shadow");
     kit_limit(policies, policy, table, "all", "1/s");
-    kit_limit(policies, policy, table, "Write", "7/s over delay 1s"); /* on two lines: places count on */
+    /* on two lines: positions are numbered across lines */
+    kit_limit(policies, policy, table, "Write", "7/s over delay 1s");
     kit_limit(policies, policy, table, "WRITE", "8/m burst 3, 9/m, 1/m per policy");
     bind();
     assert_ptr_equal(policy->record, record);
@@ -290,7 +291,8 @@ static void a_reload_finds_the_slots(void **state)
     assert_int_equal(policy->limits[2].id, ids[0]);
     assert_int_equal(policy->limits[3].id, ids[1]);
     assert_int_equal(policy->limits[1].slot, 3);
-    assert_int_equal(policy->limits[2].departures, 4); /* it delays now: DEPARTURE_WORDS more */
+    /* now a delaying limit: DEPARTURE_WORDS more */
+    assert_int_equal(policy->limits[2].departures, 4);
     assert_int_equal(policy->limits[4].slot, 4 + DEPARTURE_WORDS);
     assert_int_equal(policy->limits[5].slot, 0);
     assert_int_equal(policy->limits[5].position, 3);
@@ -314,7 +316,7 @@ static void a_full_ledger_says_so(void **state)
 
 /* ---- costs ---- */
 
-/* GET k, MGET k0 k1 ... */
+/* The cost of GET k, MGET k0 k1 ... */
 static uint64_t cost(const char *command, uint32_t keys)
 {
     char request[1000];
@@ -350,7 +352,7 @@ static void costs_per_key(void **state)
     struct command newer = {.id = UINT16_MAX};
     assert_int_equal(policies_cost(policies, &newer, SLICE(""), 1), 1);
     assert_int_equal(policies_cost(policies, kit_command(table, "mget"), SLICE("*3000000000\r\n"), 3000000000U),
-                     3 * UINT64_C(2999999999)); /* not all there: told from argc */
+                     3 * UINT64_C(2999999999)); /* an incomplete request: computed from argc */
 }
 
 static void the_later_line_holds(void **state)
@@ -379,7 +381,7 @@ static void the_later_line_holds(void **state)
     policies_put(copy);
 }
 
-/* The cost of a call, word by word. */
+/* The cost of the call `line`. */
 static uint64_t cost_of(const char *line)
 {
     static char request[1024];
@@ -415,7 +417,7 @@ static void costs_per_cost(void **state)
         {"LIMIT RESET a b cost 9", 2},
         {"LIMIT STATUS", 2},
         {"GET cost 9", 2},
-        /* what is an error costs something */
+        /* a wrong command has a cost */
         {"LIMIT FUNNEL k 5/s COST", 2},
         {"LIMIT FUNNEL k 5/s COST 0", 2},
         {"LIMIT FUNNEL k 5/s COST x", 2},
@@ -488,7 +490,7 @@ static void limits_bind_their_class(void **state)
     assert_int_equal(binds(policy, "get"), 1 | 8);
     assert_int_equal(binds(policy, "set"), 2 | 4 | 8);
     assert_int_equal(binds(policy, "config|get"), 8);
-    assert_int_equal(policy->binds[0], 8); /* unknown commands are in all */
+    assert_int_equal(policy->binds[0], 8); /* unknown commands are in `all` */
     assert_true(policy->is_joint);
 }
 
@@ -604,7 +606,7 @@ static void keys_and_listeners_match(void **state)
     assert_string_equal(policies_match(policies, &facts)->name, "default");
 }
 
-/* A command table without SET, the rest of which has other ids. */
+/* A command table without SET, and with other ids. */
 static struct command_table *other_table(void)
 {
     struct command_table *other = command_table_new();
@@ -633,7 +635,7 @@ static void a_copy_serves_another_table(void **state)
     assert_ptr_equal(copied->limits, policy->limits);
     policies_put(copy);
 
-    /* The set it came from may go first. */
+    /* The original set may be freed first. */
     policies_put(policies);
     policies = copy_of_copy;
     assert_int_equal(binds(policies_at(policies, 0), "get"), 2);

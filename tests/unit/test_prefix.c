@@ -1,6 +1,4 @@
-/*
- * limit-prefix: what each user's keys begin with.
- */
+/* Tests of limit-prefix: the prefix of each user's keys. */
 #include "quota/prefix.h"
 
 #include <setjmp.h>
@@ -84,7 +82,7 @@ static void long_names(void **state)
     assert_true(prefix_of(SLICE("l:"), slice_of(user, PREFIX_USER_MAX + 1), out, &found));
 }
 
-/* Whatever two users are called, neither's prefix is the beginning of the other's. */
+/* No user's prefix is the beginning of another user's prefix. */
 static void nobody_is_within_another(void **state)
 {
     (void)state;

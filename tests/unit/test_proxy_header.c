@@ -1,6 +1,6 @@
 /*
- * Headers of the PROXY protocol, good and bad: each is cut in every place and given byte by byte, each piece in front of
- * a guard page, with one and the same result.
+ * Tests of headers of the PROXY protocol, good and bad. Each is cut at every byte and fed byte by
+ * byte, each piece in front of a guard page, with one result.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -27,10 +27,10 @@ static struct guard guard;
 
 struct header {
     struct slice bytes;
-    const char *says; /* "address port", "none", or why it is bad */
+    const char *says; /* "address port", "none", or the error */
 };
 
-/* What is understood, and in *used how much of the input it took; "..." when there is more to come. */
+/* Prints the result ("...": incomplete) to `out`. *used: bytes taken of the input. */
 static void scan(struct slice input, size_t first, size_t rest, char *out, size_t size, size_t *used)
 {
     struct proxy_header header = {0};
@@ -74,7 +74,10 @@ static void expect_in_all_cuts(struct slice input, const char *says, size_t want
     expect(input, 1, 1, says, wanted);
 }
 
-/* Good ones take all of their bytes and none of what follows; without their last byte they are not whole. */
+/*
+ * A good header takes all of its bytes, and none behind it. Without the last byte a header is
+ * incomplete.
+ */
 static void check_good(const struct header *header)
 {
     char copy[ROOM];
@@ -179,7 +182,7 @@ static void test_a_line_that_never_ends(void **state)
 
 /* ---- version 2 ---- */
 
-/* Into `out`: the fixed part, then `n` bytes, of which the first are the addresses. */
+/* Writes the fixed part to `out`, then `n` bytes that begin with the addresses. */
 static struct slice block(char *out, unsigned command, unsigned family, unsigned length, struct slice addresses,
                           size_t n)
 {

@@ -1,6 +1,4 @@
-/*
- * Whether a node answers, by a clock of the test's own.
- */
+/* Tests of the check whether a node answers, with the test's own clock. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +12,7 @@
 
 #define FIRST_NS (100 * NS_PER_S)
 
-/* Ticks at these seconds after the first, each of which must be answered by this act. */
+/* A tick at_s seconds after the first, with its expected act and state. */
 static void tick(struct pulse *pulse, unsigned at_s, enum pulse_act expected, enum pulse_state state)
 {
     assert_int_equal(pulse_tick(pulse, FIRST_NS + at_s * NS_PER_S), expected);
@@ -49,7 +47,7 @@ static void test_one_answer_is_enough(void **state)
     tick(&pulse, 9, PULSE_ASK, PULSE_WELL);
 }
 
-/* Each is answered late, and none so late that it would count. */
+/* Each answer is late, and none late enough to count. */
 static void test_misses_do_not_add_up(void **state)
 {
     (void)state;
@@ -94,7 +92,7 @@ static void test_held_as_long_as_somebody_finds_it_there(void **state)
     assert_int_equal(pulse.state, PULSE_WELL);
 }
 
-/* The answer has come meanwhile: what was seen from elsewhere is of no interest any more. */
+/* The answer has arrived in the meantime: the look from elsewhere is ignored. */
 static void test_a_look_that_comes_too_late(void **state)
 {
     (void)state;

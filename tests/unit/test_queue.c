@@ -1,4 +1,4 @@
-/* What is queued in a transaction on a cluster: its slot, its bound, its bytes. */
+/* Tests of the commands queued in a transaction on a cluster: slot, bound and bytes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

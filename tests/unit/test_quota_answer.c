@@ -1,6 +1,6 @@
 /*
- * What comes from Redis on the connections of LIMIT commands: answers to scripts are what was asked for or nothing, news of
- * places are exactly such.
+ * Tests of the bytes from Redis on the connections of LIMIT commands. An answer to a script has the
+ * requested form or is refused. News of permits are recognised exactly.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,7 +17,7 @@
 
 static struct guard guard;
 
-/* At the end of a page behind which nothing may be read. */
+/* A copy in front of a guard page. */
 static struct slice guarded(const char *text, size_t len)
 {
     return slice_of(guard_place(&guard, text, len), len);
@@ -126,7 +126,7 @@ static void test_releases(void **state)
     assert_int_equal(key.len, 0);
 }
 
-/* How many words a walk finds in bytes that no scanner has seen. */
+/* The number of words that a walk finds in bytes that were not scanned. */
 static size_t words_in(struct slice text)
 {
     struct argv_walk walk;

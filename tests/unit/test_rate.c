@@ -1,4 +1,4 @@
-/* Numbers with units: what is read, what is said of the rest, and what is written. */
+/* Tests of numbers with units: parsing, errors, and printing. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -229,7 +229,7 @@ static void amounts(void **state)
     }
 }
 
-/* Whatever is read is the rate that was written, in the least numbers. */
+/* A parsed fraction is the written rate, in lowest terms. */
 static void fractions(void **state)
 {
     (void)state;
@@ -322,8 +322,7 @@ static void calendars(void **state)
         const char *text;
         enum calendar calendar;
         uint64_t count;
-    } good[] = {
-        {"1000/month", CALENDAR_MONTH, 1000}, {"2k/WEEK", CALENDAR_WEEK, 2000}, {"1/Day", CALENDAR_DAY, 1}};
+    } good[] = {{"1000/month", CALENDAR_MONTH, 1000}, {"2k/WEEK", CALENDAR_WEEK, 2000}, {"1/Day", CALENDAR_DAY, 1}};
     for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
         struct rate_text rate = {.period_ns = 77, .burst = 77};
         assert_true(rate_parse(slice_str(good[i].text), RATE_OF_CALENDAR, &rate, why, sizeof why));

@@ -1,7 +1,7 @@
 /*
- * A rate is read alike in a limit of a policy, in a line of [limit NAME], and in a LIMIT command.
+ * Tests that a limit of a policy, a line of [limit NAME] and a LIMIT command parse a rate alike.
  *
- * Each number of one table stands over each period of the other, with a burst and without. The
+ * Each number of one table is combined with each period of the other, with a burst and without. The
  * numbers include those of RESP headers that Redis refuses (00, 4294967297, 1.0 ...).
  */
 #include <setjmp.h>
@@ -22,7 +22,10 @@
 #define S UINT64_C(1000000000)
 #define DAY (86400 * S)
 
-/* A number as a count of units, and of bytes, and in how many periods. 0 periods: it is refused. */
+/*
+ * A number as a count of units and as a count of bytes, each with its number of periods. 0 periods:
+ * refused.
+ */
 static const struct number {
     const char *text;
     uint64_t units, periods, bytes, byte_periods;
@@ -85,7 +88,7 @@ static const struct number {
 
 static const struct period {
     const char *text; /* NULL: no slash either */
-    uint64_t ns;      /* 0: it is refused */
+    uint64_t ns;      /* 0: refused */
     enum calendar calendar;
 } periods[] = {
     {"s", S, CALENDAR_NONE},
@@ -122,7 +125,7 @@ static const struct period {
     {"year", 0, CALENDAR_NONE},
 };
 
-/* A burst behind the rate; NULL: none is given. */
+/* A burst behind the rate; NULL: none. */
 static const char *const bursts[] = {NULL, "1", "40", "2k", "4kb", "0", "01", "-1", "1.5", "x"};
 
 static const struct number *number_of(const char *text)
@@ -133,7 +136,7 @@ static const struct number *number_of(const char *text)
     return NULL;
 }
 
-/* What the burst is worth; 0: it is refused. */
+/* The value of a burst; 0: refused. */
 static uint64_t burst_of(const char *text, bool is_bytes)
 {
     static const struct number others[] = {{"40", 40, 1, 40, 1}, {"2k", 2000, 1, 0, 0}, {"4kb", 0, 0, 4096, 1}};
@@ -143,15 +146,17 @@ static uint64_t burst_of(const char *text, bool is_bytes)
     return number == NULL ? 0 : is_bytes ? number->bytes : number->units;
 }
 
-/* A rate that is expected; a count of 0: none, the text is refused. */
+/* An expected rate; count 0: the text is refused. */
 struct expected {
     uint64_t count, period_ns, burst;
     enum calendar calendar;
 };
 
-static struct expected expect(const struct number *number, const struct period *period, const char *burst, bool is_bytes)
+static struct expected expect(const struct number *number, const struct period *period, const char *burst,
+                              bool is_bytes)
 {
-    uint64_t count = is_bytes ? number->bytes : number->units, parts = is_bytes ? number->byte_periods : number->periods;
+    uint64_t count = is_bytes ? number->bytes : number->units,
+             parts = is_bytes ? number->byte_periods : number->periods;
     uint64_t units = burst != NULL ? burst_of(burst, is_bytes) : count;
     bool is_calendar = period->calendar != CALENDAR_NONE;
     bool is_good = parts > 0 && count > 0 && units > 0 && (is_calendar || period->ns > 0);
@@ -189,7 +194,7 @@ static void check_limit(const char *text, enum unit unit, struct expected expect
     }
 }
 
-/* The rule that a limit of this algorithm has. */
+/* The expected rule of a limit with this algorithm. */
 static bool make_rule(uint8_t kind, struct expected expected, bool has_burst, struct quota_rule *rule)
 {
     struct rate rate;
@@ -236,12 +241,12 @@ static void rates_are_read_alike(void **state)
         const char *burst = bursts[i / COUNT_OF(numbers) / COUNT_OF(periods)];
         struct expected units = expect(number, period, burst, false);
         if (number->text[0] == '\0' && period->text == NULL)
-            continue; /* there is no word */
+            continue; /* an empty word */
         write_rate(text, sizeof text, "", number, period, burst);
         check_limit(text, UNIT_COMMANDS, units);
         check_limit(text, UNIT_BYTES_OUT, expect(number, period, burst, true));
         if (strchr(number->text, ',') != NULL)
-            continue; /* which separates rates of a named limit */
+            continue; /* a comma separates rates of a named limit */
         check_rule(text, QUOTA_FUNNEL, units, burst != NULL);
         check_rule(text, QUOTA_FIXED, units, burst != NULL);
     }

@@ -1,4 +1,4 @@
-/* Permits of addresses whose connections were closed for an outage. */
+/* Tests of the permits of addresses: weir closed their connections for an outage. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -44,7 +44,7 @@ static void test_for_a_time(void **state)
     reconnects_free(reconnects);
 }
 
-/* A client that has its own connection to Redis closed comes in no cheaper for that. */
+/* A client closed because of its own connection to Redis gets no permit. */
 static void test_only_for_an_outage(void **state)
 {
     struct reconnects *reconnects = reconnects_new((struct hash_key){1, 2});

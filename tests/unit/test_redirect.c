@@ -1,4 +1,4 @@
-/* MOVED and ASK: what they name, and which node that is. */
+/* Tests of MOVED and ASK: the slot, the address, and the node. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

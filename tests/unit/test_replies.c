@@ -1,4 +1,7 @@
-/* Replies of one client, answered by several lanes: in the order of its requests, whatever comes first; and their memory. */
+/*
+ * Tests of the replies of one client that several lanes answer: their order is that of the client's
+ * requests, and all memory is given back.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,8 +18,8 @@
 static struct pool pool;
 static struct replies replies;
 static struct reply_source lanes[LANES];
-static struct chain heard; /* what the client has been sent */
-static size_t room;        /* bytes that it still takes */
+static struct chain heard; /* bytes sent to the client */
+static size_t room;        /* bytes that the client still accepts */
 
 static bool hear(void *arg, const char *data, size_t n)
 {
@@ -70,7 +73,7 @@ static void take_part(unsigned lane, const char *text)
     take_bytes(lane, text, strlen(text), false);
 }
 
-/* All that the client has been sent since this was asked last. */
+/* All bytes sent to the client since the last call. */
 static void assert_heard(const char *expected)
 {
     struct slice piece = slice_of("", 0);
@@ -89,7 +92,7 @@ static void assert_done(void)
 
 /* ---- a few cases ---- */
 
-/* A reply that is held back has its position within its run, whatever comes meanwhile. */
+/* A reply that is held back keeps its position within its run. */
 static void a_reply_that_is_held_back_has_its_position(void **state)
 {
     (void)state;
@@ -115,7 +118,7 @@ static void a_reply_that_is_held_back_has_its_position(void **state)
     assert_done();
 }
 
-/* What is not heard leaves no gap; a run that is closed is joined by nothing. */
+/* A held-back reply that stays empty leaves no gap. A closed run gets no more replies. */
 static void a_reply_that_is_held_back_may_be_none(void **state)
 {
     (void)state;
@@ -134,7 +137,7 @@ static void a_reply_that_is_held_back_may_be_none(void **state)
     assert_done();
 }
 
-/* It came before its turn, and so does what its lane says behind it. */
+/* A reply held back before its run is due, and the later replies of its lane. */
 static void a_reply_that_is_held_back_is_followed_before_its_turn(void **state)
 {
     (void)state;
@@ -185,7 +188,7 @@ static void requests_of_one_lane_in_a_row_are_one_run(void **state)
     take(0, "+a\r\n");
     end(0);
     assert_heard("+a\r\n+b\r\n+c\r\n+d\r\n");
-    take(0, "+e\r\n"); /* the run before has not ended: perhaps it gets one more */
+    take(0, "+e\r\n"); /* the run before has not ended and may get another reply */
     assert_heard("");
     end(1);
     assert_heard("+e\r\n");
@@ -208,7 +211,7 @@ static void weirs_own_stand_where_they_were_said(void **state)
     take(0, "+a\r\n");
     end(0);
     assert_heard("+a\r\n-one\r\n-two\r\n");
-    end(0); /* nobody hears its reply */
+    end(0); /* a request without a reply */
     assert_heard("+b\r\n-three\r\n");
     assert_done();
     begin(1);
@@ -248,7 +251,7 @@ static void pieces_of_a_reply_pass_as_they_come(void **state)
     assert_done();
 }
 
-/* The whole of it is never here: neither before its turn is over, nor before that. */
+/* A huge reply is never buffered in whole, neither when its run is due nor before. */
 static void a_huge_reply_is_not_kept_in_its_turn(void **state)
 {
     static char bytes[65536];
@@ -289,7 +292,7 @@ static void early_bytes_are_counted_and_given_back(void **state)
     assert_done();
 }
 
-/* Many short ones that wait take what they need, not a page each. */
+/* Many short early replies take the memory they need, not a page each. */
 static void short_early_replies_take_little(void **state)
 {
     (void)state;
@@ -311,7 +314,7 @@ static void a_message_passes_between_two_frames(void **state)
 {
     (void)state;
     begin(0);
-    take(1, ">message\r\n"); /* its lane has been asked nothing */
+    take(1, ">message\r\n"); /* a lane without requests */
     assert_heard(">message\r\n");
     take_part(0, "$2\r\n");
     take(1, ">one\r\n");
@@ -320,7 +323,7 @@ static void a_message_passes_between_two_frames(void **state)
     assert_heard("$2\r\n");
     take(0, "aa\r\n");
     assert_heard("aa\r\n>one\r\n>three\r\n>tw");
-    take(0, "+b\r\n"); /* its turn, but in the middle of a message */
+    take(0, "+b\r\n"); /* the run is due, but a message is half sent */
     assert_heard("");
     take(2, "o\r\n");
     assert_heard("o\r\n+b\r\n");
@@ -335,7 +338,7 @@ static void a_message_in_part_ends_before_anything_else(void **state)
     take_part(1, ">mess");
     end(0);
     assert_false(replies_are_idle(&replies));
-    begin(1); /* asked now, behind the message */
+    begin(1); /* requested after the message */
     take(1, "age\r\n");
     assert_heard(">message\r\n");
     take(1, "+a\r\n");
@@ -344,7 +347,10 @@ static void a_message_in_part_ends_before_anything_else(void **state)
     assert_done();
 }
 
-/* Or what invalidates a value would come before the value. */
+/*
+ * A message waits for the earlier replies of its lane: an invalidation must not arrive before its
+ * value.
+ */
 static void a_message_does_not_overtake_its_own_lane(void **state)
 {
     (void)state;
@@ -366,7 +372,7 @@ static void a_message_does_not_overtake_its_own_lane(void **state)
     assert_done();
 }
 
-/* What passed before there was an order to keep. */
+/* A half-sent frame of a run that began before replies had an order to keep. */
 static void a_frame_half_sent_ends_first(void **state)
 {
     (void)state;
@@ -381,7 +387,7 @@ static void a_frame_half_sent_ends_first(void **state)
     assert_done();
 }
 
-/* A client leaves, or is closed with a lane, wherever that is: all is given back, and the next one begins anew. */
+/* A client closes at any point: all memory is given back, and the next client starts afresh. */
 static void whatever_is_kept_can_be_cleared(void **state)
 {
     (void)state;
@@ -432,7 +438,7 @@ static void positions_wrap(void **state)
     for (unsigned i = 0; i < 9; i++)
         begin(i % 3);
     for (unsigned i = 9; i-- > 0;)
-        take(i % 3, "+x\r\n"); /* those of a lane come in its order, all alike */
+        take(i % 3, "+x\r\n"); /* a lane's replies come in its order, all alike */
     for (unsigned i = 0; i < 9; i++)
         end(i % 3);
     assert_int_equal(heard.bytes, 36);
@@ -440,30 +446,30 @@ static void positions_wrap(void **state)
     assert_done();
 }
 
-/* ---- at random, beside a list of what must be heard ---- */
+/* ---- random requests against a list of the expected bytes ---- */
 
 #define REQUESTS 60
 #define FRAMES 400
 #define FRAME 40
 
-/* "<lane>:<number>:<payload>;", so that what is heard names what it is. */
+/* "<lane>:<number>:<payload>;": the bytes name the frame. */
 struct frame {
     char text[FRAME];
     unsigned len;
-    bool ends_run; /* with its last byte the oldest run of its lane has been answered */
+    bool ends_run; /* the last byte of this frame answers the oldest run of its lane */
 };
 
-/* What a lane still has to send, in its own order. */
+/* The frames that a lane still has to send, in its own order. */
 struct stream {
     struct frame frames[FRAMES];
-    unsigned n, at; /* frames made, and the one being sent ... */
-    unsigned sent;  /* ... of which so many bytes have been */
+    unsigned n, at; /* frames made, and the index of the frame being sent */
+    unsigned sent;  /* bytes of the current frame that were sent */
     unsigned n_messages;
 };
 
 static struct stream streams[LANES];
 static char expected[REQUESTS * FRAME * 2]; /* all replies, in order */
-static char all[FRAMES * FRAME * 2];        /* all that was heard */
+static char all[FRAMES * FRAME * 2];        /* all bytes that the client got */
 
 static void add_frame(uint64_t *seed, unsigned lane, char kind, unsigned number)
 {
@@ -476,7 +482,10 @@ static void add_frame(uint64_t *seed, unsigned lane, char kind, unsigned number)
     frame->len = (unsigned)len;
 }
 
-/* Not in the middle of a frame, and only by a lane that owes nothing: else it is a part of what is asked. */
+/*
+ * Adds a message between frames, on a lane without unanswered requests. On another lane the message
+ * would count as a reply.
+ */
 static void add_message(uint64_t *seed, unsigned lane)
 {
     struct stream *stream = &streams[lane];
@@ -484,7 +493,7 @@ static void add_message(uint64_t *seed, unsigned lane)
         add_frame(seed, lane, '>', stream->n_messages++);
 }
 
-/* As front does: the last call of a run is marked once another run begins behind it. */
+/* Like front: the last call of a run is marked when another run begins behind it. */
 static void close_run(unsigned lane)
 {
     struct stream *stream = &streams[lane];
@@ -545,7 +554,10 @@ static void collect(void)
     }
 }
 
-/* Replies as expected; messages whole, each lane's in its order; nothing else. */
+/*
+ * Checks that replies are as expected, messages are whole and in order for each lane, and nothing
+ * else was sent.
+ */
 static void judge_heard(void)
 {
     const char *reply = expected;

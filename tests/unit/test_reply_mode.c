@@ -1,4 +1,4 @@
-/* CLIENT REPLY's modes: which steps there are, and what is heard in each. */
+/* Tests of the modes of CLIENT REPLY: the legal steps, and the replies that pass in each mode. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -49,7 +49,7 @@ static void test_off_lasts_until_on(void **state)
     (void)state;
     struct reply_mode mode = after(REPLY_OFF);
     assert_true(reply_mode_take(&mode) && reply_mode_take(&mode));
-    reply_mode_set(&mode, REPLY_SKIP); /* nothing is heard, the next neither */
+    reply_mode_set(&mode, REPLY_SKIP); /* already silent: the next reply is silent too */
     assert_true(reply_mode_take(&mode) && reply_mode_take(&mode));
     reply_mode_untake(&mode);
     assert_true(reply_mode_is_off(&mode));

@@ -1,13 +1,15 @@
 /*
- * hiredis' reader as the oracle of the reply scanner: random RESP2 streams, whole, cut short and damaged, must show both
- * the same frames, and both must find them broken.
+ * hiredis' reader as the oracle of the reply scanner. Random RESP2 streams, whole, cut short and
+ * damaged, must give both the same frames, and both must refuse the same streams.
  *
- * Where hiredis 0.14 is not the measure, each named and counted below:
- * - it does not look at the two bytes after a bulk, nor at what follows a CR inside a line (we: lost);
- * - it takes a bulk longer than 2^36 bytes (we: lost);
- * - it knows no RESP3 type and no nesting beyond 7 (we go on).
- * It judges a line once the line is complete, we at the byte that is wrong: so it is shown a CRLF more before it must
- * agree.
+ * Exceptions where hiredis 0.14 is laxer or knows less, each named and counted below:
+ * - hiredis ignores the two bytes after a bulk, and the byte after a CR inside a line (weir
+ *   refuses);
+ * - hiredis accepts a bulk longer than 2^36 bytes (weir refuses);
+ * - hiredis knows no RESP3 type and no nesting beyond 7 (weir continues).
+ *
+ * hiredis judges a complete line, weir the first wrong byte. hiredis therefore gets another CRLF
+ * before it must agree.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -34,13 +36,15 @@ struct stream {
     char bytes[STREAM_ROOM];
 };
 
-/* What a reader made of a stream: where its frames end, then whether it gave up and after which byte. */
+/*
+ * The result of a reader for a stream: where frames end, and whether and where the reader gave up.
+ */
 struct verdict {
     size_t frames;
     size_t ends[FRAMES_MAX];
     bool is_bad;
-    size_t bad_at;        /* index of the last byte it was shown */
-    bool is_crlf_missing; /* there had to be a CR or an LF */
+    size_t bad_at;        /* index of the last byte that the reader got */
+    bool is_crlf_missing; /* a CR or an LF was expected */
     bool is_huge_bulk;
 };
 
@@ -99,11 +103,11 @@ static void put_reply(struct stream *to, uint64_t *seed, int depth)
     }
 }
 
-/* Byte by byte, so that the offending one is known. */
+/* Byte by byte, so that the wrong byte is known. */
 static void scan(const struct stream *stream, struct verdict *verdict)
 {
     struct reply_scan scan = {0};
-    size_t bulk_end = SIZE_MAX; /* where a bulk's CR must be */
+    size_t bulk_end = SIZE_MAX; /* where the CR after a bulk must be */
     *verdict = (struct verdict){0};
     for (size_t at = 0; at < stream->len; at++) {
         size_t used;
@@ -124,7 +128,10 @@ static void scan(const struct stream *stream, struct verdict *verdict)
     }
 }
 
-/* Objects that are nothing: what is damaged may announce any number of elements. Without any, numbers go unchecked. */
+/*
+ * Dummy objects: a damaged stream may announce any number of elements. Without objects hiredis does
+ * not check numbers.
+ */
 static char object;
 
 static void *no_string(const redisReadTask *task, char *text, size_t len)
@@ -191,7 +198,10 @@ static void assert_same_frames(uint64_t seed, const struct verdict *ours, const 
                      theirs->ends[i]);
 }
 
-/* We go on, hiredis gave up: only for what it does not know. Frames before that are the same. */
+/*
+ * weir continues where hiredis gave up: only for types and nesting that hiredis does not know. The
+ * frames before that point are equal.
+ */
 static void expect_hiredis_limit(uint64_t seed, const struct verdict *ours, const struct verdict *theirs,
                                  const char *why)
 {
@@ -206,7 +216,7 @@ static void expect_hiredis_limit(uint64_t seed, const struct verdict *ours, cons
     assert_same_frames(seed, ours, theirs, theirs->frames);
 }
 
-/* We gave up: so must hiredis, once it has seen the line end; or it is one of the things it lets pass. */
+/* weir gave up: so must hiredis after the end of the line, apart from the named exceptions. */
 static void expect_also_lost(uint64_t seed, const struct verdict *ours)
 {
     struct verdict theirs;
@@ -219,7 +229,8 @@ static void expect_also_lost(uint64_t seed, const struct verdict *ours)
     memcpy(stream.bytes + len, behind, sizeof behind);
 
     if (ours->is_crlf_missing)
-        count.crlf++; /* hiredis has taken the wrong bytes for the line end: what it says from here on means nothing */
+        /* hiredis took the wrong bytes for the line end: its later results mean nothing */
+        count.crlf++;
     else if (ours->is_huge_bulk)
         count.huge_bulk++;
     else if (!theirs.is_bad)
@@ -290,7 +301,7 @@ static void test_cut_short(void **state)
     assert_int_equal(count.good, SEEDS);
 }
 
-/* One or two bytes changed, put in or taken out. */
+/* Changes, inserts or removes one or two bytes. */
 static void damage(uint64_t *seed)
 {
     for (uint64_t times = 1 + dice_below(seed, 2); times > 0 && stream.len > 0; times--) {

@@ -1,4 +1,4 @@
-/* Calls that came back, and the replies behind them: their order, and their memory. */
+/* Tests of calls that came back, and of the replies behind them: order and memory. */
 #include <setjmp.h>
 #include <stdatomic.h>
 #include <stdarg.h>
@@ -45,7 +45,7 @@ static void test_order(void **state)
     assert_true(returned_read(&returned, &pool, SLICE("NG\r\n")));
     assert_true(returned_end_behind(&returned, &pool));
     assert_true(returned_say(&returned, &pool, SLICE("-THROTTLED\r\n")));
-    assert_true(returned_end_behind(&returned, &pool)); /* a reply that nobody hears */
+    assert_true(returned_end_behind(&returned, &pool)); /* a reply that no client gets */
     assert_true(returned_read(&returned, &pool, SLICE(":1\r\n")));
     add(&returned, "GET a");
     returned_end_reply(&returned);

@@ -1,4 +1,7 @@
-/* How many connections there may be, and that whoever has few of them gets one when somebody has many. */
+/*
+ * Tests of the maximum number of connections, and of the fair division of connections: a client
+ * with few connections gets one when another has many.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -27,7 +30,7 @@ static void how_many_there_may_be(void **state)
     assert_true(room_open(&room));
 }
 
-/* Takes as many as it gets. */
+/* Takes connections until refused. Returns the number taken. */
 static uint32_t grab(struct room *room, struct room_share share)
 {
     uint32_t n = 0;
@@ -41,9 +44,9 @@ static void nobody_has_all(void **state)
     struct room room = {.asked = 1000};
     struct room_share host = room_share_of(1, 2);
     (void)state;
-    /* One who has many has half of it, whatever he asks for. */
+    /* One address gets half of the connections at most. */
     assert_int_equal(grab(&room, host), 500);
-    /* Each next one has half of what is left, and the last one something still. */
+    /* Each further address gets half of the rest, and the last one still gets some. */
     uint32_t last = 0;
     for (uint64_t who = 10; who < 16; who++)
         last = grab(&room, room_share_of(who, who + 100));
@@ -64,7 +67,7 @@ static void an_address_stands_for_all_its_subjects(void **state)
     assert_true(room_use(&room, room_share_of(5000, 8)));
 }
 
-/* Each wish is granted once, and one that is withdrawn not at all. */
+/* Each request is granted once. A withdrawn request is not granted. */
 static void what_is_wanted(void **state)
 {
     (void)state;
@@ -79,7 +82,7 @@ static void what_is_wanted(void **state)
     room_unwant(&room);
     assert_true(room_is_wanted(&room));
     assert_false(room_is_wanted(&room));
-    room_unwant(&room); /* it has been granted */
+    room_unwant(&room); /* granted already */
     assert_false(room_is_wanted(&room));
 }
 

@@ -1,4 +1,7 @@
-/* Cursors of SCAN over several masters: a whole scan, other masters in between, nonsense, and bounds. */
+/*
+ * Tests of cursors of SCAN over several masters: a whole scan, other masters in between, invalid
+ * cursors, and bounds.
+ */
 #include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -28,7 +31,7 @@ static struct slice text_of(uint64_t number, char *out)
     return slice_of(out, (size_t)sprintf(out, "%" PRIu64, number));
 }
 
-/* Each master answers with 5, then with 0. */
+/* Each master replies with cursor 5, then with 0. */
 static void a_whole_scan(void **state)
 {
     (void)state;

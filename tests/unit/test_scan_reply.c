@@ -1,8 +1,9 @@
 /*
- * The reply scanner: every input, however it is cut, each piece in front of a guard page, gives one and the same trace.
+ * Tests of the reply scanner. Every input gives one trace, however the input is cut, with each
+ * piece in front of a guard page.
  *
- * A trace shows frames in order, each as its kind and its length in bytes: "+5 *12". "..." at the end: the last frame
- * goes on; "!": the stream is lost.
+ * A trace shows frames in order, each as its kind and its length in bytes: "+5 *12". "..." at the
+ * end: the last frame goes on; "!": the stream is bad.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,7 +25,10 @@
 
 static struct guard guard;
 
-/* One piece, at the guard page. `*frame` is where the current frame begins in the input. False: lost. */
+/*
+ * Scans one piece, at the guard page. `*frame`: where the current frame begins in the input. False:
+ * the stream is bad.
+ */
 static bool trace_piece(FILE *out, struct reply_scan *scan, struct slice input, size_t from, size_t n, size_t *frame)
 {
     const char *piece = guard_place(&guard, input.at + from, n);
@@ -50,7 +54,10 @@ static bool trace_piece(FILE *out, struct reply_scan *scan, struct slice input, 
     return true;
 }
 
-/* Cut the input into one piece of `first` bytes and more of `rest` bytes. The caller frees the trace. */
+/*
+ * Cuts the input into one piece of `first` bytes and more of `rest` bytes. The caller frees the
+ * trace.
+ */
 static char *trace(struct slice input, size_t first, size_t rest)
 {
     char *text;
@@ -257,7 +264,7 @@ static void test_lost(void **state)
     EXPECT_ROWS(rows);
 }
 
-/* `count` times `unit`, then `tail`. The caller frees it. */
+/* `count` times `unit`, then `tail`. The caller frees the text. */
 static struct slice repeated(const char *unit, size_t count, const char *tail)
 {
     size_t size = strlen(unit);
@@ -288,11 +295,11 @@ static void test_depth(void **state)
     expect_repeated("%1\r\n", SCAN_DEPTH_MAX + 1, "", "!");
     expect_repeated("|1\r\n", SCAN_DEPTH_MAX + 1, "", "!");
     expect_repeated(">1\r\n", SCAN_DEPTH_MAX + 1, "", "!");
-    expect_repeated("*2\r\n:1\r\n", 1000, ":1\r\n", "*8004"); /* something else comes in between */
+    expect_repeated("*2\r\n:1\r\n", 1000, ":1\r\n", "*8004"); /* other elements in between */
     expect_repeated("|0\r\n", 1000, ":1\r\n", ":4004");
 }
 
-/* An integer's line holds a number exactly when num_parse says so. */
+/* The scanner accepts an integer exactly when num_parse does. */
 static void test_numbers_are_num_parse_s(void **state)
 {
     (void)state;
@@ -313,7 +320,7 @@ static void test_numbers_are_num_parse_s(void **state)
     }
 }
 
-/* While a bulk is under way the scan tells how much is missing, and whose it is. */
+/* During a long bulk the scan knows the missing bytes and the kind. */
 static void test_what_is_known_of_a_long_bulk(void **state)
 {
     (void)state;
@@ -372,7 +379,9 @@ static void test_plain_replies_together(void **state)
     assert_int_equal(used, 0);
 }
 
-/* Whole, in pieces, with an attribute in front, and in RESP3's form; those inside a frame are not. */
+/*
+ * Whole, in pieces, behind an attribute, and in RESP3's form. Errors inside a frame do not count.
+ */
 static void test_errors_are_counted(void **state)
 {
     (void)state;

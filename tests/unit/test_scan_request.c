@@ -1,9 +1,10 @@
 /*
- * The request scanner: every input, however it is cut, each piece in front of a guard page, gives one and the same
- * trace.
+ * Tests of the request scanner. Every input gives one trace, however the input is cut, with each
+ * piece in front of a guard page.
  *
- * A trace shows frames in order: [GET k] is multibulk with its located arguments (and "+2" for two more), <PING\r\n> an
- * inline line. "..." at the end: the last frame goes on; "!" and a text: refused.
+ * A trace shows frames in order: [GET k] is multibulk with its located arguments (and "+2" for two
+ * more), <PING\r\n> an inline line. "..." at the end: the last frame goes on; "!" and a text:
+ * refused.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -54,7 +55,10 @@ static void show_error(FILE *out, const struct request_scan *scan)
     show_bytes(out, said.at, said.len - 2);
 }
 
-/* What is taken as plain and at hand is what the scanner has just found; `at` and `n`: what it was given. */
+/*
+ * Checks that the fast path accepts only what the scanner has found. `at` and `n`: the scanner's
+ * input.
+ */
 static void check_plain(const struct request_scan *scan, const struct request_limits *limits, const char *at, size_t n,
                         enum scan_result result, size_t used)
 {
@@ -69,7 +73,10 @@ static void check_plain(const struct request_scan *scan, const struct request_li
     assert_int_equal(name.len, scan->args[0].len);
 }
 
-/* A request that begins like the one before it is taken as plain where it would be without that. */
+/*
+ * Checks that a request with the same head as the one before is accepted by plain_request_like if
+ * and only if plain_request accepts the request.
+ */
 static void check_alike(const struct request_limits *limits, const char *model, const char *at, size_t n)
 {
     struct slice name, other;
@@ -82,12 +89,15 @@ static void check_alike(const struct request_limits *limits, const char *model, 
     assert_ptr_equal(plain_request_like(at, at + n, limits, model, head, argc), is_alike ? next : NULL);
 }
 
-/* One piece, at the guard page. `*frame` is where the current frame begins in the input. False: refused. */
+/*
+ * Scans one piece, at the guard page. `*frame`: where the current frame begins in the input. False:
+ * refused.
+ */
 static bool trace_piece(FILE *out, struct request_scan *scan, const struct request_limits *limits, struct slice input,
                         size_t from, size_t n, size_t *frame)
 {
     const char *piece = guard_place(&guard, input.at + from, n);
-    const char *before = NULL; /* where the frame before begins, if it lies in this piece */
+    const char *before = NULL; /* where the frame before begins, if in this piece */
     size_t off = 0;
     while (off < n) {
         size_t used = SIZE_MAX;
@@ -114,7 +124,10 @@ static bool trace_piece(FILE *out, struct request_scan *scan, const struct reque
     return true;
 }
 
-/* Cut the input into one piece of `first` bytes and more of `rest` bytes. The caller frees the trace. */
+/*
+ * Cuts the input into one piece of `first` bytes and more of `rest` bytes. The caller frees the
+ * trace.
+ */
 static char *trace(struct slice input, const struct request_limits *limits, size_t first, size_t rest)
 {
     char *text;
@@ -289,7 +302,7 @@ static void test_refused(void **state)
     EXPECT_ROWS(rows, request_limits_normal);
 }
 
-/* Where Redis 7 looks away, on purpose we do not. */
+/* Input that Redis 7 tolerates and weir refuses on purpose. */
 static void test_stricter_than_redis(void **state)
 {
     (void)state;
@@ -400,7 +413,7 @@ static void test_long_lines(void **state)
     expect_long("*2\r\n$70000\r\n", 'v', 70000, SLICE("\r\n$1\r\nk\r\n"), "[vvvv");
 }
 
-/* A header holds a number exactly when num_parse says so. */
+/* The scanner accepts a number in a header exactly when num_parse does. */
 static void test_numbers_are_num_parse_s(void **state)
 {
     (void)state;
@@ -421,7 +434,7 @@ static void test_numbers_are_num_parse_s(void **state)
     }
 }
 
-/* While an argument is under way the scan tells where it lies and how much is missing. */
+/* During a long argument the scan knows its offset and the missing bytes. */
 static void test_what_is_known_of_a_long_argument(void **state)
 {
     (void)state;
@@ -449,7 +462,10 @@ static void test_what_is_known_of_a_long_argument(void **state)
 
 #define ARGS_MAX 12
 
-/* Random arguments of any bytes; lengths around the number of digits that the scanner finds plain. */
+/*
+ * Random arguments of any bytes, with lengths around the number of digits that the fast path
+ * accepts.
+ */
 static size_t random_args(uint64_t *seed, struct slice *args, char *bytes)
 {
     static const uint32_t lengths[] = {0, 1, 2, 9, 10, 11, 99, 100, 999, 1000, 1001, 3000};

@@ -1,4 +1,4 @@
-/* What sentinels say is read in both protocols, and what breaks them is not. */
+/* Tests of parsing the replies of sentinels in both protocols, and of refusing broken ones. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,7 +11,7 @@
 
 #include "upstream/control_reply.h"
 
-/* The value that the whole text is. */
+/* The value of the whole text. */
 static struct said read_whole(const char *text)
 {
     struct slice rest = slice_str(text);
@@ -214,7 +214,7 @@ static void test_errors(void **state)
         assert_int_equal(sentinel_judge_error(slice_str(rows[i].text)), rows[i].refusal);
 }
 
-/* The inbox gives whole replies however they are cut, and none that is too long. */
+/* The inbox gives whole replies however they are cut, and refuses a reply that is too long. */
 static void test_inbox(void **state)
 {
     (void)state;

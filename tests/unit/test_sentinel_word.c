@@ -1,6 +1,6 @@
 /*
- * What a sentinel has said: what counts as a change, how long it holds, and how often it may be
- * asked.
+ * Tests of the report of a sentinel: what counts as a change, how long a report is valid, how often
+ * it is requested.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -25,7 +25,7 @@ static struct said read_whole(const char *text)
     return value;
 }
 
-/* True if it changed since the last call. */
+/* True if the report changed since the last call. */
 static bool has_changed(struct sentinel_word *word)
 {
     bool is = word->is_changed;
@@ -145,7 +145,7 @@ static void test_long_lists(void **state)
     assert_int_equal(word.n_replicas, SENTINELS_REPLICAS_MOST);
 }
 
-/* However questions come, no second has more than ten. */
+/* At most ten requests in any second. */
 static void test_budget(void **state)
 {
     (void)state;

@@ -1,4 +1,7 @@
-/* Sorted sets that share what stays: what is in them, what is shared, and when the first of them ends. */
+/*
+ * Tests of sorted sets that share unchanged parts: their contents, the sharing, and the first
+ * expiry.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -119,7 +122,7 @@ static void check_all(const struct shared_set *set, const unsigned *values)
     }
 }
 
-/* Against an array: it grows, changes and shrinks to nothing. */
+/* Compared with an array: the set grows, changes and shrinks to nothing. */
 static void test_many(void **state)
 {
     (void)state;

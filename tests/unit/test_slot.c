@@ -1,4 +1,4 @@
-/* Slots: what CLUSTER KEYSLOT of Redis 7.0.15 says, and nothing is read beyond a key. */
+/* Tests of cluster slots against CLUSTER KEYSLOT of Redis 7.0.15. No byte beyond a key is read. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

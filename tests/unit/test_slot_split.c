@@ -1,4 +1,4 @@
-/* Requests of several slots: one for each slot, one for each key, and where each value belongs. */
+/* Tests of splitting requests of several slots: by slot, by key, and the position of each value. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -130,7 +130,7 @@ static void wrong_numbers_of_arguments(void **state)
 
 #define MANY 9000
 
-/* Of thousands of keys each is in the part of its slot, and each slot has one part. */
+/* Each of thousands of keys is in the part of its slot, and each slot has one part. */
 static void many_keys(void **state)
 {
     (void)state;

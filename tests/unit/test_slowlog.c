@@ -1,4 +1,4 @@
-/* The slow log: newest first, no more than it is to keep, and what stays when that changes. */
+/* Tests of the slow log: newest first, bounded, and what remains when the bound changes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -30,7 +30,7 @@ static void add(uint64_t from, uint64_t to)
         slowlog_add(slowlog, &(struct slow_entry){.id = 999, .total_us = i});
 }
 
-/* It has entries `from` (the newest) down to `to`, whose ids are their times. */
+/* The log has the entries `from` (the newest) down to `to`. The id of an entry is its time. */
 static void check(uint64_t from, uint64_t to)
 {
     size_t n = (size_t)(from - to + 1);

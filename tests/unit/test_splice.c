@@ -1,6 +1,7 @@
 /*
- * weir's commands in Redis' replies to COMMAND. The replies were sent by redis-server 7.0.15 and 6.2 (entries of seven
- * elements, no DOCS), with few commands left in them; each stands in front of a guard page, whole and cut everywhere.
+ * Tests of adding weir's commands to Redis' replies to COMMAND. The replies are those of
+ * redis-server 7.0.15 and 6.2 (entries of seven elements, no DOCS), with few commands left. Each is
+ * in front of a guard page, whole and cut everywhere.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -35,7 +36,7 @@
 static struct guard request_guard;
 static struct guard reply_guard;
 
-/* Words between blanks, as a request. */
+/* The words of `line` as a request. */
 static struct slice request_of(const char *line)
 {
     char copy[512];
@@ -56,7 +57,10 @@ static bool splice(const char *line, struct slice reply, bool is_resp3, struct b
     return splice_command(request_of(line), placed, true, out);
 }
 
-/* Bytes, and between \1s an entry of weir's: I in COMMAND INFO, D in DOCS, L in LIST. */
+/*
+ * Adds the bytes of `pattern`. Between \1s an entry of weir's: I for COMMAND INFO, D for DOCS, L
+ * for LIST.
+ */
 static void expect(struct build *build, const char *pattern)
 {
     for (const char *at = pattern; *at != '\0';) {
@@ -122,7 +126,7 @@ static size_t top_count(void)
     return count;
 }
 
-/* A reply of `count` elements, or pairs, is followed by each command, in LIST also by subcommands. */
+/* Each of weir's commands follows a reply of `count` elements or pairs; in LIST subcommands too. */
 static void assert_all(const char *line, const char *before, size_t count, const char *body, bool is_resp3, char kind)
 {
     char reply[1024];
@@ -161,7 +165,7 @@ static void names_that_are_ours_are_answered(void **state)
     assert_spliced("COMMAND INFO PING Limit", "*2\r\n" PING_3 "_\r\n", true, "*2\r\n" PING_3 "\1Ilimit\1");
     assert_spliced("COMMAND INFO limit", "*1\r\n$-1\r\n", false, "*1\r\n\1Ilimit\1");
     assert_spliced("COMMAND INFO limit ping", "*2\r\n*-1\r\n" PING_62, false, "*2\r\n\1Ilimit\1" PING_62);
-    /* Redis has a command of that name itself, which no client gets to see. */
+    /* Redis has a command LIMIT of its own, which no client sees. */
     assert_spliced("COMMAND INFO limit", "*1\r\n" PING_2, false, "*1\r\n\1Ilimit\1");
 }
 
@@ -183,7 +187,7 @@ static void the_count_is_ours_too(void **state)
     assert_unchanged("COMMAND COUNT", ":99999999999999999\r\n", false);
 }
 
-/* Where the operator leaves CL.THROTTLE to Redis, nothing is said of it. */
+/* If the operator leaves CL.THROTTLE to Redis, weir does not list it. */
 static void what_is_left_to_redis_is_not_ours(void **state)
 {
     static const struct {
@@ -244,7 +248,7 @@ static void what_is_not_as_expected_passes(void **state)
     assert_unchanged("PING", "*0\r\n", false);
 }
 
-/* Where there is no Redis, as on the operators' socket. */
+/* Without Redis, as on the operators' socket. */
 static void weirs_commands_alone_are_told(void **state)
 {
     static const struct {

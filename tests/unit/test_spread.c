@@ -1,4 +1,7 @@
-/* Replies of one client at several nodes: in the order of its requests, whichever answers first; and their memory. */
+/*
+ * Tests of the replies of one client at several nodes: their order is that of the client's
+ * requests, and all memory is given back.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,7 +19,7 @@
 void *__real_malloc(size_t n);
 void *__wrap_malloc(size_t n);
 
-static uint32_t mallocs_left = NEVER; /* how many succeed */
+static uint32_t mallocs_left = NEVER; /* number of allocations that succeed */
 
 void *__wrap_malloc(size_t n)
 {
@@ -26,7 +29,7 @@ void *__wrap_malloc(size_t n)
     return __real_malloc(n);
 }
 
-/* What else of a place there is, these do not have. */
+/* Parts of a place that these places do not have. */
 void doors_forget(struct question *question)
 {
     (void)question;
@@ -53,9 +56,9 @@ static struct reply_source compound;
 static struct spread *spread;
 static struct place places[PLACES];
 static struct place *rows[PLACES];
-static char heard[1 << 16]; /* what the client has been sent */
+static char heard[1 << 16]; /* bytes sent to the client */
 static size_t n_heard;
-static size_t room; /* bytes that it still takes */
+static size_t room; /* bytes that the client still accepts */
 
 static void forget(void)
 {
@@ -63,7 +66,9 @@ static void forget(void)
     replies_clear(&replies);
 }
 
-/* As a client that is closed by what it is sent: the order is forgotten meanwhile. */
+/*
+ * Like a client that is closed because of the bytes sent to it: the order is forgotten in the call.
+ */
 static bool hear(void *arg, const char *data, size_t n)
 {
     (void)arg;
@@ -92,7 +97,7 @@ static bool ask(unsigned place)
     return ask_many(place, 1);
 }
 
-/* As a place does. */
+/* Passes bytes like a place does. */
 static bool take_bytes(unsigned place, const char *data, size_t n, bool is_whole)
 {
     if (is_whole && spread_take_only(spread, &replies, &places[place])) {
@@ -129,7 +134,7 @@ static bool say(const char *text)
     return true;
 }
 
-/* As client_end_batch does. */
+/* Like client_end_batch. */
 static void end_batch(void)
 {
     spread_end_batch(spread, &replies);
@@ -153,7 +158,7 @@ static bool end_compound(const char *text)
     return true;
 }
 
-/* All that the client has been sent since this was asked last. */
+/* All bytes sent to the client since the last call. */
 static void assert_heard(const char *expected)
 {
     assert_int_equal(n_heard, strlen(expected));
@@ -220,7 +225,7 @@ static void replies_go_in_the_order_of_requests(void **state)
     assert_done();
 }
 
-/* Replies that come at once are parted where the turn of the place ends. */
+/* Replies that arrive together are split where the order gives the next reply to another place. */
 static void what_comes_at_once_is_parted(void **state)
 {
     (void)state;
@@ -250,7 +255,7 @@ static void pieces_of_a_reply_pass_as_they_come(void **state)
     assert_done();
 }
 
-/* The rest of a reply whose turn it is can go past. */
+/* The rest of a reply that is due may bypass the spread. */
 static void a_large_reply_passes_by(void **state)
 {
     (void)state;
@@ -267,7 +272,10 @@ static void a_large_reply_passes_by(void **state)
     assert_done();
 }
 
-/* With one call in flight its reply takes the short way; not where a part of it, or anything else, is on the long one. */
+/*
+ * With one call in flight its reply takes the fast path. With more calls in flight, or with an
+ * answer of weir's own behind the reply, the reply takes the slow path.
+ */
 static void the_only_reply_takes_the_short_way(void **state)
 {
     (void)state;
@@ -309,7 +317,10 @@ static void what_weir_says_stands_where_it_was_said(void **state)
     assert_done();
 }
 
-/* It is said while a part of a reply has gone, of which replies did not know. */
+/*
+ * weir answers a request itself while a reply is half sent. struct replies was idle, and does not
+ * know of the half reply.
+ */
 static void a_reply_in_part_ends_before_what_weir_says(void **state)
 {
     (void)state;
@@ -320,7 +331,7 @@ static void a_reply_in_part_ends_before_what_weir_says(void **state)
     assert_done();
 }
 
-/* The end of a batch lets replies fall idle, and what follows needs no run. */
+/* At the end of a batch replies become idle, and later requests need no run. */
 static void replies_fall_idle(void **state)
 {
     (void)state;
@@ -336,7 +347,7 @@ static void replies_fall_idle(void **state)
     assert_done();
 }
 
-/* A request comes back, and is sent again elsewhere: its reply keeps its position, whatever comes meanwhile. */
+/* A request is sent again elsewhere: its reply keeps its position. */
 static void a_reply_that_is_held_back_has_its_position(void **state)
 {
     (void)state;
@@ -356,7 +367,7 @@ static void a_reply_that_is_held_back_has_its_position(void **state)
     assert_done();
 }
 
-/* Nothing is said in its place, or it is ready before its turn. */
+/* A held-back reply stays empty, or is ready before it is due. */
 static void a_reply_that_is_held_back_leaves_no_gap(void **state)
 {
     (void)state;
@@ -370,7 +381,7 @@ static void a_reply_that_is_held_back_leaves_no_gap(void **state)
     assert_done();
 }
 
-/* A node leaves the topology: what it was asked before keeps its turn. */
+/* A node leaves the topology: the replies to its earlier requests keep their order. */
 static void a_place_that_goes_keeps_its_turn(void **state)
 {
     (void)state;
@@ -386,7 +397,10 @@ static void a_place_that_goes_keeps_its_turn(void **state)
     list_take(&places[1].in_retired);
 }
 
-/* A client goes, wherever that is: all is given back, of retired places too, and the next requests begin anew. */
+/*
+ * A client closes at any point: all memory is given back, also of retired places. The next requests
+ * start afresh.
+ */
 static void whatever_is_kept_can_be_forgotten(void **state)
 {
     (void)state;
@@ -416,7 +430,7 @@ static void a_client_closed_by_what_it_is_sent_hears_no_more(void **state)
     assert_done();
 }
 
-/* The ring grows, and goes when it is empty. */
+/* The ring grows, and is freed when it is empty. */
 static void many_turns_are_given_back(void **state)
 {
     (void)state;
@@ -452,7 +466,7 @@ static bool everything(void)
     return piece != NULL && fill(piece, "+held\r\n") && end_compound("*0\r\n");
 }
 
-/* Wherever it ends, it is told, and all can be given back. */
+/* Memory may run out anywhere: the failure is reported, and all memory can be given back. */
 static void memory_may_end_anywhere(void **state)
 {
     bool is_done = false;
@@ -473,7 +487,7 @@ static void memory_may_end_anywhere(void **state)
 #define REQUESTS 300
 #define STREAM 16384
 
-/* What a place says: its replies, and where each begins. */
+/* The bytes of a place: its replies, and the end of each. */
 struct stream {
     char bytes[STREAM];
     uint32_t len, given;
@@ -498,7 +512,10 @@ static size_t print_reply(uint64_t *seed, char *at, unsigned number)
     }
 }
 
-/* Some bytes of a place, cut anywhere; or its next reply is held back, and filled at once or behind others. */
+/*
+ * Passes some bytes of a place, cut anywhere; or holds back its next reply, and fills that reply at
+ * once or later.
+ */
 static void give(uint64_t *seed, unsigned place, struct early_piece **held, struct slice *kept)
 {
     struct stream *stream = &streams[place];

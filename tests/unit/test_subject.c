@@ -1,4 +1,4 @@
-/* The table of subjects: who shares one, who is forgotten, who overflows. */
+/* Tests of the table of subjects: shared subjects, forgotten subjects, overflow. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -205,8 +205,8 @@ static void no_place_at_all_is_overflow(void **state)
 }
 
 /*
- * Against the law, through forgetting: one name comes and goes at random while others push it out; what it was given
- * in all never exceeds burst + rate * time.
+ * A subject is forgotten and comes back at random while other names push it out of the table. What
+ * the subject gets in all never exceeds burst + rate * time.
  */
 static void forgetting_gives_nothing_away(void **state)
 {
@@ -225,7 +225,10 @@ static void forgetting_gives_nothing_away(void **state)
     subjects_free(subjects);
 }
 
-/* A newcomer owes what is owed where it could have been until now; but has no calls that are others'. */
+/*
+ * A new subject may have used the overflow subject before, so it inherits all debts of the overflow
+ * subject. Calls in flight are not inherited.
+ */
 static void newcomers_owe_what_the_overflow_owes(void **state)
 {
     (void)state;
@@ -254,13 +257,14 @@ static void newcomers_owe_what_the_overflow_owes(void **state)
     subject_put(subjects, b);
     subject_put(subjects, b);
     b = subject_try_get(subjects, &gold, SLICE("user:b"), now_ns + 7 * S);
-    assert_int_equal(gauge_value(&b->funnels[0]), 0); /* another policy's owes nothing */
+    assert_int_equal(gauge_value(&b->funnels[0]), 0); /* another policy's overflow owes nothing */
     subjects_free(subjects);
 }
 
 /*
- * Who owes only what the overflow owes keeps no place: else the table would stay full by it, and the overflow in debt,
- * for as long as newcomers come. Whoever owes more, of any funnel, stays.
+ * A subject that owes only the inherited debt is evicted first. Otherwise the table would stay
+ * full, and the overflow subject in debt, for as long as new subjects come. A subject with more
+ * debt in any funnel stays.
  */
 static void heirs_make_room(void **state)
 {
@@ -277,7 +281,8 @@ static void heirs_make_room(void **state)
     charge(a, 0, now_ns, 7);
     assert_int_equal(funnel_take(subject_funnel(b, 30), &rate, now_ns, 1), 0);
     subject_put(subjects, b);
-    assert_true(is_overflow(get(subjects, "user:c", now_ns))); /* a is held, b owes more in one funnel */
+    /* a is in use, and b owes more in one funnel */
+    assert_true(is_overflow(get(subjects, "user:c", now_ns)));
     subject_put(subjects, a);
     struct subject *c = get(subjects, "user:c", now_ns);
     assert_false(is_overflow(c));
@@ -285,12 +290,15 @@ static void heirs_make_room(void **state)
     charge(c, 0, now_ns, 1);
     subject_put(subjects, c);
     a = get(subjects, "user:a", now_ns);
-    assert_true(is_overflow(a)); /* c has spent of its own */
+    assert_true(is_overflow(a)); /* c has a debt of its own */
     subject_put(subjects, a);
     subjects_free(subjects);
 }
 
-/* Names that come and go with several connections each, more than there is room for: none gets more than its own. */
+/*
+ * More names with several connections each than the table has room for: no name gets more than its
+ * own rate.
+ */
 static void going_to_and_fro_gains_nothing(void **state)
 {
     (void)state;
@@ -333,8 +341,9 @@ static void going_to_and_fro_gains_nothing(void **state)
 }
 
 /*
- * Heirs make room for those who are in the overflow subject already, too: its debt, which they renew, would keep the heirs
- * in their places, and these keep them there, for as long as they go on.
+ * Subjects with an inherited debt also make room for names that use the overflow subject. Otherwise
+ * the two would keep each other in place: the names renew the overflow's debt, and the debt keeps
+ * the heirs.
  */
 static void who_stays_gets_the_place_of_an_heir(void **state)
 {
@@ -346,17 +355,19 @@ static void who_stays_gets_the_place_of_an_heir(void **state)
     assert_true(subject_is_overflow(late));
     charge(late, 0, now_ns, 7);
     charge(a, 0, now_ns, 7);
-    assert_null(subject_try_get(subjects, &free_of_charge, SLICE("user:b"), now_ns)); /* somebody holds it */
+    /* a connection uses the heir */
+    assert_null(subject_try_get(subjects, &free_of_charge, SLICE("user:b"), now_ns));
     subject_put(subjects, a);
-    assert_null(subject_try_get(subjects, &free_of_charge, SLICE("user:b"), now_ns)); /* not every time */
+    /* not on every call */
+    assert_null(subject_try_get(subjects, &free_of_charge, SLICE("user:b"), now_ns));
     struct subject *own = subject_try_get(subjects, &free_of_charge, SLICE("user:b"), now_ns + NS_PER_MS);
     assert_non_null(own);
-    assert_int_equal(gauge_value(&own->funnels[0]), now_ns + 7 * S); /* and owes what it has spent */
+    assert_int_equal(gauge_value(&own->funnels[0]), now_ns + 7 * S); /* owes its own charges too */
     assert_int_equal(subjects_count(subjects), 1);
     subjects_free(subjects);
 }
 
-/* ---- funnels that came late ---- */
+/* ---- funnels added later ---- */
 
 static void slots(struct record *record, enum scope scope, uint16_t n)
 {
@@ -384,7 +395,7 @@ static void late_funnels_stay_where_they_are(void **state)
         at[slot] = funnel;
         assert_int_equal(gauge_value(funnel), slot + 1);
     }
-    /* Whoever comes now has them all beside one another. */
+    /* A new subject has all its funnels in one array. */
     struct subject *b = get(subjects, "user:b", 0);
     assert_int_equal(b->n_funnels, LEDGER_SLOTS_MAX);
     assert_ptr_equal(subject_funnel(b, LEDGER_SLOTS_MAX - 1), &b->funnels[LEDGER_SLOTS_MAX - 1]);
@@ -454,7 +465,7 @@ static void records_know_how_many(void **state)
     subjects_free(subjects);
 }
 
-/* Those who overflow are no subjects of a policy. */
+/* Overflow subjects are not counted as subjects of a policy. */
 static void overflow_is_not_counted(void **state)
 {
     (void)state;

@@ -1,4 +1,7 @@
-/* Eight threads that get, charge and put subjects by random names, in a table too small for all of them. */
+/*
+ * Tests of eight threads that get, charge and put subjects by random names, in a table too small
+ * for all.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -24,7 +27,8 @@
 
 static struct subjects *subjects;
 static struct rate rate;
-static uint64_t now_ns; /* stands while threads run: what is forgotten then is exactly what may be */
+/* constant while threads run, so that exactly the subjects without a debt may be forgotten */
+static uint64_t now_ns;
 static _Atomic uint64_t taken[NAMES];
 static _Atomic size_t wrong;
 static struct record record = {.name = "free", .slots = {1}};
@@ -50,7 +54,7 @@ static void *come_and_go(void *arg)
         if (held[slot])
             subject_put(subjects, held[slot]);
         held[slot] = subject_get(subjects, &record, slice_str(name), now_ns);
-        if (dice_below(&seed, 2)) /* others are held without a debt */
+        if (dice_below(&seed, 2)) /* other subjects are held without a debt */
             take_one(held[slot], name, number);
         if (subjects_count(subjects) > PLACES)
             atomic_fetch_add(&wrong, 1);
@@ -87,7 +91,7 @@ static void names_caps_and_limits_hold(void **state)
             assert_true(atomic_load(&taken[i]) <= BURST + now_ns / S);
     }
 
-    /* Nobody holds anything now, so when the debts are over everybody's place can be had. */
+    /* No subject is held now. When the debts are over, every entry of the table can be had. */
     now_ns += BURST * S;
     for (size_t i = 0; i < 10 * PLACES; i++) {
         char name[32];
@@ -100,10 +104,10 @@ static void names_caps_and_limits_hold(void **state)
 }
 
 #define MEETINGS 40
-#define NEWCOMERS 100 /* at each meeting, so that running threads meet again and again */
+#define NEWCOMERS 100 /* names at each barrier, so that running threads meet again and again */
 static pthread_barrier_t barrier;
 
-/* All ask for the same names that nobody has, at once, and get the same subjects. */
+/* All threads get the same new names at once, and get the same subjects. */
 static void *meet(void *arg)
 {
     struct subject **met = arg;
@@ -140,7 +144,7 @@ static void newcomers_of_one_name_meet(void **state)
 }
 
 static struct subject *locked;
-static uint64_t counter; /* plain: the lock keeps it */
+static uint64_t counter; /* not atomic: the lock protects it */
 
 static void *count_up(void *arg)
 {
@@ -167,13 +171,16 @@ static void the_short_lock_excludes(void **state)
     subjects_free(subjects);
 }
 
-/* Funnels that the subject was not made with: every thread finds the same, and nothing added is lost. */
+/*
+ * Funnels added to a subject after its creation: every thread finds the same funnel, and no charge
+ * is lost.
+ */
 #define LATE_SLOTS 300
 #define LATE_TURNS 20000
 static struct subject *late;
 static struct funnel *found_at[THREADS][LATE_SLOTS];
 
-/* As limits are entered while others ask. */
+/* Grows the number of funnels, like limits that are entered while other threads decide. */
 static void note_slots(uint16_t n)
 {
     uint16_t before = atomic_load(&record.slots[PER_SUBJECT]);
@@ -228,7 +235,7 @@ static void late_funnels_are_the_same_for_all(void **state)
     }
 }
 
-/* Found, forgiven and forgotten by name while others come and go. */
+/* Subjects are found, forgiven and forgotten by name while other subjects come and go. */
 static void *find_and_forgive(void *arg)
 {
     uint64_t seed = *(uint64_t *)arg;

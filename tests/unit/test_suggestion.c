@@ -1,6 +1,6 @@
 /*
- * Suggested limits, on populations that are made up: what is suggested is put before a funnel, which is asked again for all
- * that was counted. And the distribution they are made from.
+ * Tests of suggested limits and of the distribution of peak rates behind them. The tests generate
+ * traffic, make a suggestion and replay the traffic against a funnel with the suggested limit.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,21 +24,25 @@
 
 /* ---- traffic ---- */
 
-/* One subject: bursts of so many commands, so often, each up to `jitter_ns` late; the same each time it is asked. */
+/*
+ * A subject that sends a burst of commands in each period, each burst up to `jitter_ns` late.
+ * Deterministic by seed.
+ */
 struct tenant {
     uint64_t seed;
     uint64_t every_ns;
-    uint64_t jitter_ns; /* with the length of a burst at most every_ns: they come in order */
+    /* jitter_ns and the length of a burst are at most every_ns together: bursts do not overlap */
+    uint64_t jitter_ns;
     uint32_t burst;
-    uint64_t gap_ns;   /* between the commands of one */
-    uint64_t phase_ns; /* when the first begins */
+    uint64_t gap_ns;   /* between the commands of a burst */
+    uint64_t phase_ns; /* start of the first burst */
     struct peaks peaks;
 };
 
 static struct tenant tenants[MOST_SUBJECTS];
 static size_t n_tenants;
 
-/* When its i-th burst comes; false: that is later than all that is looked at. */
+/* Start of burst i. False: the burst is after the end of the test. */
 static bool comes(const struct tenant *tenant, uint64_t i, uint64_t *at_ns)
 {
     uint64_t seed = tenant->seed + i * 7919;
@@ -60,13 +64,13 @@ static void add_tenant(struct tenant tenant)
         tenants[n_tenants++] = tenant;
 }
 
-/* One by one, at any time within each such period. */
+/* A tenant that sends one command in each period, at a random time within the period. */
 static void add_even(uint64_t seed, uint64_t every_ns)
 {
     add_tenant((struct tenant){.seed = seed, .every_ns = every_ns, .jitter_ns = every_ns, .burst = 1});
 }
 
-/* How many of its commands that limit refuses. */
+/* Number of the tenant's commands that the limit refuses. */
 static uint64_t refused(const struct tenant *tenant, const struct rate *rate)
 {
     struct funnel funnel = {0};
@@ -95,7 +99,11 @@ static struct suggestion suggest(void)
     return suggest_for(SUGGESTION_GAPS);
 }
 
-/* What is suggested lets 99 of 100 pass, and those below a gap, and does to each what is said of it. Returns how many were refused something. */
+/*
+ * Checks that the suggested limit lets at least 99 of 100 tenants pass, apart from tenants above a
+ * gap. Checks for each tenant what the suggestion says of the tenant. Returns the number of limited
+ * tenants.
+ */
 static size_t play(const struct suggestion *suggestion)
 {
     char why[128] = "";
@@ -129,7 +137,7 @@ static int set_up(void **state)
     return 0;
 }
 
-/* ---- populations ---- */
+/* ---- distributions ---- */
 
 static void the_same_for_all(void **state)
 {
@@ -138,9 +146,10 @@ static void the_same_for_all(void **state)
         add_even(i, S / 20);
     struct suggestion made = suggest();
     assert_int_equal(play(&made), 0);
-    /* 20 a second: a fifth more, a sixteenth and a thirty-second for rounding, and two digits. */
+    /* 20/s, plus a fifth, a sixteenth and a thirty-second for rounding, and two digits. */
     assert_true(per_s(&made) >= 20 && per_s(&made) <= 20 * 1.2 * 1.0625 * 1.03125 * 1.1);
-    assert_true(made.burst >= 2 && made.burst <= 100); /* at most five seconds' worth, for traffic this even */
+    /* five seconds' worth at most, for traffic this even */
+    assert_true(made.burst >= 2 && made.burst <= 100);
 }
 
 static void few_large_ones(void **state)
@@ -149,7 +158,7 @@ static void few_large_ones(void **state)
     uint64_t seed = 1;
     for (size_t i = 0; i < 400; i++) {
         uint64_t rank = 1 + dice_below(&seed, 400);
-        add_even(i, rank * S / 400); /* 400/s, 200/s, 133/s ...: as cities are large */
+        add_even(i, rank * S / 400); /* 400/s, 200/s, 133/s ...: like the sizes of cities */
     }
     struct suggestion made = suggest();
     play(&made);
@@ -173,14 +182,17 @@ static void one_bursty_tenant_is_limited_and_named(void **state)
 
 /* ---- gaps ---- */
 
-/* Subjects with so many commands a second each; the last ones of them make up the whole. */
+/* Adds n tenants with per_s commands a second each. */
 static void add_group(size_t n, unsigned per_s)
 {
     for (size_t i = 0; i < n; i++)
         add_even(n_tenants, S / per_s);
 }
 
-/* With this many above a gap, what is left sets the limit, and those above are limited. */
+/*
+ * Checks that the last `above` tenants are above a gap and limited. The other tenants set the
+ * limit.
+ */
 static void assert_above(size_t above, unsigned ordinary_per_s)
 {
     struct suggestion made = suggest();
@@ -212,7 +224,7 @@ static void no_abuser(void **state)
 {
     (void)state;
     for (unsigned i = 0; i < 24; i++)
-        add_group(1, 10 + i); /* the largest has three times as much as the least */
+        add_group(1, 10 + i); /* the largest has three times the rate of the smallest */
     struct suggestion made = suggest();
     assert_int_equal(made.above, 0);
     assert_int_equal(play(&made), 0);
@@ -227,7 +239,7 @@ static void all_equal(void **state)
     assert_int_equal(play(&made), 0);
 }
 
-/* As many large ones as small ones: both are ordinary. */
+/* As many large tenants as small ones: both groups are ordinary. */
 static void two_groups(void **state)
 {
     (void)state;
@@ -247,7 +259,7 @@ static void one_tenant_alone(void **state)
     assert_int_equal(play(&made), 0);
 }
 
-/* Those that have asked for nothing are not there. */
+/* Tenants without commands do not count. */
 static void zeros_do_not_count(void **state)
 {
     const struct peaks zero = {{0, 0, 0}};
@@ -261,12 +273,14 @@ static void zeros_do_not_count(void **state)
     for (size_t i = 0; i < 20; i++)
         population_add(&population, &zero, 1);
     struct suggestion made = suggestion_make(&population, SECONDS, SUGGESTION_GAPS);
-    assert_int_equal(made.above, 0); /* of four, one is a quarter */
+    assert_int_equal(made.above, 0); /* one of four is a quarter */
     assert_true(suggestion_passes(&made, &tenants[3].peaks));
     population_fini(&population);
 }
 
-/* Who sends one command a minute is no abuser of those who send one in ten minutes. */
+/*
+ * A tenant with six commands a minute is not above a gap, if the other tenants send one in 150 s.
+ */
 static void next_to_nothing_has_no_gap(void **state)
 {
     (void)state;
@@ -278,7 +292,7 @@ static void next_to_nothing_has_no_gap(void **state)
     assert_int_equal(play(&made), 0);
 }
 
-/* At the same rate, in bursts: above a gap of the burst. */
+/* A tenant with the same rate in bursts is above a gap of the burst. */
 static void one_bursty_tenant_of_21(void **state)
 {
     (void)state;
@@ -298,7 +312,7 @@ static void a_percentile_knows_no_gaps(void **state)
     struct suggestion all = suggest_for(99);
     assert_int_equal(all.above, 0);
     assert_int_equal(play(&all), 0);
-    assert_in_range(all.burst, 1000, 3000); /* two such bursts might have come at once, and rounding */
+    assert_in_range(all.burst, 1000, 3000); /* two such bursts may coincide; and rounding */
     struct suggestion whole = suggest_for(100);
     assert_int_equal(whole.burst, all.burst);
     struct suggestion most = suggest_for(90);
@@ -316,7 +330,7 @@ static void one_less_is_as_if_it_had_not_been(void **state)
     for (size_t i = 0; i < n_tenants; i++)
         population_add(&population, &tenants[i].peaks, 1);
     population_take(&population, &tenants[23].peaks);
-    population_take(&population, &tenants[23].peaks); /* it has gone */
+    population_take(&population, &tenants[23].peaks); /* the tenant has been taken out before */
     assert_int_equal(population.subjects, 23);
     struct suggestion made = suggestion_make(&population, SECONDS, 100);
     assert_true(suggestion_limits(&made, &tenants[23].peaks));
@@ -343,7 +357,10 @@ static void seldom_is_said_by_the_minute_and_hour(void **state)
     assert_int_equal(made.period_s, 60);
 }
 
-/* At the boundary of two windows each sees a part of a burst only; two of them are then more than one is seen to be. */
+/*
+ * A burst across the boundary of two windows: each window sees only a part of the burst. The
+ * suggested burst allows for two such parts.
+ */
 static void bursts_lie_across_windows(void **state)
 {
     (void)state;
@@ -368,7 +385,7 @@ static struct tenant any_tenant(uint64_t *seed)
     return tenant;
 }
 
-/* Whatever comes: those who pass, pass; those who are limited are. */
+/* Random traffic: tenants that pass pass, and tenants that are limited are limited. */
 static void any_population(void **state)
 {
     (void)state;
@@ -382,7 +399,7 @@ static void any_population(void **state)
     }
 }
 
-/* Before a minute can be told from ten seconds, the rate is that of the shorter window. */
+/* In the first minutes the rate is taken from the peak of the shorter window. */
 static void a_short_look_gives_more(void **state)
 {
     (void)state;
@@ -408,7 +425,7 @@ static void too_little_is_said_to_be(void **state)
     assert_true(suggestion_has_enough(5, 0));
 }
 
-/* ---- the distribution ---- */
+/* ---- the distribution itself ---- */
 
 static uint32_t peak_of(uint64_t *seed)
 {
@@ -439,7 +456,10 @@ static void a_cell_holds_its_peaks(void **state)
     }
 }
 
-/* Any peaks that can be: of each ten or six windows the largest, and all of them. */
+/*
+ * Random consistent peaks: each longer window is between the largest shorter window and the sum of
+ * ten or six of them.
+ */
 static struct peaks any_peaks(uint64_t *seed)
 {
     uint32_t p1 = (uint32_t)dice_scale(seed, 1 << 25);

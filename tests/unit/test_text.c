@@ -1,4 +1,7 @@
-/* text: what is written is there, and what is escaped can be read back by whoever reads that format. */
+/*
+ * Tests of struct text: what is written is there, and escaped text can be read back by a parser of
+ * its format.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* What a command's time is made of, and that commands which are alike are counted each. */
+/* Tests of the parts of a command's time. Equal commands are counted one by one. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -60,7 +60,7 @@ static void a_delay_is_nobodys_time(void **state)
     check(&times.released, 1, 4 * MS);
 }
 
-/* Other clients' time is none of weir's own. */
+/* The time of other clients' commands does not count as weir's own. */
 static void waiting_for_its_turn_is_not_its_own(void **state)
 {
     (void)state;
@@ -84,7 +84,7 @@ static void what_weir_answers_has_no_upstream(void **state)
     check(&times.overhead, 2, 7 * MS + 10 * US);
 }
 
-/* The stamps are of one clock, but of different moments of a turn. */
+/* The stamps are of one clock, read at different moments of an iteration. */
 static void time_does_not_run_backwards(void **state)
 {
     (void)state;

@@ -1,4 +1,7 @@
-/* The heaviest subjects: exact while all fit, bounded when they do not, halved every 10 seconds, added up over tables. */
+/*
+ * Tests of the heaviest subjects: exact while all fit, bounded when they do not, halved every 10
+ * seconds, added up over tables.
+ */
 #include <setjmp.h>
 #include <math.h>
 #include <stdarg.h>
@@ -61,13 +64,13 @@ static size_t heaviest(size_t n_tops, uint64_t now_ns)
     return top_heaviest(tops, n_tops, TOP_COMMANDS, now_ns, entries, COUNT_OF(entries));
 }
 
-/* So much less has gathered of a stream that has lasted so long; it is taken as one of a second at least. */
+/* Correction for a stream that has lasted only `seconds`, which counts as one second at least. */
 static double newness(double seconds)
 {
     return 1 / (1 - pow(2, -(seconds > 1 ? seconds : 1) / 10));
 }
 
-/* Of what has just come. */
+/* The rate of a stream that has just begun. */
 static uint64_t rate_of(double sum)
 {
     return (uint64_t)(sum * newness(0) * PER_S + 0.5);
@@ -130,7 +133,9 @@ static void a_newcomer_takes_the_smallest_over(void **state)
     assert_near(entries[TOP_SUBJECTS - 1].over_per_s, 1000 * PER_S);
 }
 
-/* Amounts to many subjects, a few of them heavy, over tables and time. What is true is kept beside. */
+/*
+ * Amounts to many subjects, a few of them heavy, over tables and time. The true sums are kept too.
+ */
 struct truth {
     double sums[MANY];
     double total;
@@ -230,7 +235,9 @@ static void one_hash_for_many_names(void **state)
         assert_int_equal(entries[i].per_s, rate_of(sums[i]));
 }
 
-/* Runs of the index go round its end; whoever is taken out of one must not hide others. */
+/*
+ * Runs of the index wrap around its end. An entry removed from a run must not hide other entries.
+ */
 static void hashes_that_collide(void **state)
 {
     (void)state;
@@ -311,7 +318,7 @@ static void a_steady_stream_shows_its_rate(void **state)
     assert_in_range(entries[0].per_s, 4995, 5005);
 }
 
-/* Whoever has come a few seconds ago has the rate that it has had since. */
+/* A subject that appeared a few seconds ago has its rate since then. */
 static void a_newcomer_shows_its_rate(void **state)
 {
     (void)state;
@@ -333,7 +340,10 @@ static void a_newcomer_shows_its_rate(void **state)
     }
 }
 
-/* The same of one that comes back: of before it counts only what is left. */
+/*
+ * A subject that comes back has its rate since its return. Only the decayed rest of the old amounts
+ * counts.
+ */
 static void who_comes_back_is_new(void **state)
 {
     (void)state;
@@ -350,7 +360,7 @@ static void who_comes_back_is_new(void **state)
     assert_int_equal(entries[0].over_per_s, 0);
 }
 
-/* On two workers, of which one has known it for longer. */
+/* Two workers, one of which has known the subject for longer. */
 static void a_newcomer_to_one_of_two_tables(void **state)
 {
     (void)state;
@@ -359,11 +369,12 @@ static void a_newcomer_to_one_of_two_tables(void **state)
     for (uint64_t i = 9500; i < 10000; i++)
         add_number(tops[1], 1, 50, START + i * S / 100);
     assert_int_equal(heaviest(2, START + 100 * S), 1);
-    assert_in_range(entries[0].per_s, 5000 + 1400, 5000 + 1500); /* for which it is none: of the last 5 s */
+    /* 5 s of the second table count, without the correction for a new subject */
+    assert_in_range(entries[0].per_s, 5000 + 1400, 5000 + 1500);
     assert_int_equal(entries[0].over_ns, TOP_WINDOW_NS);
 }
 
-/* ---- what else is told ---- */
+/* ---- other figures ---- */
 
 static void refuse(struct top *to, const char *subject, uint64_t hash, uint32_t limit, uint64_t n, uint64_t now_ns)
 {
@@ -393,7 +404,7 @@ static void which_limit_refuses_it_most(void **state)
     assert_int_equal(refuser_of("c", START), TOP_NO_LIMIT);
     refuse(tops[1], "a", 1, 16383, 60, START);
     assert_int_equal(refuser_of("a", START), 16383);
-    refuse(tops[0], "a", 1, 7, 30, START + 10 * S); /* later, and so it weighs more */
+    refuse(tops[0], "a", 1, 7, 30, START + 10 * S); /* later, so it weighs more */
     assert_int_equal(refuser_of("a", START + 10 * S), 7);
     for (uint32_t limit = 100; limit < 200; limit++) /* more than there is room for */
         refuse(tops[0], "a", 1, limit, 1, START + 10 * S);
@@ -481,7 +492,7 @@ static void tables_are_added_up(void **state)
         assert_int_equal(entries[i].over_per_s, 0);
 }
 
-/* Each table keeps its own time; what counts is the time of the question. */
+/* Each table keeps its own time. Sums are reported for the time of the query. */
 static void tables_of_different_times(void **state)
 {
     (void)state;

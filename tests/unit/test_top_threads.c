@@ -1,4 +1,7 @@
-/* One struct top to each of several threads that add, and others that read and forget them all the while. */
+/*
+ * Tests of several threads that add, each to its own struct top, while other threads read and clear
+ * them.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,6 @@
 /*
- * Topologies: rows and their masters, one reference of each node, and the slots of a cluster.
+ * Tests of topologies: rows and their masters, one reference to each node, and the slots of a
+ * cluster.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,7 +11,7 @@
 
 #include "upstream/node/topology.h"
 
-/* Nodes here only count their holders. */
+/* Nodes here only count their references. */
 struct node *node_get(struct node *node)
 {
     atomic_fetch_add(&node->holders, 1);
@@ -62,7 +63,7 @@ static void test_cluster(void **state)
     assert_int_equal(topology->n_rows, 3);
     assert_int_equal(topology->n_masters, 2);
     assert_int_equal(topology->rows[2].master, 1);
-    assert_int_equal(topology->pubsub, 1); /* a replica is none, whatever its address is */
+    assert_int_equal(topology->pubsub, 1); /* a replica does not count, whatever its address is */
     assert_int_equal(slot_map_row(topology->slots, 0), 1);
     assert_int_equal(slot_map_row(topology->slots, 1), SLOT_UNSERVED);
     assert_string_equal(topology->rows[0].hostname, "one.example");

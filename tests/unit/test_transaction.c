@@ -1,4 +1,4 @@
-/* MULTI, EXEC and DISCARD as they are sent and answered: every step, in every state. */
+/* Tests of MULTI, EXEC and DISCARD as sent and as answered: every step, in every state. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

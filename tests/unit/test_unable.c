@@ -1,4 +1,4 @@
-/* Which error replies to a script say that Redis has not run it. */
+/* Tests of error replies to a script which say that Redis has not run the script. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* Requests that are kept until they are answered: each is found as it was sent, and memory has a bound. */
+/* Tests of requests kept until their reply: each is found as it was sent, and memory is bounded. */
 #include <setjmp.h>
 #include <stdatomic.h>
 #include <stdarg.h>
@@ -51,7 +51,7 @@ static void test_neighbours(void **state)
     assert_int_equal(atomic_load(&pool.held), 0);
 }
 
-/* What is more than the bound has an entry, and no bytes. */
+/* A request beyond the bound has an entry without bytes. */
 static void test_bound(void **state)
 {
     (void)state;
@@ -72,7 +72,7 @@ static void test_bound(void **state)
     assert_int_equal(atomic_load(&pool.held), 0);
 }
 
-/* As a list of requests, of which each entry has a few. */
+/* Compared with a list of requests; an entry has a few of them. */
 static void test_any_order(void **state)
 {
     (void)state;

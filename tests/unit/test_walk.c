@@ -1,4 +1,4 @@
-/* Walks over a list of clients: bounded in each step, and each is looked at. */
+/* Tests of walks over a list of clients: each step is bounded, and each client is looked at. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -44,7 +44,7 @@ static void look(struct list *at, void *arg)
         meanwhile(item);
 }
 
-/* How many steps it took, each of WALK_STEP looks at most. */
+/* The number of steps of a walk. Each step looks at WALK_STEP clients at most. */
 static unsigned go(void)
 {
     unsigned steps = 0;
@@ -75,7 +75,7 @@ static void take_out(struct item *item)
     list_take(&item->in_list);
 }
 
-/* Each takes out itself, and every second one the next, too. */
+/* Each item takes itself out of the list, and every second one also the next. */
 static void take_some_out(struct item *item)
 {
     size_t i = (size_t)(item - items);

@@ -1,6 +1,4 @@
-/*
- * What is told of limits, and when, by a clock of the test's own.
- */
+/* Tests of log lines about limits, and of their times, with the test's own clock. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,11 +20,11 @@ struct scene {
     struct ledger *ledger;
     struct policies *policies;
     struct tally *tallies[WORKERS];
-    struct whom *whoms[WORKERS]; /* NULL: nobody is named */
+    struct whom *whoms[WORKERS]; /* NULL: lines name no subjects */
     struct watch *watch;
     _Atomic uint8_t stopping[LEDGER_LIMITS_MAX];
     char said[1024];
-    char about[256]; /* of the last */
+    char about[256]; /* of the last line */
 };
 
 static struct scene scene;
@@ -136,7 +134,7 @@ static void test_each_kind_and_limit_by_itself(void **state)
               "shadowed: limit free/connections would have refused 1 connection in 10 s\n");
 }
 
-/* With names, from a watch of its own. */
+/* A new watch that names subjects. */
 static void name_them(void)
 {
     watch_free(scene.watch);
@@ -200,7 +198,10 @@ static void test_which_limits_stop_somebody_now(void **state)
     assert_int_equal(scene.stopping[id], 0);
 }
 
-/* Numbers and order aside, a line about the same limit and subjects is about the same. */
+/*
+ * Lines about the same limit and subjects have the same `about`, whatever the numbers and the
+ * order.
+ */
 static void test_what_lines_are_about(void **state)
 {
     (void)state;
@@ -222,7 +223,7 @@ static void test_what_lines_are_about(void **state)
     assert_string_not_equal(scene.about, first);
 }
 
-/* The tally comes first; when nobody is named by the next look nobody will be. */
+/* The counter is seen first. Without a name at the next look, the line names no subject. */
 static void test_who_it_is_may_come_a_look_later(void **state)
 {
     (void)state;
@@ -237,7 +238,7 @@ static void test_who_it_is_may_come_a_look_later(void **state)
              "clients reached)\n");
 }
 
-/* What nobody looks at any more keeps no room from others. */
+/* Limits that no longer exist take no room from other limits. */
 static void test_limits_that_are_gone(void **state)
 {
     (void)state;
@@ -259,7 +260,7 @@ static void check_subjects(uint64_t second, uint64_t overflows, bool is_told)
                                         : "");
 }
 
-/* Once, however many come; and again after a minute in which nobody did. */
+/* A full table is reported once, and again after a minute without overflow. */
 static void test_full_tables_are_told_once_a_spell(void **state)
 {
     (void)state;

@@ -1,4 +1,7 @@
-/* Whom limits have stopped: each once, in order, cut where there are too many or a name is too long. */
+/*
+ * Tests of recent offenders: each subject once, in order, cut if there are too many or a name is
+ * too long.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* An application with hiredis: hiredis PORT busy|idle. It connects again behind a lost connection. */
+/* An application with hiredis: hiredis PORT busy|idle. Reconnects after a lost connection. */
 #include <hiredis/hiredis.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 static int port;
 static redisContext *redis;
 
-/* The reply, or NULL behind an error, which is printed. The caller frees it. */
+/* Returns the reply, or NULL after an error, which it prints. The caller frees the reply. */
 static redisReply *attempt(const char *command)
 {
     if (!redis)

@@ -1,4 +1,4 @@
-"""The files of cases: read and written. docs/algorithms.md says what their lines are."""
+"""Reads and writes the files of cases. docs/algorithms.md describes their lines."""
 
 import re
 from dataclasses import dataclass, field
@@ -6,7 +6,7 @@ from pathlib import Path
 
 FOLDER = Path(__file__).parent / "cases"
 UNITS = {"us": 1, "ms": 10**3, "s": 10**6, "m": 60 * 10**6, "h": 3600 * 10**6, "d": 86400 * 10**6}
-LATE_US = 60_000  # by so much a step may be late where the clock cannot be set
+LATE_US = 60_000  # a step may be late by this much if the clock cannot be set
 START = 1_763_714_040_000_000  # us since 1970: the beginning of a minute
 
 
@@ -15,9 +15,9 @@ class Step:
     """A line `at`, `holds` or `lives`."""
 
     kind: str
-    words: list  # of the call; of the others the key
+    words: list  # of the call; of `holds` and `lives` the key
     at: int = 0  # us since the case's beginning
-    when: str = "0"  # the same, as it is written
+    when: str = "0"  # `at` as it is written in the file
     expected: list = None
 
 
@@ -39,7 +39,8 @@ def read_time(text):
 
 
 def read_value(word):
-    """Of a reply: an integer, nil, or a word: OK, a key's name, a token's."""
+    """Returns a value of a reply: an integer, nil, or a word (OK, the name of a key, of a token).
+    """
     return None if word == "nil" else int(word) if re.fullmatch(r"-?\d+", word) else word
 
 
@@ -58,14 +59,14 @@ def write_reply(reply):
 
 
 def write_string(value):
-    """As it is stored: bytes where they are more than a letter behind a penalty."""
+    """Returns the stored form of a value: as bytes if more than a letter follows a penalty."""
     letter = re.sub(rb"^p[\d:]+", b"", value)
     is_binary = letter[:1] in (b"f", b"b", b"g") and len(letter) > 1
     return f"hex {value.hex()}" if is_binary else f"text {value.decode('latin1')}"
 
 
 def key_places(words):
-    """Where in a call keys are named."""
+    """Returns the indices of the words that name keys."""
     name = words[1].upper()
     if name == "RESET":
         return list(range(2, len(words)))
@@ -85,7 +86,7 @@ def read_step(line):
 
 
 def read_file(path):
-    """[Case], and the comments in front of the first."""
+    """Returns [Case], and the comments before the first case."""
     cases, head = [], []
     for number, line in enumerate(path.read_text().splitlines(), 1):
         try:
@@ -110,7 +111,7 @@ def write_step(step):
 
 
 def write_file(cases, head):
-    """The text of a file."""
+    """Returns the text of a file."""
     blocks = ["\n".join(head)]
     for case in cases:
         lines = [f"case {case.name} of {' '.join(case.sentences)}", f"where {case.where}", *map(write_step, case.steps)]
@@ -126,23 +127,25 @@ def all_cases():
     return [case for path in files() for case in read_file(path)[0]]
 
 
-# ---- replies by a clock that cannot be set ----
+# ---- replies under a clock that cannot be set ----
 
 
 def follows_clock(words):
-    """Are its windows those of the calendar?"""
+    """True if the call's windows are those of the calendar."""
     upper = [word.upper() for word in words]
     return ("FIXED" in upper[1:3] and "FIRST" not in upper) or "APPROX" in upper or upper[1] == "ALL"
 
 
 def time_fields(words):
-    """Which places of an array are times, and how many ms one of them is."""
+    """Returns which fields of an array are times, and the unit of each in ms."""
     return {"ACQUIRE": ([4], 1), "THROTTLE": ([3, 4], 1000)}.get(words[1].upper(), ([3, 4], 1))
 
 
 def is_same(step, reply, late_ms):
-    """May it be told so by one who was that late? As docs/algorithms.md has it: a call may be late, and what it is told of an
-    earlier one from memory as well."""
+    """True if the reply is right for a call that was late by at most `late_ms`. By
+    docs/algorithms.md a call may be late, and a remembered denial may answer it with the times of
+    an earlier call.
+    """
     if not isinstance(reply, list) or not isinstance(step.expected, list):
         return reply == step.expected
     places, unit = time_fields(step.words)

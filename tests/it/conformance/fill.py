@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
-"""Writes into the files of cases what the reference says: replies, what is stored, and where each can be asked.
+"""Writes the answers of the reference into the files of cases: replies, what is stored, and where
+each case can be asked.
 
-fill.py writes the files anew; fill.py --check says which of them would change, and exits with 1 if one would."""
+fill.py rewrites the files. fill.py --check lists the files that would change, and exits with 1 if
+there are any.
+"""
 
 import random
 import sys
@@ -9,7 +12,7 @@ import sys
 import casefile
 from reference import Reference, Wrong
 
-WAITS_US = 5 * 10**6  # so long a case may take there
+WAITS_US = 5 * 10**6  # the longest time that a case may take with --wait
 TRIALS = 60
 
 
@@ -31,7 +34,7 @@ def show(key):
 
 
 def fill(case):
-    """Replies, and what is stored, with the clock set."""
+    """Fills in replies and stored values, with the clock set."""
     reference, now = Reference(), casefile.START
     for step in case.steps:
         if step.kind == "at":
@@ -46,7 +49,7 @@ def fill(case):
 
 
 def is_steady(case, rng):
-    """Is it told the same at another time of the day, by one who is late?"""
+    """True if the replies are the same at another time of the day and with late calls."""
     for _ in range(TRIALS):
         start, reference, now = casefile.START + rng.randrange(86400 * 10**6), Reference(), 0
         for step in case.calls:

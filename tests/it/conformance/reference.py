@@ -1,7 +1,10 @@
-"""docs/algorithms.md as a program: what each call replies and what is stored behind it, in whole numbers and fractions
-of any size. Nothing of weir is used here; the sentences of the page are named where they are done (F3, W1 ...).
+"""docs/algorithms.md as a program: the reply to each call and the value stored after it, in
+integers and fractions of any size. The program uses no code of weir. Comments name the implemented
+sentences of the page (F3, W1 ...).
 
-Times are us since 1970 where the page says so, ns in funnels. Replies are lists, as in RESP2; errors are Wrong."""
+Times are us since 1970 where the page says so, and ns in funnels. Replies are lists, as in RESP2;
+errors are Wrong.
+"""
 
 import copy
 import math
@@ -13,8 +16,8 @@ from fractions import Fraction
 
 NS_PER_US, NS_PER_MS, US_PER_MS = 1000, 10**6, 1000
 MOST = 2**53
-KEPT = 8  # rates of a key that still count
-STEP_NS = 4 * NS_PER_MS  # of what a funnel owed
+KEPT = 8  # the most rates of a key that are kept
+STEP_NS = 4 * NS_PER_MS  # resolution of a funnel's stored peak debt
 UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9}
 PERIODS = {"ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9, "d": 86400 * 10**9}
 DAY_S, EPOCH = 86400, date(1970, 1, 1).toordinal()
@@ -41,7 +44,7 @@ def within(number, least, most):
 
 
 class Rate:
-    """R1 .. R6: count per period, and how long units take in a funnel."""
+    """R1 .. R6: a count per period, and how long a unit takes in a funnel."""
 
     def __init__(self, text):
         self.letter = CALENDAR.get(text.partition("/")[2].upper())
@@ -70,7 +73,7 @@ class Rate:
         return self.interval < 100 and self.period_ns % self.count > 0
 
     def span(self, units):
-        """What so many units take; what is given back is rounded down."""
+        """Returns the time of this many units; for refunds rounded down."""
         if not self.is_fine:
             return units * self.interval
         exact = Fraction(units * self.period_ns, self.count)
@@ -91,7 +94,9 @@ def time_ms(text):
 
 @dataclass
 class Told:
-    """T1, before it is rounded: retry and reset in ns; retry -1: it passes, NEVER: it never will."""
+    """T1, before rounding: retry and reset in ns. retry -1: the call passes. NEVER: the call never
+    passes.
+    """
 
     is_limited: bool
     limit: int
@@ -107,11 +112,12 @@ class Call:
     def __init__(self, words):
         self.name, self.key, self.rates = words[0].upper(), words[1], []
         self.cost, self.wait, self.mode = 1, 0, "TAKE"
-        self.waits = 0  # ns: how long its turn is away, once it is decided
+        self.waits = 0  # ns until the call's scheduled time, once decided
         self.is_peek = self.counts_all = self.is_first = False
         self.warmup, self.penalty = 0, None  # ns; (first, longest) in ms
-        self.is_held = False  # refused by something else than its rates: a penalty, or another key
-        self.room_alone = False  # of several keys: it is another one alone that refuses
+        # refused by something else than the call's rates: a penalty, or another key
+        self.is_held = False
+        self.room_alone = False  # of several keys: only another key refuses
         rest = [word.upper() for word in words[2:]]
         while rest:
             word = rest.pop(0)
@@ -147,17 +153,17 @@ class Call:
         return self.cost == 0 or self.mode in ("FORCE", "CREDIT")
 
     def refuses_alone(self, told):
-        """Of several keys: has this one no room itself?"""
+        """True if, of several keys, this key itself has no room."""
         return told.is_limited and not self.room_alone
 
     @property
     def tries(self):
-        """O6: PARTIAL is as many tries of one unit."""
+        """O6: PARTIAL counts as several tries of one unit."""
         return self.cost if self.mode == "PARTIAL" and self.cost else 1
 
     @property
     def charge(self):
-        """Units that each try takes."""
+        """Returns the units of each try."""
         return {"PARTIAL": 1, "CREDIT": -self.cost}.get(self.mode, self.cost)
 
     def reply(self, told):
@@ -166,14 +172,17 @@ class Call:
         return [int(told.is_limited), told.limit, told.remaining, *times] + ([told.granted] if self.mode == "PARTIAL" else [])
 
     def most_waited_for(self, rows):
-        """T4: of (retry, limit, remaining, reset) of each rate that of the longest wait, the first of equals; P6: where
-        no rate refuses that with the least remaining."""
+        """T4: returns the row (retry, limit, remaining, reset) of the rate with the longest wait,
+        the first of equals. P6: where no rate refuses, the row with the least remaining.
+        """
         refuses = any(row[0] > 0 for row in rows)
         retry, limit, remaining, reset = max(rows, key=lambda row: row[0]) if refuses else min(rows, key=lambda row: row[2])
         return Told(True, limit, remaining, retry, reset, 0)
 
     def least_left(self, rows, granted):
-        """T4: of (remaining, limit, reset) of each rate that of the least remaining, the first of equals."""
+        """T4: returns the row (remaining, limit, reset) of the rate with the least remaining, the
+        first of equals.
+        """
         remaining, limit, reset = min(rows, key=lambda row: row[0])
         return Told(False, limit, remaining, -1, reset, granted)
 
@@ -182,7 +191,7 @@ class Call:
 
 
 class Funnel:
-    """What a key owes at one interval."""
+    """The debt of a key at one interval."""
 
     def __init__(self, interval, debt=0, peak=0, is_new=True):
         self.interval, self.debt, self.peak, self.is_new = interval, debt, peak, is_new
@@ -190,7 +199,8 @@ class Funnel:
 
 
 def room_of(call, rate):
-    """F4, O2 .. O7: what a try takes, and what may be owed after it."""
+    """F4, O2 .. O7: returns the debt that a try adds, and the largest debt allowed after the try.
+    """
     burst = rate.burst_ns
     inc = rate.span(call.charge)
     if call.mode in ("FORCE", "CREDIT"):
@@ -203,13 +213,13 @@ def room_of(call, rate):
 
 
 class Funnels:
-    """All that a FUNNEL or BUCKET key holds; `tag` is its first byte."""
+    """The value of a FUNNEL or BUCKET key; `tag` is its first byte."""
 
     def __init__(self, tag):
         self.tag, self.records = tag, []  # [interval, TAT in ns, peak in steps]
 
     def seen(self, now):
-        """F2, F8: the debts at a time, and whether a clock had to be made good for."""
+        """F2, F8: returns the debts at a time, and whether a clock step had to be corrected."""
         found, is_cut = [], False
         for interval, tat, peak in self.records:
             debt = max(0, tat - now)
@@ -218,7 +228,7 @@ class Funnels:
         return found, is_cut
 
     def asked(self, kept, rates):
-        """F6, F7: the funnel of each rate."""
+        """F6, F7: returns the funnel of each rate."""
         named = {funnel.interval: funnel for funnel in kept}
         for interval in {rate.interval for rate in rates} - set(named):
             widest = max(ceil_div(rate.burst_ns, STEP_NS) for rate in rates if rate.interval == interval)
@@ -227,7 +237,9 @@ class Funnels:
         return [named[rate.interval] for rate in rates]
 
     def ask(self, call, now_us):
-        """What is told, whether anything changes, and what stores it, which says for how many ms."""
+        """Returns what is told, whether anything changes, and a function that stores the change and
+        returns its time to live in ms.
+        """
         for rate in call.rates:
             if rate.burst * rate.interval >= MOST - 1:
                 raise Wrong(f"ERR a burst of {rate.burst} at this rate takes more than 104 days to drain: give a smaller burst")
@@ -274,7 +286,8 @@ class Funnels:
         if granted > 0:
             after = [debt if call.is_peek else within(debt + granted * inc, 0, MOST) for debt, (inc, _) in zip(debts, rooms)]
             waits = [debt - rate.burst_ns for debt, rate in zip(after, call.rates)]
-            call.waits = wait = max([0, *waits]) if call.wait and not call.is_sure else 0  # O3: told as of its turn
+            # O3: told as of the scheduled time
+            call.waits = wait = max([0, *waits]) if call.wait and not call.is_sure else 0
             rows = [(left(rate, debt - wait), rate.burst, max(0, debt - wait)) for rate, debt in zip(call.rates, after)]
             return call.least_left(rows, granted if call.mode == "PARTIAL" and call.cost else call.cost)
         rows = []
@@ -297,14 +310,16 @@ class Funnels:
 
 
 def spelled(start, period):
-    """W2: the one moment of a window whose last digits spell its period's ms, and how many digits those are."""
+    """W2: returns the moment of a window at which the last digits spell its period in ms, and the
+    number of those digits.
+    """
     ms = period // US_PER_MS
     code = f"{ms}{len(str(ms)):02d}"
     return start + (int(code) - start) % 10 ** len(code)
 
 
 def calendar_window(letter, now):
-    """D2: when the window of UTC that is now begins, and when it is over: us."""
+    """D2: returns when the present window of UTC begins and ends, in us."""
     day = now // 10**6 // DAY_S
     if letter == "d":
         first, last = day, day + 1
@@ -319,7 +334,9 @@ def calendar_window(letter, now):
 
 
 class Window:
-    """`letter` of one of the calendar, whose name it is with the beginning and the length."""
+    """`letter` is that of a calendar window. The letter, the beginning and the length name the
+    window.
+    """
 
     def __init__(self, period, start, used=0, before=0, is_first=False, letter=None):
         self.period, self.start, self.used, self.before, self.is_first = period, start, used, before, is_first
@@ -331,13 +348,15 @@ class Window:
 
 
 class Windows:
-    """What FIXED and APPROX have in common: windows by their periods."""
+    """Common parts of FIXED and APPROX: windows by their periods."""
 
     def __init__(self):
-        self.windows = {}  # by their names, in the order in which they are stored
+        self.windows = {}  # by their names, in stored order
 
     def seen(self, now, letters=()):
-        """W3 .. W5, D4: as they are at a time; whether one was brought back. Of the calendar those that are asked for are."""
+        """W3 .. W5, D4: returns the windows at a time, and whether one was brought back. Of
+        calendar windows only the requested ones are kept.
+        """
         found, is_brought = {}, False
         for window in self.windows.values():
             is_first, period = window.is_first, window.period
@@ -363,7 +382,7 @@ class Windows:
         return found, is_brought
 
     def asked(self, kept, call, rate, now):
-        """The window in which this rate counts."""
+        """Returns the window in which this rate counts."""
         if rate.letter:
             here, over = calendar_window(rate.letter, now)
             following = Window(calendar_window(rate.letter, over)[1] - over, over, letter=rate.letter)
@@ -404,7 +423,7 @@ class Windows:
         return ceil_div(max([1000, *(self.over(window, now) for window in live)]), US_PER_MS) if live else 0
 
     def told(self, call, used, asked, granted, now):
-        """T1 .. T5. After a try that was let through times are those behind it."""
+        """T1 .. T5. After an admitted try the times are those after the try."""
         rows = []
         for rate, before, window in zip(call.rates, used, asked):
             is_counted = not call.is_peek and (granted > 0 or call.counts_all)
@@ -450,7 +469,7 @@ class Approx(Windows):
 
     @staticmethod
     def weighted(window, at):
-        """A1: the rule itself, at a time that is not before now."""
+        """A1: returns the weighted count, at a time that is not before now."""
         start, used, before = window.start, window.used, window.before
         while at >= start + window.period:
             start, used, before = start + window.period, 0, used
@@ -460,14 +479,16 @@ class Approx(Windows):
         return math.ceil(self.weighted(window, now))
 
     def add(self, window, units):
-        """A3: what is given back goes from this window first."""
+        """A3: refunds reduce the present window first, then the previous one."""
         used = min(window.used + units, MOST)
         if used < 0:
             window.before = max(0, window.before + used)
         window.used = max(0, used)
 
     def retry(self, window, room, now):
-        """A2: the first us at which there is room, by bisection: what a window holds never grows by itself."""
+        """A2: returns the first us at which there is room, by bisection: the count of a window
+        never grows by itself.
+        """
         low, high = -1, window.start + 3 * window.period - now
         while high - low > 1:
             middle = (low + high) // 2
@@ -487,13 +508,13 @@ class Approx(Windows):
 
 
 class Log:
-    """S1: what was let through at once, as (time, total, units)."""
+    """S1: admitted calls as (time, total, units)."""
 
     kept, pruned, given_at_once = 10000, 100, 1000
 
     def __init__(self):
         self.entries = []
-        self.over_at = 0  # us: when the key ends
+        self.over_at = 0  # us: end of the key's life
 
     def held(self, entries, at, period):
         return sum(units for time, _, units in entries if time + period > at)
@@ -538,7 +559,7 @@ class Log:
         return retry * NS_PER_US, rate.count, within(rate.count - held, 0, rate.count), over * NS_PER_US
 
     def given_back(self, entries, units, border):
-        """S5: the newest first, as far as the longest window goes."""
+        """S5: refunds take the newest entries first, within the longest window."""
         entries = list(entries)
         while units and entries and entries[-1][0] > border:
             at, total, size = entries.pop()
@@ -548,7 +569,7 @@ class Log:
         return entries
 
     def write(self, after, charged, is_brought, longest, now, is_credit):
-        if is_brought and not is_credit:  # one entry of all that was ahead and of this
+        if is_brought and not is_credit:  # one entry for all that was ahead and for this call
             joined = [entry for entry in after if entry[0] == now]
             ahead = sum(units for _, _, units in joined)
             after = [entry for entry in after if entry[0] < now] + [(now, joined[-1][1], ahead)]
@@ -596,11 +617,11 @@ class Cell:
 
 class Holders:
     def __init__(self):
-        self.over = {}  # token: (ms when its time is over, code of how long it was)
+        self.over = {}  # token: (ms of its expiry, code of its time to live)
 
     @staticmethod
     def code(ttl):
-        """H6: the least of 1 + 16 e + m with (16 + m) / 16 * 2^e ms at least that long."""
+        """H6: returns the least of 1 + 16 e + m with (16 + m) / 16 * 2^e ms at least that long."""
         return 1 + next(c for c in range(1023) if (16 + c % 16) * 2 ** (c // 16) >= 16 * ttl)
 
     @staticmethod
@@ -626,7 +647,9 @@ class Holders:
         return [1, None, len(live), most, ceil_div(overs[len(overs) - most] * US_PER_MS - now, US_PER_MS)], lives
 
     def bring_back(self, now):
-        """H7: who would hold longer than he was given to holds from now on."""
+        """H7: a holder with more remaining time than its time to live gets its time to live from
+        now on.
+        """
         brought = {}
         for token, (over, code) in self.over.items():
             time = self.spelled(code)
@@ -656,7 +679,7 @@ class Holders:
 
 @dataclass
 class Rest:
-    """G1: of one rate and warm-up: ns."""
+    """G1: the rest of one rate and warm-up, in ns."""
 
     interval: int
     warmup: int
@@ -681,7 +704,7 @@ class Warm:
 
     @staticmethod
     def energy(warmup, rest):
-        """G4: what all of a rest owes besides."""
+        """G4: returns the debt that a rest adds."""
         return 2 * max(Fraction(0), Fraction(rest) - Fraction(warmup, 2)) ** 2 / warmup
 
     def ask(self, call, now_us):
@@ -727,7 +750,7 @@ class Penalty:
     rest: int = 0
 
     def seen(self, now):
-        """P2, P8: what is known of it at a time, or None."""
+        """P2, P8: returns the penalty at a time, or None."""
         cut = Penalty(min(self.till, now + self.span * US_PER_MS), self.span, self.last, self.rest)
         return cut if now < cut.till + cut.rest * US_PER_MS else None
 
@@ -757,7 +780,8 @@ def next_penalty(known, penalty, now):
 KINDS = {"FUNNEL": lambda: Funnels("f"), "BUCKET": lambda: Funnels("b"), "SLIDING": Log, "APPROX": Approx, "FIXED": Fixed, "WARM": Warm,
          "THROTTLE": Cell, "ACQUIRE": Holders, "RENEW": Holders, "RELEASE": Holders}  # fmt: skip
 LETTERS = {"FUNNEL": b"f", "BUCKET": b"b", "APPROX": b"a", "FIXED": b"w"}
-WHOLE = {"PEEK": 0, "FORCE": 0, "BORROW": 0, "CREDIT": 1, "COUNT": 1, "FROM": 1, "PENALTY": 1}  # of ALL: how many words follow
+# of ALL: how many words follow each option
+WHOLE = {"PEEK": 0, "FORCE": 0, "BORROW": 0, "CREDIT": 1, "COUNT": 1, "FROM": 1, "PENALTY": 1}
 
 
 @dataclass
@@ -768,7 +792,7 @@ class Key:
     penalty: Penalty = None
 
     def shown(self):
-        """P1: a penalty in front of a string, and behind the entries of a log."""
+        """P1: a penalty stands before the value of a string, and after the entries of a log."""
         shown = self.state.shown()
         if not self.penalty:
             return shown
@@ -776,7 +800,9 @@ class Key:
         return [*(shown or []), (text + b":*", math.inf)] if self.kind == "SLIDING" else text + (shown or LETTERS[self.kind])
 
     def decide(self, call, now):
-        """P3 .. P8: what is told, whether anything changes, and what stores it, which says for how many ms."""
+        """P3 .. P8: returns what is told, whether anything changes, and a function that stores the
+        change and returns its time to live in ms.
+        """
         known = self.penalty and self.penalty.seen(now)
         left = known.left(now) if known else 0
         call.is_held |= left > 0
@@ -798,7 +824,7 @@ class Key:
         return told, changes, store
 
     def ban(self, known, now):
-        """B1 .. B3: what has been counted stays as it is, and the key as long as it was to."""
+        """B1 .. B3: counts stay unchanged, and the key keeps at least its time to live."""
         self.penalty = known
         if self.kind == "SLIDING":
             lives = self.state.lives(now)
@@ -808,12 +834,12 @@ class Key:
 
 
 class Reference:
-    """Keys, each with its algorithm and when it ends."""
+    """All keys, each with its algorithm and its expiry."""
 
     def __init__(self):
         self.keys = {}
         self.tokens = 0
-        self.waits = 0  # of the last call, ns
+        self.waits = 0  # of the last call, in ns
 
     def key(self, name, key, now):
         kind = {"RENEW": "ACQUIRE", "RELEASE": "ACQUIRE"}.get(name, name)
@@ -825,7 +851,7 @@ class Reference:
         return known or Key(kind, KINDS[name]())
 
     def keep(self, name, key, lives, now):
-        """As long as it counts; None: as it was."""
+        """Stores a key for the time that its state counts; None keeps the time to live."""
         if lives == 0:
             self.keys.pop(name, None)
         elif lives is not None:
@@ -833,7 +859,7 @@ class Reference:
             self.keys[name] = key
 
     def call(self, words, now):
-        """The reply of LIMIT ... at a time; Wrong is an error."""
+        """Returns the reply to LIMIT ... at a time; raises Wrong for an error."""
         name, key = words[0].upper(), words[1]
         self.waits = 0
         if name == "RESET":
@@ -900,7 +926,7 @@ class Reference:
 
 
 def parts_of(words):
-    """M1: a call for each part, with the options of the whole."""
+    """M1: returns a call for each part, with the options of the whole."""
     options, parts, rest = [], [[]], list(words)
     while rest:
         word = rest.pop(0)

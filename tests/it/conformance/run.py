@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
-"""Holds a server that speaks LIMIT against the cases of docs/algorithms.md: weir, or another implementation of it.
+"""Checks a server that speaks LIMIT against the cases of docs/algorithms.md: weir, or another
+implementation.
 
-Without --clock only cases run that can be asked within a moment, with --wait also those that take some seconds: there
-times may differ by twice what the steps were late, as measured, and 1 ms. With --clock all of them run, and are exact: it is a
-command of the server under test, with {us} in it, that sets its clock to so many us since 1970. Keys then end by that
-clock too: this program sees to it, by what PTTL says behind each call.
+Without --clock only cases run that take a moment; with --wait also cases of some seconds. Times may
+then differ by twice the measured delay of the steps, and 1 ms. With --clock all cases run, and
+times are exact. The value of --clock is a command of the server under test that sets its clock,
+with {us} in place of the us since 1970. Keys then expire by that clock too: this program deletes
+and keeps keys according to PTTL after each call.
 
-Exit code: 0, all hold; 1, some do not; 2, the server cannot be asked."""
+Exit code: 0, all cases hold; 1, some do not; 2, the server cannot be asked.
+"""
 
 import argparse
 import os
@@ -22,10 +25,12 @@ import casefile
 from kit.resp import Conn, Error
 
 
-LEAST_MS = 733  # a key that is not over lives for so long by Redis' own clock: longer than a step takes, and as no case has it
+# a key that has not expired lives this long by Redis' own clock: longer than a step takes, and a
+# time that no case has
+LEAST_MS = 733
 
 
-TRIES = 5  # of a case that was asked too slowly
+TRIES = 5  # of a case with late steps
 
 
 class Failed(Exception):
@@ -33,30 +38,30 @@ class Failed(Exception):
 
 
 class Run:
-    """One case on keys of its own."""
+    """One case, on keys of its own."""
 
     def __init__(self, conn, case, clock=None, prefix="limit:"):
         self.conn, self.case, self.clock, self.prefix = conn, case, clock, prefix
-        self.keys = {}  # as the case has them: as the server has them
+        self.keys = {}  # key of the case: key on the server
         self.tokens = {}  # name: token
-        self.ends = {}  # key: us, by the clock that is set, at which it is certainly over
-        self.lives = {}  # key: ms that it had to live, and
-        self.seen_at = {}  # when that was, us, and
-        self.set_ms = {}  # what it was given in front of this step
-        self.slack_ms = {}  # by how much less that may be than it was
+        self.ends = {}  # key: us, by the set clock, at which the key has certainly expired
+        self.lives = {}  # key: its remaining ms, ...
+        self.seen_at = {}  # ... the us at which that was read, ...
+        self.set_ms = {}  # ... and the ms that were set before this step
+        self.slack_ms = {}  # key: by how much its remaining time may be shorter
         self.late_ms = self.took_ms = 0.0
-        self.has_lost = False  # a key may have been over before it could be kept
+        self.has_lost = False  # a key may have expired before its time could be set
 
     def key(self, name):
         return self.keys.setdefault(name, f"{self.case.name}:{os.urandom(6).hex()}:{name}")
 
     def words(self, step):
-        """As they are sent: keys and tokens by their real names."""
+        """Returns the words as sent: keys and tokens by their real names."""
         places = casefile.key_places(step.words)
         return [self.key(word) if at in places else self.tokens.get(word, word) for at, word in enumerate(step.words)]
 
     def read(self, reply):
-        """A reply as the file would have it; a token that is new gets the next name."""
+        """Returns a reply in the form of the file; a new token gets the next name."""
         if isinstance(reply, Error):
             return f"-{reply}"
         if isinstance(reply, dict):
@@ -79,8 +84,9 @@ class Run:
     # ---- the clock ----
 
     def set_clock(self, at):
-        """Also when keys end, which live by Redis' own clock; and a RESET of any key, by which refusals that are remembered
-        by weir's own clock are forgotten."""
+        """Sets the clock, and ends the keys that have expired by it: keys live by Redis' own clock.
+        A RESET of any key clears the denials that weir remembers by its own clock.
+        """
         now = casefile.START + at
         commands = [[word.format(us=now) for word in self.clock.split()], ["LIMIT", "RESET", self.key("")]]
         for key, end in list(self.ends.items()):
@@ -93,7 +99,8 @@ class Run:
             raise SystemExit("the clock cannot be set: see --clock")
 
     def see_ends(self, at, begun, is_counted):
-        """When keys end, if this call has changed it; until the next step they do not."""
+        """Notes when keys end, if this call has changed that. Keeps the keys until the next step.
+        """
         now, keys = casefile.START + at, [key for name, key in self.keys.items() if name]
         replies = self.conn.ask(*(command for key in keys for command in (["PTTL", self.prefix + key], ["PERSIST", self.prefix + key])))
         took_ms = (time.monotonic() - begun) * 1000 + 1
@@ -135,12 +142,13 @@ class Run:
             flat = [part for pair in pairs for part in (pair if isinstance(pair, list) else [pair])]
             token = {token.encode(): name.encode() for name, token in self.tokens.items()}
             names = [b"h:" + token[name[2:]] if name[2:] in token else name for name in flat[::2]]
-            names = [re.sub(rb"^(p.*:)\d+$", rb"\1*", name) for name in names]  # until when the log is needed, by PTTL
+            # the log's end of use, by PTTL
+            names = [re.sub(rb"^(p.*:)\d+$", rb"\1*", name) for name in names]
             return "zset " + " ".join(f"{name.decode()} {float(score):.17g}" for name, score in zip(names, flat[1::2]))
         return casefile.write_string(self.conn.call("GET", key))
 
     def check(self, step):
-        """What is stored, and for how long: only where the clock is set."""
+        """Checks what is stored, and its time to live; only with a set clock."""
         key = self.key(step.words[0])
         if step.kind == "holds":
             is_over = key in self.ends and self.seen_at[key] + self.lives[key] * 1000 <= casefile.START + self.at
@@ -154,7 +162,7 @@ class Run:
 
     @property
     def is_too_late(self):
-        """Nothing can be said of it: this machine, or the way, is slower than the cases allow for."""
+        """True if the steps were later than the case allows: then the case proves nothing."""
         if self.clock:
             return self.has_lost or self.took_ms > LEAST_MS / 2
         return self.late_ms > casefile.LATE_US / 1000
@@ -170,13 +178,13 @@ class Run:
 
 
 def chosen(cases, names, clock, may_wait):
-    """Those that can be run."""
+    """Returns the cases that can run."""
     wheres = {"still", "waits", "clock"} if clock else {"still", "waits"} if may_wait else {"still"}
     return [case for case in cases if case.where in wheres and (not names or case.name in names)]
 
 
 def hold(conn, cases, clock=None, prefix="limit:", say=print):
-    """How many do not hold."""
+    """Runs the cases; returns how many do not hold."""
     failed = 0
     for case in cases:
         for left in range(TRIES)[::-1]:
@@ -193,7 +201,7 @@ def hold(conn, cases, clock=None, prefix="limit:", say=print):
 
 
 def by_sentence(cases):
-    """{sentence: names of its cases}"""
+    """Returns {sentence: names of its cases}."""
     found = defaultdict(list)
     for case in cases:
         for sentence in case.sentences:

@@ -1,4 +1,5 @@
-// Clients of a cluster stay behind weir, which poses as a cluster of one node: clusters_behind PORT ROUNDS
+// Cluster clients send all commands to weir, which poses as a cluster of one node:
+// clusters_behind PORT ROUNDS
 package main
 
 import (
@@ -36,7 +37,7 @@ func withRedisc(address string, rounds int) {
 	for round := 0; round < rounds; round++ {
 		word := strconv.Itoa(round)
 		for i := 0; i < nKeys; i++ {
-			conn := cluster.Get() // an ordinary connection: one that follows redirects would hide them
+			conn := cluster.Get() // a connection that follows no redirects: it would hide them
 			_, err := conn.Do("SET", key(i), word)
 			must(err)
 			found, err := redis.String(conn.Do("GET", key(i)))

@@ -1,4 +1,4 @@
-"""weir's HTTP listener for operators, as tests ask it."""
+"""Requests to weir's HTTP listener for operators."""
 
 import json
 import re
@@ -18,7 +18,7 @@ def url_of(weir, path):
 
 
 def get(weir, path, method="GET", data=None):
-    """(status, headers, body)"""
+    """Returns (status, headers, body)."""
     request = urllib.request.Request(url_of(weir, path), method=method, data=data)
     try:
         with urllib.request.urlopen(request, timeout=10) as answer:

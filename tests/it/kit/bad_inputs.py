@@ -1,13 +1,14 @@
 """Requests that are odd, unfinished or broken, and what Redis answers to them.
 
-A row: the name; the bytes; what the answer begins with; then what differs from the common row:
+A row has the name, the bytes, and how the answer begins. Then come the differences from the common
+row:
 closed   the connection is closed after the answer
 auth     Redis has a password, and the client has not given it
 strict   weir answers a protocol error and closes, where Redis is lax or waits for more
-then     what is sent afterwards, to see that the connection still stands where it should (default: a PING)
-whole    the answer depends on how the bytes arrive, so they are not cut
-before_7 what an older Redis answers, and whether it closes; weir does what the newer ones do
-after    what these answer in the end, when `then` has been sent and they have closed
+then     what is sent afterwards, to check that the connection is still in step (default: a PING)
+whole    the answer depends on how the bytes arrive, so the bytes are not cut
+before_7 what an older Redis answers, and whether Redis closes; weir does what newer releases do
+after    what newer releases answer in the end, after `then` is sent and the server has closed
 """
 
 from dataclasses import dataclass
@@ -34,7 +35,7 @@ class Case:
 
     @property
     def is_newer(self):
-        """Is it what the server under test does not do yet?"""
+        """True if the server under test is too old to behave as this case says."""
         return bool(self.before_7) and not IS_7
 
 
@@ -70,7 +71,8 @@ SUBSCRIBED = (
 CASES = [
     # inline commands and empty requests
     Case("ok_inline_ping_lf", b"PING\n", PONG),
-    Case("ok_inline_double_cr", b"PING\r\r\n", PONG),  # one CR belongs to the line end, the other is a blank
+    # one CR belongs to the line end, the other CR is a blank
+    Case("ok_inline_double_cr", b"PING\r\r\n", PONG),
     Case("ok_inline_mixed_case", b"pInG\r\n", PONG),
     Case("ok_empty_crlf", b"\r\n", b""),
     Case("ok_empty_then_ping", b"\r\n\r\n\n*1\r\n$4\r\nPING\r\n", PONG),
@@ -100,7 +102,7 @@ CASES = [
     Case("wait_lf_only_resp", b"*1\n$4\nPING\n", b"", strict=True),
     Case("wait_nul_in_inline", b"PI\x00NG\r\n", b"", strict=True),
     Case("wait_tls_client_hello", b"\x16\x03\x01\x00\xa5\x01\x00\x00\xa1\x03\x03", b"", strict=True),
-    # a number that is no count of arguments
+    # a number that is not a valid argument count
     Case("mb_alpha", b"*a\r\n", MULTIBULK_LENGTH, closed=True),
     Case("mb_leading_zero", b"*01\r\n", MULTIBULK_LENGTH, closed=True),
     Case("mb_double_zero", b"*00\r\n", MULTIBULK_LENGTH, closed=True),
@@ -111,14 +113,14 @@ CASES = [
     Case("mb_ullong_wrap", b"*18446744073709551617\r\n", MULTIBULK_LENGTH, closed=True),
     Case("mb_llong_min_minus1", b"*-9223372036854775809\r\n", MULTIBULK_LENGTH, closed=True),
     Case("mb_21_digits", b"*000000000000000000001\r\n", MULTIBULK_LENGTH, closed=True),
-    # a number that is no length of an argument
+    # a number that is not a valid argument length
     Case("bulk_minus_one", b"*1\r\n$-1\r\n", BULK_LENGTH, closed=True),
     Case("bulk_empty", b"*1\r\n$\r\n", BULK_LENGTH, closed=True),
     Case("bulk_leading_zero", b"*1\r\n$04\r\nPING\r\n", BULK_LENGTH, closed=True),
     Case("bulk_trail_space", b"*1\r\n$4 \r\nPING\r\n", BULK_LENGTH, closed=True),
     Case("bulk_ullong_wrap", b"*1\r\n$18446744073709551620\r\nPING\r\n", BULK_LENGTH, closed=True),
     Case("bulk_llong_max", b"*1\r\n$9223372036854775807\r\n", BULK_LENGTH, closed=True),
-    # an argument that is no bulk
+    # an argument that is not a bulk string
     Case("expect_dollar_got_percent", b"*1\r\n%1\r\n", protocol_error(b"expected '$', got '%'"), closed=True),
     Case("expect_dollar_got_cr", b"*1\r\n\r\n", protocol_error(b"expected '$', got ' '"), closed=True),
     Case(
@@ -127,7 +129,7 @@ CASES = [
         protocol_error(b"expected '$', got 'f'"),
         closed=True,
     ),
-    # line ends that Redis does not look at
+    # line ends that Redis does not check
     Case("lax_trailer_then_ping", b"*1\r\n$4\r\nPINGXX*1\r\n$4\r\nPING\r\n", PONG + PONG, strict=True),
     Case("lax_header_cr_any", b"*1\rX$4\rXPING\r\n", PONG, strict=True),
     Case(
@@ -149,7 +151,7 @@ CASES = [
     # replies sent as requests are inline commands
     Case("inline_simple_string", b"+OK\r\n", unknown(b"+OK")),
     Case("inline_error_reply", b"-ERR x\r\n", unknown(b"-ERR", b"x")),
-    # framed well, meant badly
+    # well framed, but a wrong command
     Case("cmd_nul_name", b"*1\r\n$1\r\n\x00\r\n", unknown(b"")),
     Case("cmd_unknown_crlf_arg", b"*2\r\n$3\r\nFOO\r\n$4\r\na\r\nb\r\n", unknown(b"FOO", b"a  b")),
     Case("cmd_quit", b"QUIT\r\nPING\r\n", b"+OK\r\n", closed=True),

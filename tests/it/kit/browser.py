@@ -1,4 +1,4 @@
-"""A headless Chromium, what a test asks it, and what the operators' page shows in it."""
+"""Drives a headless Chromium, and reads what the operators' page shows."""
 
 import shutil
 import tempfile
@@ -37,7 +37,7 @@ class Browser:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def tell(self, method, **arguments):
-        """A command of the DevTools protocol."""
+        """Sends a command of the DevTools protocol."""
         return self.driver.execute_cdp_cmd(method, arguments)
 
     def open(self, url, *, script=True, scheme="light", width=1280, height=900):
@@ -49,7 +49,9 @@ class Browser:
         self.driver.get(url)
 
     def leave(self):
-        """Close the page, and forget its complaints: its weir may have stopped while it was open."""
+        """Closes the page and forgets its complaints: the page's weir may have stopped while the
+        page was open.
+        """
         self.driver.get("about:blank")
         self.complaints()
 
@@ -57,14 +59,18 @@ class Browser:
         return self.driver.execute_script(script, *arguments)
 
     def text(self, selector):
-        """What is written in the first element of that kind; None: there is none."""
+        """Returns the text of the first element that matches the selector; None if no element
+        matches.
+        """
         return self.run("return document.querySelector(arguments[0])?.textContent", selector)
 
     def wait(self, script, what, *arguments):
         return wait_until(lambda: self.run("return " + script, *arguments), what, 30)
 
     def complaints(self):
-        """What has been written to the console since the last time, violations of the security policy among it."""
+        """Returns what was written to the console since the last call, including violations of the
+        security policy.
+        """
         return [entry["message"] for entry in self.driver.get_log("browser")]
 
 
@@ -83,10 +89,14 @@ return {
 
 
 def page_of(browser, weir):
-    """
-    What the page shows once it is live: `title`, `findings` as one text, `fields` by their data-f,
-    `tables` by their id as lists of rows with the head first, `states` of the limits, and the ids
-    of what is `hidden`.
+    """Waits until the page is live, and returns what it shows.
+
+        title     its title
+        findings  one text
+        fields    by their data-f
+        tables    by their id: lists of rows, the head first
+        states    of the limits
+        hidden    the ids of hidden elements
     """
     browser.open(url_of(weir, "/"))
     browser.wait("document.querySelector('[data-f=live]').textContent === 'live'", "the page is live")

@@ -1,8 +1,10 @@
-"""A Redis whose clock, for LIMIT, is in the test's hand: something between weir and Redis that tells weir's scripts the time.
+"""A relay between weir and Redis that sets the clock of weir's LIMIT scripts.
 
-A script is called with an empty word where Redis' own clock is to be taken (upstream/scripts/prelude.lua); here that word
-becomes the time that `PING clock:US` has set, on whatever connection. So do the windows of the calendar that weir sends along, by
-its own clock: they are those of UTC around that time."""
+weir passes an empty word to a script for "use Redis' own clock" (upstream/scripts/prelude.lua). The
+relay replaces the empty word by the time that `PING clock:US` has set, on any connection. The relay
+also replaces the calendar windows that weir computes from weir's clock. The new windows are those
+of UTC around the set time.
+"""
 
 import re
 
@@ -11,11 +13,13 @@ from kit.meddler import Meddler, cut
 
 CLOCK = re.compile(rb"clock:(\d+)")
 CALENDAR = re.compile(rb"([dwm])-?\d+(,-?\d+){4}")  # src/upstream/scripts/fixed.lua
-COMMAND = "PING clock:{us}"  # of weir's client
+COMMAND = "PING clock:{us}"  # sent by weir's client
 
 
 def windows_around(letter, now_us):
-    """When the window before begins, the present one, and the three behind it."""
+    """Returns when the previous window begins, when the present one begins, and when the next three
+    begin.
+    """
     begin = calendar_window(letter, now_us)[0]
     begins = [calendar_window(letter, begin - 1)[0], begin]
     while len(begins) < 5:
@@ -28,13 +32,13 @@ def bulk(word):
 
 
 class Requests:
-    """Cuts a stream of multibulk requests."""
+    """Splits a byte stream into multibulk requests."""
 
     def __init__(self):
         self.buffer = bytearray()
 
     def take(self, data):
-        """Whole requests: lists of words."""
+        """Returns the complete requests as lists of words."""
         self.buffer += data
         found = []
         while (words := self.next()) is not None:
@@ -61,7 +65,7 @@ class Requests:
 
 
 class Clocked(Meddler):
-    now = b""  # Redis' own
+    now = b""  # Redis' own clock
 
     def _requests(self, weir, redis):
         requests = Requests()

@@ -1,16 +1,17 @@
-"""A Redis Cluster of real servers: built without redis-cli, its slots moved step by step, its masters failed over and killed.
+"""A Redis Cluster of real servers. The cluster is built without redis-cli, its slots move step by
+step, and its masters fail over or are killed.
 
-A node that says what a test wants is in kit/fake_node.py. The server under test is a cluster of itself: with
-REDIS_SERVER=valkey-server the nodes are Valkey's.
+A node that answers as a test says is in kit/fake_node.py. REDIS_SERVER chooses the server of all
+nodes: with REDIS_SERVER=valkey-server the nodes are Valkey's.
 
     made = Cluster(farm, masters=3, replicas=1)
     weir = weir_before(made, workers=2)
     first, second = made.masters[:2]
     key = made.key_at(first)
     slot = slot_of(key)
-    made.begin_move(slot, second)   # MIGRATING and IMPORTING: ASK for keys that are not there
-    made.move_keys(slot, 3)         # some of its keys: TRYAGAIN for several of them
-    made.end_move(slot)             # the rest of them, and the slot
+    made.begin_move(slot, second)   # MIGRATING and IMPORTING: ASK for absent keys
+    made.move_keys(slot, 3)         # three of its keys: TRYAGAIN for several of the keys
+    made.end_move(slot)             # the other keys, and the slot
 """
 
 import binascii
@@ -26,10 +27,12 @@ from kit.resp import Closed, Conn, Error
 from kit.server import at_least, options
 
 SLOTS = 16384
-SECONDS = 30  # deadline of what a cluster does by itself; a failover takes node_timeout and about a second
-BUS = 10000  # the port of the cluster's bus is the port of clients and this
-# A master serves nothing in its first two seconds, unless it has served before it became one: a node begins as the replica of a
-# master that is not there, says ok at once, and is a master of its own behind CLUSTER RESET.
+# deadline of what a cluster does by itself; a failover takes node_timeout and about a second
+SECONDS = 30
+BUS = 10000  # the port of the cluster's bus is the client port plus this
+# A master serves nothing in its first two seconds unless it served before it became a master. A new
+# node therefore begins as the replica of an absent master, which reports ok at once. CLUSTER RESET
+# then makes the node a master.
 REPLICA_OF_NONE = (
     "e%039d 127.0.0.1:%d@%d myself,slave f000000000000000000000000000000000000000 0 0 0 connected\n"
     "f000000000000000000000000000000000000000 127.0.0.1:1@2 master - 0 0 1 connected 0\n"
@@ -38,7 +41,9 @@ REPLICA_OF_NONE = (
 
 
 def tag_of(key):
-    """The part of a key that decides its slot: what is between the first `{` and the next `}`, unless that is empty."""
+    """Returns the part of a key that decides its slot: the text between the first `{` and the next
+    `}`, unless that text is empty.
+    """
     key = key if isinstance(key, bytes) else str(key).encode()
     start = key.find(b"{")
     end = key.find(b"}", start + 1) if start >= 0 else -1
@@ -50,12 +55,12 @@ def slot_of(key):
 
 
 def keys_in(slot, form="k{%d}"):
-    """Tagged keys of one slot, endlessly: the n-th has the n-th tag of that slot."""
+    """Yields tagged keys of one slot without end. The n-th key has the n-th tag of the slot."""
     return (key for n in itertools.count() if slot_of(key := form % n) == slot)
 
 
 def ranges(slots):
-    """Slots as [first, last] of each run of neighbours."""
+    """Returns slots as [first, last] of each run of neighbours."""
     slots = sorted(slots)
     starts = [slot for slot, before in zip(slots, [None, *slots]) if before != slot - 1]
     ends = [slot for slot, behind in zip(slots, [*slots[1:], None]) if behind != slot + 1]
@@ -63,7 +68,8 @@ def ranges(slots):
 
 
 def cluster_port():
-    """A free port with a free port for its bus; both below the ports that the kernel takes."""
+    """Returns a free port with a free bus port. Both are below the ports that the kernel assigns.
+    """
     while True:
         port = free_port()
         if port + BUS >= 32768:
@@ -75,14 +81,17 @@ def cluster_port():
 
 
 class ClusterNode(Redis):
-    """A server of a cluster. With a relay clients (weir, replicas) reach it there alone; the bus stays direct."""
+    """A server of a cluster. With a relay, clients (weir, replicas) reach the server only through
+    the relay; the bus stays direct.
+    """
 
     def __init__(self, *more, relay=None, node_timeout=1000, password=None):
         self.relay = relay
         words = ["--cluster-enabled", "yes", "--cluster-config-file", "nodes.conf", "--cluster-node-timeout", str(node_timeout)]
         words += ["--cluster-require-full-coverage", "no", "--cluster-replica-validity-factor", "0"]
         words += ["--repl-diskless-sync-delay", "0", "--repl-timeout", "10"]
-        words += options((7, 0), "--cluster-allow-replica-migration", "no")  # a master without slots stays one
+        # a master without slots stays a master
+        words += options((7, 0), "--cluster-allow-replica-migration", "no")
         words += ["--cluster-announce-ip", "127.0.0.1", "--cluster-announce-port", str(relay.port)] if relay else []
         words += ["--masteruser", "admin", "--masterauth", "any"] if password else []
         super().__init__(*words, *more, password=password)
@@ -95,7 +104,7 @@ class ClusterNode(Redis):
         return super()._launch(where)
 
     def start(self):
-        """Start; or start again with what it knows of the cluster."""
+        """Starts the node, or starts the node again with its saved view of the cluster."""
         if self.port is None:
             for _ in range(10):
                 self.port = cluster_port()
@@ -121,7 +130,9 @@ class ClusterNode(Redis):
         return dict(line.split(":", 1) for line in self.call("CLUSTER", "INFO").decode().split("\r\n") if ":" in line)
 
     def rows(self):
-        """What it says of every node: by id a dict of address, flags (a set), master (an id or None), epoch, slots (a set)."""
+        """Returns the node's CLUSTER NODES: by id a dict of address, flags (a set), master (an id
+        or None), epoch, slots (a set).
+        """
         found = {}
         for line in self.call("CLUSTER", "NODES").decode().splitlines():
             id, address, flags, master, _, _, epoch, _, *slots = line.split(" ")
@@ -137,12 +148,12 @@ class ClusterNode(Redis):
         return found
 
     def epochs(self):
-        """By id, the config epoch of every node as it knows it."""
+        """Returns by id the config epoch of every node, as this node knows it."""
         lines = [line.split(" ") for line in self.call("CLUSTER", "NODES").decode().splitlines()]
         return {words[0]: int(words[6]) for words in lines}
 
     def role(self):
-        """"master", "slave", or None where it does not answer."""
+        """Returns "master", "slave", or None if the node does not answer."""
         try:
             with self.connect() as conn:
                 return conn.call("ROLE")[0].decode()
@@ -150,15 +161,17 @@ class ClusterNode(Redis):
             return None
 
     def keys(self):
-        """All keys that it has."""
+        """Returns all keys of the node."""
         return self.call("KEYS", "*")
 
 
 class Cluster:
-    """`masters` masters that share the slots in equal runs, each with `replicas` replicas: ready when every node says so.
+    """`masters` masters that share the slots in equal runs, each with `replicas` replicas. The
+    cluster is ready when every node reports ok.
 
-    `more` are options of every node; `make` makes a node (of a class of the test's own); `is_relayed`: clients reach each node by a
-    relay of its own, so that it can be cut off from them while the cluster knows nothing of it.
+    `more` are options of every node. `make` makes a node of the test's own class. `is_relayed`:
+    clients reach each node through a relay, so a test can cut clients off while the cluster notices
+    nothing.
     """
 
     def __init__(
@@ -196,11 +209,11 @@ class Cluster:
     def _meet(self, node, other):
         assert node.call("CLUSTER", "MEET", "127.0.0.1", other.port) == "OK"
 
-    # ---- what holds ----
+    # ---- state ----
 
     @property
     def upstream(self):
-        """As weir's configuration names it: two of its nodes are entry points."""
+        """The value of weir's `upstream`: two of the nodes are entry points."""
         return "cluster:" + ", ".join(node.upstream for node in self.nodes[:2])
 
     def entries(self, *nodes):
@@ -210,7 +223,7 @@ class Cluster:
         return [node for node in self.nodes if node.is_running()]
 
     def table(self):
-        """By id, what a node that runs says of every node."""
+        """Returns the node table, by id, as a running node reports it."""
         return self.live()[0].rows()
 
     def node(self, id):
@@ -218,7 +231,7 @@ class Cluster:
 
     @property
     def masters(self):
-        """Masters with slots that are there, in the order of `nodes`."""
+        """Returns the masters that have slots, in the order of `nodes`."""
         rows = self.table()
         return [node for node in self.live() if rows.get(node.id, {}).get("slots")]
 
@@ -230,11 +243,13 @@ class Cluster:
         return self.table()[node.id]["slots"]
 
     def owner(self, slot):
-        """The master of a slot, or None."""
+        """Returns the master of a slot, or None."""
         return next((self.node(id) for id, row in self.table().items() if slot in row["slots"]), None)
 
     def agreed_owner(self, slot):
-        """As owner, once all that run say so: what a node said before the last move may still be on its way."""
+        """Returns the owner once all running nodes agree: the news of the last move may still be on
+        its way.
+        """
 
         def found():
             named = {next((id for id, row in node.rows().items() if slot in row["slots"]), None) for node in self.live()}
@@ -250,7 +265,9 @@ class Cluster:
         )
 
     def is_ok(self):
-        """True if every node that runs says ok, all say the same owners and masters, and replicas are linked to these."""
+        """True if every running node reports ok, all nodes report the same owners and masters, and
+        replicas are linked to their masters.
+        """
         if not self._all_know_all():
             return False
         tables, lost = [], {"fail", "fail?"}
@@ -270,23 +287,25 @@ class Cluster:
     # ---- keys ----
 
     def tag_at(self, node, n=0):
-        """The n-th tag of the slots that this node serves: `{tag}anything` is there."""
+        """Returns the n-th tag of the slots that this node serves: `{tag}anything` lies at the
+        node.
+        """
         slots = self.slots_of(node)
         return next(itertools.islice((f"t{i}" for i in itertools.count() if slot_of(f"t{i}") in slots), n, None))
 
     def key_at(self, node, n=0):
-        """The n-th key, of a slot of its own, that this node serves."""
+        """Returns the n-th key that this node serves. Each key has its own slot."""
         return f"k{n}{{{self.tag_at(node, n)}}}"
 
     def keys_everywhere(self, n):
-        """So many keys of different slots, the nodes in turn."""
+        """Returns n keys of different slots, spread over the nodes in turn."""
         masters = self.masters
         return [self.key_at(masters[i % len(masters)], i // len(masters)) for i in range(n)]
 
     # ---- slots that move ----
 
     def begin_move(self, slot, target, source=None):
-        """The source says ASK from now on for keys that it has not."""
+        """From now on the source answers ASK for keys that it does not have."""
         source = source or self.owner(slot)
         assert source is not target
         self.moves[slot] = (source, target)
@@ -295,7 +314,7 @@ class Cluster:
             assert done == "OK", (node.upstream, how, done)
 
     def move_keys(self, slot, n=None, keys=None):
-        """Move these keys, or n of the slot's, or all of them; how many."""
+        """Moves the given keys, or n keys of the slot, or all keys; returns how many."""
         source, target = self.moves[slot]
         with source.connect() as conn:
             keys = conn.call("CLUSTER", "GETKEYSINSLOT", slot, 1 << 20 if n is None else n) if keys is None else keys
@@ -307,19 +326,24 @@ class Cluster:
         return len(keys)
 
     def end_move(self, slot):
-        """The keys that are left move, and the slot; every master knows it."""
+        """Moves the remaining keys and the slot itself. Returns when every master knows the new
+        owner.
+        """
         source, target = self.moves[slot]
         while self.move_keys(slot):
             pass
         del self.moves[slot]
         for node in (target, source, *(node for node in self.masters if node not in (source, target))):
             done = node.call("CLUSTER", "SETSLOT", slot, "NODE", target.id)
-            assert done == "OK" or "only with masters" in done and not at_least(7, 0), done  # it has lost its last slot
+            # the source has lost its last slot
+            assert done == "OK" or "only with masters" in done and not at_least(7, 0), done
         self.wait_epochs()
 
     def wait_epochs(self):
-        """Until all nodes know the target's new epoch. The next target takes a newer one than it has heard of: one that has
-        not heard of this may lose its slot again, to a message that is on its way, and two nodes name each other for ever."""
+        """Waits until all nodes know the target's new epoch. The next target takes a higher epoch
+        than it has heard of. A target that missed this epoch may lose its slot again to a late
+        message, and two nodes then name each other for ever.
+        """
 
         def are_known():
             tables = [node.epochs() for node in self.live()]
@@ -328,7 +352,7 @@ class Cluster:
         wait_until(are_known, "all know the epochs", SECONDS)
 
     def cancel_move(self, slot):
-        """The slot stays where it is; keys that have moved come back."""
+        """The slot stays at its source; moved keys come back."""
         source, target = self.moves[slot]
         assert source.call("CLUSTER", "SETSLOT", slot, "STABLE") == "OK"
         self.moves[slot] = (target, source)
@@ -338,15 +362,17 @@ class Cluster:
         assert target.call("CLUSTER", "SETSLOT", slot, "STABLE") == "OK"
 
     def move(self, slot, target, source=None):
-        """A slot with all its keys."""
+        """Moves a slot with all its keys."""
         self.begin_move(slot, target, source)
         self.end_move(slot)
 
     # ---- nodes that come and go ----
 
     def failover(self, replica, *how):
-        """CLUSTER FAILOVER [FORCE | TAKEOVER]; ends when all nodes know it. Again where the others have not voted: they vote
-        for a replica of one master only so often."""
+        """Sends CLUSTER FAILOVER [FORCE | TAKEOVER] and waits until all nodes know the result.
+        Retries while the other masters do not vote: a master votes for a replica of one master only
+        once in a while.
+        """
         asked = time.monotonic() - 6
 
         def is_done():
@@ -358,14 +384,16 @@ class Cluster:
         wait_until(is_done, "a failover", SECONDS)
 
     def kill(self, node):
-        """kill -9; start() brings it back. The slots that it served."""
+        """Sends kill -9; start() restarts the node. Returns the slots that the node served."""
         slots = self.slots_of(node)
         node.signal(signal.SIGKILL)
         node.wait()
         return slots
 
     def wait_served(self, slots, seconds=SECONDS):
-        """Until every node that runs names the same one that runs for all of these slots; that one."""
+        """Waits until every running node names one running owner for all of these slots. Returns
+        that owner.
+        """
 
         def found():
             named = set()
@@ -377,7 +405,7 @@ class Cluster:
         return wait_until(found, "all know which master serves the slots", seconds)
 
     def add_master(self):
-        """Another master, which serves no slot yet."""
+        """Adds a master that serves no slot yet."""
         node = self.farm._start(self._new())
         self._meet(node, self.live()[0])
         self.nodes.append(node)
@@ -385,7 +413,9 @@ class Cluster:
         return node
 
     def move_all(self, source, target, slots=None):
-        """Many slots of one node, with all their keys: those without keys in one write to each node."""
+        """Moves many slots of one node, with all their keys. Slots without keys move in one write
+        to each node.
+        """
         slots = sorted(self.slots_of(source) if slots is None else slots)
         with source.connect() as conn:
             counts = conn.ask(*(["CLUSTER", "COUNTKEYSINSLOT", slot] for slot in slots))
@@ -397,11 +427,14 @@ class Cluster:
         for node in (target, source, *(node for node in masters if node not in (source, target))):
             with node.connect() as conn:
                 assert set(conn.ask(*(["CLUSTER", "SETSLOT", slot, "NODE", target.id] for slot in empty))) <= {"OK"}
-        # SETSLOT NODE alone makes no epoch: without a newer one the old owner's claim may win again
+        # SETSLOT NODE alone makes no new epoch: without a newer epoch the old owner's claim may win
+        # again
         assert not empty or not isinstance(target.call("CLUSTER", "BUMPEPOCH"), Error)
 
     def remove(self, node):
-        """Its slots move to another master; then all forget it, and it ends."""
+        """Moves the node's slots to another master. Then all nodes forget the node, and the node
+        ends.
+        """
         target = next(other for other in self.masters if other is not node)
         self.move_all(node, target)
         self.nodes.remove(node)
@@ -411,12 +444,12 @@ class Cluster:
 
 
 def add_slots(slots):
-    """The command for these."""
+    """Returns the CLUSTER ADDSLOTS command for these slots."""
     if at_least(7, 0):
         return ["CLUSTER", "ADDSLOTSRANGE", *(bound for pair in ranges(slots) for bound in pair)]
     return ["CLUSTER", "ADDSLOTS", *slots]
 
 
 def weir_before(cluster, **config):
-    """A weir before a cluster, ready; `config` as kit.harness.Weir takes it."""
+    """Returns a ready weir in front of a cluster; `config` as for kit.harness.Weir."""
     return cluster.farm.weir(cluster.upstream, **config)

@@ -1,8 +1,10 @@
-"""Every command of every server, each with good and with bad arguments, and what may differ between two servers.
+"""Every command of every server, with good and with bad arguments, and what may differ between two
+servers.
 
-GROUPS are played from an empty server, in order, each on a connection of its own; the commands of a line are separated
-by " | " and quoted as in a shell (see script.py). Each gets exactly one reply, at once or within some milliseconds.
-What answers otherwise is in FLOWS (as scripts of script.py) or has a reason in EXCEPTIONS.
+GROUPS are played from an empty server, in order, each on its own connection. The commands of a line
+are separated by " | " and quoted as in a shell (see script.py). Each command gets exactly one
+reply, at once or within some milliseconds. A command that answers otherwise is in FLOWS (as scripts
+of script.py) or has a reason in EXCEPTIONS.
 """
 
 import re
@@ -279,10 +281,11 @@ GROUPS = {
     """,
 }
 
-# Each of these starts a child process of Redis: they are sent when the one before has ended.
+# Each of these starts a child process of Redis. Each is sent after the child before has ended.
 BACKGROUND = "BGSAVE | BGSAVE SCHEDULE | BGREWRITEAOF"
 
-# What answers otherwise than once: scripts of script.py, with HELLO of the protocol sent first on each connection.
+# Commands that do not have exactly one reply: scripts of script.py, with HELLO of the protocol sent
+# first on each connection.
 FLOWS = {
     "subscriptions": """
         a: SUBSCRIBE c d | PSUBSCRIBE p* q* | SSUBSCRIBE s t
@@ -324,7 +327,7 @@ FLOWS = {
     "an unfinished MULTI": "a: MULTI | SET k v\na.\nb: GET k",
 }
 
-# Commands (all of the name must match), what the corpus has none of for them, and why.
+# Commands (a pattern for the whole name), what the corpus lacks for these commands, and why.
 EXCEPTIONS = [
     (r"acl\|(load|save)", "good", "needs an aclfile, which cannot go together with the other options of the tests"),
     (r"asking|readonly|readwrite|cluster.*", "good", "the server is not in cluster mode, as always behind weir"),
@@ -345,7 +348,8 @@ EXCEPTIONS = [
 
 @dataclass
 class Mask:
-    """What may differ between two servers in replies to `commands` (all of the name must match)."""
+    """What may differ between two servers in replies to `commands` (a pattern for the whole name).
+    """
 
     commands: str
     pattern: bytes
@@ -404,7 +408,7 @@ MASKS = [
     Mask("role", rb":\d+", rb":N", "the offset of replication"),
 ]
 
-# Replies in the order of a hash table whose seed is random: their lines are compared as a bag.
+# Replies in the order of a hash table with a random seed: their lines are compared without order.
 UNORDERED = "command(\\|(list|docs|info))?|config\\|get|object\\|help|acl\\|cat"
 
 

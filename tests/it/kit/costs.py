@@ -1,7 +1,9 @@
-"""A plugin of pytest (SLOW=n make it): the n tests that cost most processor time, and the n that wait longest.
+"""A pytest plugin (SLOW=n make it): lists the n tests with the most processor time, and the n tests
+that wait longest.
 
-Processor time is that of the test's own process, and of its children that have ended meanwhile: servers that tests share
-count for the last one. All else that a test takes is waiting, or was somebody else's turn.
+Processor time is that of the test's process and of its children that ended during the test. Servers
+that tests share count for the last test. All other time of a test is waiting, or was used by other
+processes.
 """
 
 import os
@@ -12,7 +14,8 @@ import pytest
 
 N = int(os.environ.get("SLOW", 30))
 NAME = "cost"
-costs = []  # (processor seconds, of them those of children, seconds of waiting, test)
+# (processor seconds, processor seconds of children among them, seconds of waiting, test)
+costs = []
 
 
 def used(who):

@@ -1,8 +1,9 @@
-"""Clients that count while their servers fail over: each adds to a number of its own, in pipelines, and judges each reply.
+"""Clients that count while their servers fail over. Each client increments a number of its own, in
+pipelines, and checks each reply.
 
-A number that grows by more than its client has asked for was added to twice. A reply to another request shows at once.
-What a failover may do: a connection ends while something is in flight, and a number goes back by what its replica did not
-have yet.
+A number that grows by more than its client has asked for was incremented twice. A reply to another
+request shows at once. A failover may end a connection with requests in flight. A failover may also
+set a number back by the increments that the replica lacked.
 """
 
 import bisect
@@ -16,23 +17,23 @@ from kit.harness import wait_until
 from kit.resp import dial, encode
 
 RESTS = 0.05  # seconds between two pipelines
-DEPTH = 4  # of those in a pipeline
+DEPTH = 4  # requests in a pipeline
 
 
 class Counter:
-    """One client: its number, and what befell it."""
+    """One client: its number, and what happened to the client."""
 
     def __init__(self, crowd, n):
         self.crowd, self.n = crowd, n
         self.key = f"counter:{n}"
-        self.value = 0  # acknowledged last
-        self.n_unsure = 0  # additions that may have been carried out, and were never answered
+        self.value = 0  # the last acknowledged value
+        self.n_unsure = 0  # increments that may have run but were never answered
         self.n_sent = 0
         self.sock = None
-        self.waited = []  # what the replies have to be: ("incr",), ("get",) or ("echo", word)
+        self.waited = []  # expected replies: ("incr",), ("get",) or ("echo", word)
         self.buffer = b""
         self.next_at = 0.0
-        self.acks = []  # when
+        self.acks = []  # times of acknowledged increments
 
     # ---- sending ----
 
@@ -47,7 +48,7 @@ class Counter:
         self.crowd.selector.register(self.sock, selectors.EVENT_READ, self)
 
     def go(self):
-        """The next pipeline."""
+        """Sends the next pipeline."""
         if self.sock is None:
             self.open()
         if self.sock is None:
@@ -64,7 +65,7 @@ class Counter:
             self.lose()
 
     def lose(self):
-        """Its connection has ended."""
+        """Notes that the connection has ended."""
         kinds = [kind for kind, *_ in self.waited]
         self.crowd.closed.append((time.monotonic(), self.n, len(kinds)))
         self.n_unsure += kinds.count("incr")
@@ -100,7 +101,9 @@ class Counter:
             self.next_at = time.monotonic() + RESTS
 
     def reply(self):
-        """The next one: bytes of a bulk, an int, or the line of an error as str. None while it is not whole."""
+        """Returns the next reply: bytes of a bulk, an int, or the line of an error as str; None
+        while the reply is incomplete.
+        """
         line, found, rest = self.buffer.partition(b"\r\n")
         if not found:
             return None
@@ -123,7 +126,7 @@ class Counter:
             self.count(kind, int(reply or 0))
 
     def count(self, kind, value):
-        """A number may be more than it was only by what its client has asked for."""
+        """Checks a number: it grows only by what this client has asked for."""
         expected = self.value + (kind == "incr")
         if value > expected + self.n_unsure:
             self.crowd.wrong.append((self.n, f"{kind}: {expected} and {self.n_unsure} at most", value))
@@ -137,7 +140,7 @@ class Counter:
 
 
 class Counters:
-    """A thread with all of them, from `with` to its end."""
+    """A thread that runs all counters, from `with` to its end."""
 
     def __init__(self, address, n=50):
         self.address = address
@@ -170,19 +173,21 @@ class Counters:
                 client.drop()
 
     def served_by(self, since):
-        """When the last client had its first number after this moment; None while one has none."""
+        """Returns when the last client had its first number after `since`; None while a client has
+        none.
+        """
         served = [(client.acks, bisect.bisect_right(client.acks, since)) for client in self.clients]
         return max(acks[i] for acks, i in served) if all(i < len(acks) for acks, i in served) else None
 
     def wait_served(self, since, seconds=90):
-        """Until each client has had a number after this moment; when that was."""
+        """Waits until each client has had a number after `since`; returns when that was."""
         return wait_until(lambda: self.served_by(since), "all clients are served", seconds)
 
     def assert_sound(self):
-        """No reply crossed, nothing was carried out twice."""
+        """Checks that no reply reached another request and no increment ran twice."""
         assert not self.wrong, self.wrong[:5]
 
     def assert_undisturbed(self):
-        """The same, and no client has seen an error or the end of its connection."""
+        """As assert_sound; also no client has seen an error or a closed connection."""
         self.assert_sound()
         assert not self.errors and not self.closed, (self.errors[:3], len(self.errors), self.closed[:3], len(self.closed))

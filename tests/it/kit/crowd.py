@@ -1,7 +1,8 @@
 """A crowd of clients with tokens: every reply must carry the token of its request.
 
-Each client sends pipelines of ECHO, SET and GET of keys of its own, with values of 0 B to 1 MiB made from a token that
-no other request has; now and then it leaves in the middle of a request or of a reply, and comes back.
+Each client sends pipelines of ECHO, SET and GET of its own keys. Values of 0 B to 1 MiB are made
+from a token that no other request has. Now and then a client closes in the middle of a request or
+of a reply, and connects again.
 """
 
 import asyncio
@@ -11,10 +12,10 @@ import struct
 
 from kit.resp import TIMEOUT, encode
 
-LONGEST = 1 << 18  # line that is read at once
+LONGEST = 1 << 18  # the longest line that is read at once
 FILLER = random.Random(1).randbytes(1 << 20)
 UNAVAILABLE = b"-UPSTREAM unavailable"
-RST = struct.pack("ii", 1, 0)  # SO_LINGER: close at once, and tell the other side so
+RST = struct.pack("ii", 1, 0)  # SO_LINGER: close at once, with a RST
 
 
 def value(token, size):
@@ -27,7 +28,7 @@ class Mismatch(AssertionError):
 
 
 class Crowd:
-    """Shared by the clients: what they found."""
+    """State that the clients share: what the clients found."""
 
     def __init__(self, address, seed, upstream_may_go=False):
         self.address = address
@@ -52,7 +53,9 @@ class Crowd:
         return self.random.randrange(1 << 20) + 1
 
     async def run(self, clients, work):
-        """Let the clients go on until `work`, a coroutine, is done; then each must still get what it waits for."""
+        """Runs the clients until `work`, a coroutine, is done. Then each client must still get its
+        outstanding replies.
+        """
         tasks = [asyncio.create_task(Client(self, number).run()) for number in range(clients)]
         main = asyncio.create_task(work)
         try:
@@ -95,12 +98,12 @@ class Client:
                 await asyncio.sleep(0.02)  # a client's back-off
             finally:
                 writer.transport.abort() if self.random.random() < 0.3 else writer.close()
-            # what was under way may or may not have been stored
+            # requests in flight may or may not have been stored
             self.stored.clear()
             self.number += 1000
 
     async def pipeline(self, reader, writer):
-        """One pipeline; false when the client leaves."""
+        """Sends one pipeline; false when the client closes."""
         requests, wanted = [], []
         for _ in range(self.random.choice((1, 1, 2, 5, 20))):
             request, want = self.request()
@@ -122,7 +125,7 @@ class Client:
         return True
 
     def request(self):
-        """(bytes, what the reply must be)."""
+        """Returns (bytes, the expected reply)."""
         crowd = self.crowd
         kind = self.random.random()
         if kind < 0.4:
@@ -150,7 +153,7 @@ class Client:
             if line != b"+OK":
                 raise Mismatch(f"a SET got {line[:80]}")
         elif line == b"$-1" and crowd.upstream_may_go:
-            pass  # a restarted Redis has forgotten it
+            pass  # a restarted Redis has lost the value
         else:
             if line != b"$%d" % len(want):
                 raise Mismatch(f"{want[:40]} ({len(want)} bytes) got {line[:80]}")

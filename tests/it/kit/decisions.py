@@ -1,4 +1,6 @@
-"""What tests of LIMIT commands that Redis decides have in common: replies in either protocol, fresh keys, Redis' counts."""
+"""Shared parts of tests of LIMIT commands that Redis decides: replies in either protocol, fresh
+keys, Redis' counts.
+"""
 
 import itertools
 import os
@@ -13,7 +15,7 @@ PLACE_FIELDS = ["limited", "token", "held", "max", "retry_after_ms"]
 WRONGTYPE = Error("WRONGTYPE Operation against a key holding the wrong kind of value")
 UNAVAILABLE = Error("UPSTREAM unavailable")
 NOAUTH = Error("NOAUTH Authentication required.")
-SLACK_MS = 5000  # how long a call may take on a machine that does something else
+SLACK_MS = 5000  # how long a call may take on a busy machine
 
 Decision = namedtuple("Decision", "limited limit remaining retry reset")
 Place = namedtuple("Place", "limited token held max retry")
@@ -22,7 +24,7 @@ numbers = itertools.count()
 
 
 def fresh(name="key"):
-    """A key nobody has used: workers remember denials for up to a second, also between tests."""
+    """Returns an unused key: workers remember denials for up to a second, also between tests."""
     return f"{name}-{os.getpid()}-{next(numbers)}"
 
 
@@ -41,7 +43,7 @@ def read_fields(reply, names, kind):
 
 
 def decision(reply):
-    """An array or a map as a Decision; an error stays one."""
+    """Returns an array or a map as a Decision; an error stays an error."""
     return read_fields(reply, FIELDS, Decision)
 
 
@@ -50,7 +52,9 @@ def place(reply):
 
 
 def decide(conn, command, *more):
-    """`command` is a string of words; `more` are arguments behind them as they are."""
+    """Sends a decision command. `command` is a string of words; `more` are further arguments, sent
+    unchanged.
+    """
     return decision(conn.call(*command.split(), *more))
 
 
@@ -59,25 +63,27 @@ def decisions(conn, *commands):
 
 
 def admitted(found):
-    """How many were let through; the others are denials, not errors."""
+    """Returns how many calls were admitted; the rest must be denials, not errors."""
     assert all(type(one) is Decision for one in found), found
     return sum(one.limited == 0 for one in found)
 
 
 def near(ms, wanted):
-    """Counted down from `wanted` until just now."""
+    """True if `ms` is a countdown that began at `wanted` a moment ago."""
     return wanted - SLACK_MS < ms <= wanted
 
 
 def is_like(found, limited, limit, remaining, retry, reset):
-    """retry and reset are what they were at the call's beginning; -1 and 0 are exact."""
+    """Compares a decision. `retry` and `reset` are the values at the beginning of the call; -1 and
+    0 are exact.
+    """
     times = ((found.retry, retry), (found.reset, reset))
     exact = all(ms == wanted if wanted <= 0 else near(ms, wanted) and ms > 0 for ms, wanted in times)
     return found[:3] == (limited, limit, remaining) and exact
 
 
 def script_calls(redis):
-    """EVALSHA and EVAL so far."""
+    """Returns the number of EVALSHA and EVAL calls up to now."""
     text = redis.call("INFO", "commandstats").decode()
     return sum(int(n) for n in re.findall(r"^cmdstat_(?:evalsha|eval):calls=(\d+)", text, re.M))
 
@@ -88,7 +94,7 @@ def clock_us(redis):
 
 
 def written(redis):
-    """Changes that commands have made, and keys there are."""
+    """Returns the number of changes by commands, and the number of keys."""
     return int(redis.info("rdb_changes_since_last_save")), redis.call("DBSIZE")
 
 

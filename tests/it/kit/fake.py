@@ -1,7 +1,9 @@
-"""A server that tests hold by the strings: it answers weir's own requests, and clients' only with the bytes a test says.
+"""A scripted server: it answers weir's own requests by itself, and clients' requests only with the
+bytes that a test sends.
 
-By itself it answers what a connection begins with, and ECHO, so that tests see whether weir works. Any other request
-stays unanswered, and all behind it on the same connection, until the test has expected it and gone on by hand:
+By itself the server answers the first requests of a connection, and ECHO, so tests see whether weir
+works. Any other request stays unanswered, and so does all that follows on the connection. The test
+expects the request and answers by hand:
 
     lane = fake.expect(encode("GET", "k"))
     lane.send(b"$5\\r\\nhel")
@@ -21,7 +23,7 @@ READ_SIZE = 1 << 16
 HELLO = {2: b"*4\r\n+server\r\n+redis\r\n+proto\r\n:2\r\n", 3: b"%2\r\n+server\r\n+redis\r\n+proto\r\n:3\r\n"}
 INFO = b"# Server\r\nredis_version:7.0.15\r\nredis_mode:standalone\r\n"
 
-OWN = {  # what weir sends by itself, and what a client's session is made of
+OWN = {  # what weir sends by itself, and what a client's session consists of
     b"PING": b"+PONG\r\n",
     b"AUTH": b"+OK\r\n",
     b"SELECT": b"+OK\r\n",
@@ -51,42 +53,42 @@ def split_request(data):
 
 
 class Lane:
-    """A connection that weir has made."""
+    """A connection from weir."""
 
     def __init__(self, fake, sock):
         self.fake, self.sock = fake, sock
-        self.data = bytearray()  # received and not answered
-        self.by_hand = False  # nothing is answered by itself any more
+        self.data = bytearray()  # received and unanswered
+        self.by_hand = False  # the server answers nothing by itself any more
         self.greeted = False  # HELLO or AUTH has been answered
-        self.is_control = False  # weir's own: it has asked for COMMAND
-        self.is_gone = False  # weir has closed it, or we have
+        self.is_control = False  # weir's control connection: COMMAND was asked here
+        self.is_gone = False  # weir or the test has closed the connection
 
     def send(self, data):
         try:
             self.sock.sendall(data)
         except OSError:
-            pass  # weir has closed it: shows in is_gone
+            pass  # weir has closed: shows in is_gone
 
     def send_slowly(self, data):
-        """Each byte in a packet of its own."""
+        """Sends each byte in a packet of its own."""
         for i in range(len(data)):
             self.send(data[i : i + 1])
 
     def answer_again(self):
-        """By itself, as in the beginning."""
+        """Answers by itself again."""
         with self.fake.lock:
             self.by_hand = False
             self._answer_own()
 
     def finish(self):
-        """Nothing more comes from here; weir may still send."""
+        """Half-closes the connection; weir may still send."""
         try:
             self.sock.shutdown(socket.SHUT_WR)
         except OSError:
             pass
 
     def reset(self):
-        """The connection breaks: RST."""
+        """Breaks the connection with a RST."""
         self._leave(struct.pack("ii", 1, 0))
 
     def close(self):
@@ -98,7 +100,7 @@ class Lane:
                 self.fake.drop(self, linger)
 
     def take(self, data):
-        """Have exactly these bytes come? Then they count as seen."""
+        """True if exactly these bytes have come. Then the bytes count as seen."""
         with self.fake.lock:
             if not self.data.startswith(data):
                 return False
@@ -107,11 +109,11 @@ class Lane:
             return True
 
     def expect(self, data):
-        """The same of this connection only."""
+        """As Fake.expect, of this connection only."""
         wait_until(lambda: self.take(data), f"weir sends {data!r} here")
 
     def wait_gone(self, seconds=10.0):
-        """Until weir closes it."""
+        """Waits until weir closes the connection."""
         wait_until(lambda: self.is_gone, "weir closes this connection", seconds)
 
     # ---- on the fake's thread ----
@@ -144,7 +146,7 @@ class Lane:
 
 @contextmanager
 def blackhole(address):
-    """Nobody listens there, and what is sent to make a connection is not answered."""
+    """Makes `address` swallow connection attempts: nothing accepts, and a SYN gets no answer."""
     socks = []
     try:
         listener = socket.socket()
@@ -152,7 +154,8 @@ def blackhole(address):
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(address)
         listener.listen(0)
-        while len(socks) < 3:  # a backlog of 0 holds one; the next one waits in vain
+        # a backlog of 0 holds one connection; the next connection waits in vain
+        while len(socks) < 3:
             sock = socket.socket()
             socks.append(sock)
             sock.setblocking(False)
@@ -167,9 +170,9 @@ class Fake:
     def __init__(self):
         self.lock = threading.RLock()
         self.own = dict(OWN)
-        self.lanes = []  # that live
+        self.lanes = []  # open lanes
         self.accepted = 0
-        self.on_accept = None  # called with each new lane instead of serving it
+        self.on_accept = None  # called with each new lane instead of serving the lane
         self.pipe = socket.socketpair()
         self.listener = None
         self.address = None
@@ -196,13 +199,13 @@ class Fake:
 
     @property
     def upstream(self):
-        """As weir's configuration names it."""
+        """The value of weir's `upstream`."""
         return "%s:%d" % self.address
 
-    # ---- whom it lets in ----
+    # ---- accepting connections ----
 
     def listen(self):
-        """Accept connections, at the same address as before."""
+        """Accepts connections, at the same address as before."""
         with self.lock:
             self.listener = socket.create_server(self.address or ("127.0.0.1", free_port()), backlog=128)
             self.listener.setblocking(False)
@@ -210,7 +213,7 @@ class Fake:
             self.selector.register(self.listener, selectors.EVENT_READ)
 
     def refuse(self):
-        """Connections are refused from now on; those made stay."""
+        """Refuses new connections from now on; established connections stay."""
         with self.lock:
             if self.listener:
                 self.selector.unregister(self.listener)
@@ -219,7 +222,7 @@ class Fake:
 
     @contextmanager
     def blackhole(self):
-        """Connections are neither accepted nor refused: what weir sends to make one is not answered."""
+        """Neither accepts nor refuses connections: a SYN of weir's gets no answer."""
         self.refuse()
         try:
             with blackhole(self.address):
@@ -228,7 +231,7 @@ class Fake:
             self.listen()
 
     def drop(self, lane, linger):
-        """With the lock held."""
+        """Closes a lane. The caller has the lock."""
         lane.is_gone = True
         self.lanes.remove(lane)
         self.selector.unregister(lane.sock)
@@ -236,10 +239,12 @@ class Fake:
             lane.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
         lane.sock.close()
 
-    # ---- what it is asked ----
+    # ---- requests ----
 
     def expect(self, data, seconds=10.0):
-        """Take these bytes, the oldest unanswered ones of a connection; that connection, which is by hand now."""
+        """Takes these bytes, the oldest unanswered bytes of a connection. Returns that connection,
+        which the test answers by hand from now on.
+        """
 
         def find():
             with self.lock:
@@ -260,12 +265,12 @@ class Fake:
         return self.own.get(name)
 
     def greeted(self):
-        """Connections whose greeting has been answered."""
+        """Returns the connections with an answered greeting."""
         with self.lock:
             return [lane for lane in self.lanes if lane.greeted]
 
     def unanswered(self):
-        """All bytes that nobody has answered."""
+        """Returns all unanswered bytes."""
         with self.lock:
             return b"".join(bytes(lane.data) for lane in self.lanes)
 
@@ -284,7 +289,7 @@ class Fake:
         try:
             sock, _ = self.listener.accept()
         except OSError:
-            return  # gone again
+            return  # closed again
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         sock.settimeout(10)
         lane = Lane(self, sock)
@@ -296,12 +301,12 @@ class Fake:
 
 
 def hang(lane):
-    """on_accept: say nothing, ever."""
+    """A handler for on_accept: never answers."""
     lane.by_hand = True
 
 
 def say_and_close(data):
-    """on_accept: the first request is answered with this, then the connection is closed."""
+    """A handler for on_accept: answers the first request with `data`, then closes."""
 
     def on_accept(lane):
         lane.by_hand = True

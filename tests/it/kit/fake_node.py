@@ -1,7 +1,8 @@
-"""A node of a cluster that says what a test wants; what the test says nothing of a real node answers, or a few fixed lines.
+"""A cluster node that answers as a test says. All else is answered by a real node, or by a few
+fixed lines.
 
     made = Cluster(farm, is_relayed=True)
-    with FakeNode(made.nodes[0]) as fake:              # all that comes to this node passes by here
+    with FakeNode(made.nodes[0]) as fake:              # all traffic to this node passes here
         fake.answers["GET"] = moved(slot, "10.9.9.9:6379")
         fake.answers["CLUSTER NODES"] = nodes_reply(row("a" * 40, "?:7000", slots="0-16383"))
 """
@@ -31,7 +32,7 @@ INFO = "# Server\r\nredis_version:7.0.15\r\nredis_mode:cluster\r\n# Replication\
 
 
 def moved(slot, address):
-    """`address` as text: whatever a node might write there."""
+    """Returns a MOVED error. `address` is any text that a node might write."""
     return b"-MOVED %d %s\r\n" % (slot, address.encode())
 
 
@@ -44,8 +45,10 @@ def node_id(n):
 
 
 def row(id, address, flags="master", master="-", epoch=1, slots="", link="connected", bus=None, more=""):
-    """A line of CLUSTER NODES. `address` as text: host:port, "?:0", ":7000", "fe80::1:7000"; the bus is at port + 10000 where
-    nothing is said; `more` follows it: ",host.name" or ",,tls-port=0,shard-id=..."."""
+    """Returns a line of CLUSTER NODES. `address` is text: host:port, "?:0", ":7000",
+    "fe80::1:7000". The bus is at port + 10000 unless given. `more` follows the bus port:
+    ",host.name" or ",,tls-port=0,shard-id=...".
+    """
     port = address.rpartition(":")[2]
     bus = bus if bus is not None else int(port) + 10000 if port.isdigit() else 0
     return f"{id} {address}@{bus}{more} {flags} {master} 0 1 {epoch} {link}" + (f" {slots}" if slots else "")
@@ -56,8 +59,10 @@ def nodes_reply(*rows):
 
 
 class FakeNode(FakeServer):
-    """`behind`: the real node that answers what `answers` does not; made with a relay, it is reached by here alone while this
-    runs. Without one the fixed lines above are said."""
+    """`behind` is the real node that answers what `answers` lacks. The real node has a relay, and
+    is reached only through this fake while the fake runs. Without `behind` the fixed lines above
+    are the answers.
+    """
 
     def __init__(self, behind=None):
         super().__init__("fake node")
@@ -76,7 +81,7 @@ class FakeNode(FakeServer):
         super().forget()
 
     def row(self, slots="0-16383", **more):
-        """As a line of CLUSTER NODES."""
+        """Returns this node as a line of CLUSTER NODES."""
         return row(self.id, self.upstream, slots=slots, **more)
 
     def begin(self):

@@ -1,4 +1,4 @@
-"""A sentinel that says what a test wants."""
+"""A sentinel that answers as a test says."""
 
 import contextlib
 
@@ -9,7 +9,8 @@ __all__ = ["BYE", "HANG", "FakeSentinel"]
 
 
 class FakeSentinel(FakeServer):
-    """A sentinel that says what a test wants: of each name a master, its epoch, replicas and other sentinels.
+    """A sentinel that answers as a test says: for each name a master, its epoch, replicas and other
+    sentinels.
 
     A function in `answers` takes str.
     """
@@ -22,10 +23,12 @@ class FakeSentinel(FakeServer):
         self.flags = "master"
         self.subscribers = []
 
-    # ---- what it says ----
+    # ---- answers ----
 
     def says(self, master, epoch=None, name=NAME):
-        """From now on this is the master: a node or an address. None: it knows no such name."""
+        """Sets the master, a node or an address, from now on. None: the sentinel does not know the
+        name.
+        """
         address = getattr(master, "announced", master)
         if address is None:
             self.masters.pop(name, None)
@@ -33,7 +36,7 @@ class FakeSentinel(FakeServer):
             self.masters[name] = (address, self.masters.get(name, (None, 0))[1] if epoch is None else epoch)
 
     def publishes(self, old, new, name=NAME):
-        """+switch-master to all subscribers."""
+        """Publishes +switch-master to all subscribers."""
         words = [name]
         for address in (getattr(old, "announced", old), getattr(new, "announced", new)):
             words += [address[0], str(address[1])]

@@ -1,4 +1,6 @@
-"""A server made of rules: what each question is answered with, and what was asked. FakeSentinel and FakeNode are two."""
+"""A server made of rules: the answer to each question, and a record of what was asked. FakeSentinel
+and FakeNode derive from it.
+"""
 
 import contextlib
 import socket
@@ -11,15 +13,17 @@ from kit.relay import shut
 from kit.resp import encode
 
 HANG = object()  # an answer that never comes
-BYE = object()  # the connection is closed instead
+BYE = object()  # an answer that closes the connection
 
 
 class FakeServer:
-    """`answers` goes before all: by the words of the question in upper case ("SENTINEL MASTER", "HELLO", "GET", or "*" for all
-    of them), bytes, HANG, BYE, or a function of the arguments that returns one of these, or None for the usual answer.
+    """`answers` comes first. A key of `answers` is the words of the question in upper case
+    ("SENTINEL MASTER", "HELLO", "GET", or "*" for every question). A value is bytes, HANG, BYE, or
+    a function of the arguments. The function returns one of these, or None for the usual answer.
     """
 
-    containers = ("SENTINEL", "CLIENT", "CLUSTER", "CONFIG", "COMMAND")  # commands whose second word names them too
+    # commands with a name of two words
+    containers = ("SENTINEL", "CLIENT", "CLUSTER", "CONFIG", "COMMAND")
 
     def __init__(self, name):
         self.name = name
@@ -27,8 +31,8 @@ class FakeServer:
         self.asked = []  # (time, words in upper case)
         self.requests = []  # all arguments, as bytes
         self.socks = []
-        self.n_taken = 0  # connections, ever
-        self.n_lost = 0  # connections that ended
+        self.n_taken = 0  # connections accepted since the start
+        self.n_lost = 0  # connections that have ended
         self.lock = threading.Lock()
         self.port = free_port()
         self.listener = None
@@ -53,7 +57,7 @@ class FakeServer:
         return self
 
     def refuse(self):
-        """Connections are refused from now on, and those that stand end."""
+        """Refuses connections from now on, and closes established connections."""
         if self.listener:
             shut(self.listener)
             self.listener.close()
@@ -70,27 +74,27 @@ class FakeServer:
         self.refuse()
 
     def most_in(self, seconds=1.0, begins=""):
-        """How many questions came in that much time at most."""
+        """Returns the largest number of questions in any interval of `seconds`."""
         moments = [at for at, words in self.asked if words.startswith(begins)]
         return max((sum(1 for at in moments if first <= at < first + seconds) for first in moments), default=0)
 
     def n_asked(self, begins=""):
         return sum(words.startswith(begins) for _, words in self.asked)
 
-    # ---- for a kind of server to say ----
+    # ---- for subclasses ----
 
     def begin(self):
-        """The state of a new connection."""
+        """Returns the state of a new connection."""
         return {}
 
     def end(self, state):
-        """A connection has ended."""
+        """Called when a connection has ended."""
 
     def usual(self, sock, state, words, args):
-        """The answer where `answers` has none; args as bytes."""
+        """Returns the answer to a question that `answers` lacks; args are bytes."""
         raise NotImplementedError
 
-    # ---- its threads ----
+    # ---- threads ----
 
     def _accept(self, listener):
         while True:
@@ -145,7 +149,7 @@ def list_of(words, kind=b"*"):
 
 
 def map_of(pairs, proto):
-    """All values are bulks but numbers of HELLO: as a sentinel says them."""
+    """Encodes a map as a sentinel does: all values are bulks, except numbers of HELLO."""
     is_hello = "proto" in pairs
     words = [item if is_hello and isinstance(item, int) else bulk(item) for pair in pairs.items() for item in pair]
     items = b"".join(b":%d\r\n" % word if isinstance(word, int) else word for word in words)

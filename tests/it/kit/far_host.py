@@ -1,6 +1,7 @@
-"""A host of a test's own: a network namespace behind a pair of interfaces, whose link can be taken down.
+"""A host of a test's own: a network namespace behind a pair of interfaces. The test can take the
+link down.
 
-It runs a client of weir, which says on its standard output what it has done. Needs root.
+The host runs a client of weir, which reports its steps on standard output. Needs root.
 """
 
 import os
@@ -56,7 +57,7 @@ def _run(*argv):
 
 
 class FarHost:
-    """`address` is where it reaches this machine, `far_address` its own."""
+    """`address` is this machine as the host reaches it, `far_address` is the host."""
 
     def __init__(self):
         for _ in range(20):
@@ -81,7 +82,7 @@ class FarHost:
         _run("ip", "netns", "exec", self.name, *argv)
 
     def do(self, *words):
-        """The client's next step: connect HOST PORT, send HEX, expect HEX, or take N bytes."""
+        """Runs the client's next step: connect HOST PORT, send HEX, expect HEX, or take N bytes."""
         self.client.stdin.write(" ".join(map(str, words)) + "\n")
         self.client.stdin.flush()
         said = self.client.stdout.readline().strip()

@@ -1,4 +1,6 @@
-"""Private servers: a redis-server and a weir on addresses of their own, and waiting on states."""
+"""Private servers of a test: a redis-server and a weir on addresses of their own; and waiting for
+states.
+"""
 
 import contextlib
 import ctypes
@@ -28,26 +30,27 @@ SANITIZER_WORDS = (
     "WARNING: ThreadSanitizer",
 )
 DEBUG_ALLOWED = options((7, 0), "--enable-debug-command", "yes")
-LONGEST_PAUSE = 0.02  # between two looks at a state: each look costs what the one who is waited for could use
+# seconds between two polls of a state: each poll costs time that the polled server could use
+LONGEST_PAUSE = 0.02
 START_SECONDS = 20
-STOP_SECONDS = 20  # twice what a plain build is allowed: tests run under sanitizers
+STOP_SECONDS = 20  # twice what a plain build is allowed: tests also run under sanitizers
 
-# Of workers x lanes each run takes one half, in which each number of workers and each kind of lanes is: make test the
-# first, make test-long the other.
+# Each run takes one half of workers x lanes: make test the first half, make test-long the second.
+# Each half has each number of workers and each kind of lanes.
 HALVES = [(1, "shared"), (2, "private")], [(2, "shared"), (1, "private")]
 IS_LONG = bool(os.environ.get("LONG"))
-# The mark of the tests that run, and no others do: none, or one of three.
+# The mark of the tests that run: none, or one of three. Tests without the mark do not run.
 MARK = {mark for mark in ("moves", "failover", "cluster") if os.environ.get(mark.upper())}
 MODES = HALVES[IS_LONG]
 MODE_IDS = ["%d-%s" % mode for mode in MODES]
 
-running = []  # processes, so that a failure can show their logs
-ended = []  # since the current test began
+running = []  # running processes, so a failure can show their logs
+ended = []  # processes that ended since the current test began
 
 
 @contextlib.contextmanager
 def stopped(process):
-    """It takes connections, and answers nothing."""
+    """Stops a process (SIGSTOP) meanwhile: the kernel takes connections, and nothing answers."""
     process.signal(signal.SIGSTOP)
     try:
         yield
@@ -56,7 +59,7 @@ def stopped(process):
 
 
 def wait_until(condition, what, seconds=10.0):
-    """Wait for a state; the condition's value when it is true."""
+    """Waits until the condition is true; returns its value."""
     deadline = time.monotonic() + seconds
     pause = 0.001
     while True:
@@ -70,14 +73,16 @@ def wait_until(condition, what, seconds=10.0):
 
 
 def rounds(n):
-    """How many rounds of random things a test runs: n, and $HUNT times as many where somebody hunts (make hunt)."""
+    """Returns how many rounds of random steps a test runs: n, or n * $HUNT under `make hunt`."""
     return n * int(os.environ.get("HUNT", 1))
 
 
 def free_port():
-    """A port nobody listens on, below the range the kernel takes ports from. For servers that weir connects to: it comes
-    again when they have gone, and is not to meet another test's server there. Each process of the tests has ports of its
-    own: between here and the server's start no other process takes this one."""
+    """Returns a port without a listener, below the range of the kernel's own choices. Use: servers
+    that weir connects to and that restart at the same port, where no other test's server may be.
+    Each process of the tests has its own ports, so no other process takes the port before the
+    server starts.
+    """
     n = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
     while True:
@@ -91,7 +96,7 @@ def free_port():
 
 
 class Process:
-    """A child in a folder of its own, its output in one log."""
+    """A child process in its own folder, with its output in one log."""
 
     def __init__(self, name):
         self.name = name
@@ -110,7 +115,9 @@ class Process:
         return self.log_path.read_text(errors="replace") if self.log_path.exists() else self.last_log
 
     def wait_for_log(self, text, times=1):
-        """weir's log is written by a thread of its own: a line may come later than the answer to what it is about."""
+        """Waits for a line of the log. weir writes its log on a thread. So a line may come later
+        than the reply of the command that caused the line.
+        """
         wait_until(lambda: self.log().count(text) >= times, f"the log says {text!r}")
 
     def is_running(self):
@@ -120,7 +127,7 @@ class Process:
         self.child.send_signal(number)
 
     def wait(self, seconds=STOP_SECONDS):
-        """Its exit code; None if it did not end in time, and then it has been killed."""
+        """Returns the exit code. None: the process did not end in time, and was killed."""
         try:
             code = self.child.wait(seconds)
         except subprocess.TimeoutExpired:
@@ -139,7 +146,7 @@ class Process:
             self.wait()
 
     def forget(self):
-        """End it whatever happens, and remove its folder."""
+        """Ends the process in any case, and removes its folder."""
         self.kill()
         self.last_log = self.log()
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -153,7 +160,7 @@ class Redis(Process):
         self.options = list(options)
         self.has_password = password is not None
         if password:
-            # tests come in as a user of their own, whatever a script does to the password
+            # tests log in as their own user, whatever a script does to the password
             self.options += ["--requirepass", password, "--user", "admin", "on", "nopass", "~*", "&*", "+@all"]
         self.unix = str(self.folder / "redis.sock") if unix else None
         self.port = None
@@ -164,11 +171,11 @@ class Redis(Process):
 
     @property
     def upstream(self):
-        """As weir's configuration names it."""
+        """The value of weir's `upstream`."""
         return f"unix:{self.unix}" if self.unix else f"127.0.0.1:{self.port}"
 
     def start(self):
-        """Start, or start again at the same address."""
+        """Starts the server, or restarts it at the same address."""
         if self.unix:
             self._launch(["--port", "0", "--unixsocket", self.unix])
         elif self.port:
@@ -208,30 +215,34 @@ class Redis(Process):
         return re.search(rf"^{field}:(.*)\r$", self.call("INFO", "everything").decode(), re.M)[1]
 
     def waiting(self):
-        """What connections wait for: how many block, and how many channels and patterns are subscribed to."""
-        with self.connect() as conn:  # not "everything": percentiles of every command cost more than many a test
+        """Returns what connections wait for: how many are blocked, and how many channels and
+        patterns have subscribers.
+        """
+        # not "everything": percentiles of every command cost more than most tests
+        with self.connect() as conn:
             text = "".join(conn.call("INFO", section).decode() for section in ("clients", "stats"))
         fields = ("blocked_clients", "pubsub_channels", "pubsub_patterns")
         return tuple(int(re.search(rf"^{field}:(\d+)", text, re.M)[1]) for field in fields)
 
     def state(self):
-        """What connections wait for, and a digest of all data."""
+        """Returns what connections wait for, and a digest of all data."""
         return self.waiting(), self.call("DEBUG", "DIGEST")
 
     def forget_data(self):
-        """As fresh, as far as scripts of commands can tell."""
+        """Resets the server to a fresh state, as far as scripts of commands can tell."""
         with self.connect() as conn:
             try:
                 wait_until(lambda: not any(self.waiting()), "Redis forgets earlier connections", 5)
             except AssertionError:
-                for kind in ("normal", "pubsub"):  # so that only one test pays for another
+                # connections that one test leaves behind must not fail the next test
+                for kind in ("normal", "pubsub"):
                     conn.call("CLIENT", "KILL", "TYPE", kind)
                 raise
             conn.ask("FLUSHALL", "SCRIPT FLUSH", "FUNCTION FLUSH", "CONFIG RESETSTAT")
 
 
 class Heir:
-    """A process that is no child of ours from the beginning: the part of Popen that tests use."""
+    """A process that did not begin as a child of the tests: the part of Popen that tests use."""
 
     PR_SET_CHILD_SUBREAPER = 36
 
@@ -242,7 +253,7 @@ class Heir:
     @classmethod
     @contextlib.contextmanager
     def expected(cls):
-        """Children whose parents end become ours."""
+        """Makes this process adopt children after their parents end."""
         ctypes.CDLL(None).prctl(cls.PR_SET_CHILD_SUBREAPER, 1)
         try:
             yield
@@ -271,15 +282,15 @@ class Heir:
         self.send_signal(signal.SIGKILL)
 
 
-# As weir 0.2: what Redis cannot be sent is answered by an error, and at once.
+# The behaviour of weir 0.2: a command that cannot be sent to Redis gets an error at once.
 TOLD_AT_ONCE = {"when_upstream_down": "error", "failover_wait": "0"}
 
 
 class Weir(Process):
-    """weir with a configuration file. `settings` are lines of [weir], `sections` the text after it, `env` what
-    is added to the environment.
+    """weir with a configuration file. `settings` are lines of [weir], `sections` is the text after
+    [weir], `env` extends the environment.
 
-    With `stderr`, a descriptor, what it logs there is no business of the harness'.
+    With `stderr`, a descriptor, the harness does not read the log.
     """
 
     def __init__(
@@ -287,9 +298,9 @@ class Weir(Process):
         prefix=(), **settings,
     ):
         super().__init__("weir")
-        self.clean_size = None  # of its log, as long as no sanitizer complains in it
+        self.clean_size = None  # size of the log while no sanitizer has complained
         self.env = env or {}
-        self.prefix = list(prefix)  # of the command line
+        self.prefix = list(prefix)  # prefix of the command line
         self.streams = {} if stderr is None else {"stderr": stderr}
         self.lanes = lanes
         self.config = self.folder / "weir.conf"
@@ -305,7 +316,9 @@ class Weir(Process):
         self.launch(argv, env={**os.environ, **self.env}, **self.streams)
 
     def upgrade(self):
-        """Let a new process take over; when the old one has ended, this is the new one."""
+        """Lets a new process take over. When the old process has ended, this object stands for the
+        new one.
+        """
         with Heir.expected():
             seen = len(self.log())
             self.signal(signal.SIGUSR2)
@@ -318,7 +331,7 @@ class Weir(Process):
             assert code == 0, f"the old process exited with {code}\n{self.log()}"
 
     def wait_ready(self):
-        """Until it serves clients, whether Redis is there or not."""
+        """Waits until weir serves clients, whether Redis is up or not."""
         wait_until(lambda: self.is_ready() or not self.is_running(), "weir is ready", START_SECONDS)
         assert self.is_running(), self.log()
         return self
@@ -328,7 +341,7 @@ class Weir(Process):
 
     @property
     def addresses(self):
-        """What it listens on, in the order of its configuration."""
+        """Returns the addresses that weir listens on, in the order of its configuration."""
         found = []
         for text in re.findall(r'listening on ([^\s"]+)', self.log()):
             host, _, port = text.removeprefix("tls:").rpartition(":")
@@ -345,7 +358,7 @@ class Weir(Process):
         return Conn(self.address, **kwargs)
 
     def serves(self):
-        """Do new clients, of every worker, get answers from Redis?"""
+        """True if new clients of every worker get replies from Redis."""
         conns = [self.connect(timeout=5) for _ in range(8)]
         try:
             return all(conn.call("ECHO", i) == b"%d" % i for i, conn in enumerate(conns))
@@ -356,7 +369,9 @@ class Weir(Process):
                 conn.close()
 
     def complaint(self):
-        """What a sanitizer wrote, or nothing. Asked after every test: what was looked at once is not read again."""
+        """Returns what a sanitizer wrote, or nothing. Called after every test; text that was read
+        once is not read again.
+        """
         size = self.log_path.stat().st_size if self.log_path.exists() else None
         if size is not None and size == self.clean_size:
             return None
@@ -367,7 +382,7 @@ class Weir(Process):
         return None
 
     def stop(self, number=signal.SIGTERM):
-        """Stop as an operator does: it must exit with 0 and leave nothing to complain about."""
+        """Stops weir as an operator does: weir must exit with 0 and without complaints."""
         if self.is_running():
             self.signal(number)
         code = self.wait()
@@ -377,12 +392,12 @@ class Weir(Process):
 
 
 def run_weir(*args, **kwargs):
-    """Run weir with arguments until it ends by itself."""
+    """Runs weir with arguments until weir ends by itself."""
     return subprocess.run([str(WEIR), *map(str, args)], capture_output=True, text=True, timeout=60, **kwargs)
 
 
 class Farm:
-    """Starts servers, and stops them all in the end: weir before the Redis behind it."""
+    """Starts servers, and stops all of them at the end: weir before its Redis."""
 
     def __init__(self):
         self.servers = []

@@ -1,6 +1,7 @@
 /*
- * Measures the iterations of weir's workers; to be preloaded. An iteration is what a worker does between two waits for
- * events. A file that is shared with a test or a bench has the largest ones until it is cleared: see iterations.py.
+ * Measures the event-loop iterations of weir's workers; preloaded by LD_PRELOAD. An iteration is
+ * the work between two waits for events. A file shared with a test or a benchmark holds the largest
+ * values until the reader clears them: see iterations.py.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -16,10 +17,10 @@
 #include <time.h>
 #include <unistd.h>
 
-/* As iterations.py has it. */
+/* The layout is that of iterations.py. */
 struct largest {
     _Atomic uint64_t ns;    /* processor time, by the thread's own clock */
-    _Atomic uint64_t locks; /* mutexes locked: one for each subject that is looked up */
+    _Atomic uint64_t locks; /* mutexes locked: one for each subject look-up */
 };
 
 static struct largest *largest;
@@ -30,7 +31,7 @@ static int (*real_pwait)(int, struct epoll_event *, int, int, const sigset_t *);
 static _Thread_local bool is_worker;
 static _Thread_local uint64_t began_ns, locks;
 
-/* ISO C has no cast from a pointer to data to one to a function. */
+/* ISO C has no cast from a data pointer to a function pointer. */
 #define FIND(real, name) (memcpy(&(real), &(void *){dlsym(RTLD_NEXT, name)}, sizeof(real)))
 
 __attribute__((constructor)) static void begin_all(void)

@@ -1,4 +1,6 @@
-"""How large the iterations of weir's workers are: iterations.c, preloaded, and the file in which it tells."""
+"""Measures the event-loop iterations of weir's workers: iterations.c, preloaded, and the file with
+its results.
+"""
 
 import mmap
 import os
@@ -11,7 +13,7 @@ ROOM = 16  # struct largest in iterations.c
 
 
 class Iterations:
-    """For what is started with its `env`."""
+    """Measures a process that is started with `env`."""
 
     def __init__(self, folder):
         library, file = folder / "iterations.so", folder / "iterations"
@@ -26,6 +28,8 @@ class Iterations:
         self.shared[:ROOM] = bytes(ROOM)
 
     def largest(self):
-        """(seconds of processor time, mutexes locked), each the most in one iteration since it was cleared."""
+        """Returns (processor seconds, mutexes locked): the most of each in one iteration since the
+        last clear.
+        """
         ns, locks = struct.unpack_from("<QQ", self.shared)
         return ns / 1e9, locks

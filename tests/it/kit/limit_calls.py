@@ -1,4 +1,4 @@
-"""Random calls of weir's own scripts, at moments that they are told, so that two servers must answer the same."""
+"""Random calls of weir's own scripts. The times are arguments, so two servers must answer alike."""
 
 from kit.resp import encode
 from test_scripts import source
@@ -9,7 +9,9 @@ PENALTY = "p200000:900000"
 
 
 class LimitCalls:
-    """Calls about a few keys, some of which hold what is none of weir's; the moments are told, and may step back."""
+    """Calls on a few keys. Some keys hold data that is not weir's. The times are arguments, and may
+    step back.
+    """
 
     def __init__(self, random, began_us):
         self.random = random

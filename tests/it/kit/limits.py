@@ -1,4 +1,5 @@
-"""What tests about limits have in common: what refusals say, who is who, and the operator's socket."""
+"""Shared parts of tests about limits: texts of refusals, names of users, and the operators' socket.
+"""
 
 import re
 
@@ -13,13 +14,13 @@ COUNTS = ("admitted", "delayed", "refused", "shadowed")
 
 
 def refusal(reply):
-    """(limit, retry in ms), or None for any other reply."""
+    """Returns (limit, retry in ms), or None for any other reply."""
     match = isinstance(reply, Error) and REFUSED.fullmatch(reply)
     return (match[2], int(match[1])) if match else None
 
 
 def limit_of(reply):
-    """The limit that refused, or None for any other reply."""
+    """Returns the limit that refused, or None for any other reply."""
     found = refusal(reply)
     return found[0] if found else None
 
@@ -35,20 +36,20 @@ def login(server, user):
 
 
 def operator(weir):
-    """By the socket, which OPERATOR in its configuration opens; in RESP3."""
+    """Connects to the socket that OPERATOR in the configuration opens; in RESP3."""
     conn = Conn(str(weir.folder / "operator.sock"))
     conn.call("HELLO", 3)
     return conn
 
 
 def order(weir, *args):
-    """One command of an operator."""
+    """Runs one admin command."""
     with operator(weir) as conn:
         return conn.call("LIMIT", *args)
 
 
 def plain(value):
-    """With str for bytes, and dict for what RESP2 has as a list of names and values."""
+    """Returns the value with str for bytes, and dict for RESP2 lists of names and values."""
     if isinstance(value, bytes):
         return value.decode()
     if isinstance(value, dict):
@@ -57,7 +58,9 @@ def plain(value):
 
 
 def status(conn, i=0):
-    """How the limit at index i of the policy that binds conn stands; conn speaks RESP2 or RESP3."""
+    """Returns the state of the limit at index i of the policy that binds conn. conn speaks RESP2 or
+    RESP3.
+    """
     reply = plain(conn.call("LIMIT", "STATUS"))
     if isinstance(reply, list):
         reply = dict(zip(reply[::2], reply[1::2]))
@@ -71,5 +74,7 @@ def remaining(conn, i=0):
 
 
 def tallies(weir):
-    """What LIMIT LIST counts, as (label, what was admitted, delayed, refused, shadowed) in the file's order."""
+    """Returns what LIMIT LIST counts, as (label, admitted, delayed, refused, shadowed) in the
+    file's order.
+    """
     return [(row["limit"], *(row[name] for name in COUNTS)) for row in plain(order(weir, "LIST"))]

@@ -1,4 +1,4 @@
-"""A service manager as far as weir sees one: the socket that sd_notify(3) speaks to."""
+"""A service manager as weir sees it: the socket of sd_notify(3)."""
 
 import os
 import socket
@@ -8,7 +8,7 @@ import uuid
 
 
 class Manager:
-    """Hears what a service tells. `watchdog_us` sets a watchdog's time."""
+    """Receives what a service tells. `watchdog_us` sets the watchdog's time."""
 
     def __init__(self, *, abstract=False, watchdog_us=None):
         self.folder = tempfile.TemporaryDirectory(prefix="weir-it-manager-")
@@ -27,7 +27,7 @@ class Manager:
         self.folder.cleanup()
 
     def hear(self, seconds=20.0):
-        """The next message, as its lines; None: there was none in this time."""
+        """Returns the next message, as its lines; None if no message came in time."""
         self.sock.settimeout(seconds)
         try:
             return self.sock.recv(4096).decode().split("\n")
@@ -35,7 +35,9 @@ class Manager:
             return None
 
     def wait_for(self, line, seconds=20.0):
-        """Messages until one has this line, and that one; others are thrown away."""
+        """Reads messages until one has this line, and returns that message. Other messages are
+        discarded.
+        """
         until = time.monotonic() + seconds
         heard = []
         while (left := until - time.monotonic()) > 0:
@@ -46,6 +48,6 @@ class Manager:
         raise AssertionError(f"not within {seconds} s: {line}; but {heard}")
 
     def forget(self):
-        """Throw away what has come."""
+        """Discards the messages that have come."""
         while self.hear(0):
             pass

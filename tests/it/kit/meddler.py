@@ -1,4 +1,4 @@
-"""Something between weir and Redis that passes bytes on, and can cut, change, add or lose replies."""
+"""A relay between weir and Redis that can cut, change, add or lose replies."""
 
 import socket
 import threading
@@ -10,8 +10,8 @@ from kit.resp import dial
 class Meddler:
     def __init__(self, address):
         self.redis_address = address
-        self.change = None  # bytes of replies -> bytes, or None: the connection is cut
-        self.piece = 1 << 16  # replies are passed on in pieces of so many bytes
+        self.change = None  # bytes of replies -> bytes, or None: the connection is closed
+        self.piece = 1 << 16  # the most bytes of replies that are passed on at once
         self.links = []  # (weir's side, Redis' side)
         self.listener = socket.create_server(("127.0.0.1", free_port()))
         threading.Thread(target=self._accept, daemon=True).start()
@@ -30,12 +30,12 @@ class Meddler:
             cut(*link)
 
     def inject(self, data):
-        """A reply that nobody asked for, on every connection."""
+        """Sends an unsolicited reply on every connection."""
         for weir, _ in self.links:
             try:
                 weir.sendall(data)
             except OSError:
-                pass  # this one has ended
+                pass  # the connection has ended
 
     def _accept(self):
         while True:

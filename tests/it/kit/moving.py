@@ -1,4 +1,6 @@
-"""An upstream that moves: servers on several addresses of this machine, and a name that leads to one or more of them."""
+"""An upstream that moves: servers on several addresses of this machine, and a name that resolves to
+one or more of the servers.
+"""
 
 import os
 
@@ -9,7 +11,9 @@ NAME = "redis.test"
 
 
 class At(Redis):
-    """A redis-server at another address of this machine: 127.0.0.`host`, at the port given or one of its own."""
+    """A redis-server at another address of this machine: 127.0.0.`host`, at the given port or a
+    port of its own.
+    """
 
     def __init__(self, host, *options, port=None):
         self.ip = f"127.0.0.{host}"
@@ -26,7 +30,7 @@ class At(Redis):
 
 
 class LoggedInAt(At):
-    """The same with users: the tests come in as `admin`."""
+    """As At, with users: the tests log in as `admin`."""
 
     def connect(self):
         conn = super().connect()
@@ -35,7 +39,7 @@ class LoggedInAt(At):
 
 
 class TlsAt(TlsRedis):
-    """The same with a TLS port, which is at most one of the addresses'."""
+    """As At, with a TLS port, which exists on at most one of the addresses."""
 
     def __init__(self, host, authority, pair, tls_port=None):
         self.ip = f"127.0.0.{host}"
@@ -48,7 +52,9 @@ class TlsAt(TlsRedis):
 
 
 def two(farm, *options):
-    """Two servers at one port of different addresses, each of which knows its name."""
+    """Returns two servers at one port of different addresses. Each server stores its name under a
+    key.
+    """
     first = farm._start(At(2, *options))
     second = farm._start(At(3, *options, port=first.port))
     for server, name in ((first, "first"), (second, "second")):
@@ -57,7 +63,7 @@ def two(farm, *options):
 
 
 class Names:
-    """A hosts file that a process started with `prefix` has in the place of the machine's."""
+    """A hosts file that replaces the machine's for a process started with `prefix`."""
 
     def __init__(self, folder):
         self.path = folder / "hosts"
@@ -66,8 +72,9 @@ class Names:
         self.prefix = ["unshare", "-m", "sh", "-c", mount, "sh"]
 
     def point(self, *addresses, name=NAME):
-        """The name leads to these servers or addresses from now on, and nothing else does. In place, as it is mounted;
-        and in one write, as it may be read meanwhile."""
+        """From now on the name resolves to these servers or addresses only. The file is written in
+        place, as it is mounted, and in one write, as a process may read it meanwhile.
+        """
         lines = [f"{getattr(address, 'ip', address)} {name}\n" for address in addresses]
         text = "127.0.0.1 localhost\n" + "".join(lines)
         with open(self.path, "r+b", buffering=0) as file:

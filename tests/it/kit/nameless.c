@@ -1,5 +1,5 @@
 /*
- * A system that does not tell the address of a peer over TCP; to be preloaded.
+ * Hides the peer address of TCP connections from accept4(); preloaded by LD_PRELOAD.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

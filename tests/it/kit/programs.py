@@ -1,4 +1,4 @@
-"""Programs with client libraries that live through an outage of Redis, each in a process of its own."""
+"""Programs with client libraries that run through an outage of Redis, each in its own process."""
 
 import contextlib
 import os
@@ -10,19 +10,20 @@ import threading
 
 from kit.harness import wait_until
 
-# A connection that ends, that is reset and that is refused are one event: weir listens while Redis does not, and reads
-# what Redis has not read.
+# A connection that is closed, reset or refused is one event. weir listens while Redis does not, and
+# reads requests that Redis has not read.
 LOST = re.compile(
     r"(?:Error (?:\d+ connecting|while reading|connecting)|Connection (?:closed|lost)|Received connection error|"
     r"Redis server \S+ went away|read error on connection|(?:read|write|dial) tcp|EOF|"
     r"Error (?:connect|read) ECONN|SocketClosedUnexpectedlyError).*"
 )
-EARLY = re.compile("LOADING|is loading the dataset")  # Redis reads its file yet, or not: chance
+# whether Redis is still reading its file is chance
+EARLY = re.compile("LOADING|is loading the dataset")
 SECONDS = 30
 
 
 class Program:
-    """Its lines as they come."""
+    """A running program: collects its lines as the lines come."""
 
     def __init__(self, argv, **env):
         self.complaints = tempfile.TemporaryFile("w+")
@@ -52,7 +53,7 @@ class Program:
 
     def __exit__(self, *_):
         with contextlib.suppress(ProcessLookupError):
-            os.killpg(self.child.pid, signal.SIGKILL)  # and processes of its own
+            os.killpg(self.child.pid, signal.SIGKILL)  # the program and its child processes
         self.child.wait()
         self.reader.join()
         self.complaints.close()
@@ -61,7 +62,7 @@ class Program:
         return self.child.poll() is not None
 
     def until(self, condition, what):
-        """Until the condition holds, or the program has ended."""
+        """Waits until the condition holds, or the program has ended."""
         try:
             wait_until(lambda: condition() or self.has_ended(), what, SECONDS)
         except AssertionError as error:
@@ -78,7 +79,7 @@ class Program:
 
 
 def collapsed(lines):
-    """Events as a user tells of them: how often one came in a row says how fast the machine is."""
+    """Merges repeated events: how often an event repeats depends on the speed of the machine."""
     events = []
     for line in lines:
         event = LOST.sub("connection lost", line)

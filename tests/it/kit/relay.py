@@ -9,13 +9,15 @@ from kit.harness import free_port
 
 
 class Relay:
-    """Passes connections on to `target`. While it is cut nothing passes: connections stand, new ones are not answered, and
-    what is sent meanwhile arrives when it is healed, as behind a network that is parted."""
+    """Passes connections on to `target`. While the relay is cut nothing passes: connections stay
+    open, new ones are not answered. Bytes sent meanwhile arrive when the relay is healed, as after
+    a network partition.
+    """
 
     def __init__(self, target=None):
         self.name = "relay"
         self.target = target
-        self.delay = 0.0  # seconds that each piece of at most 64 KiB is kept
+        self.delay = 0.0  # seconds by which each piece of at most 64 KiB is delayed
         self.gate = threading.Event()
         self.gate.set()
         self.lock = threading.Lock()
@@ -59,7 +61,7 @@ class Relay:
 
     @contextlib.contextmanager
     def refusing(self):
-        """New connections are refused; those that stand go on."""
+        """Refuses new connections meanwhile; established ones go on."""
         self._stop_listening()
         try:
             yield
@@ -67,12 +69,12 @@ class Relay:
             self._listen()
 
     def retarget(self, address):
-        """New connections go elsewhere, and those that stand end."""
+        """New connections go to `address`; established ones are closed."""
         self.target = address
         self.reset()
 
     def reset(self):
-        """Every connection ends, now."""
+        """Closes every connection now."""
         with self.lock:
             pairs, self.pairs = self.pairs, []
         for sock in (sock for pair in pairs for sock in pair):

@@ -1,4 +1,4 @@
-"""A configuration file that is changed while weir runs."""
+"""Changes weir's configuration file while weir runs."""
 
 import signal
 
@@ -14,14 +14,15 @@ def outcomes(weir):
 
 
 def own_settings(weir):
-    """The [weir] section that the test started with, or has put in its place."""
+    """Returns the current [weir] section: that of the test's start, or its replacement."""
     if not hasattr(weir, "own_settings"):
         weir.own_settings = weir.config.read_text().split("\n[")[0] + "\n"
     return weir.own_settings
 
 
 def reload(weir, text, **settings):
-    """Write the file anew, its [weir] section first, and SIGHUP; was it good?"""
+    """Rewrites the file, its [weir] section first, and sends SIGHUP. True if the file was accepted.
+    """
     lines = "".join(f"{key.replace('_', '-')} = {value}\n" for key, value in settings.items())
     weir.config.write_text(own_settings(weir) + lines + text)
     return signal_reload(weir)

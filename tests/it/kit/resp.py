@@ -1,17 +1,20 @@
-"""A Redis client made of one socket: it sends bytes, and reads replies as Python values or as bytes.
+"""A Redis client on one socket: sends bytes, and reads replies as Python values or as bytes.
 
-Simple strings become str, bulks bytes, nulls None, errors Error, pushes Push; an attribute is read and dropped.
+Simple strings become str, bulks bytes, nulls None, errors Error, pushes Push. An attribute is read
+and dropped.
 """
 
 import select
 import socket
 
 TIMEOUT = 15.0
-CHUNK = 1 << 16  # malloc maps what is much larger anew each time, and most replies are small
+CHUNK = 1 << 16  # malloc maps much larger buffers anew each time, and most replies are small
 
 
 class Error(str):
-    """An error reply, without the '-'. Equal to no str, so that a test cannot take an error for a value."""
+    """An error reply, without the '-'. An Error is equal to no str, so a test cannot take an error
+    for a value.
+    """
 
     def __eq__(self, other):
         return isinstance(other, Error) and str(self) == str(other)
@@ -30,7 +33,7 @@ class Push(list):
 
 
 def encode(*args):
-    """One multibulk request."""
+    """Returns one multibulk request."""
     parts = [b"*%d\r\n" % len(args)]
     for arg in args:
         data = arg if isinstance(arg, bytes) else str(arg).encode()
@@ -39,12 +42,12 @@ def encode(*args):
 
 
 def pipeline(*commands):
-    """Many requests; a command is a string of words or a sequence of arguments."""
+    """Returns many requests in one. A command is a string of words or a sequence of arguments."""
     return b"".join(encode(*(c.split() if isinstance(c, str) else c)) for c in commands)
 
 
 def dial(address, timeout=TIMEOUT):
-    """A connected socket; an address is (host, port) or the path of a unix socket."""
+    """Returns a connected socket. An address is (host, port) or the path of a unix socket."""
     if isinstance(address, str):
         sock = socket.socket(socket.AF_UNIX)
     else:
@@ -75,7 +78,7 @@ class Conn:
 
     @property
     def name(self):
-        """Our own end, as a server's log prints it."""
+        """The client's own address, as a server's log prints it."""
         return "%s:%d" % self.sock.getsockname()[:2]
 
     # ---- requests ----
@@ -84,15 +87,15 @@ class Conn:
         try:
             self.sock.sendall(data)
         except (BrokenPipeError, ConnectionResetError):
-            pass  # what it meant shows when reading
+            pass  # the error shows at the next read
 
     def ask(self, *commands):
-        """Send commands in one write; their replies."""
+        """Sends commands in one write; returns their replies."""
         self.send(pipeline(*commands))
         return [self.read() for _ in commands]
 
     def call(self, *args):
-        """Send one command; its reply."""
+        """Sends one command; returns its reply."""
         self.send(encode(*args))
         return self.read()
 
@@ -161,7 +164,7 @@ class Conn:
         return self._exactly(n)
 
     def read_to_end(self):
-        """All bytes until the other side closes."""
+        """Returns all bytes until the other side closes."""
         try:
             while True:
                 self.more()
@@ -171,7 +174,9 @@ class Conn:
             return data
 
     def is_closed(self):
-        """Has the other side closed, after at most what it still had to say? Does not wait."""
+        """True if the other side has closed. Bytes that came before the end are buffered. Does not
+        wait.
+        """
         while select.select([self.sock], [], [], 0)[0]:
             try:
                 self.more()
@@ -181,7 +186,7 @@ class Conn:
 
 
 class Recorder(Conn):
-    """A connection whose replies are read as bytes."""
+    """A connection that reads replies as bytes."""
 
     def __init__(self, *args):
         super().__init__(*args)

@@ -1,9 +1,10 @@
-"""Scripts of several connections, played on Redis and on weir: both must give every connection the same bytes.
+"""Scripts of several connections, played on Redis and on weir: both must give every connection the
+same bytes.
 
-A script is text, one step a line; the words of a command are quoted as in a shell:
+A script is text, one step a line. The words of a command are quoted as in a shell:
 
     a: MULTI | SET k 'a b' | EXEC      connection a sends these as multibulk, in one write
-    b< GET k | PING                    the same as inline commands, as they stand
+    b< GET k | PING                    the same as inline commands, unchanged
     direct: ACL SETUSER joe            sent to Redis itself in both plays
     a.                                 closes connection a
 
@@ -18,7 +19,7 @@ from kit.harness import wait_until
 from kit.resp import Closed, Conn, encode
 from kit.server import at_least
 
-READ_SIZE = 8192  # at least so much is read of one connection while the others get their turn
+READ_SIZE = 8192  # the least that is read of one connection before the next connection is read
 PROBES = 8  # enough to meet every worker
 
 MASKS = [
@@ -51,12 +52,12 @@ def mask(data):
 
 
 class Player:
-    """The connections of one play, and what each has received."""
+    """The connections of one play, and what each connection has received."""
 
     def __init__(self, address, direct):
         self.address, self.direct = address, direct
         self.conns, self.got, self.closed = {}, {}, set()
-        self.unsettled = 0  # bytes sent since the server was last seen idle
+        self.unsettled = 0  # bytes sent since the server was last idle
 
     def __enter__(self):
         return self
@@ -76,7 +77,7 @@ class Player:
         self.unsettled += len(data)
 
     def collect(self):
-        """Take in what has come; true if anything has."""
+        """Reads what has come; true if anything has."""
         socks = {conn.sock: name for name, conn in self.conns.items() if name not in self.closed}
         ready = select.select(list(socks), [], [], 0)[0]
         for sock in ready:
@@ -94,7 +95,9 @@ class Player:
 
 
 class Probes:
-    """Other connections to the same server: answered some rounds over, they tell that it has nothing left to do."""
+    """Further connections to the server. When all of them have answered some rounds, the server has
+    nothing left to do.
+    """
 
     def __init__(self, address, count):
         self.conns = [Conn(address) for _ in range(count)]
@@ -125,19 +128,22 @@ LOGIN = re.compile(rb"(?=\*\d+\r\n\$[45]\r\n(?:AUTH|HELLO)\r\n)|(?<=\n)(?=(?:AUT
 
 
 def logins_apart(data):
-    """From 7.2 on Redis answers no failed login behind other replies: to be asked alike, it gets each when these have gone."""
+    """Puts each login in a batch of its own. Since 7.2 Redis answers no failed login behind unsent
+    replies.
+    """
     return filter(None, LOGIN.split(data)) if data and at_least(7, 2) else [data]
 
 
 def on_redis(redis, steps):
-    """After each step: what each connection had received, and the state of Redis."""
+    """Returns after each step what each connection had received, and the state of Redis."""
     states = []
     with Player(redis.address, redis.address) as player, Probes(redis.address, 1) as probes:
         for name, data in steps:
             for part in logins_apart(data):
                 player.play(name, part)
                 probes.settle(player)
-                if part and b"flush" in part.lower():  # from 7.4 on done aside, and then answered
+                # since 7.4 run in the background, and then answered
+                if part and b"flush" in part.lower():
                     wait_until(lambda: redis.info("lazyfree_pending_objects") == "0", "it is flushed")
                     player.unsettled = 20 * READ_SIZE
                     probes.settle(player)
@@ -146,14 +152,16 @@ def on_redis(redis, steps):
 
 
 def on_weir(weir, redis, steps, wanted):
-    """Play the steps, wait after each for the wanted state, and see that nothing more comes."""
+    """Plays the steps, waits after each step for the wanted state, and checks that nothing more
+    comes.
+    """
     with Player(weir.address, redis.address) as player, Probes(weir.address, PROBES) as probes:
         received = None
         for step, (want, state) in zip(steps, wanted):
             player.play(*step)
             expect(player, want, f"after {step}")
             if want == received:
-                probes.settle(player)  # no reply tells when it is done
+                probes.settle(player)  # no reply tells when the server is done
             received = want
             wait_until(lambda: redis.state() == state, f"the same state of Redis after {step}", 20)
         probes.settle(player)
@@ -173,7 +181,7 @@ def expect(player, want, when):
 
 
 def wait_until_nobody_subscribes(redis):
-    """What a test before has left on weir may still be ending: PUBLISH would count it."""
+    """Waits for the end of subscriptions of an earlier test, which PUBLISH would count."""
     with redis.connect() as conn:
 
         def is_quiet():

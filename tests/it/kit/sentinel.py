@@ -1,7 +1,8 @@
-"""A master, its replicas and three sentinels, all real. Relays between them can be cut (kit/relay.py); a sentinel that says
-what a test wants is in kit/fake_sentinel.py.
+"""A master, its replicas and three sentinels, all real. Relays between the servers can be cut
+(kit/relay.py). A sentinel that answers as a test says is in kit/fake_sentinel.py.
 
-The server under test watches itself: with REDIS_SERVER=valkey-server the sentinels are Valkey's.
+REDIS_SERVER chooses the program of all servers: with REDIS_SERVER=valkey-server the sentinels are
+Valkey's.
 """
 
 import contextlib
@@ -17,14 +18,16 @@ from kit.server import REDIS_SERVER, at_least
 
 NAME = "mymaster"
 DOWN_AFTER_MS = 1000
-SECONDS = 90  # deadline of a failover: a sentinel that has been starved waits for 30 s (tilt) before it does anything
-# What a sentinel does every second, or every few seconds, it does so often; one that was starved for 2 s says nothing of it.
-# Five ping-periods is how old a replica's INFO may be for it to be promoted, and INFO comes each second then.
+# deadline of a failover: a sentinel without CPU time waits for 30 s (tilt) before it acts
+SECONDS = 90
+# Shorter periods of a sentinel's regular work, in ms. A sentinel tilts after 20 s without CPU time
+# instead of 2 s. A replica's INFO may be at most five ping-periods old for a promotion, and INFO
+# comes each second then.
 BRISK = {"info-period": 300, "ping-period": 500, "ask-period": 200, "publish-period": 300, "tilt-trigger": 20000}
 
 
 class Node(Redis):
-    """A redis-server of a deployment, seen by all others at `announced`."""
+    """A redis-server of a deployment. All other servers see it at `announced`."""
 
     def __init__(self, *options, relay=None, password=None):
         self.relay = relay
@@ -47,7 +50,9 @@ class Node(Redis):
         return "%s:%d" % self.announced
 
     def role(self):
-        """What it says it is: "master", "slave", or None where it does not answer."""
+        """Returns the role that the server reports: "master", "slave", or None if the server does
+        not answer.
+        """
         try:
             with Conn(self.address, 1) as conn:
                 if self.has_password:
@@ -57,7 +62,7 @@ class Node(Redis):
             return None
 
     def follows(self, master):
-        """True if it is a replica of `master` and has all that it has."""
+        """True if the server is a replica of `master` and has all of its data."""
         try:
             role = self.call("ROLE")
         except (OSError, Closed):
@@ -69,7 +74,7 @@ class Node(Redis):
 
 
 class Sentinel(Process):
-    """redis-server --sentinel; `lines` are further ones of its file."""
+    """redis-server --sentinel; `lines` are further lines of its file."""
 
     def __init__(self, master, *lines, name=NAME, quorum=2, down_after_ms=DOWN_AFTER_MS, is_brisk=True, password=None, auth=None):
         super().__init__("sentinel")
@@ -89,7 +94,7 @@ class Sentinel(Process):
         return ("127.0.0.1", self.port)
 
     def start(self):
-        """Start; or start again with what it has written into its file."""
+        """Starts the sentinel, or restarts it with the file that it has rewritten."""
         file = self.folder / "sentinel.conf"
         if not file.exists():
             file.write_text("".join(f"{line}\n" for line in self.lines))
@@ -116,7 +121,9 @@ class Sentinel(Process):
             return conn.call(*args)
 
     def names(self, name=NAME):
-        """Where it says that the master is; None where it does not know the name, or does not answer."""
+        """Returns the master's address as the sentinel reports it. None if the sentinel does not
+        know the name or does not answer.
+        """
         try:
             found = self.call("SENTINEL", "get-master-addr-by-name", name)
         except (OSError, Closed):
@@ -124,7 +131,7 @@ class Sentinel(Process):
         return (found[0].decode(), int(found[1])) if isinstance(found, list) else None
 
     def master(self, name=NAME):
-        """All that it says of the master."""
+        """Returns all that the sentinel reports of the master."""
         return fields(self.call("SENTINEL", "master", name))
 
     def epoch(self, name=NAME):
@@ -132,16 +139,16 @@ class Sentinel(Process):
 
 
 def fields(reply):
-    """A flat list of names and values, as a dict of str."""
+    """Returns a flat list of names and values as a dict of str."""
     words = [word.decode() if isinstance(word, bytes) else str(word) for word in reply]
     return dict(zip(words[::2], words[1::2]))
 
 
 class Switches:
-    """When a sentinel first published +switch-master to another address."""
+    """Records when a sentinel first published +switch-master to another address."""
 
     def __init__(self, sentinels):
-        self.moments = []  # (time, old address, new address), of whichever sentinel
+        self.moments = []  # (time, old address, new address), of any sentinel
         self.conns = [sentinel.connect(None) for sentinel in sentinels]
         self.threads = [threading.Thread(target=self._hear, args=(conn,), daemon=True) for conn in self.conns]
         for conn, thread in zip(self.conns, self.threads):
@@ -155,7 +162,7 @@ class Switches:
                 self.moments.append((time.monotonic(), (old_ip, int(old_port)), (ip, int(port))))
 
     def first(self, new):
-        """When the first sentinel published that this node is the master; waits until one has."""
+        """Returns when the first sentinel published this node as the master; waits until then."""
 
         def moments():
             return [at for at, _, address in list(self.moments) if address == new.announced]
@@ -175,8 +182,9 @@ class Switches:
 
 
 class Deployment:
-    """A master with replicas, and sentinels that watch it. `is_relayed`: each server is reached through a relay of its own by
-    all the others, so that it can be cut off."""
+    """A master with replicas, and sentinels that watch it. `is_relayed`: all other servers reach
+    each server through a relay of its own, so a test can cut a server off.
+    """
 
     def __init__(
         self, farm, *options, n_replicas=2, n_sentinels=3, is_relayed=False, password=None, sentinel_password=None,
@@ -194,12 +202,12 @@ class Deployment:
 
     @property
     def upstream(self):
-        """As weir's configuration names it, by its sentinels."""
+        """The value of weir's `upstream`, by sentinels."""
         return f"sentinel:{NAME}@" + ", ".join("%s:%d" % sentinel.address for sentinel in self.sentinels)
 
     @property
     def listed(self):
-        """As weir's configuration names it, by its servers."""
+        """The value of weir's `upstream`, as a list of servers."""
         return ", ".join(node.upstream for node in self.nodes)
 
     def node_at(self, address):
@@ -210,7 +218,9 @@ class Deployment:
 
     @property
     def master(self):
-        """The node that all sentinels name and that says so itself; None while there is none."""
+        """Returns the node that all sentinels name and that reports itself as master; None if there
+        is no such node.
+        """
         named = {sentinel.names() for sentinel in self.live_sentinels()}
         node = self.node_at(named.pop()) if len(named) == 1 else None
         return node if node and node.role() == "master" else None
@@ -221,7 +231,9 @@ class Deployment:
         return [node for node in self.nodes if node is not master and node.is_running()]
 
     def is_settled(self):
-        """True if every server that runs follows the master, and every sentinel knows all of them and all of the others."""
+        """True if every running server follows the master, and every sentinel knows all servers and
+        all other sentinels.
+        """
         master = self.master
         followers = [node for node in self.nodes if node.is_running() and node is not master]
         return (
@@ -245,16 +257,18 @@ class Deployment:
         wait_until(self.is_settled, "the deployment is settled", SECONDS)
 
     def wait_switched(self, old, seconds=SECONDS):
-        """The next master, as soon as all sentinels name it and it says so itself."""
+        """Returns the next master, as soon as all sentinels name it and it reports itself as
+        master.
+        """
         return wait_until(lambda: self.master is not old and self.master, "another master", seconds)
 
     def begin_failover(self, sentinel=None):
-        """SENTINEL FAILOVER, again while the sentinel cannot."""
+        """Sends SENTINEL FAILOVER, again while the sentinel refuses."""
         sentinel = sentinel or self.live_sentinels()[0]
         wait_until(lambda: sentinel.call("SENTINEL", "FAILOVER", NAME) == "OK", "SENTINEL FAILOVER is accepted", SECONDS)
 
     def failover(self):
-        """By hand, and until it is done: the new master."""
+        """Fails over by command, and waits for the end; returns the new master."""
         old = self.master
         self.begin_failover()
         return self.wait_switched(old)
@@ -264,8 +278,10 @@ class Deployment:
 
     @contextlib.contextmanager
     def demoting(self, old):
-        """Writes wait at the old master from now on until it is a replica: none is acknowledged there and lost. Only for less
-        time than `down-after-milliseconds` does a sentinel not mind, since its PUBLISH waits there too."""
+        """Blocks writes at the old master until it is a replica, so no acknowledged write is lost
+        there. The block must be shorter than `down-after-milliseconds`: the sentinel's PUBLISH
+        waits there too.
+        """
         assert old.call("CLIENT", "PAUSE", 60000, "WRITE") == "OK"
         try:
             yield
@@ -284,7 +300,7 @@ def takes_writes(address):
 
 
 def follows(weir, node):
-    """True if what is written through weir is written to this node."""
+    """True if a write through weir arrives at this node."""
     word = f"{time.monotonic_ns()}"
     try:
         with weir.connect() as conn:
@@ -296,6 +312,6 @@ def follows(weir, node):
 
 
 def calls(node, command):
-    """How often a server has carried out this command: one that it has refused (READONLY) is not counted."""
+    """Returns how often a server has run this command. Refused calls (READONLY) do not count."""
     found = re.search(rf"cmdstat_{command}:calls=(\d+)", node.call("INFO", "commandstats").decode())
     return int(found[1]) if found else 0

@@ -1,4 +1,6 @@
-"""Random sequences of steps for a server of Redis: several connections, most of what they say well-formed."""
+"""Random sequences of steps for a Redis server: several connections, mostly with well-formed
+requests.
+"""
 
 import random
 
@@ -6,7 +8,7 @@ from kit.resp import encode
 from kit.server import at_least
 from kit.twins import id_of
 
-CONNS = 6  # at once
+CONNS = 6  # connections at once
 STEPS = (4, 40)
 
 KEYS = ["s1", "s2", "l1", "l2", "z1", "n1", "{a}b", ""]
@@ -58,7 +60,7 @@ SCRIPTS = [
 
 
 class Sequence:
-    """What some connections do, one after the other."""
+    """The steps of several connections, in one order."""
 
     def __init__(self, seed):
         self.random = random.Random(seed)
@@ -76,19 +78,20 @@ class Sequence:
         return [self.pick(words) for _ in range(self.random.randint(least, most))]
 
     def key(self, kind=None):
-        """Mostly one that has the type."""
+        """Returns a key, mostly of the given type."""
         if kind and self.random.random() < 0.8:
             return self.pick([k for k in KEYS if k.startswith(kind)])
         return self.pick(KEYS)
 
     def id(self):
-        """Of a connection that there is, or was, or will be."""
+        """Returns the id of a present, past or future connection."""
         return id_of(self.random.randint(0, self.n_opened))
 
     def command(self):
-        """The words of one."""
+        """Returns the words of one command."""
         words = self.random.choices(self.makers, self.weights)[0](self)
-        # Without its end FLUSHALL, PAUSE or KILL concerns every client, and COMMAND lists what the model lacks.
+        # FLUSHALL, PAUSE or KILL with fewer words concerns every client. COMMAND with fewer words
+        # lists what the model lacks.
         is_harmless = words[0] not in ("FLUSHALL", "COMMAND") and words[1:2] not in (["PAUSE"], ["KILL"])
         if self.random.random() < 0.03 and is_harmless:
             words = words[: self.random.randint(1, len(words))]
@@ -111,7 +114,7 @@ class Sequence:
         for _ in range(self.random.choices([1, 2, 4], [8, 2, 1])[0]):
             data += self.bytes()
             if len(data) > 65536:
-                break  # how much of what follows is read with it depends on the server's buffers
+                break  # how much of the next bytes is read along depends on the server's buffers
         if self.random.random() < 0.05:
             cut = self.random.randint(0, len(data))
             self.steps.append(("send", n, data[:cut]))
@@ -147,7 +150,7 @@ class Sequence:
 
 
 HOSTILE = [
-    b"*3\r\n$3\r\nSET\r\n$1\r\na\r\n",  # and nothing of the third
+    b"*3\r\n$3\r\nSET\r\n$1\r\na\r\n",  # the third word is missing
     b"*x\r\n",
     b"*-1\r\n",
     b"*0\r\n",
@@ -208,7 +211,7 @@ def _tracking(s):
 
 
 def _setuser(s):
-    """Each user may do everything: the model knows no permissions."""
+    """Each user may run every command: the model knows no permissions."""
     rules = s.some(["on", "off", ">p1", "<p1", ">p2", "nopass", "resetpass", "x"], 0, 6)
     return ["ACL", "SETUSER", s.pick(["ann", "ann", "bob"]), "~*", "&*", "+@all", *rules]
 
@@ -221,7 +224,7 @@ def _hello(s):
 
 
 def _flush(s):
-    """In 7.4 one that is not asked for by its end is answered later."""
+    """In 7.4 a FLUSHALL without SYNC is answered later."""
     ends = ["ASYNC", "ASYNC", "x"] if at_least(7, 4) else ["ASYNC", "SYNC", "x"]
     return ["FLUSHALL", *s.some(ends, 1 if at_least(7, 4) else 0, 1)]
 
@@ -233,7 +236,7 @@ def _kill(s):
     if s.random.random() < 0.5:
         words = ["ID", s.id()]
     if not any(w in words for w in ("TYPE", "USER", "ID", "ADDR")):
-        words += ["USER", "ann"]  # not everybody
+        words += ["USER", "ann"]  # not every client
     return ["CLIENT", "KILL", *words]
 
 
@@ -321,7 +324,7 @@ COMMANDS = [
     (lambda s: [s.pick(["NOSUCH", "no such", "x" * 200, ""]), *s.some(VALUES, 0, 3)], 4),
 ]  # fmt: skip
 
-# What a sequence is mostly about.
+# The main commands of each kind of sequence.
 THEMES = {
     "users": {"ACL", "AUTH", "HELLO", "GET", "SET", "RESET", "MULTI", "EXEC", "PUBLISH"},
     "tracking": {"CLIENT", "GET", "SET", "DEL", "FLUSHALL", "HELLO", "MGET", "INCR", "EVAL", "RPUSH", "BLPOP"},
@@ -347,7 +350,7 @@ BEGINNINGS = [
 
 
 def _names():
-    """The first words that each maker is seen to make."""
+    """Returns the first words that each maker produces."""
     maker = Sequence.__new__(Sequence)
     maker.random, maker.n_opened = random.Random(0), 0
     return [{make(maker)[0] for _ in range(10)} for make, _ in COMMANDS]
@@ -359,7 +362,9 @@ UNORDERED = [b"UNSUBSCRIBE"]
 
 
 def is_ordered(steps, i, n):
-    """What Redis tells connection n in no order: channels; and what several patterns of its own match."""
+    """False if Redis sends messages to connection n in no fixed order: of channels, or of several
+    patterns of the connection that match.
+    """
     own = [s[2].upper() for s in steps[: i + 1] if s[0] == "send" and s[1] == n]
     said = b"".join(own if own and b"EXEC" in own[-1] else own[-8:])
     patterns = sum(data.count(b"PSUBSCRIBE") for data in own)

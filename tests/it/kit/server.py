@@ -1,6 +1,7 @@
-"""What the redis-server under test is. REDIS_SERVER=path chooses another than the installed one.
+"""The redis-server under test. REDIS_SERVER=path chooses another server than the installed one.
 
-Tests ask here, or the server itself, what to expect; what a release answers is written down nowhere.
+Tests ask this module, or the server itself, for the expected behaviour. No table lists the answers
+of releases.
 """
 
 import functools
@@ -9,7 +10,7 @@ import re
 import subprocess
 
 REDIS_SERVER = os.environ.get("REDIS_SERVER", "redis-server")
-FORKED_AT = (7, 2, 4)  # the Redis that every Valkey says it is
+FORKED_AT = (7, 2, 4)  # the Redis version that every Valkey reports
 
 
 @functools.cache
@@ -19,7 +20,7 @@ def _says():
 
 @functools.cache
 def is_valkey():
-    """The first of them called itself a server without a name."""
+    """True if the server is Valkey. The first Valkey did not report its name."""
     return not _says().startswith("Redis")
 
 
@@ -29,7 +30,7 @@ def _own_version():
 
 
 def at_least(*version):
-    """Does it do what Redis does since this version?"""
+    """True if the server does what Redis does since this version."""
     return (FORKED_AT if is_valkey() else _own_version()) >= version
 
 
@@ -38,18 +39,20 @@ def valkey_at_least(*version):
 
 
 def quoted(text):
-    """As it quotes what it repeats in an error."""
+    """Returns the text as the server quotes it in an error."""
     return f"'{text}'" if at_least(7, 0) else f"`{text}`"
 
 
 @functools.cache
 def has_tls():
-    """Asked for a port with a certificate that is not there, it complains of the certificate or of the port."""
+    """True if the server speaks TLS: started with a missing certificate, it complains of the
+    certificate, not of the port.
+    """
     wish = ["--port", "0", "--tls-port", "1", "--tls-cert-file", "/nowhere"]
     done = subprocess.run([REDIS_SERVER, *wish], capture_output=True, text=True, timeout=60)
     return "Failed to configure TLS" in done.stdout
 
 
 def options(since, *words):
-    """Options of a server from this version on; before it they were not there."""
+    """Returns options that servers know from this version on, and nothing for an older server."""
     return list(words) if at_least(*since) else []

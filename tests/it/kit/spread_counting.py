@@ -1,7 +1,9 @@
-"""Clients that count at keys of many slots, in pipelines of several nodes, and judge each reply: kit/counting.py for clusters.
+"""Clients that count at keys of many slots, in pipelines over several nodes, and check each reply:
+kit/counting.py for clusters.
 
-Only one client adds to a key. So each reply is known: an addition carried out twice, or before an older one, or a value that
-comes late shows in the next reply to that key. MGET asks for all keys of a client at once.
+Only one client increments a key, so each reply is known. An increment that ran twice, or out of
+order, or a late value shows in the next reply for the key. MGET asks for all keys of a client at
+once.
 """
 
 import random
@@ -11,12 +13,14 @@ from kit.counting import Counter, Counters
 from kit.harness import wait_until
 from kit.resp import encode
 
-KEYS = 6  # of each client
+KEYS = 6  # keys of each client
 DEPTH = 4
 
 
 def parse(data, at=0):
-    """(value, end) of the reply that begins there, or None while it is not whole. Errors and statuses are str."""
+    """Returns (value, end) of the reply that begins at `at`, or None while the reply is incomplete.
+    Errors and statuses are str.
+    """
     end = data.find(b"\r\n", at)
     if end < 0:
         return None
@@ -46,7 +50,7 @@ class SpreadCounter(Counter):
         super().__init__(crowd, n)
         self.random = random.Random(n)
         self.keys = crowd.keys_of(n)
-        self.values = dict.fromkeys(self.keys, 0)  # acknowledged last
+        self.values = dict.fromkeys(self.keys, 0)  # the last acknowledged values
         self.unsure = dict.fromkeys(self.keys, 0)
         self.sent_at = 0.0
 
@@ -117,7 +121,9 @@ class SpreadCounter(Counter):
 
 
 class SpreadCounters(Counters):
-    """`keys_of(n)`: the keys of the n-th client; `splits`: with MGET over all of them."""
+    """`keys_of(n)` returns the keys of the n-th client; `splits`: with MGET over all keys of the
+    client.
+    """
 
     def __init__(self, address, n=50, keys_of=None, splits=True):
         self.keys_of = keys_of or (lambda n: [f"c{n}:{i}" for i in range(KEYS)])
@@ -130,18 +136,24 @@ class SpreadCounters(Counters):
         return [key for client in self.clients for key in client.keys]
 
     def wait_sent_anew(self, rounds=2):
-        """Until each client has begun so many pipelines: all that it had sent before is answered."""
+        """Waits until each client has begun this many pipelines: then all earlier requests are
+        answered.
+        """
         for _ in range(rounds):
             since = time.monotonic()
             wait_until(lambda: all(client.sent_at > since for client in self.clients), "all clients send anew", 90)
 
     def p99(self, since, until):
-        """Of the pipelines that ended between these moments, in seconds."""
+        """Returns the 99th percentile of the pipelines that ended between these moments, in
+        seconds.
+        """
         found = sorted(took for at, took in self.times if since <= at < until)
         return found[int(0.99 * (len(found) - 1))] if found else None
 
     def assert_counted(self, call):
-        """Behind the end: each key has the number that its client was told last; `call` asks for one key."""
+        """Checks after the end that each key has the number of its client's last reply; `call` asks
+        for one key.
+        """
         self.assert_sound()
         for client in self.clients:
             for key in client.keys:

@@ -1,9 +1,10 @@
 /*
- * Makes allocations of a program fail, as a file that is shared with a test says; to be preloaded.
+ * Makes allocations of a program fail, controlled by a file shared with a test; preloaded by
+ * LD_PRELOAD.
  *
- * Only what the program itself asks for: what libraries ask for is not failed, nor what is asked for from one of the
- * ranges of addresses that the file exempts. A site is the address that an allocation returns to, from the program's
- * start.
+ * Only allocations of the program itself fail. Allocations of libraries do not, nor those from an
+ * address range that the file exempts. A site is the return address of an allocation call, relative
+ * to the program's start.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -22,20 +23,20 @@
 
 enum mode { PLENTY, EACH_SITE_ONCE, SOME_SITES, BY_CHANCE };
 
-/* As starve.py has it. */
+/* The layout is that of starve.py. */
 struct control {
     _Atomic uint64_t mode;
-    _Atomic uint64_t chance; /* of 2^32 */
+    _Atomic uint64_t chance; /* of failure, as a fraction of 2^32 */
     _Atomic uint64_t seed;
-    _Atomic uint64_t share; /* of 2^32: of sites, in SOME_SITES */
-    _Atomic uint64_t salt;  /* says which */
-    _Atomic uint64_t seen; /* allocations */
+    _Atomic uint64_t share; /* of sites that fail in SOME_SITES, as a fraction of 2^32 */
+    _Atomic uint64_t salt;  /* selects these sites */
+    _Atomic uint64_t seen; /* allocations by the program */
     _Atomic uint64_t failed;
-    _Atomic uint64_t lost; /* sites that there was no room for */
+    _Atomic uint64_t lost; /* allocations from sites beyond SITES */
     uint64_t n_exempt;
     uint64_t exempt[EXEMPT_MAX][2];
     struct site {
-        _Atomic uint64_t at; /* 0: free */
+        _Atomic uint64_t at; /* 0: entry unused */
         _Atomic uint64_t seen;
         _Atomic uint64_t failed;
     } sites[SITES];
@@ -56,7 +57,7 @@ static int find_program(struct dl_phdr_info *info, size_t size, void *arg)
         first = base + part->p_vaddr;
         end = first + part->p_memsz;
     }
-    return 1; /* the program is the first */
+    return 1; /* stop: the program comes first */
 }
 
 __attribute__((constructor)) static void open_control(void)
@@ -84,7 +85,7 @@ static struct site *find_site(uint64_t at)
     return NULL;
 }
 
-/* A number below 2^32. */
+/* Returns a hash below 2^32. */
 static uint64_t mix(uint64_t x)
 {
     x = (x ^ x >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
@@ -92,7 +93,7 @@ static uint64_t mix(uint64_t x)
     return (x ^ x >> 31) >> 32;
 }
 
-/* One that only the seed and how often it was asked decide. */
+/* Returns a random number below 2^32 that depends on the seed and the number of calls alone. */
 static uint64_t draw(void)
 {
     return mix(atomic_fetch_add(&control->seed, UINT64_C(0x9E3779B97F4A7C15)));

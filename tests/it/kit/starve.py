@@ -1,4 +1,6 @@
-"""Makes allocations of weir fail while it runs: starve.c, preloaded, and the file by which a test tells it which."""
+"""Makes allocations of weir fail while weir runs: starve.c, preloaded, and the file by which a test
+controls it.
+"""
 
 import mmap
 import os
@@ -10,14 +12,15 @@ from kit.harness import WEIR
 
 SOURCE = Path(__file__).with_suffix(".c")
 PLENTY, EACH_SITE_ONCE, SOME_SITES, BY_CHANCE = range(4)
-MODE, CHANCE, SEED, SHARE, SALT, SEEN, FAILED, LOST, N_EXEMPT, EXEMPT = range(10)  # words of the file, as in starve.c
+# words of the file, as in starve.c
+MODE, CHANCE, SEED, SHARE, SALT, SEEN, FAILED, LOST, N_EXEMPT, EXEMPT = range(10)
 EXEMPT_MAX, N_SITES = 16, 1024
 SITES = EXEMPT + 2 * EXEMPT_MAX
 WORDS = SITES + 3 * N_SITES
 
 
 def functions(*names):
-    """Where these are in the program, each as (from, to)."""
+    """Returns the address range (from, to) of each of these functions."""
     table = subprocess.run(["nm", "-S", "--defined-only", WEIR], capture_output=True, text=True, check=True).stdout
     rows = [line.split() for line in table.splitlines()]
     found = [(int(row[0], 16), int(row[0], 16) + int(row[1], 16)) for row in rows if row[-1] in names and len(row) == 4]
@@ -26,7 +29,9 @@ def functions(*names):
 
 
 class Starver:
-    """For what is started with its `env`. Nothing fails at first. What is asked for in a function of `exempt` never does."""
+    """Controls a process that is started with `env`. Nothing fails at first. Allocations in
+    functions of `exempt` never fail.
+    """
 
     def __init__(self, folder, exempt=()):
         library, file = folder / "starve.so", folder / "starve"
@@ -50,7 +55,9 @@ class Starver:
         struct.pack_into("<Q", self.shared, 8 * word, value)
 
     def starve(self, mode, chance, seed, share=0.0):
-        """From now on, in this mode, each with this chance; `share` is of sites."""
+        """From now on allocations fail in this mode with this chance; `share` is the share of call
+        sites.
+        """
         self.set(SEED, seed)
         self.set(SALT, seed << 20)
         self.set(SHARE, int(share * (1 << 32)))
@@ -61,7 +68,7 @@ class Starver:
         self.set(MODE, PLENTY)
 
     def begin_anew(self):
-        """Each site may be failed once more."""
+        """Each call site may fail once more."""
         self.failed_sites |= {at for at, failed in self._rows() if failed}
         for i in range(N_SITES):
             self.set(SITES + 3 * i + 2, 0)
@@ -71,13 +78,15 @@ class Starver:
         return [row for row in rows if row[0]]
 
     def sites(self):
-        """Where something was asked for so far, and where that was refused: two sets of addresses."""
+        """Returns two sets of addresses: the call sites that have allocated, and the call sites
+        that were refused.
+        """
         assert self.get(LOST) == 0
         rows = self._rows()
         return {at for at, _ in rows}, self.failed_sites | {at for at, failed in rows if failed}
 
     def names(self, sites):
-        """These addresses as function and line."""
+        """Returns these addresses as function and line."""
         argv = ["addr2line", "-fse", WEIR, *(hex(at - 1) for at in sites)]
         lines = subprocess.run(argv, capture_output=True, text=True, check=True).stdout.splitlines()
         return [f"{name} ({line})" for name, line in zip(lines[::2], lines[1::2])]

@@ -1,4 +1,5 @@
-"""Certificates made for a test by the openssl command, and connections that use them."""
+"""Certificates made by the openssl command for a test, and connections that use the certificates.
+"""
 
 import socket
 import ssl
@@ -23,7 +24,7 @@ def openssl(*argv, data=None):
 
 
 class Authority:
-    """A certificate authority in a folder. What it issues is named after `file`."""
+    """A certificate authority in a folder. Certificates of the authority are named after `file`."""
 
     def __init__(self, folder, file="ca"):
         self.folder = folder
@@ -33,13 +34,15 @@ class Authority:
 
     @classmethod
     def at(cls, folder, file="ca"):
-        """One that has been made there."""
+        """Returns the authority that was made in this folder."""
         authority = cls.__new__(cls)
         authority.folder, authority.cert, authority.key = folder, folder / f"{file}.crt", folder / f"{file}.key"
         return authority
 
     def issue(self, file, subject="/CN=weir", names=HERE, days=30):
-        """A certificate and its key; `names` are alternative names as openssl writes them, None: none."""
+        """Makes a certificate and its key. `names` are alternative names as openssl writes names;
+        None: no alternative names.
+        """
         pair = Pair(self.folder / f"{file}.crt", self.folder / f"{file}.key")
         request = self.folder / f"{file}.csr"
         more = ["-addext", f"subjectAltName={names}"] if names else []
@@ -49,7 +52,9 @@ class Authority:
         return pair
 
     def issue_bytes(self, file, written, meant, **how):
-        """As issue, with the bytes `meant` where the request has the equally long `written`: openssl escapes none."""
+        """As issue, with the bytes `meant` in place of the equally long `written` of the request:
+        openssl cannot write arbitrary bytes.
+        """
         pair = self.issue(file, **how)
         der = openssl("x509", "-in", pair.cert, "-outform", "DER")
         _, start, _ = der_element(der, 0)
@@ -64,7 +69,7 @@ class Authority:
 
 
 def der_element(data, at):
-    """(tag, where its content begins, where it ends)"""
+    """Returns (tag, start of the content, end of the content)."""
     first = data[at + 1]
     if first < 0x80:
         return data[at], at + 2, at + 2 + first
@@ -81,7 +86,9 @@ def der_wrap(tag, content):
 
 
 def trusting(authority, pair=None):
-    """What a client needs to verify a server, and to show a certificate of its own."""
+    """Returns the context that a client needs to verify a server, and to present its own
+    certificate.
+    """
     context = ssl.create_default_context(cafile=authority.cert)
     if pair:
         context.load_cert_chain(pair.cert, pair.key)
@@ -89,7 +96,7 @@ def trusting(authority, pair=None):
 
 
 def shaken(address, context, timeout=TIMEOUT, **how):
-    """A TLS socket to that address whose handshake is over."""
+    """Returns a TLS socket to that address after the handshake."""
     return context.wrap_socket(dial(address, timeout), server_hostname="localhost", **how)
 
 
@@ -99,9 +106,11 @@ class TlsConn(Conn):
         self.buffer = bytearray()
 
     def has_ended(self):
-        """Has the other side said, in TLS, that nothing more comes? Does not wait; that anything else came is an error."""
+        """True if the other side has ended the TLS connection (close_notify). Does not wait; any
+        other data is an error.
+        """
         timeout = self.sock.gettimeout()
-        self.sock.setblocking(False)  # TLS' own messages may wait there: only reading tells
+        self.sock.setblocking(False)  # messages of TLS itself may wait: only a read tells
         try:
             data = self.sock.recv(1)
         except ssl.SSLWantReadError:
@@ -113,7 +122,7 @@ class TlsConn(Conn):
 
 
 def is_refused(address, context):
-    """Does the server refuse this client, in the handshake or, as TLS 1.3 does, after it?"""
+    """True if the server refuses this client, in the handshake or, in TLS 1.3, after it."""
     try:
         with TlsConn(address, context) as conn:
             conn.sock.sendall(b"PING\r\n")
@@ -123,7 +132,7 @@ def is_refused(address, context):
 
 
 def tls_settings(pair, **more):
-    """Settings of weir for listeners with that certificate."""
+    """Returns weir's settings for listeners with that certificate."""
     return {"listen": "tls:127.0.0.1:0", "tls_cert_file": pair.cert, "tls_key_file": pair.key, **more}
 
 
@@ -149,7 +158,7 @@ class TlsRedis(Redis):
 
 
 def behind(kind, farm, folder):
-    """A Redis that speaks TLS or not, and weir's settings for it."""
+    """Returns a Redis with or without TLS, and weir's settings for that Redis."""
     if kind == "plain":
         return farm.redis(), {}
     if not has_tls():
@@ -159,7 +168,7 @@ def behind(kind, farm, folder):
 
 
 def cut_connection(sock):
-    """End a TLS connection without TLS' own end."""
+    """Ends a TLS connection without close_notify."""
     raw = socket.socket(fileno=sock.detach())
     raw.shutdown(socket.SHUT_WR)
     return raw

@@ -1,4 +1,6 @@
-"""A service that gives out passwords for a time, in front of a redis-server: a connection is closed once its password is too old."""
+"""A service that issues short-lived passwords, in front of a redis-server. A connection is closed
+once its password is too old.
+"""
 
 import contextlib
 import itertools
@@ -12,11 +14,12 @@ from kit.resp import Closed, dial
 
 
 class Tokens:
-    """Passwords of one user, and a relay to Redis that ends the connections whose password has lapsed."""
+    """Passwords of one user, and a relay to Redis that closes connections with an expired password.
+    """
 
     def __init__(self, redis, user, seconds):
         self.redis, self.user, self.seconds = redis, user, seconds
-        self.issued = {}  # password -> when; guarded by lock
+        self.issued = {}  # password -> time of issue; guarded by lock
         self.numbers = itertools.count()
         self.n_closed = 0
         self.links = []
@@ -77,7 +80,9 @@ class Tokens:
             threading.Thread(target=self._replies, args=(link,), daemon=True).start()
 
     def _requests(self, link):
-        """The last password that a connection has said is its own, if it is one of these."""
+        """Relays requests, and notes in link[2] the last issued password that the connection has
+        sent.
+        """
         try:
             while data := link[0].recv(1 << 16):
                 said = [word for word in data.split(b"\r\n") if word.startswith(b"token-")]

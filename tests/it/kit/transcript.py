@@ -1,9 +1,10 @@
-"""The stories that pages tell, typed and compared.
+"""Types the console sessions of documentation pages, and compares the output.
 
 In a page, in this order:
 
-    ```console         "$ " and what is typed, "> " where it goes on, and below what is answered
-    ```ini NAME        the file NAME from here on; without a NAME it is only checked (tests/tools/check-docs)
+    ```console         "$ " and a typed line, "> " and its continuation, and below them the output
+    ```ini NAME        the file NAME from here on; without a NAME only checked
+    (tests/tools/check-docs)
     ```js NAME         the same for any other language
 
 Blocks in any other language, `sh` above all, are not run.
@@ -23,7 +24,7 @@ from kit.harness import REPO, wait_until
 BLOCK = re.compile(r"^```([a-z]+)(?: (\S+))?\n(.*?)^```", re.M | re.S)
 END = "--- typed ---"
 SECONDS = 30  # for one command
-PATIENCE = 15  # for what only looks, until it sees
+PATIENCE = 15  # for a command that only reads, until its output is as printed
 LOOKS = re.compile(r"\b(PING|GET|KEYS|TOP|LIST|EXPLAIN|LOG|DIFF|STATUS|SLOWLOG)\b")
 
 
@@ -38,7 +39,7 @@ class Typed(NamedTuple):
 
 
 def blocks(path):
-    """What each block of a page tells: a list of File and Typed."""
+    """Returns the steps of each block of a page: a list of File and Typed."""
     for language, name, text in BLOCK.findall((REPO / path).read_text()):
         if language == "console":
             yield console(text)
@@ -59,32 +60,35 @@ def console(text):
 
 
 def transcripts(path):
-    """The console blocks alone, each a list of Typed."""
+    """Returns the console blocks alone, each a list of Typed."""
     return [steps for steps in blocks(path) if isinstance(steps[0], Typed)]
 
 
 def story(path):
-    """All steps of a page, as one."""
+    """Returns all steps of a page as one list."""
     return [step for steps in blocks(path) for step in steps]
 
 
 def shape(text):
-    """Without its numbers; an answer's array of numbers stays an array of numbers."""
+    """Returns the text without its numbers; an array of numbers stays an array of numbers."""
     return re.sub(r"\b\d+\b", "N", text.strip())
 
 
 def shape_but_times(text):
-    """Without the times that are left: by name, or the last two of a decision's five numbers."""
+    """Returns the text without remaining times: those with a name, or the last two of a decision's
+    five numbers.
+    """
     text = re.sub(r"""(_ms(=|":|" => \(integer\) ))[1-9]\d*""", r"\1N", text.strip())
     return re.sub(r"^([45]\) \(integer\) )[1-9]\d*", r"\1N", text, flags=re.M)
 
 
 class Shell:
-    """One bash in a folder. `real` says what stands here for names and ports as they are printed."""
+    """One bash in a folder. `real` maps printed names and ports to the real ones."""
 
     def __init__(self, folder, real, path=""):
         self.folder, self.real = folder, real
-        env = {**os.environ, "FAKETTY": "1", "PATH": f"{path}:{os.environ['PATH']}"}  # redis-cli writes as to a terminal
+        # makes redis-cli write as to a terminal
+        env = {**os.environ, "FAKETTY": "1", "PATH": f"{path}:{os.environ['PATH']}"}
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
         self.child = subprocess.Popen(
             [shutil.which("bash"), "--norc"], cwd=folder, env=env, start_new_session=True, **pipes
@@ -94,7 +98,7 @@ class Shell:
         return self
 
     def __exit__(self, *_):
-        """Nothing that was typed goes on."""
+        """Ends all that was typed."""
         try:
             os.killpg(self.child.pid, signal.SIGKILL)
         except ProcessLookupError:
@@ -108,7 +112,7 @@ class Shell:
         (self.folder / file.name).write_text(self.as_it_is_here(file.text))
 
     def type(self, command):
-        """What it writes until it is done; what was sent into the background goes on."""
+        """Types a command and returns its output; background processes go on."""
         self.child.stdin.write(f"{{\n{self.as_it_is_here(command)}\n}} </dev/null\necho '{END}'\n".encode())
         self.child.stdin.flush()
         out, deadline = b"", time.monotonic() + SECONDS
@@ -121,7 +125,9 @@ class Shell:
         return out.decode().removesuffix(f"{END}\n").rstrip("\n")
 
     def answer(self, step, like=shape):
-        """What is answered in the end: what only looks may be typed again until the answer is like the printed one."""
+        """Returns the final output. A command that only reads may be typed again until the output
+        is like the printed one.
+        """
         answers = []
 
         def is_there():
@@ -135,7 +141,7 @@ class Shell:
         return answers[-1]
 
     def tell(self, steps, like=shape):
-        """Take all steps; each answer must be like the printed one."""
+        """Runs all steps; each output must be like the printed one."""
         for step in steps:
             if isinstance(step, File):
                 self.write(step)

@@ -1,9 +1,10 @@
-"""One and the same sequence of steps, played on a real redis-server and on the model of tests/sim.
+"""Plays one sequence of steps on a real redis-server and on the model of tests/sim.
 
-A step is ("open", n), ("send", n, bytes) or ("close", n), of connection n; or ("later", us, state): the model's clock goes
-on by so much, and of the real server is waited for what that brings about. After each step both have done all that they
-can do before what every connection has received is compared: the real server's connections are of a unix socket, which
-has what was written as soon as it was written, and two answers to a bystander tell that the server has come round.
+A step is ("open", n), ("send", n, bytes) or ("close", n), for connection n. A step ("later", us,
+state) advances the model's clock, and waits until the real server has reached the state. After each
+step both servers finish their work. Then the test compares what every connection has received. The
+real server's connections are unix sockets, where written bytes are readable at once. Two replies to
+a bystander's requests show that the real server has finished an iteration of its event loop.
 """
 
 import os
@@ -19,7 +20,7 @@ from kit.server import _own_version, is_valkey
 
 MODEL = os.environ.get("SIM_REDIS", REPO / "build/asan/sim_redis")
 BYSTANDER = ["bystander", "on", ">secret", "~*", "&*", "+@all"]
-QUESTION = b"*2\r\n$7\r\nSLOWLOG\r\n$3\r\nLEN\r\n"  # which no monitor sees
+QUESTION = b"*2\r\n$7\r\nSLOWLOG\r\n$3\r\nLEN\r\n"  # invisible to MONITOR
 READ_SIZE = 1 << 20
 SOCKET_BYTES = 1 << 16
 
@@ -29,12 +30,13 @@ FREE = rb"(laddr|fd|age|idle|qbuf|qbuf-free|argv-mem|multi-mem|rbs|rbp|obl|oll|o
 MASKS = [
     (re.compile(rb"id=\d+ [^\n]*user=bystander[^\n]*\n"), b""),  # the bystander's own line
     (re.compile(FREE), rb"\1="),
-    (re.compile(rb"flags=u"), b"flags="),  # unblocked, and not come to its turn yet
-    (re.compile(rb"[$=]\d+\r\n(txt:)?(?=id=)"), rb"LEN \1"),  # of such lines
+    (re.compile(rb"flags=u"), b"flags="),  # unblocked, but not yet run
+    (re.compile(rb"[$=]\d+\r\n(txt:)?(?=id=)"), rb"LEN \1"),  # in CLIENT LIST lines
     (re.compile(rb"\+\d+\.\d+ \["), b"+TIME ["),  # MONITOR
     (re.compile(rb"\$10\r\n\d{10}\r\n\$\d\r\n\d{1,6}\r\n"), b"TIME"),
     (re.compile(rb":\d{10,13}\r\n"), b":MOMENT\r\n"),
-    (re.compile(rb":(\d+)\d{3}\r\n"), lambda m: b":%d000\r\n" % round(int(m[0][1:-2]) / 1000)),  # ms that are left
+    # remaining ms
+    (re.compile(rb":(\d+)\d{3}\r\n"), lambda m: b":%d000\r\n" % round(int(m[0][1:-2]) / 1000)),
 ]
 
 
@@ -50,7 +52,9 @@ def version():
 
 
 class Real:
-    """A real server, and a bystander who tells when it has come round."""
+    """A real server, and a bystander connection that shows when the server has finished an
+    iteration.
+    """
 
     def __init__(self):
         self.server = Redis("--user", *BYSTANDER, unix=True)
@@ -65,7 +69,7 @@ class Real:
         self.server.forget()
 
     def forget(self):
-        """As fresh, but for the numbers of connections."""
+        """Resets the server to a fresh state, except for the ids of connections."""
         for conn in self.conns.values():
             conn.close()
         self.conns = {}
@@ -78,11 +82,14 @@ class Real:
         self.bystander.call("CONFIG", "SET", "requirepass", "")
         self.bystander.ask("ACL SETUSER default on nopass ~* &* +@all", "ACL DELUSER ann bob")
         self.come_round()
-        with closing(self.server.connect()) as conn:  # a server that becomes a replica counts its master as well
+        # a server that becomes a replica counts its master as a client too
+        with closing(self.server.connect()) as conn:
             self.first_id = conn.call("CLIENT", "ID") + 1
 
     def come_round(self, n_bytes=0):
-        """Twice, and once more for each piece that it reads at once; a last time frees what was closed."""
+        """Asks the bystander twice, and once more for each piece that the server reads at once. A
+        last request frees what was closed.
+        """
         sock = self.bystander.sock
         for _ in range(3 + n_bytes // 4096):
             sock.sendall(QUESTION)
@@ -94,7 +101,7 @@ class Real:
         return b"blocked_clients:0\r\n" in self.bystander.call("INFO", "clients")
 
     def is_round(self):
-        """A moment later, of its own clock."""
+        """Waits 5 ms of the server's own clock; always true."""
         before = self.bystander.call("TIME")
         while self.bystander.call("TIME")[0] == before[0] and int(self.bystander.call("TIME")[1]) < int(before[1]) + 5000:
             pass
@@ -129,7 +136,8 @@ class Real:
             self.conns.pop(n).close()
         self.come_round(len(rest[0]) if rest else 0)
         got = self.got()
-        while any(len(data) > SOCKET_BYTES for data, _ in got.values()):  # there may be more than the socket could hold
+        # the sockets may hold more bytes
+        while any(len(data) > SOCKET_BYTES for data, _ in got.values()):
             self.come_round()
             more = self.got()
             if not more:
@@ -139,7 +147,8 @@ class Real:
         return got
 
     def got(self):
-        """What has come: for each connection the bytes, and whether it was closed behind them."""
+        """Returns for each connection the received bytes, and whether the server closed after them.
+        """
         got = {}
         for n, conn in list(self.conns.items()):
             data, is_closed = b"", False
@@ -165,7 +174,9 @@ class Real:
 
 
 def id_of(n):
-    """A word of fixed length for the id of connection n, which is only known when it is played."""
+    """Returns a word of fixed length for the id of connection n, which is only known during the
+    play.
+    """
     return f"<id:{n:04}>"
 
 
@@ -190,7 +201,7 @@ def line_of(step, peer):
 
 
 def play_model(plays, peer):
-    """What the model gives for each of (first id, unix time in us, steps)."""
+    """Returns the model's results for each of (first id, unix time in us, steps)."""
     lines = []
     for first_id, began_us, steps in plays:
         lines.append(f"new {version()} {int(is_valkey())} 1 {began_us} {first_id} user {' '.join(BYSTANDER)}")
@@ -221,7 +232,7 @@ def _comparable(got, steps, i, is_ordered):
 
 
 def first_difference(steps, real, model, is_ordered):
-    """The number of the step after which they differ; None: nowhere."""
+    """Returns the number of the step after which the results differ; None if they do not differ."""
     for i, (a, b) in enumerate(zip(real, model)):
         if a != b and _comparable(a, steps, i, is_ordered) != _comparable(b, steps, i, is_ordered):
             return i
@@ -236,7 +247,7 @@ def differs(real, steps, is_ordered):
 
 
 def shrink(real, steps, is_ordered):
-    """The same difference, or another, with fewer steps."""
+    """Returns fewer steps that show the same difference or another difference."""
     found = differs(real, steps, is_ordered)
     while found:
         steps = steps[: found[0] + 1]

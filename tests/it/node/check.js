@@ -1,4 +1,4 @@
-// What the scripts share: `step(name, work)` runs one piece of ordinary work and says so.
+// Shared by the scripts: `step(name, work)` runs one piece of ordinary work and prints its name.
 'use strict';
 
 const assert = require('node:assert/strict');
@@ -15,7 +15,7 @@ async function step(name, work) {
   console.log(`ok ${name}`);
 }
 
-// Runs everything; the process ends by itself only when every connection has been closed.
+// Runs `work`. The process ends by itself only when every connection is closed.
 function main(work) {
   work().catch((error) => {
     console.error(error);

@@ -1,4 +1,4 @@
-// Clients for a cluster are told that there is none: node cluster.js PORT
+// Cluster clients get an error that there is no cluster: node cluster.js PORT
 'use strict';
 
 const Redis = require('ioredis');

@@ -1,4 +1,5 @@
-// Clients for a cluster stay behind weir, which poses as a cluster of one node: node cluster_behind.js PORT
+// Cluster clients send all commands to weir, which poses as a cluster of one node:
+// node cluster_behind.js PORT
 'use strict';
 
 const Redis = require('ioredis');

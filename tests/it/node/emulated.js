@@ -1,4 +1,4 @@
-// Clients for a cluster stay behind weir, which tells of one node: node emulated.js PORT
+// Cluster clients send all commands to weir, which reports one node: node emulated.js PORT
 'use strict';
 
 const Redis = require('ioredis');

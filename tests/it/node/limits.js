@@ -22,7 +22,7 @@ const open = {
   },
 }[process.argv[3]];
 
-// What the page says of the shapes.
+// The forms of replies according to the page.
 const names = ['limited', 'limit', 'remaining', 'retry_after_ms', 'reset_after_ms'];
 const numbers = [0, 5, 4, -1, 60000];
 const shapes = {

@@ -1,6 +1,7 @@
-// Redis ends, and comes back after seconds: node outage.js PORT LIBRARY busy|idle
-// Prints what an application sees: each outcome that differs from the one before. `busy` sends one command after the
-// other; `idle` waits in a blocking pop. "ready" when it works; a line of input says that Redis is back.
+// Redis ends, and returns after some seconds: node outage.js PORT LIBRARY busy|idle
+// Prints what an application sees: each outcome that differs from the one before. `busy` sends one
+// command after the other; `idle` waits in a blocking pop. The script prints "ready" when it works.
+// A line of input tells the script that Redis is back.
 'use strict';
 
 const { once } = require('node:events');
@@ -26,7 +27,7 @@ function say(text) {
   last = text;
 }
 
-// Redis that is killed resets a connection with unread requests, and ends one without: which is chance.
+// A killed Redis resets a connection with unread requests, and closes one without. Both may happen.
 const isLost = (error) => error.code === 'ECONNRESET' || error.constructor.name === 'SocketClosedUnexpectedlyError';
 const name = (error) => (isLost(error) ? 'connection lost' : `${error.constructor.name}: ${error.message}`);
 const outcome = (work) => work().then((value) => `ok ${value}`, (error) => `error ${name(error)}`);

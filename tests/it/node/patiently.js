@@ -1,5 +1,5 @@
-// The retries of docs/clients.md: node patiently.js PORT LIBRARY FILE, with weir's limit of one SET an hour. Nobody waits:
-// in the place of each wait the limit is forgiven, or not.
+// The retries of docs/clients.md: node patiently.js PORT LIBRARY FILE.
+// weir's limit is one SET an hour. Instead of each wait the script forgives the limit, or does not.
 'use strict';
 
 const timers = require('node:timers/promises');

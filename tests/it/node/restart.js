@@ -1,5 +1,6 @@
-// Redis ends and comes back: node restart.js PORT PROTOCOL LIBRARY
-// Says "ready" when it works; a line of input says that Redis is back; then commands and messages must arrive again.
+// Redis ends and returns: node restart.js PORT PROTOCOL LIBRARY
+// The script prints "ready" when it works. A line of input tells the script that Redis is back.
+// Then commands and messages must arrive again.
 'use strict';
 
 const { once } = require('node:events');
@@ -26,7 +27,7 @@ const open = {
   },
 }[process.argv[4]];
 
-// As an application does: again after an error, until it works.
+// Retries after an error until the work succeeds, as an application does.
 async function untilIt(work) {
   for (const end = Date.now() + 15000; ; ) {
     const value = await work().catch(() => undefined);

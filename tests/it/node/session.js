@@ -1,5 +1,5 @@
 // Many connections with a user, a database and a name: node session.js PORT PROTOCOL LIBRARY
-// Says "ready", waits for the end of its input, then does everything once more on every one of them.
+// The script prints "ready", waits for the end of its input, and repeats all on every connection.
 'use strict';
 
 const Redis = require('ioredis');

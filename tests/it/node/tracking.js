@@ -1,4 +1,4 @@
-// Caching on the client's side: node tracking.js PORT
+// Client-side caching: node tracking.js PORT
 'use strict';
 
 const Redis = require('ioredis');

@@ -1,5 +1,6 @@
 <?php
-// A client of a cluster stays behind weir, which poses as a cluster of one node: php cluster_behind.php PORT ROUNDS
+// A cluster client sends all commands to weir, which poses as a cluster of one node:
+// php cluster_behind.php PORT ROUNDS
 [, $port, $rounds] = $argv;
 
 function same($found, $wanted)

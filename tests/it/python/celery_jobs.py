@@ -1,4 +1,5 @@
-"""Jobs with Celery: celery_jobs.py PORT worker|producer. The producer is told "NUMBER SECONDS" a line."""
+"""Jobs with Celery: celery_jobs.py PORT worker|producer. The producer reads lines "NUMBER SECONDS".
+"""
 
 import os
 import sys
@@ -15,7 +16,7 @@ patience = {"max_retries": 50, "interval_start": 0.1, "interval_step": 0, "inter
 
 @app.task(name="work")
 def work(n, seconds):
-    os.write(1, b"begun %d\n" % n)  # several processes say lines
+    os.write(1, b"begun %d\n" % n)  # several processes write lines
     time.sleep(seconds)
     os.write(1, b"done %d\n" % n)
 
@@ -27,7 +28,8 @@ def produce():
         print("enqueued", n, flush=True)
 
 
-# Celery 5.2 takes no more jobs after it has looked for neighbours on a second connection: without mingle.
+# Celery 5.2 takes no more jobs after it has looked for neighbours on a second connection, so it
+# runs without mingle.
 ALONE = ["--without-mingle", "--without-gossip"]
 
 if role == "producer":

@@ -1,4 +1,6 @@
-"""An application with redis-py: redispy.py PORT busy|idle RETRIES. CA=file: the port speaks TLS. PASSWORD: the default user's."""
+"""An application with redis-py: redispy.py PORT busy|idle RETRIES. CA=file: the port speaks TLS.
+PASSWORD: that of the default user.
+"""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""Jobs with RQ: rq_jobs.py PORT worker|producer. The producer is told "NUMBER SECONDS" a line."""
+"""Jobs with RQ: rq_jobs.py PORT worker|producer. The producer reads lines "NUMBER SECONDS"."""
 
 import sys
 import time

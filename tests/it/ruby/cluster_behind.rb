@@ -1,4 +1,5 @@
-# A client of a cluster stays behind weir, which poses as a cluster of one node: ruby cluster_behind.rb PORT ROUNDS
+# A cluster client sends all commands to weir, which poses as a cluster of one node:
+# ruby cluster_behind.rb PORT ROUNDS
 require 'redis'
 
 port, rounds = ARGV

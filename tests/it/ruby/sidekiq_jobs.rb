@@ -1,4 +1,4 @@
-# Jobs with Sidekiq: ruby sidekiq_jobs.rb PORT worker|producer. The producer is told "NUMBER SECONDS" a line.
+# Jobs with Sidekiq: ruby sidekiq_jobs.rb PORT worker|producer. The producer reads lines "NUMBER SECONDS".
 port, role = ARGV
 exec({ 'PORT' => port }, 'sidekiq', '-c', '2', '-q', 'default', '-r', __FILE__) if role == 'worker'
 

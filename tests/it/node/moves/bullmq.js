@@ -1,4 +1,4 @@
-// Jobs with BullMQ: node bullmq.js PORT worker|producer. The producer is told "NUMBER SECONDS" a line.
+// Jobs with BullMQ: node bullmq.js PORT worker|producer. The producer reads lines "NUMBER SECONDS".
 'use strict';
 
 const readline = require('node:readline');

@@ -1,5 +1,5 @@
-// An application with ioredis, node-redis or valkey-glide: node redis.js PORT busy|idle LIBRARY. PASSWORD: the default
-// user's.
+// An application with ioredis, node-redis or valkey-glide: node redis.js PORT busy|idle LIBRARY.
+// PASSWORD in the environment is that of the default user.
 'use strict';
 
 const { setTimeout: sleep } = require('node:timers/promises');
@@ -12,7 +12,7 @@ const open = {
   async ioredis() {
     const Redis = require('ioredis');
     const redis = new Redis(Number(port), host, { maxRetriesPerRequest: null, password });
-    redis.on('error', () => {}); // of a connection, and not of a command
+    redis.on('error', () => {}); // errors of a connection, not of a command
     return {
       incr: () => redis.incr('n'),
       get: () => redis.get('stop'),
@@ -23,7 +23,7 @@ const open = {
   async redis() {
     const { createClient } = require('redis');
     const redis = createClient({ url: `redis://${host}:${port}`, password, commandOptions: { timeout: 30000 } });
-    redis.on('error', () => {}); // of a connection, and not of a command
+    redis.on('error', () => {}); // errors of a connection, not of a command
     await redis.connect();
     return {
       incr: () => redis.incr('n'),
