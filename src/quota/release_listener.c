@@ -12,9 +12,9 @@
 #define FRAME_MAX (1 << 20)
 #define AGAIN_NS (500 * NS_PER_MS) /* as circuit.h */
 
-static struct release_listener *release_listener_of(struct rider *rider)
+static struct release_listener *release_listener_of(struct lane_user *lane_user)
 {
-    return container_of(rider, struct release_listener, base.rider);
+    return container_of(lane_user, struct release_listener, base.lane_user);
 }
 
 /*
@@ -86,16 +86,16 @@ static void take_frame(struct release_listener *listener, struct slice frame)
     }
 }
 
-static void on_bytes(struct rider *rider, const char *data, size_t n)
+static void on_bytes(struct lane_user *lane_user, const char *data, size_t n)
 {
-    struct release_listener *listener = release_listener_of(rider);
-    const struct lane *lane = rider->lane;
+    struct release_listener *listener = release_listener_of(lane_user);
+    const struct lane *lane = lane_user->lane;
     /* until no call waits any more, and the lane is closed */
-    while (n > 0 && rider->lane == lane) {
+    while (n > 0 && lane_user->lane == lane) {
         size_t used;
         enum scan_result result = reply_scan(&listener->scan, data, n, &used);
         if (result == SCAN_BAD || !bytes_add(&listener->frame, slice_of(data, used), FRAME_MAX)) {
-            lane_fail(rider->lane, END_LOST, "what it publishes cannot be read");
+            lane_fail(lane_user->lane, END_LOST, "what it publishes cannot be read");
             return;
         }
         data += used;
@@ -116,22 +116,22 @@ static void subscribe(struct release_listener *listener)
     char out[512];
     if (words[1].len > 256)
         return;
-    if (lane_call_special(listener->base.rider.lane, &listener->base.rider, FLOW_SUBSCRIBE, 1, 0) == NULL) {
+    if (lane_call_special(listener->base.lane_user.lane, &listener->base.lane_user, FLOW_SUBSCRIBE, 1, 0) == NULL) {
         try_later(listener);
         return;
     }
-    lane_send(listener->base.rider.lane, &listener->base.rider, out, emit_array(out, words, 2));
+    lane_send(listener->base.lane_user.lane, &listener->base.lane_user, out, emit_array(out, words, 2));
 }
 
 static void subscribe_if_ready(struct release_listener *listener)
 {
-    struct rider *rider = &listener->base.rider;
-    if (listener->is_subscribed || rider->in_flight > 0)
+    struct lane_user *lane_user = &listener->base.lane_user;
+    if (listener->is_subscribed || lane_user->in_flight > 0)
         return;
-    if (lane_is_ready(rider->lane))
+    if (lane_is_ready(lane_user->lane))
         subscribe(listener);
     else
-        lane_wait(rider->lane, rider);
+        lane_wait(lane_user->lane, lane_user);
 }
 
 /* Chooses the next master of a cluster, or the default node. */
@@ -170,24 +170,24 @@ static void lose_lane(struct release_listener *listener)
     choose_next(listener);
 }
 
-static void on_lost(struct rider *rider, const struct lane *lane)
+static void on_lost(struct lane_user *lane_user, const struct lane *lane)
 {
-    struct release_listener *listener = release_listener_of(rider);
+    struct release_listener *listener = release_listener_of(lane_user);
     (void)lane;
     lose_lane(listener);
     wake(listener, false, SLICE(""));
 }
 
-static void on_refused(struct rider *rider, enum lane_end end, struct slice reply)
+static void on_refused(struct lane_user *lane_user, enum lane_end end, struct slice reply)
 {
-    struct release_listener *listener = release_listener_of(rider);
+    struct release_listener *listener = release_listener_of(lane_user);
     (void)end;
     (void)reply;
     lose_lane(listener);
     try_later(listener);
 }
 
-static const struct rider_ops rider_ops = {
+static const struct lane_user_ops lane_user_ops = {
     .on_bytes = on_bytes,
     .on_refused = on_refused,
     .on_lost = on_lost,
@@ -197,7 +197,7 @@ static const struct rider_ops rider_ops = {
 static void on_link_wake(struct link *link)
 {
     struct release_listener *listener = container_of(link, struct release_listener, base.hollow);
-    if (listener->base.is_open && lane_is_ready(listener->base.rider.lane))
+    if (listener->base.is_open && lane_is_ready(listener->base.lane_user.lane))
         subscribe_if_ready(listener);
 }
 
@@ -212,7 +212,7 @@ void release_listener_init(struct release_listener *listener, struct nodes *node
                                           .alarms = alarms,
                                           .again.on_due = on_again,
                                           .on_wake = on_wake};
-    weir_lane_init(&listener->base, lanes, &rider_ops, &link_ops);
+    weir_lane_init(&listener->base, lanes, &lane_user_ops, &link_ops);
     list_init(&listener->waiting);
 }
 

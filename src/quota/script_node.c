@@ -27,9 +27,9 @@
 /* The argument of the ASKING before a batch, which marks its reply. */
 #define ASKING 1
 
-static struct script_node *node_of(struct rider *rider)
+static struct script_node *node_of(struct lane_user *lane_user)
 {
-    return container_of(rider, struct script_node, base.rider);
+    return container_of(lane_user, struct script_node, base.lane_user);
 }
 
 static struct batch *first_of(const struct list *batches)
@@ -147,13 +147,13 @@ static void keep_sha(struct script_node *node, unsigned script, struct slice rep
 
 static bool send_call(struct script_node *node, enum effect effect, unsigned argument, const char *request, size_t n)
 {
-    struct call *call = lane_call_special(node->base.rider.lane, &node->base.rider, FLOW_ONE, 1, 0);
+    struct call *call = lane_call_special(node->base.lane_user.lane, &node->base.lane_user, FLOW_ONE, 1, 0);
     if (call == NULL)
         return false;
     call->flags = CALL_LOOK;
     call->effect = (uint8_t)effect;
     call->argument = argument;
-    lane_send(node->base.rider.lane, &node->base.rider, request, n);
+    lane_send(node->base.lane_user.lane, &node->base.lane_user, request, n);
     return true;
 }
 
@@ -222,9 +222,9 @@ enum script_conn_state script_node_find(struct script_node *node)
 {
     if (!node->base.is_open && !open_lane(node))
         return SCRIPT_CONN_NONE;
-    struct lane *lane = node->base.rider.lane;
+    struct lane *lane = node->base.lane_user.lane;
     if (!lane_is_ready(lane) || lane_is_congested(lane)) {
-        lane_wait(lane, &node->base.rider);
+        lane_wait(lane, &node->base.lane_user);
         return being_opened(node);
     }
     load_again(node);
@@ -394,7 +394,7 @@ static void open_circuit(struct script_node *node, bool is_owing)
     circuit_open(&node->circuit);
     node->is_away = true;
     if (is_owing && node->base.is_open)
-        lane_fail(node->base.rider.lane, END_LATE, "it does not answer within upstream-timeout");
+        lane_fail(node->base.lane_user.lane, END_LATE, "it does not answer within upstream-timeout");
 }
 
 static void on_patience(struct alarm *alarm)
@@ -413,18 +413,18 @@ static void on_patience(struct alarm *alarm)
 
 /* ---- the connection ---- */
 
-static void on_bytes(struct rider *rider, const char *data, size_t n)
+static void on_bytes(struct lane_user *lane_user, const char *data, size_t n)
 {
-    struct script_node *node = node_of(rider);
+    struct script_node *node = node_of(lane_user);
     if (node->reply.len + n > REPLY_MAX)
-        lane_fail(rider->lane, END_LOST, "its answer to a script is too long");
+        lane_fail(lane_user->lane, END_LOST, "its answer to a script is too long");
     else if (!bytes_add(&node->reply, slice_of(data, n), REPLY_MAX))
-        lane_fail(rider->lane, END_LOST, "out of memory");
+        lane_fail(lane_user->lane, END_LOST, "out of memory");
 }
 
-static void on_answer(struct rider *rider, const struct call *call, const struct glimpse *glimpse)
+static void on_answer(struct lane_user *lane_user, const struct call *call, const struct glimpse *glimpse)
 {
-    struct script_node *node = node_of(rider);
+    struct script_node *node = node_of(lane_user);
     struct slice reply = bytes_slice(&node->reply);
     (void)glimpse;
     node->reply.len = 0;
@@ -473,10 +473,10 @@ static void lose_sent(struct script_node *node)
  * The connection was lost. After LOST_MAX losses in a row while scripts load, the waiting calls
  * fail.
  */
-static void on_lost(struct rider *rider, const struct lane *lane)
+static void on_lost(struct lane_user *lane_user, const struct lane *lane)
 {
     (void)lane;
-    struct script_node *node = node_of(rider);
+    struct script_node *node = node_of(lane_user);
     bool is_loading = !has_shas(node) || (node->n_loading > 0 && !node->is_let_in);
     bool is_hopeless = is_loading && ++node->n_lost > LOST_MAX;
     forget(node);
@@ -493,9 +493,9 @@ static void on_lost(struct rider *rider, const struct lane *lane)
  * The connection was refused. `reply` is empty if the connection could not be made, or its greeting
  * timed out.
  */
-static void on_refused(struct rider *rider, enum lane_end end, struct slice reply)
+static void on_refused(struct lane_user *lane_user, enum lane_end end, struct slice reply)
 {
-    struct script_node *node = node_of(rider);
+    struct script_node *node = node_of(lane_user);
     const struct node *of = script_node_of(node);
     char named[LACK_ERROR_ROOM];
     forget(node);
@@ -514,7 +514,7 @@ static void on_refused(struct rider *rider, enum lane_end end, struct slice repl
         node->ops->on_none(node);
 }
 
-static const struct rider_ops rider_ops = {
+static const struct lane_user_ops lane_user_ops = {
     .on_bytes = on_bytes,
     .on_answer = on_answer,
     .on_refused = on_refused,
@@ -554,7 +554,7 @@ struct script_node *script_node_new(struct lanes *lanes, struct alarms *alarms, 
         memcpy(node->shas, like->shas, sizeof node->shas);
         node->n_loads = SCRIPT_COUNT;
     }
-    weir_lane_init(&node->base, lanes, &rider_ops, &link_ops);
+    weir_lane_init(&node->base, lanes, &lane_user_ops, &link_ops);
     return node;
 }
 

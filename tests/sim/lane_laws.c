@@ -77,16 +77,16 @@ static bool is_in_its_list(const struct lane *lane)
  * Each lane user of a call points at this lane. If the lane has an owner, all of its calls are the
  * owner's, and the owner has no other calls.
  */
-static bool has_its_riders(const struct lane *lane)
+static bool has_its_lane_users(const struct lane *lane)
 {
     uint32_t n_owners = 0;
     for (uint32_t at = lane->calls.head; at != lane->calls.tail; at++) {
-        const struct rider *rider = calls_at(&lane->calls, at)->rider;
-        if (rider != NULL && (rider->lane != lane || rider->in_flight == 0))
+        const struct lane_user *lane_user = calls_at(&lane->calls, at)->lane_user;
+        if (lane_user != NULL && (lane_user->lane != lane || lane_user->in_flight == 0))
             return false;
-        if (lane->owner != NULL && rider != lane->owner)
+        if (lane->owner != NULL && lane_user != lane->owner)
             return false;
-        n_owners += rider != NULL && rider == lane->owner;
+        n_owners += lane_user != NULL && lane_user == lane->owner;
     }
     return lane->owner == NULL || (lane->owner->lane == lane && lane->owner->in_flight == n_owners);
 }
@@ -163,7 +163,7 @@ static const struct law {
     bool (*holds)(const struct lane *lane);
 } laws[] = {
     {"a lane: its list is that of its role and state", is_in_its_list},
-    {"a lane: its calls are its owner's, and all of them; each rider of a call is on it", has_its_riders},
+    {"a lane: its calls are its owner's, and all of them; each rider of a call is on it", has_its_lane_users},
     {"a lane: a nonce is in flight just while its trust says so", is_asked_as_it_trusts},
     {"a lane: shared or kept, it holds no client's state", holds_no_clients_state},
     {"a lane: what is read of a frame answers a call, or is its owner's", is_framed_as_it_is_called},
@@ -224,7 +224,7 @@ static bool are_leases_true(const struct client *client)
         return true;
     const struct lane *lane = kept->lane;
     return lane->role == LANE_PRIVATE && !lane_is_closed(lane) &&
-           (lane->owner == NULL || lane->owner == &client->rider);
+           (lane->owner == NULL || lane->owner == &client->lane_user);
 }
 
 /* ---- all laws ---- */

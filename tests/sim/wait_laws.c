@@ -63,7 +63,7 @@ static bool does_one(const struct client *client, bool (*does)(const struct plac
 
 static bool is_queued(const struct place *place)
 {
-    return !list_is_empty(&place->rider.waiting);
+    return !list_is_empty(&place->lane_user.waiting);
 }
 
 static bool is_asked(const struct place *place)
@@ -73,26 +73,27 @@ static bool is_asked(const struct place *place)
 
 static bool wants_idle(const struct place *place)
 {
-    return place->rider.wants_idle && place->rider.in_flight > 0;
+    return place->lane_user.wants_idle && place->lane_user.in_flight > 0;
 }
 
 static bool will_be_answered(const struct client *client)
 {
-    return client->rider.in_flight > 0 || spread_in_flight(client_extra(client)->spread) > 0;
+    return client->lane_user.in_flight > 0 || spread_in_flight(client_extra(client)->spread) > 0;
 }
 
 static bool will_be_idle(const struct client *client)
 {
-    const struct lane *lane = client_has_own_lane(client) ? client->rider.lane : NULL;
+    const struct lane *lane = client_has_own_lane(client) ? client->lane_user.lane : NULL;
     if (does_one(client, wants_idle) ||
         (client_extra(client)->spread != NULL && client_extra(client)->spread->n_hops > 0))
         return true;
-    return client->rider.wants_idle && (client->rider.in_flight > 0 || (lane != NULL && lane_is_in_message(lane)));
+    return client->lane_user.wants_idle &&
+           (client->lane_user.in_flight > 0 || (lane != NULL && lane_is_in_message(lane)));
 }
 
 static bool will_have_lane(const struct client *client)
 {
-    return !list_is_empty(&client->rider.waiting) || does_one(client, is_queued);
+    return !list_is_empty(&client->lane_user.waiting) || does_one(client, is_queued);
 }
 
 static bool will_be_in(const struct client *client)
@@ -113,7 +114,7 @@ static bool will_have_paid(const struct client *client)
 static bool will_have_share(const struct client *client)
 {
     const struct fair_queue *queue = front_home(client->front)->lanes.base.fair;
-    const struct sender *sender = client->rider.sender != 0 ? fair_sender(queue, client->rider.sender) : NULL;
+    const struct sender *sender = client->lane_user.sender != 0 ? fair_sender(queue, client->lane_user.sender) : NULL;
     return sender != NULL && (!list_is_empty(&sender->in_flow) || sender->is_crowding);
 }
 
@@ -156,7 +157,7 @@ static bool will_be_sent_again(const struct client *client)
         return true; /* hops and a carry have alarms of their own */
     if (client_is_on_cluster(client) && will_be_answered(client))
         return true; /* the queue of MULTI was sent to another node */
-    return client->rider.is_returning && alarm_is_set(&client_extra(client)->again->alarm);
+    return client->lane_user.is_returning && alarm_is_set(&client_extra(client)->again->alarm);
 }
 
 /*
@@ -269,7 +270,7 @@ static bool outlasts(const struct client *client, struct watched *at)
     /* the request before had no reply (CLIENT REPLY) */
     bool is_next = client_extra(client)->outage->since_ns >= at->away_ns + away_most_ns();
     /* the request before went to another node */
-    is_next |= client_is_on_cluster(client) && client->rider.arrived_ns > at->away_ns;
+    is_next |= client_is_on_cluster(client) && client->lane_user.arrived_ns > at->away_ns;
     /* the next request has its own time */
     if (at->away_ns == 0 || output != at->output || is_next) {
         at->away_ns = now_ns;

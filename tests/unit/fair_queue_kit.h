@@ -13,30 +13,30 @@
 #include <cmocka.h>
 
 #include "upstream/fair/fair_queue.h"
-#include "upstream/lane/rider.h"
+#include "upstream/lane/lane_user.h"
 
-#define RIDERS 1000
+#define LANE_USERS 1000
 
 static struct pool pool;
 
 /* Redis works at requests one by one, and answers them at the end of the iteration. */
 struct sent {
     struct tenant *tenant;
-    unsigned rider;
+    unsigned lane_user;
     uint32_t n;
     uint64_t at_ns;
 };
 
-struct test_rider {
-    struct rider rider;
+struct test_lane_user {
+    struct lane_user lane_user;
     bool is_held_up; /* set by ask, cleared by wake */
 };
 
 struct tenant {
     struct subject *subject;
-    struct test_rider riders[RIDERS];
-    struct sender *senders[RIDERS];
-    unsigned n_riders;
+    struct test_lane_user lane_users[LANE_USERS];
+    struct sender *senders[LANE_USERS];
+    unsigned n_lane_users;
     uint32_t weight;
     bool is_low;
     bool is_flood;     /* each lane user always has more to send; else one request now and then */
@@ -69,9 +69,9 @@ struct server {
 static struct server *server;
 static unsigned n_woken;
 
-static void wake(struct rider *rider)
+static void wake(struct lane_user *lane_user)
 {
-    container_of(rider, struct test_rider, rider)->is_held_up = false;
+    container_of(lane_user, struct test_lane_user, lane_user)->is_held_up = false;
     n_woken++;
 }
 
@@ -97,16 +97,17 @@ static void open_server(void)
     open_server_at(30 * NS_PER_US);
 }
 
-static struct tenant *open_tenant(uint64_t number, unsigned n_riders, uint64_t cost_ns)
+static struct tenant *open_tenant(uint64_t number, unsigned n_lane_users, uint64_t cost_ns)
 {
     struct tenant *tenant = calloc(1, sizeof *tenant);
     tenant->subject = make_subject(number);
-    tenant->n_riders = n_riders;
+    tenant->n_lane_users = n_lane_users;
     tenant->weight = FAIR_WEIGHT;
     tenant->cost_ns = tenant->known_ns = cost_ns;
     tenant->is_flood = true;
-    for (unsigned i = 0; i < n_riders; i++) {
-        tenant->senders[i] = fair_enter(&server->fair, &tenant->riders[i].rider, tenant->subject, server->now_ns);
+    for (unsigned i = 0; i < n_lane_users; i++) {
+        tenant->senders[i] =
+            fair_enter(&server->fair, &tenant->lane_users[i].lane_user, tenant->subject, server->now_ns);
         assert_non_null(tenant->senders[i]);
     }
     return tenant;
@@ -114,7 +115,7 @@ static struct tenant *open_tenant(uint64_t number, unsigned n_riders, uint64_t c
 
 static void close_tenant(struct tenant *tenant)
 {
-    for (unsigned i = 0; i < tenant->n_riders; i++)
+    for (unsigned i = 0; i < tenant->n_lane_users; i++)
         if (tenant->senders[i] != NULL)
             fair_leave(&server->fair, tenant->senders[i]);
     assert_int_equal(atomic_load(&tenant->subject->queues), 0);
@@ -144,13 +145,13 @@ static void ask(struct tenant *tenant, unsigned i, uint32_t wanted)
 {
     struct sender *sender = tenant->senders[i];
     uint32_t sent = 0;
-    if (tenant->riders[i].is_held_up)
+    if (tenant->lane_users[i].is_held_up)
         return;
     fair_set(sender, tenant->weight, tenant->is_low);
     while (sent < wanted) {
         int64_t room_ns = fair_room(sender, server->now_ns);
         if (room_ns == 0) {
-            tenant->riders[i].is_held_up = true;
+            tenant->lane_users[i].is_held_up = true;
             fair_wait(sender);
             break;
         }
@@ -208,8 +209,8 @@ static void answer_one(void)
     server->queued_ns -= work_ns;
     server->worked_ns += work_ns;
     sent->tenant->answered += sent->n;
-    if (sent->tenant->senders[sent->rider] != NULL)
-        fair_answered(sent->tenant->senders[sent->rider], sent->n, sent->at_ns, server->now_ns);
+    if (sent->tenant->senders[sent->lane_user] != NULL)
+        fair_answered(sent->tenant->senders[sent->lane_user], sent->n, sent->at_ns, server->now_ns);
 }
 
 /* Answers all requests that Redis has finished by now. */
@@ -240,12 +241,12 @@ static void turn(struct tenant **tenants, unsigned n)
         return;
     answer();
     for (unsigned t = 0; t < n; t++)
-        for (unsigned i = 0; i < tenants[t]->n_riders && tenants[t]->is_flood; i++)
+        for (unsigned i = 0; i < tenants[t]->n_lane_users && tenants[t]->is_flood; i++)
             ask(tenants[t], i, 500);
     do {
         fair_turn(&server->fair, false);
         for (unsigned t = 0; t < n; t++)
-            for (unsigned i = 0; i < tenants[t]->n_riders; i++)
+            for (unsigned i = 0; i < tenants[t]->n_lane_users; i++)
                 if (tenants[t]->is_flood || tenants[t]->senders[i]->granted_ns > 0)
                     ask(tenants[t], i, tenants[t]->is_flood ? 500 : 0);
         server->now_ns += NS_PER_US;

@@ -22,12 +22,12 @@ static void assert_about(double value, double wanted, double off)
         fail_msg("%.3f, not about %.3f", value, wanted);
 }
 
-static void check_share(unsigned riders_a, uint32_t weight_a, uint64_t cost_a, unsigned riders_b, uint64_t cost_b,
-                        double wanted, double off, unsigned turns)
+static void check_share(unsigned lane_users_a, uint32_t weight_a, uint64_t cost_a, unsigned lane_users_b,
+                        uint64_t cost_b, double wanted, double off, unsigned turns)
 {
     open_server();
-    struct tenant *a = open_tenant(1, riders_a, cost_a);
-    struct tenant *b = open_tenant(2, riders_b, cost_b);
+    struct tenant *a = open_tenant(1, lane_users_a, cost_a);
+    struct tenant *b = open_tenant(2, lane_users_b, cost_b);
     a->weight = weight_a;
     double got = share(a, b, turns);
     close_tenant(a);
@@ -42,10 +42,10 @@ static void subjects_have_equal_shares(void **state)
     check_share(1, 100, NS_PER_US, 1, NS_PER_US, 1, 1.1, 60000);
 }
 
-static void a_thousand_riders_are_one_subject(void **state)
+static void a_thousand_lane_users_are_one_subject(void **state)
 {
     (void)state;
-    check_share(RIDERS, 100, NS_PER_US, 1, NS_PER_US, 1, 1.1, 60000);
+    check_share(LANE_USERS, 100, NS_PER_US, 1, NS_PER_US, 1, 1.1, 60000);
 }
 
 static void weights_decide(void **state)
@@ -99,7 +99,7 @@ static void who_asks_little_does_not_wait(void **state)
         if (i % 50 != 0)
             continue;
         ask(tenants[2], 0, 1);
-        assert_false(tenants[2]->riders[0].is_held_up);
+        assert_false(tenants[2]->lane_users[0].is_held_up);
     }
     assert_true(tenants[2]->answered > 390);
     for (unsigned i = 0; i < 3; i++)
@@ -143,7 +143,7 @@ static void what_is_never_answered_is_not_counted_on(void **state)
     ask(tenants[0], 0, 1000);
     ask(tenants[1], 0, 1000);
     fair_turn(&server->fair, false);
-    assert_true(tenants[0]->riders[0].is_held_up && tenants[1]->riders[0].is_held_up);
+    assert_true(tenants[0]->lane_users[0].is_held_up && tenants[1]->lane_users[0].is_held_up);
     assert_in_range(server->fair.work_ns, 1, 2 * window_size_ns(&server->fair.window));
     n_woken = 0;
     for (unsigned i = 0; i < 100 && n_woken == 0; i++) {
@@ -157,7 +157,7 @@ static void what_is_never_answered_is_not_counted_on(void **state)
     close_server();
 }
 
-static void one_of_many_riders_has_no_more_than_two_windows(void **state)
+static void one_of_many_lane_users_has_no_more_than_two_windows(void **state)
 {
     (void)state;
     open_server();
@@ -168,11 +168,11 @@ static void one_of_many_riders_has_no_more_than_two_windows(void **state)
     fair_sent(sender, room, room * NS_PER_US, server->now_ns);
     assert_int_equal(fair_room_alone(sender), 0);
     fair_wait_for_own(sender);
-    tenant->riders[0].is_held_up = true;
+    tenant->lane_users[0].is_held_up = true;
     fair_answered(sender, room / 4, server->now_ns, server->now_ns + 50 * NS_PER_US);
-    assert_true(tenant->riders[0].is_held_up);
+    assert_true(tenant->lane_users[0].is_held_up);
     fair_answered(sender, room / 2, server->now_ns, server->now_ns + 50 * NS_PER_US);
-    assert_false(tenant->riders[0].is_held_up);
+    assert_false(tenant->lane_users[0].is_held_up);
     assert_true(fair_room_alone(tenant->senders[1]) > 0);
     close_tenant(tenant);
     close_server();
@@ -199,13 +199,13 @@ static void who_leaves_gives_back_what_it_had(void **state)
 {
     (void)state;
     open_server();
-    struct tenant *tenants[] = {open_tenant(1, RIDERS, NS_PER_US), open_tenant(2, 1, NS_PER_US)};
+    struct tenant *tenants[] = {open_tenant(1, LANE_USERS, NS_PER_US), open_tenant(2, 1, NS_PER_US)};
     for (unsigned i = 0; i < 1000; i++) {
         turn(tenants, 2);
         struct sender **sender = &tenants[0]->senders[i];
         fair_leave(&server->fair, *sender);
         *sender = NULL;
-        tenants[0]->riders[i].is_held_up = true; /* sends no more */
+        tenants[0]->lane_users[i].is_held_up = true; /* sends no more */
     }
     assert_int_equal(server->fair.n_senders, 1);
     close_tenant(tenants[1]);
@@ -358,10 +358,10 @@ static void who_comes_again_owes_what_it_owed(void **state)
     fair_sent(a->senders[0], 1, 10 * NS_PER_MS, server->now_ns);
     /* Redis works on the request for 10 ms, which do not count as silence */
     fair_leave(&server->fair, a->senders[0]);
-    a->senders[0] = fair_enter(&server->fair, &a->riders[0].rider, a->subject, server->now_ns);
+    a->senders[0] = fair_enter(&server->fair, &a->lane_users[0].lane_user, a->subject, server->now_ns);
     assert_false(may_send_after(a->senders[0], b->senders[0], 19 * NS_PER_MS));
     fair_leave(&server->fair, a->senders[0]);
-    a->senders[0] = fair_enter(&server->fair, &a->riders[0].rider, a->subject, server->now_ns + 25 * NS_PER_MS);
+    a->senders[0] = fair_enter(&server->fair, &a->lane_users[0].lane_user, a->subject, server->now_ns + 25 * NS_PER_MS);
     assert_int_equal(a->senders[0]->flow->credit_ns, FAIR_QUANTUM_NS);
     close_tenant(a);
     close_tenant(b);
@@ -374,14 +374,14 @@ static void workers_share_by_what_waits_on_them(void **state)
     (void)state;
     struct contention contention = {0};
     struct fair_queue queues[2];
-    struct test_rider riders[3] = {0};
+    struct test_lane_user lane_users[3] = {0};
     struct subject *subjects[] = {make_subject(1), make_subject(2)};
     for (int i = 0; i < 2; i++)
         fair_queue_init(&queues[i], &contention, &pool, wake);
     struct sender *senders[] = {
-        fair_enter(&queues[0], &riders[0].rider, subjects[0], NS_PER_S),
-        fair_enter(&queues[1], &riders[1].rider, subjects[0], NS_PER_S),
-        fair_enter(&queues[1], &riders[2].rider, subjects[1], NS_PER_S),
+        fair_enter(&queues[0], &lane_users[0].lane_user, subjects[0], NS_PER_S),
+        fair_enter(&queues[1], &lane_users[1].lane_user, subjects[0], NS_PER_S),
+        fair_enter(&queues[1], &lane_users[2].lane_user, subjects[1], NS_PER_S),
     };
     for (int i = 0; i < 3; i++) {
         fair_set(senders[i], 100, false);
@@ -422,7 +422,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(subjects_have_equal_shares),
-        cmocka_unit_test(a_thousand_riders_are_one_subject),
+        cmocka_unit_test(a_thousand_lane_users_are_one_subject),
         cmocka_unit_test(weights_decide),
         cmocka_unit_test(shares_are_of_redis_time),
         cmocka_unit_test(weights_hold_where_one_request_is_more_than_the_window),
@@ -430,7 +430,7 @@ int main(void)
         cmocka_unit_test(who_asks_little_does_not_wait),
         cmocka_unit_test(low_priority_goes_when_nobody_else_waits),
         cmocka_unit_test(what_is_never_answered_is_not_counted_on),
-        cmocka_unit_test(one_of_many_riders_has_no_more_than_two_windows),
+        cmocka_unit_test(one_of_many_lane_users_has_no_more_than_two_windows),
         cmocka_unit_test(who_waits_may_wait_for_something_else),
         cmocka_unit_test(who_leaves_gives_back_what_it_had),
         cmocka_unit_test(a_grant_of_one_request_allows_one),

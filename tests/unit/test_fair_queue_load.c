@@ -15,7 +15,7 @@ struct found {
 };
 
 /* `n` tenants flood the open server for `seconds`. Only the last half is measured. */
-static struct found flood_it(unsigned n, unsigned riders, uint64_t cost_ns, double seconds)
+static struct found flood_it(unsigned n, unsigned lane_users, uint64_t cost_ns, double seconds)
 {
     struct tenant *tenants[FLOODS];
     struct found found = {.least = 1};
@@ -23,7 +23,7 @@ static struct found flood_it(unsigned n, unsigned riders, uint64_t cost_ns, doub
     uint64_t answered = 0;
     server->is_batching = true;
     for (unsigned i = 0; i < n; i++)
-        tenants[i] = open_tenant(i + 1, riders, cost_ns);
+        tenants[i] = open_tenant(i + 1, lane_users, cost_ns);
     for (unsigned i = 0; i < turns / 2; i++)
         turn(tenants, n);
     server->worked_ns = server->most_ns = 0;
@@ -51,13 +51,13 @@ static struct found flood_it(unsigned n, unsigned riders, uint64_t cost_ns, doub
     return found;
 }
 
-static struct found flood(unsigned n, unsigned riders, uint64_t cost_ns, struct absence redis, struct absence weir,
+static struct found flood(unsigned n, unsigned lane_users, uint64_t cost_ns, struct absence redis, struct absence weir,
                           double seconds)
 {
     open_server();
     server->absence = redis;
     server->weirs = weir;
-    return flood_it(n, riders, cost_ns, seconds);
+    return flood_it(n, lane_users, cost_ns, seconds);
 }
 
 #define NEVER ((struct absence){0})
@@ -82,14 +82,14 @@ static void assert_found(struct found found, double busy, uint64_t queue_ns)
 static void the_queue_is_as_long_as_keeps_redis_busy(void **state)
 {
     (void)state;
-    for (unsigned riders = 1; riders <= 4; riders += 3) {
+    for (unsigned lane_users = 1; lane_users <= 4; lane_users += 3) {
         /* all requests of the tenant */
-        assert_found(flood(1, riders, CHEAP, NEVER, NEVER, 1), 0.93, 450 * NS_PER_US);
-        assert_found(flood(2, riders, CHEAP, NEVER, NEVER, 1), 0.93, 400 * NS_PER_US);
-        assert_found(flood(10, riders, CHEAP, NEVER, NEVER, 1), 0.93, 400 * NS_PER_US);
+        assert_found(flood(1, lane_users, CHEAP, NEVER, NEVER, 1), 0.93, 450 * NS_PER_US);
+        assert_found(flood(2, lane_users, CHEAP, NEVER, NEVER, 1), 0.93, 400 * NS_PER_US);
+        assert_found(flood(10, lane_users, CHEAP, NEVER, NEVER, 1), 0.93, 400 * NS_PER_US);
         /* 16 round trips */
-        assert_found(flood(10, riders, DEAR, NEVER, NEVER, 1), 0.93, 2 * NS_PER_MS);
-        assert_found(flood(10, riders, SLOW, NEVER, NEVER, 6), 0.93, 2 * NS_PER_MS);
+        assert_found(flood(10, lane_users, DEAR, NEVER, NEVER, 1), 0.93, 2 * NS_PER_MS);
+        assert_found(flood(10, lane_users, SLOW, NEVER, NEVER, 6), 0.93, 2 * NS_PER_MS);
     }
 }
 
@@ -115,14 +115,14 @@ static void redis_is_busy_though_it_is_far(void **state)
 static void redis_is_busy_where_processors_are_wanted(void **state)
 {
     (void)state;
-    for (unsigned riders = 1; riders <= 4; riders += 3) {
+    for (unsigned lane_users = 1; lane_users <= 4; lane_users += 3) {
         for (unsigned n = 1; n <= FLOODS; n += FLOODS - 1) {
-            assert_found(flood(n, riders, CHEAP, HALF, NEVER, 1), 0.9, 1 * NS_PER_MS);
-            assert_found(flood(n, riders, CHEAP, NEVER, HALF, 2), 0.9, 12 * NS_PER_MS);
-            assert_found(flood(n, riders, CHEAP, MOSTLY, HALF, 4), 0.9, 12 * NS_PER_MS);
-            assert_found(flood(n, riders, 5 * CHEAP, MOSTLY, HALF, 4), 0.9, 12 * NS_PER_MS);
+            assert_found(flood(n, lane_users, CHEAP, HALF, NEVER, 1), 0.9, 1 * NS_PER_MS);
+            assert_found(flood(n, lane_users, CHEAP, NEVER, HALF, 2), 0.9, 12 * NS_PER_MS);
+            assert_found(flood(n, lane_users, CHEAP, MOSTLY, HALF, 4), 0.9, 12 * NS_PER_MS);
+            assert_found(flood(n, lane_users, 5 * CHEAP, MOSTLY, HALF, 4), 0.9, 12 * NS_PER_MS);
         }
-        assert_found(flood(2, riders, DEAR, NEVER, HALF, 2), 0.9, 25 * NS_PER_MS);
+        assert_found(flood(2, lane_users, DEAR, NEVER, HALF, 2), 0.9, 25 * NS_PER_MS);
     }
 }
 
@@ -206,10 +206,10 @@ static uint64_t time_of(const struct tenant *tenant)
 }
 
 /* Each tenant has half of the time of Redis, though each batch of replies has requests of both. */
-static void check_dear(unsigned riders, uint64_t dear_ns)
+static void check_dear(unsigned lane_users, uint64_t dear_ns)
 {
     open_server();
-    struct tenant *tenants[] = {open_tenant(1, riders, dear_ns), open_tenant(2, riders, CHEAP)};
+    struct tenant *tenants[] = {open_tenant(1, lane_users, dear_ns), open_tenant(2, lane_users, CHEAP)};
     server->is_batching = true;
     for (unsigned i = 0; i < 200000; i++)
         turn(tenants, 2);
@@ -229,9 +229,9 @@ static void check_dear(unsigned riders, uint64_t dear_ns)
 static void who_asks_for_what_is_dear_pays_for_it(void **state)
 {
     (void)state;
-    for (unsigned riders = 1; riders <= 4; riders += 3)
+    for (unsigned lane_users = 1; lane_users <= 4; lane_users += 3)
         for (uint64_t dear_ns = CHEAP; dear_ns < 3 * NS_PER_MS; dear_ns *= 3)
-            check_dear(riders, dear_ns);
+            check_dear(lane_users, dear_ns);
 }
 
 /*
@@ -249,9 +249,9 @@ static void what_is_very_dear_is_found_out_too(void **state)
         if (i == 300000)
             tenants[0]->answered = tenants[1]->answered = 0;
         turn(tenants, 2);
-        for (unsigned rider = 0; rider < tenants[0]->n_riders; rider++)
-            if (tenants[0]->senders[rider]->requests == 0)
-                ask(tenants[0], rider, 1);
+        for (unsigned lane_user = 0; lane_user < tenants[0]->n_lane_users; lane_user++)
+            if (tenants[0]->senders[lane_user]->requests == 0)
+                ask(tenants[0], lane_user, 1);
         if (i % 1000 == 0)
             fair_tick(&server->fair, server->now_ns);
     }

@@ -100,7 +100,7 @@ static void end_wait(struct client *client)
     uint64_t waited_ns = client->front->loop->now_ns - client->meter->headed_ns;
     uint64_t waited_us = waited_ns / NS_PER_US;
     histo_add(&client->front->counts.times.delay, waited_ns, 1);
-    client->rider.waited_us = waited_us < UINT32_MAX ? (uint32_t)waited_us : UINT32_MAX;
+    client->lane_user.waited_us = waited_us < UINT32_MAX ? (uint32_t)waited_us : UINT32_MAX;
     client->meter->headed_ns = 0;
     meter_forget_turn(client);
 }

@@ -89,8 +89,8 @@ static void begin(struct client *client, uint64_t since_ns)
     struct again *again = client->extra->again;
     if (again->pause_ns == 0 || since_ns == now_ns(client))
         again->pause_ns = FIRST_PAUSE_NS;
-    client->rider.is_returning = true;
-    client->rider.wants_idle = true;
+    client->lane_user.is_returning = true;
+    client->lane_user.wants_idle = true;
     client_wait(client, WAIT_AGAIN);
     list_push(&client->front->agains, &again->in_front);
     again->over_ns = since_ns + client->front->rules->failover_wait_ns;
@@ -104,7 +104,7 @@ static void begin(struct client *client, uint64_t since_ns)
 static void end(struct client *client)
 {
     struct again *again = client->extra->again;
-    client->rider.is_returning = false;
+    client->lane_user.is_returning = false;
     list_take(&again->in_front);
     alarm_stop(alarms_of(client), &again->alarm);
     client_resume(client, WAIT_AGAIN);
@@ -141,7 +141,7 @@ static struct returned_call *add(struct client *client, const struct call *call)
         client_close_starved(client);
         return NULL;
     }
-    back->tag = tags_at(&client->rider.lane->tags, 0);
+    back->tag = tags_at(&client->lane_user.lane->tags, 0);
     back->arrived_ns = call->arrived_ns;
     back->waited_us = call->waited_us;
     back->argument = call->argument;
@@ -194,7 +194,7 @@ void again_take_bytes(struct client *client, const char *data, size_t n)
 {
     struct extra *extra = client->extra;
     if (!is_read_again(extra))
-        account_bytes_out(client, n, client->rider.counted);
+        account_bytes_out(client, n, client->lane_user.counted);
     if (!client_is_closed(client))
         limit_kept(client, returned_read(&extra->again->returned, pool_of(client), slice_of(data, n)));
 }
@@ -218,7 +218,7 @@ void again_answered(struct client *client, const struct call *call)
         return;
     }
     bool is_write = extra->unanswered.first->kind == KEPT_WRITE;
-    timing_answered(&client->rider, call, 1);
+    timing_answered(&client->lane_user, call, 1);
     limit_kept(client, returned_end_behind(&again->returned, pool_of(client)));
     unanswered_drop(&extra->unanswered, pool_of(client), 1);
     if (is_write && !client_is_closed(client))
@@ -275,20 +275,20 @@ static enum found find_lane(struct client *client, struct lane **lane)
 static bool send_again(struct client *client, struct lane *lane, const struct returned_call *back)
 {
     struct extra *extra = client->extra;
-    struct rider *rider = &client->rider;
+    struct lane_user *lane_user = &client->lane_user;
     const struct slice request = returned_request(back);
-    rider->arrived_ns = back->arrived_ns;
-    rider->waited_us = back->waited_us;
+    lane_user->arrived_ns = back->arrived_ns;
+    lane_user->waited_us = back->waited_us;
     struct kept *kept = NULL;
     if (lane->keeps) {
         kept = unanswered_add(&extra->unanswered, pool_of(client), (enum kept_kind)back->kind, request, 1);
         if (kept != NULL)
             kept->since_ns = back->since_ns;
     }
-    lane_count_sent(rider, SHARED_CALLS_FEW, back->len);
+    lane_count_sent(lane_user, SHARED_CALLS_FEW, back->len);
     bool is_noted = kept != NULL || !lane->keeps;
     const uint64_t tag = back->tag | (uint64_t)WAIT_AGAIN << 32;
-    struct call *call = is_noted ? lane_call_special(lane, rider, FLOW_ONE, 1, tag) : NULL;
+    struct call *call = is_noted ? lane_call_special(lane, lane_user, FLOW_ONE, 1, tag) : NULL;
     if (call == NULL) {
         client_close_starved(client);
         return false;
@@ -301,7 +301,7 @@ static bool send_again(struct client *client, struct lane *lane, const struct re
     fair_share_note_call(client, timing_command(client->front, (uint32_t)tag), request.len);
     coverage_note_write(client);
     lane_choice_note_sent(client);
-    lane_send(lane, rider, request.at, request.len);
+    lane_send(lane, lane_user, request.at, request.len);
     return true;
 }
 
@@ -339,8 +339,8 @@ void again_go_on(struct client *client)
     }
     struct again *again = client->extra->again;
     struct lane *lane = NULL;
-    bool must_wait = client->rider.in_flight > 0 || client_waits_for(client, WAIT_LANE | WAIT_LOGIN);
-    client->rider.wants_idle |= client->rider.in_flight > 0;
+    bool must_wait = client->lane_user.in_flight > 0 || client_waits_for(client, WAIT_LANE | WAIT_LOGIN);
+    client->lane_user.wants_idle |= client->lane_user.in_flight > 0;
     if (must_wait || now_ns(client) < again->look_ns) {
         set_alarm(client, must_wait ? again->over_ns : again->look_ns);
         return;
@@ -408,7 +408,7 @@ void again_stop(struct client *client)
     struct again *again = client_extra(client)->again;
     if (again == NULL)
         return;
-    client->rider.is_returning = false;
+    client->lane_user.is_returning = false;
     list_take(&again->in_front);
     alarm_stop(alarms_of(client), &again->alarm);
     alarms_release(alarms_of(client), 1);

@@ -47,10 +47,10 @@ struct again {
 /* True if requests have come back to the client, and have not been sent again. */
 static inline bool again_is_on(const struct client *client)
 {
-    return client->rider.is_returning;
+    return client->lane_user.is_returning;
 }
 
-/* As rider_ops.on_not_run. */
+/* As lane_user_ops.on_not_run. */
 bool again_take_back(struct client *client, const struct call *call, enum not_run row);
 
 /* While again_is_on: bytes of the client's next reply. */

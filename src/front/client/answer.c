@@ -159,7 +159,7 @@ enum route answer_text(struct client *client, struct request *request, const cha
         client_close_starved(client);
         return ROUTE_STOP;
     }
-    struct lane *lane = client_has_own_lane(client) ? client->rider.lane : NULL;
+    struct lane *lane = client_has_own_lane(client) ? client->lane_user.lane : NULL;
     enum route result = answer_error(client, lane, request, slice_of(out.at, out.len));
     build_fini(&out);
     return result;
@@ -219,13 +219,13 @@ enum route answer_quit(struct client *client)
 /* True if calls or a message of the client's private lane are not finished. */
 static bool is_busy(const struct client *client)
 {
-    return client_has_own_lane(client) && client->rider.lane != NULL &&
-           (client->rider.in_flight > 0 || lane_is_in_message(client->rider.lane));
+    return client_has_own_lane(client) && client->lane_user.lane != NULL &&
+           (client->lane_user.in_flight > 0 || lane_is_in_message(client->lane_user.lane));
 }
 
 static bool listens(const struct client *client)
 {
-    return client_has_own_lane(client) && client->rider.lane != NULL && lane_is_subscribed(client->rider.lane);
+    return client_has_own_lane(client) && client->lane_user.lane != NULL && lane_is_subscribed(client->lane_user.lane);
 }
 
 /*
@@ -235,7 +235,7 @@ static bool listens(const struct client *client)
  */
 static bool keeps_lane(const struct client *client)
 {
-    bool has_lane = client_has_own_lane(client) && client->rider.lane != NULL;
+    bool has_lane = client_has_own_lane(client) && client->lane_user.lane != NULL;
     return has_lane && pins_last(client) && commons_lent(&client->front->nodes.commons) == NULL;
 }
 
@@ -247,9 +247,9 @@ static bool keeps_lane(const struct client *client)
 static enum route reset_lane(struct client *client)
 {
     static const char request[] = "*1\r\n$5\r\n" OWN_RESET "\r\n";
-    struct lane *lane = client->rider.lane;
+    struct lane *lane = client->lane_user.lane;
     struct call *call =
-        lane_vouch(lane, &client->rider) ? lane_call_special(lane, &client->rider, FLOW_ONE, 1, 0) : NULL;
+        lane_vouch(lane, &client->lane_user) ? lane_call_special(lane, &client->lane_user, FLOW_ONE, 1, 0) : NULL;
     if (call == NULL) {
         client_close_starved(client);
         return ROUTE_STOP;
@@ -257,7 +257,7 @@ static enum route reset_lane(struct client *client)
     call->effect = EFFECT_RESET;
     call->flags = CALL_MUTE | CALL_LOOK;
     call->arrived_ns = 0;
-    lane_send(lane, &client->rider, request, sizeof request - 1);
+    lane_send(lane, &client->lane_user, request, sizeof request - 1);
     pin_add(client, PIN_RESET);
     client_wait_for_replies(client);
     return ROUTE_WAIT;
@@ -275,8 +275,8 @@ static void reset_session(struct client *client)
     session_reset(client);
     if (!keeps)
         return;
-    client->rider.lane->has_name = false;
-    lend_note_login(client->rider.lane);
+    client->lane_user.lane->has_name = false;
+    lend_note_login(client->lane_user.lane);
 }
 
 /*

@@ -72,7 +72,7 @@ void client_resume(struct client *client, enum client_wait reason)
 
 void client_want_idle(struct client *client)
 {
-    client->rider.wants_idle |= client->rider.in_flight > 0;
+    client->lane_user.wants_idle |= client->lane_user.in_flight > 0;
     if (client_extra(client)->spread != NULL)
         spread_want_idle(client_extra(client)->spread);
 }
@@ -80,7 +80,7 @@ void client_want_idle(struct client *client)
 void client_wait_for_replies(struct client *client)
 {
     struct spread *spread = client_extra(client)->spread;
-    client->rider.wants_idle |= client->rider.in_flight > 0 || spread == NULL;
+    client->lane_user.wants_idle |= client->lane_user.in_flight > 0 || spread == NULL;
     if (spread != NULL)
         spread_want_idle(spread);
     client_wait(client, WAIT_REPLIES);
@@ -88,7 +88,7 @@ void client_wait_for_replies(struct client *client)
 
 void pin_add(struct client *client, enum pin pin)
 {
-    struct lane *lane = client_has_own_lane(client) ? client->rider.lane : NULL;
+    struct lane *lane = client_has_own_lane(client) ? client->lane_user.lane : NULL;
     client->pins |= (uint16_t)pin;
     if ((pin & PINS_THAT_LAST) == 0 || lane == NULL)
         return;
@@ -153,7 +153,7 @@ void client_output(struct client *client, const char *data, size_t n)
 {
     if (client->output == OUTPUT_DROPPED || client->output == OUTPUT_CUT)
         return;
-    if (client->rider.is_returning) {
+    if (client->lane_user.is_returning) {
         client->front->client_ops->put_behind(client, data, n);
         return;
     }
@@ -163,13 +163,13 @@ void client_output(struct client *client, const char *data, size_t n)
 
 static bool is_in_message(const struct client *client)
 {
-    return client_has_own_lane(client) && client->rider.lane != NULL && lane_is_in_message(client->rider.lane);
+    return client_has_own_lane(client) && client->lane_user.lane != NULL && lane_is_in_message(client->lane_user.lane);
 }
 
 bool client_is_owed(const struct client *client)
 {
-    const struct lane *lane = client_has_own_lane(client) ? client->rider.lane : NULL;
-    return client_has_calls(client) || client->rider.is_returning || client->is_carrying ||
+    const struct lane *lane = client_has_own_lane(client) ? client->lane_user.lane : NULL;
+    return client_has_calls(client) || client->lane_user.is_returning || client->is_carrying ||
            client_extra(client)->n_compounds > 0 ||
            (lane != NULL && (lane->ends_run != RUN_GOES_ON || lane_is_ending(lane)));
 }
@@ -205,16 +205,16 @@ void client_answer_now(struct client *client, struct slice reply)
         say_behind_places(client, spread, reply);
         return;
     }
-    if (client->rider.in_flight == 0 && !is_in_message(client)) {
+    if (client->lane_user.in_flight == 0 && !is_in_message(client)) {
         client_output(client, reply.at, reply.len);
         return;
     }
     struct extra *extra = client_need_extra(client);
     if (extra == NULL)
         return;
-    struct rider *rider = &client->rider;
-    bool has_run =
-        !lane_end_run(rider) || replies_begin(&extra->replies, &extra->own, deliver_is_in_frame_of(rider->lane, rider));
+    struct lane_user *lane_user = &client->lane_user;
+    bool has_run = !lane_end_run(lane_user) ||
+                   replies_begin(&extra->replies, &extra->own, deliver_is_in_frame_of(lane_user->lane, lane_user));
     if (has_run && replies_say(&extra->replies, reply))
         client_limit_unread(client, 0);
     else

@@ -147,7 +147,7 @@ struct ending {
 struct extra {
     struct passage *passage; /* NULL: no large request is passing */
     struct replies replies;  /* idle unless weir's own replies wait for earlier replies of a lane */
-    struct reply_source own; /* the source `rider.lane` in `replies`, whichever lane that is */
+    struct reply_source own; /* the source `lane_user.lane` in `replies`, whichever lane that is */
     struct ending *ending;   /* NULL: none */
     /* Redis' error when no lane for the client could be opened; heap; NULL: none */
     char *refusal;
@@ -200,8 +200,8 @@ enum reader {
 };
 
 /*
- * The client's private lane, which is rider.lane. rider.lane is NULL while the lane is being opened
- * or after its loss.
+ * The client's private lane, which is lane_user.lane. lane_user.lane is NULL while the lane is
+ * being opened or after its loss.
  */
 enum own_lane {
     OWN_NONE, /* the client has no private lane */
@@ -247,7 +247,7 @@ struct waited_for {
 
 struct client {
     struct link link;
-    struct rider rider;
+    struct lane_user lane_user;
     struct front *front;
     struct list in_front;
     struct waited_for waited_for;
@@ -305,7 +305,7 @@ struct client_ops {
     void (*answer_behind)(struct client *client, struct slice reply);
     /* Send bytes behind the requests that have come back to the client (again.h). */
     void (*put_behind)(struct client *client, const char *data, size_t n);
-    /* On a cluster: as rider_ops.on_not_run, of a call at that place. */
+    /* On a cluster: as lane_user_ops.on_not_run, of a call at that place. */
     bool (*on_not_run)(struct place *place, const struct call *call, enum not_run row, struct slice reply);
     /* Calls of the client at a place are lost with their lane. */
     void (*on_place_lost)(struct client *client);
@@ -360,7 +360,7 @@ static inline bool client_counts(const struct client *client, enum unit unit)
     return client->bound != NULL && client->bound->of_unit[unit] != 0;
 }
 
-/* True if rider.lane is the client's private lane, or such a lane is being opened for it. */
+/* True if lane_user.lane is the client's private lane, or such a lane is being opened for it. */
 static inline bool client_has_own_lane(const struct client *client)
 {
     return client->own_lane >= OWN_NEW;
@@ -432,14 +432,14 @@ struct spread *client_need_spread(struct client *client);
  */
 static inline bool client_is_subscribed(const struct client *client)
 {
-    const struct lane *lane = client_has_own_lane(client) ? client->rider.lane : NULL;
+    const struct lane *lane = client_has_own_lane(client) ? client->lane_user.lane : NULL;
     return (lane != NULL && lane_is_subscribed(lane)) || client_extra(client)->n_subscribed > 0;
 }
 
-/* True if calls of the client are in flight, on rider.lane or at places. */
+/* True if calls of the client are in flight, on lane_user.lane or at places. */
 static inline bool client_has_calls(const struct client *client)
 {
-    return client->rider.in_flight > 0 || spread_in_flight(client_extra(client)->spread) > 0;
+    return client->lane_user.in_flight > 0 || spread_in_flight(client_extra(client)->spread) > 0;
 }
 
 /* For writing; allocated on first use. NULL: out of memory, and the client is closed. */
@@ -561,8 +561,8 @@ void client_answer_now(struct client *client, struct slice reply);
 /*
  * The reply to the client's next request comes from `source`, a compound, and not from a lane. The
  * position of the reply in the order of replies is fixed here. client_answer_apart gives the whole
- * reply; empty: the client hears none. Not while a call of client.rider is in flight. False: out of
- * memory, and the client is closed.
+ * reply; empty: the client hears none. Not while a call of client.lane_user is in flight. False:
+ * out of memory, and the client is closed.
  */
 __attribute__((warn_unused_result)) bool client_begin_apart(struct client *client, struct reply_source *source);
 void client_answer_apart(struct client *client, struct reply_source *source, struct slice reply);

@@ -38,16 +38,16 @@ static struct client *client_of_link(struct link *link)
     return container_of(link, struct client, link);
 }
 
-static struct client *client_of_rider(struct rider *rider)
+static struct client *client_of_lane_user(struct lane_user *lane_user)
 {
-    return container_of(rider, struct client, rider);
+    return container_of(lane_user, struct client, lane_user);
 }
 
 /* ---- callbacks of the lane ---- */
 
-static void on_run_end(struct rider *rider)
+static void on_run_end(struct lane_user *lane_user)
 {
-    struct client *client = client_of_rider(rider);
+    struct client *client = client_of_lane_user(lane_user);
     struct extra *extra = client->extra;
     replies_end(&extra->replies, &extra->own);
     replies_flush(&extra->replies, client_put_out, client);
@@ -58,7 +58,7 @@ static bool note_bytes(struct client *client, size_t n)
 {
     if (client_is_leaving(client) && !client_is_owed(client))
         return false;
-    account_bytes_out(client, n, client->rider.counted);
+    account_bytes_out(client, n, client->lane_user.counted);
     if (client_is_closed(client))
         return false;
     client_note_active(client);
@@ -71,7 +71,7 @@ static bool note_bytes(struct client *client, size_t n)
  */
 static bool must_pay_first(const struct client *client)
 {
-    return !client->rider.is_gone && account_is_paying(client, UNIT_BYTES_OUT);
+    return !client->lane_user.is_gone && account_is_paying(client, UNIT_BYTES_OUT);
 }
 
 /*
@@ -90,37 +90,37 @@ static bool is_slow(const struct client *client)
  */
 static void stop_if_slow(struct client *client)
 {
-    struct rider *rider = &client->rider;
-    rider->is_paying = must_pay_first(client);
-    if (!client_has_own_lane(client) || rider->lane == NULL)
+    struct lane_user *lane_user = &client->lane_user;
+    lane_user->is_paying = must_pay_first(client);
+    if (!client_has_own_lane(client) || lane_user->lane == NULL)
         return;
-    if (rider->is_paying || is_slow(client))
-        stall_begin(rider->lane);
-    if (rider->wants_idle && client->link.is_congested)
+    if (lane_user->is_paying || is_slow(client))
+        stall_begin(lane_user->lane);
+    if (lane_user->wants_idle && client->link.is_congested)
         /* replies are left in Redis until the client reads; see has_many_replies_coming */
         client_resume(client, WAIT_REPLIES);
 }
 
-static void on_bytes(struct rider *rider, const char *data, size_t n)
+static void on_bytes(struct lane_user *lane_user, const char *data, size_t n)
 {
-    struct client *client = client_of_rider(rider);
+    struct client *client = client_of_lane_user(lane_user);
     const struct extra *extra = client->extra;
     if (!note_bytes(client, n))
         return;
     /* A message that has been sent in part is not gathered. */
-    if (extra != NULL && extra->gather != NULL && rider->lane->framing != FRAMING_UNSOLICITED &&
+    if (extra != NULL && extra->gather != NULL && lane_user->lane->framing != FRAMING_UNSOLICITED &&
         gather_take(client, data, n))
         return;
     if (extra == NULL || (replies_are_idle(&extra->replies) && extra->spread == NULL))
         client_output(client, data, n);
     else
-        client_output_from(client, &client->extra->own, data, n, !lane_is_in_frame(rider->lane));
+        client_output_from(client, &client->extra->own, data, n, !lane_is_in_frame(lane_user->lane));
     stop_if_slow(client);
 }
 
-static void on_unheard(struct rider *rider, size_t n)
+static void on_unheard(struct lane_user *lane_user, size_t n)
 {
-    struct client *client = client_of_rider(rider);
+    struct client *client = client_of_lane_user(lane_user);
     if (note_bytes(client, n))
         stop_if_slow(client);
 }
@@ -129,49 +129,49 @@ static void on_unheard(struct rider *rider, size_t n)
  * Bytes may be spliced to the client unless they are gathered, or wait behind earlier replies, or
  * the client leaves.
  */
-static struct link *on_passing(struct rider *rider)
+static struct link *on_passing(struct lane_user *lane_user)
 {
-    struct client *client = client_of_rider(rider);
+    struct client *client = client_of_lane_user(lane_user);
     const struct extra *extra = client_extra(client);
     bool passes = !client_is_leaving(client) && extra->gather == NULL && replies_are_idle(&extra->replies);
     return passes ? &client->link : NULL;
 }
 
-static void on_passed(struct rider *rider, size_t n)
+static void on_passed(struct lane_user *lane_user, size_t n)
 {
-    struct client *client = client_of_rider(rider);
+    struct client *client = client_of_lane_user(lane_user);
     if (!note_bytes(client, n))
         return;
     client_limit_unread(client, 0);
     stop_if_slow(client);
 }
 
-static void on_resume(struct rider *rider, enum rider_wait what)
+static void on_resume(struct lane_user *lane_user, enum lane_user_wait what)
 {
     static const enum client_wait reasons[] = {
-        [RIDER_REPLIES] = WAIT_REPLIES, [RIDER_LANE] = WAIT_LANE, [RIDER_SHARE] = WAIT_SHARE};
-    client_resume(client_of_rider(rider), reasons[what]);
+        [LANE_USER_HAS_REPLIES] = WAIT_REPLIES, [LANE_USER_HAS_LANE] = WAIT_LANE, [LANE_USER_HAS_SHARE] = WAIT_SHARE};
+    client_resume(client_of_lane_user(lane_user), reasons[what]);
 }
 
-static void on_answer(struct rider *rider, const struct call *call, const struct glimpse *reply)
+static void on_answer(struct lane_user *lane_user, const struct call *call, const struct glimpse *reply)
 {
-    stateful_answered(client_of_rider(rider), call, reply);
+    stateful_answered(client_of_lane_user(lane_user), call, reply);
 }
 
-static void on_counted(struct rider *rider, uint8_t counted)
+static void on_counted(struct lane_user *lane_user, uint8_t counted)
 {
-    account_answered(client_of_rider(rider), counted);
+    account_answered(client_of_lane_user(lane_user), counted);
 }
 
-static void on_unread(struct rider *rider, uint64_t bytes)
+static void on_unread(struct lane_user *lane_user, uint64_t bytes)
 {
-    if (!rider->is_paying)
-        client_limit_unread(client_of_rider(rider), bytes);
+    if (!lane_user->is_paying)
+        client_limit_unread(client_of_lane_user(lane_user), bytes);
 }
 
-static void on_refused(struct rider *rider, enum lane_end end, struct slice reply)
+static void on_refused(struct lane_user *lane_user, enum lane_end end, struct slice reply)
 {
-    struct client *client = client_of_rider(rider);
+    struct client *client = client_of_lane_user(lane_user);
     if (end == END_LOGIN_REFUSED && session_doubt(client))
         return;
     lane_choice_note_refused(client);
@@ -181,16 +181,16 @@ static void on_refused(struct rider *rider, enum lane_end end, struct slice repl
         extra->refusal = client_copy_refusal(end, reply);
 }
 
-static void on_heavy(struct rider *rider)
+static void on_heavy(struct lane_user *lane_user)
 {
-    struct client *client = client_of_rider(rider);
+    struct client *client = client_of_lane_user(lane_user);
     client_note_heavy(client);
     lane_choice_note_huge(client);
 }
 
-static void on_blocking(struct rider *rider)
+static void on_blocking(struct lane_user *lane_user)
 {
-    struct client *client = client_of_rider(rider);
+    struct client *client = client_of_lane_user(lane_user);
     char name[SESSION_TEXT];
     session_print(client, name);
     log_at(LOG_SITE_CLIENT_CLOSED, LOG_WARN,
@@ -204,7 +204,7 @@ static void on_blocking(struct rider *rider)
  */
 static bool may_outlive(const struct client *client, const struct lane *lane)
 {
-    return client_may_administer(client) && client->rider.in_flight == 0 && client->pins == 0 &&
+    return client_may_administer(client) && client->lane_user.in_flight == 0 && client->pins == 0 &&
            !transaction_is_open(&client->transaction) && client_extra(client)->passage == NULL &&
            !lane_is_subscribed(lane) && !client_is_subscribed(client) && !lane_is_monitoring(lane);
 }
@@ -213,16 +213,16 @@ static bool may_outlive(const struct client *client, const struct lane *lane)
  * Called for each call of the client on that lane. An operator that stays keeps its position in the
  * fair queue.
  */
-static void on_lost(struct rider *rider, const struct lane *lane)
+static void on_lost(struct lane_user *lane_user, const struct lane *lane)
 {
-    struct client *client = client_of_rider(rider);
+    struct client *client = client_of_lane_user(lane_user);
     if (carry_outlives_lane(client)) {
         lane_choice_abandon(client);
         link_wake(&client->link);
         return;
     }
     bool stays = !client_is_leaving(client) && may_outlive(client, lane);
-    if (!stays && rider->in_flight > 0)
+    if (!stays && lane_user->in_flight > 0)
         front_count_fate(client->front, FATE_LOST);
     again_pass_on(client);
     if (!stays)
@@ -247,9 +247,9 @@ static void on_place_lost(struct client *client)
  * False where Redis would queue or refuse AUTH, or a push message may precede its reply
  * (upstream/lane/timers.c).
  */
-static bool may_log_in(const struct rider *rider)
+static bool may_log_in(const struct lane_user *lane_user)
 {
-    const struct client *client = container_of((struct rider *)(uintptr_t)rider, struct client, rider);
+    const struct client *client = container_of((struct lane_user *)(uintptr_t)lane_user, struct client, lane_user);
     return client->state == CLIENT_OPEN && transaction_is_none(&client->transaction) &&
            !pin_has(client, PIN_PASSTHROUGH) && !pin_has(client, PIN_TRACKING) &&
            !client_waits_for(client, WAIT_LOGIN) && client_extra(client)->passage == NULL;
@@ -257,12 +257,12 @@ static bool may_log_in(const struct rider *rider)
 
 /* ---- on an upstream of several servers, where requests may come back (again.h) ---- */
 
-static void on_kept_bytes(struct rider *rider, const char *data, size_t n)
+static void on_kept_bytes(struct lane_user *lane_user, const char *data, size_t n)
 {
-    struct client *client = client_of_rider(rider);
+    struct client *client = client_of_lane_user(lane_user);
     if (!again_is_on(client)) {
         if (!carry_take_bytes(client, data, n, on_bytes))
-            on_bytes(rider, data, n);
+            on_bytes(lane_user, data, n);
         return;
     }
     client_note_active(client);
@@ -286,11 +286,11 @@ static void note_answered(struct client *client, uint32_t n)
         read_side_note_answered(client, true);
 }
 
-static void on_kept_timed(struct rider *rider, const struct call *call, uint32_t n)
+static void on_kept_timed(struct lane_user *lane_user, const struct call *call, uint32_t n)
 {
-    struct client *client = client_of_rider(rider);
-    if (!rider->lane->keeps) {
-        timing_answered(rider, call, n);
+    struct client *client = client_of_lane_user(lane_user);
+    if (!lane_user->lane->keeps) {
+        timing_answered(lane_user, call, n);
         return;
     }
     if (read_side_of(client) != NULL)
@@ -299,30 +299,30 @@ static void on_kept_timed(struct rider *rider, const struct call *call, uint32_t
         again_answered(client, call);
         return;
     }
-    timing_answered(rider, call, n);
+    timing_answered(lane_user, call, n);
     unanswered_drop(&client->extra->unanswered, &client->front->loop->pool, n);
 }
 
-static bool on_not_run(struct rider *rider, const struct call *call, enum not_run row, struct slice reply)
+static bool on_not_run(struct lane_user *lane_user, const struct call *call, enum not_run row, struct slice reply)
 {
     (void)reply;
     if (row >= NOT_RUN_FIXED)
         return false;
-    reads_note_refused(client_of_rider(rider));
-    return again_take_back(client_of_rider(rider), call, row);
+    reads_note_refused(client_of_lane_user(lane_user));
+    return again_take_back(client_of_lane_user(lane_user), call, row);
 }
 
 /* The callbacks of both kinds of clients. */
-#define RIDER_OPS                                                                                                      \
+#define LANE_USER_OPS                                                                                                  \
     .on_unheard = on_unheard, .on_passing = on_passing, .on_passed = on_passed, .on_run_end = on_run_end,              \
     .on_answer = on_answer, .on_counted = on_counted, .on_refused = on_refused, .on_heavy = on_heavy,                  \
     .on_unread = on_unread, .on_blocking = on_blocking, .on_lost = on_lost, .on_resume = on_resume,                    \
     .may_log_in = may_log_in, .share = session_lane_share, .audit = session_audit_lane,                                \
-    .to_link = (ptrdiff_t)offsetof(struct client, link) - (ptrdiff_t)offsetof(struct client, rider)
+    .to_link = (ptrdiff_t)offsetof(struct client, link) - (ptrdiff_t)offsetof(struct client, lane_user)
 
-static const struct rider_ops rider_ops = {RIDER_OPS, .on_bytes = on_bytes, .on_timed = timing_answered};
-static const struct rider_ops rider_ops_kept = {RIDER_OPS, .on_bytes = on_kept_bytes, .on_timed = on_kept_timed,
-                                                .on_not_run = on_not_run};
+static const struct lane_user_ops lane_user_ops = {LANE_USER_OPS, .on_bytes = on_bytes, .on_timed = timing_answered};
+static const struct lane_user_ops lane_user_ops_kept = {LANE_USER_OPS, .on_bytes = on_kept_bytes,
+                                                        .on_timed = on_kept_timed, .on_not_run = on_not_run};
 
 /* ---- closing ---- */
 
@@ -332,7 +332,7 @@ static const struct rider_ops rider_ops_kept = {RIDER_OPS, .on_bytes = on_kept_b
  */
 static void end_raw(struct client *client)
 {
-    struct lane *lane = pin_has(client, PIN_PASSTHROUGH) ? client->rider.lane : NULL;
+    struct lane *lane = pin_has(client, PIN_PASSTHROUGH) ? client->lane_user.lane : NULL;
     if (lane == NULL)
         return;
     if (client->is_eof)
@@ -354,7 +354,7 @@ static void finish_when_answered(struct client *client)
     compounds_go_on(client);
     carry_go_on(client);
     if (client_is_owed(client)) {
-        client->rider.wants_idle = true;
+        client->lane_user.wants_idle = true;
         client_want_idle(client);
         return;
     }
@@ -378,8 +378,8 @@ static void drop_leases(struct client *client)
 
 static void on_close(struct client *client, enum client_state was)
 {
-    struct lane *lane = client->rider.lane;
-    if (lane != NULL && (client_has_own_lane(client) || client->rider.in_flight > 0))
+    struct lane *lane = client->lane_user.lane;
+    if (lane != NULL && (client_has_own_lane(client) || client->lane_user.in_flight > 0))
         remains_leave(client);
     places_leave(client);
     drop_leases(client);
@@ -390,11 +390,11 @@ static void on_close(struct client *client, enum client_state was)
     again_stop(client);
     compounds_leave(client);
     carry_stop(client);
-    list_take(&client->rider.waiting);
+    list_take(&client->lane_user.waiting);
     timeouts_leave(client, was);
     memory_pressure_forget(client);
-    if (client->rider.absorbed > 0)
-        stall_absorbed(&client->front->nodes.commons, &client->rider);
+    if (client->lane_user.absorbed > 0)
+        stall_absorbed(&client->front->nodes.commons, &client->lane_user);
     const struct extra *extra = client_extra(client);
     if (extra->ending != NULL)
         prober_cancel(&extra->ending->probe);
@@ -519,9 +519,9 @@ static void on_link_passed(struct link *link, size_t n)
 /* Reading of the client's lanes goes on, unless the client is in debt by a limit on bytes. */
 static void catch_up(struct client *client)
 {
-    client->rider.is_paying = must_pay_first(client);
-    if (!client->rider.is_paying && (client_has_own_lane(client) || client->rider.in_flight > 0))
-        lane_catch_up(&client->rider);
+    client->lane_user.is_paying = must_pay_first(client);
+    if (!client->lane_user.is_paying && (client_has_own_lane(client) || client->lane_user.in_flight > 0))
+        lane_catch_up(&client->lane_user);
     places_catch_up(client);
 }
 
@@ -530,9 +530,9 @@ static void on_wake(struct link *link)
     struct client *client = client_of_link(link);
     if (client_is_closed(client))
         return;
-    if (client->rider.is_paying) {
+    if (client->lane_user.is_paying) {
         /* feed.c lets a lane go on while no requests are read */
-        client->rider.is_paying = must_pay_first(client);
+        client->lane_user.is_paying = must_pay_first(client);
         if (!is_slow(client))
             catch_up(client);
     }
@@ -560,8 +560,8 @@ static void on_wake(struct link *link)
 static void go_on_unheard(struct client *client)
 {
     client_drop_output(client);
-    if (client->rider.absorbed > 0)
-        stall_absorbed(&client->front->nodes.commons, &client->rider);
+    if (client->lane_user.absorbed > 0)
+        stall_absorbed(&client->front->nodes.commons, &client->lane_user);
     catch_up(client);
     subscribe_catch_up(client);
     if (client_is_leaving(client))
@@ -574,7 +574,7 @@ static void on_end_ahead(struct link *link)
 {
     struct client *client = client_of_link(link);
     half_close_foresee(client);
-    if (client->rider.is_paying)
+    if (client->lane_user.is_paying)
         catch_up(client);
 }
 
@@ -590,7 +590,7 @@ static void on_end(struct link *link, int status)
         return;
     }
     half_close_begin(client);
-    if (client->rider.is_paying && !client_is_closed(client))
+    if (client->lane_user.is_paying && !client_is_closed(client))
         catch_up(client);
     if (client_is_leaving(client) && !client_is_closed(client))
         end_raw(client);
@@ -608,8 +608,8 @@ static void on_late(struct link *link)
 static void on_drained(struct link *link)
 {
     struct client *client = client_of_link(link);
-    if (client->rider.absorbed > 0)
-        stall_absorbed(&client->front->nodes.commons, &client->rider);
+    if (client->lane_user.absorbed > 0)
+        stall_absorbed(&client->front->nodes.commons, &client->lane_user);
     catch_up(client);
     subscribe_catch_up(client);
 }
@@ -659,8 +659,8 @@ void client_open(struct client *client, struct front *front, int fd, const struc
     client->generation = front->generation;
     client->entrance = entrance->number;
     client->state = entrance->has_proxy_header || entrance->is_tls ? CLIENT_SHAKING : CLIENT_OPEN;
-    client->rider.ops = upstream_keeps(front->nodes.commons.upstream) ? &rider_ops_kept : &rider_ops;
-    list_init(&client->rider.waiting);
+    client->lane_user.ops = upstream_keeps(front->nodes.commons.upstream) ? &lane_user_ops_kept : &lane_user_ops;
+    list_init(&client->lane_user.waiting);
     list_init(&client->in_front);
     link_adopt(&client->link, front->loop, RANK_CLIENT, fd, peer, &link_ops);
     timeouts_enter(client);

@@ -13,7 +13,7 @@
 /* True if Redis or weir keeps something for the client that a new connection would not have. */
 static bool is_attached(const struct client *client)
 {
-    const struct lane *lane = client_has_own_lane(client) ? client->rider.lane : NULL;
+    const struct lane *lane = client_has_own_lane(client) ? client->lane_user.lane : NULL;
     return !transaction_is_none(&client->transaction) || pin_has(client, PIN_PASSTHROUGH) ||
            pin_has(client, PIN_WATCH) || client_is_subscribed(client) ||
            (lane != NULL && (lane_is_monitoring(lane) || lane_is_in_message(lane)));
@@ -68,7 +68,7 @@ static void look_at(struct client *client)
 /* What Redis keeps for the client, or blocks on. NULL: nothing. */
 static const char *attachment(const struct client *client)
 {
-    const struct lane *lane = client_has_own_lane(client) ? client->rider.lane : NULL;
+    const struct lane *lane = client_has_own_lane(client) ? client->lane_user.lane : NULL;
     if (lane != NULL && lane_is_monitoring(lane))
         return "monitors";
     if (client_is_subscribed(client))
@@ -77,7 +77,7 @@ static const char *attachment(const struct client *client)
         return "in MULTI";
     if (pin_has(client, PIN_WATCH))
         return "watches keys";
-    if (client->rider.in_flight > 0 && lane != NULL && lane_may_wait(lane))
+    if (client->lane_user.in_flight > 0 && lane != NULL && lane_may_wait(lane))
         return "blocks in Redis";
     return NULL;
 }

@@ -48,8 +48,8 @@ static bool is_large(const struct request_scan *scan)
 /* Requests taken from now on arrived now, or at held_ns if the first of them has waited. */
 static void start_time(struct client *client, const struct intake *in)
 {
-    client->rider.arrived_ns = in->held_ns != 0 ? in->held_ns : client->front->loop->now_ns;
-    client->rider.waited_us = 0;
+    client->lane_user.arrived_ns = in->held_ns != 0 ? in->held_ns : client->front->loop->now_ns;
+    client->lane_user.waited_us = 0;
     client->front->nodes.commons.share_us = 0;
     client->front->slow.waits = in->waits;
 }
@@ -73,7 +73,7 @@ static void end_hold(struct intake *in)
 static void note_held(struct client *client, struct intake *in, bool is_held)
 {
     if (is_held) {
-        hold(client, in, client->rider.arrived_ns);
+        hold(client, in, client->lane_user.arrived_ns);
     } else if (in->held_ns != 0) {
         end_hold(in);
         start_time(client, in); /* for the requests that have waited behind it */
@@ -109,7 +109,7 @@ static void take_all(struct client *client, struct intake *in)
         if (is_next && in->taken < in->filled && !fair_share_may_go(client, &pace)) {
             if (pace.is_used)
                 start_time(client, in);
-            hold(client, in, client->rider.arrived_ns);
+            hold(client, in, client->lane_user.arrived_ns);
             break;
         }
         if (is_held_up && is_next && in->taken < in->filled)
@@ -189,7 +189,7 @@ static void abandon_passage(struct client *client)
 {
     struct passage *passage = client->extra->passage;
     client->extra->passage = NULL;
-    client->rider.is_sending = false;
+    client->lane_user.is_sending = false;
     /* Redis would not have seen this request, so SKIP counts for the next */
     if (passage->is_skipped)
         reply_mode_untake(&client->reply_mode);
@@ -203,7 +203,7 @@ static void abandon_passage(struct client *client)
 
 static void wait_for_lane(struct client *client)
 {
-    lane_wait(client->rider.lane, &client->rider);
+    lane_wait(client->lane_user.lane, &client->lane_user);
     client_wait(client, WAIT_LANE);
 }
 
@@ -214,7 +214,7 @@ static void wait_for_lane(struct client *client)
 static void hold_passage(struct client *client)
 {
     bool is_paying = account_is_paying(client, UNIT_BYTES_IN);
-    if (lane_is_congested(client->rider.lane))
+    if (lane_is_congested(client->lane_user.lane))
         wait_for_lane(client);
     if (is_paying) {
         client_wait(client, WAIT_BYTES);
@@ -238,8 +238,8 @@ static size_t pass(struct client *client, const char *data, size_t n)
         abandon_passage(client);
         return n;
     }
-    if (!passage->is_refused && client->rider.lane != NULL) {
-        lane_send_more(&client->rider, data, used, result == SCAN_FRAME);
+    if (!passage->is_refused && client->lane_user.lane != NULL) {
+        lane_send_more(&client->lane_user, data, used, result == SCAN_FRAME);
         account_bytes_in(client, used, passage->counted);
     }
     if (result == SCAN_FRAME) {
@@ -371,11 +371,11 @@ static void adjust_reading(struct client *client)
         return;
     }
     link_pause(&client->link);
-    if (!client->rider.is_gone)
+    if (!client->lane_user.is_gone)
         link_watch_end(&client->link);
     /* stop_if_slow may have stopped the lane; a client that weir does not read is not slow */
-    if (!is_stalled && !client->rider.is_paying && client_has_own_lane(client))
-        lane_catch_up(&client->rider);
+    if (!is_stalled && !client->lane_user.is_paying && client_has_own_lane(client))
+        lane_catch_up(&client->lane_user);
 }
 
 /*
@@ -432,17 +432,17 @@ struct link *feed_passing(struct link *link, size_t *most)
     struct client *client = container_of(link, struct client, link);
     const struct passage *passage = client_extra(client)->passage;
     if (passage == NULL || passage->is_refused || client->intake != NULL || client_is_leaving(client) ||
-        client->rider.lane == NULL)
+        client->lane_user.lane == NULL)
         return NULL;
     *most = passage->scan.bulk_left;
-    return lane_passing(&client->rider);
+    return lane_passing(&client->lane_user);
 }
 
 void feed_passed(struct client *client, size_t n)
 {
     struct passage *passage = client->extra->passage;
     request_scan_skip(&passage->scan, n);
-    lane_passed(&client->rider, n);
+    lane_passed(&client->lane_user, n);
     account_bytes_in(client, n, passage->counted);
     if (!client_is_closed(client))
         hold_passage(client);

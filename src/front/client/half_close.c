@@ -13,7 +13,7 @@
 /* True if the oldest call on the private lane may block in Redis. */
 static bool waits_in_redis(const struct client *client)
 {
-    return client_has_own_lane(client) && client->rider.lane != NULL && lane_waits(client->rider.lane);
+    return client_has_own_lane(client) && client->lane_user.lane != NULL && lane_waits(client->lane_user.lane);
 }
 
 static void end_waiting(struct client *client);
@@ -28,7 +28,7 @@ static void on_probe_over(struct probe *probe)
     struct client *client = ending->client;
     if (!waits_in_redis(client))
         return;
-    if (client->rider.lane->calls.head != ending->call) {
+    if (client->lane_user.lane->calls.head != ending->call) {
         end_waiting(client);
         return;
     }
@@ -64,10 +64,10 @@ static void end_waiting(struct client *client)
     struct ending *ending = waits_in_redis(client) ? need_ending(client) : NULL;
     if (ending == NULL)
         return;
-    ending->call = client->rider.lane->calls.head;
-    struct lane *lane = prober_start(&nodes_row_of(client->rider.lane)->prober, &ending->probe);
+    ending->call = client->lane_user.lane->calls.head;
+    struct lane *lane = prober_start(&nodes_row_of(client->lane_user.lane)->prober, &ending->probe);
     if (lane != NULL)
-        lane_wait(lane, &client->rider);
+        lane_wait(lane, &client->lane_user);
 }
 
 /*
@@ -81,13 +81,13 @@ static bool waits_in_vain(const struct client *client)
 
 void half_close_foresee(struct client *client)
 {
-    client->rider.is_gone = true;
+    client->lane_user.is_gone = true;
     end_waiting(client);
 }
 
 void half_close_check(struct client *client)
 {
-    if (client->rider.is_gone && !client->is_eof && !client_is_closed(client))
+    if (client->lane_user.is_gone && !client->is_eof && !client_is_closed(client))
         end_waiting(client); /* half_close_foresee was called */
     if (!client->is_eof || client_is_closed(client))
         return;
@@ -100,13 +100,13 @@ void half_close_check(struct client *client)
         client_close(client);
     if (client_is_leaving(client))
         return;
-    if (!client_has_more(client) && (client->waits & ~WAIT_MEMORY) == 0 && !client->rider.wants_idle)
+    if (!client_has_more(client) && (client->waits & ~WAIT_MEMORY) == 0 && !client->lane_user.wants_idle)
         client_leave(client);
 }
 
 void half_close_begin(struct client *client)
 {
-    client->is_eof = client->rider.is_gone = true;
+    client->is_eof = client->lane_user.is_gone = true;
     nodes_sweep(&client->front->nodes);
     half_close_check(client);
 }

@@ -213,9 +213,9 @@ static void refuse_lane(struct client *client, const char *why)
 /* Replies in flight still reach the client, unless one of them may block. */
 static void refuse_proof(struct client *client)
 {
-    const struct rider *rider = &client->rider;
+    const struct lane_user *lane_user = &client->lane_user;
     static const char why[] = "Redis does not take it for its user any more";
-    if (rider->in_flight == 0 || rider->lane == NULL || lane_may_wait(rider->lane)) {
+    if (lane_user->in_flight == 0 || lane_user->lane == NULL || lane_may_wait(lane_user->lane)) {
         refuse_lane(client, why);
         return;
     }
@@ -361,7 +361,7 @@ void login_look(struct front *front)
 /* A call that only weir sees the reply of. NULL: out of memory. */
 static struct call *call_lane(struct client *client, enum effect effect)
 {
-    struct call *call = lane_call_special(client->rider.lane, &client->rider, FLOW_ONE, 1, 0);
+    struct call *call = lane_call_special(client->lane_user.lane, &client->lane_user, FLOW_ONE, 1, 0);
     if (call == NULL)
         return NULL;
     call->flags = CALL_MUTE | CALL_LOOK;
@@ -377,25 +377,25 @@ static struct call *call_lane(struct client *client, enum effect effect)
 static bool ask_id(struct client *client)
 {
     static const char request[] = "*1\r\n$5\r\n" OWN_HELLO "\r\n"; /* HELLO needs no rights */
-    if (client->rider.lane->id != 0)
+    if (client->lane_user.lane->id != 0)
         return true;
     if (call_lane(client, EFFECT_ID) == NULL)
         return false;
-    lane_send(client->rider.lane, &client->rider, request, sizeof request - 1);
+    lane_send(client->lane_user.lane, &client->lane_user, request, sizeof request - 1);
     return true;
 }
 
 /* Sends AUTH on the private lane. The client does not see its reply. False: out of memory. */
 static bool tell_lane(struct client *client, struct login *login)
 {
-    struct lane *lane = client->rider.lane;
-    if (!lane_vouch(lane, &client->rider))
+    struct lane *lane = client->lane_user.lane;
+    if (!lane_vouch(lane, &client->lane_user))
         return false;
     char *request = malloc(login_room(login));
     bool is_sent = request != NULL && call_lane(client, EFFECT_LOGIN) != NULL;
     if (is_sent) {
         size_t n = login_emit(login, SLICE("AUTH"), false, request);
-        lane_send(lane, &client->rider, request, n);
+        lane_send(lane, &client->lane_user, request, n);
         explicit_bzero(request, n);
         lane_must_answer(lane, upstream_time(client->front->nodes.commons.upstream, DOORS_PATIENCE_NS));
     }
@@ -405,12 +405,12 @@ static bool tell_lane(struct client *client, struct login *login)
 
 void login_lane_answered(struct client *client, const struct glimpse *reply)
 {
-    client->rider.lane->answer_by_ns = 0;
+    client->lane_user.lane->answer_by_ns = 0;
     if (!glimpse_is(reply, SLICE("+OK\r\n"))) {
         refuse_lane(client, "its own connection does not accept the login that Redis has just accepted");
         return;
     }
-    lend_note_login(client->rider.lane);
+    lend_note_login(client->lane_user.lane);
     lane_choice_note_login(client);
     client->extra->login->stage = STAGE_PASSED;
     client_resume(client, WAIT_LOGIN);
@@ -432,7 +432,7 @@ static bool become(struct client *client, const struct question *question)
 
 static enum login_result pass(struct client *client, struct login_step *step)
 {
-    bool has_lane = client_has_own_lane(client) && client->rider.lane != NULL;
+    bool has_lane = client_has_own_lane(client) && client->lane_user.lane != NULL;
     step->stage = STAGE_PASSED;
     if (!become(client, &step->question))
         return LOGIN_GONE;
@@ -504,7 +504,7 @@ static bool watch_dial(struct client *client, struct login_step *step, bool is_h
     struct nodes_row *row = step->is_proof ? session_row(client) : front_home(client->front);
     if (step->stage != STAGE_ASKED || question_is_in_flight(&step->question) || lanes_is_taken(&row->lanes))
         return true;
-    if (client->rider.is_returning) /* the outage belongs to the next request */
+    if (client->lane_user.is_returning) /* the outage belongs to the next request */
         return true;
     outage_watch(client, is_handshake);
     if (!client_is_closed(client) && outage_is_over(client, is_handshake))

@@ -6,9 +6,9 @@
 #include "limit/gate.h"
 
 struct remains {
-    struct list in_front; /* in front.remains */
-    struct rider rider;   /* the lane user of the calls */
-    struct link link;     /* hollow; woken when the last call is answered or the lane is closed */
+    struct list in_front;       /* in front.remains */
+    struct lane_user lane_user; /* the lane user of the calls */
+    struct link link;           /* hollow; woken when the last call is answered or the lane is closed */
     struct front *front;
     struct node *node;           /* the node of the lane; one reference */
     struct rules *rules;         /* the rules of `policy`; one reference */
@@ -20,9 +20,9 @@ struct remains {
     uint64_t left_bytes;         /* the part of this struct in the node's left bytes */
 };
 
-static struct remains *remains_of(struct rider *rider)
+static struct remains *remains_of(struct lane_user *lane_user)
 {
-    return container_of(rider, struct remains, rider);
+    return container_of(lane_user, struct remains, lane_user);
 }
 
 /* ---- the charge target ---- */
@@ -81,7 +81,7 @@ static void keep_up(struct remains *remains)
  */
 static uint64_t bytes_left(const struct remains *remains)
 {
-    const struct lane *lane = remains->rider.lane;
+    const struct lane *lane = remains->lane_user.lane;
     uint64_t missing = lane != NULL && lane_is_in_frame(lane) ? lane->scan.bulk_left : 0;
     return remains->n_unanswered * REMAINS_CALL_BYTES + (missing > REMAINS_CALL_BYTES ? missing : 0);
 }
@@ -96,26 +96,26 @@ static void note_left(struct remains *remains, uint64_t bytes)
 
 /* ---- from the lane ---- */
 
-static void on_bytes(struct rider *rider, const char *data, size_t n)
+static void on_bytes(struct lane_user *lane_user, const char *data, size_t n)
 {
-    struct remains *remains = remains_of(rider);
+    struct remains *remains = remains_of(lane_user);
     struct front *front = remains->front;
     (void)data;
     keep_up(remains);
     note_left(remains, bytes_left(remains));
     const struct account account = account_of(remains);
     if (account.policy != NULL)
-        gate_owe_bytes(&account, UNIT_BYTES_OUT, n, rider->counted, front->loop->now_ns, front->tallies);
+        gate_owe_bytes(&account, UNIT_BYTES_OUT, n, lane_user->counted, front->loop->now_ns, front->tallies);
 }
 
-static void on_unheard(struct rider *rider, size_t n)
+static void on_unheard(struct lane_user *lane_user, size_t n)
 {
-    on_bytes(rider, NULL, n);
+    on_bytes(lane_user, NULL, n);
 }
 
-static void on_counted(struct rider *rider, uint8_t counted)
+static void on_counted(struct lane_user *lane_user, uint8_t counted)
 {
-    struct remains *remains = remains_of(rider);
+    struct remains *remains = remains_of(lane_user);
     bool is_counted = (counted & COUNTED) != 0 && remains->counted > 0;
     bool is_shadow = (counted & COUNTED_SHADOW) != 0 && remains->counted_shadow > 0;
     keep_up(remains);
@@ -126,48 +126,48 @@ static void on_counted(struct rider *rider, uint8_t counted)
         gate_calls_end(&account, is_counted, is_shadow);
 }
 
-static void on_timed(struct rider *rider, const struct call *call, uint32_t n)
+static void on_timed(struct lane_user *lane_user, const struct call *call, uint32_t n)
 {
-    struct remains *remains = remains_of(rider);
+    struct remains *remains = remains_of(lane_user);
     (void)call;
     remains->n_unanswered -= n < remains->n_unanswered ? n : remains->n_unanswered;
     note_left(remains, bytes_left(remains));
 }
 
 /* Called for each call on that lane. */
-static void on_lost(struct rider *rider, const struct lane *lane)
+static void on_lost(struct lane_user *lane_user, const struct lane *lane)
 {
     (void)lane;
-    rider->lane = NULL;
-    link_wake(&remains_of(rider)->link);
+    lane_user->lane = NULL;
+    link_wake(&remains_of(lane_user)->link);
 }
 
-static void on_answer(struct rider *rider, const struct call *call, const struct glimpse *reply)
+static void on_answer(struct lane_user *lane_user, const struct call *call, const struct glimpse *reply)
 {
-    (void)rider;
+    (void)lane_user;
     (void)call;
     (void)reply;
 }
 
-static void on_refused(struct rider *rider, enum lane_end why, struct slice reply)
+static void on_refused(struct lane_user *lane_user, enum lane_end why, struct slice reply)
 {
-    (void)rider;
+    (void)lane_user;
     (void)why;
     (void)reply;
 }
 
-static void on_unread(struct rider *rider, uint64_t bytes)
+static void on_unread(struct lane_user *lane_user, uint64_t bytes)
 {
-    (void)rider;
+    (void)lane_user;
     (void)bytes;
 }
 
-static void ignore(struct rider *rider)
+static void ignore(struct lane_user *lane_user)
 {
-    (void)rider;
+    (void)lane_user;
 }
 
-static const struct rider_ops rider_ops = {
+static const struct lane_user_ops lane_user_ops = {
     .on_bytes = on_bytes,
     .on_unheard = on_unheard,
     .on_run_end = ignore,
@@ -179,7 +179,7 @@ static const struct rider_ops rider_ops = {
     .on_blocking = ignore,
     .on_unread = on_unread,
     .on_lost = on_lost,
-    .to_link = (ptrdiff_t)offsetof(struct remains, link) - (ptrdiff_t)offsetof(struct remains, rider),
+    .to_link = (ptrdiff_t)offsetof(struct remains, link) - (ptrdiff_t)offsetof(struct remains, lane_user),
 };
 
 /* ---- from the client's close to the last reply ---- */
@@ -202,8 +202,8 @@ static void end(struct remains *remains)
 /* True if the lane is gone, or neither owned nor with calls. */
 static bool is_over(const struct remains *remains)
 {
-    const struct lane *lane = remains->rider.lane;
-    return lane == NULL || (lane->owner != &remains->rider && remains->rider.in_flight == 0);
+    const struct lane *lane = remains->lane_user.lane;
+    return lane == NULL || (lane->owner != &remains->lane_user && remains->lane_user.in_flight == 0);
 }
 
 static void on_wake(struct link *link)
@@ -212,18 +212,18 @@ static void on_wake(struct link *link)
     if (is_over(remains))
         end(remains);
     else
-        remains->rider.wants_idle = true;
+        remains->lane_user.wants_idle = true;
 }
 
 static const struct link_ops link_ops = {.on_wake = on_wake};
 
 /* Counts the requests that on_timed will report. */
-static uint64_t count_unanswered(const struct lane *lane, const struct rider *rider)
+static uint64_t count_unanswered(const struct lane *lane, const struct lane_user *lane_user)
 {
     uint64_t n = 0;
     for (uint32_t at = lane->calls.head; at != lane->calls.tail; at++) {
         const struct call *call = calls_at(&lane->calls, at);
-        if (call->rider == rider && call->arrived_ns != 0 && (call->flags & CALL_MAY_WAIT) == 0)
+        if (call->lane_user == lane_user && call->arrived_ns != 0 && (call->flags & CALL_MAY_WAIT) == 0)
             n += call_requests(call);
     }
     return n;
@@ -231,11 +231,11 @@ static uint64_t count_unanswered(const struct lane *lane, const struct rider *ri
 
 /* Moves the counted calls of this lane user from the client's meter. */
 static void take_counted(struct remains *remains, struct meter *meter, const struct lane *lane,
-                         const struct rider *rider)
+                         const struct lane_user *lane_user)
 {
     for (uint32_t at = lane->calls.head; at != lane->calls.tail; at++) {
         const struct call *call = calls_at(&lane->calls, at);
-        if (call->rider != rider)
+        if (call->lane_user != lane_user)
             continue;
         remains->counted += (call->counted & COUNTED) != 0;
         remains->counted_shadow += (call->counted & COUNTED_SHADOW) != 0;
@@ -245,7 +245,7 @@ static void take_counted(struct remains *remains, struct meter *meter, const str
 }
 
 /* NULL: out of memory. */
-static struct remains *make(struct client *client, struct lane *lane, const struct rider *rider)
+static struct remains *make(struct client *client, struct lane *lane, const struct lane_user *lane_user)
 {
     struct front *front = client->front;
     struct meter *meter = client->meter;
@@ -261,38 +261,38 @@ static struct remains *make(struct client *client, struct lane *lane, const stru
     subject_hold(remains->subject);
     subject_note_left(remains->subject, 1);
     if (meter != NULL && client_extra(client)->spread != NULL) {
-        take_counted(remains, meter, lane, rider);
+        take_counted(remains, meter, lane, lane_user);
     } else if (meter != NULL) {
         remains->counted = meter->counted;
         remains->counted_shadow = meter->counted_shadow;
         meter->counted = meter->counted_shadow = 0;
     }
-    remains->rider.ops = &rider_ops;
-    remains->rider.wants_idle = true;
-    remains->rider.is_gone = true;
-    list_init(&remains->rider.waiting);
+    remains->lane_user.ops = &lane_user_ops;
+    remains->lane_user.wants_idle = true;
+    remains->lane_user.is_gone = true;
+    list_init(&remains->lane_user.waiting);
     link_init_hollow(&remains->link, front->loop, &link_ops);
     list_push(&front->remains, &remains->in_front);
-    remains->n_unanswered = count_unanswered(lane, rider);
+    remains->n_unanswered = count_unanswered(lane, lane_user);
     return remains;
 }
 
 void remains_leave(struct client *client)
 {
-    remains_leave_rider(client, &client->rider);
+    remains_leave_lane_user(client, &client->lane_user);
 }
 
-void remains_leave_rider(struct client *client, struct rider *rider)
+void remains_leave_lane_user(struct client *client, struct lane_user *lane_user)
 {
-    struct lane *lane = rider->lane;
-    bool is_under_way = rider->in_flight > 0 || (lane->owner == rider && !lane_is_clean(lane));
+    struct lane *lane = lane_user->lane;
+    bool is_under_way = lane_user->in_flight > 0 || (lane->owner == lane_user && !lane_is_clean(lane));
     bool goes_on = lane_is_ready(lane) && is_under_way && client->subject != NULL;
-    struct remains *remains = goes_on ? make(client, lane, rider) : NULL;
+    struct remains *remains = goes_on ? make(client, lane, lane_user) : NULL;
     if (remains == NULL) {
-        lane_forget(lane, rider);
+        lane_forget(lane, lane_user);
         return;
     }
-    lane_bequeath(lane, rider, &remains->rider);
+    lane_bequeath(lane, lane_user, &remains->lane_user);
     note_left(remains, bytes_left(remains));
 }
 
@@ -306,8 +306,8 @@ void remains_close(struct front *front)
 {
     while (!list_is_empty(&front->remains)) {
         struct remains *remains = container_of(front->remains.next, struct remains, in_front);
-        if (remains->rider.lane != NULL)
-            lane_forget(remains->rider.lane, &remains->rider);
+        if (remains->lane_user.lane != NULL)
+            lane_forget(remains->lane_user.lane, &remains->lane_user);
         end(remains);
     }
 }

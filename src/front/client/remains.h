@@ -35,7 +35,7 @@
 void remains_leave(struct client *client);
 
 /* As remains_leave, for one of the client's lane users at places, with calls in flight. */
-void remains_leave_rider(struct client *client, struct rider *rider);
+void remains_leave_lane_user(struct client *client, struct lane_user *lane_user);
 
 /*
  * True if the client's next request must wait: closed clients of its subject have left too much at

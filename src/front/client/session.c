@@ -207,9 +207,9 @@ bool session_has_no_login(const struct client *client)
 
 struct nodes_row *session_row(const struct client *client)
 {
-    bool has_lane = client_has_own_lane(client) && client->rider.lane != NULL;
+    bool has_lane = client_has_own_lane(client) && client->lane_user.lane != NULL;
     if (has_lane)
-        return nodes_row_of(client->rider.lane);
+        return nodes_row_of(client->lane_user.lane);
     return client_is_on_cluster(client) ? target_row(client) : front_home(client->front);
 }
 
@@ -249,7 +249,8 @@ bool session_is_witnessed(const struct client *client)
 
 bool session_must_prove(const struct client *client)
 {
-    bool has_lane = client_has_own_lane(client) && client->rider.lane != NULL && lane_is_ready(client->rider.lane);
+    bool has_lane =
+        client_has_own_lane(client) && client->lane_user.lane != NULL && lane_is_ready(client->lane_user.lane);
     return has_lane ? !session_is_witnessed(client) : !session_is_proven(client);
 }
 
@@ -432,8 +433,8 @@ static void change_lane(struct client *client, bool has_logged_in)
     lease_drop(&client->shared);
     if (has_logged_in)
         drop_kept(client);
-    if (client_has_own_lane(client) && client->rider.lane != NULL) {
-        struct lane *lane = client->rider.lane;
+    if (client_has_own_lane(client) && client->lane_user.lane != NULL) {
+        struct lane *lane = client->lane_user.lane;
         struct lane_key key = session_key(client, lane_node(lane));
         if (!has_logged_in && login_same_user(key.login, lane->key.login))
             /* the lane may have logged in with another password of the user */
@@ -564,11 +565,11 @@ struct facts facts_of(const struct client *client)
     return facts;
 }
 
-/* ---- lanes, for rider_ops ---- */
+/* ---- lanes, for lane_user_ops ---- */
 
-struct room_share session_lane_share(const struct rider *rider)
+struct room_share session_lane_share(const struct lane_user *lane_user)
 {
-    return session_share(container_of((struct rider *)(uintptr_t)rider, struct client, rider));
+    return session_share(container_of((struct lane_user *)(uintptr_t)lane_user, struct client, lane_user));
 }
 
 struct room_share session_share(const struct client *client)
@@ -580,9 +581,9 @@ struct room_share session_share(const struct client *client)
     return room_share_of(client->subject != NULL ? client->subject->hash : 0, text.len > 0 ? hash_bytes(key, text) : 0);
 }
 
-void session_audit_lane(const struct rider *rider, const struct lane *lane)
+void session_audit_lane(const struct lane_user *lane_user, const struct lane *lane)
 {
-    const struct client *client = container_of((struct rider *)(uintptr_t)rider, struct client, rider);
+    const struct client *client = container_of((struct lane_user *)(uintptr_t)lane_user, struct client, lane_user);
     struct lane_key key = session_key(client, lane_node(lane));
     key.is_apart = lane->key.is_apart;
     /*
@@ -590,8 +591,8 @@ void session_audit_lane(const struct rider *rider, const struct lane *lane)
      * own bytes.
      */
     bool is_unseen = lane->user == NULL && client_has_own_lane(client) && session_is_proven(client);
-    assert(session_is_witnessed(client) || is_unseen || rider->is_sending || client_waits_for(client, WAIT_LOGIN));
-    assert(session_suits(client, lane) || rider->is_sending || client_waits_for(client, WAIT_ANSWER | WAIT_LOGIN));
+    assert(session_is_witnessed(client) || is_unseen || lane_user->is_sending || client_waits_for(client, WAIT_LOGIN));
+    assert(session_suits(client, lane) || lane_user->is_sending || client_waits_for(client, WAIT_ANSWER | WAIT_LOGIN));
     if (lane->role == LANE_PRIVATE) {
         assert(client_has_own_lane(client));
     } else {
@@ -599,6 +600,6 @@ void session_audit_lane(const struct rider *rider, const struct lane *lane)
         assert(login_same_user(lane->key.login, key.login) && (key.login != NULL || lane->key.epoch == key.epoch));
         assert(lane_key_eq(&lane->key, &key) || client_waits_for(client, WAIT_ANSWER | WAIT_LOGIN));
         assert(!lane_key_eq(&lane->key, &key) || client_waits_for(client, WAIT_ANSWER | WAIT_LOGIN) ||
-               rider->lane == lane);
+               lane_user->lane == lane);
     }
 }

@@ -198,19 +198,19 @@ struct facts facts_of(const struct client *client);
 /* What is known at accept. Nothing that the client sends changes these facts. */
 struct facts facts_on_arrival(const struct client *client);
 
-/* ---- lanes, for rider_ops ---- */
+/* ---- lanes, for lane_user_ops ---- */
 
 /*
  * The share that the client's private lanes count in: its subject, and its address for all clients
  * from there.
  */
-struct room_share session_lane_share(const struct rider *rider);
+struct room_share session_lane_share(const struct lane_user *lane_user);
 struct room_share session_share(const struct client *client);
 
 /*
  * Asserts that a lane may carry the client's requests. Legal are the private lane, the shared lane
  * of the session, and a shared lane for a HELLO or SELECT that Redis has to decide.
  */
-void session_audit_lane(const struct rider *rider, const struct lane *lane);
+void session_audit_lane(const struct lane_user *lane_user, const struct lane *lane);
 
 #endif

@@ -255,7 +255,7 @@ static void arm_idle(struct front *front)
 /* True if the client may only listen: Redis sends to it without being asked. */
 static bool listens(const struct client *client)
 {
-    const struct lane *lane = client_has_own_lane(client) ? client->rider.lane : NULL;
+    const struct lane *lane = client_has_own_lane(client) ? client->lane_user.lane : NULL;
     return pin_has(client, PIN_PASSTHROUGH) || client_is_subscribed(client) ||
            (lane != NULL && lane_is_monitoring(lane));
 }
@@ -263,10 +263,10 @@ static bool listens(const struct client *client)
 /* True if the client is closed as soon as it has read its output. */
 static bool only_reads(const struct client *client)
 {
-    bool has_lane = client->rider.in_flight > 0 || client_has_own_lane(client);
-    /* otherwise rider.lane may dangle */
-    const struct lane *lane = has_lane ? client->rider.lane : NULL;
-    bool is_its_turn = !client_is_owed(client) || (lane != NULL && lane->stalled == &client->rider);
+    bool has_lane = client->lane_user.in_flight > 0 || client_has_own_lane(client);
+    /* otherwise lane_user.lane may dangle */
+    const struct lane *lane = has_lane ? client->lane_user.lane : NULL;
+    bool is_its_turn = !client_is_owed(client) || (lane != NULL && lane->stalled == &client->lane_user);
     return client->output == OUTPUT_CUT ||
            (client_is_leaving(client) && is_its_turn && client_extra(client)->n_asked == 0);
 }

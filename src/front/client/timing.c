@@ -96,9 +96,9 @@ static void log_run(struct client *client, const struct lane *lane, const struct
             goes_on = log_slow(client, timed, tags_at(tags, i), lane_node(lane));
 }
 
-void timing_answered(struct rider *rider, const struct call *call, uint32_t n)
+void timing_answered(struct lane_user *lane_user, const struct call *call, uint32_t n)
 {
-    timing_note(container_of(rider, struct client, rider), rider->lane, call, n);
+    timing_note(container_of(lane_user, struct client, lane_user), lane_user->lane, call, n);
 }
 
 void timing_note(struct client *client, const struct lane *lane, const struct call *call, uint32_t n)
@@ -132,9 +132,9 @@ void timing_not_sent(struct client *client, uint64_t tag, uint64_t arrived_ns, u
 void timing_local(struct client *client, uint64_t tag, uint32_t n)
 {
     const struct timed timed = {
-        .arrived_ns = client->rider.arrived_ns,
+        .arrived_ns = client->lane_user.arrived_ns,
         .answered_ns = client->front->loop->now_ns,
-        .waited_us = client->rider.waited_us,
+        .waited_us = client->lane_user.waited_us,
         .share_us = client->front->nodes.commons.share_us,
         .n = n,
     };
@@ -163,7 +163,7 @@ void timing_share_waited(struct client *client)
     struct front *front = client->front;
     struct subject *subject = client->subject;
     uint64_t now_ns = front->loop->now_ns;
-    uint64_t waited_ns = now_ns > client->rider.arrived_ns ? now_ns - client->rider.arrived_ns : 0;
+    uint64_t waited_ns = now_ns > client->lane_user.arrived_ns ? now_ns - client->lane_user.arrived_ns : 0;
     uint64_t waited_us = waited_ns / NS_PER_US;
     front->nodes.commons.share_us = waited_us < UINT32_MAX ? (uint32_t)waited_us : UINT32_MAX;
     histo_add(&front->counts.times.share, waited_ns, 1);

@@ -35,8 +35,8 @@ static inline const struct command *timing_command(const struct front *front, ui
     return command_table_row(front->commands, id < command_table_count(front->commands) ? id : 0);
 }
 
-/* As rider_ops.on_timed: Redis has answered n requests of the client. */
-void timing_answered(struct rider *rider, const struct call *call, uint32_t n);
+/* As lane_user_ops.on_timed: Redis has answered n requests of the client. */
+void timing_answered(struct lane_user *lane_user, const struct call *call, uint32_t n);
 
 /* As timing_answered, for calls on this lane of any of the client's lane users. */
 void timing_note(struct client *client, const struct lane *lane, const struct call *call, uint32_t n);
@@ -57,9 +57,9 @@ void timing_written(struct loop *loop);
 void timing_decided(struct client *client, const struct decision *call);
 
 /*
- * The next request may go after a wait for its fair share since rider.arrived_ns. Counts the wait
- * for the worker, the subject and LIMIT TOP. The slow log shows the wait with the client's next
- * calls.
+ * The next request may go after a wait for its fair share since lane_user.arrived_ns. Counts the
+ * wait for the worker, the subject and LIMIT TOP. The slow log shows the wait with the client's
+ * next calls.
  */
 void timing_share_waited(struct client *client);
 

@@ -23,8 +23,8 @@ void carried_note_left(struct client *client)
 
 void carried_watch(struct client *client)
 {
-    if (carry_of(client) != NULL && client_has_own_lane(client) && client->rider.lane != NULL)
-        lease_take(&carry_of(client)->watching, client->rider.lane);
+    if (carry_of(client) != NULL && client_has_own_lane(client) && client->lane_user.lane != NULL)
+        lease_take(&carry_of(client)->watching, client->lane_user.lane);
 }
 
 bool carried_has_lost_watch(const struct client *client)
@@ -32,5 +32,6 @@ bool carried_has_lost_watch(const struct client *client)
     const struct carry *carry = carry_of(client);
     if (carry->is_lost || !pin_has(client, PIN_WATCH))
         return carry->is_lost;
-    return !client_has_own_lane(client) || !lease_holds(&carry->watching) || carry->watching.lane != client->rider.lane;
+    return !client_has_own_lane(client) || !lease_holds(&carry->watching) ||
+           carry->watching.lane != client->lane_user.lane;
 }

@@ -130,8 +130,8 @@ bool carry_keep(struct client *client, const struct request *request)
     }
     carry->slot = target_slot(request);
     carry->tag = timing_tag(client, request->command, request->argc);
-    carry->arrived_ns = client->rider.arrived_ns;
-    carry->waited_us = client->rider.waited_us;
+    carry->arrived_ns = client->lane_user.arrived_ns;
+    carry->waited_us = client->lane_user.waited_us;
     carry->may_forge = request->command->may_forge;
     carry->may_wait = request_may_block(request);
     carry->sent_ns = now_ns(client);
@@ -148,13 +148,13 @@ bool carry_keep(struct client *client, const struct request *request)
 
 bool carry_note_sent(struct client *client, const struct request *request)
 {
-    struct lane *lane = client->rider.lane;
-    if (request->command->flow != FLOW_ONE || client->rider.in_flight == 0)
+    struct lane *lane = client->lane_user.lane;
+    if (request->command->flow != FLOW_ONE || client->lane_user.in_flight == 0)
         return true;
     if (!carry_keep(client, request))
         return false;
     struct carry *carry = carry_of(client);
-    struct call *call = calls_at(&lane->calls, client->rider.last_call);
+    struct call *call = calls_at(&lane->calls, client->lane_user.last_call);
     carry->flags = call->flags & (uint8_t) ~(CALL_MUTE | CALL_ENDS_RUN);
     carry->effect = call->effect;
     carry->argument = call->argument;
@@ -205,7 +205,7 @@ enum route carry_probe(struct client *client, const struct request *request)
     if (slot < 0 || (carry != NULL && carry->is_probed) || !is_on_its_way(client, (uint16_t)slot) ||
         !keys_first(request->command, request->bytes, request->argc, &key))
         return ROUTE_GOES_ON;
-    if (client->rider.in_flight > 0) {
+    if (client->lane_user.in_flight > 0) {
         client_wait_for_replies(client);
         return ROUTE_WAIT;
     }
@@ -214,7 +214,7 @@ enum route carry_probe(struct client *client, const struct request *request)
         return ROUTE_STOP;
     carry->slot = slot;
     carry->tag = 0;
-    carry->arrived_ns = client->rider.arrived_ns;
+    carry->arrived_ns = client->lane_user.arrived_ns;
     carry->flags = carry->effect = 0;
     carry->sent_ns = carry->since_ns = now_ns(client);
     carry->look_ns = carry->pause_ns = 0;
@@ -233,8 +233,8 @@ enum route carry_probe(struct client *client, const struct request *request)
 static void end_of_probe(struct client *client)
 {
     struct carry *carry = carry_of(client);
-    bool has_lane = client_has_own_lane(client) && client->rider.lane != NULL;
-    carry->owner = has_lane ? nodes_row_of(client->rider.lane) : NULL;
+    bool has_lane = client_has_own_lane(client) && client->lane_user.lane != NULL;
+    carry->owner = has_lane ? nodes_row_of(client->lane_user.lane) : NULL;
     carry->owner_asks = carry->why == CARRY_ASK;
     carry->is_probe = false;
     carry->is_probed = true;
@@ -387,7 +387,7 @@ bool carry_read_refusal(struct client *client, struct slice reply)
         carry->n_redirects = 0;
     carry->why = (uint8_t)why;
     carry->there = NULL;
-    carry->from = nodes_row_of(client->rider.lane);
+    carry->from = nodes_row_of(client->lane_user.lane);
     uint64_t most_ns = is_away ? client->front->rules->failover_wait_ns : upstream_of(client)->redirect_timeout_ns;
     carry->over_ns = carry->since_ns + most_ns;
     if (is_away)
@@ -437,7 +437,7 @@ static struct slice give_up(const struct client *client)
 
 /* ---- replies ---- */
 
-typedef void (*pass_fn)(struct rider *rider, const char *data, size_t n);
+typedef void (*pass_fn)(struct lane_user *lane_user, const char *data, size_t n);
 
 /* Takes a whole error reply to the call in flight. */
 static void take_error(struct client *client, struct slice reply, pass_fn pass)
@@ -447,7 +447,7 @@ static void take_error(struct client *client, struct slice reply, pass_fn pass)
         bool is_queued = carry->ops->take_refusal(client, reply);
         carry->is_void |= !is_queued;
         reply = is_queued ? SLICE("+QUEUED\r\n") : reply;
-        pass(&client->rider, reply.at, reply.len);
+        pass(&client->lane_user, reply.at, reply.len);
         return;
     }
     if (carry->step == CARRY_REPLAYS || carry->step == CARRY_BEGINS) {
@@ -470,7 +470,7 @@ static void take_error(struct client *client, struct slice reply, pass_fn pass)
         carry_set_step(carry, CARRY_WAITS);
         client_wait(client, WAIT_AGAIN);
     } else if (!carry->is_muted) {
-        pass(&client->rider, reply.at, reply.len);
+        pass(&client->lane_user, reply.at, reply.len);
     }
 }
 
@@ -501,7 +501,7 @@ static size_t take_line(struct client *client, const char *data, size_t n, pass_
     if (whole.at[0] == '-')
         take_error(client, bytes_slice(&whole), pass);
     else if (!is_dropped(carry))
-        pass(&client->rider, whole.at, whole.len);
+        pass(&client->lane_user, whole.at, whole.len);
     bytes_fini(&whole);
     return len;
 }
@@ -509,7 +509,7 @@ static size_t take_line(struct client *client, const char *data, size_t n, pass_
 bool carry_take_bytes(struct client *client, const char *data, size_t n, pass_fn pass)
 {
     struct carry *carry = carry_of(client);
-    const struct lane *lane = client->rider.lane;
+    const struct lane *lane = client->lane_user.lane;
     bool is_queueing = carry != NULL && carry->step == CARRY_NONE && carry->is_begun;
     if (carry == NULL || (carry->step == CARRY_NONE && !is_queueing) || lane == NULL || lane->role != LANE_PRIVATE ||
         lane->framing == FRAMING_UNSOLICITED)
@@ -521,7 +521,7 @@ bool carry_take_bytes(struct client *client, const char *data, size_t n, pass_fn
         if (!is_line) {
             carry->in_reply = lane_is_in_frame(lane);
             if (!is_dropped(carry))
-                pass(&client->rider, data, n);
+                pass(&client->lane_user, data, n);
             break;
         }
         size_t used = take_line(client, data, n, pass);
@@ -534,7 +534,7 @@ bool carry_take_bytes(struct client *client, const char *data, size_t n, pass_fn
 bool carry_outlives_lane(const struct client *client)
 {
     const struct carry *carry = carry_of(client);
-    return carry != NULL && carry->step == CARRY_WAITS && client->rider.in_flight == 0;
+    return carry != NULL && carry->step == CARRY_WAITS && client->lane_user.in_flight == 0;
 }
 
 /* ---- sending again ---- */
@@ -601,14 +601,14 @@ enum carry_found carry_find_lane(struct client *client, struct lane **lane)
 bool carry_ask(struct client *client, struct lane *lane)
 {
     static const char request[] = "*1\r\n$6\r\nASKING\r\n";
-    struct call *call = lane_call_special(lane, &client->rider, FLOW_ONE, 1, 0);
+    struct call *call = lane_call_special(lane, &client->lane_user, FLOW_ONE, 1, 0);
     if (call == NULL) {
         client_close_starved(client);
         return false;
     }
     call->flags = CALL_MUTE;
     call->arrived_ns = 0;
-    lane_send(lane, &client->rider, request, sizeof request - 1);
+    lane_send(lane, &client->lane_user, request, sizeof request - 1);
     return true;
 }
 
@@ -645,9 +645,9 @@ static bool reduce(struct client *client)
 static void send_proof(struct client *client, struct lane *lane)
 {
     struct carry *carry = carry_of(client);
-    if (!lane_vouch(lane, &client->rider) || (carry_asks(carry) && !carry_ask(client, lane)))
+    if (!lane_vouch(lane, &client->lane_user) || (carry_asks(carry) && !carry_ask(client, lane)))
         return;
-    struct call *call = lane_call_special(lane, &client->rider, FLOW_ONE, 1, 0);
+    struct call *call = lane_call_special(lane, &client->lane_user, FLOW_ONE, 1, 0);
     if (call == NULL) {
         client_close_starved(client);
         return;
@@ -656,22 +656,22 @@ static void send_proof(struct client *client, struct lane *lane)
     carry->in_reply = carry->has_failed = false;
     carry_set_step(carry, CARRY_SENT);
     lane_choice_note_sent(client);
-    lane_send(lane, &client->rider, carry->proof.at, carry->proof.len);
-    client->rider.wants_idle = true;
+    lane_send(lane, &client->lane_user, carry->proof.at, carry->proof.len);
+    client->lane_user.wants_idle = true;
 }
 
 static void send_again(struct client *client, struct lane *lane)
 {
     struct carry *carry = carry_of(client);
-    struct rider *rider = &client->rider;
+    struct lane_user *lane_user = &client->lane_user;
     bool asks = carry_asks(carry);
     carry->asks_there = carry->effect == EFFECT_WATCH && asks;
-    if (!reduce(client) || ((carry->flags & CALL_LOOK) != 0 && !lane_vouch(lane, rider)) ||
+    if (!reduce(client) || ((carry->flags & CALL_LOOK) != 0 && !lane_vouch(lane, lane_user)) ||
         (asks && !carry_ask(client, lane)))
         return;
-    rider->arrived_ns = carry->arrived_ns;
-    rider->waited_us = carry->waited_us;
-    struct call *call = lane_call_special(lane, rider, FLOW_ONE, 1, carry->tag | (uint64_t)WAIT_AGAIN << 32);
+    lane_user->arrived_ns = carry->arrived_ns;
+    lane_user->waited_us = carry->waited_us;
+    struct call *call = lane_call_special(lane, lane_user, FLOW_ONE, 1, carry->tag | (uint64_t)WAIT_AGAIN << 32);
     if (call == NULL) {
         client_close_starved(client);
         return;
@@ -692,7 +692,7 @@ static void send_again(struct client *client, struct lane *lane)
         fair_share_note_call(client, timing_command(client->front, carry->tag), carry->request.len);
     places_note_write(client, lane);
     lane_choice_note_sent(client);
-    lane_send(lane, rider, carry->request.at, carry->request.len);
+    lane_send(lane, lane_user, carry->request.at, carry->request.len);
     client_resume_woken(client, WAIT_AGAIN);
     client_wait_for_replies(client);
 }
@@ -773,8 +773,8 @@ static bool begin_proof(struct client *client)
 static void end_proof(struct client *client)
 {
     struct carry *carry = carry_of(client);
-    bool has_lane = client_has_own_lane(client) && client->rider.lane != NULL;
-    struct nodes_row *owner = has_lane ? nodes_row_of(client->rider.lane) : NULL;
+    bool has_lane = client_has_own_lane(client) && client->lane_user.lane != NULL;
+    struct nodes_row *owner = has_lane ? nodes_row_of(client->lane_user.lane) : NULL;
     bool asks = carry->why == CARRY_ASK;
     carry->is_proving = false;
     if (carry->has_failed || owner == NULL || owner == carry->suspect) {
@@ -827,8 +827,8 @@ void carry_go_on(struct client *client)
     struct carry *carry = carry_of(client);
     if (!carry_is_busy(client) || client->state >= CLIENT_CLOSING)
         return;
-    if (client->rider.in_flight > 0) {
-        client->rider.wants_idle = true;
+    if (client->lane_user.in_flight > 0) {
+        client->lane_user.wants_idle = true;
         return;
     }
     if (carry->step == CARRY_SENT && carry->is_proving) {

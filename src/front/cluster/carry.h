@@ -73,7 +73,7 @@ __attribute__((warn_unused_result)) bool carry_end_probe(struct client *client, 
  * to `pass`. False if carry does not handle these bytes.
  */
 bool carry_take_bytes(struct client *client, const char *data, size_t n,
-                      void (*pass)(struct rider *rider, const char *data, size_t n));
+                      void (*pass)(struct lane_user *lane_user, const char *data, size_t n));
 
 /*
  * True if the client stays open when its lane is lost: the call was refused and waits to be sent

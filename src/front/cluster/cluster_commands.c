@@ -195,7 +195,7 @@ enum route cluster_commands_answer(struct client *client, struct lane *lane, str
         return ROUTE_GOES_ON;
     if (transaction_is_open(&client->transaction))
         return answer_in_multi(client, lane, request, row);
-    if (client_has_own_lane(client) && client->rider.in_flight > 0) {
+    if (client_has_own_lane(client) && client->lane_user.in_flight > 0) {
         /* a reply in flight may start or end the client's subscriptions */
         client_wait_for_replies(client);
         return ROUTE_WAIT;

@@ -220,8 +220,8 @@ static struct compound *make(struct client *client, const struct request *reques
     *compound = (struct compound){
         .client = client,
         .tag = timing_tag(client, command, request->argc),
-        .arrived_ns = client->rider.arrived_ns,
-        .waited_us = client->rider.waited_us,
+        .arrived_ns = client->lane_user.arrived_ns,
+        .waited_us = client->lane_user.waited_us,
         .fanout = command->fanout,
         .join = command->join,
         .counted = request->counted,
@@ -349,7 +349,7 @@ static bool must_ask_first(struct client *client, const struct request *request)
 static bool must_wait(struct client *client, const struct request *request)
 {
     bool is_lent = is_for_many(fanout_for(request)) && !request->command->is_shareable;
-    return client->rider.in_flight > 0 || client_extra(client)->n_compounds >= COMPOUNDS_MAX ||
+    return client->lane_user.in_flight > 0 || client_extra(client)->n_compounds >= COMPOUNDS_MAX ||
            (is_lent && spread_in_flight(client_extra(client)->spread) > 0) ||
            places_must_not_overtake(client, request) || must_ask_first(client, request) ||
            (request->command->is_pausable && read_side_of(client) != NULL && shard_reads_are_under_way(client));

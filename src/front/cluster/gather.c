@@ -77,7 +77,7 @@ static bool change(struct client *client, const struct gather *gather, enum effe
     if (effect == EFFECT_HELLO)
         return emulated_hello(reply, out);
     if (effect == EFFECT_INFO)
-        return emulated_info(reply, lane_node(client->rider.lane)->text, out);
+        return emulated_info(reply, lane_node(client->lane_user.lane)->text, out);
     return splice_command(slice_of(gather->request, gather->request_len), reply,
                           client->front->rules->cell != QUOTA_CELL_OFF, out);
 }

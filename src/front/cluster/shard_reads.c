@@ -161,7 +161,7 @@ bool shard_reads_hold(struct client *client, const struct request *request, cons
         return false;
     reading->held_ns = now_ns;
     upstream_poll(client->front->nodes.commons.upstream);
-    lanes_wake_soon(&client->front->nodes.rows[number]->lanes, &client->rider);
+    lanes_wake_soon(&client->front->nodes.rows[number]->lanes, &client->lane_user);
     client_wait(client, WAIT_LANE);
     return true;
 }
@@ -178,7 +178,7 @@ bool shard_reads_must_wait(const struct client *client, const struct nodes_row *
     for (size_t i = 0; i < topology->n_rows; i++) {
         bool is_other = i != number && (i == master || is_replica_of(topology, i, master));
         const struct place *place = is_other ? place_at(client, i) : NULL;
-        if (place != NULL && (place->rider.in_flight > 0 || place->n_hops > 0))
+        if (place != NULL && (place->lane_user.in_flight > 0 || place->n_hops > 0))
             return true;
     }
     return false;
@@ -189,7 +189,7 @@ bool shard_reads_are_under_way(const struct client *client)
     const struct topology *topology = topology_of(client);
     for (size_t i = topology->n_masters; i < topology->n_rows; i++) {
         const struct place *place = place_at(client, i);
-        if (place != NULL && (place->rider.in_flight > 0 || place->n_hops > 0))
+        if (place != NULL && (place->lane_user.in_flight > 0 || place->n_hops > 0))
             return true;
     }
     return false;

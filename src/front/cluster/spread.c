@@ -26,9 +26,9 @@ uint32_t spread_in_flight(const struct spread *spread)
         return 0;
     uint32_t n = spread->n_hops;
     for (size_t i = 0; i < spread->n_places; i++)
-        n += spread->places[i] != NULL ? spread->places[i]->rider.in_flight : 0;
+        n += spread->places[i] != NULL ? spread->places[i]->lane_user.in_flight : 0;
     for (const struct list *at = spread->retired.next; at != &spread->retired; at = at->next)
-        n += retired_at(at)->rider.in_flight;
+        n += retired_at(at)->lane_user.in_flight;
     return n;
 }
 
@@ -381,7 +381,7 @@ void spread_forget(struct spread *spread, struct replies *replies)
 
 static void want_idle(struct place *place)
 {
-    place->rider.wants_idle |= place->rider.in_flight > 0;
+    place->lane_user.wants_idle |= place->lane_user.in_flight > 0;
 }
 
 void spread_want_idle(struct spread *spread)

@@ -6,7 +6,7 @@
  *                         \-- hop                  one single request (front/route/hop.h)
  *
  * Two sides, which never have calls in flight at the same time:
- *   main    client.rider: requests that need a private lane (MULTI, WATCH, EVAL, BLPOP, SUBSCRIBE,
+ *   main    client.lane_user: requests that need a private lane (MULTI, WATCH, EVAL, BLPOP, SUBSCRIBE,
  *           large requests), and requests that change the session (HELLO, SELECT)
  *   places  one for each node: plain commands with keys of one slot, at all nodes at once
  * A request that needs the other side waits until all calls of the client are answered
@@ -52,7 +52,7 @@ struct client;
 
 /* The lane user of the client's requests on the shared lane to one node: front/route/place.h. */
 struct place {
-    struct rider rider;
+    struct lane_user lane_user;
     struct client *client;
     struct nodes_row *row;
     /* link in spread.retired; linked to itself while the node is in the topology */

@@ -14,7 +14,7 @@ static struct decision *call_of(struct list *in_client)
 
 bool decisions_can_go(struct client *client)
 {
-    if (client->rider.in_flight > 0) {
+    if (client->lane_user.in_flight > 0) {
         client_wait_for_replies(client);
         return false;
     }
@@ -36,8 +36,8 @@ static void note_asked(struct client *client, struct decision *decision)
 /* The time of a command that may wait is not measured, as for commands that block in Redis. */
 static void start_time(const struct client *client, const struct request *request, struct decision *decision)
 {
-    decision->arrived_ns = decision->ask.wait_ns == 0 ? client->rider.arrived_ns : 0;
-    decision->waited_us = client->rider.waited_us;
+    decision->arrived_ns = decision->ask.wait_ns == 0 ? client->lane_user.arrived_ns : 0;
+    decision->waited_us = client->lane_user.waited_us;
     decision->share_us = client->front->nodes.commons.share_us;
     decision->tag = timing_tag(client, request->command, request->argc);
 }

@@ -360,7 +360,7 @@ static void tell_client(struct build *out, const struct client *client)
         build_nil(out);
     report_field(out, "subject", name_of(client, name));
     report_field(out, "lane", lane_of(client));
-    report_number(out, "in_flight", client->rider.in_flight + spread_in_flight(client_extra(client)->spread));
+    report_number(out, "in_flight", client->lane_user.in_flight + spread_in_flight(client_extra(client)->spread));
     report_number(out, "bytes_in", client->link.n_read);
     report_number(out, "bytes_out", client->link.n_written);
     report_field(out, "waits", slice_of(waits, client_waits_print(client->waits, waits)));

@@ -36,12 +36,12 @@ static inline bool is_unburdened(const struct client *client)
 /* Returns the lane for the client's commands. NULL: the full path must choose a lane. */
 static inline struct lane *find_lane(const struct client *client)
 {
-    const struct rider *rider = &client->rider;
+    const struct lane_user *lane_user = &client->lane_user;
     struct lane *lane = client->shared.lane;
     if (!lease_holds(&client->shared) || !lane_is_ready(lane) ||
         node_is_paused(lane_node(lane), client->front->loop->now_ns) || remains_must_wait(client, lane_node(lane)))
         return NULL;
-    bool is_there = rider->in_flight > 0 ? rider->lane == lane : !shared_is_sluggish(lane);
+    bool is_there = lane_user->in_flight > 0 ? lane_user->lane == lane : !shared_is_sluggish(lane);
     return is_there ? lane : NULL;
 }
 
@@ -156,7 +156,7 @@ static inline struct stretch find_stretch(const struct client *client, const str
     struct slice name;
     struct stretch stretch = {.at = at, .n = 0};
     struct front *front = client->front;
-    if ((lane != NULL && lane_is_congested(lane)) || lane_sent_bytes(&client->rider) > SHARED_BYTES_MAX ||
+    if ((lane != NULL && lane_is_congested(lane)) || lane_sent_bytes(&client->lane_user) > SHARED_BYTES_MAX ||
         client->reader == READER_ASKS)
         return stretch;
     const char *next = plain_request(at, end, limits, &name, &stretch.argc);
@@ -196,12 +196,12 @@ static const char *end_of(const struct stretch *stretch, const struct request_li
 static inline bool note(struct client *client, struct lane *lane, const struct stretch *stretch, uint32_t n,
                         const char *end)
 {
-    struct rider *rider = &client->rider;
+    struct lane_user *lane_user = &client->lane_user;
     uint32_t bytes = (uint32_t)(end - stretch->at);
     lane_choice_note_read(client, stretch->command);
-    lane_count_sent(rider, SHARED_CALLS_FEW, bytes);
+    lane_count_sent(lane_user, SHARED_CALLS_FEW, bytes);
     if ((lane->keeps && !client_keep(client, stretch->command, slice_of(stretch->at, bytes), n)) ||
-        !lane_call(lane, rider, timing_tag(client, stretch->command, stretch->argc), n)) {
+        !lane_call(lane, lane_user, timing_tag(client, stretch->command, stretch->argc), n)) {
         client_close_starved(client);
         return false;
     }
@@ -260,12 +260,12 @@ static enum route send_along(struct client *client, struct lane *lane, const str
         n += n_passed;
         pace_take(pace, stretch.n, command_cost_ns(stretch.command));
         if (n_passed < stretch.n) {
-            lane_gather(lane, &client->rider, from, (size_t)(at - from));
+            lane_gather(lane, &client->lane_user, from, (size_t)(at - from));
             from = at = stretch.end;
             result = refuse(client, stretch.command, stretch.argc, stretch.n - n_passed, &verdict);
         }
     }
-    lane_gather(lane, &client->rider, from, (size_t)(at - from));
+    lane_gather(lane, &client->lane_user, from, (size_t)(at - from));
     fair_share_note_sent(client, n, work_ns + fair_share_bytes_ns((uint64_t)(at - bytes.at)));
     *used = (size_t)(at - bytes.at);
     return result;
@@ -296,16 +296,16 @@ struct places_seen {
 /* True if the place can be sent requests without any preparation. */
 static bool is_ready(const struct client *client, struct place *place)
 {
-    struct rider *rider = &place->rider;
+    struct lane_user *lane_user = &place->lane_user;
     const struct lane *lane = place->shared.lane;
     if (!lease_holds(&place->shared) || !lane_is_ready(lane) || lane_is_congested(lane) || place->was_refused ||
         place->n_hops > 0 || node_is_paused(lane_node(lane), client->front->loop->now_ns) ||
-        remains_must_wait(client, lane_node(lane)) || lane_sent_bytes(rider) > SHARED_BYTES_MAX)
+        remains_must_wait(client, lane_node(lane)) || lane_sent_bytes(lane_user) > SHARED_BYTES_MAX)
         return false;
-    if (rider->in_flight > 0 ? rider->lane != lane : shared_is_sluggish(lane))
+    if (lane_user->in_flight > 0 ? lane_user->lane != lane : shared_is_sluggish(lane))
         return false;
-    rider->arrived_ns = client->rider.arrived_ns;
-    rider->waited_us = client->rider.waited_us;
+    lane_user->arrived_ns = client->lane_user.arrived_ns;
+    lane_user->waited_us = client->lane_user.waited_us;
     return true;
 }
 
@@ -372,20 +372,20 @@ static inline void find_slot_stretch(const struct client *client, struct slot_st
 static inline bool send_some(struct client *client, struct place *place, const struct slot_stretch *stretch,
                              const char *at, uint32_t n, const char *end)
 {
-    struct rider *rider = &place->rider;
+    struct lane_user *lane_user = &place->lane_user;
     struct lane *lane = place->shared.lane;
     uint32_t bytes = (uint32_t)(end - at);
     if (stretch->command->is_pausable)
         place->wrote_at = coverage_time(client);
-    lane_count_sent(rider, SHARED_CALLS_FEW, bytes);
+    lane_count_sent(lane_user, SHARED_CALLS_FEW, bytes);
     if (!spread_turn(client->extra->spread, &client->extra->replies, place, n) ||
         unanswered_add_more(&place->unanswered, &client->front->loop->pool, keep_kind(stretch->command),
                             slice_of(at, bytes), n) == NULL ||
-        !lane_call(lane, rider, timing_tag(client, stretch->command, stretch->argc), n)) {
+        !lane_call(lane, lane_user, timing_tag(client, stretch->command, stretch->argc), n)) {
         client_close_starved(client);
         return false;
     }
-    lane_gather(lane, rider, at, bytes);
+    lane_gather(lane, lane_user, at, bytes);
     return true;
 }
 
@@ -413,7 +413,7 @@ static bool send_all(struct client *client, const struct slot_stretch *stretch, 
 static bool is_settled(const struct client *client)
 {
     const struct spread *spread = client_extra(client)->spread;
-    return spread != NULL && !spread->is_stale && spread->n_held == 0 && client->rider.in_flight == 0;
+    return spread != NULL && !spread->is_stale && spread->n_held == 0 && client->lane_user.in_flight == 0;
 }
 
 /*

@@ -17,7 +17,7 @@ static struct fair_queue *queue_of(const struct client *client)
 
 static struct sender *sender_of(const struct client *client)
 {
-    return client->rider.sender != 0 ? fair_sender(queue_of(client), client->rider.sender) : NULL;
+    return client->lane_user.sender != 0 ? fair_sender(queue_of(client), client->lane_user.sender) : NULL;
 }
 
 /* ---- a client ---- */
@@ -25,19 +25,19 @@ static struct sender *sender_of(const struct client *client)
 static enum pace_kind kind_of(const struct client *client, uint64_t now_ns)
 {
     struct contention *contention = front_home_node(client->front)->contention;
-    bool are_riders = mixture_note(&contention->riders, client, now_ns);
+    bool are_lane_users = mixture_note(&contention->lane_users, client, now_ns);
     if (mixture_note(&contention->subjects, client->subject, now_ns))
         return PACE_SEVERAL;
-    return are_riders ? PACE_SAME : PACE_ALONE;
+    return are_lane_users ? PACE_SAME : PACE_ALONE;
 }
 
 /* True if Redis holds back the next reply, or the client does not read. */
 static bool is_blocked(const struct client *client)
 {
-    const struct lane *lane = client->rider.lane;
-    if (client->rider.in_flight == 0 || calls_is_empty(&lane->calls))
+    const struct lane *lane = client->lane_user.lane;
+    if (client->lane_user.in_flight == 0 || calls_is_empty(&lane->calls))
         return false;
-    return lane->stalled == &client->rider || (calls_oldest(&lane->calls)->flags & CALL_MAY_WAIT) != 0;
+    return lane->stalled == &client->lane_user || (calls_oldest(&lane->calls)->flags & CALL_MAY_WAIT) != 0;
 }
 
 /* True if a node where commands of clients go holds back writes. */
@@ -86,7 +86,7 @@ static struct sender *need_sender(struct client *client, uint64_t now_ns)
 {
     struct sender *sender = sender_of(client);
     if (sender == NULL)
-        sender = fair_enter(queue_of(client), &client->rider, client->subject, now_ns);
+        sender = fair_enter(queue_of(client), &client->lane_user, client->subject, now_ns);
     if (sender == NULL)
         return NULL;
     const struct policy *policy = client->bound;
@@ -163,7 +163,7 @@ bool fair_share_ask(struct client *client, struct pace *pace)
     pace->is_used = true;
     pace->left_ns = FAIR_ALL;
     /* A few requests of a subject that sends alone are not worth counting. */
-    if (is_free(client, now_ns) || (is_first && pace->kind == PACE_SAME && client->rider.sender == 0))
+    if (is_free(client, now_ns) || (is_first && pace->kind == PACE_SAME && client->lane_user.sender == 0))
         return true;
     struct sender *sender = need_sender(client, now_ns);
     if (sender == NULL)

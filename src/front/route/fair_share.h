@@ -97,7 +97,7 @@ void fair_share_count(struct client *client, uint32_t n, uint64_t work_ns);
 /* n requests with work_ns in all are on their way. */
 static inline void fair_share_note_sent(struct client *client, uint32_t n, uint64_t work_ns)
 {
-    if (client->rider.sender != 0 && n > 0)
+    if (client->lane_user.sender != 0 && n > 0)
         fair_share_count(client, n, work_ns);
 }
 
@@ -107,7 +107,7 @@ void fair_share_count_in_transaction(struct client *client, const struct command
 static inline void fair_share_note_call(struct client *client, const struct command *command, size_t bytes)
 {
     uint64_t work_ns = command_cost_ns(command) + fair_share_bytes_ns(bytes);
-    if (client->rider.sender == 0)
+    if (client->lane_user.sender == 0)
         return;
     if (transaction_is_open(&client->transaction) || command_is_bracket(command))
         fair_share_count_in_transaction(client, command, work_ns);
@@ -145,8 +145,8 @@ static inline void fair_share_note_request(struct client *client, const struct r
 
 /*
  * fair_share_note_answered: n requests at places (front/cluster/spread.h) are answered, or were not
- * run. fair_share_note_bytes: bytes of replies have come at a place. The riders of places have no
- * sender of their own in the fair queue.
+ * run. fair_share_note_bytes: bytes of replies have come at a place. The lane users of places have
+ * no sender of their own in the fair queue.
  */
 void fair_share_note_answered(struct client *client, uint64_t sent_ns, uint32_t n);
 void fair_share_note_bytes(struct client *client, size_t bytes);

@@ -25,9 +25,9 @@
  */
 #define REDIRECT_NS (3 * NS_PER_MS)
 
-static struct hop *hop_of(struct rider *rider)
+static struct hop *hop_of(struct lane_user *lane_user)
 {
-    return container_of(rider, struct hop, rider);
+    return container_of(lane_user, struct hop, lane_user);
 }
 
 static struct hop *hop_at(struct list *at)
@@ -120,9 +120,9 @@ static void note_refused(struct hop *hop)
 
 /* ---- callbacks of the lane ---- */
 
-static void on_bytes(struct rider *rider, const char *data, size_t n)
+static void on_bytes(struct lane_user *lane_user, const char *data, size_t n)
 {
-    struct hop *hop = hop_of(rider);
+    struct hop *hop = hop_of(lane_user);
     if (client_is_closed(hop->client))
         return;
     if (!bytes_add(&hop->reply, slice_of(data, n), SIZE_MAX)) {
@@ -151,9 +151,9 @@ static void leave_place(struct hop *hop)
 }
 
 /* The reply is whole. For a train: the reply to its next request is whole. */
-static void on_run_end(struct rider *rider)
+static void on_run_end(struct lane_user *lane_user)
 {
-    struct hop *hop = hop_of(rider);
+    struct hop *hop = hop_of(lane_user);
     if (hop->place == NULL)
         return;
     fair_share_note_answered(hop->client, 0, 1);
@@ -168,16 +168,16 @@ static void on_run_end(struct rider *rider)
     tell(hop, HOP_ANSWERED);
 }
 
-static void on_timed(struct rider *rider, const struct call *call, uint32_t n)
+static void on_timed(struct lane_user *lane_user, const struct call *call, uint32_t n)
 {
-    struct hop *hop = hop_of(rider);
-    timing_note(hop->client, rider->lane, call, n);
+    struct hop *hop = hop_of(lane_user);
+    timing_note(hop->client, lane_user->lane, call, n);
     hop->arrived_ns = 0;
 }
 
-static bool on_not_run(struct rider *rider, const struct call *call, enum not_run row, struct slice reply)
+static bool on_not_run(struct lane_user *lane_user, const struct call *call, enum not_run row, struct slice reply)
 {
-    struct hop *hop = hop_of(rider);
+    struct hop *hop = hop_of(lane_user);
     if ((call->flags & CALL_ENDS_RUN) == 0)
         return false; /* the reply to ASKING */
     fair_share_note_answered(hop->client, call->sent_ns, 1);
@@ -185,7 +185,7 @@ static bool on_not_run(struct rider *rider, const struct call *call, enum not_ru
         hop->ops->on_not_run(hop, row, reply);
         return true;
     }
-    hop->place->rider.wants_idle |= hop->place->rider.in_flight > 0;
+    hop->place->lane_user.wants_idle |= hop->place->lane_user.in_flight > 0;
     leave_place(hop);
     hop->why = (uint8_t)row;
     if (!set_reply(hop, reply)) {
@@ -196,24 +196,24 @@ static bool on_not_run(struct rider *rider, const struct call *call, enum not_ru
     return true;
 }
 
-static void on_heavy(struct rider *rider)
+static void on_heavy(struct lane_user *lane_user)
 {
-    client_note_heavy(hop_of(rider)->client);
-    lane_choice_note_huge(hop_of(rider)->client);
+    client_note_heavy(hop_of(lane_user)->client);
+    lane_choice_note_huge(hop_of(lane_user)->client);
 }
 
 /* Bytes still to come of the reply for which the lane has stopped reading. */
 static uint64_t left_of_reply(const struct hop *hop)
 {
-    const struct rider *rider = &hop->rider;
-    bool is_stopped = rider->in_flight > 0 && rider->lane->stalled == rider;
-    return is_stopped ? rider->lane->scan.bulk_left : 0;
+    const struct lane_user *lane_user = &hop->lane_user;
+    bool is_stopped = lane_user->in_flight > 0 && lane_user->lane->stalled == lane_user;
+    return is_stopped ? lane_user->lane->scan.bulk_left : 0;
 }
 
 /* Several hops of one request may stop a lane each. The bytes of all these hops count together. */
-static void on_unread(struct rider *rider, uint64_t bytes)
+static void on_unread(struct lane_user *lane_user, uint64_t bytes)
 {
-    struct client *client = hop_of(rider)->client;
+    struct client *client = hop_of(lane_user)->client;
     struct list *hops = &client_extra(client)->spread->hops;
     uint64_t left = 0;
     (void)bytes;
@@ -223,26 +223,26 @@ static void on_unread(struct rider *rider, uint64_t bytes)
 }
 
 /* The lane calls this function once for each of the hop's calls (one, or two with ASKING). */
-static void on_lost(struct rider *rider, const struct lane *lane)
+static void on_lost(struct lane_user *lane_user, const struct lane *lane)
 {
-    struct client *client = hop_of(rider)->client;
+    struct client *client = hop_of(lane_user)->client;
     (void)lane;
-    if (rider->lane != NULL)
+    if (lane_user->lane != NULL)
         client->front->client_ops->on_place_lost(client);
 }
 
-static void on_resume(struct rider *rider, enum rider_wait what)
+static void on_resume(struct lane_user *lane_user, enum lane_user_wait what)
 {
     (void)what;
-    link_wake(&hop_of(rider)->client->link);
+    link_wake(&hop_of(lane_user)->client->link);
 }
 
-static struct link *link_of(struct rider *rider)
+static struct link *link_of(struct lane_user *lane_user)
 {
-    return &hop_of(rider)->client->link;
+    return &hop_of(lane_user)->client->link;
 }
 
-static const struct rider_ops rider_ops = {
+static const struct lane_user_ops lane_user_ops = {
     .on_bytes = on_bytes,
     .on_run_end = on_run_end,
     .on_timed = on_timed,
@@ -278,7 +278,7 @@ static void on_due(struct alarm *alarm)
 static bool write_asking(struct hop *hop, struct lane *lane)
 {
     struct bytes both = {0};
-    struct call *asking = lane_call_special(lane, &hop->rider, FLOW_ONE, 1, 0);
+    struct call *asking = lane_call_special(lane, &hop->lane_user, FLOW_ONE, 1, 0);
     if (asking == NULL || !bytes_add(&both, SLICE(ASKING), SIZE_MAX) ||
         !bytes_add(&both, bytes_slice(&hop->request), SIZE_MAX)) {
         bytes_fini(&both);
@@ -286,10 +286,10 @@ static bool write_asking(struct hop *hop, struct lane *lane)
     }
     asking->flags = CALL_MUTE;
     asking->arrived_ns = 0;
-    struct call *call = lane_call_special(lane, &hop->rider, FLOW_ONE, 1, hop->tag);
+    struct call *call = lane_call_special(lane, &hop->lane_user, FLOW_ONE, 1, hop->tag);
     if (call != NULL) {
         call->flags = CALL_ENDS_RUN;
-        lane_send(lane, &hop->rider, both.at, both.len);
+        lane_send(lane, &hop->lane_user, both.at, both.len);
     }
     bytes_fini(&both);
     return call != NULL;
@@ -297,11 +297,11 @@ static bool write_asking(struct hop *hop, struct lane *lane)
 
 static bool write_alone(struct hop *hop, struct lane *lane)
 {
-    struct call *call = lane_call_special(lane, &hop->rider, FLOW_ONE, 1, hop->tag);
+    struct call *call = lane_call_special(lane, &hop->lane_user, FLOW_ONE, 1, hop->tag);
     if (call == NULL)
         return false;
     call->flags = CALL_ENDS_RUN;
-    lane_send(lane, &hop->rider, hop->request.at, hop->request.len);
+    lane_send(lane, &hop->lane_user, hop->request.at, hop->request.len);
     return true;
 }
 
@@ -312,14 +312,14 @@ static bool write_alone(struct hop *hop, struct lane *lane)
 static bool write_train(struct hop *hop, struct lane *lane, struct slice requests)
 {
     for (uint32_t i = 0; i < hop->n_train; i++) {
-        struct call *call = lane_call_special(lane, &hop->rider, FLOW_ONE, 1, hop->tag);
+        struct call *call = lane_call_special(lane, &hop->lane_user, FLOW_ONE, 1, hop->tag);
         if (call == NULL) {
             lane_fail(lane, END_LOST, "out of memory");
             return false;
         }
         call->flags = CALL_ENDS_RUN;
     }
-    lane_send(lane, &hop->rider, requests.at, requests.len);
+    lane_send(lane, &hop->lane_user, requests.at, requests.len);
     return true;
 }
 
@@ -335,8 +335,8 @@ static void note_place(struct hop *hop, struct place *place, struct lane *lane)
 static void send_now(struct hop *hop, struct place *place, struct lane *lane)
 {
     struct client *client = hop->client;
-    hop->rider.arrived_ns = hop->arrived_ns;
-    hop->rider.waited_us = hop->waited_us;
+    hop->lane_user.arrived_ns = hop->arrived_ns;
+    hop->lane_user.waited_us = hop->waited_us;
     uncount(hop);
     hop->reply.len = 0;
     note_place(hop, place, lane);
@@ -633,9 +633,9 @@ static bool begin(struct hop *hop, const struct hop_ops *ops, struct client *cli
         return false;
     *hop = (struct hop){.client = client, .ops = ops, .why = NOT_RUN_ROWS, .slot = KEYS_NO_SLOT};
     hop->order = spread->heir_next != NULL ? spread->heir_order : order;
-    hop->rider.ops = &rider_ops;
+    hop->lane_user.ops = &lane_user_ops;
     hop->alarm.on_due = on_due;
-    list_init(&hop->rider.waiting);
+    list_init(&hop->lane_user.waiting);
     list_init(&hop->in_spread);
     list_init(&hop->refused.in_spread);
     bool is_reserved = alarms_reserve(alarms_of(client), 1);
@@ -768,7 +768,7 @@ bool hop_start_refused(struct hop *hop, const struct hop_ops *ops, struct client
     else
         client_close_starved(client);
     hold(hop);
-    refusal->place->rider.wants_idle = true;
+    refusal->place->lane_user.wants_idle = true;
     return true;
 }
 
@@ -778,11 +778,11 @@ bool hop_start_refused(struct hop *hop, const struct hop_ops *ops, struct client
 static bool is_idle_at(const struct spread *spread, const struct nodes_row *row)
 {
     const struct place *place = spread_place(spread, row);
-    if (place != NULL && (place->rider.in_flight > 0 || place->n_hops > 0))
+    if (place != NULL && (place->lane_user.in_flight > 0 || place->n_hops > 0))
         return false;
     for (const struct list *at = spread->retired.next; at != &spread->retired; at = at->next) {
         place = container_of((struct list *)(uintptr_t)at, struct place, in_retired);
-        if (place->row == row && (place->rider.in_flight > 0 || place->n_hops > 0))
+        if (place->row == row && (place->lane_user.in_flight > 0 || place->n_hops > 0))
             return false;
     }
     return true;
@@ -845,19 +845,19 @@ void hops_catch_up(struct client *client)
 {
     struct spread *spread = client_extra(client)->spread;
     for (struct list *at = spread->hops.next; at != &spread->hops; at = at->next) {
-        struct rider *rider = &hop_at(at)->rider;
-        if (rider->in_flight > 0)
-            lane_catch_up(rider);
+        struct lane_user *lane_user = &hop_at(at)->lane_user;
+        if (lane_user->in_flight > 0)
+            lane_catch_up(lane_user);
     }
 }
 
 static void leave(struct hop *hop)
 {
-    struct rider *rider = &hop->rider;
-    if (rider->lane != NULL && rider->in_flight > 0)
-        remains_leave_rider(hop->client, rider);
-    rider->lane = NULL;
-    rider->in_flight = 0;
+    struct lane_user *lane_user = &hop->lane_user;
+    if (lane_user->lane != NULL && lane_user->in_flight > 0)
+        remains_leave_lane_user(hop->client, lane_user);
+    lane_user->lane = NULL;
+    lane_user->in_flight = 0;
     leave_place(hop);
     alarm_stop(alarms_of(hop->client), &hop->alarm);
     list_take(&hop->refused.in_spread);

@@ -92,7 +92,7 @@ enum hop_news {
 
 /* Embedded in the owner's struct. */
 struct hop {
-    struct rider rider;
+    struct lane_user lane_user;
     struct list in_spread;  /* in spread.hops */
     struct refused refused; /* in spread.refused with HOP_REFUSED */
     struct client *client;

@@ -73,13 +73,13 @@ struct slice lane_choice_why_none(const struct client *client, const struct requ
     return refusal != NULL ? slice_str(refusal) : err_text(lanes_why_none(lanes_for(client, request)));
 }
 
-bool lane_choice_dress(struct client *client, struct rider *rider, struct lane *lane)
+bool lane_choice_dress(struct client *client, struct lane_user *lane_user, struct lane *lane)
 {
     struct slice name = session_name(client);
     bool is_dressed = name.len == 0 && !lane->has_name;
     if (is_dressed || name.len > 4096)
         return true; /* a longer name is not worth a round trip */
-    struct call *call = lane_call_special(lane, rider, FLOW_ONE, 1, 0);
+    struct call *call = lane_call_special(lane, lane_user, FLOW_ONE, 1, 0);
     if (call == NULL) {
         client_close_starved(client);
         return false;
@@ -89,7 +89,7 @@ bool lane_choice_dress(struct client *client, struct rider *rider, struct lane *
     char out[4096 + 5 * EMIT_HEADER_MAX + 32];
     struct slice protocol = lane->key.protocol == 3 ? SLICE("3") : SLICE("2");
     const struct slice words[] = {SLICE(OWN_HELLO), protocol, SLICE("SETNAME"), name};
-    lane_send(lane, rider, out, emit_array(out, words, 4));
+    lane_send(lane, lane_user, out, emit_array(out, words, 4));
     lane->has_name = name.len > 0;
     return true;
 }
@@ -97,13 +97,13 @@ bool lane_choice_dress(struct client *client, struct rider *rider, struct lane *
 static bool dress(struct client *client, struct lane *lane)
 {
     client->is_dressed = true;
-    return lane_choice_dress(client, &client->rider, lane);
+    return lane_choice_dress(client, &client->lane_user, lane);
 }
 
 /* A lane of an earlier owner was not clean and is closed. The next lane must be a new one. */
 static void note_unclean(struct client *client)
 {
-    if (!client_has_own_lane(client) || client->rider.lane != NULL)
+    if (!client_has_own_lane(client) || client->lane_user.lane != NULL)
         return;
     client->own_lane = OWN_WANTS_NEW;
 }
@@ -125,12 +125,12 @@ static bool is_over(const struct client *client, const struct request *request)
 
 static enum finding find_none(struct client *client, const struct request *request)
 {
-    if (lanes_wait_to_dial(lanes_for(client, request), &client->rider)) {
+    if (lanes_wait_to_dial(lanes_for(client, request), &client->lane_user)) {
         client_wait(client, WAIT_LANE);
         return LANE_NOT_YET;
     }
     bool is_hopeless = client_extra(client)->hopes == HOPES_MAX || is_over(client, request);
-    if (is_hopeless || !lanes_may_hope(lanes_for(client, request), &client->rider)) {
+    if (is_hopeless || !lanes_may_hope(lanes_for(client, request), &client->lane_user)) {
         end_hopes(client);
         return LANE_NONE;
     }
@@ -154,10 +154,10 @@ static struct lane *borrow(struct client *client, const struct request *request,
     if (!coverage_is_wanted(client, request)) {
         /* a client that will not give its lane back gets a new lane, not one kept for lending */
         bool wants_new = client->own_lane == OWN_WANTS_NEW || request->command->pins;
-        return lend_private(lanes, key, &client->rider, &client->extra->kept, wants_new);
+        return lend_private(lanes, key, &client->lane_user, &client->extra->kept, wants_new);
     }
     char written[COVERAGE_KEY_ROOM];
-    return lend_covering(lanes, key, &client->rider, coverage_key(client, written), true);
+    return lend_covering(lanes, key, &client->lane_user, coverage_key(client, written), true);
 }
 
 /*
@@ -167,24 +167,24 @@ static struct lane *borrow(struct client *client, const struct request *request,
 static bool must_change(const struct client *client, const struct request *request)
 {
     return coverage_is_wanted(client, request) && client_has_own_lane(client) && !is_strict(client) &&
-           client->pins == 0 && client->rider.lane != NULL && client->rider.lane->cover == NULL;
+           client->pins == 0 && client->lane_user.lane != NULL && client->lane_user.lane->cover == NULL;
 }
 
 void lane_choice_keep_user(struct client *client)
 {
     struct lanes *lanes = &session_row(client)->lanes;
     const struct lane_key key = session_key(client, lanes_node(lanes));
-    (void)shared_get(lanes, &key, &client->rider);
+    (void)shared_get(lanes, &key, &client->lane_user);
 }
 
 static enum finding find_private(struct client *client, const struct request *request, struct lane **found)
 {
-    struct rider *rider = &client->rider;
+    struct lane_user *lane_user = &client->lane_user;
     note_unclean(client);
     if (end_on_demoted(client))
         return LANE_NONE;
     if (must_change(client, request) || must_leave(client)) {
-        if (rider->in_flight > 0) {
+        if (lane_user->in_flight > 0) {
             client_wait_for_replies(client);
             return LANE_NOT_YET;
         }
@@ -194,7 +194,7 @@ static enum finding find_private(struct client *client, const struct request *re
     if (client_is_closed(client))
         return LANE_NONE; /* the lane's remaining bytes exceeded what the client may hold */
     if (!client_has_own_lane(client)) {
-        if (rider->in_flight > 0) {
+        if (lane_user->in_flight > 0) {
             client_wait_for_replies(client);
             return LANE_NOT_YET;
         }
@@ -214,7 +214,7 @@ static enum finding find_private(struct client *client, const struct request *re
         client->own_lane = is_urgent ? OWN_URGENT_NEW : OWN_NEW;
         client->is_dressed = client->is_dressed && lane == before && lane_is_ready(lane);
     }
-    *found = rider->lane;
+    *found = lane_user->lane;
     return LANE_FOUND;
 }
 
@@ -266,27 +266,27 @@ bool lane_choice_is_at_hand(const struct client *client, const struct request *r
 {
     if (client->was_refused)
         return true; /* lane_choice_find is known to find none */
-    return lane_choice_needs_private(client, request) ? client_has_own_lane(client) && client->rider.lane != NULL
+    return lane_choice_needs_private(client, request) ? client_has_own_lane(client) && client->lane_user.lane != NULL
                                                       : lease_holds(&client->shared);
 }
 
 /* Ends the wait for a lane. The client looks again. */
 static void stop_waiting_for_lane(struct client *client)
 {
-    list_take(&client->rider.waiting);
+    list_take(&client->lane_user.waiting);
     if (client_waits_for(client, WAIT_LANE))
         client_resume(client, WAIT_LANE);
 }
 
 static void give_back(struct client *client)
 {
-    struct rider *rider = &client->rider;
+    struct lane_user *lane_user = &client->lane_user;
     coverage_note_elsewhere(client);
-    struct lane *lane = rider->lane;
-    lane_catch_up(rider);
+    struct lane *lane = lane_user->lane;
+    lane_catch_up(lane_user);
     client->own_lane = OWN_NONE;
     read_side_note_left_lane(client);
-    rider->lane = NULL;
+    lane_user->lane = NULL;
     stop_waiting_for_lane(client);
     struct lease *kept = &client->extra->kept;
     lend_take_back(lane, kept);
@@ -297,17 +297,17 @@ static void give_back(struct client *client)
 /* True if the private lane leads to a node that has left the topology. */
 static bool is_on_retired(const struct client *client)
 {
-    return client_has_own_lane(client) && client->rider.lane != NULL && !lane_is_closed(client->rider.lane) &&
-           lanes_of(client->rider.lane)->is_retired;
+    return client_has_own_lane(client) && client->lane_user.lane != NULL && !lane_is_closed(client->lane_user.lane) &&
+           lanes_of(client->lane_user.lane)->is_retired;
 }
 
 static bool may_give_back(const struct client *client)
 {
-    const struct rider *rider = &client->rider;
+    const struct lane_user *lane_user = &client->lane_user;
     return client_has_own_lane(client) && (!is_strict(client) || is_on_retired(client)) && client->pins == 0 &&
            !carry_holds_lane(client) && !transaction_is_open(&client->transaction) &&
-           client_extra(client)->passage == NULL && rider->lane != NULL && rider->in_flight == 0 &&
-           lane_is_clean(rider->lane);
+           client_extra(client)->passage == NULL && lane_user->lane != NULL && lane_user->in_flight == 0 &&
+           lane_is_clean(lane_user->lane);
 }
 
 /* True if nothing more may be sent on the private lane, because commands go to another node now. */
@@ -315,7 +315,7 @@ static bool must_leave(const struct client *client)
 {
     if (!is_on_retired(client))
         return false;
-    const struct lane *lane = client->rider.lane;
+    const struct lane *lane = client->lane_user.lane;
     bool keeps = client->pins != 0 || transaction_is_open(&client->transaction) || lane_is_subscribed(lane) ||
                  lane_is_monitoring(lane) || lane_is_passthrough(lane) || client_extra(client)->passage != NULL;
     return !keeps || node_is_demoted(lane_node(lane));
@@ -335,14 +335,14 @@ static void leave_own_lane(struct client *client)
  */
 void lane_choice_abandon(struct client *client)
 {
-    if (client->rider.lane != NULL && (client_has_own_lane(client) || client->rider.in_flight > 0))
+    if (client->lane_user.lane != NULL && (client_has_own_lane(client) || client->lane_user.in_flight > 0))
         remains_leave(client);
     stop_waiting_for_lane(client);
-    client->rider.lane = NULL;
-    client->rider.in_flight = 0;
-    if (client->rider.wants_idle)
+    client->lane_user.lane = NULL;
+    client->lane_user.in_flight = 0;
+    if (client->lane_user.wants_idle)
         client_resume(client, WAIT_REPLIES);
-    client->rider.wants_idle = false;
+    client->lane_user.wants_idle = false;
     fair_share_forget(client);
     leave_own_lane(client);
     client->is_dressed = false;
@@ -356,14 +356,14 @@ void lane_choice_abandon(struct client *client)
 
 void lane_choice_leave(struct client *client)
 {
-    struct lane *lane = client->rider.lane;
+    struct lane *lane = client->lane_user.lane;
     if (lane == NULL) {
         leave_own_lane(client);
         return;
     }
-    lane_catch_up(&client->rider);
+    lane_catch_up(&client->lane_user);
     stop_waiting_for_lane(client);
-    client->rider.lane = NULL;
+    client->lane_user.lane = NULL;
     leave_own_lane(client);
     client->is_dressed = false;
     coverage_note_elsewhere(client);
@@ -372,8 +372,8 @@ void lane_choice_leave(struct client *client)
 
 void lane_choice_withdraw(struct client *client)
 {
-    if (client->rider.in_flight > 0)
-        lane_withdraw(&client->rider);
+    if (client->lane_user.in_flight > 0)
+        lane_withdraw(&client->lane_user);
 }
 
 /*
@@ -390,11 +390,11 @@ static void leave_urgent(struct client *client)
 
 bool lane_choice_turn(struct client *client)
 {
-    const struct rider *rider = &client->rider;
-    if (!client_is_on_cluster(client) || !client_has_own_lane(client) || rider->lane == NULL ||
-        nodes_row_of(rider->lane) == target_row(client))
+    const struct lane_user *lane_user = &client->lane_user;
+    if (!client_is_on_cluster(client) || !client_has_own_lane(client) || lane_user->lane == NULL ||
+        nodes_row_of(lane_user->lane) == target_row(client))
         return true;
-    if (rider->in_flight > 0) {
+    if (lane_user->in_flight > 0) {
         client_wait_for_replies(client);
         return false;
     }
@@ -423,12 +423,12 @@ static bool is_about_to_use(const struct client *client)
  */
 static bool end_on_demoted(struct client *client)
 {
-    const struct lane *lane = client->rider.lane;
+    const struct lane *lane = client->lane_user.lane;
     if (!is_on_retired(client) || !node_is_demoted(lane_node(lane)) || may_give_back(client))
         return false;
     if (carry_survives(client))
         return false;
-    if (client->rider.in_flight > 0 && !lane_waits(lane) && !lane_is_subscribed(lane))
+    if (client->lane_user.in_flight > 0 && !lane_waits(lane) && !lane_is_subscribed(lane))
         return false; /* the lane's replies are still coming */
     session_log_closed(client, LOG_SITE_CLIENT_CLOSED, "the server of its own connection is a replica now");
     client_close_for(client, CLOSED_UPSTREAM);
@@ -450,7 +450,7 @@ void lane_choice_note_retired(struct client *client)
         return;
     lane_choice_release(client);
     if (!client_is_closed(client) && client_has_own_lane(client))
-        client->rider.wants_idle |= client->rider.in_flight > 0;
+        client->lane_user.wants_idle |= client->lane_user.in_flight > 0;
 }
 
 void lane_choice_note_sent(struct client *client)
@@ -459,7 +459,8 @@ void lane_choice_note_sent(struct client *client)
         client->own_lane = OWN_USED;
     else if (client->own_lane == OWN_URGENT_NEW)
         client->own_lane = OWN_URGENT;
-    client->rider.wants_idle |= client_has_own_lane(client) && client->rider.in_flight > 0 && !is_strict(client);
+    client->lane_user.wants_idle |=
+        client_has_own_lane(client) && client->lane_user.in_flight > 0 && !is_strict(client);
 }
 
 void lane_choice_note_name(struct client *client)
@@ -504,26 +505,26 @@ static bool is_first_read(const struct client *client, const struct request *req
 static struct lane *find_shared(struct client *client, const struct request *request)
 {
     struct lanes *lanes = lanes_for(client, request);
-    const struct rider *rider = &client->rider;
+    const struct lane_user *lane_user = &client->lane_user;
     if (shared_is_wary(lanes) && is_first_read(client, request)) {
         const struct lane_key key = session_key(client, lanes_node(lanes));
-        struct lane *apart = shared_get_apart(lanes, &key, rider);
+        struct lane *apart = shared_get_apart(lanes, &key, lane_user);
         if (apart != NULL)
             return apart;
     }
     struct lease *lease = &client->shared;
     if (lease_holds(lease) && lanes_of(lease->lane) == lanes &&
-        (rider->in_flight > 0 || !shared_is_sluggish(lease->lane)))
+        (lane_user->in_flight > 0 || !shared_is_sluggish(lease->lane)))
         return lease->lane;
     const struct lane_key key = session_key(client, lanes_node(lanes));
     /*
      * The shared lane is busy with the client's own calls. Moving to another lane would mean
      * waiting for these calls.
      */
-    if (rider->in_flight > 0 && rider->lane->in == LIST_SHARED && lanes_of(rider->lane) == lanes &&
-        lane_key_eq(&rider->lane->key, &key))
-        return rider->lane;
-    struct lane *lane = shared_get(lanes, &key, rider);
+    if (lane_user->in_flight > 0 && lane_user->lane->in == LIST_SHARED && lanes_of(lane_user->lane) == lanes &&
+        lane_key_eq(&lane_user->lane->key, &key))
+        return lane_user->lane;
+    struct lane *lane = shared_get(lanes, &key, lane_user);
     /* opening a lane ends its leases */
     if (lane != NULL && (!lane_is_ready(lane) || session_suits(client, lane)))
         lease_take(lease, lane);
@@ -541,7 +542,7 @@ static struct lane *find_for_hello(struct client *client, const struct request *
     if (request->hello->protocol == 0 || request->hello->protocol == key.protocol || session_is_anonymous(client))
         return find_shared(client, request);
     key.protocol = request->hello->protocol;
-    return shared_get(lanes, &key, &client->rider);
+    return shared_get(lanes, &key, &client->lane_user);
 }
 
 /*
@@ -568,7 +569,7 @@ static bool must_ask_first(struct client *client, const struct request *request)
 {
     if (client->reader != READER_ASKS || (request->command->flags & CMD_READONLY) == 0)
         return false;
-    if (client->rider.in_flight == 0)
+    if (client->lane_user.in_flight == 0)
         client->reader = READER_KNOWN;
     return client->reader == READER_ASKS;
 }
@@ -578,7 +579,7 @@ static enum finding find(struct client *client, const struct request *request, s
     if (lane_choice_needs_private(client, request))
         return find_private(client, request, found);
     if (must_wait_here(client, request)) {
-        lanes_wake_soon(lanes_for(client, request), &client->rider);
+        lanes_wake_soon(lanes_for(client, request), &client->lane_user);
         client_wait(client, WAIT_LANE);
         return LANE_NOT_YET;
     }
@@ -598,7 +599,7 @@ static enum finding find(struct client *client, const struct request *request, s
     if (*found == NULL)
         return find_none(client, request);
     end_hopes(client);
-    bool is_elsewhere = client->rider.in_flight > 0 && client->rider.lane != *found;
+    bool is_elsewhere = client->lane_user.in_flight > 0 && client->lane_user.lane != *found;
     if (is_elsewhere || must_ask_first(client, request)) {
         client_wait_for_replies(client);
         return LANE_NOT_YET;
@@ -612,9 +613,9 @@ static enum finding find(struct client *client, const struct request *request, s
  */
 static bool is_shut_out(const struct client *client, const struct request *request)
 {
-    const struct rider *rider = &client->rider;
-    return client_has_own_lane(client) && rider->lane != NULL && lanes_is_shut_out(rider->lane) &&
-           rider->in_flight == 0 && !is_strict(client) && client->pins == 0 &&
+    const struct lane_user *lane_user = &client->lane_user;
+    return client_has_own_lane(client) && lane_user->lane != NULL && lanes_is_shut_out(lane_user->lane) &&
+           lane_user->in_flight == 0 && !is_strict(client) && client->pins == 0 &&
            !transaction_is_open(&client->transaction) && request->command->is_shareable && !request->is_large &&
            is_past(client, request);
 }
@@ -640,7 +641,7 @@ static uint64_t calls_bytes(const struct lane *lane)
  */
 static bool is_far_behind_blocking(const struct client *client)
 {
-    return lane_sent_bytes(&client->rider) > BLOCKED_BYTES;
+    return lane_sent_bytes(&client->lane_user) > BLOCKED_BYTES;
 }
 
 /*
@@ -663,13 +664,13 @@ static bool has_many_replies_coming(const struct client *client, const struct la
 {
     if (client->link.is_congested)
         return false;
-    return (client_counts(client, UNIT_BYTES_OUT) && client->rider.in_flight >= UNKNOWN_CALLS) ||
+    return (client_counts(client, UNIT_BYTES_OUT) && client->lane_user.in_flight >= UNKNOWN_CALLS) ||
            (lane_n_requests(lane) >= UNKNOWN_CALLS && may_read_huge(client));
 }
 
 static bool is_far_ahead(const struct client *client, const struct lane *lane)
 {
-    if (client->rider.in_flight == 0)
+    if (client->lane_user.in_flight == 0)
         return false;
     uint64_t most = atomic_load_explicit(&client->front->settings->memory_pressure.calls_bytes, memory_order_relaxed);
     bool is_own_full = client_has_own_lane(client) && most != 0 && calls_bytes(lane) > most;
@@ -693,19 +694,19 @@ static bool is_out_of_time(const struct client *client, const struct request *re
  */
 static bool must_wait_at_replica(const struct client *client)
 {
-    return read_side_is_at_replica(client) && client->rider.in_flight > 0 &&
-           lane_sent_bytes(&client->rider) > SHARED_BYTES_MAX;
+    return read_side_is_at_replica(client) && client->lane_user.in_flight > 0 &&
+           lane_sent_bytes(&client->lane_user) > SHARED_BYTES_MAX;
 }
 
 enum finding lane_choice_find(struct client *client, const struct request *request, struct lane **found)
 {
     if (client->was_refused) {
-        if (client->rider.lane == NULL)
+        if (client->lane_user.lane == NULL)
             leave_own_lane(client);
         return LANE_NONE;
     }
     if (remains_must_wait(client, lanes_node(lanes_for(client, request)))) {
-        lanes_wake_soon(lanes_for(client, request), &client->rider);
+        lanes_wake_soon(lanes_for(client, request), &client->lane_user);
         client_wait(client, WAIT_LANE);
         return LANE_NOT_YET;
     }
@@ -714,7 +715,7 @@ enum finding lane_choice_find(struct client *client, const struct request *reque
      * first.
      */
     if (client_is_urgent(client) && !request->command->is_urgent) {
-        if (client->rider.in_flight > 0) {
+        if (client->lane_user.in_flight > 0) {
             client_wait_for_replies(client);
             return LANE_NOT_YET;
         }
@@ -726,7 +727,7 @@ enum finding lane_choice_find(struct client *client, const struct request *reque
         client_wait_for_replies(client);
         return LANE_NOT_YET;
     }
-    if (lane_sent_bytes(&client->rider) > SHARED_BYTES_MAX && !request->is_again && !client_has_own_lane(client) &&
+    if (lane_sent_bytes(&client->lane_user) > SHARED_BYTES_MAX && !request->is_again && !client_has_own_lane(client) &&
         !read_side_is_at_replica(client))
         client_note_heavy(client);
     enum finding finding = find(client, request, found);
@@ -738,14 +739,14 @@ enum finding lane_choice_find(struct client *client, const struct request *reque
                 lane_choice_abandon(client);
             return LANE_NONE;
         }
-        lane_wait(*found, &client->rider);
+        lane_wait(*found, &client->lane_user);
         client_wait(client, WAIT_LANE);
         return LANE_NOT_YET;
     }
     if (!session_suits(client, *found)) {
         if (!session_ask_witness(client, *found))
             return LANE_UNPROVEN;
-        lane_wait(*found, &client->rider);
+        lane_wait(*found, &client->lane_user);
         client_wait(client, WAIT_LANE);
         return LANE_NOT_YET;
     }

@@ -17,9 +17,9 @@
 #define MOVED SLICE("-UPSTREAM moved\r\n")
 #define WRONGPASS SLICE("-WRONGPASS invalid username-password pair or user is disabled.\r\n")
 
-static struct lent *lent_of(struct rider *rider)
+static struct lent *lent_of(struct lane_user *lane_user)
 {
-    return container_of(rider, struct lent, rider);
+    return container_of(lane_user, struct lent, lane_user);
 }
 
 /* ---- end ---- */
@@ -28,7 +28,7 @@ static struct lent *lent_of(struct rider *rider)
 static void lent_end(struct lent *lent)
 {
     prober_cancel(&lent->probe);
-    list_take(&lent->rider.waiting);
+    list_take(&lent->lane_user.waiting);
     list_take(&lent->link.woken);
     bytes_fini(&lent->refusal);
     node_put(lent->node);
@@ -55,27 +55,27 @@ void lent_leave(struct lent *lent)
 {
     if (!lent_is_on(lent))
         return;
-    if (lent->rider.lane != NULL)
-        lane_forget(lent->rider.lane, &lent->rider);
-    lent->rider.lane = NULL;
+    if (lent->lane_user.lane != NULL)
+        lane_forget(lent->lane_user.lane, &lent->lane_user);
+    lent->lane_user.lane = NULL;
     bytes_fini(&lent->reply);
     lent_end(lent);
 }
 
 /* ---- callbacks of the lane ---- */
 
-static void on_bytes(struct rider *rider, const char *data, size_t n)
+static void on_bytes(struct lane_user *lane_user, const char *data, size_t n)
 {
-    struct lent *lent = lent_of(rider);
+    struct lent *lent = lent_of(lane_user);
     if (bytes_add(&lent->reply, slice_of(data, n), SIZE_MAX))
         lent->ops->on_more(lent, n);
     else
         client_close_starved(lent->client);
 }
 
-static void on_refused(struct rider *rider, enum lane_end end, struct slice reply)
+static void on_refused(struct lane_user *lane_user, enum lane_end end, struct slice reply)
 {
-    struct lent *lent = lent_of(rider);
+    struct lent *lent = lent_of(lane_user);
     if (end == END_LOGIN_REFUSED)
         reply = WRONGPASS;
     lent->refusal.len = 0;
@@ -85,12 +85,12 @@ static void on_refused(struct rider *rider, enum lane_end end, struct slice repl
 }
 
 /* The lane is lost. A request that was sent may have run, so its client is closed. */
-static void on_lost(struct rider *rider, const struct lane *lane)
+static void on_lost(struct lane_user *lane_user, const struct lane *lane)
 {
-    struct lent *lent = lent_of(rider);
+    struct lent *lent = lent_of(lane_user);
     (void)lane;
-    rider->lane = NULL;
-    rider->in_flight = 0;
+    lane_user->lane = NULL;
+    lane_user->in_flight = 0;
     if (!lent->is_sent) {
         link_wake(&lent->link);
         return;
@@ -100,24 +100,24 @@ static void on_lost(struct rider *rider, const struct lane *lane)
     client_cut_for(client, CLOSED_UPSTREAM);
 }
 
-static void ignore(struct rider *rider)
+static void ignore(struct lane_user *lane_user)
 {
-    (void)rider;
+    (void)lane_user;
 }
 
-static void on_unread(struct rider *rider, uint64_t bytes)
+static void on_unread(struct lane_user *lane_user, uint64_t bytes)
 {
-    (void)rider;
+    (void)lane_user;
     (void)bytes;
 }
 
-static struct room_share share(const struct rider *rider)
+static struct room_share share(const struct lane_user *lane_user)
 {
-    const struct lent *lent = container_of((struct rider *)(uintptr_t)rider, struct lent, rider);
-    return session_lane_share(&lent->client->rider);
+    const struct lent *lent = container_of((struct lane_user *)(uintptr_t)lane_user, struct lent, lane_user);
+    return session_lane_share(&lent->client->lane_user);
 }
 
-static const struct rider_ops rider_ops = {
+static const struct lane_user_ops lane_user_ops = {
     .on_bytes = on_bytes,
     .on_refused = on_refused,
     .on_heavy = ignore,
@@ -125,7 +125,7 @@ static const struct rider_ops rider_ops = {
     .on_unread = on_unread,
     .on_lost = on_lost,
     .share = share,
-    .to_link = (ptrdiff_t)offsetof(struct lent, link) - (ptrdiff_t)offsetof(struct lent, rider),
+    .to_link = (ptrdiff_t)offsetof(struct lent, link) - (ptrdiff_t)offsetof(struct lent, lane_user),
 };
 
 /* ---- from start to reply ---- */
@@ -147,7 +147,7 @@ static void look_again(struct lent *lent)
     if (lent->client->front->loop->now_ns < lent->over_ns) {
         if (lanes->down != ERR_NONE)
             lanes_hurry(lanes);
-        lanes_wake_soon(lanes, &lent->rider);
+        lanes_wake_soon(lanes, &lent->lane_user);
         return;
     }
     if (lent->refusal.len > 0) {
@@ -212,8 +212,8 @@ static bool borrow(struct lent *lent)
     const struct lane_key key = session_key(lent->client, lent->node);
     char cover[COVERAGE_KEY_ROOM + 16];
     if (lent->must_cover && find_cover(lent, cover, sizeof cover))
-        return lend_covering(lanes, &key, &lent->rider, slice_str(cover), false) != NULL;
-    return lend_private(lanes, &key, &lent->rider, NULL, false) != NULL;
+        return lend_covering(lanes, &key, &lent->lane_user, slice_str(cover), false) != NULL;
+    return lend_private(lanes, &key, &lent->lane_user, NULL, false) != NULL;
 }
 
 /* Redis has answered the probe but not the request: the request blocks. */
@@ -221,10 +221,10 @@ static void on_probe_over(struct probe *probe)
 {
     struct lent *lent = container_of(probe, struct lent, probe);
     struct client *client = lent->client;
-    if (lent->rider.lane == NULL || lent->rider.in_flight == 0)
+    if (lent->lane_user.lane == NULL || lent->lane_user.in_flight == 0)
         return;
-    lane_forget(lent->rider.lane, &lent->rider);
-    lent->rider.lane = NULL;
+    lane_forget(lent->lane_user.lane, &lent->lane_user);
+    lent->lane_user.lane = NULL;
     lent_lose(lent);
     client_cut_for(client, CLOSED_BY_CLIENT);
 }
@@ -233,15 +233,15 @@ static void ask_whether_it_blocks(struct lent *lent)
 {
     if (!lent->is_in_vain || !list_is_empty(&lent->probe.in_prober))
         return;
-    struct lane *lane = prober_start(&nodes_row_of(lent->rider.lane)->prober, &lent->probe);
+    struct lane *lane = prober_start(&nodes_row_of(lent->lane_user.lane)->prober, &lent->probe);
     if (lane != NULL)
-        lane_wait(lane, &lent->rider);
+        lane_wait(lane, &lent->lane_user);
 }
 
 static void send_request(struct lent *lent)
 {
-    struct lane *lane = lent->rider.lane;
-    struct call *call = lane_call_special(lane, &lent->rider, FLOW_ONE, 1, lent->tag);
+    struct lane *lane = lent->lane_user.lane;
+    struct call *call = lane_call_special(lane, &lent->lane_user, FLOW_ONE, 1, lent->tag);
     if (call == NULL) {
         client_close_starved(lent->client);
         return;
@@ -256,8 +256,8 @@ static void send_request(struct lent *lent)
         call->flags |= CALL_MAY_WAIT;
     lent->is_covered = lent->must_cover && lane_take_cover(lane) && !lent->is_lost;
     lent->is_sent = true;
-    lent->rider.wants_idle = true;
-    lane_send(lane, &lent->rider, lent->request.at, lent->request.len);
+    lent->lane_user.wants_idle = true;
+    lane_send(lane, &lent->lane_user, lent->request.at, lent->request.len);
     ask_whether_it_blocks(lent);
 }
 
@@ -289,12 +289,12 @@ static struct slice uncovered(const struct lent *lent)
 /* The reply is whole: the lane is reset and kept for another owner. */
 static void give_back(struct lent *lent)
 {
-    struct lane *lane = lent->rider.lane;
+    struct lane *lane = lent->lane_user.lane;
     /* the request has no slot, so a redirect is not followed */
     bool is_redirect = redirect_is(bytes_slice(&lent->reply));
     if (is_redirect)
         count_add(&lane->base->counts.redirects[REDIRECT_GIVEN_UP], 1);
-    lent->rider.lane = NULL;
+    lent->lane_user.lane = NULL;
     lend_take_back_as_is(lane);
     lent_answer(lent, is_redirect ? MOVED : uncovered(lent));
 }
@@ -310,7 +310,7 @@ void lent_hurry(struct lent *lent)
     if (!lent_is_on(lent) || !lent->blocks || lent->is_in_vain)
         return;
     lent->is_in_vain = true;
-    if (lent->is_sent && lent->rider.lane != NULL && lent->rider.in_flight > 0)
+    if (lent->is_sent && lent->lane_user.lane != NULL && lent->lane_user.in_flight > 0)
         ask_whether_it_blocks(lent);
 }
 
@@ -319,13 +319,13 @@ void lent_go_on(struct lent *lent)
     if (!lent_is_on(lent) || client_is_closed(lent->client))
         return;
     if (lent->is_sent) {
-        if (lent->rider.lane != NULL && lent->rider.in_flight == 0)
+        if (lent->lane_user.lane != NULL && lent->lane_user.in_flight == 0)
             give_back(lent);
-        else if (lent->rider.lane != NULL)
+        else if (lent->lane_user.lane != NULL)
             ask_whether_it_blocks(lent);
         return;
     }
-    if (lent->rider.lane == NULL) {
+    if (lent->lane_user.lane == NULL) {
         if (!has_row(lent)) {
             lent_answer(lent, err_text(ERR_UPSTREAM_UNAVAILABLE));
             return;
@@ -337,9 +337,9 @@ void lent_go_on(struct lent *lent)
             return;
         }
     }
-    struct lane *lane = lent->rider.lane;
+    struct lane *lane = lent->lane_user.lane;
     if (!lane_is_ready(lane) || lane_is_congested(lane))
-        lane_wait(lane, &lent->rider);
+        lane_wait(lane, &lent->lane_user);
     else
         send_request(lent);
 }
@@ -355,7 +355,7 @@ void lent_start(struct lent *lent, const struct lent_ops *ops, struct client *cl
                 struct nodes_row *row, struct slice bytes)
 {
     *lent = (struct lent){
-        .rider = {.ops = &rider_ops},
+        .lane_user = {.ops = &lane_user_ops},
         .ops = ops,
         .client = client,
         .row = row,
@@ -370,6 +370,6 @@ void lent_start(struct lent *lent, const struct lent_ops *ops, struct client *cl
     };
     lent->probe.on_over = on_probe_over;
     list_init(&lent->probe.in_prober);
-    list_init(&lent->rider.waiting);
+    list_init(&lent->lane_user.waiting);
     link_init_hollow(&lent->link, client->front->loop, &link_ops);
 }

@@ -35,7 +35,7 @@ struct lent_ops {
 };
 
 struct lent {
-    struct rider rider;
+    struct lane_user lane_user;
     /* a link without a socket: woken when the lane is ready, has answered, or is closed */
     struct link link;
     const struct lent_ops *ops;

@@ -26,14 +26,14 @@ static uint64_t begin_ns(const struct client *client)
     uint64_t missed_ns = lanes_of_client(client)->missed_ns;
     if (missed_ns == 0)
         return client->front->loop->now_ns;
-    return missed_ns > client->rider.arrived_ns ? missed_ns : client->rider.arrived_ns;
+    return missed_ns > client->lane_user.arrived_ns ? missed_ns : client->lane_user.arrived_ns;
 }
 
 /* Ends all waits of the client for a connection: opening one may take as long again. */
 static void on_over(struct alarm *alarm)
 {
     struct client *client = container_of(alarm, struct outage, over)->client;
-    list_take(&client->rider.waiting);
+    list_take(&client->lane_user.waiting);
     client_resume(client, WAIT_LANE);
     client_resume(client, WAIT_LOGIN);
     client_resume(client, WAIT_UPSTREAM);
@@ -76,7 +76,7 @@ static uint64_t end_ns(const struct client *client, const struct outage *outage,
     }
     if (why != ERR_UPSTREAM_TIMEOUT)
         return outage->since_ns + rules->failover_wait_ns * (is_handshake ? OUTAGE_HANDSHAKE_WAITS : 1);
-    return timeout_ns > 0 ? client->rider.arrived_ns + timeout_ns : UINT64_MAX;
+    return timeout_ns > 0 ? client->lane_user.arrived_ns + timeout_ns : UINT64_MAX;
 }
 
 bool outage_is_over(const struct client *client, bool is_handshake)
@@ -119,7 +119,7 @@ static void look_later(struct front *front)
 static bool has_waited_along(const struct client *client)
 {
     uint64_t told_ns = client_extra(client)->told_ns;
-    return told_ns != 0 && client->rider.arrived_ns <= told_ns;
+    return told_ns != 0 && client->lane_user.arrived_ns <= told_ns;
 }
 
 static enum outage_step meet(struct client *client, enum err why, bool is_handshake)

@@ -19,9 +19,9 @@
 /* most calls in flight of a client that pays for replies by size; as in lane_choice.c */
 #define UNKNOWN_CALLS 64
 
-static struct place *place_of(struct rider *rider)
+static struct place *place_of(struct lane_user *lane_user)
 {
-    return container_of(rider, struct place, rider);
+    return container_of(lane_user, struct place, lane_user);
 }
 
 static struct pool *pool_of(const struct place *place)
@@ -42,7 +42,7 @@ static bool note_bytes(struct place *place, size_t n)
     struct client *client = place->client;
     if (client_is_leaving(client) && !client_is_owed(client))
         return false;
-    account_bytes_out(client, n, place->rider.counted);
+    account_bytes_out(client, n, place->lane_user.counted);
     if (client_is_closed(client))
         return false;
     client_note_active(client);
@@ -56,7 +56,7 @@ static bool note_bytes(struct place *place, size_t n)
 static void note_paying(struct place *place)
 {
     struct client *client = place->client;
-    place->rider.is_paying = !client->rider.is_gone && account_is_paying(client, UNIT_BYTES_OUT);
+    place->lane_user.is_paying = !client->lane_user.is_gone && account_is_paying(client, UNIT_BYTES_OUT);
 }
 
 static void put_in_order(struct place *place, struct slice bytes, bool is_whole)
@@ -70,15 +70,15 @@ static void put_in_order(struct place *place, struct slice bytes, bool is_whole)
         client_limit_unread(client, 0);
 }
 
-static void on_bytes(struct rider *rider, const char *data, size_t n)
+static void on_bytes(struct lane_user *lane_user, const char *data, size_t n)
 {
-    struct place *place = place_of(rider);
+    struct place *place = place_of(lane_user);
     struct client *client = place->client;
     if (!note_bytes(place, n))
         return;
     fair_share_note_bytes(client, n);
     const struct extra *extra = client->extra;
-    const bool is_whole = !lane_is_in_frame(rider->lane);
+    const bool is_whole = !lane_is_in_frame(lane_user->lane);
     if (is_whole && spread_take_only(extra->spread, &extra->replies, place))
         client_output(client, data, n);
     else
@@ -86,32 +86,32 @@ static void on_bytes(struct rider *rider, const char *data, size_t n)
     note_paying(place);
 }
 
-static void on_unheard(struct rider *rider, size_t n)
+static void on_unheard(struct lane_user *lane_user, size_t n)
 {
-    if (note_bytes(place_of(rider), n))
-        note_paying(place_of(rider));
+    if (note_bytes(place_of(lane_user), n))
+        note_paying(place_of(lane_user));
 }
 
-static struct link *on_passing(struct rider *rider)
+static struct link *on_passing(struct lane_user *lane_user)
 {
-    struct client *client = place_of(rider)->client;
+    struct client *client = place_of(lane_user)->client;
     const struct extra *extra = client->extra;
-    bool passes = !client_is_leaving(client) && spread_may_pass(extra->spread, &extra->replies, place_of(rider));
+    bool passes = !client_is_leaving(client) && spread_may_pass(extra->spread, &extra->replies, place_of(lane_user));
     return passes ? &client->link : NULL;
 }
 
-static void on_passed(struct rider *rider, size_t n)
+static void on_passed(struct lane_user *lane_user, size_t n)
 {
-    spread_passed(place_of(rider), n);
-    if (!note_bytes(place_of(rider), n))
+    spread_passed(place_of(lane_user), n);
+    if (!note_bytes(place_of(lane_user), n))
         return;
-    client_limit_unread(place_of(rider)->client, 0);
-    note_paying(place_of(rider));
+    client_limit_unread(place_of(lane_user)->client, 0);
+    note_paying(place_of(lane_user));
 }
 
-static void on_counted(struct rider *rider, uint8_t counted)
+static void on_counted(struct lane_user *lane_user, uint8_t counted)
 {
-    account_answered(place_of(rider)->client, counted);
+    account_answered(place_of(lane_user)->client, counted);
 }
 
 void place_keep_heard(const struct place *place)
@@ -144,25 +144,25 @@ static void drop_answered(struct place *place, uint32_t n)
     unanswered_drop(unanswered, pool_of(place), n);
 }
 
-static void on_timed(struct rider *rider, const struct call *call, uint32_t n)
+static void on_timed(struct lane_user *lane_user, const struct call *call, uint32_t n)
 {
-    struct place *place = place_of(rider);
+    struct place *place = place_of(lane_user);
     fair_share_note_answered(place->client, call->sent_ns, n);
-    timing_note(place->client, rider->lane, call, n);
+    timing_note(place->client, lane_user->lane, call, n);
     drop_answered(place, n);
     if (read_side_of(place->client) != NULL)
         note_heard(place);
 }
 
-static bool on_not_run(struct rider *rider, const struct call *call, enum not_run row, struct slice reply)
+static bool on_not_run(struct lane_user *lane_user, const struct call *call, enum not_run row, struct slice reply)
 {
-    struct client *client = place_of(rider)->client;
-    return client->front->client_ops->on_not_run(place_of(rider), call, row, reply);
+    struct client *client = place_of(lane_user)->client;
+    return client->front->client_ops->on_not_run(place_of(lane_user), call, row, reply);
 }
 
-static void on_refused(struct rider *rider, enum lane_end end, struct slice reply)
+static void on_refused(struct lane_user *lane_user, enum lane_end end, struct slice reply)
 {
-    struct place *place = place_of(rider);
+    struct place *place = place_of(lane_user);
     if (end == END_LOGIN_REFUSED && place->proof.generation != 0) {
         proof_void(&place->proof); /* the client's login is asked again */
         lease_drop(&place->shared);
@@ -174,70 +174,70 @@ static void on_refused(struct rider *rider, enum lane_end end, struct slice repl
     place->refusal = client_copy_refusal(end, reply);
 }
 
-static void on_heavy(struct rider *rider)
+static void on_heavy(struct lane_user *lane_user)
 {
-    client_note_heavy(place_of(rider)->client);
-    lane_choice_note_huge(place_of(rider)->client);
+    client_note_heavy(place_of(lane_user)->client);
+    lane_choice_note_huge(place_of(lane_user)->client);
 }
 
-static void on_unread(struct rider *rider, uint64_t bytes)
+static void on_unread(struct lane_user *lane_user, uint64_t bytes)
 {
-    if (!rider->is_paying)
-        client_limit_unread(place_of(rider)->client, bytes);
+    if (!lane_user->is_paying)
+        client_limit_unread(place_of(lane_user)->client, bytes);
 }
 
-static void on_blocking(struct rider *rider)
+static void on_blocking(struct lane_user *lane_user)
 {
-    struct client *client = place_of(rider)->client;
+    struct client *client = place_of(lane_user)->client;
     session_log_closed(client, LOG_SITE_CLIENT_CLOSED, "other clients wait behind a reply that it does not read");
     client_close_for(client, CLOSED_BUFFER);
 }
 
 /* The lane calls this function once for each of the place's calls. */
-static void on_lost(struct rider *rider, const struct lane *lane)
+static void on_lost(struct lane_user *lane_user, const struct lane *lane)
 {
-    struct client *client = place_of(rider)->client;
+    struct client *client = place_of(lane_user)->client;
     (void)lane;
-    if (rider->lane != NULL && rider->in_flight > 0)
+    if (lane_user->lane != NULL && lane_user->in_flight > 0)
         client->front->client_ops->on_place_lost(client);
 }
 
-static void on_resume(struct rider *rider, enum rider_wait what)
+static void on_resume(struct lane_user *lane_user, enum lane_user_wait what)
 {
-    struct client *client = place_of(rider)->client;
+    struct client *client = place_of(lane_user)->client;
     const struct spread *spread = client_extra(client)->spread;
-    if (what == RIDER_LANE)
+    if (what == LANE_USER_HAS_LANE)
         client_resume(client, WAIT_LANE);
-    else if (what == RIDER_REPLIES && spread_in_flight(spread) == 0)
+    else if (what == LANE_USER_HAS_REPLIES && spread_in_flight(spread) == 0)
         client_resume(client, WAIT_REPLIES);
     else if (spread->n_hops > 0)
         link_wake(&client->link);
 }
 
-static struct room_share share(const struct rider *rider)
+static struct room_share share(const struct lane_user *lane_user)
 {
-    return session_share(container_of((struct rider *)(uintptr_t)rider, struct place, rider)->client);
+    return session_share(container_of((struct lane_user *)(uintptr_t)lane_user, struct place, lane_user)->client);
 }
 
-static void audit(const struct rider *rider, const struct lane *lane)
+static void audit(const struct lane_user *lane_user, const struct lane *lane)
 {
-    struct place *place = container_of((struct rider *)(uintptr_t)rider, struct place, rider);
+    struct place *place = container_of((struct lane_user *)(uintptr_t)lane_user, struct place, lane_user);
     struct login *login = session_login(place->client);
     struct lane_key key = session_key(place->client, lane_node(lane));
     key.is_apart = lane->key.is_apart;
     assert(lane->role == LANE_SHARED && lane_key_eq(&lane->key, &key) && nodes_row_of(lane) == place->row);
     assert(login == NULL || proof_is_witnessed(&place->proof, &lane->base->users, login));
     assert(login == NULL || witness_suits(lane, &place->proof, login));
-    assert(place->client->rider.in_flight == 0);
+    assert(place->client->lane_user.in_flight == 0);
     (void)login;
 }
 
-static struct link *link_of(struct rider *rider)
+static struct link *link_of(struct lane_user *lane_user)
 {
-    return &place_of(rider)->client->link;
+    return &place_of(lane_user)->client->link;
 }
 
-static const struct rider_ops rider_ops = {
+static const struct lane_user_ops lane_user_ops = {
     .on_bytes = on_bytes,
     .on_unheard = on_unheard,
     .on_passing = on_passing,
@@ -297,8 +297,8 @@ struct place *place_get(struct client *client, struct nodes_row *row)
     place->client = client;
     place->row = row;
     place->epoch = node_epoch(lanes_node(&row->lanes));
-    place->rider.ops = &rider_ops;
-    list_init(&place->rider.waiting);
+    place->lane_user.ops = &lane_user_ops;
+    list_init(&place->lane_user.waiting);
     list_init(&place->in_retired);
     list_init(&place->question.in_doors);
     spread->places[number_of(nodes, row)] = place;
@@ -308,16 +308,16 @@ struct place *place_get(struct client *client, struct nodes_row *row)
 
 void place_leave(struct place *place)
 {
-    struct rider *rider = &place->rider;
+    struct lane_user *lane_user = &place->lane_user;
     struct commons *commons = &place->client->front->nodes.commons;
-    if (rider->absorbed > 0)
-        stall_absorbed(commons, rider);
-    if (rider->lane != NULL && rider->in_flight > 0)
-        remains_leave_rider(place->client, rider);
-    list_take(&rider->waiting);
-    rider->lane = NULL;
-    rider->in_flight = 0;
-    rider->wants_idle = false;
+    if (lane_user->absorbed > 0)
+        stall_absorbed(commons, lane_user);
+    if (lane_user->lane != NULL && lane_user->in_flight > 0)
+        remains_leave_lane_user(place->client, lane_user);
+    list_take(&lane_user->waiting);
+    lane_user->lane = NULL;
+    lane_user->in_flight = 0;
+    lane_user->wants_idle = false;
     unanswered_clear(&place->unanswered, pool_of(place));
     spread_end_question(place);
     proof_drop(&place->proof);
@@ -461,7 +461,7 @@ static enum finding wait_for(struct place *place, enum client_wait reason)
 static enum finding find_none(struct place *place)
 {
     struct lanes *lanes = lanes_of_place(place);
-    if (lanes_wait_to_dial(lanes, &place->rider) || lanes_may_hope(lanes, &place->rider))
+    if (lanes_wait_to_dial(lanes, &place->lane_user) || lanes_may_hope(lanes, &place->lane_user))
         return wait_for(place, WAIT_LANE);
     return LANE_NONE;
 }
@@ -480,20 +480,20 @@ static bool is_first_read(const struct client *client, const struct command *com
 static struct lane *find_shared(struct place *place, const struct command *command)
 {
     struct lanes *lanes = lanes_of_place(place);
-    const struct rider *rider = &place->rider;
+    const struct lane_user *lane_user = &place->lane_user;
     struct lease *lease = &place->shared;
-    const bool is_busy = rider->in_flight > 0 || place->n_hops > 0;
+    const bool is_busy = lane_user->in_flight > 0 || place->n_hops > 0;
     const struct lane_key key = session_key(place->client, lanes_node(lanes));
     if (shared_is_wary(lanes) && is_first_read(place->client, command)) {
-        struct lane *apart = shared_get_apart(lanes, &key, rider);
+        struct lane *apart = shared_get_apart(lanes, &key, lane_user);
         if (apart != NULL)
             return apart;
     }
     if (lease_holds(lease) && (is_busy || !shared_is_sluggish(lease->lane)))
         return lease->lane;
-    if (rider->in_flight > 0 && rider->lane->in == LIST_SHARED && lane_key_eq(&rider->lane->key, &key))
-        return rider->lane;
-    struct lane *lane = shared_get(lanes, &key, rider);
+    if (lane_user->in_flight > 0 && lane_user->lane->in == LIST_SHARED && lane_key_eq(&lane_user->lane->key, &key))
+        return lane_user->lane;
+    struct lane *lane = shared_get(lanes, &key, lane_user);
     if (lane != NULL && (!lane_is_ready(lane) || suits(place, lane)))
         lease_take(lease, lane);
     return lane;
@@ -515,15 +515,16 @@ static bool must_ask_first(struct client *client, const struct command *command)
  */
 static bool is_elsewhere(const struct place *place, const struct lane *lane)
 {
-    return (place->rider.in_flight > 0 && place->rider.lane != lane) || (place->n_hops > 0 && place->hop_lane != lane);
+    return (place->lane_user.in_flight > 0 && place->lane_user.lane != lane) ||
+           (place->n_hops > 0 && place->hop_lane != lane);
 }
 
 static bool is_far_ahead(const struct place *place)
 {
-    const struct rider *rider = &place->rider;
-    return rider->in_flight > 0 &&
-           (lane_sent_bytes(rider) > SHARED_BYTES_MAX ||
-            (client_counts(place->client, UNIT_BYTES_OUT) && rider->in_flight >= UNKNOWN_CALLS));
+    const struct lane_user *lane_user = &place->lane_user;
+    return lane_user->in_flight > 0 &&
+           (lane_sent_bytes(lane_user) > SHARED_BYTES_MAX ||
+            (client_counts(place->client, UNIT_BYTES_OUT) && lane_user->in_flight >= UNKNOWN_CALLS));
 }
 
 /* A hop waits only for the calls of its lane, because the client already waits for the hop. */
@@ -532,7 +533,7 @@ static enum finding wait_for_replies(struct place *place, const struct command *
     if (command != NULL)
         client_wait_for_replies(place->client);
     else
-        place->rider.wants_idle |= place->rider.in_flight > 0;
+        place->lane_user.wants_idle |= place->lane_user.in_flight > 0;
     return LANE_NOT_YET;
 }
 
@@ -544,14 +545,14 @@ static enum finding find_ready(struct place *place, const struct command *comman
     if (is_elsewhere(place, lane) || must_ask_first(place->client, command))
         return wait_for_replies(place, command);
     if (!lane_is_ready(lane) || lane_is_congested(lane)) {
-        lane_wait(lane, &place->rider);
+        lane_wait(lane, &place->lane_user);
         return wait_for(place, WAIT_LANE);
     }
     if (!suits(place, lane)) {
         if (!is_proven(place))
             return LANE_UNPROVEN;
         if (witness_ask(lane, &place->proof, session_login(place->client))) {
-            lane_wait(lane, &place->rider);
+            lane_wait(lane, &place->lane_user);
             return wait_for(place, WAIT_LANE);
         }
         proof_void(&place->proof);
@@ -568,7 +569,7 @@ enum finding place_find_lane(struct place *place, const struct command *command,
 {
     struct lanes *lanes = lanes_of_place(place);
     if (remains_must_wait(place->client, lanes_node(lanes))) {
-        lanes_wake_soon(lanes, &place->rider);
+        lanes_wake_soon(lanes, &place->lane_user);
         return wait_for(place, WAIT_LANE);
     }
     enum finding finding = LANE_UNPROVEN;
@@ -587,15 +588,15 @@ enum finding place_find_lane(struct place *place, const struct command *command,
 static bool note_call(struct place *place, struct lane *lane, const struct request *request)
 {
     struct client *client = place->client;
-    struct rider *rider = &place->rider;
+    struct lane_user *lane_user = &place->lane_user;
     uint64_t tag = timing_tag(client, request->command, request->argc);
     bool is_unheard = reply_mode_take(&client->reply_mode);
     if (!is_unheard && !spread_turn(client->extra->spread, &client->extra->replies, place, 1))
         return false;
-    if (request->counted == 0 && rider->waited_us == 0 && !is_unheard)
-        return client_counts(client, UNIT_BYTES_OUT) ? lane_call_apart(lane, rider, tag, 1)
-                                                     : lane_call(lane, rider, tag, 1);
-    struct call *call = lane_call_special(lane, rider, FLOW_ONE, 1, tag);
+    if (request->counted == 0 && lane_user->waited_us == 0 && !is_unheard)
+        return client_counts(client, UNIT_BYTES_OUT) ? lane_call_apart(lane, lane_user, tag, 1)
+                                                     : lane_call(lane, lane_user, tag, 1);
+    struct call *call = lane_call_special(lane, lane_user, FLOW_ONE, 1, tag);
     if (call == NULL)
         return false;
     call->counted = request->counted;
@@ -612,12 +613,12 @@ void place_note_write(struct place *place, const struct command *command)
 void place_send(struct place *place, struct lane *lane, const struct request *request)
 {
     struct client *client = place->client;
-    struct rider *rider = &place->rider;
-    rider->arrived_ns = client->rider.arrived_ns;
-    rider->waited_us = client->rider.waited_us;
+    struct lane_user *lane_user = &place->lane_user;
+    lane_user->arrived_ns = client->lane_user.arrived_ns;
+    lane_user->waited_us = client->lane_user.waited_us;
     lane_choice_note_read(client, request->command);
     place_note_write(place, request->command);
-    lane_count_sent(rider, SHARED_CALLS_FEW, (uint32_t)request->bytes.len);
+    lane_count_sent(lane_user, SHARED_CALLS_FEW, (uint32_t)request->bytes.len);
     bool is_noted =
         unanswered_add(&place->unanswered, pool_of(place), keep_kind(request->command), request->bytes, 1) != NULL &&
         note_call(place, lane, request);
@@ -628,5 +629,5 @@ void place_send(struct place *place, struct lane *lane, const struct request *re
     fair_share_note_call(client, request->command, request->bytes.len);
     if (request->command->is_pausable)
         coverage_note_elsewhere(client);
-    lane_gather(lane, rider, request->bytes.at, request->bytes.len);
+    lane_gather(lane, lane_user, request->bytes.at, request->bytes.len);
 }

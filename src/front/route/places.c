@@ -33,7 +33,7 @@ static bool is_plain(const struct request *request)
  */
 static bool needs_main_at(const struct client *client, const struct request *request, const struct nodes_row *row)
 {
-    const struct lane *own = client_has_own_lane(client) ? client->rider.lane : NULL;
+    const struct lane *own = client_has_own_lane(client) ? client->lane_user.lane : NULL;
     if (pin_has(client, PIN_WATCH) && own != NULL && lane_node(own) == lanes_node(&row->lanes))
         return true;
     return request->command->is_pausable && node_is_paused(lanes_node(&row->lanes), client->front->loop->now_ns);
@@ -169,7 +169,7 @@ void places_note_keys(const struct client *client, const struct request *request
 /* True if a call, a hop, or a queued run of replies still refers to the place. */
 static bool is_needed(const struct place *place)
 {
-    return place->rider.in_flight > 0 || place->n_hops > 0 || place->n_turns > 0;
+    return place->lane_user.in_flight > 0 || place->n_hops > 0 || place->n_turns > 0;
 }
 
 static void retire(struct spread *spread, struct place *place)
@@ -178,8 +178,8 @@ static void retire(struct spread *spread, struct place *place)
         spread->target = NULL;
     place_keep_heard(place);
     if (is_needed(place)) {
-        if (place->rider.in_flight > 0 || place->n_hops > 0)
-            place->rider.wants_idle = true;
+        if (place->lane_user.in_flight > 0 || place->n_hops > 0)
+            place->lane_user.wants_idle = true;
         else
             place_leave(place); /* the row may be freed before the place */
         list_push(&spread->retired, &place->in_retired);
@@ -250,11 +250,11 @@ void places_go_on(struct client *client)
 
 static void catch_up(struct client *client, struct place *place)
 {
-    if (place->rider.absorbed > 0)
-        stall_absorbed(&client->front->nodes.commons, &place->rider);
-    place->rider.is_paying = client->rider.is_paying;
-    if (!place->rider.is_paying && place->rider.in_flight > 0)
-        lane_catch_up(&place->rider);
+    if (place->lane_user.absorbed > 0)
+        stall_absorbed(&client->front->nodes.commons, &place->lane_user);
+    place->lane_user.is_paying = client->lane_user.is_paying;
+    if (!place->lane_user.is_paying && place->lane_user.in_flight > 0)
+        lane_catch_up(&place->lane_user);
 }
 
 void places_catch_up(struct client *client)
@@ -265,7 +265,7 @@ void places_catch_up(struct client *client)
     for (size_t i = 0; i < spread->n_places; i++)
         if (spread->places[i] != NULL)
             catch_up(client, spread->places[i]);
-    if (!client->rider.is_paying)
+    if (!client->lane_user.is_paying)
         hops_catch_up(client);
     for (const struct list *at = spread->retired.next; at != &spread->retired; at = at->next)
         catch_up(client, retired_at(at));

@@ -138,7 +138,7 @@ static bool get_lane(struct client *client, struct nodes_row *row, struct lease 
     const struct lane_key key = session_key(client, node);
     if (lanes_is_past(&row->lanes, &key))
         return false;
-    struct lane *lane = shared_get(&row->lanes, &key, &client->rider);
+    struct lane *lane = shared_get(&row->lanes, &key, &client->lane_user);
     if (lane == NULL || !is_free(lane))
         return false;
     lease_take(lease, lane);
@@ -216,7 +216,7 @@ static bool hold(struct client *client)
     reading->held_ns = now;
     reading->look_ns = 0;
     upstream_poll(client->front->nodes.commons.upstream);
-    lanes_wake_soon(&front_home(client->front)->lanes, &client->rider);
+    lanes_wake_soon(&front_home(client->front)->lanes, &client->lane_user);
     client_wait(client, WAIT_LANE);
     return true;
 }
@@ -270,7 +270,7 @@ static bool may_stay(struct client *client)
     struct nodes_row *row = read_side_find_row(client->front, read_side_of(client)->node);
     if (row == NULL || !is_as_before(client, row) || !session_is_witnessed(client))
         return false;
-    return client->rider.in_flight > 0 ? lease_holds(&client->shared) : is_ready_for(client, row, &client->shared);
+    return client->lane_user.in_flight > 0 ? lease_holds(&client->shared) : is_ready_for(client, row, &client->shared);
 }
 
 enum reads_step reads_settle(struct client *client, const struct request *request)
@@ -280,7 +280,7 @@ enum reads_step reads_settle(struct client *client, const struct request *reques
     if (reading->side == SIDE_REPLICA) {
         if (may && may_stay(client))
             return READS_GO;
-        if (client->rider.in_flight > 0) {
+        if (client->lane_user.in_flight > 0) {
             client_wait_for_replies(client);
             return READS_WAIT;
         }
@@ -288,7 +288,7 @@ enum reads_step reads_settle(struct client *client, const struct request *reques
     }
     if (!may || now_ns(client) < reading->look_ns)
         return READS_GO;
-    if (client->rider.in_flight == 0)
+    if (client->lane_user.in_flight == 0)
         return look(client);
     /* A client that is never idle must still be able to change sides. */
     bool is_due = find_replica(client) != NULL && now_ns(client) >= reading->drained_ns + HOLD_NS;
@@ -303,7 +303,7 @@ enum reads_step reads_settle(struct client *client, const struct request *reques
 
 bool reads_give_up(struct client *client)
 {
-    if (!read_side_is_at_replica(client) || client->rider.in_flight > 0)
+    if (!read_side_is_at_replica(client) || client->lane_user.in_flight > 0)
         return false;
     lane_choice_end_refused(client);
     client_forget_refusal(client);

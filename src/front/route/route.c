@@ -47,12 +47,12 @@ static bool note_call(struct client *client, struct lane *lane, const struct req
     uint64_t tag = timing_tag(client, request->command, request->argc);
     if (lane->keeps && !client_keep(client, request->command, request->bytes, 1))
         return false;
-    if (request->counted == 0 && client->rider.waited_us == 0 && client_counts(client, UNIT_BYTES_OUT))
+    if (request->counted == 0 && client->lane_user.waited_us == 0 && client_counts(client, UNIT_BYTES_OUT))
         /* replies charged by size are counted one by one */
-        return lane_call_apart(lane, &client->rider, tag, 1);
-    if (request->counted == 0 && client->rider.waited_us == 0)
-        return lane_call(lane, &client->rider, tag, 1);
-    struct call *call = lane_call_special(lane, &client->rider, FLOW_ONE, 1, tag);
+        return lane_call_apart(lane, &client->lane_user, tag, 1);
+    if (request->counted == 0 && client->lane_user.waited_us == 0)
+        return lane_call(lane, &client->lane_user, tag, 1);
+    struct call *call = lane_call_special(lane, &client->lane_user, FLOW_ONE, 1, tag);
     if (call != NULL)
         call->counted = request->counted;
     return call != NULL;
@@ -114,12 +114,12 @@ static enum route send_to(struct client *client, struct lane *lane, const struct
         lane_choice_note_sent(client);
         return ROUTE_TAKEN;
     }
-    lane_count_sent(&client->rider, SHARED_CALLS_FEW, (uint32_t)request->bytes.len);
+    lane_count_sent(&client->lane_user, SHARED_CALLS_FEW, (uint32_t)request->bytes.len);
     if (!note_call(client, lane, request))
         return out_of_memory(client);
     fair_share_note_request(client, request);
     lane_choice_note_sent(client);
-    lane_gather(lane, &client->rider, request->bytes.at, request->bytes.len);
+    lane_gather(lane, &client->lane_user, request->bytes.at, request->bytes.len);
     return ROUTE_TAKEN;
 }
 
@@ -169,7 +169,7 @@ static enum route run_own(struct client *client, struct request *request)
     bool is_decision = quota_decides(request->command);
     if (is_decision && !decisions_can_go(client))
         return ROUTE_WAIT;
-    if (client_has_own_lane(client) && client->rider.in_flight > 0) {
+    if (client_has_own_lane(client) && client->lane_user.in_flight > 0) {
         client_wait_for_replies(client); /* requests in flight may begin or end subscriptions */
         return ROUTE_WAIT;
     }
@@ -254,7 +254,7 @@ static enum route log_in(struct client *client, struct request *request, struct 
         return ROUTE_GOES_ON;
     if (!login_has_begun(client)) {
         bool is_subscribed = session_may_only_subscribe(client);
-        if (client_has_own_lane(client) && client->rider.in_flight > 0 &&
+        if (client_has_own_lane(client) && client->lane_user.in_flight > 0 &&
             (is_subscribed || hello->has_auth || !is_read)) {
             client_wait_for_replies(client); /* requests in flight may begin or end subscriptions */
             return ROUTE_WAIT;
@@ -478,7 +478,8 @@ static enum route go_without_place(struct client *client, struct place *place, s
 static enum route find_row(struct client *client, const struct request *request, struct nodes_row **row)
 {
     do {
-        if (client->rider.in_flight > 0 || places_must_settle(client) || places_must_not_overtake(client, request)) {
+        if (client->lane_user.in_flight > 0 || places_must_settle(client) ||
+            places_must_not_overtake(client, request)) {
             client_wait_for_replies(client);
             return ROUTE_WAIT;
         }
@@ -695,7 +696,7 @@ static enum route forward(struct client *client, struct request *request)
     if (!is_asked) {
         enum route result = ask_gate(client, lane, request);
         if (result != ROUTE_GOES_ON) {
-            if (result == ROUTE_TAKEN && client_has_own_lane(client) && client->rider.in_flight == 0)
+            if (result == ROUTE_TAKEN && client_has_own_lane(client) && client->lane_user.in_flight == 0)
                 link_wake(&client->link); /* the client does not need that lane after all */
             return result;
         }
@@ -706,7 +707,7 @@ static enum route forward(struct client *client, struct request *request)
 /* Answers INFO of an operator, which weir does itself. */
 static enum route tell_info(struct client *client, struct request *request)
 {
-    if (client_has_own_lane(client) && client->rider.in_flight > 0) {
+    if (client_has_own_lane(client) && client->lane_user.in_flight > 0) {
         client_wait_for_replies(client);
         return ROUTE_WAIT;
     }
@@ -761,7 +762,7 @@ static enum route forward_by_slot(struct client *client, struct request *request
     if (compound_takes(client, request)) {
         if (client_need_spread(client) == NULL)
             return ROUTE_STOP;
-        if (client->rider.in_flight == 0 && !places_must_settle(client))
+        if (client->lane_user.in_flight == 0 && !places_must_settle(client))
             return compound_run(client, request);
         client_wait_for_replies(client);
         return ROUTE_WAIT;
@@ -780,7 +781,7 @@ static bool must_wait_for_carried(struct client *client)
     carry_go_on(client); /* the call may just have been answered */
     if (client_is_closed(client) || !carry_is_busy(client))
         return client_is_closed(client);
-    if (client->rider.in_flight > 0)
+    if (client->lane_user.in_flight > 0)
         client_wait_for_replies(client);
     else
         client_wait(client, WAIT_AGAIN);
@@ -942,6 +943,6 @@ enum route route_large(struct client *client, const struct request_scan *scan, s
         .is_skipped = is_skipped,
     };
     extra->passage = passage;
-    client->rider.is_sending = !request.is_refused;
+    client->lane_user.is_sending = !request.is_refused;
     return ROUTE_TAKEN;
 }

@@ -69,7 +69,7 @@ bool taken_begin(struct place *place, const struct call *call, enum not_run row,
     struct slice bytes = unanswered_oldest(&place->unanswered);
     const struct hop_request request = {.bytes = bytes,
                                         .slot = overtaken_slot_of(client, bytes),
-                                        .tag = tags_at(&place->rider.lane->tags, 0),
+                                        .tag = tags_at(&place->lane_user.lane->tags, 0),
                                         .order = spread_order_of(client->extra->spread, place)};
     const bool is_muted = (call->flags & CALL_MUTE) != 0;
     const struct hop_refusal refusal = {place, row, reply};

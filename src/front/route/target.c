@@ -25,7 +25,7 @@ bool target_set(struct client *client, struct nodes_row *row)
 
 bool target_is_held(const struct client *client)
 {
-    const struct lane *lane = client_has_own_lane(client) ? client->rider.lane : NULL;
+    const struct lane *lane = client_has_own_lane(client) ? client->lane_user.lane : NULL;
     return lane != NULL && (pin_has(client, PIN_WATCH) || pin_has(client, PIN_PASSTHROUGH) ||
                             transaction_is_open(&client->transaction) || lane_is_subscribed(lane) ||
                             lane_is_monitoring(lane) || client_extra(client)->passage != NULL);
@@ -42,9 +42,9 @@ int32_t target_slot(const struct request *request)
 struct nodes_row *target_for(const struct client *client, const struct request *request)
 {
     const struct nodes *nodes = &client->front->nodes;
-    bool has_lane = client_has_own_lane(client) && client->rider.lane != NULL;
+    bool has_lane = client_has_own_lane(client) && client->lane_user.lane != NULL;
     if (target_is_held(client))
-        return nodes_row_of(client->rider.lane);
+        return nodes_row_of(client->lane_user.lane);
     const struct carry *carry = carry_of(client);
     for (size_t i = 0; carry != NULL && carry->is_probed && request->is_large && i < nodes->n; i++)
         if (nodes->rows[i] == carry->owner)
@@ -55,5 +55,5 @@ struct nodes_row *target_for(const struct client *client, const struct request *
         return row;
     if (slot < 0 && (request->command->flags & CMD_PUBSUB) != 0)
         return nodes_pubsub_row(nodes);
-    return has_lane && slot < 0 ? nodes_row_of(client->rider.lane) : nodes_home(nodes);
+    return has_lane && slot < 0 ? nodes_row_of(client->lane_user.lane) : nodes_home(nodes);
 }

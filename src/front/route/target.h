@@ -1,5 +1,5 @@
 /*
- * On a cluster: the node for a client's next request by its main side (client.rider).
+ * On a cluster: the node for a client's next request by its main side (client.lane_user).
  *
  *     request with keys of one slot                 the slot's master
  *     PUBLISH, PUBSUB                               the node of classic pub/sub

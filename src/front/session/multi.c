@@ -29,7 +29,7 @@ static struct pool *pool_of(const struct client *client)
 static void leave_lane(struct client *client)
 {
     struct carry *carry = carry_of(client);
-    if (client_has_own_lane(client) && client->rider.lane != NULL &&
+    if (client_has_own_lane(client) && client->lane_user.lane != NULL &&
         (carry->is_begun || carry->step >= CARRY_BEGINS || pin_has(client, PIN_WATCH)))
         lane_choice_leave(client);
     carry->is_begun = false;
@@ -99,7 +99,7 @@ static enum route begin(struct client *client, struct request *request)
 
 static enum route discard(struct client *client, struct request *request)
 {
-    if (client->rider.in_flight > 0) {
+    if (client->lane_user.in_flight > 0) {
         client_wait_for_replies(client);
         return ROUTE_WAIT;
     }
@@ -129,7 +129,7 @@ static enum route exec(struct client *client, struct request *request)
 {
     struct carry *carry = carry_of(client);
     struct verdict verdict;
-    if (client->rider.in_flight > 0) {
+    if (client->lane_user.in_flight > 0) {
         client_wait_for_replies(client);
         return ROUTE_WAIT;
     }
@@ -245,8 +245,8 @@ enum route multi_take(struct client *client, struct request *request)
 /* Sends weir's own MULTI. False: out of memory, and the client is closed. */
 static bool send_multi(struct client *client, struct lane *lane, bool asks)
 {
-    struct call *call = lane_vouch(lane, &client->rider) && (!asks || carry_ask(client, lane))
-                            ? lane_call_special(lane, &client->rider, FLOW_ONE, 1, 0)
+    struct call *call = lane_vouch(lane, &client->lane_user) && (!asks || carry_ask(client, lane))
+                            ? lane_call_special(lane, &client->lane_user, FLOW_ONE, 1, 0)
                             : NULL;
     if (call == NULL) {
         client_close_starved(client);
@@ -256,7 +256,7 @@ static bool send_multi(struct client *client, struct lane *lane, bool asks)
     call->flags = CALL_MUTE | CALL_LOOK;
     call->arrived_ns = 0;
     lane_choice_note_sent(client);
-    lane_send(lane, &client->rider, multi_request, sizeof multi_request - 1);
+    lane_send(lane, &client->lane_user, multi_request, sizeof multi_request - 1);
     return true;
 }
 
@@ -310,12 +310,12 @@ static struct slice lost(const struct client *client)
 static void send_exec(struct client *client)
 {
     struct carry *carry = carry_of(client);
-    struct rider *rider = &client->rider;
-    struct lane *lane = rider->lane;
+    struct lane_user *lane_user = &client->lane_user;
+    struct lane *lane = lane_user->lane;
     const struct request request = {.argc = 1, .bytes = bytes_slice(&carry->request)};
-    rider->arrived_ns = carry->arrived_ns;
-    rider->waited_us = carry->waited_us;
-    struct call *call = lane_call_special(lane, rider, FLOW_ONE, 1, carry->tag);
+    lane_user->arrived_ns = carry->arrived_ns;
+    lane_user->waited_us = carry->waited_us;
+    struct call *call = lane_call_special(lane, lane_user, FLOW_ONE, 1, carry->tag);
     if (call == NULL) {
         client_close_starved(client);
         return;
@@ -331,7 +331,7 @@ static void send_exec(struct client *client)
     places_note_write(client, lane);
     fair_share_note_call(client, timing_command(client->front, carry->tag), 0);
     lane_choice_note_sent(client);
-    lane_send(lane, rider, carry->request.at, carry->request.len);
+    lane_send(lane, lane_user, carry->request.at, carry->request.len);
     client_resume_woken(client, WAIT_AGAIN);
     client_wait_for_replies(client);
 }
@@ -340,7 +340,7 @@ static void send_exec(struct client *client)
 static void send_queue(struct client *client)
 {
     struct carry *carry = carry_of(client);
-    struct lane *lane = client->rider.lane;
+    struct lane *lane = client->lane_user.lane;
     carry->must_move = false;
     carry->why = CARRY_NOT_REFUSED;
     carry->there = NULL;
@@ -348,15 +348,15 @@ static void send_queue(struct client *client)
     if ((client->pins & PINS_THAT_LAST) != 0)
         lane_spend(lane);
     for (uint32_t i = 0; i < carry->queue.n; i++) {
-        struct call *call = lane_call_special(lane, &client->rider, FLOW_ONE, 1, 0);
+        struct call *call = lane_call_special(lane, &client->lane_user, FLOW_ONE, 1, 0);
         if (call == NULL) {
             client_close_starved(client);
             return;
         }
         call->arrived_ns = 0;
     }
-    client->rider.wants_idle = true;
-    lane_send(lane, &client->rider, carry->queue.requests.at, carry->queue.requests.len);
+    client->lane_user.wants_idle = true;
+    lane_send(lane, &client->lane_user, carry->queue.requests.at, carry->queue.requests.len);
 }
 
 /* Begins the transaction on this lane. */
@@ -365,7 +365,7 @@ static void begin_on(struct client *client, struct lane *lane, bool asks)
     if (!send_multi(client, lane, asks))
         return;
     carry_set_step(carry_of(client), CARRY_BEGINS);
-    client->rider.wants_idle = true;
+    client->lane_user.wants_idle = true;
 }
 
 /* Watched keys are known on one lane only. EXEC goes to that lane, or answers nil. */
@@ -373,7 +373,7 @@ static void begin_where_watched(struct client *client)
 {
     const struct carry *carry = carry_of(client);
     if (!carry->must_move && !carried_has_lost_watch(client)) {
-        begin_on(client, client->rider.lane, carry->asks_there);
+        begin_on(client, client->lane_user.lane, carry->asks_there);
         return;
     }
     end(client);

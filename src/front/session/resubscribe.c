@@ -114,7 +114,7 @@ static void tell_new_masters(struct subscriptions *subs)
     for (size_t i = 0; i < nodes->topology->n_masters && subs->channels.n_wide > 0; i++) {
         struct nodes_row *row = nodes->rows[i];
         struct tap *tap = subscriptions_find_tap(subs, row, false);
-        if (tap != NULL && (lane_is_subscribed(tap->rider.lane) || tap->rider.in_flight > 0))
+        if (tap != NULL && (lane_is_subscribed(tap->lane_user.lane) || tap->lane_user.in_flight > 0))
             continue;
         tap = tap != NULL ? tap : subscriptions_need_tap(subs, row, false);
         enum finding finding = tap != NULL ? tap_find_lane(tap, row, NULL) : LANE_NONE;
@@ -149,7 +149,7 @@ static bool adopt_tap(struct subscriptions *subs, struct tap *tap)
     const struct nodes_row *row = tap_row(tap);
     bool is_retired = row != NULL && row->lanes.is_retired;
     bool is_elsewhere = tap == subs->classic && row != nodes_pubsub_row(subscriptions_nodes(subs));
-    bool is_lost = is_retired && (tap->rider.in_flight > 0 || (!tap->is_shard && tap_is_subscribed(tap)));
+    bool is_lost = is_retired && (tap->lane_user.in_flight > 0 || (!tap->is_shard && tap_is_subscribed(tap)));
     if (is_elsewhere || is_lost) {
         session_log_closed(subs->client, LOG_SITE_CLIENT_CLOSED, "the node where it has subscribed is another now");
         client_cut_for(subs->client, CLOSED_UPSTREAM);

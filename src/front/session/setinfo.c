@@ -26,12 +26,12 @@ static bool is_text(struct slice value)
 }
 
 /* `client` is the spelling of CLIENT, which differs for weir's own commands. */
-static void send_setinfo(struct lane *lane, const struct rider *rider, struct slice client, struct slice word,
+static void send_setinfo(struct lane *lane, const struct lane_user *lane_user, struct slice client, struct slice word,
                          struct slice value)
 {
     const struct slice words[] = {client, SLICE("SETINFO"), word, value};
     char out[LIBRARY_TEXT_MAX + 64 + 5 * EMIT_HEADER_MAX];
-    lane_send(lane, rider, out, emit_array(out, words, 4));
+    lane_send(lane, lane_user, out, emit_array(out, words, 4));
 }
 
 /* True if the lane stays the client's, or may not be lent to another client anyway. */
@@ -48,7 +48,7 @@ static bool is_for_good(const struct client *client, const struct lane *lane)
 static void send_stand_in(struct client *client, struct lane *lane, struct slice word)
 {
     struct slice ours = word_of(word) == WORD_NAME ? SLICE("weir") : SLICE(WEIR_VERSION);
-    send_setinfo(lane, &client->rider, SLICE("CLIENT"), word, client_has_own_lane(client) ? SLICE("") : ours);
+    send_setinfo(lane, &client->lane_user, SLICE("CLIENT"), word, client_has_own_lane(client) ? SLICE("") : ours);
 }
 
 /* Reads the words of CLIENT SETINFO. True if the words are valid. */
@@ -86,7 +86,7 @@ bool setinfo_send(struct client *client, struct lane *lane, const struct request
     if (!is_as_it_is)
         send_stand_in(client, lane, words[2]);
     else
-        lane_send(lane, &client->rider, request->bytes.at, request->bytes.len);
+        lane_send(lane, &client->lane_user, request->bytes.at, request->bytes.len);
     return true;
 }
 
@@ -101,12 +101,12 @@ static bool tell(struct client *client, struct lane *lane, struct slice word, st
 {
     if (value.len == 0)
         return true;
-    struct call *call = lane_call_special(lane, &client->rider, FLOW_ONE, 1, 0);
+    struct call *call = lane_call_special(lane, &client->lane_user, FLOW_ONE, 1, 0);
     if (call == NULL)
         return false;
     call->flags = CALL_MUTE;
     call->arrived_ns = 0;
-    send_setinfo(lane, &client->rider, SLICE(OWN_CLIENT), word, value);
+    send_setinfo(lane, &client->lane_user, SLICE(OWN_CLIENT), word, value);
     return true;
 }
 

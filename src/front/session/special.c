@@ -24,7 +24,7 @@ static const char reply_on_request[] = "*3\r\n$6\r\nCLIENT\r\n$5\r\nREPLY\r\n$2\
  */
 static bool is_monitor_again(const struct client *client, const struct request *request)
 {
-    const struct lane *lane = client_has_own_lane(client) ? client->rider.lane : NULL;
+    const struct lane *lane = client_has_own_lane(client) ? client->lane_user.lane : NULL;
     if (request->command->flow != FLOW_MONITOR || lane == NULL || !lane_is_monitoring(lane))
         return false;
     return request->argc == 1 && !(lane_is_subscribed(lane) && lane->key.protocol != 3);
@@ -65,11 +65,11 @@ static bool is_looked_at(const struct client *client, const struct request *requ
 
 bool special_must_wait(const struct client *client, const struct request *request)
 {
-    if (client->rider.in_flight == 0 || pin_has(client, PIN_PASSTHROUGH))
+    if (client->lane_user.in_flight == 0 || pin_has(client, PIN_PASSTHROUGH))
         return false;
     if (must_gather(client, request) || coverage_must_wait(client, request))
         return true;
-    if (client_has_own_lane(client) && lane_must_settle(client->rider.lane) && is_looked_at(client, request))
+    if (client_has_own_lane(client) && lane_must_settle(client->lane_user.lane) && is_looked_at(client, request))
         return true;
     if (request->command->flow == FLOW_MONITOR && !transaction_is_open(&client->transaction))
         return true; /* a second MONITOR may not be answered */
@@ -82,12 +82,12 @@ bool special_must_wait(const struct client *client, const struct request *reques
 
 static struct call *send_muted(struct client *client, struct lane *lane, const char *request, size_t n)
 {
-    struct call *call = lane_call_special(lane, &client->rider, FLOW_ONE, 1, 0);
+    struct call *call = lane_call_special(lane, &client->lane_user, FLOW_ONE, 1, 0);
     if (call == NULL)
         return NULL;
     call->flags = CALL_MUTE;
     call->arrived_ns = 0;
-    lane_send(lane, &client->rider, request, n);
+    lane_send(lane, &client->lane_user, request, n);
     return call;
 }
 
@@ -113,7 +113,7 @@ static bool send_raw(struct client *client, struct lane *lane, const struct requ
     }
     if (request_effect(request) == EFFECT_TRACKING)
         return stateful_send_tracking(client, lane, request);
-    lane_send(lane, &client->rider, request->bytes.at, request->bytes.len);
+    lane_send(lane, &client->lane_user, request->bytes.at, request->bytes.len);
     return true;
 }
 
@@ -130,13 +130,13 @@ static bool send_client_reply(struct client *client, struct lane *lane, const st
     uint64_t tag = timing_tag(client, request->command, request->argc);
     if (lane->keeps && !client_keep(client, request->command, slice_of("", 0), 1))
         return false;
-    struct call *call = lane_call_special(lane, &client->rider, FLOW_ONE, 1, tag);
+    struct call *call = lane_call_special(lane, &client->lane_user, FLOW_ONE, 1, tag);
     if (call == NULL)
         return false;
     if (word == REPLY_NONE) {
         if (reply_mode_take(&client->reply_mode))
             call->flags |= CALL_MUTE;
-        lane_send(lane, &client->rider, request->bytes.at, request->bytes.len);
+        lane_send(lane, &client->lane_user, request->bytes.at, request->bytes.len);
         return true;
     }
     call->flags |= CALL_LOOK | flags[reply_mode_hears(&client->reply_mode, word)];
@@ -144,7 +144,7 @@ static bool send_client_reply(struct client *client, struct lane *lane, const st
     call->argument = word;
     /* Redis may refuse CLIENT REPLY, and the client then hears the next replies */
     client_wait(client, WAIT_ANSWER);
-    lane_send(lane, &client->rider, REQUEST(reply_on_request));
+    lane_send(lane, &client->lane_user, REQUEST(reply_on_request));
     return true;
 }
 
@@ -219,7 +219,7 @@ static bool send_call(struct client *client, struct lane *lane, const struct req
     enum effect effect = request_effect(request);
     const struct stateful *row = stateful_row(effect);
     bool is_queued = transaction_queues(&client->transaction, effect);
-    if (client_has_own_lane(client) && is_looked_at(client, request) && !lane_vouch(lane, &client->rider))
+    if (client_has_own_lane(client) && is_looked_at(client, request) && !lane_vouch(lane, &client->lane_user))
         return false;
     if (client_has_own_lane(client) && !is_queued && setinfo_is_asked(request) && !setinfo_tell(client, lane))
         return false;
@@ -229,7 +229,7 @@ static bool send_call(struct client *client, struct lane *lane, const struct req
     uint64_t tag = timing_tag(client, request->command, request->argc);
     if (lane->keeps && !client_keep(client, request->command, request_kept_bytes(request), 1))
         return false;
-    struct call *call = lane_call_special(lane, &client->rider, (uint8_t)flow, frames_of(request, flow), tag);
+    struct call *call = lane_call_special(lane, &client->lane_user, (uint8_t)flow, frames_of(request, flow), tag);
     if (call == NULL)
         return false;
     s.call = call;
@@ -253,7 +253,7 @@ static bool send_call(struct client *client, struct lane *lane, const struct req
         note_sent(&s);
     if (row->send != NULL)
         return row->send(&s);
-    lane_send(lane, &client->rider, request->bytes.at, request->bytes.len);
+    lane_send(lane, &client->lane_user, request->bytes.at, request->bytes.len);
     return true;
 }
 

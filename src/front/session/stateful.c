@@ -78,7 +78,7 @@ static bool send_hello(const struct sending *s)
 {
     const struct hello *hello = s->request->hello;
     if (transaction_is_open(&s->client->transaction)) {
-        lane_send(s->lane, &s->client->rider, s->request->bytes.at, s->request->bytes.len);
+        lane_send(s->lane, &s->client->lane_user, s->request->bytes.at, s->request->bytes.len);
         return true;
     }
     const bool has_name = hello->has_name && client_has_own_lane(s->client);
@@ -91,7 +91,7 @@ static bool send_hello(const struct sending *s)
     const struct slice words[] = {SLICE("HELLO"), protocol == 3 ? SLICE("3") : SLICE("2"), SLICE("SETNAME"),
                                   hello->name};
     size_t n = protocol == 0 ? 1 : has_name ? 4 : 2;
-    lane_send(s->lane, &s->client->rider, out, emit_array(out, words, n));
+    lane_send(s->lane, &s->client->lane_user, out, emit_array(out, words, n));
     if (out != small)
         free(out);
     return true;
@@ -115,9 +115,9 @@ static bool send_name(const struct sending *s)
 {
     static const char no_name[] = "*3\r\n$6\r\nCLIENT\r\n$7\r\nSETNAME\r\n$0\r\n\r\n";
     if (!client_has_own_lane(s->client) && hello_is_name(s->request->args[1]))
-        lane_send(s->lane, &s->client->rider, no_name, sizeof no_name - 1);
+        lane_send(s->lane, &s->client->lane_user, no_name, sizeof no_name - 1);
     else
-        lane_send(s->lane, &s->client->rider, s->request->bytes.at, s->request->bytes.len);
+        lane_send(s->lane, &s->client->lane_user, s->request->bytes.at, s->request->bytes.len);
     return true;
 }
 
@@ -195,7 +195,7 @@ static void exec_sent(const struct sending *s)
 static void pause_answered(const struct answer *a)
 {
     if (!a->is_error && a->call->argument > 0)
-        node_pause(lane_node(a->client->rider.lane), clock_ns() + a->call->argument * NS_PER_MS);
+        node_pause(lane_node(a->client->lane_user.lane), clock_ns() + a->call->argument * NS_PER_MS);
 }
 
 /*
@@ -298,7 +298,7 @@ bool stateful_send_tracking(struct client *client, struct lane *lane, const stru
             words[i] = SLICE(NOBODYS_ID);
     }
     if (is_good)
-        lane_send(lane, &client->rider, out, emit_array(out, words, request->argc));
+        lane_send(lane, &client->lane_user, out, emit_array(out, words, request->argc));
     free(words);
     free(out);
     return is_good;
@@ -339,7 +339,7 @@ static void end_urgent(struct client *client)
 static void unpause_answered(const struct answer *a)
 {
     if (!a->is_error)
-        node_pause(lane_node(a->client->rider.lane), 0);
+        node_pause(lane_node(a->client->lane_user.lane), 0);
     end_urgent(a->client);
 }
 
@@ -428,7 +428,7 @@ static void login_answered(const struct answer *a)
 
 static void id_answered(const struct answer *a)
 {
-    lend_list(a->client->rider.lane);
+    lend_list(a->client->lane_user.lane);
 }
 
 /* ---- WAIT, and writes that WAIT can count from (wait_coverage.h) ---- */

@@ -82,8 +82,8 @@ static void note_answered(struct subscriptions *subs, const struct request *requ
     if (subs->counted != 0)
         account_answered(client, subs->counted);
     if (subs->is_charged)
-        timing_not_sent(client, timing_tag(client, request->command, request->argc), client->rider.arrived_ns,
-                        client->rider.waited_us);
+        timing_not_sent(client, timing_tag(client, request->command, request->argc), client->lane_user.arrived_ns,
+                        client->lane_user.waited_us);
 }
 
 /* Ends the request with an error. */
@@ -164,8 +164,9 @@ static enum route reach(struct subscriptions *subs, struct tap *tap, struct node
     case LANE_FOUND:
         break;
     }
-    const struct lane_key key = session_key(subs->client, lane_node(tap->rider.lane));
-    if (!login_same_user(key.login, tap->rider.lane->key.login) || key.protocol != tap->rider.lane->key.protocol)
+    const struct lane_key key = session_key(subs->client, lane_node(tap->lane_user.lane));
+    if (!login_same_user(key.login, tap->lane_user.lane->key.login) ||
+        key.protocol != tap->lane_user.lane->key.protocol)
         return end_with(subs, request,
                         SLICE("-ERR this connection has subscribed as another user, or in another "
                               "protocol: it cannot subscribe to more\r\n"));
@@ -449,7 +450,7 @@ enum route subscribe_run(struct client *client, struct request *request)
         return ROUTE_STOP;
     if (subs->stage != STAGE_NONE)
         return go_on(subs, request);
-    if (client->rider.in_flight > 0 || spread_in_flight(spread) > 0) {
+    if (client->lane_user.in_flight > 0 || spread_in_flight(spread) > 0) {
         client_wait_for_replies(client);
         return ROUTE_WAIT;
     }
@@ -463,7 +464,7 @@ enum route subscribe_run(struct client *client, struct request *request)
 
 static bool must_reset(const struct tap *tap)
 {
-    return tap_is_subscribed(tap) && !tap->is_told && tap->rider.in_flight == 0;
+    return tap_is_subscribed(tap) && !tap->is_told && tap->lane_user.in_flight == 0;
 }
 
 enum route subscribe_reset(struct client *client)

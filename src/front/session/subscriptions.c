@@ -19,9 +19,9 @@ void subscriptions_count(struct subscriptions *subs)
 }
 
 /* Wakes a client that looks again. The client does not wait for an answer in flight. */
-static void wake_client(struct rider *rider, enum rider_wait what)
+static void wake_client(struct lane_user *lane_user, enum lane_user_wait what)
 {
-    const struct subscriptions *subs = container_of(rider, struct subscriptions, retry);
+    const struct subscriptions *subs = container_of(lane_user, struct subscriptions, retry);
     (void)what;
     if (subs->stage != STAGE_ASKED)
         client_resume(subs->client, WAIT_ANSWER);
@@ -29,12 +29,12 @@ static void wake_client(struct rider *rider, enum rider_wait what)
         link_wake(&subs->client->link);
 }
 
-static struct link *link_of(struct rider *rider)
+static struct link *link_of(struct lane_user *lane_user)
 {
-    return &container_of(rider, struct subscriptions, retry)->client->link;
+    return &container_of(lane_user, struct subscriptions, retry)->client->link;
 }
 
-static const struct rider_ops retry_ops = {.on_resume = wake_client, .link = link_of};
+static const struct lane_user_ops retry_ops = {.on_resume = wake_client, .link = link_of};
 
 struct subscriptions *subscriptions_need(struct client *client)
 {
@@ -135,7 +135,7 @@ void subscriptions_note_error(struct subscriptions *subs, struct slice frame)
 static void note_redirect(const struct tap *tap, struct slice frame)
 {
     struct redirect redirect;
-    struct lane *lane = tap->rider.lane;
+    struct lane *lane = tap->lane_user.lane;
     count_add(&lane->base->counts.redirects[frame.at[1] == 'M' ? REDIRECT_MOVED : REDIRECT_ASK], 1);
     if (!redirect_parse(frame, &redirect))
         node_note_bad_redirect(lane_node(lane));
@@ -153,11 +153,11 @@ static void on_frame(struct tap *tap, const struct call *call, struct slice fram
         subscriptions_note_error(subs, frame);
         return;
     }
-    struct slice word = glimpse_first_bulk(&tap->rider.lane->glimpse);
-    const uint32_t *counted = aside_confirmed(tap->rider.lane, word);
+    struct slice word = glimpse_first_bulk(&tap->lane_user.lane->glimpse);
+    const uint32_t *counted = aside_confirmed(tap->lane_user.lane, word);
     if (counted == NULL || !confirmation_read(frame, &said))
         tap_pass(tap, frame);
-    else if (counted == &tap->rider.lane->shard_channels)
+    else if (counted == &tap->lane_user.lane->shard_channels)
         on_shard(subs, tap, call, frame, &said);
     else
         on_classic(subs, tap, call, frame, &said);
@@ -171,7 +171,7 @@ bool subscriptions_obey(struct subscriptions *subs, const struct tap *tap, struc
     if (!redirect_parse(reply, &redirect) || redirect.is_ask || redirect.slot != slot)
         return false;
     const struct nodes *nodes = subscriptions_nodes(subs);
-    const struct node *from = tap != NULL && tap->rider.lane != NULL ? lane_node(tap->rider.lane) : NULL;
+    const struct node *from = tap != NULL && tap->lane_user.lane != NULL ? lane_node(tap->lane_user.lane) : NULL;
     const struct nodes_row *row = from != NULL ? nodes_row_named(nodes, &redirect, from) : NULL;
     for (uint16_t i = 0; row != NULL && i < nodes->topology->n_masters; i++)
         if (nodes->rows[i] == row)
@@ -266,7 +266,7 @@ void subscriptions_free_idle(struct subscriptions *subs)
     for (struct list *at = subs->taps.next; at != &subs->taps; at = next) {
         struct tap *tap = subscriptions_tap(at);
         next = at->next;
-        if (!tap_is_done(tap) || (tap->rider.lane != NULL && !lane_is_ready(tap->rider.lane)))
+        if (!tap_is_done(tap) || (tap->lane_user.lane != NULL && !lane_is_ready(tap->lane_user.lane)))
             continue;
         if (subs->classic == tap)
             subs->classic = NULL;
@@ -277,7 +277,7 @@ void subscriptions_free_idle(struct subscriptions *subs)
 bool subscriptions_in_flight(const struct subscriptions *subs)
 {
     for (struct list *at = subs->taps.next; at != &subs->taps; at = at->next)
-        if (subscriptions_tap(at)->rider.in_flight > 0)
+        if (subscriptions_tap(at)->lane_user.in_flight > 0)
             return true;
     return false;
 }

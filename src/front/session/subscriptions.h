@@ -37,7 +37,7 @@ struct subscriptions {
     struct tap *classic;      /* the tap for classic pub/sub; NULL: none */
     struct channels channels; /* shard channels, and names subscribed at all masters */
     struct bytes error;       /* Redis' error to the request; empty: none */
-    struct rider retry;       /* wakes the client to look again */
+    struct lane_user retry;   /* wakes the client to look again */
     uint64_t redirected_ns;   /* when the request was first redirected; 0: never */
     uint64_t orphaned_ns;     /* since when there are orphans; 0: there are none */
     uint32_t n_classic;       /* channels and patterns of classic pub/sub */

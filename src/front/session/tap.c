@@ -13,9 +13,9 @@
 #include "upstream/lane/shared.h"
 #include "upstream/lane/stall.h"
 
-static struct tap *tap_of(const struct rider *rider)
+static struct tap *tap_of(const struct lane_user *lane_user)
 {
-    return container_of((struct rider *)(uintptr_t)rider, struct tap, rider);
+    return container_of((struct lane_user *)(uintptr_t)lane_user, struct tap, lane_user);
 }
 
 /* ---- callbacks of the lane ---- */
@@ -33,10 +33,10 @@ static bool keep_piece(struct tap *tap, struct slice piece)
     return false;
 }
 
-static void on_bytes(struct rider *rider, const char *data, size_t n)
+static void on_bytes(struct lane_user *lane_user, const char *data, size_t n)
 {
-    struct tap *tap = tap_of(rider);
-    struct lane *lane = rider->lane;
+    struct tap *tap = tap_of(lane_user);
+    struct lane *lane = lane_user->lane;
     struct slice frame = slice_of(data, n);
     bool is_whole = !lane_is_in_frame(lane);
     if (client_is_closed(tap->client))
@@ -51,43 +51,43 @@ static void on_bytes(struct rider *rider, const char *data, size_t n)
     bytes_fini(&tap->frame);
 }
 
-static void on_answer(struct rider *rider, const struct call *call, const struct glimpse *reply)
+static void on_answer(struct lane_user *lane_user, const struct call *call, const struct glimpse *reply)
 {
-    struct tap *tap = tap_of(rider);
+    struct tap *tap = tap_of(lane_user);
     tap->ops->on_answer(tap, call, reply);
 }
 
-static void on_counted(struct rider *rider, uint8_t counted)
+static void on_counted(struct lane_user *lane_user, uint8_t counted)
 {
-    account_answered(tap_of(rider)->client, counted);
+    account_answered(tap_of(lane_user)->client, counted);
 }
 
-static void on_timed(struct rider *rider, const struct call *call, uint32_t n)
+static void on_timed(struct lane_user *lane_user, const struct call *call, uint32_t n)
 {
-    (void)rider;
+    (void)lane_user;
     (void)call;
     (void)n;
 }
 
-static void on_run_end(struct rider *rider)
+static void on_run_end(struct lane_user *lane_user)
 {
-    (void)rider;
+    (void)lane_user;
 }
 
 /* A huge message is buffered like any other. */
-static void on_heavy(struct rider *rider)
+static void on_heavy(struct lane_user *lane_user)
 {
-    (void)rider;
+    (void)lane_user;
 }
 
-static void on_unread(struct rider *rider, uint64_t bytes)
+static void on_unread(struct lane_user *lane_user, uint64_t bytes)
 {
-    client_limit_unread(tap_of(rider)->client, bytes);
+    client_limit_unread(tap_of(lane_user)->client, bytes);
 }
 
-static void on_refused(struct rider *rider, enum lane_end end, struct slice reply)
+static void on_refused(struct lane_user *lane_user, enum lane_end end, struct slice reply)
 {
-    struct tap *tap = tap_of(rider);
+    struct tap *tap = tap_of(lane_user);
     if (end == END_LOGIN_REFUSED)
         reply = SLICE("-WRONGPASS invalid username-password pair or user is disabled.\r\n");
     else if (end == END_LATE)
@@ -108,43 +108,43 @@ static void end_calls(struct tap *tap, const struct lane *lane)
 }
 
 /* The lane is lost, and with it the client's subscriptions in Redis: closes the client. */
-static void on_lost(struct rider *rider, const struct lane *lane)
+static void on_lost(struct lane_user *lane_user, const struct lane *lane)
 {
-    struct tap *tap = tap_of(rider);
+    struct tap *tap = tap_of(lane_user);
     struct client *client = tap->client;
     end_calls(tap, lane);
-    if (rider->in_flight > 0)
+    if (lane_user->in_flight > 0)
         front_count_fate(client->front, FATE_LOST);
-    rider->lane = NULL;
-    rider->in_flight = 0;
-    list_take(&rider->waiting);
+    lane_user->lane = NULL;
+    lane_user->in_flight = 0;
+    list_take(&lane_user->waiting);
     fair_share_stop(client);
     client_cut_for(client, CLOSED_UPSTREAM);
 }
 
-static void on_resume(struct rider *rider, enum rider_wait what)
+static void on_resume(struct lane_user *lane_user, enum lane_user_wait what)
 {
-    client_resume(tap_of(rider)->client, what == RIDER_REPLIES ? WAIT_REPLIES : WAIT_LANE);
+    client_resume(tap_of(lane_user)->client, what == LANE_USER_HAS_REPLIES ? WAIT_REPLIES : WAIT_LANE);
 }
 
-static struct room_share share(const struct rider *rider)
+static struct room_share share(const struct lane_user *lane_user)
 {
-    return session_lane_share(&tap_of(rider)->client->rider);
+    return session_lane_share(&tap_of(lane_user)->client->lane_user);
 }
 
-static void audit(const struct rider *rider, const struct lane *lane)
+static void audit(const struct lane_user *lane_user, const struct lane *lane)
 {
-    (void)rider;
-    assert(lane->role == LANE_PRIVATE && lane->owner == rider);
+    (void)lane_user;
+    assert(lane->role == LANE_PRIVATE && lane->owner == lane_user);
     (void)lane;
 }
 
-static struct link *link_of(struct rider *rider)
+static struct link *link_of(struct lane_user *lane_user)
 {
-    return &tap_of(rider)->client->link;
+    return &tap_of(lane_user)->client->link;
 }
 
-static const struct rider_ops rider_ops = {
+static const struct lane_user_ops lane_user_ops = {
     .on_bytes = on_bytes,
     .on_run_end = on_run_end,
     .on_answer = on_answer,
@@ -163,10 +163,12 @@ static const struct rider_ops rider_ops = {
 /* ---- to the client ---- */
 
 /* True if a part of a reply on this lane user's lane was sent to the client. */
-static bool is_within(const struct client *client, const struct rider *rider)
+static bool is_within(const struct client *client, const struct lane_user *lane_user)
 {
-    return (rider == &client->rider ? client_has_own_lane(client) || rider->in_flight > 0 : rider->in_flight > 0) &&
-           rider->lane != NULL && client->extra->gather == NULL && deliver_is_in_frame_of(rider->lane, rider);
+    return (lane_user == &client->lane_user ? client_has_own_lane(client) || lane_user->in_flight > 0
+                                            : lane_user->in_flight > 0) &&
+           lane_user->lane != NULL && client->extra->gather == NULL &&
+           deliver_is_in_frame_of(lane_user->lane, lane_user);
 }
 
 /*
@@ -177,8 +179,8 @@ static bool let_end(struct client *client)
 {
     struct extra *extra = client->extra;
     struct spread *spread = client_extra(client)->spread;
-    if (is_within(client, &client->rider))
-        return !lane_end_run(&client->rider) || replies_begin(&extra->replies, &extra->own, true);
+    if (is_within(client, &client->lane_user))
+        return !lane_end_run(&client->lane_user) || replies_begin(&extra->replies, &extra->own, true);
     if (spread != NULL && spread_is_in_frame(spread))
         return spread_end_run(spread, &extra->replies);
     return true;
@@ -192,8 +194,8 @@ static void stop_if_slow(struct tap *tap)
 {
     const struct client *client = tap->client;
     bool is_slow = client->link.is_congested && (!client->link.is_paused || client_waits_for(client, WAIT_MEMORY));
-    if (is_slow && tap->rider.lane != NULL && !lane_is_closed(tap->rider.lane))
-        stall_begin(tap->rider.lane);
+    if (is_slow && tap->lane_user.lane != NULL && !lane_is_closed(tap->lane_user.lane))
+        stall_begin(tap->lane_user.lane);
 }
 
 static void put(struct tap *tap, struct slice frame)
@@ -232,7 +234,7 @@ void tap_pass(struct tap *tap, struct slice frame)
 
 void tap_catch_up(struct tap *tap)
 {
-    lane_catch_up(&tap->rider);
+    lane_catch_up(&tap->lane_user);
 }
 
 /* ---- the lane ---- */
@@ -244,8 +246,8 @@ struct tap *tap_new(struct client *client, const struct tap_ops *ops, bool is_sh
         client_close_starved(client);
         return NULL;
     }
-    tap->rider.ops = &rider_ops;
-    list_init(&tap->rider.waiting);
+    tap->lane_user.ops = &lane_user_ops;
+    list_init(&tap->lane_user.waiting);
     list_init(&tap->in_taps);
     tap->client = client;
     tap->ops = ops;
@@ -255,7 +257,7 @@ struct tap *tap_new(struct client *client, const struct tap_ops *ops, bool is_sh
 
 struct nodes_row *tap_row(const struct tap *tap)
 {
-    const struct lane *lane = tap->rider.lane;
+    const struct lane *lane = tap->lane_user.lane;
     return lane != NULL && !lane_is_closed(lane) ? nodes_row_of(lane) : NULL;
 }
 
@@ -264,7 +266,7 @@ static bool borrow(struct tap *tap, struct nodes_row *row)
 {
     const struct lane_key key = session_key(tap->client, lanes_node(&row->lanes));
     tap->is_dressed = false;
-    if (lend_private(&row->lanes, &key, &tap->rider, NULL, tap->wants_new) == NULL)
+    if (lend_private(&row->lanes, &key, &tap->lane_user, NULL, tap->wants_new) == NULL)
         return false;
     tap->wants_new = true;
     return true;
@@ -277,8 +279,8 @@ static bool borrow(struct tap *tap, struct nodes_row *row)
 static enum finding find_none(struct client *client, struct nodes_row *row)
 {
     struct extra *extra = client->extra;
-    bool waits = lanes_wait_to_dial(&row->lanes, &client->rider);
-    if (!waits && extra->hopes < HOPES_MAX && lanes_may_hope(&row->lanes, &client->rider)) {
+    bool waits = lanes_wait_to_dial(&row->lanes, &client->lane_user);
+    if (!waits && extra->hopes < HOPES_MAX && lanes_may_hope(&row->lanes, &client->lane_user)) {
         extra->hopes++;
         waits = true;
     }
@@ -304,7 +306,7 @@ static struct place *place_of(const struct tap *tap, struct nodes_row *row)
  */
 static enum finding dress(struct tap *tap, struct lane *lane)
 {
-    if (!tap->is_dressed && !lane_choice_dress(tap->client, &tap->rider, lane))
+    if (!tap->is_dressed && !lane_choice_dress(tap->client, &tap->lane_user, lane))
         return LANE_NONE;
     tap->is_dressed = true;
     return LANE_FOUND;
@@ -317,10 +319,10 @@ static enum finding find_own(struct tap *tap, struct nodes_row *row, struct plac
     struct login *login = session_login(client);
     if (tap->refusal != NULL)
         return LANE_NONE;
-    if (tap->rider.lane == NULL && !borrow(tap, row))
+    if (tap->lane_user.lane == NULL && !borrow(tap, row))
         return find_none(client, row);
     client->extra->hopes = 0;
-    struct lane *lane = tap->rider.lane;
+    struct lane *lane = tap->lane_user.lane;
     bool is_up = lane_is_ready(lane) && !lane_is_congested(lane);
     if (is_up && (login == NULL || witness_suits(lane, &place->proof, login)))
         return dress(tap, lane);
@@ -328,7 +330,7 @@ static enum finding find_own(struct tap *tap, struct nodes_row *row, struct plac
         proof_void(&place->proof);
         return LANE_UNPROVEN;
     }
-    lane_wait(lane, &tap->rider);
+    lane_wait(lane, &tap->lane_user);
     client_wait(client, WAIT_LANE);
     return LANE_NOT_YET;
 }
@@ -381,8 +383,8 @@ void tap_forget_refusal(struct tap *tap, struct nodes_row *row)
 
 bool tap_send(struct tap *tap, const struct tap_request *request)
 {
-    struct lane *lane = tap->rider.lane;
-    struct call *call = lane_call_special(lane, &tap->rider, request->flow, request->frames, request->tag);
+    struct lane *lane = tap->lane_user.lane;
+    struct call *call = lane_call_special(lane, &tap->lane_user, request->flow, request->frames, request->tag);
     if (call == NULL) {
         client_close_starved(tap->client);
         return false;
@@ -391,7 +393,7 @@ bool tap_send(struct tap *tap, const struct tap_request *request)
     call->argument = request->argument;
     call->effect = request->effect;
     call->counted = request->counted;
-    lane_send(lane, &tap->rider, request->bytes.at, request->bytes.len);
+    lane_send(lane, &tap->lane_user, request->bytes.at, request->bytes.len);
     return true;
 }
 
@@ -399,7 +401,7 @@ bool tap_send(struct tap *tap, const struct tap_request *request)
 
 static bool is_clean(const struct tap *tap)
 {
-    const struct lane *lane = tap->rider.lane;
+    const struct lane *lane = tap->lane_user.lane;
     return lane == NULL || lane_is_clean(lane);
 }
 
@@ -410,23 +412,23 @@ bool tap_is_done(const struct tap *tap)
 
 void tap_leave(struct tap *tap)
 {
-    struct lane *lane = tap->rider.lane;
-    list_take(&tap->rider.waiting);
+    struct lane *lane = tap->lane_user.lane;
+    list_take(&tap->lane_user.waiting);
     tap->wants_new = false;
     if (lane == NULL)
         return;
     bool is_done = is_clean(tap);
-    lane_catch_up(&tap->rider);
+    lane_catch_up(&tap->lane_user);
     if (is_done) {
-        tap->rider.lane = NULL;
+        tap->lane_user.lane = NULL;
         lend_take_back_as_is(lane);
         return;
     }
     if (!lane_is_closed(lane))
         end_calls(tap, lane);
-    lane_forget(lane, &tap->rider);
-    tap->rider.lane = NULL;
-    tap->rider.in_flight = 0;
+    lane_forget(lane, &tap->lane_user);
+    tap->lane_user.lane = NULL;
+    tap->lane_user.in_flight = 0;
 }
 
 void tap_free(struct tap *tap)

@@ -1,7 +1,7 @@
 /*
  * A tap: a private lane of a cluster's client at one node, for the client's subscriptions there.
  *
- *   client.rider  main side and places: replies, in the client's order
+ *   client.lane_user  main side and places: replies, in the client's order
  *   tap           confirmations and messages: whole frames between the replies, never within one
  *
  * A tap is a lane user of its own, and owns its lane while it has one. A frame is buffered until it
@@ -40,7 +40,7 @@ struct tap_ops {
 };
 
 struct tap {
-    struct rider rider;
+    struct lane_user lane_user;
     struct list in_taps;
     struct client *client;
     const struct tap_ops *ops;
@@ -65,7 +65,7 @@ struct nodes_row *tap_row(const struct tap *tap);
 /* True if Redis has confirmed a subscription on the tap's lane that still holds. */
 static inline bool tap_is_subscribed(const struct tap *tap)
 {
-    return tap->rider.lane != NULL && lane_is_subscribed(tap->rider.lane);
+    return tap->lane_user.lane != NULL && lane_is_subscribed(tap->lane_user.lane);
 }
 
 /*

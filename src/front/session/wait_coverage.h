@@ -73,7 +73,7 @@ static inline bool coverage_is_wanted(const struct client *client, const struct 
 /* True if a write that may cover this WAIT is not answered yet. */
 static inline bool coverage_must_wait(const struct client *client, const struct request *request)
 {
-    return coverage_is_sought(client) && client->rider.in_flight > 0 && request_effect(request) == EFFECT_WAIT;
+    return coverage_is_sought(client) && client->lane_user.in_flight > 0 && request_effect(request) == EFFECT_WAIT;
 }
 
 /*

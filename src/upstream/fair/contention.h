@@ -30,7 +30,7 @@ struct mixture {
 struct contention {
     _Atomic unsigned holders;
     struct mixture subjects;
-    struct mixture riders;
+    struct mixture lane_users;
     _Atomic uint64_t weights; /* of the subjects that wait for their share, on all workers */
     /*
      * round trip to the farthest node that shares it, the shortest of the last seconds; 0: unknown

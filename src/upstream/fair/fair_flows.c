@@ -4,12 +4,12 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
-#include "upstream/lane/rider.h"
+#include "upstream/lane/lane_user.h"
 
 #define FIRST_NUMBERS 16
 
 void fair_queue_init(struct fair_queue *queue, struct contention *contention, struct pool *pool,
-                     void (*wake)(struct rider *rider))
+                     void (*wake)(struct lane_user *lane_user))
 {
     *queue = (struct fair_queue){.contention = contention, .pool = pool, .wake = wake};
     queue->n_sharing = 1;
@@ -128,7 +128,8 @@ static uint32_t find_number(struct fair_queue *queue)
     return queue->free_number + 1;
 }
 
-struct sender *fair_enter(struct fair_queue *queue, struct rider *rider, struct subject *subject, uint64_t now_ns)
+struct sender *fair_enter(struct fair_queue *queue, struct lane_user *lane_user, struct subject *subject,
+                          uint64_t now_ns)
 {
     struct fair_flow *flow = find_flow(queue, subject, now_ns);
     uint32_t number = find_number(queue);
@@ -142,11 +143,11 @@ struct sender *fair_enter(struct fair_queue *queue, struct rider *rider, struct 
         return NULL;
     }
     flow->n_senders++;
-    *sender = (struct sender){.rider = rider, .flow = flow, .number = number};
+    *sender = (struct sender){.lane_user = lane_user, .flow = flow, .number = number};
     list_init(&sender->in_flow);
     queue->senders[number - 1] = sender;
     queue->n_senders++;
-    rider->sender = number;
+    lane_user->sender = number;
     pool_note_more(queue->pool, sizeof *sender);
     return sender;
 }
@@ -158,7 +159,7 @@ void fair_leave(struct fair_queue *queue, struct sender *sender)
     fair_settle(sender);
     fair_stop_waiting(sender);
     fair_forget(sender);
-    sender->rider->sender = 0;
+    sender->lane_user->sender = 0;
     queue->senders[sender->number - 1] = NULL;
     if (sender->number - 1 < queue->free_number)
         queue->free_number = sender->number - 1;
@@ -181,7 +182,8 @@ void fair_queue_fini(struct fair_queue *queue)
     queue->n_numbers = 0;
 }
 
-struct fair_queue *fair_queue_new(struct contention *contention, struct pool *pool, void (*wake)(struct rider *rider))
+struct fair_queue *fair_queue_new(struct contention *contention, struct pool *pool,
+                                  void (*wake)(struct lane_user *lane_user))
 {
     struct fair_queue *queue = mem_alloc(sizeof *queue);
     fair_queue_init(queue, contention_get(contention), pool, wake);

@@ -77,7 +77,7 @@ static void wake_crowding(struct sender *sender)
     if (!sender->is_crowding)
         return;
     set_crowding(sender, false);
-    sender->flow->queue->wake(sender->rider);
+    sender->flow->queue->wake(sender->lane_user);
 }
 
 void fair_forget(struct sender *sender)
@@ -392,7 +392,7 @@ static void grant(struct fair_flow *flow)
     flow->credit_ns -= (int64_t)sender->granted_ns;
     queue->granted_ns += sender->granted_ns;
     list_take(&sender->in_flow);
-    queue->wake(sender->rider);
+    queue->wake(sender->lane_user);
     if (list_is_empty(&flow->waiting)) {
         part(flow);
         queue->n_out++;
@@ -410,7 +410,7 @@ static void wake_all_of(struct list *flows)
         while (!list_is_empty(&flow->waiting)) {
             struct sender *sender = container_of(flow->waiting.next, struct sender, in_flow);
             list_take(&sender->in_flow);
-            flow->queue->wake(sender->rider);
+            flow->queue->wake(sender->lane_user);
         }
         part(flow);
     }

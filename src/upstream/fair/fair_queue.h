@@ -52,14 +52,14 @@
 #define FAIR_PATIENCE_NS (50 * NS_PER_MS)
 #define FAIR_ALL INT64_MAX /* unlimited work */
 
-struct rider;
+struct lane_user;
 
 struct fair_queue {
     /* references, see fair_queue_get; unused if embedded in another struct */
     unsigned holders;
     struct contention *contention; /* the node's */
     struct pool *pool;             /* counts the memory */
-    void (*wake)(struct rider *rider);
+    void (*wake)(struct lane_user *lane_user);
     struct list flows[FAIR_BUCKETS]; /* by subject */
     struct sender **senders;         /* by number - 1; heap */
     uint32_t n_numbers;              /* capacity of `senders` */
@@ -113,10 +113,10 @@ struct fair_flow {
 
 /* A client in the fair queue. */
 struct sender {
-    struct rider *rider;
+    struct lane_user *lane_user;
     struct fair_flow *flow;
     struct list in_flow; /* in flow.waiting; empty: does not wait for a share */
-    uint32_t number;     /* rider.sender */
+    uint32_t number;     /* lane_user.sender */
     uint32_t requests;   /* in flight, ... */
     uint64_t work_ns;    /* ... and their work, with an answer expected */
     uint64_t granted_ns; /* may be sent now; already taken off the credit */
@@ -127,10 +127,11 @@ struct sender {
 };
 
 void fair_queue_init(struct fair_queue *queue, struct contention *contention, struct pool *pool,
-                     void (*wake)(struct rider *rider));
+                     void (*wake)(struct lane_user *lane_user));
 
 /* As fair_queue_init, with one reference. Out of memory ends the process. */
-struct fair_queue *fair_queue_new(struct contention *contention, struct pool *pool, void (*wake)(struct rider *rider));
+struct fair_queue *fair_queue_new(struct contention *contention, struct pool *pool,
+                                  void (*wake)(struct lane_user *lane_user));
 struct fair_queue *fair_queue_get(struct fair_queue *queue);
 void fair_queue_put(struct fair_queue *queue); /* the last calls fair_queue_fini */
 
@@ -143,7 +144,8 @@ void fair_queue_fini(struct fair_queue *queue);
  * Enter the lane user, for this subject, which must outlive the sender. NULL: out of memory, and
  * not entered.
  */
-struct sender *fair_enter(struct fair_queue *queue, struct rider *rider, struct subject *subject, uint64_t now_ns);
+struct sender *fair_enter(struct fair_queue *queue, struct lane_user *lane_user, struct subject *subject,
+                          uint64_t now_ns);
 
 /*
  * Remove the sender: its client leaves or changes its subject. The sender's work in flight no

@@ -19,7 +19,7 @@
 
 #define CALLS_KEEP 512 /* entries: an empty queue keeps memory for no more */
 
-struct rider;
+struct lane_user;
 
 enum {
     CALL_LOOK = 1 << 0,              /* the lane user gets the reply's glimpse: on_answer */
@@ -40,7 +40,7 @@ enum {
 
 struct call {
     /* gets the reply; NULL: the lane user has left, and the reply is dropped */
-    struct rider *rider;
+    struct lane_user *lane_user;
     uint32_t n;     /* replies (with FLOW_SUBSCRIBE: frames) still to arrive */
     uint8_t flow;   /* enum flow: ONE, SUBSCRIBE, UNSUBSCRIBE or MONITOR */
     uint8_t effect; /* enum effect, for CALL_LOOK */
@@ -52,8 +52,8 @@ struct call {
         /* else: how long the call waited for its fair share, from commons.share_us */
         uint32_t share_us;
     };
-    uint32_t waited_us; /* how long a limit delayed the call, from rider.waited_us */
-    /* when the call arrived at weir, from rider.arrived_ns; 0: it is not timed */
+    uint32_t waited_us; /* how long a limit delayed the call, from lane_user.waited_us */
+    /* when the call arrived at weir, from lane_user.arrived_ns; 0: it is not timed */
     uint64_t arrived_ns;
     uint64_t sent_ns; /* when the call was written to the connection; 0: not yet */
 };

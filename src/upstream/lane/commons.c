@@ -1,6 +1,6 @@
 #include "upstream/lane/commons.h"
 
-#include "upstream/lane/rider.h"
+#include "upstream/lane/lane_user.h"
 
 void outbox_flush(struct outbox *outbox)
 {
@@ -42,19 +42,19 @@ struct login *commons_login(struct commons *commons)
     return own_login_now(&commons->own, commons->loop->now_ns);
 }
 
-void commons_hope(struct commons *commons, struct rider *rider)
+void commons_hope(struct commons *commons, struct lane_user *lane_user)
 {
     if (room_is_full(&commons->upstream->room)) {
         room_want(&commons->upstream->room);
         commons->n_wanted++;
     }
-    commons_wake_soon(commons, rider);
+    commons_wake_soon(commons, lane_user);
 }
 
-void commons_wake_soon(struct commons *commons, struct rider *rider)
+void commons_wake_soon(struct commons *commons, struct lane_user *lane_user)
 {
-    list_take(&rider->waiting);
-    list_push(&commons->hoping, &rider->waiting);
+    list_take(&lane_user->waiting);
+    list_push(&commons->hoping, &lane_user->waiting);
 }
 
 static void unwant(struct commons *commons, uint32_t most)
@@ -69,9 +69,9 @@ bool commons_wake_hoping(struct commons *commons)
         unwant(commons, commons->n_wanted); /* lane users that have left were counted, too */
         return false;
     }
-    struct rider *rider = container_of(commons->hoping.next, struct rider, waiting);
-    list_take(&rider->waiting);
+    struct lane_user *lane_user = container_of(commons->hoping.next, struct lane_user, waiting);
+    list_take(&lane_user->waiting);
     unwant(commons, 1);
-    rider_resume(rider, RIDER_LANE);
+    lane_user_resume(lane_user, LANE_USER_HAS_LANE);
     return true;
 }

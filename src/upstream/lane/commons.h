@@ -18,7 +18,7 @@
 #include "upstream/login/login.h"
 #include "upstream/upstream.h"
 
-struct rider;
+struct lane_user;
 
 /*
  * Requests for one lane that are copied as late as possible. Requests that are adjacent in the read
@@ -51,7 +51,7 @@ struct commons {
     bool is_private; /* each client has a private lane: no shared lane is kept open */
     struct outbox outbox;
     struct own_login own; /* weir's own login */
-    /* lane users, by rider.waiting: woken when a lane is given back, or at the next tick */
+    /* lane users, by lane_user.waiting: woken when a lane is given back, or at the next tick */
     struct list hoping;
     uint32_t n_wanted; /* lane users of this worker that count in the upstream's room.wanted */
     uint32_t n_broken; /* ready lanes closed by Redis or the network, in total */
@@ -79,10 +79,10 @@ static inline struct login *commons_lent(const struct commons *commons)
  * The lane user waits for room until woken, or taken from the list. If the upstream's room is full,
  * the lane user counts in room.wanted.
  */
-void commons_hope(struct commons *commons, struct rider *rider);
+void commons_hope(struct commons *commons, struct lane_user *lane_user);
 
 /* As commons_hope, but without counting: the lane user only wants to look again. */
-void commons_wake_soon(struct commons *commons, struct rider *rider);
+void commons_wake_soon(struct commons *commons, struct lane_user *lane_user);
 
 /* Wakes the lane user that has waited longest. False: none waits. */
 bool commons_wake_hoping(struct commons *commons);

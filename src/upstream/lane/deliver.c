@@ -15,26 +15,26 @@ static struct call *oldest(struct lane *lane)
     return calls_is_empty(&lane->calls) ? NULL : calls_oldest(&lane->calls);
 }
 
-static void wake_if_idle(struct rider *rider)
+static void wake_if_idle(struct lane_user *lane_user)
 {
-    if (rider->in_flight > 0 || !rider->wants_idle)
+    if (lane_user->in_flight > 0 || !lane_user->wants_idle)
         return;
-    rider->wants_idle = false;
-    rider_resume(rider, RIDER_REPLIES);
+    lane_user->wants_idle = false;
+    lane_user_resume(lane_user, LANE_USER_HAS_REPLIES);
 }
 
 /* The oldest call may wait in Redis, and the client has closed its side. */
-static void wake_if_gone(const struct lane *lane, struct rider *rider)
+static void wake_if_gone(const struct lane *lane, struct lane_user *lane_user)
 {
-    if (rider->is_gone && lane_waits(lane))
-        link_wake(rider_link(rider));
+    if (lane_user->is_gone && lane_waits(lane))
+        link_wake(lane_user_link(lane_user));
 }
 
 /* The oldest call may wait in Redis: Redis does not work on the calls behind it. */
-static void forget_if_waits(const struct lane *lane, const struct rider *rider)
+static void forget_if_waits(const struct lane *lane, const struct lane_user *lane_user)
 {
-    if (rider->sender != 0 && lane_waits(lane))
-        lane_discount(lane, calls_oldest(&lane->calls)->rider);
+    if (lane_user->sender != 0 && lane_waits(lane))
+        lane_discount(lane, calls_oldest(&lane->calls)->lane_user);
 }
 
 /* True if pushes are possible at all. */
@@ -57,12 +57,12 @@ static bool wants_push(const struct lane *lane)
  * The reply that ends a run of the lane user has been passed on. Pushes that follow at once belong
  * to the run.
  */
-static void end_run(struct lane *lane, struct rider *rider)
+static void end_run(struct lane *lane, struct lane_user *lane_user)
 {
     if (lane_is_monitoring(lane) || (may_push(lane) && wants_push(lane)))
         lane->ends_run = RUN_ENDS_WITH_PUSHES;
     else
-        rider->ops->on_run_end(rider);
+        lane_user->ops->on_run_end(lane_user);
 }
 
 static void finish_oldest(struct lane *lane)
@@ -71,35 +71,35 @@ static void finish_oldest(struct lane *lane)
     calls_pop(&lane->calls);
     if (lane->state == LANE_RETIRED && calls_is_empty(&lane->calls))
         lane->base->ops->on_emptied(lane);
-    if (done.rider == NULL)
+    if (done.lane_user == NULL)
         return;
-    if (--done.rider->in_flight == 0)
-        done.rider->sent_parts = 0;
+    if (--done.lane_user->in_flight == 0)
+        done.lane_user->sent_parts = 0;
     if (done.counted != 0)
-        done.rider->ops->on_counted(done.rider, done.counted);
+        done.lane_user->ops->on_counted(done.lane_user, done.counted);
     if ((done.flags & CALL_ENDS_RUN) != 0)
-        end_run(lane, done.rider);
-    wake_if_idle(done.rider);
-    wake_if_gone(lane, done.rider);
-    forget_if_waits(lane, done.rider);
+        end_run(lane, done.lane_user);
+    wake_if_idle(done.lane_user);
+    wake_if_gone(lane, done.lane_user);
+    forget_if_waits(lane, done.lane_user);
 }
 
 /* `n` requests of the oldest call are no longer in flight. */
 static inline void note_ended(struct lane *lane, const struct call *call, uint32_t n)
 {
     inflight_end(&lane->base->counts, call, n);
-    if (call->rider != NULL && call->rider->sender != 0)
-        fair_answered(fair_sender(lane->base->fair, call->rider->sender), n, call->sent_ns,
+    if (call->lane_user != NULL && call->lane_user->sender != 0)
+        fair_answered(fair_sender(lane->base->fair, call->lane_user->sender), n, call->sent_ns,
                       link_loop(&lane->link)->now_ns);
 }
 
 /* `n` requests of the oldest call have been answered. */
 static void note_answered(struct lane *lane, const struct call *call, uint32_t n)
 {
-    bool is_timed = call->rider != NULL && call->arrived_ns != 0 && (call->flags & CALL_MAY_WAIT) == 0;
+    bool is_timed = call->lane_user != NULL && call->arrived_ns != 0 && (call->flags & CALL_MAY_WAIT) == 0;
     note_ended(lane, call, n);
     if (is_timed)
-        call->rider->ops->on_timed(call->rider, call, n);
+        call->lane_user->ops->on_timed(call->lane_user, call, n);
     tags_drop(&lane->tags, n);
 }
 
@@ -157,7 +157,7 @@ static bool may_be_refusal(const struct lane *lane, struct slice bytes)
     if (bytes.at[0] != '-' || calls_is_empty(&lane->calls))
         return false;
     const struct call *call = calls_oldest(&lane->calls);
-    return call->flow == FLOW_ONE && call->rider != NULL && call->rider->ops->on_not_run != NULL &&
+    return call->flow == FLOW_ONE && call->lane_user != NULL && call->lane_user->ops->on_not_run != NULL &&
            not_run_look(bytes, lane->base->commons->upstream->is_cluster).sight != NOT_RUN_NO;
 }
 
@@ -222,17 +222,17 @@ static const char *take_plain(struct lane *lane, const char *p, const char *end)
     note_errors(lane, slice_of(start, (size_t)(p - start)), lane->scan.errors - errors_before);
 
     bool is_answered = call->n == 0;
-    struct rider *rider = call->rider;
+    struct lane_user *lane_user = call->lane_user;
     if (call->n < n_before)
         note_answered(lane, call, n_before - call->n);
-    if (rider != NULL) {
-        lane_charge_bytes(lane, rider, (size_t)(p - start));
-        rider->ops->on_bytes(rider, start, (size_t)(p - start));
+    if (lane_user != NULL) {
+        lane_charge_bytes(lane, lane_user, (size_t)(p - start));
+        lane_user->ops->on_bytes(lane_user, start, (size_t)(p - start));
     }
     if (lane_is_closed(lane))
         return NULL;
-    if (rider != NULL && lane_is_in_frame(lane))
-        stall_look(lane, rider);
+    if (lane_user != NULL && lane_is_in_frame(lane))
+        stall_look(lane, lane_user);
     if (is_answered)
         finish_oldest(lane);
     return p;
@@ -245,14 +245,14 @@ static const char *take_plain(struct lane *lane, const char *p, const char *end)
 static void note_unheard(struct lane *lane, size_t n)
 {
     struct call *call = oldest(lane);
-    struct rider *rider = lane->owner != NULL ? lane->owner : call != NULL ? call->rider : NULL;
-    if (rider == NULL || rider->ops->on_unheard == NULL || (call != NULL && call->arrived_ns == 0))
+    struct lane_user *lane_user = lane->owner != NULL ? lane->owner : call != NULL ? call->lane_user : NULL;
+    if (lane_user == NULL || lane_user->ops->on_unheard == NULL || (call != NULL && call->arrived_ns == 0))
         return; /* a call of weir's own */
-    rider->counted = call != NULL ? call->counted : 0;
-    rider->ops->on_unheard(rider, n);
-    rider->counted = 0;
+    lane_user->counted = call != NULL ? call->counted : 0;
+    lane_user->ops->on_unheard(lane_user, n);
+    lane_user->counted = 0;
     if (!lane_is_closed(lane) && lane_is_in_frame(lane))
-        stall_look(lane, rider);
+        stall_look(lane, lane_user);
 }
 
 static void note_reply(struct lane *lane, const struct call *call)
@@ -310,8 +310,8 @@ static bool end_call(struct lane *lane, const struct call *call)
         node_end_epoch(lane_node(lane));
     if (tells_id(call))
         lane->id = greeting_id(bytes_slice(&lane->held));
-    if ((call->flags & CALL_LOOK) != 0 && call->rider != NULL)
-        call->rider->ops->on_answer(call->rider, call, &lane->glimpse);
+    if ((call->flags & CALL_LOOK) != 0 && call->lane_user != NULL)
+        call->lane_user->ops->on_answer(call->lane_user, call, &lane->glimpse);
     if (lane_is_closed(lane))
         return false;
     if (is_ended_by_role(lane, call)) {
@@ -434,17 +434,17 @@ static const char *take_special(struct lane *lane, const char *p, const char *en
     if (tells_id(call) && !bytes_add(&lane->held, slice_of(p, used), GREETED_MAX))
         lane->held.len = 0; /* then the id stays unknown */
     if (lane->framing != FRAMING_MUTED) {
-        struct rider *rider = lane->owner != NULL ? lane->owner : calls_oldest(&lane->calls)->rider;
-        if (rider != NULL) {
-            rider->counted = calls_is_empty(&lane->calls) ? 0 : calls_oldest(&lane->calls)->counted;
-            lane_charge_bytes(lane, rider, used);
-            rider->ops->on_bytes(rider, p, used);
-            rider->counted = 0;
+        struct lane_user *lane_user = lane->owner != NULL ? lane->owner : calls_oldest(&lane->calls)->lane_user;
+        if (lane_user != NULL) {
+            lane_user->counted = calls_is_empty(&lane->calls) ? 0 : calls_oldest(&lane->calls)->counted;
+            lane_charge_bytes(lane, lane_user, used);
+            lane_user->ops->on_bytes(lane_user, p, used);
+            lane_user->counted = 0;
         }
         if (lane_is_closed(lane))
             return NULL;
-        if (rider != NULL && lane_is_in_frame(lane))
-            stall_look(lane, rider);
+        if (lane_user != NULL && lane_is_in_frame(lane))
+            stall_look(lane, lane_user);
     } else {
         note_unheard(lane, used);
         if (lane_is_closed(lane))
@@ -494,7 +494,7 @@ static const char *take_dropped(struct lane *lane, const char *p, const char *en
 /* True if the lane user of the call needs each frame reported apart. */
 static bool wants_frames(const struct call *call)
 {
-    return call->rider != NULL && call->rider->is_returning;
+    return call->lane_user != NULL && call->lane_user->is_returning;
 }
 
 /* How to take a frame that begins with these bytes, and is no refusal. */
@@ -536,8 +536,9 @@ static inline const char *take_framed(struct lane *lane, const char *p, const ch
 static bool take_back(struct lane *lane, enum not_run row, struct slice reply)
 {
     struct call *call = calls_oldest(&lane->calls);
-    struct rider *rider = call->rider;
-    if (rider == NULL || rider->ops->on_not_run == NULL || !rider->ops->on_not_run(rider, call, row, reply))
+    struct lane_user *lane_user = call->lane_user;
+    if (lane_user == NULL || lane_user->ops->on_not_run == NULL ||
+        !lane_user->ops->on_not_run(lane_user, call, row, reply))
         return false;
     if (lane_is_closed(lane))
         return true;
@@ -615,25 +616,25 @@ const char *deliver(struct lane *lane, const char *p, const char *end)
 struct link *deliver_passing(struct lane *lane, size_t *most)
 {
     bool is_plain_reply = lane_is_in_frame(lane) && lane->framing == FRAMING_PLAIN;
-    struct rider *rider = is_plain_reply ? calls_oldest(&lane->calls)->rider : NULL;
+    struct lane_user *lane_user = is_plain_reply ? calls_oldest(&lane->calls)->lane_user : NULL;
     *most = lane->scan.bulk_left;
-    return rider != NULL && rider->ops->on_passing != NULL ? rider->ops->on_passing(rider) : NULL;
+    return lane_user != NULL && lane_user->ops->on_passing != NULL ? lane_user->ops->on_passing(lane_user) : NULL;
 }
 
 void deliver_passed(struct lane *lane, size_t n)
 {
-    struct rider *rider = calls_oldest(&lane->calls)->rider;
+    struct lane_user *lane_user = calls_oldest(&lane->calls)->lane_user;
     lane->scan.bulk_left -= n;
     note_progress(lane, SCAN_MORE, n);
-    lane_charge_bytes(lane, rider, n);
-    rider->ops->on_passed(rider, n);
+    lane_charge_bytes(lane, lane_user, n);
+    lane_user->ops->on_passed(lane_user, n);
     if (!lane_is_closed(lane))
-        stall_look(lane, rider);
+        stall_look(lane, lane_user);
 }
 
-bool deliver_is_in_frame_of(const struct lane *lane, const struct rider *rider)
+bool deliver_is_in_frame_of(const struct lane *lane, const struct lane_user *lane_user)
 {
     if (!lane_is_in_frame(lane) || lane->framing > FRAMING_UNSOLICITED || lane->framing == FRAMING_MUTED)
         return false;
-    return lane->owner != NULL ? lane->owner == rider : calls_oldest(&lane->calls)->rider == rider;
+    return lane->owner != NULL ? lane->owner == lane_user : calls_oldest(&lane->calls)->lane_user == lane_user;
 }

@@ -22,7 +22,7 @@ const char *deliver(struct lane *lane, const char *p, const char *end);
 void deliver_end_run(struct lane *lane);
 
 /* True if a part of a frame for this lane user has arrived, and has been passed on. */
-bool deliver_is_in_frame_of(const struct lane *lane, const struct rider *rider);
+bool deliver_is_in_frame_of(const struct lane *lane, const struct lane_user *lane_user);
 
 /*
  * As a link's on_passing and on_passed: the link to which the content of a large plain reply is

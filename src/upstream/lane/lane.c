@@ -168,18 +168,18 @@ void lease_take(struct lease *lease, struct lane *lane)
     *lease = (struct lease){lane, lane->generation};
 }
 
-void lane_wait(struct lane *lane, struct rider *rider)
+void lane_wait(struct lane *lane, struct lane_user *lane_user)
 {
-    if (list_is_empty(&rider->waiting))
-        list_push(&lane->waiting, &rider->waiting);
+    if (list_is_empty(&lane_user->waiting))
+        list_push(&lane->waiting, &lane_user->waiting);
 }
 
 void lane_wake_waiting(struct lane *lane)
 {
     while (!list_is_empty(&lane->waiting)) {
-        struct rider *rider = container_of(lane->waiting.next, struct rider, waiting);
-        list_take(&rider->waiting);
-        rider_resume(rider, RIDER_LANE);
+        struct lane_user *lane_user = container_of(lane->waiting.next, struct lane_user, waiting);
+        list_take(&lane_user->waiting);
+        lane_user_resume(lane_user, LANE_USER_HAS_LANE);
     }
 }
 
@@ -188,17 +188,17 @@ static void refuse_waiting(struct lane *lane, struct slice reply)
     struct list now;
     list_take_all(&now, &lane->waiting);
     while (!list_is_empty(&now)) {
-        struct rider *rider = container_of(now.next, struct rider, waiting);
-        list_take(&rider->waiting);
-        rider->ops->on_refused(rider, (enum lane_end)lane->end, reply);
-        rider_resume(rider, RIDER_LANE);
+        struct lane_user *lane_user = container_of(now.next, struct lane_user, waiting);
+        list_take(&lane_user->waiting);
+        lane_user->ops->on_refused(lane_user, (enum lane_end)lane->end, reply);
+        lane_user_resume(lane_user, LANE_USER_HAS_LANE);
     }
 }
 
-void lane_catch_up(struct rider *rider)
+void lane_catch_up(struct lane_user *lane_user)
 {
-    struct lane *lane = rider->lane;
-    if (lane == NULL || lane->stalled != rider)
+    struct lane *lane = lane_user->lane;
+    if (lane == NULL || lane->stalled != lane_user)
         return;
     lane->stalled = NULL;
     link_resume(&lane->link);
@@ -225,15 +225,15 @@ void lane_close(struct lane *lane)
 
 void lane_end(struct lane *lane)
 {
-    struct rider *owner = lane->owner;
+    struct lane_user *owner = lane->owner;
     close_quietly(lane);
     owner->lane = NULL;
-    link_wake(rider_link(owner));
+    link_wake(lane_user_link(owner));
 }
 
 static void tell_owner(struct lane *lane, struct slice reply, bool may_ask_again)
 {
-    struct rider *owner = lane->owner;
+    struct lane_user *owner = lane->owner;
     if (owner == NULL)
         return;
     owner->lane = NULL;
@@ -244,19 +244,19 @@ static void tell_owner(struct lane *lane, struct slice reply, bool may_ask_again
     if (lane_is_used(lane)) {
         owner->ops->on_lost(owner, lane);
     } else if (lane->use == USE_AGAIN || may_ask_again) {
-        rider_resume(owner, RIDER_LANE);
+        lane_user_resume(owner, LANE_USER_HAS_LANE);
     } else {
         owner->ops->on_refused(owner, (enum lane_end)lane->end, reply);
-        rider_resume(owner, RIDER_LANE);
+        lane_user_resume(owner, LANE_USER_HAS_LANE);
     }
 }
 
-static void tell_riders(struct lane *lane, bool was_ready, bool may_ask_again, struct slice reply)
+static void tell_lane_users(struct lane *lane, bool was_ready, bool may_ask_again, struct slice reply)
 {
     for (uint32_t at = lane->calls.head; at != lane->calls.tail; at++) {
-        struct rider *rider = calls_at(&lane->calls, at)->rider;
-        if (rider != NULL && rider != lane->owner)
-            rider->ops->on_lost(rider, lane);
+        struct lane_user *lane_user = calls_at(&lane->calls, at)->lane_user;
+        if (lane_user != NULL && lane_user != lane->owner)
+            lane_user->ops->on_lost(lane_user, lane);
     }
     if (lane->owner != NULL)
         list_take(&lane->owner->waiting);
@@ -275,7 +275,7 @@ void lane_refuse(struct lane *lane, enum lane_end end, const char *why, struct s
     lane->end = (uint8_t)end;
     close_quietly(lane);
     bool may_ask_again = lane->base->ops->on_failed(lane, was_ready, why);
-    tell_riders(lane, was_ready, may_ask_again, reply);
+    tell_lane_users(lane, was_ready, may_ask_again, reply);
 }
 
 void lane_fail(struct lane *lane, enum lane_end end, const char *why)
@@ -283,23 +283,23 @@ void lane_fail(struct lane *lane, enum lane_end end, const char *why)
     lane_refuse(lane, end, why, slice_of("", 0));
 }
 
-void lane_forget(struct lane *lane, struct rider *rider)
+void lane_forget(struct lane *lane, struct lane_user *lane_user)
 {
-    list_take(&rider->waiting);
-    lane_discount(lane, rider);
+    list_take(&lane_user->waiting);
+    lane_discount(lane, lane_user);
     if (lane_is_closed(lane))
         return;
-    lane_catch_up(rider);
-    if (lane->owner == rider) {
+    lane_catch_up(lane_user);
+    if (lane->owner == lane_user) {
         close_quietly(lane);
         return;
     }
     for (uint32_t at = lane->calls.head; at != lane->calls.tail; at++) {
         struct call *call = calls_at(&lane->calls, at);
-        if (call->rider == rider)
-            call->rider = NULL;
+        if (call->lane_user == lane_user)
+            call->lane_user = NULL;
     }
-    rider->in_flight = 0;
+    lane_user->in_flight = 0;
 }
 
 void lane_part(struct lane *lane)
@@ -313,21 +313,21 @@ void lane_part(struct lane *lane)
     lane->base->ops->on_watched(lane);
 }
 
-void lane_bequeath(struct lane *lane, struct rider *rider, struct rider *heir)
+void lane_bequeath(struct lane *lane, struct lane_user *lane_user, struct lane_user *heir)
 {
-    list_take(&rider->waiting);
-    lane_discount(lane, rider);
-    lane_catch_up(rider);
+    list_take(&lane_user->waiting);
+    lane_discount(lane, lane_user);
+    lane_catch_up(lane_user);
     for (uint32_t at = lane->calls.head; at != lane->calls.tail; at++) {
         struct call *call = calls_at(&lane->calls, at);
-        if (call->rider == rider)
-            call->rider = heir;
+        if (call->lane_user == lane_user)
+            call->lane_user = heir;
     }
     heir->lane = lane;
-    heir->in_flight = rider->in_flight;
-    heir->last_call = rider->last_call;
-    rider->in_flight = 0;
-    if (lane->owner != rider)
+    heir->in_flight = lane_user->in_flight;
+    heir->last_call = lane_user->last_call;
+    lane_user->in_flight = 0;
+    if (lane->owner != lane_user)
         return;
     lane->owner = heir;
     lane_end_leases(lane);
@@ -336,27 +336,27 @@ void lane_bequeath(struct lane *lane, struct rider *rider, struct rider *heir)
 
 #if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
 /* Check that the sender owns the lane or may share it. */
-static void audit(const struct lane *lane, const struct rider *rider)
+static void audit(const struct lane *lane, const struct lane_user *lane_user)
 {
     bool is_shared = lane->role == LANE_SHARED;
     assert(lane_is_ready(lane));
-    assert(is_shared ? lane->owner == NULL : lane->owner == rider && rider->lane == lane);
-    assert(is_shared ? lane->in == LIST_SHARED || rider->in_flight > 0 : lane->in != LIST_IDLE);
+    assert(is_shared ? lane->owner == NULL : lane->owner == lane_user && lane_user->lane == lane);
+    assert(is_shared ? lane->in == LIST_SHARED || lane_user->in_flight > 0 : lane->in != LIST_IDLE);
     assert(is_shared ? !lane_is_subscribed(lane) : true);
     assert(!is_shared || !(lane->beside != BESIDE_NOTHING || lane_is_untrusted(lane) || lane->is_spent));
-    if (rider->ops->audit != NULL)
-        rider->ops->audit(rider, lane);
+    if (lane_user->ops->audit != NULL)
+        lane_user->ops->audit(lane_user, lane);
 }
 #else
-static inline void audit(const struct lane *lane, const struct rider *rider)
+static inline void audit(const struct lane *lane, const struct lane_user *lane_user)
 {
     (void)lane;
-    (void)rider;
+    (void)lane_user;
 }
 #endif
 
 /* Add one entry, with n tags. NULL: out of memory. */
-static struct call *push(struct lane *lane, struct rider *rider, uint64_t tag, uint32_t n)
+static struct call *push(struct lane *lane, struct lane_user *lane_user, uint64_t tag, uint32_t n)
 {
     if (!tags_push(&lane->tags, tag, n))
         return NULL;
@@ -367,20 +367,20 @@ static struct call *push(struct lane *lane, struct rider *rider, uint64_t tag, u
     }
     if (lane->calls.tail - lane->calls.head == 1)
         lane->moved_ns = link_loop(&lane->link)->now_ns;
-    call->rider = rider;
-    if (rider == NULL)
+    call->lane_user = lane_user;
+    if (lane_user == NULL)
         return call; /* weir's own */
-    call->arrived_ns = rider->arrived_ns;
-    call->waited_us = rider->waited_us;
-    rider->lane = lane;
-    rider->in_flight++;
-    rider->last_call = lane->calls.tail - 1;
+    call->arrived_ns = lane_user->arrived_ns;
+    call->waited_us = lane_user->waited_us;
+    lane_user->lane = lane;
+    lane_user->in_flight++;
+    lane_user->last_call = lane->calls.tail - 1;
     return call;
 }
 
-bool lane_call_apart(struct lane *lane, struct rider *rider, uint64_t tag, uint32_t n)
+bool lane_call_apart(struct lane *lane, struct lane_user *lane_user, uint64_t tag, uint32_t n)
 {
-    struct call *call = push(lane, rider, tag, n);
+    struct call *call = push(lane, lane_user, tag, n);
     if (call == NULL)
         return false;
     call->n = n;
@@ -388,9 +388,10 @@ bool lane_call_apart(struct lane *lane, struct rider *rider, uint64_t tag, uint3
     return true;
 }
 
-struct call *lane_call_special(struct lane *lane, struct rider *rider, uint8_t flow, uint32_t replies, uint64_t tag)
+struct call *lane_call_special(struct lane *lane, struct lane_user *lane_user, uint8_t flow, uint32_t replies,
+                               uint64_t tag)
 {
-    struct call *call = push(lane, rider, tag, 1);
+    struct call *call = push(lane, lane_user, tag, 1);
     if (call == NULL)
         return NULL;
     call->flow = flow;
@@ -401,25 +402,25 @@ struct call *lane_call_special(struct lane *lane, struct rider *rider, uint8_t f
 }
 
 /* True if the lane user has left its private lane to an heir while sending. */
-static inline bool is_left(const struct lane *lane, const struct rider *rider)
+static inline bool is_left(const struct lane *lane, const struct lane_user *lane_user)
 {
-    return lane->is_parted && lane->owner != rider;
+    return lane->is_parted && lane->owner != lane_user;
 }
 
-void lane_send(struct lane *lane, const struct rider *rider, const char *data, size_t n)
+void lane_send(struct lane *lane, const struct lane_user *lane_user, const char *data, size_t n)
 {
-    if (lane_is_closed(lane) || is_left(lane, rider))
+    if (lane_is_closed(lane) || is_left(lane, lane_user))
         return;
-    audit(lane, rider);
+    audit(lane, lane_user);
     note_used(lane);
     outbox_send(&lane->base->commons->outbox, &lane->link, data, n);
 }
 
-void lane_gather(struct lane *lane, const struct rider *rider, const char *data, size_t n)
+void lane_gather(struct lane *lane, const struct lane_user *lane_user, const char *data, size_t n)
 {
-    if (n == 0 || lane_is_closed(lane) || is_left(lane, rider))
+    if (n == 0 || lane_is_closed(lane) || is_left(lane, lane_user))
         return;
-    audit(lane, rider);
+    audit(lane, lane_user);
     note_used(lane);
     outbox_gather(&lane->base->commons->outbox, &lane->link, data, n);
 }
@@ -464,7 +465,7 @@ bool lane_ask(struct lane *lane, uint32_t *position)
     return true;
 }
 
-bool lane_vouch(struct lane *lane, struct rider *rider)
+bool lane_vouch(struct lane *lane, struct lane_user *lane_user)
 {
     char request[NONCE_REQUEST_ROOM];
     enum nonce_form form = node_nonce_form(lane_node(lane));
@@ -472,14 +473,14 @@ bool lane_vouch(struct lane *lane, struct rider *rider)
         return true;
     assert(!lane_is_asked(lane));
     bool is_drawn = nonce_draw(&lane->nonce, form);
-    struct call *call = is_drawn ? lane_call_special(lane, rider, FLOW_ONE, 1, 0) : NULL;
+    struct call *call = is_drawn ? lane_call_special(lane, lane_user, FLOW_ONE, 1, 0) : NULL;
     if (call == NULL)
         return false;
     call->flags = CALL_MUTE | CALL_NONCE;
     call->arrived_ns = 0;
     trust_become(lane, TRUST_ASKED);
     lane->base->ops->on_watched(lane);
-    lane_send(lane, rider, request, nonce_request(&lane->nonce, request));
+    lane_send(lane, lane_user, request, nonce_request(&lane->nonce, request));
     return true;
 }
 
@@ -489,55 +490,55 @@ void lane_must_answer(struct lane *lane, uint64_t within_ns)
     lane->base->ops->on_watched(lane);
 }
 
-void lane_send_more(struct rider *rider, const char *data, size_t n, bool is_last)
+void lane_send_more(struct lane_user *lane_user, const char *data, size_t n, bool is_last)
 {
-    lane_send(rider->lane, rider, data, n);
-    lane_passed(rider, n);
-    rider->is_sending = !is_last;
+    lane_send(lane_user->lane, lane_user, data, n);
+    lane_passed(lane_user, n);
+    lane_user->is_sending = !is_last;
 }
 
-struct link *lane_passing(struct rider *rider)
+struct link *lane_passing(struct lane_user *lane_user)
 {
-    struct lane *lane = rider->lane;
+    struct lane *lane = lane_user->lane;
     if (lane_is_closed(lane))
         return NULL;
-    audit(lane, rider);
+    audit(lane, lane_user);
     outbox_flush(&lane->base->commons->outbox);
     return &lane->link;
 }
 
-void lane_passed(struct rider *rider, size_t n)
+void lane_passed(struct lane_user *lane_user, size_t n)
 {
-    struct lane *lane = rider->lane;
+    struct lane *lane = lane_user->lane;
     lane->moved_ns = link_loop(&lane->link)->now_ns;
-    lane_charge_bytes(lane, rider, n);
+    lane_charge_bytes(lane, lane_user, n);
 }
 
-void lane_withdraw(struct rider *rider)
+void lane_withdraw(struct lane_user *lane_user)
 {
-    struct calls *calls = &rider->lane->calls;
+    struct calls *calls = &lane_user->lane->calls;
     struct call *newest = calls_at(calls, calls->tail - 1);
-    assert(newest->rider == rider && (newest->flags & CALL_ENDS_RUN) == 0);
-    tags_drop_newest(&rider->lane->tags, 1);
-    inflight_end(&rider->lane->base->counts, newest, 1);
-    lane_discount(rider->lane, rider);
+    assert(newest->lane_user == lane_user && (newest->flags & CALL_ENDS_RUN) == 0);
+    tags_drop_newest(&lane_user->lane->tags, 1);
+    inflight_end(&lane_user->lane->base->counts, newest, 1);
+    lane_discount(lane_user->lane, lane_user);
     if (newest->flow == FLOW_ONE && newest->n > 1) {
         newest->n--; /* the run contains earlier equal requests */
         return;
     }
     if (newest->counted != 0)
-        rider->ops->on_counted(rider, newest->counted);
+        lane_user->ops->on_counted(lane_user, newest->counted);
     calls_drop_newest(calls);
-    rider->in_flight--;
-    rider->last_call = calls->tail - 1;
+    lane_user->in_flight--;
+    lane_user->last_call = calls->tail - 1;
 }
 
-bool lane_end_run(const struct rider *rider)
+bool lane_end_run(const struct lane_user *lane_user)
 {
-    struct lane *lane = rider->lane;
+    struct lane *lane = lane_user->lane;
     bool was_said;
-    if (rider->in_flight > 0) {
-        struct call *newest = calls_at(&lane->calls, rider->last_call);
+    if (lane_user->in_flight > 0) {
+        struct call *newest = calls_at(&lane->calls, lane_user->last_call);
         was_said = (newest->flags & CALL_ENDS_RUN) != 0;
         newest->flags |= CALL_ENDS_RUN;
     } else {
@@ -616,10 +617,11 @@ bool lane_waits(const struct lane *lane)
 
 bool lane_has_others_waiting(const struct lane *lane)
 {
-    struct rider *oldest = calls_is_empty(&lane->calls) ? NULL : calls_oldest(&lane->calls)->rider;
+    struct lane_user *oldest = calls_is_empty(&lane->calls) ? NULL : calls_oldest(&lane->calls)->lane_user;
     for (uint32_t at = lane->calls.head; at != lane->calls.tail; at++) {
-        struct rider *rider = calls_at(&lane->calls, at)->rider;
-        if (rider != NULL && rider != oldest && (oldest == NULL || rider_link(rider) != rider_link(oldest)))
+        struct lane_user *lane_user = calls_at(&lane->calls, at)->lane_user;
+        if (lane_user != NULL && lane_user != oldest &&
+            (oldest == NULL || lane_user_link(lane_user) != lane_user_link(oldest)))
             return true;
     }
     return false;

@@ -40,7 +40,7 @@
 #include "upstream/lane/greeting.h"
 #include "upstream/lane/lane_state.h"
 #include "upstream/lane/own_words.h"
-#include "upstream/lane/rider.h"
+#include "upstream/lane/lane_user.h"
 #include "upstream/lane/room.h"
 #include "upstream/login/auth_users.h"
 #include "upstream/node/node.h"
@@ -182,9 +182,9 @@ struct lane {
     uint32_t witness_call; /* the position of the probe on the witness */
     /* login of the previous owner, while the lane is greeted for the next; one reference */
     struct login *last_login;
-    struct rider *owner; /* NULL: shared, or private and idle */
+    struct lane_user *owner; /* NULL: shared, or private and idle */
     /* the lane user with the huge reply that has stopped the reading; NULL: the lane is read */
-    struct rider *stalled;
+    struct lane_user *stalled;
     /* bytes that the stalled lane user had not read at the last check (stall_is_unread) ... */
     size_t stalled_pending;
     uint64_t stalled_ns; /* ... and when that number last changed */
@@ -236,7 +236,9 @@ struct lane {
     uint8_t ends_run; /* enum run_end */
     uint8_t n_behind; /* how often timers.c has seen calls in flight since the lane last had none */
     struct greeting greeting;
-    /* shared, and a call that Redis refused may go back to its lane user: rider_ops.on_not_run */
+    /*
+     * shared, and a call that Redis refused may go back to its lane user: lane_user_ops.on_not_run
+     */
     bool keeps;
     bool is_parted; /* weir has closed its side of the connection; set by lane_part */
     /* SUNSUBSCRIBE was just answered: if its slot has moved meanwhile, an error may follow */
@@ -360,27 +362,28 @@ static inline bool lane_is_congested(const struct lane *lane)
  * True if at most `few` calls of the lane user are unanswered. May also be false for few calls in
  * several runs.
  */
-static inline bool lane_has_few_calls(const struct rider *rider, uint32_t few)
+static inline bool lane_has_few_calls(const struct lane_user *lane_user, uint32_t few)
 {
-    if (rider->in_flight != 1)
-        return rider->in_flight == 0;
-    return calls_at(&rider->lane->calls, rider->last_call)->n <= few;
+    if (lane_user->in_flight != 1)
+        return lane_user->in_flight == 0;
+    return calls_at(&lane_user->lane->calls, lane_user->last_call)->n <= few;
 }
 
 /*
- * Add requests of `bytes` bytes on a shared lane to rider.sent_parts: what was sent since at most
- * `few` calls were unanswered. Call before the calls are noted.
+ * Add requests of `bytes` bytes on a shared lane to lane_user.sent_parts: what was sent since at
+ * most `few` calls were unanswered. Call before the calls are noted.
  */
-static inline void lane_count_sent(struct rider *rider, uint32_t few, uint32_t bytes)
+static inline void lane_count_sent(struct lane_user *lane_user, uint32_t few, uint32_t bytes)
 {
-    uint32_t parts = (bytes + RIDER_PART - 1) / RIDER_PART + (lane_has_few_calls(rider, few) ? 0 : rider->sent_parts);
-    rider->sent_parts = parts < UINT16_MAX ? (uint16_t)parts : UINT16_MAX;
+    uint32_t parts = (bytes + LANE_USER_PART - 1) / LANE_USER_PART +
+                     (lane_has_few_calls(lane_user, few) ? 0 : lane_user->sent_parts);
+    lane_user->sent_parts = parts < UINT16_MAX ? (uint16_t)parts : UINT16_MAX;
 }
 
-/* rider.sent_parts in bytes. */
-static inline uint32_t lane_sent_bytes(const struct rider *rider)
+/* lane_user.sent_parts in bytes. */
+static inline uint32_t lane_sent_bytes(const struct lane_user *lane_user)
 {
-    return (uint32_t)rider->sent_parts * RIDER_PART;
+    return (uint32_t)lane_user->sent_parts * LANE_USER_PART;
 }
 
 /* True if a frame has begun to arrive, and has not ended. */
@@ -463,62 +466,62 @@ bool lane_has_others_waiting(const struct lane *lane);
 /* ---- requests ---- */
 
 /*
- * Note that `rider` will send n > 0 requests with this tag, each answered by one plain reply.
+ * Note that `lane_user` will send n > 0 requests with this tag, each answered by one plain reply.
  * False: out of memory, and none is noted.
  */
-__attribute__((warn_unused_result)) bool lane_call_apart(struct lane *lane, struct rider *rider, uint64_t tag,
+__attribute__((warn_unused_result)) bool lane_call_apart(struct lane *lane, struct lane_user *lane_user, uint64_t tag,
                                                          uint32_t n);
 
 /* As lane_call_apart; the requests join the newest call if it is equal and arrived with them. */
-__attribute__((warn_unused_result)) static inline bool lane_call(struct lane *lane, struct rider *rider, uint64_t tag,
-                                                                 uint32_t n)
+__attribute__((warn_unused_result)) static inline bool lane_call(struct lane *lane, struct lane_user *lane_user,
+                                                                 uint64_t tag, uint32_t n)
 {
     if (!calls_is_empty(&lane->calls)) {
         struct call *last = calls_newest(&lane->calls);
-        if (last->rider == rider && call_may_grow(last) && last->n <= UINT32_MAX - n &&
-            last->arrived_ns == rider->arrived_ns && last->sent_ns == 0 && tags_push(&lane->tags, tag, n)) {
+        if (last->lane_user == lane_user && call_may_grow(last) && last->n <= UINT32_MAX - n &&
+            last->arrived_ns == lane_user->arrived_ns && last->sent_ns == 0 && tags_push(&lane->tags, tag, n)) {
             last->n += n;
             return true;
         }
     }
-    return lane_call_apart(lane, rider, tag, n);
+    return lane_call_apart(lane, lane_user, tag, n);
 }
 
 /* Note any other request: `replies` frames for FLOW_SUBSCRIBE, else 1. NULL: out of memory. */
-__attribute__((warn_unused_result)) struct call *lane_call_special(struct lane *lane, struct rider *rider, uint8_t flow,
-                                                                   uint32_t replies, uint64_t tag);
+__attribute__((warn_unused_result)) struct call *lane_call_special(struct lane *lane, struct lane_user *lane_user,
+                                                                   uint8_t flow, uint32_t replies, uint64_t tag);
 
 /*
  * End the run of the lane user's replies on this lane. The run ends behind its newest call, or with
  * no call in flight behind the frame being read. on_run_end reports when the run has arrived.
  * False: the end was requested before.
  */
-bool lane_end_run(const struct rider *rider);
+bool lane_end_run(const struct lane_user *lane_user);
 
 /*
  * The lane user's newest call will not be answered: only a part of its request is sent, and the
  * rest never will be. Only on a private lane, which the lane user must close in the end.
  */
-void lane_withdraw(struct rider *rider);
+void lane_withdraw(struct lane_user *lane_user);
 
 /* Send bytes of requests that this lane user has noted. */
-void lane_send(struct lane *lane, const struct rider *rider, const char *data, size_t n);
+void lane_send(struct lane *lane, const struct lane_user *lane_user, const char *data, size_t n);
 
 /*
  * As lane_send, without a copy: the bytes stay in the sender's memory until outbox_flush
  * (commons.h), or until something else is sent.
  */
-void lane_gather(struct lane *lane, const struct rider *rider, const char *data, size_t n);
+void lane_gather(struct lane *lane, const struct lane_user *lane_user, const char *data, size_t n);
 
 /* Send more of the newest request, which is sent in parts as they arrive from the client. */
-void lane_send_more(struct rider *rider, const char *data, size_t n, bool is_last);
+void lane_send_more(struct lane_user *lane_user, const char *data, size_t n, bool is_last);
 
 /*
  * Returns the link to which the content of the newest request may be spliced, as a link's
  * on_passing says. NULL: none. lane_passed: n bytes of the content were spliced.
  */
-struct link *lane_passing(struct rider *rider);
-void lane_passed(struct rider *rider, size_t n);
+struct link *lane_passing(struct lane_user *lane_user);
+void lane_passed(struct lane_user *lane_user, size_t n);
 
 /*
  * The next answers on this private lane must be true. If something may have forged replies, a nonce
@@ -526,7 +529,7 @@ void lane_passed(struct rider *rider, size_t n);
  * the lane is never lent (lend.c): a forged reply harms only the owner's own session. False: out of
  * memory. Not while lane_must_settle: one nonce at a time.
  */
-__attribute__((warn_unused_result)) bool lane_vouch(struct lane *lane, struct rider *rider);
+__attribute__((warn_unused_result)) bool lane_vouch(struct lane *lane, struct lane_user *lane_user);
 
 /* The bytes being sent may forge replies. */
 void lane_distrust(struct lane *lane);
@@ -582,24 +585,24 @@ void lane_pass_through(struct lane *lane);
  * Charge the fair queue for n bytes of a large request or reply of the lane user: their cost to
  * Redis.
  */
-static inline void lane_charge_bytes(const struct lane *lane, const struct rider *rider, size_t n)
+static inline void lane_charge_bytes(const struct lane *lane, const struct lane_user *lane_user, size_t n)
 {
-    if (rider->sender != 0)
-        fair_charge(fair_sender(lane->base->fair, rider->sender), n / FAIR_BYTES_PER_NS);
+    if (lane_user->sender != 0)
+        fair_charge(fair_sender(lane->base->fair, lane_user->sender), n / FAIR_BYTES_PER_NS);
 }
 
 /*
- * Redis does not work on the calls of `rider` (or NULL), or will not answer them: the fair queue
- * stops waiting for them.
+ * Redis does not work on the calls of `lane_user` (or NULL), or will not answer them: the fair
+ * queue stops waiting for them.
  */
-static inline void lane_discount(const struct lane *lane, const struct rider *rider)
+static inline void lane_discount(const struct lane *lane, const struct lane_user *lane_user)
 {
-    if (rider != NULL && rider->sender != 0)
-        fair_forget(fair_sender(lane->base->fair, rider->sender));
+    if (lane_user != NULL && lane_user->sender != 0)
+        fair_forget(fair_sender(lane->base->fair, lane_user->sender));
 }
 
 /* Wake the lane user's link when the lane is ready, has drained, or is closed. */
-void lane_wait(struct lane *lane, struct rider *rider);
+void lane_wait(struct lane *lane, struct lane_user *lane_user);
 
 /* Wake all waiting lane users now. */
 void lane_wake_waiting(struct lane *lane);
@@ -608,18 +611,18 @@ void lane_wake_waiting(struct lane *lane);
  * The lane user's reader has caught up. If the lane stopped reading for that reader (stall.h),
  * reading resumes.
  */
-void lane_catch_up(struct rider *rider);
+void lane_catch_up(struct lane_user *lane_user);
 
 /* ---- closing ---- */
 
 /* The lane user leaves: replies to its calls are dropped. A private lane is closed. */
-void lane_forget(struct lane *lane, struct rider *rider);
+void lane_forget(struct lane *lane, struct lane_user *lane_user);
 
 /*
  * The lane user leaves, and `heir` gets all its replies. A private lane becomes the heir's and is
  * half-closed: Redis runs what was sent, and then closes the connection.
  */
-void lane_bequeath(struct lane *lane, struct rider *rider, struct rider *heir);
+void lane_bequeath(struct lane *lane, struct lane_user *lane_user, struct lane_user *heir);
 
 /* Half-close this private lane: Redis reads the end of weir's side behind the bytes sent. */
 void lane_part(struct lane *lane);

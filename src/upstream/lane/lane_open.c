@@ -229,7 +229,7 @@ static const struct link_ops link_ops = {
     .on_closed = on_closed,
 };
 
-struct lane *lane_open(struct lane_base *base, const struct lane_key *key, enum lane_role role, struct rider *owner,
+struct lane *lane_open(struct lane_base *base, const struct lane_key *key, enum lane_role role, struct lane_user *owner,
                        int *error)
 {
     *error = UV_ENOMEM;
@@ -248,7 +248,7 @@ struct lane *lane_open(struct lane_base *base, const struct lane_key *key, enum 
         free(lane);
         return NULL;
     }
-    assert(owner == NULL || !link_is_closed(rider_link(owner)));
+    assert(owner == NULL || !link_is_closed(lane_user_link(owner)));
     base->n_links++;
     lane_set_key(lane, key);
     if (owner != NULL)
@@ -256,9 +256,9 @@ struct lane *lane_open(struct lane_base *base, const struct lane_key *key, enum 
     return lane;
 }
 
-bool lane_renew(struct lane *lane, const struct lane_key *key, struct rider *owner, struct slice written)
+bool lane_renew(struct lane *lane, const struct lane_key *key, struct lane_user *owner, struct slice written)
 {
-    assert(owner == NULL || !link_is_closed(rider_link(owner)));
+    assert(owner == NULL || !link_is_closed(lane_user_link(owner)));
     lane_cover(lane, written);
     login_put(lane->last_login);
     lane->last_login = login_get(lane->key.login);

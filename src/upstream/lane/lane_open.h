@@ -14,7 +14,7 @@
  * Results arrive through base->ops. NULL: out of memory or descriptors, and *error is the error of
  * libuv.
  */
-struct lane *lane_open(struct lane_base *base, const struct lane_key *key, enum lane_role role, struct rider *owner,
+struct lane *lane_open(struct lane_base *base, const struct lane_key *key, enum lane_role role, struct lane_user *owner,
                        int *error);
 
 /*
@@ -22,7 +22,7 @@ struct lane *lane_open(struct lane_base *base, const struct lane_key *key, enum 
  * and the owner's requests wait for the greeting's answer. `written`: see lane_cover. False: out of
  * memory.
  */
-__attribute__((warn_unused_result)) bool lane_renew(struct lane *lane, const struct lane_key *key, struct rider *owner,
-                                                    struct slice written);
+__attribute__((warn_unused_result)) bool lane_renew(struct lane *lane, const struct lane_key *key,
+                                                    struct lane_user *owner, struct slice written);
 
 #endif

@@ -17,10 +17,10 @@
 #define SWEEP_PARTS 4
 
 /* Wake a client that was granted its share in this iteration, even if the client had yielded. */
-static void wake(struct rider *rider)
+static void wake(struct lane_user *lane_user)
 {
-    rider_resume(rider, RIDER_SHARE);
-    link_wake_now(rider_link(rider));
+    lane_user_resume(lane_user, LANE_USER_HAS_SHARE);
+    link_wake_now(lane_user_link(lane_user));
 }
 
 static struct fair_queue *fair_queue_for(const struct commons *commons, const struct node *node,
@@ -289,25 +289,25 @@ void lanes_go_down(struct lanes *lanes, enum err why)
         lanes_hurry(lanes);
 }
 
-void lanes_wake_soon(struct lanes *lanes, struct rider *rider)
+void lanes_wake_soon(struct lanes *lanes, struct lane_user *lane_user)
 {
-    commons_wake_soon(lanes->base.commons, rider);
+    commons_wake_soon(lanes->base.commons, lane_user);
     lanes_tick(lanes);
 }
 
-bool lanes_wait_to_dial(struct lanes *lanes, struct rider *rider)
+bool lanes_wait_to_dial(struct lanes *lanes, struct lane_user *lane_user)
 {
     if (lanes->down != ERR_NONE || lanes->why_none != ERR_UPSTREAM_DIALS)
         return false;
-    lanes_wake_soon(lanes, rider);
+    lanes_wake_soon(lanes, lane_user);
     return true;
 }
 
-bool lanes_may_hope(struct lanes *lanes, struct rider *rider)
+bool lanes_may_hope(struct lanes *lanes, struct lane_user *lane_user)
 {
     if (lanes->why_none != ERR_UPSTREAM_BUSY)
         return false;
-    commons_hope(lanes->base.commons, rider);
+    commons_hope(lanes->base.commons, lane_user);
     upstream_shed(lanes->upstream);
     lanes_tick(lanes);
     return true;
@@ -369,10 +369,11 @@ static bool may_open(const struct lanes *lanes, const struct lane_key *key)
     return !lanes_are_starved(lanes) && !is_refused(lanes, key);
 }
 
-static struct lane *open_now(struct lanes *lanes, const struct lane_key *key, enum lane_role role, struct rider *rider)
+static struct lane *open_now(struct lanes *lanes, const struct lane_key *key, enum lane_role role,
+                             struct lane_user *lane_user)
 {
     int error;
-    struct lane *lane = lane_open(&lanes->base, key, role, rider, &error);
+    struct lane *lane = lane_open(&lanes->base, key, role, lane_user, &error);
     if (lane == NULL) {
         cannot_open(lanes, error);
         return NULL;
@@ -401,19 +402,20 @@ static bool may_dial(struct lanes *lanes, enum lane_role role)
 
 /* Room is reserved before the connection exists. */
 static struct lane *open_in_room(struct lanes *lanes, const struct lane_key *key, enum lane_role role,
-                                 struct rider *rider)
+                                 struct lane_user *lane_user)
 {
     if (!may_open(lanes, key) || !make_room(lanes))
         return NULL;
-    struct lane *lane = may_dial(lanes, role) ? open_now(lanes, key, role, rider) : NULL;
+    struct lane *lane = may_dial(lanes, role) ? open_now(lanes, key, role, lane_user) : NULL;
     if (lane == NULL)
         room_close(lanes_room(lanes));
     return lane;
 }
 
-struct room_share lanes_share_of(const struct rider *rider)
+struct room_share lanes_share_of(const struct lane_user *lane_user)
 {
-    return rider != NULL && rider->ops->share != NULL ? rider->ops->share(rider) : (struct room_share){0};
+    return lane_user != NULL && lane_user->ops->share != NULL ? lane_user->ops->share(lane_user)
+                                                              : (struct room_share){0};
 }
 
 /* The subject or address may be at its bound. */
@@ -425,7 +427,7 @@ bool lanes_use(struct lanes *lanes, struct room_share share)
     return false;
 }
 
-struct lane *lanes_open(struct lanes *lanes, const struct lane_key *key, enum lane_role role, struct rider *owner,
+struct lane *lanes_open(struct lanes *lanes, const struct lane_key *key, enum lane_role role, struct lane_user *owner,
                         struct room_share share)
 {
     if (!lanes_use(lanes, share))
@@ -443,39 +445,39 @@ struct lane *lanes_open(struct lanes *lanes, const struct lane_key *key, enum la
  * not now.
  */
 static struct lane *lanes_open_for_weir(struct lanes *lanes, const struct lane_key *key, enum lane_role role,
-                                        struct rider *rider)
+                                        struct lane_user *lane_user)
 {
-    return lanes_are_up(lanes) && may_open(lanes, key) ? open_now(lanes, key, role, rider) : NULL;
+    return lanes_are_up(lanes) && may_open(lanes, key) ? open_now(lanes, key, role, lane_user) : NULL;
 }
 
-void weir_lane_init(struct weir_lane *base, struct lanes *lanes, const struct rider_ops *rider_ops,
+void weir_lane_init(struct weir_lane *base, struct lanes *lanes, const struct lane_user_ops *lane_user_ops,
                     const struct link_ops *link_ops)
 {
     base->lanes = lanes;
-    base->rider.ops = rider_ops;
-    list_init(&base->rider.waiting);
+    base->lane_user.ops = lane_user_ops;
+    list_init(&base->lane_user.waiting);
     link_init_hollow(&base->hollow, lanes_loop(lanes), link_ops);
 }
 
 bool weir_lane_open(struct weir_lane *base, struct login *login, enum lane_role role)
 {
     const struct lane_key key = {.protocol = 2, .login = login, .epoch = node_epoch(lanes_node(base->lanes))};
-    base->is_open = lanes_open_for_weir(base->lanes, &key, role, &base->rider) != NULL;
+    base->is_open = lanes_open_for_weir(base->lanes, &key, role, &base->lane_user) != NULL;
     return base->is_open;
 }
 
 void weir_lane_lost(struct weir_lane *base)
 {
     base->is_open = false;
-    base->rider.lane = NULL;
-    base->rider.in_flight = 0;
+    base->lane_user.lane = NULL;
+    base->lane_user.in_flight = 0;
 }
 
 void weir_lane_close(struct weir_lane *base)
 {
-    list_take(&base->rider.waiting);
-    if (base->rider.lane != NULL)
-        lane_forget(base->rider.lane, &base->rider);
+    list_take(&base->lane_user.waiting);
+    if (base->lane_user.lane != NULL)
+        lane_forget(base->lane_user.lane, &base->lane_user);
     weir_lane_lost(base);
 }
 

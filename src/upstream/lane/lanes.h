@@ -166,19 +166,19 @@ void lanes_go_down(struct lanes *lanes, enum err why);
 void lanes_hurry(struct lanes *lanes);
 
 /* Wake the lane user's link at the next tick (20 ms at most): the lane user then looks again. */
-void lanes_wake_soon(struct lanes *lanes, struct rider *rider);
+void lanes_wake_soon(struct lanes *lanes, struct lane_user *lane_user);
 
 /*
  * True if upstream-dial-rate was the reason for no lane: the lane user's link is woken at the next
  * tick.
  */
-__attribute__((warn_unused_result)) bool lanes_wait_to_dial(struct lanes *lanes, struct rider *rider);
+__attribute__((warn_unused_result)) bool lanes_wait_to_dial(struct lanes *lanes, struct lane_user *lane_user);
 
 /*
  * True if the bound on lanes was the reason for no lane. Other workers are told to give up idle
  * lanes, and the lane user's link is woken when one may be opened.
  */
-__attribute__((warn_unused_result)) bool lanes_may_hope(struct lanes *lanes, struct rider *rider);
+__attribute__((warn_unused_result)) bool lanes_may_hope(struct lanes *lanes, struct lane_user *lane_user);
 
 /*
  * Count one more lane for this share, until room_give_back. False: the share is at its bound, see
@@ -186,14 +186,14 @@ __attribute__((warn_unused_result)) bool lanes_may_hope(struct lanes *lanes, str
  */
 __attribute__((warn_unused_result)) bool lanes_use(struct lanes *lanes, struct room_share share);
 
-/* The share of a lane user. Zeroed if `rider` is NULL or counts for no share. */
-struct room_share lanes_share_of(const struct rider *rider);
+/* The share of a lane user. Zeroed if `lane_user` is NULL or counts for no share. */
+struct room_share lanes_share_of(const struct lane_user *lane_user);
 
 /*
  * Opens a connection of role LANE_SHARED or LANE_PRIVATE, which counts for `share`. `owner` gets a
  * private one. NULL: none may be opened now.
  */
-struct lane *lanes_open(struct lanes *lanes, const struct lane_key *key, enum lane_role role, struct rider *owner,
+struct lane *lanes_open(struct lanes *lanes, const struct lane_key *key, enum lane_role role, struct lane_user *owner,
                         struct room_share share);
 
 /* ---- look-up ---- */
@@ -252,16 +252,17 @@ void lanes_sweep(struct lanes *lanes);
  */
 struct weir_lane {
     struct lanes *lanes; /* to its node */
-    struct rider rider;
+    struct lane_user lane_user;
     struct link hollow; /* a link without a connection, which only wakes the owner */
-    bool is_open;       /* rider.lane is the lane, ready or opening */
+    bool is_open;       /* lane_user.lane is the lane, ready or opening */
 };
 
-/* For the rider_ops' to_link. */
-#define WEIR_LANE_TO_LINK ((ptrdiff_t)offsetof(struct weir_lane, hollow) - (ptrdiff_t)offsetof(struct weir_lane, rider))
+/* For the lane_user_ops' to_link. */
+#define WEIR_LANE_TO_LINK                                                                                              \
+    ((ptrdiff_t)offsetof(struct weir_lane, hollow) - (ptrdiff_t)offsetof(struct weir_lane, lane_user))
 
 /* `base` must be zeroed, and both tables must outlive `base`. link_ops has only an on_wake. */
-void weir_lane_init(struct weir_lane *base, struct lanes *lanes, const struct rider_ops *rider_ops,
+void weir_lane_init(struct weir_lane *base, struct lanes *lanes, const struct lane_user_ops *lane_user_ops,
                     const struct link_ops *link_ops);
 
 /*

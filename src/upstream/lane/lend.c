@@ -50,7 +50,7 @@ void lend_end_use(struct lane *lane)
 /* ---- lending ---- */
 
 /* Give the lane back to its last owner, as it was. */
-static struct lane *resume(struct lane *lane, struct rider *owner)
+static struct lane *resume(struct lane *lane, struct lane_user *owner)
 {
     if (!lanes_use(lanes_of(lane), lane->share))
         return NULL;
@@ -65,7 +65,7 @@ static struct lane *resume(struct lane *lane, struct rider *owner)
 }
 
 /* Greet the lane for another owner: no new connection. */
-static struct lane *renew(struct lanes *lanes, struct lane *lane, const struct lane_key *key, struct rider *owner,
+static struct lane *renew(struct lanes *lanes, struct lane *lane, const struct lane_key *key, struct lane_user *owner,
                           struct slice written)
 {
     struct room_share share = lanes_share_of(owner);
@@ -81,7 +81,7 @@ static struct lane *renew(struct lanes *lanes, struct lane *lane, const struct l
     return NULL;
 }
 
-static struct lane *open_new(struct lanes *lanes, const struct lane_key *key, struct rider *owner)
+static struct lane *open_new(struct lanes *lanes, const struct lane_key *key, struct lane_user *owner)
 {
     return lanes_open(lanes, key, LANE_PRIVATE, owner, lanes_share_of(owner));
 }
@@ -105,7 +105,7 @@ static struct lane *find_left(struct lanes *lanes)
     return NULL;
 }
 
-struct lane *lend_private(struct lanes *lanes, const struct lane_key *key, struct rider *owner, struct lease *last,
+struct lane *lend_private(struct lanes *lanes, const struct lane_key *key, struct lane_user *owner, struct lease *last,
                           bool wants_new)
 {
     lanes->why_none = ERR_NONE;
@@ -118,8 +118,8 @@ struct lane *lend_private(struct lanes *lanes, const struct lane_key *key, struc
     return left != NULL ? renew(lanes, left, key, owner, slice_of("", 0)) : open_new(lanes, key, owner);
 }
 
-struct lane *lend_covering(struct lanes *lanes, const struct lane_key *key, struct rider *owner, struct slice written,
-                           bool wants_new)
+struct lane *lend_covering(struct lanes *lanes, const struct lane_key *key, struct lane_user *owner,
+                           struct slice written, bool wants_new)
 {
     lanes->why_none = ERR_NONE;
     if (!lanes_are_up(lanes))

@@ -17,7 +17,7 @@
  * shared_get. If an idle lane turns out not to be clean, it is closed, the owner's lane becomes
  * NULL, and the owner's link is woken. The owner must ask again, with wants_new.
  */
-struct lane *lend_private(struct lanes *lanes, const struct lane_key *key, struct rider *owner, struct lease *last,
+struct lane *lend_private(struct lanes *lanes, const struct lane_key *key, struct lane_user *owner, struct lease *last,
                           bool wants_new);
 
 /*
@@ -25,8 +25,8 @@ struct lane *lend_private(struct lanes *lanes, const struct lane_key *key, struc
  * lane is ready. weir's login writes the key `written` for that, if permitted (greeting_cover).
  * lane_take_cover reports the outcome.
  */
-struct lane *lend_covering(struct lanes *lanes, const struct lane_key *key, struct rider *owner, struct slice written,
-                           bool wants_new);
+struct lane *lend_covering(struct lanes *lanes, const struct lane_key *key, struct lane_user *owner,
+                           struct slice written, bool wants_new);
 
 /*
  * The owner gives back a clean lane. The lane is kept, and `last` becomes a lease on it, or the

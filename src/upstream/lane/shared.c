@@ -14,9 +14,9 @@ struct lane *shared_find(struct lanes *lanes, const struct lane_key *key)
 }
 
 /* The lane counts for the lane user it was opened for until it closes. */
-struct lane *shared_open(struct lanes *lanes, const struct lane_key *key, const struct rider *rider)
+struct lane *shared_open(struct lanes *lanes, const struct lane_key *key, const struct lane_user *lane_user)
 {
-    return lanes_open(lanes, key, LANE_SHARED, NULL, lanes_share_of(rider));
+    return lanes_open(lanes, key, LANE_SHARED, NULL, lanes_share_of(lane_user));
 }
 
 /*
@@ -42,7 +42,7 @@ static struct lane *take_spare(struct lanes *lanes, const struct lane_key *key)
     return lane;
 }
 
-struct lane *shared_get(struct lanes *lanes, const struct lane_key *key, const struct rider *rider)
+struct lane *shared_get(struct lanes *lanes, const struct lane_key *key, const struct lane_user *lane_user)
 {
     lanes->why_none = ERR_NONE;
     if (!lanes_are_up(lanes))
@@ -58,7 +58,7 @@ struct lane *shared_get(struct lanes *lanes, const struct lane_key *key, const s
     }
     struct lane *fresh = take_spare(lanes, key);
     if (fresh == NULL)
-        fresh = shared_open(lanes, key, rider);
+        fresh = shared_open(lanes, key, lane_user);
     if (fresh == NULL)
         return lane; /* a slow lane is better than none */
     if (lane != NULL)
@@ -66,14 +66,14 @@ struct lane *shared_get(struct lanes *lanes, const struct lane_key *key, const s
     return fresh;
 }
 
-struct lane *shared_get_apart(struct lanes *lanes, const struct lane_key *key, const struct rider *rider)
+struct lane *shared_get_apart(struct lanes *lanes, const struct lane_key *key, const struct lane_user *lane_user)
 {
     struct lane_key apart = *key;
     apart.is_apart = true;
     bool may_open = !room_is_tight(lanes_room(lanes)) && !lanes_is_past(lanes, &apart);
     if (!may_open && shared_find(lanes, &apart) == NULL)
         return NULL;
-    struct lane *lane = shared_get(lanes, &apart, rider);
+    struct lane *lane = shared_get(lanes, &apart, lane_user);
     return lane != NULL && lane_is_ready(lane) ? lane : NULL;
 }
 

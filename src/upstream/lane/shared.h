@@ -12,10 +12,10 @@
 #include "upstream/lane/lanes.h"
 
 /*
- * Returns the shared lane for a session, ready or still opening; opened for `rider` if there is
+ * Returns the shared lane for a session, ready or still opening; opened for `lane_user` if there is
  * none. NULL: the node is away, there are too many lanes, or memory is out.
  */
-struct lane *shared_get(struct lanes *lanes, const struct lane_key *key, const struct rider *rider);
+struct lane *shared_get(struct lanes *lanes, const struct lane_key *key, const struct lane_user *lane_user);
 
 /*
  * A huge reply has arrived on this lane, and the calls behind it wait. For WARY_NS the first reads
@@ -33,13 +33,15 @@ static inline bool shared_is_wary(const struct lanes *lanes)
  * The lane for such reads, if it is ready; else one is opened, if there is room. NULL: use the
  * session's shared lane.
  */
-struct lane *shared_get_apart(struct lanes *lanes, const struct lane_key *key, const struct rider *rider);
+struct lane *shared_get_apart(struct lanes *lanes, const struct lane_key *key, const struct lane_user *lane_user);
 
 /* As shared_get, but opens no lane. */
 struct lane *shared_find(struct lanes *lanes, const struct lane_key *key);
 
-/* Opens a lane that counts for `rider`; NULL: for no subject. Returns NULL as shared_get does. */
-struct lane *shared_open(struct lanes *lanes, const struct lane_key *key, const struct rider *rider);
+/*
+ * Opens a lane that counts for `lane_user`; NULL: for no subject. Returns NULL as shared_get does.
+ */
+struct lane *shared_open(struct lanes *lanes, const struct lane_key *key, const struct lane_user *lane_user);
 
 /*
  * True if the lane has been silent for long although calls wait for answers. New calls should use

@@ -4,15 +4,15 @@
 static void forget_all(struct lane *lane)
 {
     for (uint32_t at = lane->calls.head; at != lane->calls.tail; at++)
-        lane_discount(lane, calls_at(&lane->calls, at)->rider);
+        lane_discount(lane, calls_at(&lane->calls, at)->lane_user);
 }
 
-static void stall(struct lane *lane, struct rider *rider)
+static void stall(struct lane *lane, struct lane_user *lane_user)
 {
     if (lane->stalled != NULL)
         return;
     forget_all(lane);
-    lane->stalled = rider;
+    lane->stalled = lane_user;
     lane->stalled_pending = 0;
     link_pause(&lane->link);
     lane_leave_user(lane, false); /* a close by Redis would arrive behind the unread bytes */
@@ -25,12 +25,12 @@ bool stall_is_in_huge(const struct lane *lane)
 }
 
 /* Buffers the rest of the reply. False: there is no memory, or no need. */
-static bool absorb(struct lane *lane, struct rider *rider)
+static bool absorb(struct lane *lane, struct lane_user *lane_user)
 {
     struct commons *commons = lane->base->commons;
     if (lane->lag == LAG_ABSORBED)
         return true;
-    if (rider->ops->holds_replies && lane_has_others_waiting(lane)) {
+    if (lane_user->ops->holds_replies && lane_has_others_waiting(lane)) {
         lane->lag = LAG_ABSORBED;
         return true;
     }
@@ -39,22 +39,22 @@ static bool absorb(struct lane *lane, struct rider *rider)
     if (lane->owner != NULL || commons->absorbed + size > room || !lane_has_others_waiting(lane))
         return false;
     lane->lag = LAG_ABSORBED;
-    rider->absorbed += (uint32_t)size;
+    lane_user->absorbed += (uint32_t)size;
     commons->absorbed += (uint32_t)size;
     return true;
 }
 
-void stall_look(struct lane *lane, struct rider *rider)
+void stall_look(struct lane *lane, struct lane_user *lane_user)
 {
-    if (!stall_is_in_huge(lane) || link_is_closed(rider_link(rider)))
+    if (!stall_is_in_huge(lane) || link_is_closed(lane_user_link(lane_user)))
         return;
-    lane_discount(lane, rider); /* Redis has done its work */
+    lane_discount(lane, lane_user); /* Redis has done its work */
     lane->base->ops->on_huge(lane);
-    if (lane->state == LANE_RETIRED || lane->owner == rider)
-        rider->ops->on_heavy(rider);
-    bool must_wait = rider->is_paying && lane->in != LIST_SHARED && !lane_has_others_waiting(lane);
-    if (must_wait || (rider_link(rider)->is_congested && !absorb(lane, rider)))
-        stall(lane, rider);
+    if (lane->state == LANE_RETIRED || lane->owner == lane_user)
+        lane_user->ops->on_heavy(lane_user);
+    bool must_wait = lane_user->is_paying && lane->in != LIST_SHARED && !lane_has_others_waiting(lane);
+    if (must_wait || (lane_user_link(lane_user)->is_congested && !absorb(lane, lane_user)))
+        stall(lane, lane_user);
 }
 
 void stall_begin(struct lane *lane)
@@ -66,7 +66,7 @@ bool stall_is_unread(struct lane *lane, uint64_t now_ns, uint64_t since_ns)
 {
     if (lane->stalled == NULL)
         return false;
-    size_t pending = link_pending(rider_link(lane->stalled));
+    size_t pending = link_pending(lane_user_link(lane->stalled));
     if (pending != lane->stalled_pending) {
         lane->stalled_pending = pending;
         lane->stalled_ns = now_ns;
@@ -81,8 +81,8 @@ bool stall_absorb_late(struct lane *lane)
     return absorb(lane, lane->stalled);
 }
 
-void stall_absorbed(struct commons *commons, struct rider *rider)
+void stall_absorbed(struct commons *commons, struct lane_user *lane_user)
 {
-    commons->absorbed -= rider->absorbed;
-    rider->absorbed = 0;
+    commons->absorbed -= lane_user->absorbed;
+    lane_user->absorbed = 0;
 }

@@ -24,7 +24,7 @@ bool stall_is_in_huge(const struct lane *lane);
  * A piece of the reply being read has been passed to its lane user, and more is to come: stop
  * reading the lane, or buffer.
  */
-void stall_look(struct lane *lane, struct rider *rider);
+void stall_look(struct lane *lane, struct lane_user *lane_user);
 
 /* The owner is slower than the replies: stop reading until lane_catch_up. */
 void stall_begin(struct lane *lane);
@@ -39,6 +39,6 @@ bool stall_is_unread(struct lane *lane, uint64_t now_ns, uint64_t since_ns);
 bool stall_absorb_late(struct lane *lane);
 
 /* The lane user has read all bytes buffered for it, or has left. */
-void stall_absorbed(struct commons *commons, struct rider *rider);
+void stall_absorbed(struct commons *commons, struct lane_user *lane_user);
 
 #endif

@@ -65,7 +65,7 @@ static bool may_speak(const struct lane *lane)
     if (!lane_is_clean(lane) || lane->beside != BESIDE_NOTHING || lane->is_spent || lane->is_parted ||
         lane_is_untrusted(lane) || lane_is_asked(lane) || lane_is_congested(lane))
         return false;
-    const struct rider *owner = lane->owner;
+    const struct lane_user *owner = lane->owner;
     return owner == NULL || (owner->ops->may_log_in != NULL && owner->ops->may_log_in(owner));
 }
 

@@ -5,9 +5,9 @@
 
 #include "limit/command/command.h"
 
-static struct door *door_of(struct rider *rider)
+static struct door *door_of(struct lane_user *lane_user)
 {
-    return container_of(rider, struct door, base.rider);
+    return container_of(lane_user, struct door, base.lane_user);
 }
 
 static struct question *question_of(struct list *in_doors)
@@ -37,17 +37,17 @@ static void judge(struct door *door, enum judgement judgement, struct slice repl
 /* ---- answers ---- */
 
 /* Collect the whole error, up to DOORS_REPLY_MAX: the client gets Redis' own text. */
-static void on_bytes(struct rider *rider, const char *data, size_t n)
+static void on_bytes(struct lane_user *lane_user, const char *data, size_t n)
 {
-    struct bytes *reply = &rider->lane->held;
+    struct bytes *reply = &lane_user->lane->held;
     if (!bytes_add(reply, slice_of(data, n), DOORS_REPLY_MAX))
-        lane_fail(rider->lane, END_NONSENSE, "its answer to a login is too long");
+        lane_fail(lane_user->lane, END_NONSENSE, "its answer to a login is too long");
 }
 
-static void on_answer(struct rider *rider, const struct call *call, const struct glimpse *glimpse)
+static void on_answer(struct lane_user *lane_user, const struct call *call, const struct glimpse *glimpse)
 {
-    struct door *door = door_of(rider);
-    struct lane *lane = rider->lane;
+    struct door *door = door_of(lane_user);
+    struct lane *lane = lane_user->lane;
     struct slice reply = bytes_slice(&lane->held);
     (void)call;
     door->doors->is_refused = false;
@@ -62,10 +62,10 @@ static void on_answer(struct rider *rider, const struct call *call, const struct
     wake(door);
 }
 
-static void on_lost(struct rider *rider, const struct lane *lane)
+static void on_lost(struct lane_user *lane_user, const struct lane *lane)
 {
     (void)lane;
-    struct door *door = door_of(rider);
+    struct door *door = door_of(lane_user);
     struct question *question = door->asked;
     door->doors->is_refused = false;
     weir_lane_lost(&door->base);
@@ -105,9 +105,9 @@ static void judge_all(struct doors *doors)
 }
 
 /* If no auth lane is open, all questions are given up; else they wait for an open one. */
-static void on_refused(struct rider *rider, enum lane_end end, struct slice reply)
+static void on_refused(struct lane_user *lane_user, enum lane_end end, struct slice reply)
 {
-    struct door *door = door_of(rider);
+    struct door *door = door_of(lane_user);
     struct doors *doors = door->doors;
     (void)end;
     (void)reply;
@@ -133,9 +133,9 @@ static bool begin_proof(struct lane *lane, struct question *question)
 
 static bool send_question(struct door *door, struct question *question)
 {
-    struct lane *lane = door->base.rider.lane;
+    struct lane *lane = door->base.lane_user.lane;
     char *request = begin_proof(lane, question) ? malloc(login_room(question->login)) : NULL;
-    struct call *call = request != NULL ? lane_call_special(lane, &door->base.rider, FLOW_ONE, 1, 0) : NULL;
+    struct call *call = request != NULL ? lane_call_special(lane, &door->base.lane_user, FLOW_ONE, 1, 0) : NULL;
     if (call == NULL) {
         free(request);
         return false;
@@ -144,7 +144,7 @@ static bool send_question(struct door *door, struct question *question)
     uint64_t within_ns = upstream->timeout_ns > 0 ? upstream->timeout_ns : upstream_time(upstream, DOORS_PATIENCE_NS);
     call->flags = CALL_LOOK;
     size_t n = login_emit(question->login, SLICE("AUTH"), question->is_short, request);
-    lane_send(lane, &door->base.rider, request, n);
+    lane_send(lane, &door->base.lane_user, request, n);
     explicit_bzero(request, n);
     free(request);
     lane_must_answer(lane, within_ns);
@@ -169,7 +169,7 @@ static bool open_door(struct door *door)
 {
     if (!weir_lane_open(&door->base, NULL, LANE_DOOR))
         return false;
-    lane_wait(door->base.rider.lane, &door->base.rider);
+    lane_wait(door->base.lane_user.lane, &door->base.lane_user);
     return true;
 }
 
@@ -197,7 +197,7 @@ static void pump(struct doors *doors)
         struct door *door = &doors->doors[i];
         if (!door->base.is_open)
             closed = door;
-        else if (lane_is_ready(door->base.rider.lane))
+        else if (lane_is_ready(door->base.lane_user.lane))
             ask_next(door);
         else
             is_opening = true;
@@ -216,7 +216,7 @@ static void on_wake(struct link *link)
 
 static const struct link_ops link_ops = {.on_wake = on_wake};
 
-static const struct rider_ops rider_ops = {
+static const struct lane_user_ops lane_user_ops = {
     .on_bytes = on_bytes,
     .on_answer = on_answer,
     .on_refused = on_refused,
@@ -272,7 +272,7 @@ void doors_init(struct doors *doors, struct lanes *lanes)
     list_init(&doors->waiting);
     for (unsigned i = 0; i < DOORS_MAX; i++) {
         doors->doors[i].doors = doors;
-        weir_lane_init(&doors->doors[i].base, lanes, &rider_ops, &link_ops);
+        weir_lane_init(&doors->doors[i].base, lanes, &lane_user_ops, &link_ops);
     }
 }
 

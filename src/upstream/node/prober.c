@@ -31,25 +31,25 @@ static struct lane *ask(struct prober *prober)
     if (prober->is_asking || list_is_empty(&prober->waiting))
         return NULL;
     const struct lane_key newcomer = lanes_newcomer(prober->lanes);
-    struct lane *lane = shared_get(prober->lanes, &newcomer, &prober->rider);
+    struct lane *lane = shared_get(prober->lanes, &newcomer, &prober->lane_user);
     if (lane != NULL && !lane_is_ready(lane))
         return lane;
-    struct call *call = lane != NULL ? lane_call_special(lane, &prober->rider, FLOW_ONE, 1, 0) : NULL;
+    struct call *call = lane != NULL ? lane_call_special(lane, &prober->lane_user, FLOW_ONE, 1, 0) : NULL;
     if (call == NULL) {
         give_up(prober);
         return NULL;
     }
     prober->is_asking = true;
     call->flags = CALL_MUTE | CALL_LOOK;
-    lane_send(lane, &prober->rider, hello_request, sizeof hello_request - 1);
+    lane_send(lane, &prober->lane_user, hello_request, sizeof hello_request - 1);
     return NULL;
 }
 
-static void on_answer(struct rider *rider, const struct call *call, const struct glimpse *reply)
+static void on_answer(struct lane_user *lane_user, const struct call *call, const struct glimpse *reply)
 {
     (void)call;
     (void)reply;
-    struct prober *prober = container_of(rider, struct prober, rider);
+    struct prober *prober = container_of(lane_user, struct prober, lane_user);
     struct list now;
     prober->is_asking = false;
     list_take_all(&now, &prober->waiting);
@@ -65,21 +65,21 @@ static void on_answer(struct rider *rider, const struct call *call, const struct
         give_up(prober); /* the lane has closed meanwhile */
 }
 
-static void on_lost(struct rider *rider, const struct lane *lane)
+static void on_lost(struct lane_user *lane_user, const struct lane *lane)
 {
     (void)lane;
-    struct prober *prober = container_of(rider, struct prober, rider);
-    rider->in_flight = 0;
+    struct prober *prober = container_of(lane_user, struct prober, lane_user);
+    lane_user->in_flight = 0;
     prober->is_asking = false;
     give_up(prober);
 }
 
-static const struct rider_ops rider_ops = {.on_answer = on_answer, .on_lost = on_lost};
+static const struct lane_user_ops lane_user_ops = {.on_answer = on_answer, .on_lost = on_lost};
 
 void prober_init(struct prober *prober, struct lanes *lanes)
 {
-    *prober = (struct prober){.rider = {.ops = &rider_ops}, .lanes = lanes};
-    list_init(&prober->rider.waiting);
+    *prober = (struct prober){.lane_user = {.ops = &lane_user_ops}, .lanes = lanes};
+    list_init(&prober->lane_user.waiting);
     list_init(&prober->waiting);
 }
 

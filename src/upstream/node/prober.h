@@ -18,7 +18,7 @@
 #include "upstream/lane/lanes.h"
 
 struct prober {
-    struct rider rider;
+    struct lane_user lane_user;
     struct lanes *lanes;
     struct list waiting; /* struct probe, by in_prober */
     bool is_asking;      /* a HELLO is in flight */
