@@ -259,23 +259,23 @@ static enum gate verdict(struct build *out, const struct report_subject *subject
 }
 
 /* Returns the limit that would refuse one more connection of the subject now; NULL: none. */
-static const struct limit *door_keeper(const struct report_subject *subject, uint64_t now_ns, bool is_shadow)
+static const struct limit *auth_lane_ops(const struct report_subject *subject, uint64_t now_ns, bool is_shadow)
 {
     const struct policy *policy = subject->account.policy;
     for (unsigned i = 0; policy != NULL && i < policy->n_limits; i++) {
         const struct limit *limit = &policy->limits[i];
-        bool is_at_the_door = limit->unit == UNIT_CONNECTIONS || limit->unit == UNIT_CONNECTS;
-        if (is_at_the_door && limit->action != OVER_SHADOW && (is_shadow || (policy->shadows >> i & 1) == 0) &&
+        bool limits_connections = limit->unit == UNIT_CONNECTIONS || limit->unit == UNIT_CONNECTS;
+        if (limits_connections && limit->action != OVER_SHADOW && (is_shadow || (policy->shadows >> i & 1) == 0) &&
             gate_standing(&subject->account, i, now_ns).remaining == 0)
             return limit;
     }
     return NULL;
 }
 
-static void door(struct build *out, const struct report_subject *subject, const struct explained_call *call,
-                 bool is_shadow)
+static void auth_lane(struct build *out, const struct report_subject *subject, const struct explained_call *call,
+                      bool is_shadow)
 {
-    const struct limit *limit = door_keeper(subject, call->now_ns, is_shadow);
+    const struct limit *limit = auth_lane_ops(subject, call->now_ns, is_shadow);
     const char *refuser = call->refuser == NULL && limit != NULL ? limit->label : call->refuser;
     report_text(out, "connect_refused_by", refuser);
 }
@@ -353,7 +353,7 @@ enum gate report_explain(struct build *out, const struct policies *policies, con
         report_set_fields(out, limit, subject->name, ask->now_ns);
     }
     share(out, subject);
-    door(out, subject, call, is_shadow);
+    auth_lane(out, subject, call, is_shadow);
     return gate;
 }
 

@@ -217,8 +217,8 @@ static void tell(const struct watch *watch, const struct limit *limit, const str
     char whom[NAMED * (WHOM_NAME_MAX + 2) + 64];
     print_crowd(crowd, whom, sizeof whom);
     /* The error that such clients read names no limit, so the line quotes it. */
-    bool is_at_the_door = kind == kinds && (limit->unit == UNIT_CONNECTIONS || limit->unit == UNIT_CONNECTS);
-    const char *read = is_at_the_door ? " (they read: max number of clients reached)" : "";
+    bool limits_connections = kind == kinds && (limit->unit == UNIT_CONNECTIONS || limit->unit == UNIT_CONNECTS);
+    const char *read = limits_connections ? " (they read: max number of clients reached)" : "";
     const char *what = unit_noun((enum unit)limit->unit), *many = n == 1 ? "" : "s";
     if (took_ns == 0)
         snprintf(line, sizeof line, "limit %s %s: %" PRIu64 " %s%s so far%s%s", limit->label, begins, n, what, many,

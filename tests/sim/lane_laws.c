@@ -66,8 +66,8 @@ static bool is_in_its_list(const struct lane *lane)
         return lane->role == LANE_PRIVATE && lane->state == LANE_READY && lane->owner == NULL;
     case LIST_SCRIPT:
         return lane->role == LANE_SCRIPT && lane->state == LANE_READY;
-    case LIST_DOOR:
-        return lane->role == LANE_DOOR && lane->state == LANE_READY;
+    case LIST_AUTH_LANE:
+        return lane->role == LANE_AUTH && lane->state == LANE_READY;
     default:
         return false;
     }

@@ -175,10 +175,10 @@ void login_end(struct client *client)
     client->extra->login = NULL;
     step->client = NULL;
     if (attempt_is_counted(&step->attempt) && question_is_in_flight(&step->question)) {
-        doors_ask_once(&step->question);
+        auth_lanes_ask_once(&step->question);
         return;
     }
-    doors_forget(&step->question);
+    auth_lanes_forget(&step->question);
     attempt_end(step->front, &step->attempt, question_was_lost(&step->question));
     free_step(step);
 }
@@ -277,16 +277,16 @@ static struct login_step *make_question(struct client *client, struct login *log
     step->question.login = login;
     step->question.is_short = is_short;
     step->question.on_judged = on_judged;
-    list_init(&step->question.in_doors);
+    list_init(&step->question.in_auth_lanes);
     extra->login = step;
     return step;
 }
 
-static void ask_door(struct login_step *step)
+static void ask_auth_lane(struct login_step *step)
 {
     step->stage = STAGE_ASKED;
     struct nodes_row *row = step->is_proof ? session_row(step->client) : front_home(step->front);
-    doors_ask(&row->doors, &step->question);
+    auth_lanes_ask(&row->auth_lanes, &step->question);
 }
 
 /* ---- waiting for other logins of the address ---- */
@@ -324,7 +324,7 @@ static void proceed(struct login_step *step, enum attempt_state state)
 {
     switch (state) {
     case ATTEMPT_UNDER_WAY:
-        ask_door(step);
+        ask_auth_lane(step);
         break;
     case ATTEMPT_WAITS:
         wait(step);
@@ -397,7 +397,7 @@ static bool tell_lane(struct client *client, struct login *login)
         size_t n = login_emit(login, SLICE("AUTH"), false, request);
         lane_send(lane, &client->lane_user, request, n);
         explicit_bzero(request, n);
-        lane_must_answer(lane, upstream_time(client->front->nodes.commons.upstream, DOORS_PATIENCE_NS));
+        lane_must_answer(lane, upstream_time(client->front->nodes.commons.upstream, AUTH_LANES_TIMEOUT_NS));
     }
     free(request);
     return is_sent && ask_id(client);
@@ -508,7 +508,7 @@ static bool watch_dial(struct client *client, struct login_step *step, bool is_h
         return true;
     outage_watch(client, is_handshake);
     if (!client_is_closed(client) && outage_is_over(client, is_handshake))
-        doors_give_up(&step->question);
+        auth_lanes_give_up(&step->question);
     return !client_is_closed(client);
 }
 
@@ -573,7 +573,7 @@ static struct login_step *begin_proof(struct client *client)
             return NULL;
         step->is_proof = true;
     }
-    ask_door(step);
+    ask_auth_lane(step);
     return step;
 }
 

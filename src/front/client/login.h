@@ -13,7 +13,7 @@
 #include "front/client/client.h"
 #include "front/route/request.h"
 #include "limit/attempts.h"
-#include "upstream/login/doors.h"
+#include "upstream/login/auth_lanes.h"
 
 enum login_result {
     LOGIN_WAITS,  /* WAIT_LOGIN; call again when the client resumes */

@@ -11,7 +11,7 @@ struct read_side *read_side_new(struct client *client, uint32_t number)
         return NULL;
     reading->client = client;
     reading->number = number;
-    list_init(&reading->question.in_doors);
+    list_init(&reading->question.in_auth_lanes);
     return reading;
 }
 
@@ -19,7 +19,7 @@ static void end_question(struct read_side *reading)
 {
     if (reading->question.login == NULL)
         return;
-    doors_forget(&reading->question);
+    auth_lanes_forget(&reading->question);
     login_put(reading->question.login);
     reading->question.login = NULL;
     proof_drop(&reading->question.proof);

@@ -21,7 +21,7 @@
 #include <stdint.h>
 
 #include "front/client/client.h"
-#include "upstream/login/doors.h"
+#include "upstream/login/auth_lanes.h"
 
 enum side {
     SIDE_HOME,

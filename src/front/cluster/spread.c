@@ -397,7 +397,7 @@ void spread_end_question(struct place *place)
 {
     if (place->question.login == NULL)
         return;
-    doors_forget(&place->question);
+    auth_lanes_forget(&place->question);
     login_put(place->question.login);
     place->question.login = NULL;
     proof_drop(&place->question.proof);

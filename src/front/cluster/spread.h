@@ -40,7 +40,7 @@
 #include "front/route/unanswered.h"
 #include "limit/command/key_filter.h"
 #include "resp/scan.h"
-#include "upstream/login/doors.h"
+#include "upstream/login/auth_lanes.h"
 #include "upstream/node/nodes.h"
 #include "upstream/node/topology.h"
 

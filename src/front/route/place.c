@@ -300,7 +300,7 @@ struct place *place_get(struct client *client, struct nodes_row *row)
     place->lane_user.ops = &lane_user_ops;
     list_init(&place->lane_user.waiting);
     list_init(&place->in_retired);
-    list_init(&place->question.in_doors);
+    list_init(&place->question.in_auth_lanes);
     spread->places[number_of(nodes, row)] = place;
     pool_note_more(&client->front->loop->pool, sizeof *place);
     return place;
@@ -414,8 +414,8 @@ static void ask(struct place *place, struct login *login)
     struct question *question = &place->question;
     if (question->login == NULL) {
         *question = (struct question){.login = login_get(login), .on_judged = on_judged};
-        list_init(&question->in_doors);
-        doors_ask(&place->row->doors, question);
+        list_init(&question->in_auth_lanes);
+        auth_lanes_ask(&place->row->auth_lanes, question);
     }
     client_wait(place->client, WAIT_LOGIN);
 }

@@ -104,8 +104,8 @@ static void ask(struct client *client, struct nodes_row *row)
     if (reading->question.login != NULL || now_ns(client) < reading->ask_ns)
         return;
     reading->question = (struct question){.login = login_get(session_login(client)), .on_judged = on_judged};
-    list_init(&reading->question.in_doors);
-    doors_ask(&row->doors, &reading->question);
+    list_init(&reading->question.in_auth_lanes);
+    auth_lanes_ask(&row->auth_lanes, &reading->question);
 }
 
 /* True if Redis at the replica has accepted the client's login. Otherwise Redis is asked. */

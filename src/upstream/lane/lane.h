@@ -97,7 +97,7 @@ enum lane_role {
     LANE_SHARED,  /* for every client of its key */
     LANE_PRIVATE, /* for one client at a time */
     LANE_SCRIPT,  /* weir's own, for LIMIT scripts */
-    LANE_DOOR,    /* an auth lane: Redis checks logins of clients there, and nothing else is sent */
+    LANE_AUTH,    /* an auth lane: Redis checks logins of clients there, and nothing else is sent */
 };
 
 /* What a lane is for. */

@@ -148,7 +148,7 @@ static bool greet(struct lane *lane, enum greeting_kind kind)
         return false;
     const struct greeting_cover cover = {lane->cover, login};
     greeting_init(&lane->greeting, &lane->key, kind, &cover);
-    if (atomic_load_explicit(&lane_node(lane)->asks_lanes, memory_order_relaxed) && lane->role != LANE_DOOR)
+    if (atomic_load_explicit(&lane_node(lane)->asks_lanes, memory_order_relaxed) && lane->role != LANE_AUTH)
         greeting_ask_role(&lane->greeting);
     if (node_is_read_only(lane_node(lane)) && lane->role == LANE_SHARED && kind == GREETING_FRESH)
         greeting_read_only(&lane->greeting);

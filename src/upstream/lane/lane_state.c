@@ -36,7 +36,7 @@ const char *lane_list_name(enum lane_list in)
     static const char *const names[LIST_COUNT] = {
         [LIST_NONE] = "none",       [LIST_OPENING] = "opening", [LIST_SHARED] = "shared",
         [LIST_RETIRED] = "retired", [LIST_SPARE] = "spare",     [LIST_PRIVATE] = "private",
-        [LIST_IDLE] = "idle",       [LIST_SCRIPT] = "script",   [LIST_DOOR] = "door",
+        [LIST_IDLE] = "idle",       [LIST_SCRIPT] = "script",   [LIST_AUTH_LANE] = "door",
     };
     return names[in];
 }

@@ -54,15 +54,15 @@ bool lane_trust_may_become(enum lane_trust from, enum lane_trust to);
 
 /* Each lane is in one list, which says what the lane is doing. */
 enum lane_list {
-    LIST_NONE,    /* closed, or not opened yet */
-    LIST_OPENING, /* connecting or greeting, of any role */
-    LIST_SHARED,  /* takes the calls of all clients of its session */
-    LIST_RETIRED, /* shared, and takes no new calls, because its calls take long */
-    LIST_SPARE,   /* shared, without calls, to be used when the lane in use is retired */
-    LIST_PRIVATE, /* has an owner */
-    LIST_IDLE,    /* private, kept for its last owner or the next */
-    LIST_SCRIPT,  /* weir's, for the scripts of LIMIT */
-    LIST_DOOR,    /* weir's, for logins */
+    LIST_NONE,      /* closed, or not opened yet */
+    LIST_OPENING,   /* connecting or greeting, of any role */
+    LIST_SHARED,    /* takes the calls of all clients of its session */
+    LIST_RETIRED,   /* shared, and takes no new calls, because its calls take long */
+    LIST_SPARE,     /* shared, without calls, to be used when the lane in use is retired */
+    LIST_PRIVATE,   /* has an owner */
+    LIST_IDLE,      /* private, kept for its last owner or the next */
+    LIST_SCRIPT,    /* weir's, for the scripts of LIMIT */
+    LIST_AUTH_LANE, /* weir's, for logins */
     LIST_COUNT
 };
 

@@ -441,7 +441,7 @@ struct lane *lanes_open(struct lanes *lanes, const struct lane_key *key, enum la
 }
 
 /*
- * Opens a lane of weir's own, of role LANE_SCRIPT or LANE_DOOR, which becomes ready later. NULL:
+ * Opens a lane of weir's own, of role LANE_SCRIPT or LANE_AUTH, which becomes ready later. NULL:
  * not now.
  */
 static struct lane *lanes_open_for_weir(struct lanes *lanes, const struct lane_key *key, enum lane_role role,

@@ -406,7 +406,7 @@ static bool is_done(const struct lanes *lanes)
     return lanes->upstream->timeout_ns == 0 && !owes_answers(lanes) && list_is_empty(&lists[LIST_IDLE]) &&
            list_is_empty(&lists[LIST_SPARE]) && list_is_empty(&lists[LIST_RETIRED]) && has_only_newcomers(lanes) &&
            !has_stalled(&lists[LIST_SHARED]) && !has_stalled(&lists[LIST_PRIVATE]) &&
-           !has_question(&lists[LIST_PRIVATE]) && !has_question(&lists[LIST_DOOR]) && prolong_is_over(lanes);
+           !has_question(&lists[LIST_PRIVATE]) && !has_question(&lists[LIST_AUTH_LANE]) && prolong_is_over(lanes);
 }
 
 static void on_sweep(uv_timer_t *timer)
@@ -423,7 +423,7 @@ static void on_sweep(uv_timer_t *timer)
     judge_unread(lanes, LIST_RETIRED, now_ns);
     judge_unread(lanes, LIST_PRIVATE, now_ns);
     fail_unanswered(lanes, LIST_PRIVATE, now_ns);
-    fail_unanswered(lanes, LIST_DOOR, now_ns);
+    fail_unanswered(lanes, LIST_AUTH_LANE, now_ns);
     for (int in = LIST_SHARED; timeout_ns > 0 && in < LIST_COUNT; in++)
         fail_hung(lanes, (enum lane_list)in, now_ns - timeout_ns, "it does not answer within upstream-timeout");
     look_for_vanished(lanes, now_ns);

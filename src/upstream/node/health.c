@@ -48,7 +48,7 @@ static enum lane_list list_when_ready(const struct lane *lane)
         [LANE_SHARED] = LIST_SHARED,
         [LANE_PRIVATE] = LIST_PRIVATE,
         [LANE_SCRIPT] = LIST_SCRIPT,
-        [LANE_DOOR] = LIST_DOOR,
+        [LANE_AUTH] = LIST_AUTH_LANE,
     };
     if (lane->role == LANE_PRIVATE && lane->owner == NULL)
         return LIST_IDLE;
@@ -122,7 +122,7 @@ static bool broke_at_once(const struct lane *lane)
 static void log_closed(const struct lanes *lanes, const struct lane *lane, const char *why)
 {
     static const char *const names[] = {
-        [LANE_SHARED] = "shared", [LANE_PRIVATE] = "private", [LANE_SCRIPT] = "script", [LANE_DOOR] = "login"};
+        [LANE_SHARED] = "shared", [LANE_PRIVATE] = "private", [LANE_SCRIPT] = "script", [LANE_AUTH] = "login"};
     log_at(LOG_SITE_UPSTREAM_CLOSED, LOG_WARN, "upstream %s: a %s connection is closed: %s", lanes_node(lanes)->text,
            names[lane->role], why);
 }

@@ -56,7 +56,7 @@ static void end_row(struct nodes_row *row)
     list_take(&row->in_retired);
     counts_add(&nodes->past, &row->lanes.base.counts, sizeof nodes->past);
     pthread_mutex_unlock(&nodes->lock);
-    doors_fini(&row->doors);
+    auth_lanes_fini(&row->auth_lanes);
     lanes_close(&row->lanes);
     timers_close(&row->lanes);
 }
@@ -82,7 +82,7 @@ static struct nodes_row *new_row(struct nodes *nodes, struct node *node, const s
     row->lanes.base.ops = &health_ops;
     row->lanes.on_unused = on_unused;
     timers_init(&row->lanes);
-    doors_init(&row->doors, &row->lanes);
+    auth_lanes_init(&row->auth_lanes, &row->lanes);
     prober_init(&row->prober, &row->lanes);
     return row;
 }
@@ -92,7 +92,7 @@ static void retire(struct nodes *nodes, struct nodes_row *row, bool was_home)
 {
     count_set(&row->lanes.base.counts.is_down, 0);
     lanes_retire(&row->lanes);
-    doors_retire(&row->doors, was_home ? &nodes_home(nodes)->doors : NULL);
+    auth_lanes_retire(&row->auth_lanes, was_home ? &nodes_home(nodes)->auth_lanes : NULL);
     on_unused(&row->lanes);
 }
 
@@ -190,7 +190,7 @@ void nodes_sweep(struct nodes *nodes)
 
 static void close_row(struct nodes_row *row)
 {
-    doors_fini(&row->doors);
+    auth_lanes_fini(&row->auth_lanes);
     lanes_close(&row->lanes);
     timers_close(&row->lanes);
 }

@@ -11,14 +11,14 @@
 #ifndef WEIR_UPSTREAM_NODES_H
 #define WEIR_UPSTREAM_NODES_H
 
-#include "upstream/login/doors.h"
+#include "upstream/login/auth_lanes.h"
 #include "upstream/lane/lanes.h"
 #include "upstream/node/prober.h"
 #include "upstream/node/topology.h"
 
 struct nodes_row {
     struct lanes lanes;
-    struct doors doors;
+    struct auth_lanes auth_lanes;
     struct prober prober;
     struct nodes *nodes;
     struct list in_retired; /* in nodes.retired; empty while its node is in the topology */

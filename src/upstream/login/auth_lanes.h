@@ -7,18 +7,18 @@
  * reply would be taken for it. Hence an auth lane sends one request at a time. Several auth lanes
  * make up for that. Each request has a time-out. The worker's thread only.
  */
-#ifndef WEIR_UPSTREAM_DOORS_H
-#define WEIR_UPSTREAM_DOORS_H
+#ifndef WEIR_UPSTREAM_AUTH_LANES_H
+#define WEIR_UPSTREAM_AUTH_LANES_H
 
 #include <stdbool.h>
 
 #include "base/list.h"
 #include "upstream/lane/lanes.h"
 
-#define DOORS_MAX 4          /* of a worker to a node: some thousands of logins a second each */
-#define DOORS_REPLY_MAX 4096 /* bytes of one answer */
+#define AUTH_LANES_MAX 4          /* of a worker to a node: some thousands of logins a second each */
+#define AUTH_LANES_REPLY_MAX 4096 /* bytes of one answer */
 /* chosen: for one answer, without an upstream-timeout; CLIENT PAUSE may delay it */
-#define DOORS_PATIENCE_NS (10 * NS_PER_S)
+#define AUTH_LANES_TIMEOUT_NS (10 * NS_PER_S)
 
 enum judgement {
     JUDGED_TRUE,  /* +OK: the password is right */
@@ -29,69 +29,71 @@ enum judgement {
 
 /* A login to check. Embedded in the struct that waits for the judgement. */
 struct question {
-    struct list in_doors; /* in doors.waiting, until the question is sent */
-    struct door *door;    /* the auth lane of the sent question; NULL: not in flight */
-    /* the asker's reference, which stays until the judgement or doors_forget */
+    struct list in_auth_lanes;   /* in auth_lanes.waiting, until the question is sent */
+    struct auth_lane *auth_lane; /* the auth lane of the sent question; NULL: not in flight */
+    /* the asker's reference, which stays until the judgement or auth_lanes_forget */
     struct login *login;
     /* what +OK proves, in the auth generation at the time of sending; dropped by the asker */
     struct proof proof;
     /* its lane was lost once; AUTH changes nothing on an auth lane, so a second try is safe */
     bool is_again;
     bool is_short; /* sent without a user: AUTH password */
-    /* Never called from within doors_ask. `reply` is valid during the call; empty without one. */
+    /*
+     * Never called from within auth_lanes_ask. `reply` is valid during the call; empty without one.
+     */
     void (*on_judged)(struct question *question, enum judgement judgement, struct slice reply);
 };
 
-struct door {
-    struct doors *doors;
+struct auth_lane {
+    struct auth_lanes *auth_lanes;
     struct weir_lane base;
     struct question *asked; /* in flight on this lane; NULL: none, or forgotten */
     bool is_busy;           /* an answer is pending */
 };
 
-struct doors {
+struct auth_lanes {
     struct list waiting; /* struct question, the oldest first */
-    struct door doors[DOORS_MAX];
+    struct auth_lane auth_lanes[AUTH_LANES_MAX];
     /*
      * the last lane to open was refused; another is tried at the next question, or after an answer
      */
     bool is_refused;
 };
 
-void doors_init(struct doors *doors, struct lanes *lanes);
-void doors_fini(struct doors *doors); /* questions in flight are judged JUDGED_LOST */
+void auth_lanes_init(struct auth_lanes *auth_lanes, struct lanes *lanes);
+void auth_lanes_fini(struct auth_lanes *auth_lanes); /* questions in flight are judged JUDGED_LOST */
 
 /*
  * The node has left the topology. Waiting questions move to `heir`, or are judged JUDGED_NOT if
  * `heir` is NULL. Questions in flight are answered, and then the lanes are closed.
  */
-void doors_retire(struct doors *doors, struct doors *heir);
+void auth_lanes_retire(struct auth_lanes *auth_lanes, struct auth_lanes *heir);
 
-/* Queue the question. on_judged follows later, unless doors_forget comes first. */
-void doors_ask(struct doors *doors, struct question *question);
+/* Queue the question. on_judged follows later, unless auth_lanes_forget comes first. */
+void auth_lanes_ask(struct auth_lanes *auth_lanes, struct question *question);
 
 /* True if AUTH was sent, and not answered. */
 static inline bool question_is_in_flight(const struct question *question)
 {
-    return question->door != NULL;
+    return question->auth_lane != NULL;
 }
 
 /* True if AUTH was sent, the answer was lost, and AUTH will be sent again. */
 static inline bool question_was_lost(const struct question *question)
 {
-    return question->is_again && question->door == NULL;
+    return question->is_again && question->auth_lane == NULL;
 }
 
 /*
  * For a question in flight: if its lane is lost, on_judged follows with JUDGED_LOST, without a
  * second try.
  */
-void doors_ask_once(struct question *question);
+void auth_lanes_ask_once(struct question *question);
 
 /* Cancel: on_judged will not be called. Harmless on a question that is not queued. */
-void doors_forget(struct question *question);
+void auth_lanes_forget(struct question *question);
 
 /* For a question that waits for an auth lane: stop waiting, and call on_judged at once. */
-void doors_give_up(struct question *question);
+void auth_lanes_give_up(struct question *question);
 
 #endif
