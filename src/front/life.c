@@ -147,14 +147,15 @@ static const struct lanes_ops lanes_ops = {
 
 static void adopt_room(struct front *front)
 {
-    atomic_store_explicit(&front->nodes.commons.upstream->room.asked, front->rules->max_lanes, memory_order_relaxed);
+    atomic_store_explicit(&front->nodes.worker_lanes.upstream->room.asked, front->rules->max_lanes,
+                          memory_order_relaxed);
 }
 
 /* New lanes of weir's own user log in with the passwords of the rules. */
 static void adopt_password(struct front *front)
 {
     const struct own_password *password = &front->rules->upstream_password;
-    const struct login *login = front->nodes.commons.own.newest;
+    const struct login *login = front->nodes.worker_lanes.own.newest;
     if (password->newest != NULL && (login == NULL || !slice_eq(login_password(login), slice_str(password->newest))))
         nodes_set_login(&front->nodes,
                         &(struct own_login_words){
@@ -207,7 +208,7 @@ void front_init(struct front *front, struct loop *loop, struct front_settings *s
 static void move_home(struct front *front)
 {
     struct list *next;
-    front->nodes.commons.n_broken++; /* WAIT at the new node cannot cover writes at the old one */
+    front->nodes.worker_lanes.n_broken++; /* WAIT at the new node cannot cover writes at the old one */
     for (struct list *at = front->clients.next; at != &front->clients; at = next) {
         struct client *client = container_of(at, struct client, in_front);
         next = at->next;
@@ -236,7 +237,7 @@ static void adopt_topology(struct front *front)
     quota_adopt(front->quota);
     if (front_home_node(front) != before)
         move_home(front);
-    if (front->nodes.commons.upstream->is_cluster)
+    if (front->nodes.worker_lanes.upstream->is_cluster)
         spread_clients(front);
     (void)outage_wake(front, UINT_MAX);
     again_wake(front);

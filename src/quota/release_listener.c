@@ -208,7 +208,7 @@ void release_listener_init(struct release_listener *listener, struct nodes *node
 {
     struct lanes *lanes = &nodes_pubsub_row(nodes)->lanes;
     *listener = (struct release_listener){.nodes = nodes,
-                                          .login = login_get(nodes->commons.own.newest),
+                                          .login = login_get(nodes->worker_lanes.own.newest),
                                           .alarms = alarms,
                                           .again.on_due = on_again,
                                           .on_wake = on_wake};

@@ -55,7 +55,7 @@ static struct script_node *member_of(struct routes *routes, struct nodes_row *ro
     struct script_node *node = find(routes, lanes);
     if (node != NULL)
         return node;
-    node = script_node_new(lanes, routes->alarms, login_get(lanes->base.commons->own.newest), any_member(routes),
+    node = script_node_new(lanes, routes->alarms, login_get(lanes->base.worker_lanes->own.newest), any_member(routes),
                            routes->ops, routes->arg);
     if (node == NULL)
         return NULL;
@@ -232,7 +232,7 @@ static void hold(struct routes *routes, struct batch *batch, struct slice error,
     uint64_t now_ns = routes_now_ns(routes), longer_ns = 2 * batch->pause_ns;
     const struct pauses *pause = &pauses[wait];
     uint64_t wait_ns =
-        wait == WAIT_FOR_KEYS ? routes->nodes->commons.upstream->redirect_timeout_ns : failover_wait_ns(batch);
+        wait == WAIT_FOR_KEYS ? routes->nodes->worker_lanes.upstream->redirect_timeout_ns : failover_wait_ns(batch);
     if (batch->until_ns == 0)
         batch->until_ns = now_ns + wait_ns;
     if (!may_wait(routes, batch, error, is_away))
@@ -317,13 +317,13 @@ static void be_refused(struct routes *routes, struct batch *batch, struct slice 
 {
     batch->node->moves_until_ns = routes_now_ns(routes) + failover_wait_ns(batch);
     if (routes->is_cluster)
-        upstream_ask_topology(routes->nodes->commons.upstream);
+        upstream_ask_topology(routes->nodes->worker_lanes.upstream);
     hold(routes, batch, error, false, WAIT_FOR_MASTER);
 }
 
 static void wait_for_topology(struct routes *routes, struct batch *batch, struct slice error)
 {
-    upstream_ask_topology(routes->nodes->commons.upstream);
+    upstream_ask_topology(routes->nodes->worker_lanes.upstream);
     hold(routes, batch, error, true, WAIT_FOR_CLUSTER);
 }
 
@@ -383,7 +383,7 @@ static void follow(struct routes *routes, struct batch *batch, struct slice repl
     batch->is_asking = redirect.is_ask;
     if (!redirect.is_ask) {
         slot_map_set(routes->nodes->topology->slots, batch->slot, index_of(routes->nodes, row));
-        upstream_ask_topology(routes->nodes->commons.upstream);
+        upstream_ask_topology(routes->nodes->worker_lanes.upstream);
         move_slot(routes, batch->slot, node);
     }
     put_at(routes, batch, node);
@@ -504,7 +504,7 @@ void routes_init(struct routes *routes, struct nodes *nodes, struct alarms *alar
 {
     *routes = (struct routes){
         .calls = calls, .nodes = nodes, .alarms = alarms, .ops = ops, .arg = arg, .again.on_due = on_due};
-    routes->is_cluster = nodes->commons.upstream->is_cluster;
+    routes->is_cluster = nodes->worker_lanes.upstream->is_cluster;
     routes->uses = mem_zalloc(routes->is_cluster ? SLOT_COUNT : 1, sizeof *routes->uses);
     list_init(&routes->members);
     list_init(&routes->held);

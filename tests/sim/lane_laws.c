@@ -15,17 +15,17 @@ static unsigned n_known;
 
 /* ---- registry: the linker puts these in the place of weir's own (WATCHED in Makefile) ---- */
 
-void __real_lanes_init(struct lanes *lanes, struct commons *commons, struct node *node, const struct lanes *before,
-                       const struct lanes_ops *ops, void *arg);
-void __wrap_lanes_init(struct lanes *lanes, struct commons *commons, struct node *node, const struct lanes *before,
-                       const struct lanes_ops *ops, void *arg);
+void __real_lanes_init(struct lanes *lanes, struct worker_lanes *worker_lanes, struct node *node,
+                       const struct lanes *before, const struct lanes_ops *ops, void *arg);
+void __wrap_lanes_init(struct lanes *lanes, struct worker_lanes *worker_lanes, struct node *node,
+                       const struct lanes *before, const struct lanes_ops *ops, void *arg);
 void __real_lanes_close(struct lanes *lanes);
 void __wrap_lanes_close(struct lanes *lanes);
 
-void __wrap_lanes_init(struct lanes *lanes, struct commons *commons, struct node *node, const struct lanes *before,
-                       const struct lanes_ops *ops, void *arg)
+void __wrap_lanes_init(struct lanes *lanes, struct worker_lanes *worker_lanes, struct node *node,
+                       const struct lanes *before, const struct lanes_ops *ops, void *arg)
 {
-    __real_lanes_init(lanes, commons, node, before, ops, arg);
+    __real_lanes_init(lanes, worker_lanes, node, before, ops, arg);
     assert(n_known < LANES_MAX);
     known[n_known++] = lanes;
 }

@@ -145,7 +145,7 @@ static bool will_be_over(const struct client *client)
 {
     const struct outage *outage = client_extra(client)->outage;
     bool may_last = target_row(client)->lanes.down == ERR_UPSTREAM_TIMEOUT &&
-                    client->front->nodes.commons.upstream->timeout_ns == 0;
+                    client->front->nodes.worker_lanes.upstream->timeout_ns == 0;
     may_last |= client->bound != NULL && client->bound->is_admin;
     return outage != NULL && !list_is_empty(&outage->in_front) && (alarm_is_set(&outage->over) || may_last);
 }

@@ -236,7 +236,7 @@ static bool listens(const struct client *client)
 static bool keeps_lane(const struct client *client)
 {
     bool has_lane = client_has_own_lane(client) && client->lane_user.lane != NULL;
-    return has_lane && pins_last(client) && commons_lent(&client->front->nodes.commons) == NULL;
+    return has_lane && pins_last(client) && worker_lanes_lent(&client->front->nodes.worker_lanes) == NULL;
 }
 
 /*

@@ -147,7 +147,7 @@ static bool is_excused(const struct client *client)
 {
     const struct front *front = client->front;
     struct unbound *unbound = client->unbound;
-    const struct upstream *upstream = front->nodes.commons.upstream;
+    const struct upstream *upstream = front->nodes.worker_lanes.upstream;
     if (unbound != NULL && !unbound->is_excused)
         unbound->is_excused = reconnects_take(front->settings->reconnects, &client->link.peer.ip, front->loop->now_ns,
                                               upstream_time(upstream, AGAIN_NS),

@@ -344,7 +344,7 @@ static inline bool client_may_administer(const struct client *client)
 /* True if the upstream is a cluster. */
 static inline bool client_is_on_cluster(const struct client *client)
 {
-    return client->front->nodes.commons.upstream->is_cluster;
+    return client->front->nodes.worker_lanes.upstream->is_cluster;
 }
 
 /* Bytes have passed, either way: the client is not idle. */

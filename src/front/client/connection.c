@@ -394,7 +394,7 @@ static void on_close(struct client *client, enum client_state was)
     timeouts_leave(client, was);
     memory_pressure_forget(client);
     if (client->lane_user.absorbed > 0)
-        stall_absorbed(&client->front->nodes.commons, &client->lane_user);
+        stall_absorbed(&client->front->nodes.worker_lanes, &client->lane_user);
     const struct extra *extra = client_extra(client);
     if (extra->ending != NULL)
         prober_cancel(&extra->ending->probe);
@@ -561,7 +561,7 @@ static void go_on_unheard(struct client *client)
 {
     client_drop_output(client);
     if (client->lane_user.absorbed > 0)
-        stall_absorbed(&client->front->nodes.commons, &client->lane_user);
+        stall_absorbed(&client->front->nodes.worker_lanes, &client->lane_user);
     catch_up(client);
     subscribe_catch_up(client);
     if (client_is_leaving(client))
@@ -609,7 +609,7 @@ static void on_drained(struct link *link)
 {
     struct client *client = client_of_link(link);
     if (client->lane_user.absorbed > 0)
-        stall_absorbed(&client->front->nodes.commons, &client->lane_user);
+        stall_absorbed(&client->front->nodes.worker_lanes, &client->lane_user);
     catch_up(client);
     subscribe_catch_up(client);
 }
@@ -659,7 +659,7 @@ void client_open(struct client *client, struct front *front, int fd, const struc
     client->generation = front->generation;
     client->entrance = entrance->number;
     client->state = entrance->has_proxy_header || entrance->is_tls ? CLIENT_SHAKING : CLIENT_OPEN;
-    client->lane_user.ops = upstream_keeps(front->nodes.commons.upstream) ? &lane_user_ops_kept : &lane_user_ops;
+    client->lane_user.ops = upstream_keeps(front->nodes.worker_lanes.upstream) ? &lane_user_ops_kept : &lane_user_ops;
     list_init(&client->lane_user.waiting);
     list_init(&client->in_front);
     link_adopt(&client->link, front->loop, RANK_CLIENT, fd, peer, &link_ops);

@@ -50,7 +50,7 @@ static void start_time(struct client *client, const struct intake *in)
 {
     client->lane_user.arrived_ns = in->held_ns != 0 ? in->held_ns : client->front->loop->now_ns;
     client->lane_user.waited_us = 0;
-    client->front->nodes.commons.share_us = 0;
+    client->front->nodes.worker_lanes.share_us = 0;
     client->front->slow.waits = in->waits;
 }
 
@@ -171,12 +171,12 @@ static void take(struct client *client, struct intake *in)
     if (client_has_old_rules(client) && !binding_renew(client))
         return;
     take_all(client, in);
-    client->front->nodes.commons.share_us = 0;
+    client->front->nodes.worker_lanes.share_us = 0;
     client->front->slow.waits = 0;
     fair_share_end(client);
     if (client_extra(client)->spread != NULL)
         spread_end_batch(client_extra(client)->spread, &client->extra->replies);
-    outbox_flush(&client->front->nodes.commons.outbox);
+    outbox_flush(&client->front->nodes.worker_lanes.outbox);
 }
 
 /* ---- large requests ---- */

@@ -252,7 +252,7 @@ static void on_judged(struct question *question, enum judgement judgement, struc
         end_check(step);
         return;
     }
-    if (step->client->front->nodes.commons.upstream->is_cluster && redirect_is(reply))
+    if (step->client->front->nodes.worker_lanes.upstream->is_cluster && redirect_is(reply))
         /* AUTH has no cluster slot, so a redirect is false, and no client may see it */
         reply = SLICE("-UPSTREAM moved\r\n");
     /* without `reply` the client gets weir's own error */
@@ -397,7 +397,7 @@ static bool tell_lane(struct client *client, struct login *login)
         size_t n = login_emit(login, SLICE("AUTH"), false, request);
         lane_send(lane, &client->lane_user, request, n);
         explicit_bzero(request, n);
-        lane_must_answer(lane, upstream_time(client->front->nodes.commons.upstream, AUTH_LANES_TIMEOUT_NS));
+        lane_must_answer(lane, upstream_time(client->front->nodes.worker_lanes.upstream, AUTH_LANES_TIMEOUT_NS));
     }
     free(request);
     return is_sent && ask_id(client);

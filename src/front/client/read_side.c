@@ -135,7 +135,7 @@ void read_side_reset(struct client *client)
 void read_side_note_answered(struct client *client, bool is_write)
 {
     struct read_side *reading = read_side_of(client);
-    bool counts = !is_write || client->front->nodes.commons.upstream->reads.own_writes;
+    bool counts = !is_write || client->front->nodes.worker_lanes.upstream->reads.own_writes;
     if (reading == NULL || reading->side == SIDE_REPLICA || !counts)
         return;
     reading->seen_ns = clock_ns();

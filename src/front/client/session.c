@@ -147,7 +147,8 @@ static bool library_change(struct list *known, struct library **held, bool is_ve
 static struct login *login_of(const struct client *client)
 {
     const struct session *session = client->session;
-    return session != NULL && session->login != NULL ? session->login : commons_lent(&client->front->nodes.commons);
+    return session != NULL && session->login != NULL ? session->login
+                                                     : worker_lanes_lent(&client->front->nodes.worker_lanes);
 }
 
 struct login *session_login(const struct client *client)

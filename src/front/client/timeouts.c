@@ -191,7 +191,7 @@ static struct unbound *unbound_at(struct list *at)
 
 static uint64_t unbound_ns(const struct front *front)
 {
-    return upstream_time(front->nodes.commons.upstream, UNBOUND_NS);
+    return upstream_time(front->nodes.worker_lanes.upstream, UNBOUND_NS);
 }
 
 static void arm_unbound(struct front *front)

@@ -135,7 +135,7 @@ void timing_local(struct client *client, uint64_t tag, uint32_t n)
         .arrived_ns = client->lane_user.arrived_ns,
         .answered_ns = client->front->loop->now_ns,
         .waited_us = client->lane_user.waited_us,
-        .share_us = client->front->nodes.commons.share_us,
+        .share_us = client->front->nodes.worker_lanes.share_us,
         .n = n,
     };
     if (note(client, &timed)) /* one entry for all n, as in log_run */
@@ -165,7 +165,7 @@ void timing_share_waited(struct client *client)
     uint64_t now_ns = front->loop->now_ns;
     uint64_t waited_ns = now_ns > client->lane_user.arrived_ns ? now_ns - client->lane_user.arrived_ns : 0;
     uint64_t waited_us = waited_ns / NS_PER_US;
-    front->nodes.commons.share_us = waited_us < UINT32_MAX ? (uint32_t)waited_us : UINT32_MAX;
+    front->nodes.worker_lanes.share_us = waited_us < UINT32_MAX ? (uint32_t)waited_us : UINT32_MAX;
     histo_add(&front->counts.times.share, waited_ns, 1);
     if (subject == NULL)
         return;

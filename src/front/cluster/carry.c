@@ -44,7 +44,7 @@ static uint64_t now_ns(const struct client *client)
 
 static struct upstream *upstream_of(const struct client *client)
 {
-    return client->front->nodes.commons.upstream;
+    return client->front->nodes.worker_lanes.upstream;
 }
 
 static struct alarms *alarms_of(const struct client *client)

@@ -80,7 +80,7 @@ static bool is_cluster_word(const struct request *request)
  */
 static bool find_address(const struct client *client, char host[IP_TEXT_MAX], struct emulated *emulated)
 {
-    const struct upstream *upstream = client->front->nodes.commons.upstream;
+    const struct upstream *upstream = client->front->nodes.worker_lanes.upstream;
     struct link_peer local = client_extra(client)->reached;
     if (upstream->cluster_announce_host != NULL) {
         emulated->host = slice_str(upstream->cluster_announce_host);
@@ -189,7 +189,7 @@ enum route cluster_commands_answer(struct client *client, struct lane *lane, str
     const struct row *row = client_is_on_cluster(client) ? find(request) : NULL;
     if (row == NULL)
         return ROUTE_GOES_ON;
-    if (is_cluster_word(request) && !client->front->nodes.commons.upstream->emulates_cluster)
+    if (is_cluster_word(request) && !client->front->nodes.worker_lanes.upstream->emulates_cluster)
         row = &disabled;
     if (is_passed_on(row, request))
         return ROUTE_GOES_ON;

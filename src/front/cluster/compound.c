@@ -307,7 +307,7 @@ static enum route ask_gate(struct client *client, struct request *request, bool 
  */
 static bool may_split(const struct client *client, const struct request *request)
 {
-    enum cross_slot how = client->front->nodes.commons.upstream->cross_slot;
+    enum cross_slot how = client->front->nodes.worker_lanes.upstream->cross_slot;
     bool fits =
         !request->is_large && request->bytes.len <= LARGE_REQUEST && slot_split_fits(request->command, request->argc);
     switch (fanout_for(request)) {

@@ -19,8 +19,8 @@ struct gather {
 
 bool gather_is_due(const struct client *client, enum effect effect)
 {
-    return effect == EFFECT_COMMAND ||
-           ((effect == EFFECT_HELLO || effect == EFFECT_INFO) && client->front->nodes.commons.upstream->is_cluster);
+    return effect == EFFECT_COMMAND || ((effect == EFFECT_HELLO || effect == EFFECT_INFO) &&
+                                        client->front->nodes.worker_lanes.upstream->is_cluster);
 }
 
 void gather_begin(struct client *client, struct slice request)

@@ -6,7 +6,7 @@
 
 /* a replica that refuses a client is not tried for this long (chosen) */
 #define AVOID_NS (10 * NS_PER_S)
-/* least time between two waits of a client; each lasts at most 20 ms (commons_wake_soon) */
+/* least time between two waits of a client; each lasts at most 20 ms (worker_lanes_wake_soon) */
 #define HOLD_NS NS_PER_S
 #define NO_ROW SIZE_MAX
 
@@ -17,7 +17,7 @@ static const struct topology *topology_of(const struct client *client)
 
 static const struct reads_settings *settings_of(const struct client *client)
 {
-    return &client->front->nodes.commons.upstream->reads;
+    return &client->front->nodes.worker_lanes.upstream->reads;
 }
 
 static size_t number_of(const struct client *client, const struct nodes_row *row)
@@ -160,7 +160,7 @@ bool shard_reads_hold(struct client *client, const struct request *request, cons
     if (!is_any)
         return false;
     reading->held_ns = now_ns;
-    upstream_poll(client->front->nodes.commons.upstream);
+    upstream_poll(client->front->nodes.worker_lanes.upstream);
     lanes_wake_soon(&client->front->nodes.rows[number]->lanes, &client->lane_user);
     client_wait(client, WAIT_LANE);
     return true;

@@ -38,7 +38,7 @@ static void start_time(const struct client *client, const struct request *reques
 {
     decision->arrived_ns = decision->ask.wait_ns == 0 ? client->lane_user.arrived_ns : 0;
     decision->waited_us = client->lane_user.waited_us;
-    decision->share_us = client->front->nodes.commons.share_us;
+    decision->share_us = client->front->nodes.worker_lanes.share_us;
     decision->tag = timing_tag(client, request->command, request->argc);
 }
 

@@ -155,7 +155,7 @@ static void tell_destination_on_cluster(struct client *client, const struct requ
 static void tell_destination(struct client *client, const struct request *request, struct explained_call *call)
 {
     const char *why;
-    call->is_of_cluster = client->front->nodes.commons.upstream->is_cluster;
+    call->is_of_cluster = client->front->nodes.worker_lanes.upstream->is_cluster;
     if (call->is_of_cluster) {
         tell_destination_on_cluster(client, request, call);
         return;

@@ -52,7 +52,7 @@ static struct alarms *alarms_of(const struct client *client)
 
 static struct upstream *upstream_of(const struct client *client)
 {
-    return client->front->nodes.commons.upstream;
+    return client->front->nodes.worker_lanes.upstream;
 }
 
 /* False: the client is closed, or is being closed. */

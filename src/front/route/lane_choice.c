@@ -130,7 +130,7 @@ static enum finding find_none(struct client *client, const struct request *reque
         return LANE_NOT_YET;
     }
     bool is_hopeless = client_extra(client)->hopes == HOPES_MAX || is_over(client, request);
-    if (is_hopeless || !lanes_may_hope(lanes_for(client, request), &client->lane_user)) {
+    if (is_hopeless || !lanes_may_retry(lanes_for(client, request), &client->lane_user)) {
         end_hopes(client);
         return LANE_NONE;
     }

@@ -280,7 +280,7 @@ static struct slice uncovered(const struct lent *lent)
     if (!lent->must_cover)
         return reply;
     if (is_demoted || is_aof_demoted)
-        upstream_ask_topology(lent->client->front->nodes.commons.upstream);
+        upstream_ask_topology(lent->client->front->nodes.worker_lanes.upstream);
     else if (lent->is_covered || join_is_error(reply))
         return reply;
     return is_list ? SLICE("*2\r\n:0\r\n:0\r\n") : SLICE(":0\r\n");

@@ -309,9 +309,9 @@ struct place *place_get(struct client *client, struct nodes_row *row)
 void place_leave(struct place *place)
 {
     struct lane_user *lane_user = &place->lane_user;
-    struct commons *commons = &place->client->front->nodes.commons;
+    struct worker_lanes *worker_lanes = &place->client->front->nodes.worker_lanes;
     if (lane_user->absorbed > 0)
-        stall_absorbed(commons, lane_user);
+        stall_absorbed(worker_lanes, lane_user);
     if (lane_user->lane != NULL && lane_user->in_flight > 0)
         remains_leave_lane_user(place->client, lane_user);
     list_take(&lane_user->waiting);
@@ -461,7 +461,7 @@ static enum finding wait_for(struct place *place, enum client_wait reason)
 static enum finding find_none(struct place *place)
 {
     struct lanes *lanes = lanes_of_place(place);
-    if (lanes_wait_to_dial(lanes, &place->lane_user) || lanes_may_hope(lanes, &place->lane_user))
+    if (lanes_wait_to_dial(lanes, &place->lane_user) || lanes_may_retry(lanes, &place->lane_user))
         return wait_for(place, WAIT_LANE);
     return LANE_NONE;
 }

@@ -82,7 +82,7 @@ static bool is_moving(const struct client *client, int32_t slot)
     const struct front *front = client->front;
     return slot >= 0 &&
            (front->nodes.topology->slots->states[slot] != SLOT_STABLE ||
-            upstream_redirected_lately(front->nodes.commons.upstream, (uint16_t)slot, front->loop->now_ns));
+            upstream_redirected_lately(front->nodes.worker_lanes.upstream, (uint16_t)slot, front->loop->now_ns));
 }
 
 struct nodes_row *places_row_for(const struct client *client, const struct request *request)
@@ -251,7 +251,7 @@ void places_go_on(struct client *client)
 static void catch_up(struct client *client, struct place *place)
 {
     if (place->lane_user.absorbed > 0)
-        stall_absorbed(&client->front->nodes.commons, &place->lane_user);
+        stall_absorbed(&client->front->nodes.worker_lanes, &place->lane_user);
     place->lane_user.is_paying = client->lane_user.is_paying;
     if (!place->lane_user.is_paying && place->lane_user.in_flight > 0)
         lane_catch_up(&place->lane_user);

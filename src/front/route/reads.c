@@ -9,7 +9,7 @@
  * between two searches for a replica, so that not every read at the default node searches (chosen)
  */
 #define LOOK_NS (5 * NS_PER_MS)
-/* between two waits of a client, of at most 20 ms each: commons_wake_soon (chosen) */
+/* between two waits of a client, of at most 20 ms each: worker_lanes_wake_soon (chosen) */
 #define HOLD_NS NS_PER_S
 /* before a replica that did not answer a login is asked again (chosen) */
 #define ASK_AGAIN_NS (NS_PER_S)
@@ -24,7 +24,7 @@ static uint64_t now_ns(const struct client *client)
 
 static const struct reads_settings *settings_of(const struct client *client)
 {
-    return &client->front->nodes.commons.upstream->reads;
+    return &client->front->nodes.worker_lanes.upstream->reads;
 }
 
 bool reads_open(struct client *client)
@@ -51,7 +51,7 @@ static size_t preferred_row(const struct client *client)
 {
     const struct read_side *reading = read_side_of(client);
     size_t n = client->front->nodes.n;
-    if (n < 2 || client->front->nodes.commons.upstream->is_cluster)
+    if (n < 2 || client->front->nodes.worker_lanes.upstream->is_cluster)
         return TOPOLOGY_HOME;
     if (settings_of(client)->reads == READS_REPLICAS)
         return reading->number % n;
@@ -215,7 +215,7 @@ static bool hold(struct client *client)
         return false;
     reading->held_ns = now;
     reading->look_ns = 0;
-    upstream_poll(client->front->nodes.commons.upstream);
+    upstream_poll(client->front->nodes.worker_lanes.upstream);
     lanes_wake_soon(&front_home(client->front)->lanes, &client->lane_user);
     client_wait(client, WAIT_LANE);
     return true;

@@ -437,7 +437,7 @@ static enum route refuse_at_place(struct client *client, struct request *request
 /* No node serves the slot. The request waits for a new topology. */
 static enum route await_slot(struct client *client, struct request *request)
 {
-    upstream_ask_topology(client->front->nodes.commons.upstream);
+    upstream_ask_topology(client->front->nodes.worker_lanes.upstream);
     client->extra->spread->target = NULL;
     switch (outage_meet(client, ERR_UPSTREAM_UNAVAILABLE, false)) {
     case OUTAGE_WAITS:
@@ -457,7 +457,7 @@ static enum route go_without_place(struct client *client, struct place *place, s
     if (client_is_leaving(client))
         return ROUTE_STOP;
     if (why == ERR_UPSTREAM_UNAVAILABLE)
-        upstream_ask_topology(client->front->nodes.commons.upstream);
+        upstream_ask_topology(client->front->nodes.worker_lanes.upstream);
     if (why != ERR_NONE)
         step = outage_meet(client, why, false);
     enum route result = ROUTE_STOP;
@@ -900,7 +900,7 @@ static enum route route_inline(struct client *client, struct slice line)
         result = route_counted(client, &request, line.len);
     }
     /* sends the gathered bytes before `out` is freed */
-    outbox_flush(&client->front->nodes.commons.outbox);
+    outbox_flush(&client->front->nodes.worker_lanes.outbox);
     free(out);
     return result;
 }

@@ -392,7 +392,7 @@ static void begin_again(struct client *client)
     }
     leave_lane(client);
     if (row == NULL) {
-        upstream_ask_topology(client->front->nodes.commons.upstream);
+        upstream_ask_topology(client->front->nodes.worker_lanes.upstream);
         carry_pause(client);
         return;
     }

@@ -39,7 +39,7 @@ static enum channel_kind kind_of(const struct command *command)
 
 bool subscribe_takes(const struct client *client, const struct request *request)
 {
-    if (!client->front->nodes.commons.upstream->is_cluster || transaction_is_open(&client->transaction) ||
+    if (!client->front->nodes.worker_lanes.upstream->is_cluster || transaction_is_open(&client->transaction) ||
         pin_has(client, PIN_PASSTHROUGH))
         return false;
     return is_list(request->command) || session_may_only_subscribe(client);

@@ -72,7 +72,7 @@ static inline struct nodes *subscriptions_nodes(const struct subscriptions *subs
 
 static inline struct upstream *subscriptions_upstream(const struct subscriptions *subs)
 {
-    return subs->client->front->nodes.commons.upstream;
+    return subs->client->front->nodes.worker_lanes.upstream;
 }
 
 /* Wakes the client's link within 20 ms, to look again. */

@@ -280,7 +280,7 @@ static enum finding find_none(struct client *client, struct nodes_row *row)
 {
     struct extra *extra = client->extra;
     bool waits = lanes_wait_to_dial(&row->lanes, &client->lane_user);
-    if (!waits && extra->hopes < HOPES_MAX && lanes_may_hope(&row->lanes, &client->lane_user)) {
+    if (!waits && extra->hopes < HOPES_MAX && lanes_may_retry(&row->lanes, &client->lane_user)) {
         extra->hopes++;
         waits = true;
     }

@@ -26,10 +26,10 @@
 
 #define COVERAGE_KEY_ROOM PREFIX_COVER_ROOM
 
-/* Returns commons.n_broken in the form of client.wrote_at, which is never 0. */
+/* Returns worker_lanes.n_broken in the form of client.wrote_at, which is never 0. */
 static inline uint32_t coverage_time(const struct client *client)
 {
-    return client->front->nodes.commons.n_broken | 1U << 31;
+    return client->front->nodes.worker_lanes.n_broken | 1U << 31;
 }
 
 /* True if a lane was lost since the client wrote: Redis may have restarted without those writes. */

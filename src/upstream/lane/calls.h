@@ -49,7 +49,7 @@ struct call {
     uint8_t counted;
     union {
         uint32_t argument; /* CALL_LOOK: of the effect: a database, on (1) or off (0) ... */
-        /* else: how long the call waited for its fair share, from commons.share_us */
+        /* else: how long the call waited for its fair share, from worker_lanes.share_us */
         uint32_t share_us;
     };
     uint32_t waited_us; /* how long a limit delayed the call, from lane_user.waited_us */

@@ -158,7 +158,7 @@ static bool may_be_refusal(const struct lane *lane, struct slice bytes)
         return false;
     const struct call *call = calls_oldest(&lane->calls);
     return call->flow == FLOW_ONE && call->lane_user != NULL && call->lane_user->ops->on_not_run != NULL &&
-           not_run_look(bytes, lane->base->commons->upstream->is_cluster).sight != NOT_RUN_NO;
+           not_run_look(bytes, lane->base->worker_lanes->upstream->is_cluster).sight != NOT_RUN_NO;
 }
 
 /*
@@ -292,7 +292,7 @@ static bool tells_id(const struct call *call)
 static bool is_ended_by_role(const struct lane *lane, const struct call *call)
 {
     /* to the slot's new master: front/cluster/carry.h */
-    bool is_sent_again = lane->base->commons->upstream->is_cluster;
+    bool is_sent_again = lane->base->worker_lanes->upstream->is_cluster;
     return !is_sent_again && lane->role == LANE_PRIVATE && (call->flags & CALL_MAY_WAIT) != 0 &&
            glimpse_starts(&lane->glimpse, SLICE("-UNBLOCKED force unblock"));
 }
@@ -566,7 +566,7 @@ static const char *take_refusal(struct lane *lane, const char *p, const char *en
         memcpy(text, lane->held.at, before);
     memcpy(text + before, p, n);
     const struct not_run_look look =
-        not_run_look(slice_of(text, before + n), lane->base->commons->upstream->is_cluster);
+        not_run_look(slice_of(text, before + n), lane->base->worker_lanes->upstream->is_cluster);
     if (look.sight == NOT_RUN_MORE) {
         lane->frame_bytes = before + n;
         if (bytes_add(&lane->held, slice_of(p, n), NOT_RUN_ROOM))

@@ -308,7 +308,7 @@ void lane_part(struct lane *lane)
         return;
     lane->is_parted = true;
     lane->moved_ns = link_loop(&lane->link)->now_ns;
-    outbox_flush(&lane->base->commons->outbox);
+    outbox_flush(&lane->base->worker_lanes->outbox);
     link_part(&lane->link);
     lane->base->ops->on_watched(lane);
 }
@@ -384,7 +384,7 @@ bool lane_call_apart(struct lane *lane, struct lane_user *lane_user, uint64_t ta
     if (call == NULL)
         return false;
     call->n = n;
-    call->share_us = lane->base->commons->share_us;
+    call->share_us = lane->base->worker_lanes->share_us;
     return true;
 }
 
@@ -413,7 +413,7 @@ void lane_send(struct lane *lane, const struct lane_user *lane_user, const char 
         return;
     audit(lane, lane_user);
     note_used(lane);
-    outbox_send(&lane->base->commons->outbox, &lane->link, data, n);
+    outbox_send(&lane->base->worker_lanes->outbox, &lane->link, data, n);
 }
 
 void lane_gather(struct lane *lane, const struct lane_user *lane_user, const char *data, size_t n)
@@ -422,7 +422,7 @@ void lane_gather(struct lane *lane, const struct lane_user *lane_user, const cha
         return;
     audit(lane, lane_user);
     note_used(lane);
-    outbox_gather(&lane->base->commons->outbox, &lane->link, data, n);
+    outbox_gather(&lane->base->worker_lanes->outbox, &lane->link, data, n);
 }
 
 /*
@@ -440,7 +440,7 @@ bool lane_prolong(struct lane *lane, struct login *login)
         call->flags = CALL_MUTE;
         call->arrived_ns = 0;
         size_t n = login_emit(login, SLICE(OWN_AUTH), false, request);
-        outbox_send(&lane->base->commons->outbox, &lane->link, request, n);
+        outbox_send(&lane->base->worker_lanes->outbox, &lane->link, request, n);
         explicit_bzero(request, n);
         struct lane_key key = lane->key;
         key.login = login;
@@ -461,7 +461,7 @@ bool lane_ask(struct lane *lane, uint32_t *position)
     call->flags = CALL_MUTE | CALL_VOUCHES;
     call->arrived_ns = 0;
     *position = lane->calls.tail - 1;
-    outbox_send(&lane->base->commons->outbox, &lane->link, request, sizeof request - 1);
+    outbox_send(&lane->base->worker_lanes->outbox, &lane->link, request, sizeof request - 1);
     return true;
 }
 
@@ -503,7 +503,7 @@ struct link *lane_passing(struct lane_user *lane_user)
     if (lane_is_closed(lane))
         return NULL;
     audit(lane, lane_user);
-    outbox_flush(&lane->base->commons->outbox);
+    outbox_flush(&lane->base->worker_lanes->outbox);
     return &lane->link;
 }
 

@@ -36,7 +36,7 @@
 #include "resp/scan.h"
 #include "upstream/fair/fair_queue.h"
 #include "upstream/lane/calls.h"
-#include "upstream/lane/commons.h"
+#include "upstream/lane/worker_lanes.h"
 #include "upstream/lane/greeting.h"
 #include "upstream/lane/lane_state.h"
 #include "upstream/lane/own_words.h"
@@ -83,8 +83,8 @@ struct lane_ops {
 
 /* What all lanes of one worker to one node share: the part of struct lanes that a lane knows. */
 struct lane_base {
-    struct commons *commons; /* the worker's */
-    struct node *node;       /* the node the lanes lead to; one reference */
+    struct worker_lanes *worker_lanes; /* the worker's */
+    struct node *node;                 /* the node the lanes lead to; one reference */
     const struct lane_ops *ops;
     struct lane_counts counts;
     uint32_t n_links;        /* connections of lanes that have not been closed in full */
@@ -509,7 +509,7 @@ void lane_send(struct lane *lane, const struct lane_user *lane_user, const char 
 
 /*
  * As lane_send, without a copy: the bytes stay in the sender's memory until outbox_flush
- * (commons.h), or until something else is sent.
+ * (worker_lanes.h), or until something else is sent.
  */
 void lane_gather(struct lane *lane, const struct lane_user *lane_user, const char *data, size_t n);
 

@@ -42,7 +42,7 @@ static bool say_more(struct lane *lane)
     char *words = greeting_say(&lane->greeting, &lane->key, &lane->nonce, &n);
     if (words == NULL)
         return false;
-    outbox_send(&lane->base->commons->outbox, &lane->link, words, n);
+    outbox_send(&lane->base->worker_lanes->outbox, &lane->link, words, n);
     explicit_bzero(words, n);
     free(words);
     return true;
@@ -129,7 +129,7 @@ static struct login *present_login(const struct lane *lane)
     struct login *login = lane->key.login;
     if (login == NULL)
         return NULL;
-    struct login *newest = login->is_weirs ? commons_login(lane->base->commons)
+    struct login *newest = login->is_weirs ? worker_lanes_login(lane->base->worker_lanes)
                                            : auth_user_newest(auth_users_find(&lane->base->users, login_user(login)));
     return newest != NULL ? newest : login;
 }
@@ -138,7 +138,7 @@ static struct login *present_login(const struct lane *lane)
 static bool greet(struct lane *lane, enum greeting_kind kind)
 {
     struct lane_key key = lane->key;
-    struct login *login = commons_login(lane->base->commons);
+    struct login *login = worker_lanes_login(lane->base->worker_lanes);
     key.login = present_login(lane);
     lane_set_key(lane, &key);
     lane_become(lane, LANE_GREETING);
@@ -237,13 +237,13 @@ struct lane *lane_open(struct lane_base *base, const struct lane_key *key, enum 
     if (lane == NULL)
         return NULL;
     lane->base = base;
-    lane->calls.pool = lane->tags.pool = &base->commons->loop->pool;
+    lane->calls.pool = lane->tags.pool = &base->worker_lanes->loop->pool;
     lane->owner = owner;
     lane->role = (uint8_t)role;
-    lane->keeps = role == LANE_SHARED && upstream_keeps(base->commons->upstream);
+    lane->keeps = role == LANE_SHARED && upstream_keeps(base->worker_lanes->upstream);
     list_init(&lane->in_list);
     list_init(&lane->waiting);
-    *error = node_connect(base->node, &lane->link, base->commons->loop, &link_ops);
+    *error = node_connect(base->node, &lane->link, base->worker_lanes->loop, &link_ops);
     if (*error != 0) {
         free(lane);
         return NULL;

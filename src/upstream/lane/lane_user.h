@@ -137,12 +137,12 @@ struct lane_user {
     const struct lane_user_ops *ops;
     /* the lane with its calls, or the lane it owns; without either the pointer is stale */
     struct lane *lane;
-    struct list waiting; /* in lane.waiting, or in commons.hoping; empty: waits for neither */
+    struct list waiting; /* in lane.waiting, or in worker_lanes.retrying; empty: waits for neither */
     uint64_t arrived_ns; /* when its next call arrived; 0: no on_timed */
     uint32_t waited_us;  /* how long a limit delayed that call */
     uint32_t in_flight;  /* its entries in lane->calls */
     uint32_t last_call;  /* position of the newest of its entries */
-    uint32_t absorbed;   /* bytes of huge replies buffered for it, part of commons.absorbed */
+    uint32_t absorbed;   /* bytes of huge replies buffered for it, part of worker_lanes.absorbed */
     /* its number in the fair queue (fair_queue.h); 0: not in the fair queue */
     uint32_t sender;
     bool wants_idle : 1; /* lane_user_resume when in_flight falls to 0 */

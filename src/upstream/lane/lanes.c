@@ -23,25 +23,25 @@ static void wake(struct lane_user *lane_user)
     link_wake_now(lane_user_link(lane_user));
 }
 
-static struct fair_queue *fair_queue_for(const struct commons *commons, const struct node *node,
+static struct fair_queue *fair_queue_for(const struct worker_lanes *worker_lanes, const struct node *node,
                                          const struct lanes *before)
 {
     /* a client's number in the queue must be valid at all nodes */
     bool is_one = node->upstream->is_cluster;
     if (before != NULL && (is_one || before->base.fair->contention == node->contention))
         return fair_queue_get(before->base.fair);
-    return fair_queue_new(node->contention, &commons->loop->pool, wake);
+    return fair_queue_new(node->contention, &worker_lanes->loop->pool, wake);
 }
 
-void lanes_init(struct lanes *lanes, struct commons *commons, struct node *node, const struct lanes *before,
+void lanes_init(struct lanes *lanes, struct worker_lanes *worker_lanes, struct node *node, const struct lanes *before,
                 const struct lanes_ops *ops, void *arg)
 {
     memset(lanes, 0, sizeof *lanes);
-    lanes->base.commons = commons;
+    lanes->base.worker_lanes = worker_lanes;
     lanes->base.node = node_get(node);
-    lanes->base.fair = fair_queue_for(commons, node, before);
+    lanes->base.fair = fair_queue_for(worker_lanes, node, before);
     lanes->upstream = node->upstream;
-    lanes->keeps_shared = !commons->is_private;
+    lanes->keeps_shared = !worker_lanes->is_private;
     lanes->ops = ops;
     lanes->arg = arg;
     auth_users_init(&lanes->base.users, &node->proven);
@@ -114,7 +114,7 @@ void lanes_retire(struct lanes *lanes)
 struct lane_key lanes_newcomer(const struct lanes *lanes)
 {
     return (struct lane_key){
-        .protocol = 2, .login = commons_lent(lanes->base.commons), .epoch = node_epoch(lanes_node(lanes))};
+        .protocol = 2, .login = worker_lanes_lent(lanes->base.worker_lanes), .epoch = node_epoch(lanes_node(lanes))};
 }
 
 void lanes_tick(struct lanes *lanes)
@@ -291,7 +291,7 @@ void lanes_go_down(struct lanes *lanes, enum err why)
 
 void lanes_wake_soon(struct lanes *lanes, struct lane_user *lane_user)
 {
-    commons_wake_soon(lanes->base.commons, lane_user);
+    worker_lanes_wake_soon(lanes->base.worker_lanes, lane_user);
     lanes_tick(lanes);
 }
 
@@ -303,11 +303,11 @@ bool lanes_wait_to_dial(struct lanes *lanes, struct lane_user *lane_user)
     return true;
 }
 
-bool lanes_may_hope(struct lanes *lanes, struct lane_user *lane_user)
+bool lanes_may_retry(struct lanes *lanes, struct lane_user *lane_user)
 {
     if (lanes->why_none != ERR_UPSTREAM_BUSY)
         return false;
-    commons_hope(lanes->base.commons, lane_user);
+    worker_lanes_retry(lanes->base.worker_lanes, lane_user);
     upstream_shed(lanes->upstream);
     lanes_tick(lanes);
     return true;

@@ -101,7 +101,7 @@ struct lanes {
  * Initialise the lanes to this node. `ops` are called with `arg`. timers_init must follow. `before`
  * are the lanes to the node that this node replaces, and their fair queue is kept; NULL: none.
  */
-void lanes_init(struct lanes *lanes, struct commons *commons, struct node *node, const struct lanes *before,
+void lanes_init(struct lanes *lanes, struct worker_lanes *worker_lanes, struct node *node, const struct lanes *before,
                 const struct lanes_ops *ops, void *arg);
 
 /*
@@ -134,7 +134,7 @@ static inline struct node *lanes_node(const struct lanes *lanes)
 
 static inline struct loop *lanes_loop(const struct lanes *lanes)
 {
-    return lanes->base.commons->loop;
+    return lanes->base.worker_lanes->loop;
 }
 
 static inline struct room *lanes_room(const struct lanes *lanes)
@@ -178,7 +178,7 @@ __attribute__((warn_unused_result)) bool lanes_wait_to_dial(struct lanes *lanes,
  * True if the bound on lanes was the reason for no lane. Other workers are told to give up idle
  * lanes, and the lane user's link is woken when one may be opened.
  */
-__attribute__((warn_unused_result)) bool lanes_may_hope(struct lanes *lanes, struct lane_user *lane_user);
+__attribute__((warn_unused_result)) bool lanes_may_retry(struct lanes *lanes, struct lane_user *lane_user);
 
 /*
  * Count one more lane for this share, until room_give_back. False: the share is at its bound, see

@@ -147,7 +147,7 @@ static bool cannot_reset(const struct lanes *lanes, const struct lane *lane)
 /* True if a lane user of another worker waits for a connection, and none of this worker does. */
 static bool is_wanted_elsewhere(struct lanes *lanes)
 {
-    return list_is_empty(&lanes->base.commons->hoping) && room_is_wanted(lanes_room(lanes));
+    return list_is_empty(&lanes->base.worker_lanes->retrying) && room_is_wanted(lanes_room(lanes));
 }
 
 /*
@@ -165,7 +165,7 @@ static bool end_ownership(struct lanes *lanes, struct lane *lane)
 static void keep_few(struct lanes *lanes)
 {
     lanes_sweep(lanes);
-    (void)commons_wake_hoping(lanes->base.commons);
+    (void)worker_lanes_wake_retrying(lanes->base.worker_lanes);
     if (lanes->n_idle > IDLE_MAX)
         (void)lanes_close_idle(lanes);
 }

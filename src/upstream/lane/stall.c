@@ -27,7 +27,7 @@ bool stall_is_in_huge(const struct lane *lane)
 /* Buffers the rest of the reply. False: there is no memory, or no need. */
 static bool absorb(struct lane *lane, struct lane_user *lane_user)
 {
-    struct commons *commons = lane->base->commons;
+    struct worker_lanes *worker_lanes = lane->base->worker_lanes;
     if (lane->lag == LAG_ABSORBED)
         return true;
     if (lane_user->ops->holds_replies && lane_has_others_waiting(lane)) {
@@ -36,11 +36,11 @@ static bool absorb(struct lane *lane, struct lane_user *lane_user)
     }
     uint64_t size = lane->frame_bytes + lane->scan.bulk_left;
     uint64_t room = lane->lag == LAG_UNREAD ? STALL_ABSORB_LATE_BYTES : STALL_ABSORB_BYTES;
-    if (lane->owner != NULL || commons->absorbed + size > room || !lane_has_others_waiting(lane))
+    if (lane->owner != NULL || worker_lanes->absorbed + size > room || !lane_has_others_waiting(lane))
         return false;
     lane->lag = LAG_ABSORBED;
     lane_user->absorbed += (uint32_t)size;
-    commons->absorbed += (uint32_t)size;
+    worker_lanes->absorbed += (uint32_t)size;
     return true;
 }
 
@@ -81,8 +81,8 @@ bool stall_absorb_late(struct lane *lane)
     return absorb(lane, lane->stalled);
 }
 
-void stall_absorbed(struct commons *commons, struct lane_user *lane_user)
+void stall_absorbed(struct worker_lanes *worker_lanes, struct lane_user *lane_user)
 {
-    commons->absorbed -= lane_user->absorbed;
+    worker_lanes->absorbed -= lane_user->absorbed;
     lane_user->absorbed = 0;
 }

@@ -39,6 +39,6 @@ bool stall_is_unread(struct lane *lane, uint64_t now_ns, uint64_t since_ns);
 bool stall_absorb_late(struct lane *lane);
 
 /* The lane user has read all bytes buffered for it, or has left. */
-void stall_absorbed(struct commons *commons, struct lane_user *lane_user);
+void stall_absorbed(struct worker_lanes *worker_lanes, struct lane_user *lane_user);
 
 #endif

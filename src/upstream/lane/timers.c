@@ -35,7 +35,7 @@ static bool is_weirs(const struct lane *lane)
 /* The newest password of the lane's user that the node has accepted; NULL: none is known. */
 static struct login *newest_of(const struct lane *lane)
 {
-    const struct own_login *own = &lane->base->commons->own;
+    const struct own_login *own = &lane->base->worker_lanes->own;
     if (!is_weirs(lane))
         return auth_user_newest(lane->user);
     uint32_t proven = atomic_load_explicit(&lane_node(lane)->proven_number, memory_order_relaxed);
@@ -110,7 +110,7 @@ static bool has_older(const struct lanes *lanes, enum lane_list in)
 {
     const struct list *list = &lanes->lists[in];
     for (struct list *at = list->next; at != list; at = at->next)
-        if (is_weirs(lanes_at(at)) && lanes_at(at)->key.login != lanes->base.commons->own.newest)
+        if (is_weirs(lanes_at(at)) && lanes_at(at)->key.login != lanes->base.worker_lanes->own.newest)
             return true;
     return false;
 }
@@ -180,7 +180,7 @@ static bool has_deadline(const struct list *shared)
 
 static void wake_hoping(struct lanes *lanes)
 {
-    while (commons_wake_hoping(lanes->base.commons))
+    while (worker_lanes_wake_retrying(lanes->base.worker_lanes))
         ;
 }
 

@@ -140,7 +140,7 @@ static bool send_question(struct auth_lane *auth_lane, struct question *question
         free(request);
         return false;
     }
-    const struct upstream *upstream = lane->base->commons->upstream;
+    const struct upstream *upstream = lane->base->worker_lanes->upstream;
     uint64_t within_ns =
         upstream->timeout_ns > 0 ? upstream->timeout_ns : upstream_time(upstream, AUTH_LANES_TIMEOUT_NS);
     call->flags = CALL_LOOK;

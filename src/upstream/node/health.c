@@ -68,7 +68,7 @@ static bool must_make_way(struct lane *lane)
 
 static void accept_own_login(struct lanes *lanes)
 {
-    own_login_accept(&lanes->base.commons->own);
+    own_login_accept(&lanes->base.worker_lanes->own);
     node_note_login(lanes_node(lanes), true);
 }
 
@@ -214,7 +214,7 @@ static bool lose_own_login(struct lanes *lanes, const struct lane *lane)
 {
     uint64_t again_ns = upstream_time(lanes->upstream, NEWEST_AGAIN_NS);
     upstream_note_refusal(lanes->upstream);
-    if (own_login_refuse(&lanes->base.commons->own, lane->key.login, clock_ns(), again_ns)) {
+    if (own_login_refuse(&lanes->base.worker_lanes->own, lane->key.login, clock_ns(), again_ns)) {
         log_at(
             LOG_SITE_UPSTREAM_LOGIN, LOG_WARN,
             "upstream %s does not accept one of the two passwords that upstream-password-file has had last: the other "
@@ -295,7 +295,7 @@ static bool on_failed(struct lane *lane, bool was_ready, const char *why)
     if (!was_ready && lane->end == END_LOST)
         note_missed(lanes, lane);
     bool is_idle = lane->role == LANE_PRIVATE && lane->owner == NULL;
-    lanes->base.commons->n_broken += was_ready;
+    lanes->base.worker_lanes->n_broken += was_ready;
     if (was_ready)
         reach_doubt(&lanes_node(lanes)->reach);
     if (lanes->is_closing || is_idle || lane->use == USE_SPARE)

@@ -27,7 +27,7 @@ static bool close_idle(struct nodes *nodes)
 static void on_shed(uv_async_t *async)
 {
     struct nodes *nodes = async->data;
-    struct room *room = &nodes->commons.upstream->room;
+    struct room *room = &nodes->worker_lanes.upstream->room;
     for (size_t i = 0; i < nodes->n; i++)
         while (lanes_close_unleased(&nodes->rows[i]->lanes, 0))
             ;
@@ -78,7 +78,7 @@ static struct nodes_row *new_row(struct nodes *nodes, struct node *node, const s
     struct nodes_row *row = mem_zalloc(1, sizeof *row);
     row->nodes = nodes;
     list_init(&row->in_retired);
-    lanes_init(&row->lanes, &nodes->commons, node, before, nodes->ops, nodes->arg);
+    lanes_init(&row->lanes, &nodes->worker_lanes, node, before, nodes->ops, nodes->arg);
     row->lanes.base.ops = &health_ops;
     row->lanes.on_unused = on_unused;
     timers_init(&row->lanes);
@@ -102,7 +102,7 @@ void nodes_init(struct nodes *nodes, struct loop *loop, struct topology *topolog
                 const struct lanes_ops *ops, void *arg)
 {
     struct upstream *upstream = topology_home(topology)->upstream;
-    commons_init(&nodes->commons, loop, upstream, is_private);
+    worker_lanes_init(&nodes->worker_lanes, loop, upstream, is_private);
     pthread_mutex_init(&nodes->lock, NULL);
     list_init(&nodes->retired);
     nodes->ops = ops;
@@ -166,7 +166,7 @@ void nodes_adopt(struct nodes *nodes, struct topology *topology)
 
 void nodes_set_login(struct nodes *nodes, const struct own_login_words *words)
 {
-    if (!own_login_set(&nodes->commons.own, words))
+    if (!own_login_set(&nodes->worker_lanes.own, words))
         return;
     for (size_t i = 0; i < nodes->n; i++) {
         nodes->rows[i]->lanes.login_refused_ns = 0;
@@ -197,13 +197,13 @@ static void close_row(struct nodes_row *row)
 
 void nodes_close(struct nodes *nodes)
 {
-    upstream_leave_shed(nodes->commons.upstream, &nodes->shed);
+    upstream_leave_shed(nodes->worker_lanes.upstream, &nodes->shed);
     uv_close((uv_handle_t *)&nodes->shed.async, NULL);
     for (size_t i = 0; i < nodes->n; i++)
         close_row(nodes->rows[i]);
     while (!list_is_empty(&nodes->retired))
         end_row(retired_at(nodes->retired.next));
-    commons_fini(&nodes->commons);
+    worker_lanes_fini(&nodes->worker_lanes);
 }
 
 void nodes_fini(struct nodes *nodes)

@@ -26,7 +26,7 @@ struct nodes_row {
 };
 
 struct nodes {
-    struct commons commons;
+    struct worker_lanes worker_lanes;
     struct shed shed;        /* other workers need idle connections of this one */
     struct nodes_row **rows; /* in the order of the topology's; heap, as each row */
     size_t n;

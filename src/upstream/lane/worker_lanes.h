@@ -5,8 +5,8 @@
  *
  * The worker's thread only.
  */
-#ifndef WEIR_UPSTREAM_COMMONS_H
-#define WEIR_UPSTREAM_COMMONS_H
+#ifndef WEIR_UPSTREAM_WORKER_LANES_H
+#define WEIR_UPSTREAM_WORKER_LANES_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -45,14 +45,14 @@ void outbox_send(struct outbox *outbox, struct link *link, const char *data, siz
 /* Send these bytes at the latest when outbox_flush returns; n > 0. */
 void outbox_gather(struct outbox *outbox, struct link *link, const char *data, size_t n);
 
-struct commons {
+struct worker_lanes {
     struct loop *loop;
     struct upstream *upstream;
     bool is_private; /* each client has a private lane: no shared lane is kept open */
     struct outbox outbox;
     struct own_login own; /* weir's own login */
     /* lane users, by lane_user.waiting: woken when a lane is given back, or at the next tick */
-    struct list hoping;
+    struct list retrying;
     uint32_t n_wanted; /* lane users of this worker that count in the upstream's room.wanted */
     uint32_t n_broken; /* ready lanes closed by Redis or the network, in total */
     /* bytes of replies buffered for readers that have not caught up, see stall.h */
@@ -60,31 +60,32 @@ struct commons {
     uint32_t share_us; /* how long the sending client waited for its fair share; 0: not at all */
 };
 
-void commons_init(struct commons *commons, struct loop *loop, struct upstream *upstream, bool is_private);
-void commons_fini(struct commons *commons);
+void worker_lanes_init(struct worker_lanes *worker_lanes, struct loop *loop, struct upstream *upstream,
+                       bool is_private);
+void worker_lanes_fini(struct worker_lanes *worker_lanes);
 
 /*
  * weir's own login with the password that new lanes use now; NULL: weir does not log in. Open lanes
  * stay when the password changes.
  */
-struct login *commons_login(struct commons *commons);
+struct login *worker_lanes_login(struct worker_lanes *worker_lanes);
 
 /* The login of clients that do not log in themselves, with any password; NULL: none. */
-static inline struct login *commons_lent(const struct commons *commons)
+static inline struct login *worker_lanes_lent(const struct worker_lanes *worker_lanes)
 {
-    return commons->upstream->lends_login ? commons->own.newest : NULL;
+    return worker_lanes->upstream->lends_login ? worker_lanes->own.newest : NULL;
 }
 
 /*
  * The lane user waits for room until woken, or taken from the list. If the upstream's room is full,
  * the lane user counts in room.wanted.
  */
-void commons_hope(struct commons *commons, struct lane_user *lane_user);
+void worker_lanes_retry(struct worker_lanes *worker_lanes, struct lane_user *lane_user);
 
-/* As commons_hope, but without counting: the lane user only wants to look again. */
-void commons_wake_soon(struct commons *commons, struct lane_user *lane_user);
+/* As worker_lanes_retry, but without counting: the lane user only wants to look again. */
+void worker_lanes_wake_soon(struct worker_lanes *worker_lanes, struct lane_user *lane_user);
 
 /* Wakes the lane user that has waited longest. False: none waits. */
-bool commons_wake_hoping(struct commons *commons);
+bool worker_lanes_wake_retrying(struct worker_lanes *worker_lanes);
 
 #endif
