@@ -163,7 +163,7 @@ struct extra {
     /* argument of the last CLIENT PAUSE ... WRITE that was queued in MULTI; 0: none */
     uint32_t pause_ms;
     /* retries: waits for a lane that another client only keeps, for the next request */
-    uint8_t hopes;
+    uint8_t retries;
     /* the client waits for a connection to Redis, or has for its next request; NULL: no */
     struct outage *outage;
     /* when weir last told a command that no connection could be had; 0: never */

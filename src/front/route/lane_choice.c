@@ -109,12 +109,12 @@ static void note_unclean(struct client *client)
 }
 
 /* Retries, of 20 ms each. A worker gives back idle kept lanes within one iteration. */
-#define HOPES_MAX 5
+#define RETRIES_MAX 5
 
-static void end_hopes(struct client *client)
+static void end_retries(struct client *client)
 {
     if (client->extra != NULL)
-        client->extra->hopes = 0;
+        client->extra->retries = 0;
 }
 
 /* True if the client has waited for Redis for its whole time. */
@@ -129,15 +129,15 @@ static enum finding find_none(struct client *client, const struct request *reque
         client_wait(client, WAIT_LANE);
         return LANE_NOT_YET;
     }
-    bool is_hopeless = client_extra(client)->hopes == HOPES_MAX || is_over(client, request);
-    if (is_hopeless || !lanes_may_retry(lanes_for(client, request), &client->lane_user)) {
-        end_hopes(client);
+    bool is_given_up = client_extra(client)->retries == RETRIES_MAX || is_over(client, request);
+    if (is_given_up || !lanes_may_retry(lanes_for(client, request), &client->lane_user)) {
+        end_retries(client);
         return LANE_NONE;
     }
     struct extra *extra = client_need_extra(client);
     if (extra == NULL)
         return LANE_NONE;
-    extra->hopes++;
+    extra->retries++;
     client_wait(client, WAIT_LANE);
     return LANE_NOT_YET;
 }
@@ -210,7 +210,7 @@ static enum finding find_private(struct client *client, const struct request *re
         const struct lane *lane = borrow(client, request, &key);
         if (lane == NULL)
             return find_none(client, request);
-        end_hopes(client);
+        end_retries(client);
         client->own_lane = is_urgent ? OWN_URGENT_NEW : OWN_NEW;
         client->is_dressed = client->is_dressed && lane == before && lane_is_ready(lane);
     }
@@ -598,7 +598,7 @@ static enum finding find(struct client *client, const struct request *request, s
     }
     if (*found == NULL)
         return find_none(client, request);
-    end_hopes(client);
+    end_retries(client);
     bool is_elsewhere = client->lane_user.in_flight > 0 && client->lane_user.lane != *found;
     if (is_elsewhere || must_ask_first(client, request)) {
         client_wait_for_replies(client);

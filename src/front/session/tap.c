@@ -273,19 +273,19 @@ static bool borrow(struct tap *tap, struct nodes_row *row)
 }
 
 /* Retries, of 20 ms each. A worker gives back idle kept lanes within one iteration. */
-#define HOPES_MAX 5
+#define RETRIES_MAX 5
 
 /* No lane is available now: waits for one, or gives up. */
 static enum finding find_none(struct client *client, struct nodes_row *row)
 {
     struct extra *extra = client->extra;
     bool waits = lanes_wait_to_dial(&row->lanes, &client->lane_user);
-    if (!waits && extra->hopes < HOPES_MAX && lanes_may_retry(&row->lanes, &client->lane_user)) {
-        extra->hopes++;
+    if (!waits && extra->retries < RETRIES_MAX && lanes_may_retry(&row->lanes, &client->lane_user)) {
+        extra->retries++;
         waits = true;
     }
     if (!waits)
-        extra->hopes = 0;
+        extra->retries = 0;
     else
         client_wait(client, WAIT_LANE);
     return waits ? LANE_NOT_YET : LANE_NONE;
@@ -321,7 +321,7 @@ static enum finding find_own(struct tap *tap, struct nodes_row *row, struct plac
         return LANE_NONE;
     if (tap->lane_user.lane == NULL && !borrow(tap, row))
         return find_none(client, row);
-    client->extra->hopes = 0;
+    client->extra->retries = 0;
     struct lane *lane = tap->lane_user.lane;
     bool is_up = lane_is_ready(lane) && !lane_is_congested(lane);
     if (is_up && (login == NULL || witness_suits(lane, &place->proof, login)))
