@@ -3,9 +3,9 @@
 #include "limit/ask.h"
 
 /* Operators' connections do not count for max-clients. */
-void front_leave(struct front *front, const struct entrance *entrance)
+void front_leave(struct front *front, const struct listen_address *listen_address)
 {
-    if (!entrance->is_admin)
+    if (!listen_address->is_admin)
         atomic_fetch_sub_explicit(&front->settings->clients, 1, memory_order_relaxed);
 }
 

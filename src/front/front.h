@@ -96,17 +96,17 @@ struct tables {
 struct tables tables_get(const struct tables *tables);
 void tables_put(const struct tables *tables);
 
-#define ENTRANCES_MAX 65 /* 64 addresses of `listen`, and the operators' socket */
+#define LISTEN_ADDRESSES_MAX 65 /* 64 addresses of `listen`, and the operators' socket */
 
 /* A listener, as the clients that it accepted know it. */
-struct entrance {
+struct listen_address {
     const char *listener; /* the address, as configured */
     bool is_unix;
     bool is_tls;
     /* a PROXY header precedes each connection and tells the client's address */
     bool has_proxy_header;
     bool is_admin;  /* the operators' socket */
-    uint8_t number; /* unique, below ENTRANCES_MAX */
+    uint8_t number; /* unique, below LISTEN_ADDRESSES_MAX */
     /* in counts.listeners; all listeners beyond the first 16 share the last entry */
     uint8_t index;
 };
@@ -211,7 +211,7 @@ struct front {
     struct list agains;  /* struct again: clients that requests have come back to */
     struct list remains; /* struct remains: calls of closed clients; front/client/remains.h */
     /* by number; NULL: no client has come from there yet */
-    const struct entrance *entrances[ENTRANCES_MAX];
+    const struct listen_address *listen_addresses[LISTEN_ADDRESSES_MAX];
     struct list libraries; /* struct library: the libraries of its clients */
     struct timeouts timeouts;
     struct walk binding_walk;  /* binds every client to new rules */
@@ -260,7 +260,7 @@ static inline void front_count(struct front *front, const struct command *comman
 }
 
 /* Count one client less, of those that front_accept counted. */
-void front_leave(struct front *front, const struct entrance *entrance);
+void front_leave(struct front *front, const struct listen_address *listen_address);
 
 /* True if Redis is older than 7.0, which words some errors differently. */
 bool front_is_before_7(const struct front *front);

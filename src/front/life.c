@@ -44,64 +44,65 @@ static bool is_short_of_memory(const struct front *front)
 }
 
 /* A connection that is_full counted has gone, or never became a client. */
-static void leave(struct front *front, const struct entrance *entrance)
+static void leave(struct front *front, const struct listen_address *listen_address)
 {
-    front_leave(front, entrance);
+    front_leave(front, listen_address);
     client_drain_left(front);
 }
 
 /* Over TLS no error is sent: there was no handshake. */
-static void turn_away(int fd, const struct entrance *entrance, enum err reason)
+static void turn_away(int fd, const struct listen_address *listen_address, enum err reason)
 {
     struct slice text = err_text(reason);
-    if (!entrance->is_tls)
+    if (!listen_address->is_tls)
         (void)!send(fd, text.at, text.len, MSG_DONTWAIT | MSG_NOSIGNAL);
     close(fd);
 }
 
-void front_accept_failed(struct front *front, const struct entrance *entrance)
+void front_accept_failed(struct front *front, const struct listen_address *listen_address)
 {
-    count_add(&front->counts.listeners[entrance->index].accept_errors, 1);
+    count_add(&front->counts.listeners[listen_address->index].accept_errors, 1);
 }
 
 /* A TCP connection without a peer address is a fault of the system. */
-static void refuse_nameless(int fd, const struct entrance *entrance)
+static void refuse_nameless(int fd, const struct listen_address *listen_address)
 {
     log_at(LOG_SITE_ACCEPT, LOG_WARN, "a connection to %s is closed: the system does not tell its address",
-           entrance->listener);
+           listen_address->listener);
     close(fd);
 }
 
-void front_accept(struct front *front, int fd, const struct link_peer *peer, const struct entrance *entrance)
+void front_accept(struct front *front, int fd, const struct link_peer *peer,
+                  const struct listen_address *listen_address)
 {
     front->loop->now_ns = clock_ns();
-    struct listener_counts *counts = &front->counts.listeners[entrance->index];
-    front->entrances[entrance->number] = entrance;
+    struct listener_counts *counts = &front->counts.listeners[listen_address->index];
+    front->listen_addresses[listen_address->number] = listen_address;
     count_add(&counts->accepted, 1);
-    if (!entrance->is_unix && peer->ip.family == 0) {
+    if (!listen_address->is_unix && peer->ip.family == 0) {
         count_add(&counts->rejected[REJECTED_NO_ADDRESS], 1);
-        refuse_nameless(fd, entrance);
+        refuse_nameless(fd, listen_address);
         return;
     }
-    if (!entrance->is_admin && is_full(front) && !(timeouts_drop_handshake(front) && !is_full(front))) {
+    if (!listen_address->is_admin && is_full(front) && !(timeouts_drop_handshake(front) && !is_full(front))) {
         count_add(&counts->rejected[REJECTED_MAX_CLIENTS], 1);
-        turn_away(fd, entrance, ERR_MAX_CLIENTS);
+        turn_away(fd, listen_address, ERR_MAX_CLIENTS);
         return;
     }
-    if (!entrance->is_admin && is_short_of_memory(front)) {
+    if (!listen_address->is_admin && is_short_of_memory(front)) {
         count_add(&counts->rejected[REJECTED_MEMORY], 1);
-        leave(front, entrance);
-        turn_away(fd, entrance, ERR_MAX_CLIENTS);
+        leave(front, listen_address);
+        turn_away(fd, listen_address, ERR_MAX_CLIENTS);
         return;
     }
     struct client *client = calloc(1, sizeof *client);
     if (client != NULL) {
-        client_open(client, front, fd, peer, entrance);
+        client_open(client, front, fd, peer, listen_address);
         return;
     }
     count_add(&counts->closed[CLOSED_BY_CLIENT], 1);
-    leave(front, entrance);
-    turn_away(fd, entrance, ERR_OUT_OF_MEMORY);
+    leave(front, listen_address);
+    turn_away(fd, listen_address, ERR_OUT_OF_MEMORY);
 }
 
 /*

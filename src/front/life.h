@@ -12,13 +12,14 @@ void front_init(struct front *front, struct loop *loop, struct front_settings *s
                 const struct tables *tables);
 
 /*
- * A listener has accepted a connection from `peer`. `entrance` outlives the front. A TCP connection
- * without a peer address is closed at once, since no limit by address could bind it.
+ * A listener has accepted a connection from `peer`. `listen_address` outlives the front. A TCP
+ * connection without a peer address is closed at once, since no limit by address could bind it.
  */
-void front_accept(struct front *front, int fd, const struct link_peer *peer, const struct entrance *entrance);
+void front_accept(struct front *front, int fd, const struct link_peer *peer,
+                  const struct listen_address *listen_address);
 
 /* A connection could not be accepted: the system has no file descriptor for it. */
-void front_accept_failed(struct front *front, const struct entrance *entrance);
+void front_accept_failed(struct front *front, const struct listen_address *listen_address);
 
 /*
  * Adopt other tables; takes over the references. The new tables bind the next command of each

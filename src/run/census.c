@@ -57,9 +57,10 @@ static void take_listeners(struct snapshot *s, const struct census *census)
 {
     size_t n = listening_count(census->listening);
     for (size_t l = 0; l < n && l < COUNTED_LISTENERS; l++)
-        name_listener(s, l, l < COUNTED_LISTENERS - 1 ? listening_entrance(census->listening, l)->listener : "_other");
+        name_listener(s, l,
+                      l < COUNTED_LISTENERS - 1 ? listening_listen_address(census->listening, l)->listener : "_other");
     for (size_t l = 0; l < n && l < COUNTED_LISTENERS - 1; l++)
-        s->listeners[l].is_admin = listening_entrance(census->listening, l)->is_admin;
+        s->listeners[l].is_admin = listening_listen_address(census->listening, l)->is_admin;
     s->n_listeners = n < COUNTED_LISTENERS ? n : COUNTED_LISTENERS;
     for (size_t l = 0; l < s->n_listeners; l++)
         s->listeners[l].open = open_now(&s->counts.listeners[l]);

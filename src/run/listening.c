@@ -14,7 +14,7 @@
 
 #define OPERATORS_ALONE 0600 /* the mode of the operators' socket */
 
-_Static_assert(LISTENS_MAX < ENTRANCES_MAX, "each address and the operators' socket has a number of its own");
+_Static_assert(LISTENS_MAX < LISTEN_ADDRESSES_MAX, "each address and the operators' socket has a number of its own");
 
 /* One configured address. */
 struct place {
@@ -23,7 +23,7 @@ struct place {
     struct listen_rights rights; /* rights of the file */
     dev_t device;                /* identifies the file, which another process may replace */
     ino_t inode;
-    struct entrance entrance;
+    struct listen_address listen_address;
     struct heirloom *sockets;
     size_t n_sockets;
 };
@@ -40,17 +40,17 @@ struct listening {
     struct watched *watched; /* by worker */
 };
 
-static void say_cannot_listen(const char *where, const struct entrance *entrance, int error)
+static void say_cannot_listen(const char *where, const struct listen_address *listen_address, int error)
 {
-    bool is_admin = entrance->is_admin;
+    bool is_admin = listen_address->is_admin;
     const char *remedy = "";
-    if (error == EPERM && entrance->is_unix)
+    if (error == EPERM && listen_address->is_unix)
         remedy = ": the user that weir runs as has to be in the group that is named";
     if (error == EADDRINUSE)
         remedy = is_admin ? ": set socket= in [admin] or stop the other server"
                           : ": set listen= in [weir] or stop the other server";
     else if (error == EACCES)
-        remedy = entrance->is_unix
+        remedy = listen_address->is_unix
                      ? ": choose a folder that the user may write to whom weir runs as, /run/weir for the service"
                      : ": choose a port above 1023";
     else if (error == ENOTSOCK)
@@ -74,7 +74,7 @@ static void watch(struct listening *l, unsigned worker, int fd, const struct pla
 {
     struct watched *watched = &l->watched[worker];
     watched->openings = mem_realloc(watched->openings, watched->n + 1, sizeof *watched->openings);
-    watched->openings[watched->n++] = (struct opening){fd, &place->entrance};
+    watched->openings[watched->n++] = (struct opening){fd, &place->listen_address};
 }
 
 /* Every inherited socket must have a worker that accepts: connections may be waiting in it. */
@@ -95,7 +95,7 @@ static bool has_peers(const struct place *place)
 {
     int is_shared = 0;
     socklen_t size = sizeof is_shared;
-    return !place->entrance.is_unix &&
+    return !place->listen_address.is_unix &&
            (place->n_sockets == 0 ||
             (getsockopt(place->sockets[0].fd, SOL_SOCKET, SO_REUSEPORT, &is_shared, &size) == 0 && is_shared != 0));
 }
@@ -104,7 +104,7 @@ static bool open_for_all(struct listening *l, struct place *place, struct endpoi
                          const struct listen_rights *rights, struct inherited *inherited)
 {
     take_inherited(l, place, at, inherited);
-    if (place->n_sockets > 0 && place->sockets[0].is_systemds && !place->entrance.is_admin &&
+    if (place->n_sockets > 0 && place->sockets[0].is_systemds && !place->listen_address.is_admin &&
         (rights->has_mode || rights->has_group))
         log_warn("%s: mode and group are systemd's there (SocketMode=, SocketGroup=)", place->text);
     for (unsigned w = (unsigned)place->n_sockets; w < l->workers; w++) {
@@ -112,7 +112,7 @@ static bool open_for_all(struct listening *l, struct place *place, struct endpoi
         if (fd >= 0) {
             add_socket(place, fd, false);
         } else if (place->n_sockets == 0 || has_peers(place)) {
-            say_cannot_listen(place->text, &place->entrance, -fd);
+            say_cannot_listen(place->text, &place->listen_address, -fd);
             return false;
         }
         watch(l, w, fd >= 0 ? fd : place->sockets[0].fd, place);
@@ -150,7 +150,7 @@ static bool listen_on(struct listening *l, size_t i, const struct listen *listen
     address_print(address, place->text, sizeof place->text);
     place->rights = listen->rights;
     uint8_t index = (uint8_t)(i < COUNTED_LISTENERS - 1 ? i : COUNTED_LISTENERS - 1);
-    place->entrance = (struct entrance){
+    place->listen_address = (struct listen_address){
         .listener = place->text,
         .is_unix = address->is_unix,
         .is_tls = address->is_tls,
@@ -210,7 +210,7 @@ struct heirloom listening_socket(const struct listening *l, size_t i)
 /* True for a unix socket of a predecessor if this process has not taken its file over. */
 static bool is_handed_over(const struct place *place)
 {
-    return place->entrance.is_unix && place->path == NULL && !place->sockets[0].is_systemds;
+    return place->listen_address.is_unix && place->path == NULL && !place->sockets[0].is_systemds;
 }
 
 /* The path in "unix:/path". */
@@ -225,7 +225,7 @@ bool listening_take_over(struct listening *l)
         struct place *place = &l->places[i];
         int error = is_handed_over(place) ? -listen_set_rights(path_of(place), &place->rights) : 0;
         if (error != 0 && error != ENOENT) { /* a socket without a file stays as it is */
-            say_cannot_listen(place->text, &place->entrance, error);
+            say_cannot_listen(place->text, &place->listen_address, error);
             return false;
         }
     }
@@ -249,9 +249,9 @@ void listening_refuse(struct listening *l)
     for (size_t i = 0; i < l->n_places; i++) {
         struct place *place = &l->places[i];
         for (size_t s = 0; s < place->n_sockets; s++)
-            if (!place->entrance.is_unix && !place->sockets[s].is_systemds)
+            if (!place->listen_address.is_unix && !place->sockets[s].is_systemds)
                 listen_refuse(place->sockets[s].fd);
-        if (!place->entrance.is_admin)
+        if (!place->listen_address.is_admin)
             remove_file(place);
     }
 }
@@ -266,7 +266,7 @@ static void shut(struct place *place)
 void listening_shut(struct listening *l, bool has_successor)
 {
     for (size_t i = 0; i < l->n_places; i++)
-        if (has_successor || !l->places[i].entrance.is_admin)
+        if (has_successor || !l->places[i].listen_address.is_admin)
             shut(&l->places[i]);
 }
 
@@ -290,9 +290,9 @@ size_t listening_count(const struct listening *l)
     return l->n_places;
 }
 
-const struct entrance *listening_entrance(const struct listening *l, size_t i)
+const struct listen_address *listening_listen_address(const struct listening *l, size_t i)
 {
-    return &l->places[i].entrance;
+    return &l->places[i].listen_address;
 }
 
 const struct opening *listening_openings(const struct listening *l, unsigned worker, size_t *n)

@@ -15,7 +15,7 @@
 /* A socket on which a worker accepts, and its listener (front/front.h). */
 struct opening {
     int fd;
-    const struct entrance *entrance;
+    const struct listen_address *listen_address;
 };
 
 struct listening;
@@ -58,7 +58,7 @@ void listening_close(struct listening *listening);
 
 /* The number of addresses, and the listener of each. */
 size_t listening_count(const struct listening *listening);
-const struct entrance *listening_entrance(const struct listening *listening, size_t i);
+const struct listen_address *listening_listen_address(const struct listening *listening, size_t i);
 
 /* The *n sockets on which one worker accepts; valid until listening_close. */
 const struct opening *listening_openings(const struct listening *listening, unsigned worker, size_t *n);

@@ -70,13 +70,13 @@ static bool is_operator(int fd)
 static void on_accept(struct listener *listener, int fd, const struct link_peer *peer)
 {
     struct worker *worker = listener->arg;
-    const struct entrance *entrance = worker->openings[listener - worker->listeners].entrance;
+    const struct listen_address *listen_address = worker->openings[listener - worker->listeners].listen_address;
     if (fd < 0)
-        front_accept_failed(&worker->front, entrance);
-    else if (entrance->is_admin && !is_operator(fd))
+        front_accept_failed(&worker->front, listen_address);
+    else if (listen_address->is_admin && !is_operator(fd))
         close(fd);
     else
-        front_accept(&worker->front, fd, peer, entrance);
+        front_accept(&worker->front, fd, peer, listen_address);
 }
 
 static void start_listeners(struct worker *worker)
@@ -141,7 +141,7 @@ static void reach(struct worker *worker, enum worker_stage stage)
 static void close_listeners(struct worker *worker, bool are_operators, bool accept_rest)
 {
     for (size_t i = 0; i < worker->n_listeners; i++) {
-        if (worker->openings[i].entrance->is_admin != are_operators)
+        if (worker->openings[i].listen_address->is_admin != are_operators)
             continue;
         if (accept_rest)
             listener_accept_rest(&worker->listeners[i]);

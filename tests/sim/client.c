@@ -9,7 +9,7 @@
 
 #include "base/mem.h"
 #include "tests/sim/admin.h"
-#include "tests/sim/entrance.h"
+#include "tests/sim/listen_address.h"
 #include "tests/sim/limits.h"
 #include "tests/sim/ops.h"
 #include "tests/sim/ops_place.h"
@@ -91,7 +91,7 @@ static void begin_life(struct client *client)
 static void dial(struct client *client)
 {
     begin_life(client);
-    client->conn = entrance_dial(client);
+    client->conn = listen_address_dial(client);
     if (client->conn != NULL)
         client->conn->counts_reads = true;
     client->acts_ns = world.now_ns + (client->conn == NULL ? RETRY_NS : 0);

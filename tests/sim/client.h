@@ -140,7 +140,7 @@ struct client {
     struct party party;
     unsigned number;
     unsigned life;    /* number of connections so far */
-    unsigned address; /* the client's subject for weir without a login: see entrance.h */
+    unsigned address; /* the client's subject for weir without a login: see listen_address.h */
     struct random chance;
     struct conn *conn; /* NULL: not connected */
     struct bytes in, out;

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tests/sim/entrance.h"
+#include "tests/sim/listen_address.h"
 #include "tests/sim/run.h"
 #include "tests/sim/server.h"
 #include "tests/sim/trace.h"
@@ -62,7 +62,7 @@ static struct cluster {
 static void configure(struct plan *plan, bool splits_all)
 {
     char listen[256];
-    entrance_config(0, listen, sizeof listen);
+    listen_address_config(0, listen, sizeof listen);
     snprintf(plan->config, sizeof plan->config,
              "[weir]\n%supstream = cluster:127.0.0.1:%u, 127.0.0.2:%u\nfair-share = on\nworkers = %u\n%s%s"
              "[policy default]\nadmin = no\n",

@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "resp/emit.h"
 #include "tests/sim/admin.h"
-#include "tests/sim/entrance.h"
+#include "tests/sim/listen_address.h"
 #include "tests/sim/memory.h"
 #include "tests/sim/ops.h"
 #include "tests/sim/regime.h"

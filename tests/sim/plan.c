@@ -5,7 +5,7 @@
 
 #include "tests/sim/aborts.h"
 #include "tests/sim/deployment.h"
-#include "tests/sim/entrance.h"
+#include "tests/sim/listen_address.h"
 #include "tests/sim/exact_say.h"
 #include "tests/sim/hangs.h"
 #include "tests/sim/limits.h"
@@ -129,7 +129,7 @@ static void add_fixed(const struct plan *plan, char *config)
 {
     static const char *const cells[] = {"", "", "cl-throttle = raw\n", "", "cl-throttle = off\n"};
     char listen[256];
-    entrance_config(plan->entrances, listen, sizeof listen);
+    listen_address_config(plan->entrances, listen, sizeof listen);
     add(config, "[weir]\n%supstream = ", listen);
     if (plan->servers > 0)
         deployment_config(plan, config + strlen(config), PLAN_CONFIG - strlen(config));
@@ -299,7 +299,7 @@ void plan_make(struct plan *plan, uint64_t seed, uint64_t steps)
     plan->n_regimes = 1 + (unsigned)random_below(&chance, REGIMES_MAX);
     plan->has_operator = random_hits(&chance, 500000);
     plan->has_free = plan->has_limits && random_hits(&chance, 300000);
-    plan->entrances = random_hits(&chance, 500000) ? 0 : (unsigned)random_below(&chance, ENTRANCE_ALL + 1);
+    plan->entrances = random_hits(&chance, 500000) ? 0 : (unsigned)random_below(&chance, LISTEN_ADDRESS_ALL + 1);
     plan->odds.interrupted = random_hits(&chance, 700000) ? 0 : (uint32_t)random_scale(&chance, 100000);
     if (random_hits(&chance, 50000)) {
         plan->odds.fds = 30 + (uint32_t)random_below(&chance, 60);

@@ -79,7 +79,7 @@ struct plan {
     bool has_aborts;    /* see aborts.h */
     bool has_hangs;     /* Redis hangs in a run with aborts, and weir has an upstream-timeout */
     bool has_free;      /* FREE_ADDRESS is bound by no limit */
-    unsigned entrances; /* bits: see entrance.h */
+    unsigned entrances; /* bits: see listen_address.h */
     uint32_t inflight;  /* most calls of one connection in flight; 0: any number */
     uint32_t value_max; /* bytes */
     struct planned_memory memory;

@@ -20,7 +20,7 @@ static void turn_away(struct client *client, enum rejection why)
 {
     if (client_is_closed(client))
         return;
-    count_add(&client->front->counts.listeners[client_entrance(client)->index].rejected[why], 1);
+    count_add(&client->front->counts.listeners[client_listen_address(client)->index].rejected[why], 1);
     if (client_is_shaking(client)) {
         client_close_for(client, CLOSED_LIMIT);
         return;
@@ -53,7 +53,7 @@ static bool is_named(const struct client *client)
 static const struct policy *find_policy(const struct client *client, const struct facts *facts, struct slice name)
 {
     const struct rules *rules = client->front->rules;
-    if (client_entrance(client)->is_admin)
+    if (client_listen_address(client)->is_admin)
         return NULL;
     return exceptions_bind(rules->exceptions, policies_match(rules->policies, facts), name);
 }
@@ -77,7 +77,7 @@ static bool find_subject(struct client *client)
     size_t len = identity_subject(&rules->identity, &facts, name);
     const struct policy *policy = find_policy(client, &facts, slice_of(name, len));
     struct record *record = policy != NULL ? policy->record : front->settings->unlimited;
-    bool is_keyed = !client_entrance(client)->is_admin &&
+    bool is_keyed = !client_listen_address(client)->is_admin &&
                     (identity_needs_key(&rules->identity, &facts) || policies_match_keys(rules->policies));
     struct subject *subject = subject_get(front->settings->subjects, record, slice_of(name, len), front->loop->now_ns);
     policy = exceptions_bind_on(policy, subject);
@@ -226,7 +226,7 @@ static bool take_step(struct client *client, enum step step)
 
 bool binding_enter(struct client *client)
 {
-    if (client_entrance(client)->is_admin)
+    if (client_listen_address(client)->is_admin)
         return true;
     if (!unbound_begin(client)) {
         turn_away(client, REJECTED_UNAUTHENTICATED);

@@ -277,10 +277,10 @@ struct client {
     uint16_t waits;
     struct reply_mode reply_mode;
     struct transaction transaction;
-    uint8_t entrance;   /* number of the listener; see client_entrance */
-    uint8_t state : 3;  /* enum client_state; written only by client_move */
-    uint8_t reason : 5; /* enum ending_reason: why the connection ends */
-    uint8_t output : 3; /* enum client_output */
+    uint8_t listen_address; /* number of the listener; see client_listen_address */
+    uint8_t state : 3;      /* enum client_state; written only by client_move */
+    uint8_t reason : 5;     /* enum ending_reason: why the connection ends */
+    uint8_t output : 3;     /* enum client_output */
     /* looks of front/client/timeouts.c since bytes passed last, either way */
     uint8_t silent_looks : 4;
     uint8_t generation : 1; /* front.generation of the rules that bind the client */
@@ -324,15 +324,15 @@ struct client_ops {
     void (*on_close)(struct client *client, enum client_state was);
 };
 
-static inline const struct entrance *client_entrance(const struct client *client)
+static inline const struct listen_address *client_listen_address(const struct client *client)
 {
-    return client->front->entrances[client->entrance];
+    return client->front->listen_addresses[client->listen_address];
 }
 
 /* True if the client connected to the operators' socket. */
 static inline bool client_is_operator(const struct client *client)
 {
-    return client_entrance(client)->is_admin;
+    return client_listen_address(client)->is_admin;
 }
 
 /* True if the client is an operator, by the socket or by its policy. */

@@ -404,9 +404,9 @@ static void on_close(struct client *client, enum client_state was)
     if (client->reason == CLOSED_UPSTREAM)
         binding_note_outage(client);
     binding_leave(client);
-    front_leave(client->front, client_entrance(client));
+    front_leave(client->front, client_listen_address(client));
     client_drain_left(client->front);
-    count_add(&client->front->counts.listeners[client_entrance(client)->index].closed[client->reason], 1);
+    count_add(&client->front->counts.listeners[client_listen_address(client)->index].closed[client->reason], 1);
 }
 
 static void drop_extra(struct client *client)
@@ -453,9 +453,9 @@ static void handshake_failed(struct client *client, const char *why)
 {
     char name[SESSION_TEXT];
     session_print(client, name);
-    log_at(LOG_SITE_TLS, LOG_WARN, "client %s on %s is closed: no TLS: %s", name, client_entrance(client)->listener,
-           why);
-    count_add(&client->front->counts.listeners[client_entrance(client)->index].rejected[REJECTED_TLS], 1);
+    log_at(LOG_SITE_TLS, LOG_WARN, "client %s on %s is closed: no TLS: %s", name,
+           client_listen_address(client)->listener, why);
+    count_add(&client->front->counts.listeners[client_listen_address(client)->index].rejected[REJECTED_TLS], 1);
     client_close_for(client, CLOSED_HANDSHAKE);
 }
 
@@ -478,7 +478,7 @@ static size_t begin(struct client *client, const char *data, size_t n)
 {
     if (!binding_arrive(client))
         return 0;
-    if (client_entrance(client)->is_tls) {
+    if (client_listen_address(client)->is_tls) {
         secure(client, data, n);
         return 0;
     }
@@ -496,7 +496,7 @@ static void on_data(struct link *link, const char *data, size_t n)
         n -= used;
         if (!proxied_waits(client) && !client_is_closed(client)) {
             timeouts_end_handshake(client);
-            if (!client_entrance(client)->is_tls)
+            if (!client_listen_address(client)->is_tls)
                 client_admit(client);
             n = binding_move(client) ? begin(client, data, n) : 0;
         }
@@ -653,12 +653,12 @@ const struct client_ops connection_client_ops = {
 };
 
 void client_open(struct client *client, struct front *front, int fd, const struct link_peer *peer,
-                 const struct entrance *entrance)
+                 const struct listen_address *listen_address)
 {
     client->front = front;
     client->generation = front->generation;
-    client->entrance = entrance->number;
-    client->state = entrance->has_proxy_header || entrance->is_tls ? CLIENT_SHAKING : CLIENT_OPEN;
+    client->listen_address = listen_address->number;
+    client->state = listen_address->has_proxy_header || listen_address->is_tls ? CLIENT_SHAKING : CLIENT_OPEN;
     client->lane_user.ops = upstream_keeps(front->nodes.worker_lanes.upstream) ? &lane_user_ops_kept : &lane_user_ops;
     list_init(&client->lane_user.waiting);
     list_init(&client->in_front);
@@ -666,7 +666,7 @@ void client_open(struct client *client, struct front *front, int fd, const struc
     timeouts_enter(client);
     if (!binding_enter(client) || !reads_open(client))
         return;
-    if (!entrance->has_proxy_header)
+    if (!listen_address->has_proxy_header)
         begin(client, "", 0);
     else if (proxied_begin(client))
         timeouts_begin_handshake(client);

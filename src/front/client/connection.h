@@ -18,6 +18,6 @@ extern const struct client_ops connection_client_ops;
  * memory.
  */
 void client_open(struct client *client, struct front *front, int fd, const struct link_peer *peer,
-                 const struct entrance *entrance);
+                 const struct listen_address *listen_address);
 
 #endif

@@ -513,7 +513,7 @@ static uint64_t unread_bytes(const struct client *client)
  */
 static bool is_exempt(const struct client *client)
 {
-    return client_entrance(client)->is_admin || pin_has(client, PIN_PASSTHROUGH) || client_is_leaving(client);
+    return client_listen_address(client)->is_admin || pin_has(client, PIN_PASSTHROUGH) || client_is_leaving(client);
 }
 
 /*

@@ -43,7 +43,7 @@ static struct account account_of_address(struct client *client)
 {
     const struct facts facts = facts_on_arrival(client);
     const struct policy *policy =
-        client_entrance(client)->is_admin ? NULL : policies_match(client->front->rules->policies, &facts);
+        client_listen_address(client)->is_admin ? NULL : policies_match(client->front->rules->policies, &facts);
     char name[SUBJECT_NAME_MAX];
     if (policy == NULL || policy->of_unit[UNIT_AUTH_FAILURES] == 0)
         return (struct account){0};

@@ -526,7 +526,7 @@ void session_print(const struct client *client, char *out)
 void session_print_operator(const struct client *client, char *out, size_t room)
 {
     char text[SESSION_TEXT] = "the operators' socket";
-    if (!client_entrance(client)->is_admin)
+    if (!client_listen_address(client)->is_admin)
         session_print(client, text);
     snprintf(out, room, "%.*s", (int)(room - 1), text);
 }
@@ -554,7 +554,7 @@ void session_free(struct client *client)
 struct facts facts_on_arrival(const struct client *client)
 {
     struct facts facts = {.tls = link_tls_name(&client->link), .ip = client->link.peer.ip};
-    facts.listener = slice_str(client_entrance(client)->listener);
+    facts.listener = slice_str(client_listen_address(client)->listener);
     return facts;
 }
 

@@ -118,7 +118,8 @@ static void turn_away_header(struct client *client, const char *why)
 {
     char name[SESSION_TEXT];
     session_print(client, name);
-    log_at(LOG_SITE_PROXY, LOG_WARN, "client %s on %s is closed: %s", name, client_entrance(client)->listener, why);
+    log_at(LOG_SITE_PROXY, LOG_WARN, "client %s on %s is closed: %s", name, client_listen_address(client)->listener,
+           why);
     client_close_for(client, CLOSED_PROXY);
 }
 

@@ -34,14 +34,14 @@
 
 static bool is_operator(const struct client *client)
 {
-    if (client_entrance(client)->is_admin)
+    if (client_listen_address(client)->is_admin)
         return true;
     return client->bound != NULL && client->bound->is_admin;
 }
 
 bool limit_command_needs_proof(const struct client *client, const struct request *request)
 {
-    return own_row(request->command->own - 1U)->is_operators && !client_entrance(client)->is_admin &&
+    return own_row(request->command->own - 1U)->is_operators && !client_listen_address(client)->is_admin &&
            session_login(client) != NULL;
 }
 

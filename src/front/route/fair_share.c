@@ -56,8 +56,8 @@ static bool is_any_paused(const struct front *front, uint64_t now_ns)
  */
 static bool is_free(const struct client *client, uint64_t now_ns)
 {
-    return client_entrance(client)->is_admin || client->subject == NULL || transaction_is_open(&client->transaction) ||
-           is_any_paused(client->front, now_ns);
+    return client_listen_address(client)->is_admin || client->subject == NULL ||
+           transaction_is_open(&client->transaction) || is_any_paused(client->front, now_ns);
 }
 
 /* A held-up client is patient: the replies of clients without a wait are written first. */

@@ -2,8 +2,8 @@
  * How clients connect: to which listener of weir, from which address, and with which PROXY protocol
  * header. All of it follows from a client's number and its count of connections.
  */
-#ifndef WEIR_SIM_ENTRANCE_H
-#define WEIR_SIM_ENTRANCE_H
+#ifndef WEIR_SIM_LISTEN_ADDRESS_H
+#define WEIR_SIM_LISTEN_ADDRESS_H
 
 #include <stddef.h>
 
@@ -11,10 +11,10 @@ struct client;
 struct conn;
 
 /* Bits of plan.entrances. None: only the first TCP listener. */
-#define ENTRANCE_SECOND 1U
-#define ENTRANCE_UNIX 2U
-#define ENTRANCE_PROXY 4U
-#define ENTRANCE_ALL 7U
+#define LISTEN_ADDRESS_SECOND 1U
+#define LISTEN_ADDRESS_UNIX 2U
+#define LISTEN_ADDRESS_PROXY 4U
+#define LISTEN_ADDRESS_ALL 7U
 
 #define ADMIN_PATH "/sim/admin.sock"
 
@@ -27,9 +27,9 @@ struct conn;
 #define FREE_ADDRESS_TEXT "10.0.0.8"
 
 /* The configuration of the listeners, behind "listen = ", with the lines that belong to it. */
-void entrance_config(unsigned entrances, char *out, size_t room);
+void listen_address_config(unsigned entrances, char *out, size_t room);
 
 /* NULL: no listener. Sets the client's address, and sends its PROXY header. */
-struct conn *entrance_dial(struct client *client);
+struct conn *listen_address_dial(struct client *client);
 
 #endif

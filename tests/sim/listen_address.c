@@ -1,4 +1,4 @@
-#include "tests/sim/entrance.h"
+#include "tests/sim/listen_address.h"
 
 #include <netinet/in.h>
 #include <stdint.h>
@@ -17,13 +17,13 @@
 #define NO_BALANCER 0x0a000201U /* 10.0.2.1: a source that weir does not trust for PROXY headers */
 #define BLOCK_MARK "\r\n\r\n\0\r\nQUIT\n"
 
-void entrance_config(unsigned entrances, char *out, size_t room)
+void listen_address_config(unsigned entrances, char *out, size_t room)
 {
-    bool has_proxy = (entrances & ENTRANCE_PROXY) != 0;
+    bool has_proxy = (entrances & LISTEN_ADDRESS_PROXY) != 0;
     snprintf(out, room, "listen = 127.0.0.1:6380%s%s%s\n%s",
-             (entrances & ENTRANCE_SECOND) != 0 ? ", 127.0.0.1:6381" : "",
-             (entrances & ENTRANCE_UNIX) != 0 ? ", unix:" UNIX_PATH : "", has_proxy ? ", 127.0.0.1:6390 proxy" : "",
-             has_proxy ? "proxy-protocol-from = 10.0.1.0/24\n" : "");
+             (entrances & LISTEN_ADDRESS_SECOND) != 0 ? ", 127.0.0.1:6381" : "",
+             (entrances & LISTEN_ADDRESS_UNIX) != 0 ? ", unix:" UNIX_PATH : "",
+             has_proxy ? ", 127.0.0.1:6390 proxy" : "", has_proxy ? "proxy-protocol-from = 10.0.1.0/24\n" : "");
 }
 
 /* ---- the PROXY protocol ---- */
@@ -92,28 +92,28 @@ static void say_header(struct client *client, enum header header)
 static unsigned way_of(const struct client *client)
 {
     unsigned ways[4] = {0}, n = 1;
-    for (unsigned bit = 1; bit <= ENTRANCE_ALL; bit *= 2)
+    for (unsigned bit = 1; bit <= LISTEN_ADDRESS_ALL; bit *= 2)
         if ((run.plan.entrances & bit) != 0)
             ways[n++] = bit;
     return ways[(client->number / ADDRESSES + client->number) % n];
 }
 
-struct conn *entrance_dial(struct client *client)
+struct conn *listen_address_dial(struct client *client)
 {
     unsigned way = way_of(client);
     struct sockaddr_in from = {.sin_family = AF_INET, .sin_port = htons((uint16_t)(20000 + client->number))};
     const struct sockaddr *peer = (const struct sockaddr *)&from;
-    uint16_t port = way == ENTRANCE_PROXY ? PROXY_PORT : way == ENTRANCE_SECOND ? SECOND_PORT : FIRST_PORT;
-    client->address = way == ENTRANCE_UNIX ? ADDRESS_UNIX : client->number % ADDRESSES;
+    uint16_t port = way == LISTEN_ADDRESS_PROXY ? PROXY_PORT : way == LISTEN_ADDRESS_SECOND ? SECOND_PORT : FIRST_PORT;
+    client->address = way == LISTEN_ADDRESS_UNIX ? ADDRESS_UNIX : client->number % ADDRESSES;
     uint32_t address = CLIENTS_NET + client->address + 1;
-    if (way == ENTRANCE_PROXY) {
+    if (way == LISTEN_ADDRESS_PROXY) {
         enum header header = header_of(client);
         say_header(client, header);
         address = header == FROM_NOBODY ? NO_BALANCER : BALANCER;
     }
     from.sin_addr.s_addr = htonl(address);
-    struct conn *conn = way == ENTRANCE_UNIX ? conn_dial(0, UNIX_PATH, NULL, 0, &client->party, client)
-                                             : conn_dial(port, NULL, peer, sizeof from, &client->party, client);
+    struct conn *conn = way == LISTEN_ADDRESS_UNIX ? conn_dial(0, UNIX_PATH, NULL, 0, &client->party, client)
+                                                   : conn_dial(port, NULL, peer, sizeof from, &client->party, client);
     if (conn != NULL)
         conn_call(conn, SIDE_CLIENT, client->number, client->life);
     return conn;
