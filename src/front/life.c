@@ -125,14 +125,14 @@ static void on_user_refused(void *arg, const struct auth_user *user)
  * Only for the default node: at any other node no client is in an earlier auth generation than the
  * node (session_key).
  */
-static bool has_epoch(void *arg, const struct node *node, uint32_t epoch)
+static bool has_auth_generation(void *arg, const struct node *node, uint32_t auth_generation)
 {
     struct front *front = arg;
     if (node != front_home_node(front))
         return false;
     for (struct list *at = front->clients.next; at != &front->clients; at = at->next) {
         const struct client *client = container_of(at, struct client, in_front);
-        if (client->epoch == epoch && session_has_no_login(client))
+        if (client->auth_generation == auth_generation && session_has_no_login(client))
             return true;
     }
     return false;
@@ -144,7 +144,7 @@ static bool on_chance(void *arg, unsigned most)
 }
 
 static const struct lanes_ops lanes_ops = {
-    .on_user_refused = on_user_refused, .has_epoch = has_epoch, .on_chance = on_chance};
+    .on_user_refused = on_user_refused, .has_auth_generation = has_auth_generation, .on_chance = on_chance};
 
 static void adopt_room(struct front *front)
 {

@@ -260,8 +260,8 @@ struct client {
     struct meter *meter;        /* NULL: the limits of the client need none */
     struct unbound *unbound;    /* NULL: the client is bound; see front/client/unbound.h */
     struct lease shared;        /* on the shared lane of the client's session */
-    /* auth generation of the default node when the client came; see node_epoch */
-    uint32_t epoch;
+    /* auth generation of the default node when the client came; see node_auth_generation */
+    uint32_t auth_generation;
     uint32_t n_commands; /* commands for LIMIT TOP since client_tell_top */
     uint32_t n_bytes;    /* bytes both ways for LIMIT TOP since client_tell_top */
     /* coverage_time when the client wrote where WAIT does not count: wait_coverage.h; 0: never */

@@ -36,7 +36,7 @@ static void protocol_error(struct client *client, const struct request_scan *sca
  */
 static const struct request_limits *limits_of(const struct client *client)
 {
-    bool may_be_anonymous = (client->epoch & EPOCH_NEEDS_AUTH) != 0 && !client_is_operator(client);
+    bool may_be_anonymous = (client->auth_generation & AUTH_GENERATION_NEEDS_AUTH) != 0 && !client_is_operator(client);
     return may_be_anonymous && session_is_anonymous(client) ? &request_limits_before_auth : &request_limits_normal;
 }
 

@@ -49,8 +49,8 @@ struct read_side {
     uint64_t held_ns; /* when requests last waited for a replica to catch up; 0: never */
     uint32_t number;  /* decides which replica the client tries first */
     uint32_t doubts;  /* reach.doubts of the replica when the client moved there */
-    /* auth generation of the replica when the client moved there; see node_epoch */
-    uint32_t epoch;
+    /* auth generation of the replica when the client moved there; see node_auth_generation */
+    uint32_t auth_generation;
     uint8_t n_refusals; /* logins refused by replicas in a row */
     uint8_t side;       /* enum side */
     bool has_asked;     /* READONLY is in force */

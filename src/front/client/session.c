@@ -160,15 +160,15 @@ struct login *session_login(const struct client *client)
  * The auth generation of the client at a node. Each node counts its own. At a node without a place
  * or read_side the client is in the present one.
  */
-static uint32_t epoch_at(const struct client *client, const struct node *node)
+static uint32_t auth_generation_at(const struct client *client, const struct node *node)
 {
     const struct read_side *reading = read_side_of(client);
     const struct place *place = spread_place_at(client_extra(client)->spread, node);
     if (node == front_home_node(client->front))
-        return client->epoch;
+        return client->auth_generation;
     if (place != NULL)
-        return place->epoch;
-    return reading != NULL && reading->node == node ? reading->epoch : node_epoch(node);
+        return place->auth_generation;
+    return reading != NULL && reading->node == node ? reading->auth_generation : node_auth_generation(node);
 }
 
 struct lane_key session_key(const struct client *client, const struct node *node)
@@ -176,7 +176,7 @@ struct lane_key session_key(const struct client *client, const struct node *node
     return (struct lane_key){.protocol = session_protocol(client),
                              .database = session_database(client),
                              .login = login_of(client),
-                             .epoch = epoch_at(client, node)};
+                             .auth_generation = auth_generation_at(client, node)};
 }
 
 uint32_t session_database(const struct client *client)
@@ -319,7 +319,8 @@ bool session_is_anonymous(const struct client *client)
      * Redis keeps serving connections from before there was a password. Once there is none, Redis
      * serves all connections.
      */
-    return (client->epoch & node_epoch(front_home_node(client->front)) & EPOCH_NEEDS_AUTH) != 0;
+    return (client->auth_generation & node_auth_generation(front_home_node(client->front)) &
+            AUTH_GENERATION_NEEDS_AUTH) != 0;
 }
 
 bool session_must_log_in(const struct client *client)
@@ -461,8 +462,8 @@ bool session_log_in(struct client *client, struct login *login, const struct pro
 
 void session_begin(struct client *client)
 {
-    client->epoch = node_epoch(front_home_node(client->front));
-    spread_renew_epochs(client_extra(client)->spread);
+    client->auth_generation = node_auth_generation(front_home_node(client->front));
+    spread_renew_auth_generations(client_extra(client)->spread);
 }
 
 void session_reset(struct client *client)
@@ -598,7 +599,8 @@ void session_audit_lane(const struct lane_user *lane_user, const struct lane *la
         assert(client_has_own_lane(client));
     } else {
         assert(lane->role == LANE_SHARED && !client_has_own_lane(client));
-        assert(login_same_user(lane->key.login, key.login) && (key.login != NULL || lane->key.epoch == key.epoch));
+        assert(login_same_user(lane->key.login, key.login) &&
+               (key.login != NULL || lane->key.auth_generation == key.auth_generation));
         assert(lane_key_eq(&lane->key, &key) || client_waits_for(client, WAIT_ANSWER | WAIT_LOGIN));
         assert(!lane_key_eq(&lane->key, &key) || client_waits_for(client, WAIT_ANSWER | WAIT_LOGIN) ||
                lane_user->lane == lane);

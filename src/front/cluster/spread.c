@@ -418,9 +418,9 @@ void spread_end_session(struct spread *spread, bool has_logged_in)
     }
 }
 
-void spread_renew_epochs(struct spread *spread)
+void spread_renew_auth_generations(struct spread *spread)
 {
     for (size_t i = 0; spread != NULL && i < spread->n_places; i++)
         if (spread->places[i] != NULL)
-            spread->places[i]->epoch = node_epoch(lanes_node(&spread->places[i]->row->lanes));
+            spread->places[i]->auth_generation = node_auth_generation(lanes_node(&spread->places[i]->row->lanes));
 }

@@ -67,8 +67,8 @@ struct place {
     struct question question;
     /* why no lane was available, as text of Redis or weir; heap; NULL: no refusal */
     char *refusal;
-    /* auth generation of the node when the client came there; see node_epoch */
-    uint32_t epoch;
+    /* auth generation of the node when the client came there; see node_auth_generation */
+    uint32_t auth_generation;
     uint32_t n_hops;             /* hops in flight at the node */
     const struct lane *hop_lane; /* lane of the n_hops hops; valid while n_hops > 0 */
     /* time of the client's last write at the node, a coverage_time; 0: none; or WROTE_TOLD */
@@ -245,7 +245,7 @@ void spread_end_session(struct spread *spread, bool has_logged_in);
  * Sets the auth generation of every place to the node's current one, as on a new connection. Safe
  * on NULL.
  */
-void spread_renew_epochs(struct spread *spread);
+void spread_renew_auth_generations(struct spread *spread);
 
 /* Cancels the wait for the node's check of the client's credentials. Safe while no check runs. */
 void spread_end_question(struct place *place);

@@ -296,7 +296,7 @@ struct place *place_get(struct client *client, struct nodes_row *row)
     }
     place->client = client;
     place->row = row;
-    place->epoch = node_epoch(lanes_node(&row->lanes));
+    place->auth_generation = node_auth_generation(lanes_node(&row->lanes));
     place->lane_user.ops = &lane_user_ops;
     list_init(&place->lane_user.waiting);
     list_init(&place->in_retired);

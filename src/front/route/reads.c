@@ -113,7 +113,8 @@ static bool is_let_in(struct client *client, struct nodes_row *row)
 {
     struct login *login = session_login(client);
     if (login == NULL)
-        return !session_has_no_login(client) || (node_epoch(lanes_node(&row->lanes)) & EPOCH_NEEDS_AUTH) == 0;
+        return !session_has_no_login(client) ||
+               (node_auth_generation(lanes_node(&row->lanes)) & AUTH_GENERATION_NEEDS_AUTH) == 0;
     if (proof_holds(&read_side_of(client)->proof, &row->lanes.base.users, login))
         return true;
     ask(client, row);
@@ -134,7 +135,7 @@ static bool get_lane(struct client *client, struct nodes_row *row, struct lease 
     if (lease_holds(lease) && lanes_of(lease->lane) == &row->lanes && is_free(lease->lane))
         return true;
     if (!read_side_is_at_replica(client))
-        read_side_of(client)->epoch = node_epoch(node);
+        read_side_of(client)->auth_generation = node_auth_generation(node);
     const struct lane_key key = session_key(client, node);
     if (lanes_is_past(&row->lanes, &key))
         return false;

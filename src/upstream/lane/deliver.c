@@ -307,7 +307,7 @@ static bool end_call(struct lane *lane, const struct call *call)
         lane->base->ops->on_vouched(lane);
     if ((call->flags & CALL_ADMITS) != 0 && glimpse_type(&lane->glimpse) != '-')
         /* before any client sees the reply, and even if the lane user has left */
-        node_end_epoch(lane_node(lane));
+        node_end_auth_generation(lane_node(lane));
     if (tells_id(call))
         lane->id = greeting_id(bytes_slice(&lane->held));
     if ((call->flags & CALL_LOOK) != 0 && call->lane_user != NULL)

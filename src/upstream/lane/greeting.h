@@ -34,14 +34,14 @@ struct lane_key {
     /*
      * without a login: the node's auth generation (node.h) when the lane was opened; else ignored
      */
-    uint32_t epoch;
+    uint32_t auth_generation;
     bool is_apart; /* for reads that must not delay other clients, see shared_get_apart */
 };
 
 static inline bool lane_key_eq(const struct lane_key *a, const struct lane_key *b)
 {
     return a->protocol == b->protocol && a->database == b->database && a->is_apart == b->is_apart &&
-           login_same_user(a->login, b->login) && (a->login != NULL || a->epoch == b->epoch);
+           login_same_user(a->login, b->login) && (a->login != NULL || a->auth_generation == b->auth_generation);
 }
 
 enum greeting_kind {

@@ -113,8 +113,9 @@ void lanes_retire(struct lanes *lanes)
 
 struct lane_key lanes_newcomer(const struct lanes *lanes)
 {
-    return (struct lane_key){
-        .protocol = 2, .login = worker_lanes_lent(lanes->base.worker_lanes), .epoch = node_epoch(lanes_node(lanes))};
+    return (struct lane_key){.protocol = 2,
+                             .login = worker_lanes_lent(lanes->base.worker_lanes),
+                             .auth_generation = node_auth_generation(lanes_node(lanes))};
 }
 
 void lanes_tick(struct lanes *lanes)
@@ -181,8 +182,9 @@ bool lanes_is_newcomers(const struct lanes *lanes, const struct lane *lane)
 
 bool lanes_is_past(const struct lanes *lanes, const struct lane_key *key)
 {
-    uint32_t now = node_epoch(lanes_node(lanes));
-    return key->login == NULL && (now & EPOCH_NEEDS_AUTH) != 0 && (key->epoch & EPOCH_NEEDS_AUTH) == 0;
+    uint32_t now = node_auth_generation(lanes_node(lanes));
+    return key->login == NULL && (now & AUTH_GENERATION_NEEDS_AUTH) != 0 &&
+           (key->auth_generation & AUTH_GENERATION_NEEDS_AUTH) == 0;
 }
 
 bool lanes_is_shut_out(const struct lane *lane)
@@ -195,7 +197,8 @@ bool lanes_is_expendable(const struct lanes *lanes, const struct lane *lane)
     if (lane->role != LANE_SHARED || lanes_is_newcomers(lanes, lane) || !calls_is_empty(&lane->calls) ||
         !list_is_empty(&lane->waiting))
         return false;
-    return !lanes_is_past(lanes, &lane->key) || !lanes->ops->has_epoch(lanes->arg, lanes_node(lanes), lane->key.epoch);
+    return !lanes_is_past(lanes, &lane->key) ||
+           !lanes->ops->has_auth_generation(lanes->arg, lanes_node(lanes), lane->key.auth_generation);
 }
 
 bool lanes_close_idle(struct lanes *lanes)
@@ -461,7 +464,8 @@ void weir_lane_init(struct weir_lane *base, struct lanes *lanes, const struct la
 
 bool weir_lane_open(struct weir_lane *base, struct login *login, enum lane_role role)
 {
-    const struct lane_key key = {.protocol = 2, .login = login, .epoch = node_epoch(lanes_node(base->lanes))};
+    const struct lane_key key = {
+        .protocol = 2, .login = login, .auth_generation = node_auth_generation(lanes_node(base->lanes))};
     base->is_open = lanes_open_for_weir(base->lanes, &key, role, &base->lane_user) != NULL;
     return base->is_open;
 }

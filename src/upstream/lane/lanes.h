@@ -31,7 +31,7 @@ struct lanes_ops {
      * True if a client is left that connected in this auth generation of the node and has not
      * logged in.
      */
-    bool (*has_epoch)(void *arg, const struct node *node, uint32_t epoch);
+    bool (*has_auth_generation)(void *arg, const struct node *node, uint32_t auth_generation);
     /*
      * A lane may be available again: at most `most` of the waiting clients should look. False: none
      * waits.

@@ -189,7 +189,7 @@ void lend_take_back(struct lane *lane, struct lease *last)
 void lend_take_back_as_is(struct lane *lane)
 {
     struct lanes *lanes = lanes_of(lane);
-    const struct lane_key nobody = {.protocol = 2, .epoch = node_epoch(lanes_node(lanes))};
+    const struct lane_key nobody = {.protocol = 2, .auth_generation = node_auth_generation(lanes_node(lanes))};
     bool is_done =
         lane_is_ready(lane) && !lane_is_passthrough(lane) && !lane_is_in_frame(lane) && calls_is_empty(&lane->calls);
     if (!end_ownership(lanes, lane) || !is_done) {

@@ -47,7 +47,7 @@ struct lane *shared_get(struct lanes *lanes, const struct lane_key *key, const s
     lanes->why_none = ERR_NONE;
     if (!lanes_are_up(lanes))
         return NULL;
-    if (key->login == NULL && (key->epoch & EPOCH_NEEDS_AUTH) != 0)
+    if (key->login == NULL && (key->auth_generation & AUTH_GENERATION_NEEDS_AUTH) != 0)
         node_doubt(lanes_node(lanes));
     struct lane *lane = shared_find(lanes, key);
     if (lane != NULL && !shared_is_sluggish(lane)) {

@@ -92,7 +92,7 @@ static bool must_ask(struct node *node)
     if (node_is_barred(node))
         return false;
     bool is_doubted = atomic_exchange_explicit(&node->is_doubted, false, memory_order_relaxed);
-    return is_doubted || (node_epoch(node) & EPOCH_NEEDS_AUTH) == 0;
+    return is_doubted || (node_auth_generation(node) & AUTH_GENERATION_NEEDS_AUTH) == 0;
 }
 
 static void on_timer(uv_timer_t *timer)

@@ -22,7 +22,7 @@ struct node *node_new(const struct node_origin *origin)
      * until the node itself answers: to serve a client wrongly is worse than to refuse it wrongly
      */
     if (origin->before != NULL)
-        atomic_init(&node->epoch, node_epoch(origin->before) & EPOCH_NEEDS_AUTH);
+        atomic_init(&node->auth_generation, node_auth_generation(origin->before) & AUTH_GENERATION_NEEDS_AUTH);
     const struct node *sharer = origin->before != NULL ? origin->before : origin->kin;
     node->contention = sharer != NULL ? contention_get(sharer->contention) : contention_new();
     return node;

@@ -46,13 +46,13 @@ struct node {
     _Atomic bool is_told_away;
     /* the log says that it answered a redirect without a slot or an address */
     _Atomic bool is_told_redirect;
-    _Atomic bool is_doubted;       /* auth_probe must check if the node still requires a password */
-    _Atomic uint32_t epoch;        /* node_epoch */
-    _Atomic uint32_t maxclients;   /* its maxclients, if known; 0: unknown */
-    uint64_t trip_ns;              /* in ns, see node_note_trip; the main thread's. 0: unknown */
-    struct contention *contention; /* subjects that send here, on all workers; one reference */
-    _Atomic uint8_t role;          /* enum node_role of its last answer */
-    _Atomic bool is_asked;         /* node_ask */
+    _Atomic bool is_doubted;          /* auth_probe must check if the node still requires a password */
+    _Atomic uint32_t auth_generation; /* node_auth_generation */
+    _Atomic uint32_t maxclients;      /* its maxclients, if known; 0: unknown */
+    uint64_t trip_ns;                 /* in ns, see node_note_trip; the main thread's. 0: unknown */
+    struct contention *contention;    /* subjects that send here, on all workers; one reference */
+    _Atomic uint8_t role;             /* enum node_role of its last answer */
+    _Atomic bool is_asked;            /* node_ask */
     /* weir may not ask for its role itself: lanes with clients' logins ask */
     _Atomic bool asks_lanes;
     /* a replica that another master has replaced: nothing more is sent to it */
@@ -206,17 +206,17 @@ static inline void node_doubt(struct node *node)
  * generation uses no connection opened in an earlier one. The lowest bit of the number is set if a
  * password is required, as far as known.
  */
-#define EPOCH_NEEDS_AUTH 1u
+#define AUTH_GENERATION_NEEDS_AUTH 1u
 
-static inline uint32_t node_epoch(const struct node *node)
+static inline uint32_t node_auth_generation(const struct node *node)
 {
-    return atomic_load_explicit(&node->epoch, memory_order_acquire);
+    return atomic_load_explicit(&node->auth_generation, memory_order_acquire);
 }
 
 /* A command has passed that may have set or removed the password. */
-static inline void node_end_epoch(struct node *node)
+static inline void node_end_auth_generation(struct node *node)
 {
-    atomic_fetch_add_explicit(&node->epoch, 2, memory_order_acq_rel);
+    atomic_fetch_add_explicit(&node->auth_generation, 2, memory_order_acq_rel);
 }
 
 /*
@@ -225,9 +225,10 @@ static inline void node_end_epoch(struct node *node)
  */
 static inline void node_note_auth(struct node *node, bool needs_auth)
 {
-    uint32_t epoch = node_epoch(node);
-    while ((epoch & EPOCH_NEEDS_AUTH) != (uint32_t)needs_auth &&
-           !atomic_compare_exchange_weak_explicit(&node->epoch, &epoch, (epoch + 2) ^ EPOCH_NEEDS_AUTH,
+    uint32_t auth_generation = node_auth_generation(node);
+    while ((auth_generation & AUTH_GENERATION_NEEDS_AUTH) != (uint32_t)needs_auth &&
+           !atomic_compare_exchange_weak_explicit(&node->auth_generation, &auth_generation,
+                                                  (auth_generation + 2) ^ AUTH_GENERATION_NEEDS_AUTH,
                                                   memory_order_acq_rel, memory_order_acquire))
         ;
 }
