@@ -20,7 +20,7 @@
 /* A client bound by a policy of its own. */
 struct scene {
     const char *lines[LINES_MAX][2];
-    struct account account;
+    struct charge_target target;
     uint64_t now_ns;
 };
 
@@ -61,7 +61,7 @@ static void prepare(struct scene *scene)
     kit_bind(policies, ledger, table);
     char name[32];
     snprintf(name, sizeof name, "user:%p", (void *)scene);
-    scene->account = kit_account(subjects, policy, name, START_NS);
+    scene->target = kit_target(subjects, policy, name, START_NS);
     scene->now_ns = START_NS;
 }
 
@@ -69,7 +69,7 @@ static enum gate ask(struct scene *scene, struct verdict *verdict)
 {
     const struct ask ask = {
         .command = get, .amount = one_of_each(), .now_ns = scene->now_ns, .headed_ns = scene->now_ns, .may_wait = true};
-    return gate_ask(&scene->account, &ask, tallies, verdict);
+    return gate_ask(&scene->target, &ask, tallies, verdict);
 }
 
 static void pass(struct scene *scene, uint64_t n)
@@ -85,12 +85,12 @@ static void pass(struct scene *scene, uint64_t n)
 /* As the hot path does for a policy that is known to be plain. */
 static void pass_plainly(struct scene *scene, uint64_t n)
 {
-    const struct account *account = &scene->account;
+    const struct charge_target *target = &scene->target;
     struct verdict verdict;
     while (n-- > 0) {
         scene->now_ns += STEP_NS;
-        if (gate_ask_plainly(account->policy, account->holders[PER_SUBJECT], get, 1, scene->now_ns, tallies,
-                             &verdict) == 0)
+        if (gate_ask_plainly(target->policy, target->holders[PER_SUBJECT], get, 1, scene->now_ns, tallies, &verdict) ==
+            0)
             abort();
     }
 }
@@ -100,12 +100,12 @@ static void pass_plainly(struct scene *scene, uint64_t n)
 
 static void pass_alike(struct scene *scene, uint64_t n)
 {
-    const struct account *account = &scene->account;
+    const struct charge_target *target = &scene->target;
     struct verdict verdict;
     for (; n > 0; n -= n < PIPELINE ? n : PIPELINE) {
         scene->now_ns += PIPELINE * STEP_NS;
         uint32_t asked = n < PIPELINE ? (uint32_t)n : PIPELINE;
-        if (gate_ask_plainly(account->policy, account->holders[PER_SUBJECT], get, asked, scene->now_ns, tallies,
+        if (gate_ask_plainly(target->policy, target->holders[PER_SUBJECT], get, asked, scene->now_ns, tallies,
                              &verdict) != asked)
             abort();
     }
@@ -126,7 +126,7 @@ static void refuse(struct scene *scene, uint64_t n)
 static void owe_bytes(uint64_t n)
 {
     while (n-- > 0)
-        gate_owe_bytes(&bytes.account, UNIT_BYTES_OUT, 23, 0, bytes.now_ns += STEP_NS, tallies);
+        gate_owe_bytes(&bytes.target, UNIT_BYTES_OUT, 23, 0, bytes.now_ns += STEP_NS, tallies);
 }
 
 static void refusal(uint64_t n)
@@ -143,7 +143,7 @@ static void refusal(uint64_t n)
 #define SCENE(scene, does)                                                                                             \
     static void prepare_##scene(void)                                                                                  \
     {                                                                                                                  \
-        if (!scene.account.policy)                                                                                     \
+        if (!scene.target.policy)                                                                                      \
             prepare(&scene);                                                                                           \
     }                                                                                                                  \
     static void run_##scene(uint64_t n)                                                                                \

@@ -36,9 +36,9 @@ void tables_put(const struct tables *tables)
 
 /* ---- for the log ---- */
 
-void front_note_stopped(struct front *front, const struct account *account, const struct limit *limit,
+void front_note_stopped(struct front *front, const struct charge_target *target, const struct limit *limit,
                         enum whom_kind kind)
 {
-    const struct subject *subject = account->holders[PER_SUBJECT];
+    const struct subject *subject = target->holders[PER_SUBJECT];
     whom_note(front->whom, limit->id, kind, subject_name(subject), subject->hash);
 }

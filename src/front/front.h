@@ -182,7 +182,7 @@ struct client_drain {
     struct drain_holders holders;
 };
 
-struct account;
+struct charge_target;
 struct client_ops;
 
 struct front {
@@ -269,7 +269,7 @@ bool front_is_before_7(const struct front *front);
  * Note the subject of this charge target among the recent offenders: the limit has stopped the
  * subject, or would have.
  */
-void front_note_stopped(struct front *front, const struct account *account, const struct limit *limit,
+void front_note_stopped(struct front *front, const struct charge_target *target, const struct limit *limit,
                         enum whom_kind kind);
 
 #endif

@@ -19,7 +19,7 @@
  * has no limit of that scope, or the connection has closed. Charges after the close skip limits
  * `per connection`.
  */
-struct account {
+struct charge_target {
     const struct policy *policy;
     struct subject *holders[SCOPE_COUNT];
 };

@@ -121,15 +121,15 @@ static void advance(struct attempts *attempts, struct attempt_queue *queue, uint
 
 /* ---- from a worker ---- */
 
-enum attempt_state attempts_begin(struct attempts *attempts, struct attempt *attempt, const struct account *account,
-                                  unsigned worker, uint64_t now_ns)
+enum attempt_state attempts_begin(struct attempts *attempts, struct attempt *attempt,
+                                  const struct charge_target *target, unsigned worker, uint64_t now_ns)
 {
     *attempt = (struct attempt){.worker = worker, .state = ATTEMPT_STARVED};
     list_init(&attempt->in_list);
     pthread_mutex_lock(&attempts->lock);
-    struct attempt_queue *queue = attempt->queue = queue_of(attempts, account->holders[PER_SUBJECT]);
+    struct attempt_queue *queue = attempt->queue = queue_of(attempts, target->holders[PER_SUBJECT]);
     if (queue != NULL) {
-        uint64_t room = gate_logins_left(account, now_ns);
+        uint64_t room = gate_logins_left(target, now_ns);
         advance(attempts, queue, room); /* debt may have drained since the last login ended */
         enum attempt_state state = list_is_empty(&queue->waiting) ? judge_next(queue, room) : ATTEMPT_WAITS;
         settle(attempt, state);
@@ -141,17 +141,17 @@ enum attempt_state attempts_begin(struct attempts *attempts, struct attempt *att
     return attempt->state;
 }
 
-void attempts_end(struct attempts *attempts, struct attempt *attempt, const struct account *account, bool is_failure,
-                  uint64_t now_ns, struct tally *tallies)
+void attempts_end(struct attempts *attempts, struct attempt *attempt, const struct charge_target *target,
+                  bool is_failure, uint64_t now_ns, struct tally *tallies)
 {
     pthread_mutex_lock(&attempts->lock);
     struct attempt_queue *queue = attempt->queue;
     list_take(&attempt->in_list);
-    if (is_failure && account->policy != NULL)
-        gate_login_failed(account, now_ns, tallies);
+    if (is_failure && target->policy != NULL)
+        gate_login_failed(target, now_ns, tallies);
     if (queue != NULL) {
         queue->under_way -= attempt->state == ATTEMPT_UNDER_WAY;
-        advance(attempts, queue, account->policy != NULL ? gate_logins_left(account, now_ns) : UINT64_MAX);
+        advance(attempts, queue, target->policy != NULL ? gate_logins_left(target, now_ns) : UINT64_MAX);
         free_if_empty(queue);
     }
     attempt->queue = NULL;

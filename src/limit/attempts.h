@@ -61,15 +61,15 @@ void attempts_set_worker(struct attempts *attempts, unsigned index, void *worker
  * or ATTEMPT_STARVED. The holder PER_SUBJECT is the subject of the client's address. The caller
  * holds a reference on the subject until attempts_end.
  */
-enum attempt_state attempts_begin(struct attempts *attempts, struct attempt *attempt, const struct account *account,
-                                  unsigned worker, uint64_t now_ns);
+enum attempt_state attempts_begin(struct attempts *attempts, struct attempt *attempt,
+                                  const struct charge_target *target, unsigned worker, uint64_t now_ns);
 
 /*
  * Ends the login, in any state; other logins of its address may begin. `is_failure`: the failure is
  * charged. After a reload the policy may be another one or NULL; with NULL nothing is charged.
  */
-void attempts_end(struct attempts *attempts, struct attempt *attempt, const struct account *account, bool is_failure,
-                  uint64_t now_ns, struct tally *tallies);
+void attempts_end(struct attempts *attempts, struct attempt *attempt, const struct charge_target *target,
+                  bool is_failure, uint64_t now_ns, struct tally *tallies);
 
 /* Takes an attempt of this worker that waited and is now under way or barred. NULL: none. */
 struct attempt *attempts_news(struct attempts *attempts, unsigned worker);

@@ -298,7 +298,7 @@ static uint64_t refusal_lasts(const struct trial *trial, uint64_t others, uint64
  */
 static enum gate veto(const struct trial *trial, uint64_t limits, bool is_shadow, struct verdict *verdict)
 {
-    const struct policy *policy = trial->account->policy;
+    const struct policy *policy = trial->target->policy;
     const struct limit *slowest = NULL;
     uint64_t denies = limits & policy->of_action[OVER_DENY];
     if (denies)
@@ -319,9 +319,9 @@ static FUNNEL_RARE bool has_ended(const struct trial *trial, uint64_t delays, st
 {
     for (; delays; delays &= delays - 1) {
         const struct limit *limit = trial_limit(trial, lowest(delays));
-        const struct subject *holder = trial->account->holders[limit->scope];
+        const struct subject *holder = trial->target->holders[limit->scope];
         const struct rate_table *has = atomic_load_explicit(&holder->rates, memory_order_relaxed);
-        const struct rate_table *own = trial->account->policy->rates[limit->scope];
+        const struct rate_table *own = trial->target->policy->rates[limit->scope];
         if (!limit_has_places(limit) || has->order <= own->order + 1 || subject_has_queue(holder, limit->slot))
             continue;
         verdict_set(verdict, limit, RULES_NS);
@@ -336,9 +336,9 @@ static FUNNEL_RARE bool has_ended(const struct trial *trial, uint64_t delays, st
  */
 static enum gate decide(const struct trial *asked, uint64_t limits, bool is_shadow, struct verdict *verdict)
 {
-    const struct policy *policy = asked->account->policy;
+    const struct policy *policy = asked->target->policy;
     uint64_t delays = limits & policy->of_action[OVER_DELAY];
-    const struct trial trial = {asked->account, asked->ask, asked->tallies, gate_places_had(asked, delays),
+    const struct trial trial = {asked->target, asked->ask, asked->tallies, gate_places_had(asked, delays),
                                 asked->is_current};
     enum gate gate = veto(&trial, limits & ~trial.had, is_shadow, verdict);
     if (gate == GATE_PASS && trial.ask->may_wait && !is_shadow)
@@ -361,7 +361,7 @@ static enum gate decide(const struct trial *asked, uint64_t limits, bool is_shad
 /* The latest time at which a command is checked. A later command counts as not yet sent. */
 static uint64_t latest_ns(const struct trial *trial)
 {
-    const struct policy *policy = trial->account->policy;
+    const struct policy *policy = trial->target->policy;
     uint64_t longest_ns = 0, delays = policy->of_action[OVER_DELAY] & policy->shadows;
     for (; delays; delays &= delays - 1) {
         const struct limit *limit = trial_limit(trial, lowest(delays));
@@ -388,11 +388,11 @@ static struct ask ask_at(const struct trial *trial, uint64_t at_ns)
 static uint64_t wait_virtually(const struct trial *trial, uint64_t delays, struct verdict *verdict)
 {
     struct ask ask = *trial->ask;
-    const struct trial then = {trial->account, &ask, trial->tallies, 0, trial->is_current};
+    const struct trial then = {trial->target, &ask, trial->tallies, 0, trial->is_current};
     while (delays) {
         const struct limit *slowest = NULL;
         uint64_t wait_ns = trial_longest_wait(&then, delays, &slowest);
-        uint64_t some = wait_ns > 0 ? UINT64_C(1) << (slowest - trial->account->policy->limits) : delays;
+        uint64_t some = wait_ns > 0 ? UINT64_C(1) << (slowest - trial->target->policy->limits) : delays;
         if (verdict == NULL) {
             trial_charge(&then, some);
         } else if (wait_ns > 0) {
@@ -432,18 +432,18 @@ static void delay_uncharged(const struct trial *trial, uint64_t delays, struct v
  */
 static enum gate foresee(const struct trial *asked, uint64_t limits, struct verdict *verdict)
 {
-    uint64_t delays = limits & asked->account->policy->of_action[OVER_DELAY], others = limits & ~delays;
+    uint64_t delays = limits & asked->target->policy->of_action[OVER_DELAY], others = limits & ~delays;
     uint64_t last_ns = latest_ns(asked), clock_ns = asked->ask->virtual_ns;
     bool is_ahead = clock_ns > last_ns;
     uint64_t at_ns = is_ahead ? last_ns : clock_ns > asked->ask->now_ns ? clock_ns : asked->ask->now_ns;
     struct ask ask = ask_at(asked, at_ns);
-    const struct trial trial = {asked->account, &ask, asked->tallies, 0, asked->is_current};
+    const struct trial trial = {asked->target, &ask, asked->tallies, 0, asked->is_current};
     verdict->virtual_ns = is_ahead ? clock_ns : at_ns;
     enum gate gate = veto(&trial, is_ahead ? others : limits, true, verdict);
     if (gate != GATE_PASS)
         return gate;
     struct ask leaving = ask;
-    const struct trial departure = {asked->account, &leaving, asked->tallies, 0, asked->is_current};
+    const struct trial departure = {asked->target, &leaving, asked->tallies, 0, asked->is_current};
     if (is_ahead) {
         delay_uncharged(&trial, delays, verdict);
     } else {
@@ -456,7 +456,7 @@ static enum gate foresee(const struct trial *asked, uint64_t limits, struct verd
     if (!is_ahead)
         (void)wait_virtually(&trial, delays, NULL);
     trial_charge(&departure, others);
-    if (limits & asked->account->policy->of_unit[UNIT_INFLIGHT])
+    if (limits & asked->target->policy->of_unit[UNIT_INFLIGHT])
         verdict->counted |= COUNTED_SHADOW;
     return GATE_PASS;
 }
@@ -476,7 +476,7 @@ static uint64_t charged_ahead(const struct trial *trial, uint64_t limits)
     uint64_t ahead = 0;
     for (; limits; limits &= limits - 1) {
         const struct limit *limit = trial_limit(trial, lowest(limits));
-        const struct subject *holder = trial->account->holders[limit->scope];
+        const struct subject *holder = trial->target->holders[limit->scope];
         enum slot_queue kind = limit_has_places(limit) ? SLOT_QUEUE_SHADOW : SLOT_AHEAD;
         ahead |= subject_slot_queue(holder, limit->slot) == kind ? limits & -limits : 0;
     }
@@ -489,14 +489,14 @@ static enum gate foresee_or_decide(const struct trial *trial, uint64_t limits, s
     uint64_t ahead = charged_ahead(trial, limits);
     struct ask ask = ask_at(trial, trial->ask->now_ns);
     ask.may_wait = false;
-    const struct trial now = {trial->account, &ask, trial->tallies, 0, trial->is_current};
+    const struct trial now = {trial->target, &ask, trial->tallies, 0, trial->is_current};
     enum gate gate = decide(&now, limits & ~ahead, true, found);
     return gate == GATE_PASS && ahead != 0 ? foresee(trial, ahead, found) : gate;
 }
 
 static void ask_shadows(const struct trial *trial, uint64_t limits, struct verdict *verdict)
 {
-    const struct policy *policy = trial->account->policy;
+    const struct policy *policy = trial->target->policy;
     struct verdict found = {0};
     bool can_delay = (limits & policy->of_action[OVER_DELAY]) != 0 || trial->ask->virtual_ns > trial->ask->now_ns;
     enum gate gate = can_delay ? foresee_or_decide(trial, limits, &found) : decide(trial, limits, true, &found);
@@ -512,19 +512,20 @@ static void ask_shadows(const struct trial *trial, uint64_t limits, struct verdi
 
 static enum gate pass_any(struct trial *trial, uint64_t binds, struct verdict *verdict)
 {
-    const struct policy *policy = trial->account->policy;
-    trial->is_current = holders_lock(trial->account, trial->ask->now_ns);
+    const struct policy *policy = trial->target->policy;
+    trial->is_current = holders_lock(trial->target, trial->ask->now_ns);
     verdict->counted = 0;
     enum gate gate = decide(trial, binds & ~policy->shadows, false, verdict);
     if (gate == GATE_PASS && (binds & policy->shadows))
         ask_shadows(trial, binds & policy->shadows, verdict);
-    holders_unlock(trial->account);
+    holders_unlock(trial->target);
     return gate;
 }
 
-enum gate gate_ask(const struct account *account, const struct ask *ask, struct tally *tallies, struct verdict *verdict)
+enum gate gate_ask(const struct charge_target *target, const struct ask *ask, struct tally *tallies,
+                   struct verdict *verdict)
 {
-    const struct policy *policy = account->policy;
+    const struct policy *policy = target->policy;
     uint64_t exempt = ask->blocks ? policy->of_unit[UNIT_INFLIGHT] : 0;
     uint64_t binds = bound(policy, ask->command) & asked(policy, ask->part) & ~exempt;
     verdict->counted = 0;
@@ -537,24 +538,24 @@ enum gate gate_ask(const struct account *account, const struct ask *ask, struct 
     if (!binds)
         return GATE_PASS;
     if (policy->is_plain && !ask->is_dry) {
-        struct subject *subject = account->holders[PER_SUBJECT];
+        struct subject *subject = target->holders[PER_SUBJECT];
         bool may = ask_plainly(policy, subject, ask->command, 1, ask->now_ns, tallies, verdict) == 1;
         return may ? GATE_PASS : GATE_REFUSE;
     }
-    struct trial trial = {account, ask, ask->is_dry ? NULL : tallies, 0, false};
+    struct trial trial = {target, ask, ask->is_dry ? NULL : tallies, 0, false};
     return pass_any(&trial, binds, verdict);
 }
 
-enum gate gate_ask_refusal(const struct account *account, const struct ask *ask, struct tally *tallies,
+enum gate gate_ask_refusal(const struct charge_target *target, const struct ask *ask, struct tally *tallies,
                            struct verdict *verdict)
 {
-    const struct policy *policy = account->policy;
-    struct trial trial = {account, ask, ask->is_dry ? NULL : tallies, 0, false};
+    const struct policy *policy = target->policy;
+    struct trial trial = {target, ask, ask->is_dry ? NULL : tallies, 0, false};
     uint64_t limits = bound(policy, ask->command) & asked(policy, ask->part) & ~policy->shadows;
-    trial.is_current = holders_lock(account, ask->now_ns);
+    trial.is_current = holders_lock(target, ask->now_ns);
     trial.had = gate_places_had(&trial, limits & policy->of_action[OVER_DELAY]);
     enum gate gate = veto(&trial, limits & ~trial.had, false, verdict);
-    holders_unlock(account);
+    holders_unlock(target);
     return gate;
 }
 
@@ -618,10 +619,10 @@ void gate_settle_holder(const struct policy *policy, struct subject *holder, enu
     subject_unlock(holder);
 }
 
-void gate_settle(const struct account *account, uint64_t now_ns)
+void gate_settle(const struct charge_target *target, uint64_t now_ns)
 {
-    (void)holders_lock(account, now_ns);
-    holders_unlock(account);
+    (void)holders_lock(target, now_ns);
+    holders_unlock(target);
 }
 
 /* ---- the state of a limit ---- */
@@ -638,10 +639,10 @@ static uint64_t bytes_in(const struct rate *rate, uint64_t debt_ns)
     return (uint64_t)((unsigned __int128)room_ns * rate->count / rate->period_ns);
 }
 
-static struct standing standing_of(const struct account *account, const struct limit *limit,
+static struct standing standing_of(const struct charge_target *target, const struct limit *limit,
                                    const struct funnel *funnel, uint64_t now_ns)
 {
-    const struct rate *rate = rate_of(account, limit);
+    const struct rate *rate = rate_of(target, limit);
     uint64_t tat_ns = funnel_word(funnel);
     uint64_t debt_ns = tat_ns > now_ns ? tat_ns - now_ns : 0;
     uint64_t remaining =
@@ -650,16 +651,16 @@ static struct standing standing_of(const struct account *account, const struct l
     return (struct standing){remaining, wait_ns > 0 ? (int64_t)wait_ns : -1, debt_ns};
 }
 
-struct standing gate_standing(const struct account *account, unsigned index, uint64_t now_ns)
+struct standing gate_standing(const struct charge_target *target, unsigned index, uint64_t now_ns)
 {
-    const struct limit *limit = &account->policy->limits[index];
+    const struct limit *limit = &target->policy->limits[index];
     if (limit->action == OVER_DENY)
         return (struct standing){0, INT64_MAX, 0};
-    const struct funnel *funnel = funnel_at(account, index);
+    const struct funnel *funnel = funnel_at(target, index);
     if (unit_is_gauge((enum unit)limit->unit))
         return standing_of_gauge(limit, gauge_value(funnel));
-    (void)holders_lock(account, now_ns);
-    struct standing standing = standing_of(account, limit, funnel, now_ns);
-    holders_unlock(account);
+    (void)holders_lock(target, now_ns);
+    struct standing standing = standing_of(target, limit, funnel, now_ns);
+    holders_unlock(target);
     return standing;
 }

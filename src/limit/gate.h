@@ -33,15 +33,16 @@
  * Any other result: nothing is charged, and *verdict holds the reason. After GATE_CLOSE the caller
  * closes the connection. Any thread.
  */
-__attribute__((warn_unused_result)) enum gate gate_ask(const struct account *account, const struct ask *ask,
+__attribute__((warn_unused_result)) enum gate gate_ask(const struct charge_target *target, const struct ask *ask,
                                                        struct tally *tallies, struct verdict *verdict);
 
 /*
  * Checks only whether the command would be refused now. A refusal is counted, and the result is
  * that of gate_ask. GATE_PASS: the command would pass or wait; nothing is charged or counted.
  */
-__attribute__((warn_unused_result)) enum gate gate_ask_refusal(const struct account *account, const struct ask *ask,
-                                                               struct tally *tallies, struct verdict *verdict);
+__attribute__((warn_unused_result)) enum gate gate_ask_refusal(const struct charge_target *target,
+                                                               const struct ask *ask, struct tally *tallies,
+                                                               struct verdict *verdict);
 
 /*
  * gate_ask in fewer steps, for a policy with is_plain. Decides n > 0 commands of this row, one
@@ -66,14 +67,14 @@ __attribute__((warn_unused_result)) bool gate_refuse_plainly(const struct policy
  * GATE_WAIT: the connection owes bytes. The command waits for verdict->wait_ns and then goes
  * without another check. GATE_PASS: nothing is owed. If tallies is NULL nothing is counted.
  */
-__attribute__((warn_unused_result)) enum gate gate_ask_debtor(const struct account *account, uint64_t now_ns,
+__attribute__((warn_unused_result)) enum gate gate_ask_debtor(const struct charge_target *target, uint64_t now_ns,
                                                               struct tally *tallies, struct verdict *verdict);
 
 /*
  * gate_ask_debtor for a command that has waited. GATE_WAIT: the debt of bytes exceeds one burst.
  * Counts nothing.
  */
-__attribute__((warn_unused_result)) enum gate gate_ask_overdrawn(const struct account *account, uint64_t now_ns,
+__attribute__((warn_unused_result)) enum gate gate_ask_overdrawn(const struct charge_target *target, uint64_t now_ns,
                                                                  struct verdict *verdict);
 
 /*
@@ -99,76 +100,76 @@ void gate_forget_places(struct turn *turn);
  * Every decision does this first. gate_settle_holder does this for one holder outside any charge
  * target.
  */
-void gate_settle(const struct account *account, uint64_t now_ns);
+void gate_settle(const struct charge_target *target, uint64_t now_ns);
 void gate_settle_holder(const struct policy *policy, struct subject *holder, enum scope scope, uint64_t now_ns);
 
 /*
  * Time in ns until the debt of bytes is at most one burst beyond the limit; 0: no excess. Until
  * then the caller reads no more of a large request or reply, and no more messages.
  */
-uint64_t gate_overdraft_ns(const struct account *account, enum unit unit, uint64_t now_ns);
+uint64_t gate_overdraft_ns(const struct charge_target *target, enum unit unit, uint64_t now_ns);
 
 /*
  * Charges `n` bytes that have passed. `counted`: the flags from the verdict of their call; 0: the
  * bytes belong to no call.
  */
-void gate_owe_bytes(const struct account *account, enum unit unit, uint64_t n, uint8_t counted, uint64_t now_ns,
+void gate_owe_bytes(const struct charge_target *target, enum unit unit, uint64_t n, uint8_t counted, uint64_t now_ns,
                     struct tally *tallies);
 
 /*
  * gate_owe_bytes where limits in shadow mode would delay. These limits are charged at virtual_ns,
  * the virtual clock of the connection (struct ask).
  */
-void gate_owe_bytes_then(const struct account *account, enum unit unit, uint64_t n, uint8_t counted, uint64_t now_ns,
-                         uint64_t virtual_ns, struct tally *tallies);
+void gate_owe_bytes_then(const struct charge_target *target, enum unit unit, uint64_t n, uint8_t counted,
+                         uint64_t now_ns, uint64_t virtual_ns, struct tally *tallies);
 
 /*
  * Removes calls from those in flight under this charge target: `counted` calls with COUNTED,
  * `counted_shadow` calls with COUNTED_SHADOW. gate_calls_begin adds them, when a client changes its
  * charge target.
  */
-void gate_calls_end(const struct account *account, uint64_t counted, uint64_t counted_shadow);
-void gate_calls_begin(const struct account *account, uint64_t counted, uint64_t counted_shadow);
+void gate_calls_end(const struct charge_target *target, uint64_t counted, uint64_t counted_shadow);
+void gate_calls_begin(const struct charge_target *target, uint64_t counted, uint64_t counted_shadow);
 
 /* Undoes the counting of a call with these flags that was not sent after all. */
-void gate_calls_revoke(const struct account *account, uint8_t counted, struct tally *tallies);
+void gate_calls_revoke(const struct charge_target *target, uint8_t counted, struct tally *tallies);
 
 /*
  * Checks one more connection against the limits on connections and connects. GATE_PASS: charged;
  * pass verdict->counted to gate_disconnect when the connection ends. GATE_CLOSE: nothing is
  * charged, and verdict->limit is the limit exceeded.
  */
-__attribute__((warn_unused_result)) enum gate gate_connect(const struct account *account, uint64_t now_ns,
+__attribute__((warn_unused_result)) enum gate gate_connect(const struct charge_target *target, uint64_t now_ns,
                                                            struct tally *tallies, struct verdict *verdict);
 
 /*
  * gate_connect for some of these limits. `units`: 1U << UNIT_CONNECTS, 1U << UNIT_CONNECTIONS, or
  * both.
  */
-__attribute__((warn_unused_result)) enum gate gate_connect_units(const struct account *account, unsigned units,
+__attribute__((warn_unused_result)) enum gate gate_connect_units(const struct charge_target *target, unsigned units,
                                                                  uint64_t now_ns, struct tally *tallies,
                                                                  struct verdict *verdict);
-void gate_disconnect(const struct account *account, uint8_t counted);
+void gate_disconnect(const struct charge_target *target, uint8_t counted);
 
 /*
  * An existing connection moves to this charge target: counts it without a check. Returns COUNTED*.
  */
-uint8_t gate_reconnect(const struct account *account);
+uint8_t gate_reconnect(const struct charge_target *target);
 
 /*
  * Failed logins. gate_may_login: true if one more login may be tried; gate_login_failed charges a
  * failure. The holder PER_SUBJECT is the subject of the client's address. If tallies is NULL
  * nothing is counted.
  */
-__attribute__((warn_unused_result)) bool gate_may_login(const struct account *account, uint64_t now_ns,
+__attribute__((warn_unused_result)) bool gate_may_login(const struct charge_target *target, uint64_t now_ns,
                                                         struct tally *tallies);
 
 /*
  * How many logins may fail now before the next one is refused. UINT64_MAX: no enforced limit counts
  * failures.
  */
-uint64_t gate_logins_left(const struct account *account, uint64_t now_ns);
-void gate_login_failed(const struct account *account, uint64_t now_ns, struct tally *tallies);
+uint64_t gate_logins_left(const struct charge_target *target, uint64_t now_ns);
+void gate_login_failed(const struct charge_target *target, uint64_t now_ns, struct tally *tallies);
 
 /* The state of one limit for its holder. */
 struct standing {
@@ -177,7 +178,7 @@ struct standing {
     uint64_t reset_after_ns; /* until the funnel is empty */
 };
 
-struct standing gate_standing(const struct account *account, unsigned index, uint64_t now_ns);
+struct standing gate_standing(const struct charge_target *target, unsigned index, uint64_t now_ns);
 
 /* True if an enforced limit of this part can delay the command. */
 bool gate_delays(const struct policy *policy, const struct command *command, enum part part);

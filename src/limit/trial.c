@@ -27,11 +27,11 @@ void settle_rarely(const struct policy *policy, struct subject *holder, enum sco
         subject_convert(holder, table, now_ns);
 }
 
-void settle_all(const struct account *account, uint64_t now_ns)
+void settle_all(const struct charge_target *target, uint64_t now_ns)
 {
     for (int scope = 0; scope < SCOPE_COUNT; scope++)
-        if (account->holders[scope] != NULL)
-            settle_rarely(account->policy, account->holders[scope], (enum scope)scope, now_ns);
+        if (target->holders[scope] != NULL)
+            settle_rarely(target->policy, target->holders[scope], (enum scope)scope, now_ns);
 }
 
 /* ---- positions ---- */
@@ -167,7 +167,7 @@ enum gate gate_places_wait(const struct trial *trial, uint64_t delays, struct ve
     if (trial->had != 0)
         go_ahead(trial, others, &verdict->turn);
     else
-        keep_place(trial, (unsigned)(slowest - trial->account->policy->limits), &verdict->turn);
+        keep_place(trial, (unsigned)(slowest - trial->target->policy->limits), &verdict->turn);
     trial_count(trial, slowest, GATE_WAIT, false);
     verdict_set(verdict, slowest, wait_ns);
     return GATE_WAIT;

@@ -18,7 +18,7 @@
 #include "limit/subject.h"
 
 struct trial {
-    const struct account *account;
+    const struct charge_target *target;
     const struct ask *ask;
     struct tally *tallies; /* NULL: nothing is charged or counted */
     /*
@@ -36,24 +36,24 @@ static inline unsigned lowest(uint64_t bits)
 
 static inline const struct limit *trial_limit(const struct trial *trial, unsigned index)
 {
-    return &trial->account->policy->limits[index];
+    return &trial->target->policy->limits[index];
 }
 
-static inline struct funnel *funnel_at(const struct account *account, unsigned index)
+static inline struct funnel *funnel_at(const struct charge_target *target, unsigned index)
 {
-    const struct limit *limit = &account->policy->limits[index];
-    return subject_funnel(account->holders[limit->scope], limit->slot);
+    const struct limit *limit = &target->policy->limits[index];
+    return subject_funnel(target->holders[limit->scope], limit->slot);
 }
 
 /* The rate at which the limit's holder runs. */
-static inline const struct rate *rate_of(const struct account *account, const struct limit *limit)
+static inline const struct rate *rate_of(const struct charge_target *target, const struct limit *limit)
 {
-    return subject_rate(account->holders[limit->scope], limit);
+    return subject_rate(target->holders[limit->scope], limit);
 }
 
 static inline const struct rate *trial_rate(const struct trial *trial, const struct limit *limit)
 {
-    return trial->is_current ? &limit->rate : rate_of(trial->account, limit);
+    return trial->is_current ? &limit->rate : rate_of(trial->target, limit);
 }
 
 static inline uint64_t trial_units(const struct trial *trial, const struct limit *limit)
@@ -63,7 +63,7 @@ static inline uint64_t trial_units(const struct trial *trial, const struct limit
 
 static inline struct queue trial_queue(const struct trial *trial, const struct limit *limit)
 {
-    return (struct queue){trial->account->holders[limit->scope], limit};
+    return (struct queue){trial->target->holders[limit->scope], limit};
 }
 
 /*
@@ -73,38 +73,38 @@ static inline struct queue trial_queue(const struct trial *trial, const struct l
 FUNNEL_RARE void settle_rarely(const struct policy *policy, struct subject *holder, enum scope scope, uint64_t now_ns);
 
 /* True if the charge target's holder of this scope has the rates of the policy, or is NULL. */
-static inline bool is_settled(const struct account *account, enum scope scope)
+static inline bool is_settled(const struct charge_target *target, enum scope scope)
 {
-    const struct subject *holder = account->holders[scope];
-    return holder == NULL || subject_has_rates(holder, account->policy->rates[scope]);
+    const struct subject *holder = target->holders[scope];
+    return holder == NULL || subject_has_rates(holder, target->policy->rates[scope]);
 }
 
 /* Calls settle_rarely for each holder. The holders are locked. */
-FUNNEL_RARE void settle_all(const struct account *account, uint64_t now_ns);
+FUNNEL_RARE void settle_all(const struct charge_target *target, uint64_t now_ns);
 
 /*
  * Locks the subject first, then the policy, always in this order. The funnels of a connection
  * belong to one thread and need no lock. True if all limits run at the rates of the policy;
  * otherwise use rate_of.
  */
-static inline bool holders_lock(const struct account *account, uint64_t now_ns)
+static inline bool holders_lock(const struct charge_target *target, uint64_t now_ns)
 {
-    if (account->holders[PER_SUBJECT] != NULL)
-        subject_lock(account->holders[PER_SUBJECT]);
-    if (account->holders[PER_POLICY] != NULL)
-        subject_lock(account->holders[PER_POLICY]);
-    if (is_settled(account, PER_SUBJECT) && is_settled(account, PER_CONNECTION) && is_settled(account, PER_POLICY))
+    if (target->holders[PER_SUBJECT] != NULL)
+        subject_lock(target->holders[PER_SUBJECT]);
+    if (target->holders[PER_POLICY] != NULL)
+        subject_lock(target->holders[PER_POLICY]);
+    if (is_settled(target, PER_SUBJECT) && is_settled(target, PER_CONNECTION) && is_settled(target, PER_POLICY))
         return true;
-    settle_all(account, now_ns);
+    settle_all(target, now_ns);
     return false;
 }
 
-static inline void holders_unlock(const struct account *account)
+static inline void holders_unlock(const struct charge_target *target)
 {
-    if (account->holders[PER_POLICY] != NULL)
-        subject_unlock(account->holders[PER_POLICY]);
-    if (account->holders[PER_SUBJECT] != NULL)
-        subject_unlock(account->holders[PER_SUBJECT]);
+    if (target->holders[PER_POLICY] != NULL)
+        subject_unlock(target->holders[PER_POLICY]);
+    if (target->holders[PER_SUBJECT] != NULL)
+        subject_unlock(target->holders[PER_SUBJECT]);
 }
 
 static inline void verdict_set(struct verdict *verdict, const struct limit *limit, uint64_t wait_ns)
@@ -131,16 +131,16 @@ static inline void tally_note_each(const struct limit *limit, uint64_t tat_ns, u
 }
 
 /* Adds n to all gauges in the set `limits`. gauges_take subtracts n. */
-static inline void gauges_add(const struct account *account, uint64_t limits, uint64_t n)
+static inline void gauges_add(const struct charge_target *target, uint64_t limits, uint64_t n)
 {
     for (; n > 0 && limits; limits &= limits - 1)
-        gauge_add(funnel_at(account, lowest(limits)), n);
+        gauge_add(funnel_at(target, lowest(limits)), n);
 }
 
-static inline void gauges_take(const struct account *account, uint64_t limits, uint64_t n)
+static inline void gauges_take(const struct charge_target *target, uint64_t limits, uint64_t n)
 {
     for (; n > 0 && limits; limits &= limits - 1)
-        gauge_take(funnel_at(account, lowest(limits)), n);
+        gauge_take(funnel_at(target, lowest(limits)), n);
 }
 
 /*
@@ -155,7 +155,7 @@ FUNNEL_RARE uint64_t trial_wait_ahead(const struct trial *trial, const struct li
 static inline uint64_t trial_wait(const struct trial *trial, unsigned index)
 {
     const struct limit *limit = trial_limit(trial, index);
-    struct funnel *funnel = funnel_at(trial->account, index);
+    struct funnel *funnel = funnel_at(trial->target, index);
     if (unit_is_gauge((enum unit)limit->unit))
         return gauge_value(funnel) >= limit->rate.count ? TRIAL_FULL : 0;
     if (trial->had != 0 && limit_has_places(limit))
@@ -195,7 +195,7 @@ static inline void trial_note_admitted(const struct trial *trial, unsigned index
 {
     const struct limit *limit = trial_limit(trial, index);
     tally_add(&trial->tallies[limit->id].admitted, units);
-    if (funnel_at_is_near(limit, funnel_at(trial->account, index), trial->ask->now_ns))
+    if (funnel_at_is_near(limit, funnel_at(trial->target, index), trial->ask->now_ns))
         tally_add(&trial->tallies[limit->id].near, 1);
 }
 
@@ -209,7 +209,7 @@ static inline void trial_charge(const struct trial *trial, uint64_t limits)
         const struct limit *limit = trial_limit(trial, i);
         if (unit_is_bytes((enum unit)limit->unit))
             continue;
-        struct funnel *funnel = funnel_at(trial->account, i);
+        struct funnel *funnel = funnel_at(trial->target, i);
         uint64_t units = trial_units(trial, limit);
         if (unit_is_gauge((enum unit)limit->unit))
             gauge_add(funnel, 1);

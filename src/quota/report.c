@@ -93,7 +93,7 @@ static struct slice mode_of(const struct policies *policies)
 
 static void standing(struct build *out, const struct report_subject *subject, unsigned index, uint64_t now_ns)
 {
-    struct standing now = gate_standing(&subject->account, index, now_ns);
+    struct standing now = gate_standing(&subject->target, index, now_ns);
     report_number(out, "remaining", now.remaining);
     build_bulk_str(out, "retry_after_ms");
     bool is_never = now.retry_after_ns < 0 || now.retry_after_ns == INT64_MAX;
@@ -104,7 +104,7 @@ static void standing(struct build *out, const struct report_subject *subject, un
 
 static void who(struct build *out, const struct report_subject *subject)
 {
-    const struct policy *policy = subject->account.policy;
+    const struct policy *policy = subject->target.policy;
     report_field(out, "subject", subject->name);
     report_text(out, "policy", policy != NULL && policy->name[0] != '\0' ? policy->name : NULL);
 }
@@ -127,7 +127,7 @@ static void blocked(struct build *out, const struct report_subject *subject, uin
  */
 static void share(struct build *out, const struct report_subject *of)
 {
-    struct subject *subject = of->account.holders[PER_SUBJECT];
+    struct subject *subject = of->target.holders[PER_SUBJECT];
     uint64_t waiting = 0, waits = 0, waited_us = 0;
     if (subject != NULL) {
         waiting = atomic_load_explicit(&subject->queues, memory_order_relaxed) > 0;
@@ -144,7 +144,7 @@ static void share(struct build *out, const struct report_subject *of)
 
 static unsigned count_limits(const struct report_subject *subject)
 {
-    return subject->account.policy != NULL ? subject->account.policy->n_limits : 0;
+    return subject->target.policy != NULL ? subject->target.policy->n_limits : 0;
 }
 
 void report_status(struct build *out, const struct policies *policies, const struct report_subject *subject,
@@ -158,7 +158,7 @@ void report_status(struct build *out, const struct policies *policies, const str
     build_bulk_str(out, "limits");
     build_array(out, n);
     for (unsigned i = 0; i < n; i++) {
-        const struct limit *limit = &subject->account.policy->limits[i];
+        const struct limit *limit = &subject->target.policy->limits[i];
         build_map(out, LIMIT_FIELDS + (report_is_set(limit) ? REPORT_SET_FIELDS : 0));
         report_limit(out, limit);
         standing(out, subject, i, now_ns);
@@ -238,12 +238,12 @@ static enum gate verdict(struct build *out, const struct report_subject *subject
     struct verdict found = {0};
     struct ask dry = *ask;
     dry.is_dry = true;
-    const struct account *account = &subject->account;
+    const struct charge_target *target = &subject->target;
     enum gate gate = GATE_PASS;
-    if (account->policy != NULL && (ask->command->flags & CMD_CONTROL) != 0)
-        gate = gate_ask_debtor(account, ask->now_ns, NULL, &found);
-    if (account->policy != NULL && gate == GATE_PASS)
-        gate = gate_ask(account, &dry, NULL, &found);
+    if (target->policy != NULL && (ask->command->flags & CMD_CONTROL) != 0)
+        gate = gate_ask_debtor(target, ask->now_ns, NULL, &found);
+    if (target->policy != NULL && gate == GATE_PASS)
+        gate = gate_ask(target, &dry, NULL, &found);
     /*
      * In shadow mode the command passes, and the reply shows what enforcement would do. A limit
      * with over = shadow refuses nothing.
@@ -261,12 +261,12 @@ static enum gate verdict(struct build *out, const struct report_subject *subject
 /* Returns the limit that would refuse one more connection of the subject now; NULL: none. */
 static const struct limit *auth_lane_ops(const struct report_subject *subject, uint64_t now_ns, bool is_shadow)
 {
-    const struct policy *policy = subject->account.policy;
+    const struct policy *policy = subject->target.policy;
     for (unsigned i = 0; policy != NULL && i < policy->n_limits; i++) {
         const struct limit *limit = &policy->limits[i];
         bool limits_connections = limit->unit == UNIT_CONNECTIONS || limit->unit == UNIT_CONNECTS;
         if (limits_connections && limit->action != OVER_SHADOW && (is_shadow || (policy->shadows >> i & 1) == 0) &&
-            gate_standing(&subject->account, i, now_ns).remaining == 0)
+            gate_standing(&subject->target, i, now_ns).remaining == 0)
             return limit;
     }
     return NULL;
@@ -345,11 +345,11 @@ enum gate report_explain(struct build *out, const struct policies *policies, con
     build_bulk_str(out, "limits");
     build_array(out, n);
     for (unsigned i = 0; i < n; i++) {
-        const struct limit *limit = &subject->account.policy->limits[i];
+        const struct limit *limit = &subject->target.policy->limits[i];
         build_map(out, LIMIT_FIELDS + 1 + (report_is_set(limit) ? REPORT_SET_FIELDS : 0));
         report_limit(out, limit);
         standing(out, subject, i, ask->now_ns);
-        report_number(out, "binds", gate_binds(subject->account.policy, i, command));
+        report_number(out, "binds", gate_binds(subject->target.policy, i, command));
         report_set_fields(out, limit, subject->name, ask->now_ns);
     }
     share(out, subject);

@@ -24,10 +24,10 @@
 #include "quota/named.h"
 #include "resp/build.h"
 
-/* The subject of a report. account.policy is NULL if no policy binds the subject. */
+/* The subject of a report. target.policy is NULL if no policy binds the subject. */
 struct report_subject {
     struct slice name;
-    struct account account;
+    struct charge_target target;
     const struct block *block; /* NULL: no operator has blocked the subject */
 };
 

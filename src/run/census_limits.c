@@ -249,10 +249,10 @@ static void raise_to(struct snapshot_limit *limit, double used, const struct top
 /*
  * Returns how much of a funnel is used: 1 when nothing more would pass, above 1 when it is in debt.
  */
-static double used_of(const struct account *account, unsigned index, uint64_t now_ns)
+static double used_of(const struct charge_target *target, unsigned index, uint64_t now_ns)
 {
-    const struct limit *limit = &account->policy->limits[index];
-    struct standing standing = gate_standing(account, index, now_ns);
+    const struct limit *limit = &target->policy->limits[index];
+    struct standing standing = gate_standing(target, index, now_ns);
     if (unit_is_gauge((enum unit)limit->unit))
         return 1 - (double)standing.remaining / (double)limit->rate.burst;
     return (double)standing.reset_after_ns / (double)rate_span_ns(&limit->rate, limit->rate.burst);
@@ -287,13 +287,13 @@ static struct snapshot_limit *row_of(const struct look *look, uint16_t id)
 static void look_at_funnels(const struct look *look, const struct policy *bound, struct subject *holder,
                             enum scope scope, const struct top_entry *top)
 {
-    struct account account = {.policy = bound};
-    account.holders[scope] = holder;
+    struct charge_target target = {.policy = bound};
+    target.holders[scope] = holder;
     for (unsigned i = 0; i < bound->n_limits; i++) {
         struct snapshot_limit *row =
             says_something(&bound->limits[i], scope) ? row_of(look, bound->limits[i].id) : NULL;
         if (row != NULL)
-            raise_to(row, used_of(&account, i, look->now_ns), top);
+            raise_to(row, used_of(&target, i, look->now_ns), top);
     }
 }
 

@@ -22,7 +22,7 @@ static struct policies *sets[KIT_SETS]; /* all sets, freed at the end */
 static size_t n_sets;
 static struct policy *policy; /* the policy "free" of that set */
 static struct tally *tallies;
-static struct account account;
+static struct charge_target target;
 static struct verdict verdict;
 
 /*
@@ -41,7 +41,7 @@ static inline int set_up(void **state)
     ledger = ledger_new();
     subjects = subjects_new(100);
     tallies = tallies_new();
-    account = (struct account){0};
+    target = (struct charge_target){0};
     memset(&verdict, 0, sizeof verdict);
     n_sets = 0;
     new_rules();
@@ -51,8 +51,8 @@ static inline int set_up(void **state)
 static inline int tear_down(void **state)
 {
     (void)state;
-    if (account.policy)
-        kit_account_put(subjects, &account);
+    if (target.policy)
+        kit_target_put(subjects, &target);
     free(tallies);
     for (size_t i = 0; i < n_sets; i++)
         policies_put(sets[i]);
@@ -71,7 +71,7 @@ static inline void limit(const char *what, const char *expression)
 static inline void open_gate(void)
 {
     kit_bind(policies, ledger, table);
-    account = account.policy ? kit_account_under(&account, policy) : kit_account(subjects, policy, "user:a", START);
+    target = target.policy ? kit_target_under(&target, policy) : kit_target(subjects, policy, "user:a", START);
 }
 
 /* A command that has just come to the head of its connection, and may wait. */
@@ -91,7 +91,7 @@ static inline struct ask ask_of(const char *command, uint64_t cost, uint64_t now
 static inline enum gate ask(const char *command, uint64_t cost, uint64_t now_ns)
 {
     const struct ask wish = ask_of(command, cost, now_ns);
-    return gate_ask(&account, &wish, tallies, &verdict);
+    return gate_ask(&target, &wish, tallies, &verdict);
 }
 
 static inline bool pass(const char *command, uint64_t now_ns)
@@ -101,12 +101,12 @@ static inline bool pass(const char *command, uint64_t now_ns)
 
 static inline uint64_t word(size_t index)
 {
-    return kit_word(&account, index);
+    return kit_word(&target, index);
 }
 
 static inline const struct tally *tally(size_t index)
 {
-    return &tallies[account.policy->limits[index].id];
+    return &tallies[target.policy->limits[index].id];
 }
 
 static inline void assert_tally_of(const struct tally *counted, uint64_t admitted, uint64_t delayed, uint64_t refused,

@@ -59,26 +59,26 @@ static inline const struct command *kit_command(const struct command_table *tabl
 }
 
 /* The charge target of a new connection of the subject `name`. The caller gives the target back. */
-static inline struct account kit_account(struct subjects *subjects, const struct policy *policy, const char *name,
-                                         uint64_t now_ns)
+static inline struct charge_target kit_target(struct subjects *subjects, const struct policy *policy, const char *name,
+                                              uint64_t now_ns)
 {
-    struct account account = {.policy = policy};
-    account.holders[PER_SUBJECT] = subject_get(subjects, policy->record, slice_str(name), now_ns);
-    account.holders[PER_CONNECTION] = subject_new_detached(policy->record, PER_CONNECTION);
-    account.holders[PER_POLICY] = policy->of_scope[PER_POLICY] ? policy->record->everybody : NULL;
-    return account;
+    struct charge_target target = {.policy = policy};
+    target.holders[PER_SUBJECT] = subject_get(subjects, policy->record, slice_str(name), now_ns);
+    target.holders[PER_CONNECTION] = subject_new_detached(policy->record, PER_CONNECTION);
+    target.holders[PER_POLICY] = policy->of_scope[PER_POLICY] ? policy->record->everybody : NULL;
+    return target;
 }
 
-static inline void kit_account_put(struct subjects *subjects, struct account *account)
+static inline void kit_target_put(struct subjects *subjects, struct charge_target *target)
 {
-    subject_put(subjects, account->holders[PER_SUBJECT]);
-    subject_free_detached(account->holders[PER_CONNECTION]);
+    subject_put(subjects, target->holders[PER_SUBJECT]);
+    subject_free_detached(target->holders[PER_CONNECTION]);
 }
 
 /* The charge target of the same connection under a newer set of policies, as after a reload. */
-static inline struct account kit_account_under(const struct account *account, const struct policy *policy)
+static inline struct charge_target kit_target_under(const struct charge_target *target, const struct policy *policy)
 {
-    struct account next = *account;
+    struct charge_target next = *target;
     next.policy = policy;
     if (!subject_grow(next.holders[PER_SUBJECT]) || !subject_grow(next.holders[PER_CONNECTION]))
         fail_msg("out of memory");
@@ -87,10 +87,10 @@ static inline struct account kit_account_under(const struct account *account, co
 }
 
 /* The word of the funnel of limit `index`. */
-static inline uint64_t kit_word(const struct account *account, size_t index)
+static inline uint64_t kit_word(const struct charge_target *target, size_t index)
 {
-    const struct limit *limit = &account->policy->limits[index];
-    return atomic_load(&subject_funnel(account->holders[limit->scope], limit->slot)->tat_ns);
+    const struct limit *limit = &target->policy->limits[index];
+    return atomic_load(&subject_funnel(target->holders[limit->scope], limit->slot)->tat_ns);
 }
 
 #endif

@@ -42,12 +42,12 @@ static int end(void **state)
 /* Login i belongs to worker i % 2. */
 static enum attempt_state try(int i, uint64_t now_ns)
 {
-    return attempts_begin(attempts, &logins[i], &account, (unsigned)i % WORKERS, now_ns);
+    return attempts_begin(attempts, &logins[i], &target, (unsigned)i % WORKERS, now_ns);
 }
 
 static void end_at(int i, bool is_failure, uint64_t now_ns)
 {
-    attempts_end(attempts, &logins[i], &account, is_failure, now_ns, tallies);
+    attempts_end(attempts, &logins[i], &target, is_failure, now_ns, tallies);
 }
 
 static void passes(int i)
@@ -169,7 +169,7 @@ static void a_limit_that_is_gone(void **state)
     open_gate();
     for (int i = 0; i < 3; i++)
         (void)try(i, START);
-    const struct account none = {NULL, {account.holders[PER_SUBJECT], NULL, NULL}};
+    const struct charge_target none = {NULL, {target.holders[PER_SUBJECT], NULL, NULL}};
     attempts_end(attempts, &logins[0], &none, true, START, tallies);
     assert_news(1, ATTEMPT_UNDER_WAY);
     assert_news(2, ATTEMPT_UNDER_WAY);

@@ -55,7 +55,7 @@ static void finish(struct worker *worker, struct attempt *login)
         atomic_fetch_sub(&under_way, 1);
     worker->n_passed += login->state == ATTEMPT_UNDER_WAY && !is_failure;
     worker->n_barred += login->state == ATTEMPT_BARRED;
-    attempts_end(attempts, login, &account, is_failure, START, worker->tallies);
+    attempts_end(attempts, login, &target, is_failure, START, worker->tallies);
     if (is_failure)
         atomic_fetch_add(&failed, 1);
 }
@@ -78,7 +78,7 @@ static void *log_in(void *arg)
             worker->n_begun++;
             n_open++;
             worker->are_open[i] = true;
-            if (attempts_begin(attempts, login, &account, worker->index, START) != ATTEMPT_WAITS)
+            if (attempts_begin(attempts, login, &target, worker->index, START) != ATTEMPT_WAITS)
                 decide(worker, login);
         } else if (worker->are_decided[i]) {
             finish(worker, login);

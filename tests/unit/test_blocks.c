@@ -90,13 +90,13 @@ static enum gate ask(const struct policy *policy, enum part part, const char *na
 {
     static struct tally tallies[LEDGER_LIMITS_MAX];
     struct subject *holder = subject_new_detached(policy->record, PER_SUBJECT);
-    const struct account account = {policy, {holder, NULL, NULL}};
+    const struct charge_target target = {policy, {holder, NULL, NULL}};
     const struct ask wish = {.command = command_find(table, slice_str(name), slice_str("")),
                              .part = part,
                              .amount = one_of_each(),
                              .now_ns = 1};
     struct verdict verdict;
-    enum gate gate = gate_ask(&account, &wish, tallies, &verdict);
+    enum gate gate = gate_ask(&target, &wish, tallies, &verdict);
     if (gate == GATE_DENY)
         assert_true(verdict.limit->is_block);
     subject_free_detached(holder);

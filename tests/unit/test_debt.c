@@ -85,7 +85,7 @@ static void a_thousand_changes_add_next_to_nothing(void **state)
         const struct policy *fast = policy;
         struct rate_table *order[2] = {slow->rates[PER_SUBJECT], fast->rates[PER_SUBJECT]};
         for (int i = 0; i < 1000; i++) {
-            subject_convert(account.holders[PER_SUBJECT], order[(i + 1) % 2], START);
+            subject_convert(target.holders[PER_SUBJECT], order[(i + 1) % 2], START);
             uint64_t units = (word(0) - START) / order[(i + 1) % 2]->at[0].rate.interval_ns;
             assert_in_range(units, 4, 5); /* no debt is lost: 5, but for rounded intervals */
         }
@@ -153,17 +153,17 @@ static void bytes_are_owed_beyond_the_burst(void **state)
     limit("bytes-in", "1000/s burst 1000");
     open_gate();
     assert_true(pass("set", START));
-    gate_owe_bytes(&account, UNIT_BYTES_IN, 5000, 0, START, tallies);
+    gate_owe_bytes(&target, UNIT_BYTES_IN, 5000, 0, START, tallies);
     assert_int_equal(word(0), START + 5 * S);
     new_rules();
     limit("bytes-in", "10/s burst 10");
     open_gate();
-    gate_settle(&account, START);
+    gate_settle(&target, START);
     assert_int_equal(word(0), START + 400 * S + S); /* 4000 bytes were in flight */
     new_rules();
     limit("bytes-in", "7000/s burst 100000");
     open_gate();
-    gate_settle(&account, START + S);
+    gate_settle(&target, START + S);
     assert_int_equal(word(0), START + S + 4000 * (S / 1000) / 7 + 1);
     tear_down(NULL);
 }
@@ -180,13 +180,13 @@ static void fine_rates_keep_their_units(void **state)
     new_rules();
     limit("write", "10/s burst 1000");
     open_gate();
-    gate_settle(&account, START);
+    gate_settle(&target, START);
     assert_in_range(word(0), START + 60 * S, START + 60 * S + S / 10);
     new_rules();
     limit("write", "30m/s burst 3000");
     open_gate();
-    gate_settle(&account, START);
-    struct standing standing = gate_standing(&account, 0, START);
+    gate_settle(&target, START);
+    struct standing standing = gate_standing(&target, 0, START);
     assert_in_range(standing.remaining, 2398, 2400);
     tear_down(NULL);
 }
@@ -202,7 +202,7 @@ static void old_rules_charge_at_the_new_rate(void **state)
         if (beside[i] != NULL)
             limit(beside[i], "1g/s");
         open_gate();
-        const struct account old = account;
+        const struct charge_target old = target;
         assert_true(pass("set", START));
         new_rules();
         limit("write", "4/h burst 4");
@@ -211,8 +211,8 @@ static void old_rules_charge_at_the_new_rate(void **state)
         open_gate();
         assert_true(pass("set", START));
         assert_int_equal(word(0), START + HOUR / 2);
-        const struct account now = account;
-        account = old;
+        const struct charge_target now = target;
+        target = old;
         assert_true(pass("set", START));
         assert_int_equal(word(0), START + HOUR / 4 * 3);
         struct verdict refusal = {0};
@@ -221,7 +221,7 @@ static void old_rules_charge_at_the_new_rate(void **state)
                          1);
         assert_int_equal(refusal.wait_ns, HOUR / 4);
         assert_int_equal(gate_standing(&old, 0, START).reset_after_ns, HOUR);
-        account = now;
+        target = now;
         tear_down(NULL);
     }
 }
@@ -251,7 +251,7 @@ static void a_queue_is_timed_anew(void **state)
         new_rules();
         limit("write", faster[k]);
         open_gate();
-        gate_settle(&account, START);
+        gate_settle(&target, START);
         uint64_t interval_ns = policy->limits[0].rate.interval_ns;
         for (int i = 0; i < WAITERS; i++)
             if (k != 1 || i % 2 == 0) /* the other positions miss a change */
@@ -265,7 +265,7 @@ static void a_queue_is_timed_anew(void **state)
         wish.headed_ns = START;
         wish.turn = &turns[i];
         wish.waited_for = 1U + policy->limits[0].id;
-        left += gate_ask(&account, &wish, tallies, &verdict) == GATE_PASS;
+        left += gate_ask(&target, &wish, tallies, &verdict) == GATE_PASS;
     }
     assert_int_equal(left, WAITERS);
     assert_tally(0, WAITERS + 1, WAITERS, 0, 0);
@@ -273,7 +273,7 @@ static void a_queue_is_timed_anew(void **state)
     new_rules(); /* no command waits: the debt is at most the burst */
     limit("write", "1/h over delay 10s");
     open_gate();
-    gate_settle(&account, START);
+    gate_settle(&target, START);
     assert_int_equal(word(0), START + HOUR);
     tear_down(NULL);
 }
@@ -297,7 +297,7 @@ static void places_given_up_are_cut(void **state)
     new_rules();
     limit("write", "1/h over delay 10s");
     open_gate();
-    gate_settle(&account, START);
+    gate_settle(&target, START);
     assert_int_equal(word(0), START + 2 * HOUR); /* a burst, and the waiting command */
     assert_int_equal(gate_turn_due(&turns[999]), START + HOUR);
     gate_forget_places(&turns[999]);
@@ -311,7 +311,7 @@ static enum gate ask_again(const struct turn *turn, uint64_t now_ns)
     wish.headed_ns = START;
     wish.waited_for = 1U + policy->limits[0].id;
     wish.turn = turn;
-    return gate_ask(&account, &wish, tallies, &verdict);
+    return gate_ask(&target, &wish, tallies, &verdict);
 }
 
 /* Two writes have departed at 3/m, and five wait. */
@@ -355,7 +355,7 @@ static void a_queue_that_ends_leaves_what_has_left(void **state)
         policies_set_shadow(policies, next[k].is_shadow);
         limit("write", next[k].expression);
         open_gate();
-        gate_settle(&account, START);
+        gate_settle(&target, START);
         assert_int_equal(word(0), START + next[k].owed_ns);
         for (int i = 0; i < WAITERS; i++) {
             gate_leave(&turns[i], tallies);
@@ -405,7 +405,7 @@ static void a_queue_that_begins_again(void **state)
     new_rules();
     limit("write", "3/m burst 3 over delay 20m");
     open_gate();
-    gate_settle(&account, START);
+    gate_settle(&target, START);
     uint64_t now_ns = START, left = 0;
     for (int i = 0; i < WAITERS - 1; i++) {
         assert_int_equal(ask_again(&turns[i], now_ns), GATE_WAIT);
@@ -430,20 +430,20 @@ static void old_rules_wait_for_newer_ones(void **state)
     (void)state;
     struct turn turns[WAITERS];
     wait_in_a_queue(turns);
-    const struct account old = account;
+    const struct charge_target old = target;
     new_rules();
     limit("write", "3/m burst 2");
     open_gate();
-    gate_settle(&account, START);
-    const struct account now = account;
-    account = old;
+    gate_settle(&target, START);
+    const struct charge_target now = target;
+    target = old;
     uint64_t before = word(0);
     assert_int_equal(ask("set", 1, START), GATE_WAIT);
     assert_int_equal(verdict.turn.n, 0);
     assert_in_range(verdict.wait_ns, 1, 10 * MS);
     assert_int_equal(ask_again(&turns[0], START + MINUTE / 3), GATE_WAIT);
     assert_in_range(verdict.wait_ns, 1, 10 * MS);
-    account = now;
+    target = now;
     assert_int_equal(word(0), before);
     assert_true(pass("set", START + MINUTE / 3));
     assert_false(pass("set", START + MINUTE / 3));
@@ -454,7 +454,7 @@ static void old_rules_wait_for_newer_ones(void **state)
  * Sends n writes of one connection in shadow mode, under the rules of `of`. Returns the
  * connection's virtual clock.
  */
-static uint64_t write_virtually(const struct account *of, int n, uint64_t clock_ns)
+static uint64_t write_virtually(const struct charge_target *of, int n, uint64_t clock_ns)
 {
     for (int i = 0; i < n; i++) {
         struct ask wish = ask_of("set", 1, START);
@@ -489,20 +489,20 @@ static void shadow_mode_leaves_the_burst_at_most(void **state)
             limit("bytes-out", "1000/s over delay 5s");
             policies_set_shadow(policies, true);
             open_gate();
-            uint64_t clock_ns = write_virtually(&account, 900, 0);
-            gate_owe_bytes_then(&account, UNIT_BYTES_OUT, 1000, 0, START, clock_ns, tallies);
+            uint64_t clock_ns = write_virtually(&target, 900, 0);
+            gate_owe_bytes_then(&target, UNIT_BYTES_OUT, 1000, 0, START, clock_ns, tallies);
             assert_in_range(clock_ns, START + 4 * S, START + 6 * S);
             assert_in_range(word(0), START + 4 * S, START + 6 * S);
             assert_in_range(word(1), START + 4 * S, START + 6 * S);
             assert_in_range(word(2), START + 4 * S, START + 7 * S);
-            const struct account old = account;
+            const struct charge_target old = target;
             new_rules();
             policies_set_shadow(policies, next[k].is_shadow);
             limit("write", next[k].write);
             limit("all", "10000/s burst 5");
             limit("bytes-out", next[k].bytes);
             open_gate();
-            gate_settle(&account, START);
+            gate_settle(&target, START);
             for (int i = 0; is_old && i < 5; i++) {
                 clock_ns = write_virtually(&old, 30, clock_ns);
                 gate_owe_bytes_then(&old, UNIT_BYTES_OUT, 1, 0, START, clock_ns, tallies);

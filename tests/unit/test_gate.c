@@ -102,7 +102,7 @@ static void a_refusal_charges_nobody(void **state)
         assert_false(pass("set", START + 6));
     assert_int_equal(word(0), all);
     assert_int_equal(word(1), write);
-    assert_int_equal(atomic_load(&account.holders[PER_SUBJECT]->lock), 0);
+    assert_int_equal(atomic_load(&target.holders[PER_SUBJECT]->lock), 0);
 }
 
 /* Limits of every kind, one of them without room. */
@@ -137,7 +137,7 @@ static void whoever_refuses_nobody_is_charged(void **state)
         open_gate();
         uint64_t now_ns = START + i * 24 * 3600 * S, before[POLICY_MAX_LIMITS];
         (void)ask("set", 1, now_ns);
-        gate_owe_bytes(&account, UNIT_BYTES_OUT, 1, 0, now_ns, tallies);
+        gate_owe_bytes(&target, UNIT_BYTES_OUT, 1, 0, now_ns, tallies);
         for (size_t k = 0; k < policy->n_limits; k++)
             before[k] = word(k);
         enum gate gate = ask("set", 1, now_ns + S);
@@ -146,7 +146,7 @@ static void whoever_refuses_nobody_is_charged(void **state)
         assert_int_equal(verdict.counted, 0);
         for (size_t k = 0; k < policy->n_limits; k++)
             assert_int_equal(word(k), before[k]);
-        gate_calls_end(&account, account.policy->of_action[OVER_DENY] ? 0 : 1, 0);
+        gate_calls_end(&target, target.policy->of_action[OVER_DENY] ? 0 : 1, 0);
     }
 }
 
@@ -192,10 +192,10 @@ static void newer_commands_count_as_unknown(void **state)
     open_gate();
     struct command newer = {.id = UINT16_MAX};
     struct ask wish = {.command = &newer, .amount = one_of_each(), .now_ns = START};
-    assert_int_equal(gate_ask(&account, &wish, tallies, &verdict), GATE_PASS);
-    assert_int_equal(gate_ask(&account, &wish, tallies, &verdict), GATE_REFUSE);
+    assert_int_equal(gate_ask(&target, &wish, tallies, &verdict), GATE_PASS);
+    assert_int_equal(gate_ask(&target, &wish, tallies, &verdict), GATE_REFUSE);
     wish.command = command_table_row(table, 0);
-    assert_int_equal(gate_ask(&account, &wish, tallies, &verdict), GATE_REFUSE);
+    assert_int_equal(gate_ask(&target, &wish, tallies, &verdict), GATE_REFUSE);
 }
 
 /* A policy may have limits of one scope only. Then only that scope needs a holder of funnels. */
@@ -208,9 +208,9 @@ static void only_the_scopes_there_are_need_a_holder(void **state)
         new_rules();
         limit("all", per[scope]);
         open_gate();
-        struct account bare = account;
+        struct charge_target bare = target;
         for (size_t i = 0; i < SCOPE_COUNT; i++)
-            bare.holders[i] = i == scope ? account.holders[i] : NULL;
+            bare.holders[i] = i == scope ? target.holders[i] : NULL;
         const struct ask wish = ask_of("get", 1, START);
         assert_int_equal(gate_ask(&bare, &wish, tallies, &verdict), GATE_PASS);
         assert_int_equal(gate_ask(&bare, &wish, tallies, &verdict), GATE_PASS);
@@ -219,7 +219,7 @@ static void only_the_scopes_there_are_need_a_holder(void **state)
     new_rules();
     limit("connections", "1 per policy");
     open_gate();
-    struct account bare = account;
+    struct charge_target bare = target;
     bare.holders[PER_SUBJECT] = NULL;
     assert_int_equal(gate_connect(&bare, START, tallies, &verdict), GATE_PASS);
     assert_int_equal(gate_connect(&bare, START, tallies, &verdict), GATE_CLOSE);
@@ -306,7 +306,7 @@ static void deny_is_for_ever(void **state)
     assert_true(pass("get", START));
     assert_tally(1, 0, 0, 10, 0);
     assert_tally(2, 0, 0, 1, 0);
-    assert_int_equal(gate_standing(&account, 1, START).remaining, 0);
+    assert_int_equal(gate_standing(&target, 1, START).remaining, 0);
 }
 
 static void denied_before_anything_else(void **state)
@@ -362,7 +362,7 @@ static void dry_is_the_same_and_touches_nothing(void **state)
         policies_set_shadow(policies, i == 4);
         open_gate();
         uint64_t seed = i, now_ns = START + i * 10000 * S;
-        gate_settle(&account, now_ns);
+        gate_settle(&target, now_ns);
         for (int turn = 0; turn < 2000; turn++) {
             struct tally before[POLICY_MAX_LIMITS];
             uint64_t words[POLICY_MAX_LIMITS];
@@ -377,24 +377,24 @@ static void dry_is_the_same_and_touches_nothing(void **state)
                 words[k] = word(k);
                 memcpy(&before[k], tally(k), sizeof before[k]);
             }
-            enum gate foretold = gate_ask(&account, &wish, tallies, &dry);
+            enum gate foretold = gate_ask(&target, &wish, tallies, &dry);
             for (size_t k = 0; k < policy->n_limits; k++) {
                 assert_int_equal(words[k], word(k));
                 assert_memory_equal(&before[k], tally(k), sizeof before[k]);
             }
             wish.is_dry = false;
             verdict.limit = NULL;
-            assert_int_equal(gate_ask(&account, &wish, tallies, &verdict), foretold);
+            assert_int_equal(gate_ask(&target, &wish, tallies, &verdict), foretold);
             if (foretold != GATE_PASS) {
                 assert_ptr_equal(verdict.limit, dry.limit);
                 assert_int_equal(verdict.wait_ns, dry.wait_ns);
                 continue;
             }
             assert_int_equal(verdict.counted, dry.counted);
-            gate_owe_bytes(&account, UNIT_BYTES_IN, dice_below(&seed, 9), 0, now_ns, tallies);
+            gate_owe_bytes(&target, UNIT_BYTES_IN, dice_below(&seed, 9), 0, now_ns, tallies);
             /* some calls are never answered: the number of calls reaches its limit */
             if (dice_below(&seed, 10) > 0)
-                gate_calls_end(&account, (verdict.counted & COUNTED) != 0, (verdict.counted & COUNTED_SHADOW) != 0);
+                gate_calls_end(&target, (verdict.counted & COUNTED) != 0, (verdict.counted & COUNTED_SHADOW) != 0);
         }
     }
 }
@@ -408,19 +408,19 @@ static void failed_logins_are_counted(void **state)
     open_gate();
     for (int i = 0; i < 5; i++) {
         for (int k = 0; k < 10; k++) /* an attempt alone costs nothing */
-            assert_true(gate_may_login(&account, START, tallies));
-        gate_login_failed(&account, START, tallies);
+            assert_true(gate_may_login(&target, START, tallies));
+        gate_login_failed(&target, START, tallies);
     }
-    assert_false(gate_may_login(&account, START, tallies));
-    assert_false(gate_may_login(&account, START + 12 * S - 1, tallies));
-    assert_true(gate_may_login(&account, START + 12 * S, tallies));
+    assert_false(gate_may_login(&target, START, tallies));
+    assert_false(gate_may_login(&target, START + 12 * S - 1, tallies));
+    assert_true(gate_may_login(&target, START + 12 * S, tallies));
     assert_tally(0, 5, 0, 2, 0);
 
     /* Attempts that were under way fail too: the debt keeps growing. */
     for (int i = 0; i < 10; i++)
-        gate_login_failed(&account, START + 12 * S, tallies);
-    assert_false(gate_may_login(&account, START + 12 * S + 120 * S - 1, tallies));
-    assert_true(gate_may_login(&account, START + 12 * S + 120 * S, tallies));
+        gate_login_failed(&target, START + 12 * S, tallies);
+    assert_false(gate_may_login(&target, START + 12 * S + 120 * S - 1, tallies));
+    assert_true(gate_may_login(&target, START + 12 * S + 120 * S, tallies));
     assert_true(pass("auth", START)); /* not bound by limits on logins */
 }
 
@@ -430,8 +430,8 @@ static void failed_logins_in_shadow(void **state)
     limit("auth-failures", "2/60s over shadow");
     open_gate();
     for (int i = 0; i < 5; i++) {
-        assert_true(gate_may_login(&account, START, tallies));
-        gate_login_failed(&account, START, tallies);
+        assert_true(gate_may_login(&target, START, tallies));
+        gate_login_failed(&target, START, tallies);
     }
     assert_tally(0, 5, 0, 0, 3);
 
@@ -439,13 +439,13 @@ static void failed_logins_in_shadow(void **state)
     limit("auth-failures", "2/60s");
     policies_set_shadow(policies, true);
     open_gate();
-    assert_true(gate_may_login(&account, START, tallies));
+    assert_true(gate_may_login(&target, START, tallies));
     assert_tally(0, 5, 0, 0, 4);
 
     new_rules();
     limit("auth-failures", "2/60s");
     open_gate();
-    assert_false(gate_may_login(&account, START, tallies));
+    assert_false(gate_may_login(&target, START, tallies));
 }
 
 /* ---- the state of limits ---- */
@@ -459,30 +459,30 @@ static void standings(void **state)
     limit("inflight", "3");
     limit("cmd.keys", "deny");
     open_gate();
-    struct standing standing = gate_standing(&account, 0, START);
+    struct standing standing = gate_standing(&target, 0, START);
     assert_int_equal(standing.remaining, 400);
     assert_int_equal(standing.retry_after_ns, -1);
     assert_int_equal(standing.reset_after_ns, 0);
     for (int i = 0; i < 3; i++)
         assert_int_equal(ask("set", 1, START), GATE_PASS);
-    gate_owe_bytes(&account, UNIT_BYTES_IN, 1000, 0, START, tallies);
-    standing = gate_standing(&account, 0, START);
+    gate_owe_bytes(&target, UNIT_BYTES_IN, 1000, 0, START, tallies);
+    standing = gate_standing(&target, 0, START);
     assert_int_equal(standing.remaining, 397);
     assert_int_equal(standing.reset_after_ns, 15 * MS);
-    standing = gate_standing(&account, 0, START + 5 * MS);
+    standing = gate_standing(&target, 0, START + 5 * MS);
     assert_int_equal(standing.remaining, 398);
-    standing = gate_standing(&account, 2, START);
+    standing = gate_standing(&target, 2, START);
     assert_int_equal(standing.remaining, 2000);
     assert_int_equal(standing.retry_after_ns, -1);
     assert_int_equal(standing.reset_after_ns, S);
-    standing = gate_standing(&account, 3, START);
+    standing = gate_standing(&target, 3, START);
     assert_int_equal(standing.remaining, 0);
     assert_int_equal(standing.retry_after_ns, 0);
-    gate_owe_bytes(&account, UNIT_BYTES_IN, 5000, 0, START, tallies);
-    standing = gate_standing(&account, 2, START);
+    gate_owe_bytes(&target, UNIT_BYTES_IN, 5000, 0, START, tallies);
+    standing = gate_standing(&target, 2, START);
     assert_int_equal(standing.remaining, 0);
     assert_int_equal(standing.retry_after_ns, 3 * S + MS);
-    standing = gate_standing(&account, 4, START);
+    standing = gate_standing(&target, 4, START);
     assert_int_equal(standing.remaining, 0);
     assert_true(standing.retry_after_ns == GATE_NEVER);
 }
@@ -496,7 +496,7 @@ static void what_remains_passes(void **state)
     uint64_t seed = 4, now_ns = START;
     for (int i = 0; i < 500; i++) {
         now_ns += dice_below(&seed, 300 * MS);
-        struct standing standing = gate_standing(&account, 0, now_ns);
+        struct standing standing = gate_standing(&target, 0, now_ns);
         for (uint64_t k = 0; k < standing.remaining; k++)
             assert_true(pass("get", now_ns));
         assert_false(pass("get", now_ns));
@@ -517,9 +517,9 @@ static void scopes_share_as_they_say(void **state)
     limit("cmd.set", "3/h burst 3");
     limit("cmd.del", "3/h burst 3 per policy");
     open_gate();
-    struct account same = kit_account(subjects, policy, "user:a", START);
-    struct account other = kit_account(subjects, policy, "user:b", START);
-    const struct account *accounts[] = {&account, &same, &other};
+    struct charge_target same = kit_target(subjects, policy, "user:a", START);
+    struct charge_target other = kit_target(subjects, policy, "user:b", START);
+    const struct charge_target *targets[] = {&target, &same, &other};
     static const char *const commands[] = {"get", "set", "del"};
     static const int admitted[] = {9, 6, 3};
     for (size_t c = 0; c < 3; c++) {
@@ -527,11 +527,11 @@ static void scopes_share_as_they_say(void **state)
         const struct ask wish = ask_of(commands[c], 1, START);
         for (int i = 0; i < 10; i++)
             for (size_t k = 0; k < 3; k++)
-                passed += gate_ask(accounts[k], &wish, tallies, &verdict) == GATE_PASS;
+                passed += gate_ask(targets[k], &wish, tallies, &verdict) == GATE_PASS;
         assert_int_equal(passed, admitted[c]);
     }
-    kit_account_put(subjects, &same);
-    kit_account_put(subjects, &other);
+    kit_target_put(subjects, &same);
+    kit_target_put(subjects, &other);
 }
 
 static void every_ask_is_counted_once(void **state)
@@ -550,13 +550,13 @@ static void every_ask_is_counted_once(void **state)
         size_t command = dice_below(&seed, 5);
         struct ask wish = ask_of(commands[command], 1, now_ns);
         of_control += command == 4;
-        enum gate gate = gate_ask(&account, &wish, tallies, &verdict);
+        enum gate gate = gate_ask(&target, &wish, tallies, &verdict);
         gates[gate]++;
         if (gate != GATE_WAIT)
             continue;
         wish.now_ns += (uint64_t)verdict.wait_ns;
         wish.waited_for = 1U + verdict.limit->id;
-        gates[gate_ask(&account, &wish, tallies, &verdict)]++;
+        gates[gate_ask(&target, &wish, tallies, &verdict)]++;
     }
     uint64_t refused = 0, delayed = 0;
     for (size_t k = 0; k < policy->n_limits; k++) {
@@ -603,10 +603,10 @@ static void who_is_near_a_limit_is_counted(void **state)
     assert_int_equal(atomic_load(&tally(1)->near), 0);
     assert_int_equal(atomic_load(&tally(2)->near), 1); /* the last of five */
     assert_int_equal(atomic_load(&tally(4)->near), 1);
-    gate_calls_end(&account, 5, 0);
+    gate_calls_end(&target, 5, 0);
     for (int i = 0; i < 10; i++) {
         assert_true(pass("get", START));
-        gate_calls_end(&account, 1, 0);
+        gate_calls_end(&target, 1, 0);
     }
     assert_int_equal(atomic_load(&tally(0)->near), 2);
     assert_int_equal(atomic_load(&tally(3)->near), 0);

@@ -15,7 +15,7 @@
 
 static void owe(enum unit unit, uint64_t n, uint64_t now_ns)
 {
-    gate_owe_bytes(&account, unit, n, 0, now_ns, tallies);
+    gate_owe_bytes(&target, unit, n, 0, now_ns, tallies);
 }
 
 static void debt_up_to_the_burst_passes(void **state)
@@ -97,7 +97,7 @@ static void rates_are_met(void **state)
         new_rules();
         limit("bytes-out", cases[i].line);
         open_gate();
-        atomic_store(&subject_funnel(account.holders[PER_SUBJECT], policy->limits[0].slot)->tat_ns, 0);
+        atomic_store(&subject_funnel(target.holders[PER_SUBJECT], policy->limits[0].slot)->tat_ns, 0);
         double passed = (double)stream(cases[i].piece, cases[i].for_ns) - (double)cases[i].burst;
         double due = cases[i].per_s * (double)cases[i].for_ns / (double)S;
         /* Never more than the limit allows, but for the last piece. */
@@ -122,7 +122,7 @@ static void monstrous_bytes(void **state)
 
 static enum gate ask_debtor(uint64_t now_ns)
 {
-    return gate_ask_debtor(&account, now_ns, tallies, &verdict);
+    return gate_ask_debtor(&target, now_ns, tallies, &verdict);
 }
 
 /*
@@ -149,7 +149,7 @@ static void what_is_never_refused_waits(void **state)
     assert_string_equal(verdict.limit->label, "free/bytes-out");
     assert_int_equal(verdict.wait_ns, 4 * S + MS);
     assert_true(pass("ping", START)); /* not bound by the limits on bytes */
-    assert_int_equal(gate_ask_debtor(&account, START + 4 * S, NULL, &verdict), GATE_WAIT);
+    assert_int_equal(gate_ask_debtor(&target, START + 4 * S, NULL, &verdict), GATE_WAIT);
     assert_int_equal(ask_debtor(START + 4 * S + MS), GATE_PASS);
     assert_tally(0, 2000, 1, 0, 0);
     assert_tally(1, 6000, 1, 0, 0);
@@ -172,13 +172,13 @@ static void what_has_waited_waits_for_an_overdraft(void **state)
     limit("bytes-out", "1000/s burst 1000, 10/s burst 10 over shadow");
     open_gate();
     owe(UNIT_BYTES_IN, 2000, START);
-    assert_int_equal(gate_ask_overdrawn(&account, START, &verdict), GATE_PASS);
+    assert_int_equal(gate_ask_overdrawn(&target, START, &verdict), GATE_PASS);
     owe(UNIT_BYTES_IN, 500, START);
     owe(UNIT_BYTES_OUT, 2700, START);
-    assert_int_equal(gate_ask_overdrawn(&account, START, &verdict), GATE_WAIT);
+    assert_int_equal(gate_ask_overdrawn(&target, START, &verdict), GATE_WAIT);
     assert_string_equal(verdict.limit->label, "free/bytes-out");
     assert_int_equal(verdict.wait_ns, 700 * MS);
-    assert_int_equal(gate_ask_overdrawn(&account, START + 700 * MS, &verdict), GATE_PASS);
+    assert_int_equal(gate_ask_overdrawn(&target, START + 700 * MS, &verdict), GATE_PASS);
     assert_tally(0, 2500, 0, 0, 0);
     assert_tally(1, 2700, 0, 0, 0);
 }
@@ -189,10 +189,10 @@ static void a_handshake_owes_no_more_than_a_burst(void **state)
     limit("bytes-out", "1000/s burst 1000");
     open_gate();
     for (int i = 0; i < 10; i++)
-        gate_owe_bytes(&account, UNIT_BYTES_OUT, 600, GREETING, START, tallies);
-    assert_int_equal(gate_overdraft_ns(&account, UNIT_BYTES_OUT, START), 400 * MS);
+        gate_owe_bytes(&target, UNIT_BYTES_OUT, 600, GREETING, START, tallies);
+    assert_int_equal(gate_overdraft_ns(&target, UNIT_BYTES_OUT, START), 400 * MS);
     owe(UNIT_BYTES_OUT, 600, START);
-    assert_int_equal(gate_overdraft_ns(&account, UNIT_BYTES_OUT, START), S);
+    assert_int_equal(gate_overdraft_ns(&target, UNIT_BYTES_OUT, START), S);
 }
 
 /*
@@ -205,9 +205,9 @@ static void a_connection_that_has_gone_owes_still(void **state)
     limit("bytes-out", "1000/s burst 1000 per connection, 1000/s burst 1000, 1000/s burst 1000 per policy");
     limit("inflight", "10 per connection, 10, 10 per policy");
     open_gate();
-    struct account gone = account;
+    struct charge_target gone = target;
     gone.holders[PER_CONNECTION] = NULL;
-    gate_calls_begin(&account, 3, 0);
+    gate_calls_begin(&target, 3, 0);
     gate_owe_bytes(&gone, UNIT_BYTES_OUT, 500, 0, START, tallies);
     gate_calls_end(&gone, 2, 0);
     static const uint64_t words[] = {0, START + S / 2, START + S / 2, 3, 1, 1};
@@ -222,14 +222,14 @@ static void more_than_one_burst_is_overdrawn(void **state)
     limit("bytes-out", "1/d");
     open_gate();
     owe(UNIT_BYTES_IN, 2000, START);
-    assert_int_equal(gate_overdraft_ns(&account, UNIT_BYTES_IN, START), 0);
+    assert_int_equal(gate_overdraft_ns(&target, UNIT_BYTES_IN, START), 0);
     owe(UNIT_BYTES_IN, 500, START);
-    assert_int_equal(gate_overdraft_ns(&account, UNIT_BYTES_IN, START), S / 2);
-    assert_int_equal(gate_overdraft_ns(&account, UNIT_BYTES_IN, START + S / 2 - 1), 1);
-    assert_int_equal(gate_overdraft_ns(&account, UNIT_BYTES_IN, START + S / 2), 0);
-    assert_int_equal(gate_overdraft_ns(&account, UNIT_BYTES_OUT, START), 0);
+    assert_int_equal(gate_overdraft_ns(&target, UNIT_BYTES_IN, START), S / 2);
+    assert_int_equal(gate_overdraft_ns(&target, UNIT_BYTES_IN, START + S / 2 - 1), 1);
+    assert_int_equal(gate_overdraft_ns(&target, UNIT_BYTES_IN, START + S / 2), 0);
+    assert_int_equal(gate_overdraft_ns(&target, UNIT_BYTES_OUT, START), 0);
     owe(UNIT_BYTES_OUT, UINT64_MAX, START);
-    assert_int_equal(gate_overdraft_ns(&account, UNIT_BYTES_OUT, START), RATE_LONGEST_NS - 2 * 86400 * S);
+    assert_int_equal(gate_overdraft_ns(&target, UNIT_BYTES_OUT, START), RATE_LONGEST_NS - 2 * 86400 * S);
 }
 
 /*
@@ -264,7 +264,7 @@ static void a_slowed_stream_gets_the_rate(void **state)
     while (now_ns < START + 2 * S) {
         owe(UNIT_BYTES_IN, 65536, now_ns);
         sent += 65536;
-        now_ns += gate_overdraft_ns(&account, UNIT_BYTES_IN, now_ns);
+        now_ns += gate_overdraft_ns(&target, UNIT_BYTES_IN, now_ns);
         assert_true(word(0) <= now_ns + 20 * MS); /* two bursts */
     }
     assert_in_range(sent, 2 * 10485760, 2 * 10485760 + 2 * 102400 + 65536);
@@ -275,8 +275,8 @@ static void bytes_of_scopes(void **state)
     (void)state;
     limit("bytes-in", "1/h burst 10 per connection, 1/h burst 20, 1/h burst 30 per policy");
     open_gate();
-    struct account same = kit_account(subjects, policy, "user:a", START);
-    struct account other = kit_account(subjects, policy, "user:b", START);
+    struct charge_target same = kit_target(subjects, policy, "user:a", START);
+    struct charge_target other = kit_target(subjects, policy, "user:b", START);
     const struct ask wish = ask_of("get", 1, START);
     owe(UNIT_BYTES_IN, 10, START);
     assert_false(pass("get", START));
@@ -287,8 +287,8 @@ static void bytes_of_scopes(void **state)
     assert_int_equal(word(0), START + 10 * 3600 * S);
     assert_int_equal(word(1), START + 20 * 3600 * S);
     assert_int_equal(word(2), START + 30 * 3600 * S);
-    kit_account_put(subjects, &same);
-    kit_account_put(subjects, &other);
+    kit_target_put(subjects, &same);
+    kit_target_put(subjects, &other);
 }
 
 /* ---- calls in flight ---- */
@@ -310,10 +310,10 @@ static void calls_in_flight(void **state)
     assert_int_equal(verdict.counted, 0);
     assert_true(pass("blpop", START)); /* a blocking call does not count as in flight */
     assert_int_equal(verdict.counted, 0);
-    gate_calls_end(&account, 2, 0);
+    gate_calls_end(&target, 2, 0);
     assert_int_equal(word(0), 1);
     assert_true(pass("get", START));
-    gate_calls_end(&account, 2, 0);
+    gate_calls_end(&target, 2, 0);
     assert_int_equal(word(0), 0);
     assert_tally(0, 4, 0, 1, 0);
 }
@@ -326,14 +326,14 @@ static void who_may_block_says_so(void **state)
     struct ask wish = ask_of("xread", 1, START);
     wish.blocks = true;
     for (int i = 0; i < 3; i++) {
-        assert_int_equal(gate_ask(&account, &wish, tallies, &verdict), GATE_PASS);
+        assert_int_equal(gate_ask(&target, &wish, tallies, &verdict), GATE_PASS);
         assert_int_equal(verdict.counted, 0);
     }
     wish.blocks = false;
-    assert_int_equal(gate_ask(&account, &wish, tallies, &verdict), GATE_PASS);
+    assert_int_equal(gate_ask(&target, &wish, tallies, &verdict), GATE_PASS);
     assert_int_equal(verdict.counted, COUNTED);
-    assert_int_equal(gate_ask(&account, &wish, tallies, &verdict), GATE_REFUSE);
-    gate_calls_end(&account, 1, 0);
+    assert_int_equal(gate_ask(&target, &wish, tallies, &verdict), GATE_REFUSE);
+    gate_calls_end(&target, 1, 0);
 }
 
 static void calls_move_between_subjects(void **state)
@@ -352,8 +352,8 @@ static void calls_move_between_subjects(void **state)
     assert_int_equal(ask("get", 1, START), GATE_REFUSE);
     assert_string_equal(verdict.limit->label, "free/inflight");
 
-    struct account other = kit_account(subjects, policy, "user:b", START);
-    gate_calls_end(&account, counted, counted_shadow);
+    struct charge_target other = kit_target(subjects, policy, "user:b", START);
+    gate_calls_end(&target, counted, counted_shadow);
     gate_calls_begin(&other, counted, counted_shadow);
     assert_int_equal(word(0), 0);
     assert_int_equal(kit_word(&other, 0), 5);
@@ -363,12 +363,12 @@ static void calls_move_between_subjects(void **state)
         assert_int_equal(ask("get", 1, START), GATE_PASS);
     assert_int_equal(ask("get", 1, START), GATE_REFUSE);
     assert_ptr_equal(verdict.limit, &policy->limits[1]);
-    gate_calls_end(&account, 3, 0);
+    gate_calls_end(&target, 3, 0);
     gate_calls_end(&other, counted, counted_shadow);
     for (size_t i = 0; i < 3; i++)
         assert_int_equal(kit_word(&other, i), 0);
     assert_tally(2, 2, 0, 0, 6);
-    kit_account_put(subjects, &other);
+    kit_target_put(subjects, &other);
 }
 
 /* A policy without a limit on calls does not decrement them. */
@@ -379,14 +379,14 @@ static void moves_to_a_policy_without_such_limits(void **state)
     struct policy *paid = kit_policy(policies, "paid");
     kit_limit(policies, paid, table, "all", "1/h");
     open_gate();
-    struct account other = kit_account(subjects, paid, "user:a", START);
+    struct charge_target other = kit_target(subjects, paid, "user:a", START);
     assert_true(pass("get", START));
-    gate_calls_end(&account, 1, 0);
+    gate_calls_end(&target, 1, 0);
     gate_calls_begin(&other, 1, 0);
     gate_calls_end(&other, 1, 0);
     assert_int_equal(word(0), 0);
     assert_int_equal(kit_word(&other, 0), 0);
-    kit_account_put(subjects, &other);
+    kit_target_put(subjects, &other);
 }
 
 /* Random calls and replies of three subjects, against numbers kept by the test. */
@@ -395,39 +395,39 @@ static void what_is_counted_is_taken_back(void **state)
     (void)state;
     limit("inflight", "4, 9 per policy, 5 per policy over shadow, 2 per connection over shadow");
     open_gate();
-    struct account accounts[3] = {account, kit_account(subjects, policy, "user:b", START),
-                                  kit_account(subjects, policy, "user:c", START)};
+    struct charge_target targets[3] = {target, kit_target(subjects, policy, "user:b", START),
+                                       kit_target(subjects, policy, "user:c", START)};
     static uint8_t calls[3][8];
     size_t n[3] = {0};
     uint64_t seed = 3;
     for (int i = 0; i < 20000; i++) {
         size_t who = dice_below(&seed, 3);
         uint64_t total = n[0] + n[1] + n[2], shadows = 0;
-        assert_int_equal(kit_word(&accounts[who], 0), n[who]);
-        assert_int_equal(kit_word(&accounts[who], 1), total);
+        assert_int_equal(kit_word(&targets[who], 0), n[who]);
+        assert_int_equal(kit_word(&targets[who], 1), total);
         for (size_t k = 0; k < 3; k++)
             for (size_t m = 0; m < n[k]; m++)
                 shadows += (calls[k][m] & COUNTED_SHADOW) != 0;
-        assert_int_equal(kit_word(&accounts[who], 2), shadows);
+        assert_int_equal(kit_word(&targets[who], 2), shadows);
         assert_true(n[who] <= 4 && total <= 9 && shadows <= 5);
         if (dice_below(&seed, 2)) {
             const struct ask wish = ask_of("get", 1, START);
-            enum gate gate = gate_ask(&accounts[who], &wish, tallies, &verdict);
+            enum gate gate = gate_ask(&targets[who], &wish, tallies, &verdict);
             assert_int_equal(gate == GATE_PASS, n[who] < 4 && total < 9);
             if (gate == GATE_PASS)
                 calls[who][n[who]++] = verdict.counted;
         } else if (n[who] > 0) {
             uint8_t counted = calls[who][--n[who]];
-            gate_calls_end(&accounts[who], (counted & COUNTED) != 0, (counted & COUNTED_SHADOW) != 0);
+            gate_calls_end(&targets[who], (counted & COUNTED) != 0, (counted & COUNTED_SHADOW) != 0);
         }
     }
-    kit_account_put(subjects, &accounts[1]);
-    kit_account_put(subjects, &accounts[2]);
+    kit_target_put(subjects, &targets[1]);
+    kit_target_put(subjects, &targets[2]);
 }
 
 /* ---- connections ---- */
 
-static enum gate connect_as(const struct account *who, uint64_t now_ns)
+static enum gate connect_as(const struct charge_target *who, uint64_t now_ns)
 {
     return gate_connect(who, now_ns, tallies, &verdict);
 }
@@ -439,16 +439,16 @@ static void connects_first_and_connections_later(void **state)
     limit("connections", "1");
     limit("connects", "1/s burst 2");
     open_gate();
-    assert_int_equal(gate_connect_units(&account, connects, START, tallies, &verdict), GATE_PASS);
-    assert_int_equal(gate_connect_units(&account, connects, START, tallies, &verdict), GATE_PASS);
+    assert_int_equal(gate_connect_units(&target, connects, START, tallies, &verdict), GATE_PASS);
+    assert_int_equal(gate_connect_units(&target, connects, START, tallies, &verdict), GATE_PASS);
     assert_int_equal(word(0), 0); /* no connection was counted */
-    assert_int_equal(gate_connect_units(&account, connects, START, tallies, &verdict), GATE_CLOSE);
+    assert_int_equal(gate_connect_units(&target, connects, START, tallies, &verdict), GATE_CLOSE);
     assert_ptr_equal(verdict.limit, &policy->limits[1]);
-    assert_int_equal(gate_connect_units(&account, connections, START, tallies, &verdict), GATE_PASS);
+    assert_int_equal(gate_connect_units(&target, connections, START, tallies, &verdict), GATE_PASS);
     assert_int_equal(word(1), START + 2 * S); /* no connect was charged */
-    assert_int_equal(gate_connect_units(&account, connections, START, tallies, &verdict), GATE_CLOSE);
+    assert_int_equal(gate_connect_units(&target, connections, START, tallies, &verdict), GATE_CLOSE);
     assert_ptr_equal(verdict.limit, &policy->limits[0]);
-    gate_disconnect(&account, COUNTED | COUNTED_SHADOW);
+    gate_disconnect(&target, COUNTED | COUNTED_SHADOW);
     assert_int_equal(word(0), 0);
     assert_tally(0, 1, 0, 1, 0);
     assert_tally(1, 2, 0, 1, 0);
@@ -461,23 +461,23 @@ static void connections_and_connects(void **state)
     limit("connects", "1/s burst 4");
     open_gate();
     for (int i = 0; i < 3; i++) {
-        assert_int_equal(connect_as(&account, START), GATE_PASS);
+        assert_int_equal(connect_as(&target, START), GATE_PASS);
         assert_int_equal(verdict.counted, COUNTED | COUNTED_SHADOW);
     }
-    assert_int_equal(connect_as(&account, START), GATE_CLOSE);
+    assert_int_equal(connect_as(&target, START), GATE_CLOSE);
     assert_ptr_equal(verdict.limit, &policy->limits[0]);
     assert_int_equal(verdict.wait_ns, 0);
     assert_int_equal(verdict.counted, 0);
     assert_int_equal(word(0), 3);
     assert_int_equal(word(1), START + 3 * S); /* no connect was charged */
-    gate_disconnect(&account, COUNTED | COUNTED_SHADOW);
-    assert_int_equal(connect_as(&account, START), GATE_PASS);
-    gate_disconnect(&account, COUNTED | COUNTED_SHADOW);
-    assert_int_equal(connect_as(&account, START), GATE_CLOSE);
+    gate_disconnect(&target, COUNTED | COUNTED_SHADOW);
+    assert_int_equal(connect_as(&target, START), GATE_PASS);
+    gate_disconnect(&target, COUNTED | COUNTED_SHADOW);
+    assert_int_equal(connect_as(&target, START), GATE_CLOSE);
     assert_ptr_equal(verdict.limit, &policy->limits[1]);
     assert_int_equal(verdict.wait_ns, S);
     assert_int_equal(word(0), 2); /* no connection was counted */
-    assert_int_equal(connect_as(&account, START + S), GATE_PASS);
+    assert_int_equal(connect_as(&target, START + S), GATE_PASS);
     assert_int_equal(word(0), 3);
     assert_true(pass("get", START)); /* the limits do not bind commands */
     assert_tally(0, 5, 0, 1, 0);
@@ -492,16 +492,16 @@ static void connections_in_shadow(void **state)
     open_gate();
     uint8_t counted[3];
     for (int i = 0; i < 3; i++) {
-        assert_int_equal(connect_as(&account, START), GATE_PASS);
+        assert_int_equal(connect_as(&target, START), GATE_PASS);
         counted[i] = verdict.counted;
     }
     assert_int_equal(counted[1], COUNTED | COUNTED_SHADOW);
     assert_int_equal(counted[2], COUNTED);
-    assert_int_equal(connect_as(&account, START), GATE_CLOSE);
+    assert_int_equal(connect_as(&target, START), GATE_CLOSE);
     assert_int_equal(word(0), 2);
     assert_int_equal(word(1), 3);
     for (int i = 2; i >= 0; i--)
-        gate_disconnect(&account, counted[i]);
+        gate_disconnect(&target, counted[i]);
     assert_int_equal(word(0), 0);
     assert_int_equal(word(1), 0);
     assert_int_equal(word(2), START + 3 * 3600 * S);
@@ -516,22 +516,22 @@ static void who_is_here_is_not_asked(void **state)
     limit("connections", "1, 1 per policy over shadow");
     limit("connects", "1/h burst 1");
     open_gate();
-    assert_int_equal(connect_as(&account, START), GATE_PASS);
-    assert_int_equal(gate_reconnect(&account), COUNTED | COUNTED_SHADOW);
-    assert_int_equal(gate_reconnect(&account), COUNTED | COUNTED_SHADOW);
+    assert_int_equal(connect_as(&target, START), GATE_PASS);
+    assert_int_equal(gate_reconnect(&target), COUNTED | COUNTED_SHADOW);
+    assert_int_equal(gate_reconnect(&target), COUNTED | COUNTED_SHADOW);
     assert_int_equal(word(0), 3);
     assert_int_equal(word(1), 3);
     assert_int_equal(word(2), START + 3600 * S); /* the client did not connect anew */
     for (int i = 0; i < 3; i++)
-        gate_disconnect(&account, COUNTED | COUNTED_SHADOW);
+        gate_disconnect(&target, COUNTED | COUNTED_SHADOW);
     assert_int_equal(word(0), 0);
     assert_int_equal(word(1), 0);
 
     new_rules();
     limit("connects", "1/h burst 1");
     open_gate();
-    assert_int_equal(gate_reconnect(&account), COUNTED | COUNTED_SHADOW);
-    gate_disconnect(&account, COUNTED | COUNTED_SHADOW);
+    assert_int_equal(gate_reconnect(&target), COUNTED | COUNTED_SHADOW);
+    gate_disconnect(&target, COUNTED | COUNTED_SHADOW);
 }
 
 static void connections_of_a_whole_policy(void **state)
@@ -540,17 +540,17 @@ static void connections_of_a_whole_policy(void **state)
     limit("connections", "2, 3 per policy over refuse");
     limit("connects", "100/s per policy");
     open_gate();
-    struct account other = kit_account(subjects, policy, "user:b", START);
-    assert_int_equal(connect_as(&account, START), GATE_PASS);
+    struct charge_target other = kit_target(subjects, policy, "user:b", START);
+    assert_int_equal(connect_as(&target, START), GATE_PASS);
     assert_int_equal(connect_as(&other, START), GATE_PASS);
     assert_int_equal(connect_as(&other, START), GATE_PASS);
-    assert_int_equal(connect_as(&account, START), GATE_CLOSE);
+    assert_int_equal(connect_as(&target, START), GATE_CLOSE);
     assert_ptr_equal(verdict.limit, &policy->limits[1]);
     assert_int_equal(word(0), 1);
     gate_disconnect(&other, COUNTED);
-    assert_int_equal(connect_as(&account, START), GATE_PASS);
+    assert_int_equal(connect_as(&target, START), GATE_PASS);
     assert_int_equal(word(1), 3);
-    kit_account_put(subjects, &other);
+    kit_target_put(subjects, &other);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)

@@ -17,7 +17,7 @@ static enum gate ask_since(const char *command, uint64_t cost, uint64_t headed_n
 {
     struct ask wish = ask_of(command, cost, now_ns);
     wish.headed_ns = headed_ns;
-    return gate_ask(&account, &wish, tallies, &verdict);
+    return gate_ask(&target, &wish, tallies, &verdict);
 }
 
 /* The gate's decision for a command that is due in the queue of limit `index`. */
@@ -26,7 +26,7 @@ static enum gate depart(const char *command, size_t index, uint64_t headed_ns, u
     struct ask wish = ask_of(command, 1, now_ns);
     wish.headed_ns = headed_ns;
     wish.waited_for = 1U + policy->limits[index].id;
-    return gate_ask(&account, &wish, tallies, &verdict);
+    return gate_ask(&target, &wish, tallies, &verdict);
 }
 
 static void evenly_spaced(void **state)
@@ -188,13 +188,13 @@ static void who_cannot_be_held_is_refused(void **state)
     open_gate();
     struct ask wish = ask_of("get", 1, START);
     wish.may_wait = false;
-    assert_int_equal(gate_ask(&account, &wish, tallies, &verdict), GATE_PASS);
+    assert_int_equal(gate_ask(&target, &wish, tallies, &verdict), GATE_PASS);
     uint64_t before = word(0);
-    assert_int_equal(gate_ask(&account, &wish, tallies, &verdict), GATE_REFUSE);
+    assert_int_equal(gate_ask(&target, &wish, tallies, &verdict), GATE_REFUSE);
     assert_int_equal(verdict.wait_ns, 10 * MS);
     assert_int_equal(word(0), before);
     wish.now_ns = START + 10 * MS;
-    assert_int_equal(gate_ask(&account, &wish, tallies, &verdict), GATE_PASS);
+    assert_int_equal(gate_ask(&target, &wish, tallies, &verdict), GATE_PASS);
     assert_tally(0, 2, 0, 1, 0);
 }
 
@@ -211,7 +211,7 @@ static void control_waits_and_is_never_refused(void **state)
     }
     struct ask wish = ask_of("exec", 1, START);
     wish.may_wait = false;
-    assert_int_equal(gate_ask(&account, &wish, tallies, &verdict), GATE_PASS);
+    assert_int_equal(gate_ask(&target, &wish, tallies, &verdict), GATE_PASS);
     assert_tally(0, 51, 49, 0, 0);
     assert_tally(1, 0, 0, 0, 0);
 }
@@ -278,22 +278,22 @@ static void what_is_refused_is_not_delayed(void **state)
         limit(refusals[i].what, refusals[i].expression);
         open_gate();
         assert_int_equal(ask("set", 3, START), is_denied ? GATE_DENY : GATE_PASS);
-        gate_owe_bytes(&account, UNIT_BYTES_OUT, 1, 0, START, tallies);
-        gate_owe_bytes(&account, UNIT_BYTES_IN, 1, 0, START, tallies);
+        gate_owe_bytes(&target, UNIT_BYTES_OUT, 1, 0, START, tallies);
+        gate_owe_bytes(&target, UNIT_BYTES_IN, 1, 0, START, tallies);
         /* a command waits in the queue where the queue may delay */
         (void)ask("get", 1, START + MS);
         uint64_t all = word(0), other = word(1), refused = atomic_load(&tally(1)->refused);
         for (int k = 0; k < 2; k++) {
             struct ask wish = ask_of("set", 3, START + 2 * MS);
             wish.is_dry = k == 0; /* LIMIT EXPLAIN decides without a charge */
-            assert_int_equal(gate_ask(&account, &wish, tallies, &verdict), refusals[i].gate);
+            assert_int_equal(gate_ask(&target, &wish, tallies, &verdict), refusals[i].gate);
             assert_ptr_equal(verdict.limit, &policy->limits[1]);
             assert_int_equal(word(0), all);
             assert_int_equal(word(1), other);
         }
         assert_int_equal(atomic_load(&tally(1)->refused), refused + 1);
         struct ask wish = ask_of("set", 3, START + 2 * MS);
-        assert_int_equal(gate_ask_refusal(&account, &wish, tallies, &verdict), refusals[i].gate);
+        assert_int_equal(gate_ask_refusal(&target, &wish, tallies, &verdict), refusals[i].gate);
         assert_int_equal(atomic_load(&tally(1)->refused), refused + 2);
         assert_int_equal(word(0), all);
     }
@@ -326,7 +326,7 @@ static void shadows_refuse_no_place(void **state)
     assert_int_equal(ask("set", 1, START), GATE_PASS);
     struct ask wish = ask_of("set", 1, START);
     /* the command may have to wait */
-    assert_int_equal(gate_ask_refusal(&account, &wish, tallies, &verdict), GATE_PASS);
+    assert_int_equal(gate_ask_refusal(&target, &wish, tallies, &verdict), GATE_PASS);
     assert_tally(0, 1, 0, 0, 0);
     assert_int_equal(ask("set", 1, START), GATE_WAIT);
     assert_tally(1, 1, 0, 0, 0); /* counted at departure */
@@ -420,7 +420,7 @@ static void departures_obey_every_queue(void **state)
             wish.waited_for = one.waited_for;
             wish.turn = one.waited_for != 0 ? &one.turn : NULL;
             wish.may_wait = n_queue < sizeof queue / sizeof queue[0];
-            enum gate gate = gate_ask(&account, &wish, tallies, &verdict);
+            enum gate gate = gate_ask(&target, &wish, tallies, &verdict);
             if (gate == GATE_WAIT) {
                 waits++;
                 one.due_ns = now_ns + (uint64_t)verdict.wait_ns;
@@ -452,7 +452,7 @@ static enum gate ring(const struct turn *turn, const char *command, size_t index
     wish.headed_ns = START;
     wish.waited_for = 1U + policy->limits[index].id;
     wish.turn = turn;
-    return gate_ask(&account, &wish, tallies, &verdict);
+    return gate_ask(&target, &wish, tallies, &verdict);
 }
 
 /*
@@ -554,7 +554,7 @@ static size_t go_late(uint64_t *seed, unsigned cost_most, uint64_t lateness_ns, 
         wish.headed_ns = late->waiting.headed_ns;
         wish.waited_for = late->waiting.waited_for;
         wish.turn = late->waiting.waited_for != 0 ? &late->turn : NULL;
-        enum gate gate = gate_ask(&account, &wish, tallies, &verdict);
+        enum gate gate = gate_ask(&target, &wish, tallies, &verdict);
         assert_true(gate == GATE_PASS || gate == GATE_WAIT);
         if (gate == GATE_WAIT) {
             late->turn = verdict.turn;
@@ -687,16 +687,16 @@ static void places_are_of_what_is_charged(void **state)
     limit("all", "1/s over delay 5s");
     open_gate();
     assert_int_equal(ask("get", 1, START), GATE_PASS);
-    gate_owe_bytes(&account, UNIT_BYTES_OUT, 4000, 0, START, tallies);
+    gate_owe_bytes(&target, UNIT_BYTES_OUT, 4000, 0, START, tallies);
     assert_int_equal(ask("get", 1, START), GATE_WAIT); /* waits for bytes-out */
     assert_int_equal(verdict.turn.n, 0);
     assert_int_equal(ask("get", 1, START + 4 * S), GATE_PASS);
     struct ask wish = ask_of("get", 1, START + 4 * S);
     wish.is_dry = true;
-    assert_int_equal(gate_ask(&account, &wish, tallies, &verdict), GATE_WAIT);
+    assert_int_equal(gate_ask(&target, &wish, tallies, &verdict), GATE_WAIT);
     assert_int_equal(verdict.turn.n, 0);
     assert_int_equal(ask("get", 1, START + 4 * S), GATE_WAIT);
-    assert_ptr_equal(verdict.turn.places[0].holder, account.holders[PER_SUBJECT]);
+    assert_ptr_equal(verdict.turn.places[0].holder, target.holders[PER_SUBJECT]);
 }
 
 static void calls_are_in_flight_when_they_depart(void **state)
@@ -708,7 +708,7 @@ static void calls_are_in_flight_when_they_depart(void **state)
     assert_int_equal(ask("get", 1, START), GATE_PASS);
     assert_int_equal(verdict.counted, COUNTED);
     assert_int_equal(ask("get", 1, START), GATE_REFUSE);
-    gate_calls_end(&account, 1, 0);
+    gate_calls_end(&target, 1, 0);
     assert_int_equal(ask("get", 1, START), GATE_WAIT);
     assert_int_equal(verdict.counted, 0);
     assert_int_equal(word(1), 0);
@@ -725,13 +725,13 @@ static void bytes_delay_what_follows(void **state)
     limit("bytes-out", "1000/s burst 1000 over delay 2s");
     open_gate();
     assert_int_equal(ask("get", 1, START), GATE_PASS);
-    gate_owe_bytes(&account, UNIT_BYTES_OUT, 2500, 0, START, tallies);
+    gate_owe_bytes(&target, UNIT_BYTES_OUT, 2500, 0, START, tallies);
     assert_int_equal(ask("get", 1, START), GATE_WAIT);
     assert_int_equal(verdict.wait_ns, 1501 * MS); /* until there is room for one byte */
     assert_int_equal(word(0), START + 2500 * MS); /* bytes that are not known yet are not charged */
     assert_int_equal(ask("get", 1, START), GATE_WAIT);
     assert_int_equal(verdict.wait_ns, 1501 * MS);
-    gate_owe_bytes(&account, UNIT_BYTES_OUT, 1000, 0, START, tallies);
+    gate_owe_bytes(&target, UNIT_BYTES_OUT, 1000, 0, START, tallies);
     assert_int_equal(ask("get", 1, START), GATE_REFUSE);
     assert_int_equal(verdict.wait_ns, 501 * MS);
     assert_tally(0, 3500, 2, 1, 0);

@@ -31,18 +31,18 @@ static bool is_possible(struct kind kind)
 }
 
 /* The charge targets: two connections of one subject, and two other subjects. */
-static struct account who[WHO];
+static struct charge_target who[WHO];
 
 static void come(void)
 {
     for (size_t i = 0; i < WHO; i++)
-        who[i] = kit_account(subjects, policy, i < 2 ? "user:a" : i == 2 ? "user:b" : "user:c", START);
+        who[i] = kit_target(subjects, policy, i < 2 ? "user:a" : i == 2 ? "user:b" : "user:c", START);
 }
 
 static void go(void)
 {
     for (size_t i = 0; i < WHO; i++)
-        kit_account_put(subjects, &who[i]);
+        kit_target_put(subjects, &who[i]);
 }
 
 /* Index of the funnel that charge target i shares. */
@@ -55,15 +55,15 @@ static size_t funnel_of(size_t scope, size_t i)
  * Asks for one thing. Returns the wait in ns, or FUNNEL_NEVER if the gate refused, or would have
  * refused under shadow.
  */
-static uint64_t try(const struct account *account_of, struct kind kind, uint64_t cost, uint64_t now_ns)
+static uint64_t try(const struct charge_target *charge_target_of, struct kind kind, uint64_t cost, uint64_t now_ns)
 {
     uint64_t before = atomic_load(&tally(0)->shadowed);
     enum gate gate;
     if (kind.unit == 3) {
-        gate = gate_connect(account_of, now_ns, tallies, &verdict);
+        gate = gate_connect(charge_target_of, now_ns, tallies, &verdict);
     } else {
         struct ask wish = ask_of("set", cost, now_ns);
-        gate = gate_ask(account_of, &wish, tallies, &verdict);
+        gate = gate_ask(charge_target_of, &wish, tallies, &verdict);
     }
     if (atomic_load(&tally(0)->shadowed) > before)
         return FUNNEL_NEVER;
@@ -84,7 +84,7 @@ static void round_of(struct kind kind, uint64_t seed)
     if (dice_below(&seed, 2)) /* a second limit that never refuses, so that decisions are joint */
         limit("@string", "1g/ms");
     kit_bind(policies, ledger, table);
-    account.policy = policy; /* for tally() */
+    target.policy = policy; /* for tally() */
     come();
     const struct rate *rate = &policy->limits[0].rate;
     uint64_t now_ns = START;
@@ -103,7 +103,7 @@ static void round_of(struct kind kind, uint64_t seed)
             fail_msg("%s = %s, seed %u", units[kind.unit], line, (unsigned)seed);
     assert_true(n[0] > 0);
     go();
-    account.policy = NULL;
+    target.policy = NULL;
 }
 
 static void law_of_every_kind(void **state)
@@ -144,7 +144,7 @@ static void law_of_bytes(void **state)
             if (gate != GATE_PASS && gate != GATE_WAIT)
                 continue;
             list[n++] = (struct admitted){now_ns, 1 + dice_below(&seed, most)};
-            gate_owe_bytes(&account, UNIT_BYTES_OUT, list[n - 1].cost, 0, now_ns, tallies);
+            gate_owe_bytes(&target, UNIT_BYTES_OUT, list[n - 1].cost, 0, now_ns, tallies);
         }
         assert_true(n > 5);
         assert_true(law_holds(list, n, &loose));
@@ -165,7 +165,7 @@ static void fast_rates_are_reached(void **state)
         open_gate();
         const struct rate *rate = &policy->limits[0].rate;
         uint64_t now_ns = START, taken = 0, cost = 10000000;
-        struct standing standing = gate_standing(&account, 0, now_ns);
+        struct standing standing = gate_standing(&target, 0, now_ns);
         assert_int_equal(standing.remaining, rate->burst);
         while (now_ns < START + 10 * S) {
             enum gate gate = ask("get", cost, now_ns);
@@ -257,7 +257,7 @@ static struct {
 /* Checks a change of rules: the debts are the same units, capped at the new burst. */
 static void check_change(uint64_t now_ns)
 {
-    gate_settle(&account, now_ns);
+    gate_settle(&target, now_ns);
     for (size_t k = 0; k < policy->n_limits; k++) {
         const struct rate *rate = &policy->limits[k].rate;
         size_t at = line_of(&policy->limits[k]);
@@ -346,7 +346,7 @@ static void debts_outlive_their_line(void **state)
     limit("write", "4/h burst 7 over delay 1h");
     limit("read", "1/h burst 2");
     open_gate();
-    gate_settle(&account, START + 3600 * S);
+    gate_settle(&target, START + 3600 * S);
     assert_int_equal(word(1), START + 3600 * S + 900 * S); /* one of the two units is still owed */
     assert_true(word(2) <= START);
 
@@ -370,8 +370,8 @@ static void newcomers_find_the_debts(void **state)
     limit("write", "1/h burst 1");
     open_gate();
     assert_true(pass("set", START));
-    kit_account_put(subjects, &account);
-    account.policy = NULL;
+    kit_target_put(subjects, &target);
+    target.policy = NULL;
     for (int i = 0; i < 20; i++) {
         new_rules();
         char what[20];
@@ -382,8 +382,8 @@ static void newcomers_find_the_debts(void **state)
         open_gate();
         assert_int_equal(word(0), 0);
         assert_false(pass("set", START + 1));
-        kit_account_put(subjects, &account);
-        account.policy = NULL;
+        kit_target_put(subjects, &target);
+        target.policy = NULL;
     }
     tear_down(NULL);
 }

@@ -45,7 +45,7 @@ static void ring(struct client *client, uint64_t now_ns, uint64_t lateness_ns, u
     wish.headed_ns = client->headed_ns;
     wish.waited_for = client->waited_for;
     wish.turn = client->waited_for != 0 ? &client->turn : NULL;
-    enum gate gate = gate_ask(&account, &wish, tallies, &verdict);
+    enum gate gate = gate_ask(&target, &wish, tallies, &verdict);
     if (gate == GATE_WAIT) {
         client->turn = verdict.turn;
         client->waited_for = 1U + verdict.limit->id;
@@ -257,7 +257,7 @@ static void who_has_waited_may_be_refused(void **state)
     wish.waited_for = 1U + verdict.limit->id;
     wish.turn = &turn;
     assert_int_equal(ask("publish", 1, START + 100 * MS), GATE_PASS);
-    assert_int_equal(gate_ask(&account, &wish, tallies, &verdict), GATE_REFUSE);
+    assert_int_equal(gate_ask(&target, &wish, tallies, &verdict), GATE_REFUSE);
     assert_ptr_equal(verdict.limit, &policy->limits[1]);
     gate_leave(&turn, tallies);
     assert_int_equal(word(0), START + 500 * MS);
@@ -289,7 +289,7 @@ static bool goes(struct client *client, uint64_t now_ns)
     wish.headed_ns = START;
     wish.waited_for = client->waited_for;
     wish.turn = &client->turn;
-    enum gate gate = gate_ask(&account, &wish, tallies, &verdict);
+    enum gate gate = gate_ask(&target, &wish, tallies, &verdict);
     client->turn = verdict.turn;
     client->rings_ns = gate == GATE_PASS ? UINT64_MAX : now_ns + (uint64_t)verdict.wait_ns;
     return gate == GATE_PASS;

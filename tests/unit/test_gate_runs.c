@@ -25,10 +25,10 @@ static const char *const periods[] = {"ms", "s", "7s", "m", "h"};
  * Two subjects under one policy, with separate counters. The first gets runs, the second single
  * commands.
  */
-static struct account alone;
+static struct charge_target alone;
 static struct tally *alone_tallies;
 
-static struct subject *subject_of(const struct account *one)
+static struct subject *subject_of(const struct charge_target *one)
 {
     return one->holders[PER_SUBJECT];
 }
@@ -54,13 +54,13 @@ static void open_both(uint64_t *seed)
         random_limit(seed);
     open_gate();
     assert_true(policy->is_plain);
-    alone = kit_account(subjects, policy, "user:b", START);
+    alone = kit_target(subjects, policy, "user:b", START);
     alone_tallies = tallies_new();
 }
 
 static void close_both(void)
 {
-    kit_account_put(subjects, &alone);
+    kit_target_put(subjects, &alone);
     free(alone_tallies);
 }
 
@@ -136,7 +136,7 @@ static void assert_same(uint64_t round)
     for (size_t i = 0; i < policy->n_limits; i++) {
         const struct limit *limit = &policy->limits[i];
         const struct tally *other = &alone_tallies[limit->id];
-        if (kit_word(&account, i) != kit_word(&alone, i))
+        if (kit_word(&target, i) != kit_word(&alone, i))
             fail_msg("round %u: the words of %s differ", (unsigned)round, limit->label);
         assert_tally(i, atomic_load(&other->admitted), 0, atomic_load(&other->refused), 0);
         assert_int_equal(atomic_load(&tally(i)->near), atomic_load(&other->near));
@@ -150,10 +150,10 @@ static void step(uint64_t *seed, uint64_t now_ns)
     struct verdict last = {0};
     memset(&verdict, 0, sizeof verdict);
     if (dice_below(seed, 4) == 0) {
-        bool is_refused = gate_refuse_plainly(policy, subject_of(&account), command, n, now_ns, tallies, &verdict);
+        bool is_refused = gate_refuse_plainly(policy, subject_of(&target), command, n, now_ns, tallies, &verdict);
         assert_int_equal(is_refused ? n : 0, refuse_alone(command, n, now_ns, &last));
     } else {
-        uint32_t n_passed = gate_ask_plainly(policy, subject_of(&account), command, n, now_ns, tallies, &verdict);
+        uint32_t n_passed = gate_ask_plainly(policy, subject_of(&target), command, n, now_ns, tallies, &verdict);
         assert_int_equal(n_passed, ask_alone(command, n, now_ns, &last));
     }
     assert_ptr_equal(verdict.limit, last.limit);
@@ -190,13 +190,13 @@ static void the_first_ones_pass(void **state)
     limit("write", "1/s burst 5");
     open_gate();
     const struct command *set = kit_command(table, "set");
-    assert_int_equal(gate_ask_plainly(policy, subject_of(&account), set, 16, START, tallies, &verdict), 5);
+    assert_int_equal(gate_ask_plainly(policy, subject_of(&target), set, 16, START, tallies, &verdict), 5);
     assert_string_equal(verdict.limit->label, "free/write");
     assert_int_equal(verdict.wait_ns, S);
     assert_tally(0, 5, 0, 0, 0);
     assert_tally(1, 5, 0, 11, 0);
     const struct command *get = kit_command(table, "get");
-    assert_int_equal(gate_ask_plainly(policy, subject_of(&account), get, 16, START, tallies, &verdict), 15);
+    assert_int_equal(gate_ask_plainly(policy, subject_of(&target), get, 16, START, tallies, &verdict), 15);
     assert_string_equal(verdict.limit->label, "free/all");
     assert_int_equal(verdict.wait_ns, 100 * MS);
     assert_tally(0, 20, 0, 1, 0);
@@ -209,7 +209,7 @@ static void more_than_any_burst(void **state)
     limit("all", "1/1d burst 36525");
     open_gate();
     const struct command *get = kit_command(table, "get");
-    uint32_t passed = gate_ask_plainly(policy, subject_of(&account), get, UINT32_MAX, START, tallies, &verdict);
+    uint32_t passed = gate_ask_plainly(policy, subject_of(&target), get, UINT32_MAX, START, tallies, &verdict);
     assert_int_equal(passed, 36525);
     assert_int_equal(verdict.wait_ns, 86400 * S);
     assert_tally(0, 36525, 0, UINT32_MAX - 36525, 0);

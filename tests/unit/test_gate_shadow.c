@@ -63,7 +63,7 @@ static uint64_t shadowed_so_far(void)
     return n;
 }
 
-static bool meet(const struct account *who, const struct event *event, uint8_t flag, struct counts *counts)
+static bool meet(const struct charge_target *who, const struct event *event, uint8_t flag, struct counts *counts)
 {
     struct ask wish = ask_of(commands[event->command], event->cost, event->at_ns);
     uint64_t before = shadowed_so_far();
@@ -97,7 +97,7 @@ static bool meet(const struct account *who, const struct event *event, uint8_t f
 static struct outcome run(const char *const (*lines)[2], size_t n, const char *suffix, bool is_shadow, const bool *only)
 {
     static struct outcome outcome;
-    struct account accounts[WHO];
+    struct charge_target targets[WHO];
     struct counts counts[WHO] = {{0}};
     uint8_t flag = is_shadow || *suffix ? COUNTED_SHADOW : COUNTED;
     memset(&outcome, 0, sizeof outcome);
@@ -110,10 +110,10 @@ static struct outcome run(const char *const (*lines)[2], size_t n, const char *s
     policies_set_shadow(policies, is_shadow);
     kit_bind(policies, ledger, table);
     for (size_t i = 0; i < WHO; i++) /* two connections of one subject, and another subject */
-        accounts[i] = kit_account(subjects, policy, i < 2 ? "user:a" : "user:b", START);
+        targets[i] = kit_target(subjects, policy, i < 2 ? "user:a" : "user:b", START);
     for (size_t i = 0; i < EVENTS; i++)
         if (!only || only[i])
-            outcome.passed[i] = meet(&accounts[events[i].who], &events[i], flag, &counts[events[i].who]);
+            outcome.passed[i] = meet(&targets[events[i].who], &events[i], flag, &counts[events[i].who]);
     for (size_t k = 0; k < policy->n_limits; k++) {
         const struct tally *counted = &tallies[policy->limits[k].id];
         outcome.admitted[k] = atomic_load(&counted->admitted);
@@ -122,7 +122,7 @@ static struct outcome run(const char *const (*lines)[2], size_t n, const char *s
         outcome.shadowed[k] = atomic_load(&counted->shadowed);
     }
     for (size_t i = 0; i < WHO; i++)
-        kit_account_put(subjects, &accounts[i]);
+        kit_target_put(subjects, &targets[i]);
     tear_down(NULL);
     return outcome;
 }
@@ -258,13 +258,13 @@ static void play_enforced(void)
         uint64_t now_ns = arrivals[i].at_ns > free_ns ? arrivals[i].at_ns : free_ns;
         struct ask wish = ask_of(arrivals[i].command, arrivals[i].cost, now_ns);
         struct turn turn;
-        enum gate gate = gate_ask(&account, &wish, tallies, &verdict);
+        enum gate gate = gate_ask(&target, &wish, tallies, &verdict);
         while (gate == GATE_WAIT) {
             turn = verdict.turn;
             wish.now_ns += (uint64_t)verdict.wait_ns;
             wish.waited_for = 1U + verdict.limit->id;
             wish.turn = &turn;
-            gate = gate_ask(&account, &wish, tallies, &verdict);
+            gate = gate_ask(&target, &wish, tallies, &verdict);
         }
         if (gate != GATE_PASS)
             gate_leave(&verdict.turn, tallies);
@@ -279,7 +279,7 @@ static void play_counted(void)
     for (size_t i = 0; i < ARRIVALS; i++) {
         struct ask wish = ask_of(arrivals[i].command, arrivals[i].cost, arrivals[i].at_ns);
         wish.virtual_ns = clock_ns;
-        assert_int_equal(gate_ask(&account, &wish, tallies, &verdict), GATE_PASS);
+        assert_int_equal(gate_ask(&target, &wish, tallies, &verdict), GATE_PASS);
         clock_ns = verdict.virtual_ns != 0 ? verdict.virtual_ns : clock_ns;
     }
 }
@@ -344,7 +344,7 @@ static void a_flood_would_be_delayed(void **state)
     for (int i = 0; i < 200; i++) {
         struct ask wish = ask_of("get", 1, START);
         wish.virtual_ns = clock_ns;
-        assert_int_equal(gate_ask(&account, &wish, tallies, &verdict), GATE_PASS);
+        assert_int_equal(gate_ask(&target, &wish, tallies, &verdict), GATE_PASS);
         assert_false(verdict.is_shadowed);
         assert_int_equal(verdict.would, i == 0 ? GATE_PASS : GATE_WAIT);
         clock_ns = verdict.virtual_ns;
@@ -353,7 +353,7 @@ static void a_flood_would_be_delayed(void **state)
     assert_in_range(clock_ns, START + 2 * S, START + 3 * S);
     assert_true(word(0) <= START + 3 * S + 50 * MS);
     struct ask other = ask_of("get", 1, START); /* of another connection: would wait too long */
-    assert_int_equal(gate_ask(&account, &other, tallies, &verdict), GATE_PASS);
+    assert_int_equal(gate_ask(&target, &other, tallies, &verdict), GATE_PASS);
     assert_true(verdict.is_shadowed);
     assert_int_equal(verdict.would, GATE_REFUSE);
     tear_down(NULL);
@@ -380,7 +380,7 @@ static void a_dry_question_tells_what_would_be(void **state)
         assert_true(pass("get", START));
         struct ask wish = ask_of("get", 1, START);
         wish.is_dry = true;
-        assert_int_equal(gate_ask(&account, &wish, NULL, &verdict), GATE_PASS);
+        assert_int_equal(gate_ask(&target, &wish, NULL, &verdict), GATE_PASS);
         assert_int_equal(verdict.would, rows[i].would);
         assert_ptr_equal(verdict.limit, &policy->limits[0]);
         tear_down(NULL);

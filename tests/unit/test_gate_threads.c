@@ -20,7 +20,7 @@
 #define SETS_MOST 3
 
 /* under each set of rules; one connection for each thread */
-static struct account in_force[THREADS][SETS_MOST];
+static struct charge_target in_force[THREADS][SETS_MOST];
 static const struct policy *policy_of[SETS_MOST];
 static size_t n_in_force;
 static _Atomic uint64_t shared_now_ns;
@@ -76,8 +76,8 @@ static void put_in_force(void)
     kit_bind(policies, ledger, table);
     policy_of[n_in_force] = policy;
     for (size_t i = 0; i < THREADS; i++)
-        in_force[i][n_in_force] = n_in_force > 0 ? kit_account_under(&in_force[i][0], policy)
-                                                 : kit_account(subjects, policy, "user:a", START);
+        in_force[i][n_in_force] =
+            n_in_force > 0 ? kit_target_under(&in_force[i][0], policy) : kit_target(subjects, policy, "user:a", START);
     n_in_force++;
 }
 
@@ -130,7 +130,7 @@ static int end(void **state)
     for (size_t i = 0; i < THREADS; i++) {
         free(workers[i].tallies);
         if (n_in_force > 0)
-            kit_account_put(subjects, &in_force[i][0]);
+            kit_target_put(subjects, &in_force[i][0]);
     }
     return tear_down(state);
 }
@@ -354,7 +354,7 @@ static void *call(void *arg)
     const struct ask wish = ask_of("get", 1, START);
     for (int i = 0; i < TURNS / 2; i++) {
         struct verdict said, connected;
-        const struct account *mine = &in_force[worker->index][0];
+        const struct charge_target *mine = &in_force[worker->index][0];
         if (gate_ask(mine, &wish, worker->tallies, &said) == GATE_PASS) {
             uint64_t now = atomic_fetch_add(&in_flight, 1) + 1;
             if (now > 5)

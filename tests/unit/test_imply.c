@@ -177,8 +177,8 @@ static void random_limit(uint64_t *seed, char *text, size_t size)
 static void compare(uint64_t seed, const struct policy *alone)
 {
     static const char *const commands[] = {"get", "set", "keys"};
-    struct account both = kit_account(subjects, policy, "user:a", START);
-    struct account one = kit_account(subjects, alone, "user:a", START);
+    struct charge_target both = kit_target(subjects, policy, "user:a", START);
+    struct charge_target one = kit_target(subjects, alone, "user:a", START);
     uint64_t now = START;
     for (int i = 0; i < 300; i++) {
         const struct ask wish = ask_of(commands[dice_below(&seed, 3)], 1, now += dice_scale(&seed, S));
@@ -186,8 +186,8 @@ static void compare(uint64_t seed, const struct policy *alone)
         if (here != gate_ask(&one, &wish, tallies, &verdict))
             fail_msg("seed %llu, step %d", (unsigned long long)seed, i);
     }
-    kit_account_put(subjects, &both);
-    kit_account_put(subjects, &one);
+    kit_target_put(subjects, &both);
+    kit_target_put(subjects, &one);
 }
 
 static void what_is_implied_never_refuses(void **state)

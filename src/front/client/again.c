@@ -3,7 +3,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "front/client/account.h"
+#include "front/client/charge.h"
 #include "front/route/request.h"
 #include "front/route/lane_choice.h"
 #include "front/client/login.h"
@@ -194,7 +194,7 @@ void again_take_bytes(struct client *client, const char *data, size_t n)
 {
     struct extra *extra = client->extra;
     if (!is_read_again(extra))
-        account_bytes_out(client, n, client->lane_user.counted);
+        charge_bytes_out(client, n, client->lane_user.counted);
     if (!client_is_closed(client))
         limit_kept(client, returned_read(&extra->again->returned, pool_of(client), slice_of(data, n)));
 }
@@ -369,11 +369,11 @@ static void tell(struct client *client, const struct returned_call *back)
         count_add(&front_home(client->front)->lanes.base.counts.error_replies, 1);
         front_count_fate(client->front, FATE_REFUSED);
     }
-    account_answered(client, back->counted);
+    charge_answered(client, back->counted);
     timing_not_sent(client, back->tag, back->arrived_ns, back->waited_us);
     if (is_muted)
         return;
-    account_bytes_out(client, back->reply.len, back->counted);
+    charge_bytes_out(client, back->reply.len, back->counted);
     if (!client_is_closed(client))
         client_output(client, back->reply.at, back->reply.len);
 }
@@ -397,7 +397,7 @@ void again_pass_on(struct client *client)
     }
     if (!client_is_closed(client) && now.frame.len > 0) {
         if (is_read_again(client->extra))
-            account_bytes_out(client, now.frame.len, 0);
+            charge_bytes_out(client, now.frame.len, 0);
         client_output(client, now.frame.at, now.frame.len);
     }
     returned_clear(&now, pool_of(client));
@@ -413,7 +413,7 @@ void again_stop(struct client *client)
     alarm_stop(alarms_of(client), &again->alarm);
     alarms_release(alarms_of(client), 1);
     for (const struct returned_call *at = again->returned.first; at != NULL; at = at->next)
-        account_answered(client, at->counted);
+        charge_answered(client, at->counted);
     returned_clear(&again->returned, pool_of(client));
 }
 

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "front/client/account.h"
+#include "front/client/charge.h"
 #include "front/client/binding.h"
 #include "front/cluster/carried.h"
 #include "front/route/lane_choice.h"
@@ -186,7 +186,7 @@ enum route answer_subscribed(struct client *client, struct request *request)
 enum route answer_unless_passed(struct client *client, struct lane *lane, struct request *request,
                                 struct verdict *verdict)
 {
-    enum gate gate = account_ask(client, request, verdict);
+    enum gate gate = charge_ask(client, request, verdict);
     if (gate == GATE_WAIT)
         return ROUTE_WAIT;
     if (client_is_closed(client))
@@ -199,7 +199,7 @@ enum route answer_unless_passed(struct client *client, struct lane *lane, struct
 enum route answer_refusal(struct client *client, struct request *request)
 {
     struct verdict verdict;
-    enum gate gate = account_ask_refusal(client, request, &verdict);
+    enum gate gate = charge_ask_refusal(client, request, &verdict);
     if (client_is_closed(client))
         return ROUTE_STOP;
     if (gate == GATE_WAIT)
@@ -311,7 +311,7 @@ enum route answer_reset(struct client *client, struct request *request)
     enum route result = answer_unless_passed(client, NULL, request, &verdict);
     if (result != ROUTE_GOES_ON)
         return result;
-    account_answered(client, verdict.counted);
+    charge_answered(client, verdict.counted);
     answer_count(client, request, RESULT_LOCAL);
     return reset(client);
 }

@@ -99,20 +99,20 @@ static bool find_subject(struct client *client)
 }
 
 /* Ends the charges of the connection and of its calls in flight. */
-static void detach(struct client *client, const struct account *account)
+static void detach(struct client *client, const struct charge_target *target)
 {
     struct meter *meter = client->meter;
-    if (meter == NULL || account->policy == NULL)
+    if (meter == NULL || target->policy == NULL)
         return;
-    gate_disconnect(account, meter->connected);
-    gate_calls_end(account, meter->counted, meter->counted_shadow);
+    gate_disconnect(target, meter->connected);
+    gate_calls_end(target, meter->counted, meter->counted_shadow);
     meter->connected = 0;
 }
 
-static void attach_calls(struct client *client, const struct account *account)
+static void attach_calls(struct client *client, const struct charge_target *target)
 {
-    if (client->meter != NULL && account->policy != NULL)
-        gate_calls_begin(account, client->meter->counted, client->meter->counted_shadow);
+    if (client->meter != NULL && target->policy != NULL)
+        gate_calls_begin(target, client->meter->counted, client->meter->counted_shadow);
 }
 
 enum step {
@@ -163,20 +163,20 @@ void binding_note_outage(const struct client *client)
 }
 
 /* False: the client is one connection too many. */
-static bool charge_connection(struct client *client, const struct account *account, unsigned units)
+static bool charge_connection(struct client *client, const struct charge_target *target, unsigned units)
 {
     const unsigned connects = 1U << UNIT_CONNECTS;
     struct front *front = client->front;
     struct verdict verdict = {0};
-    if ((units & connects) != 0 && account->policy->of_unit[UNIT_CONNECTS] != 0 && is_excused(client))
+    if ((units & connects) != 0 && target->policy->of_unit[UNIT_CONNECTS] != 0 && is_excused(client))
         units &= ~connects;
-    bool is_welcome = gate_connect_units(account, units, front->loop->now_ns, front->tallies, &verdict) == GATE_PASS;
+    bool is_welcome = gate_connect_units(target, units, front->loop->now_ns, front->tallies, &verdict) == GATE_PASS;
     if ((units & 1U << UNIT_CONNECTIONS) != 0)
         client->meter->connected = verdict.counted;
     if (client->unbound != NULL)
         client->unbound->has_paid |= is_welcome && (units & 1U << UNIT_CONNECTS) != 0;
     if (!is_welcome || verdict.is_shadowed)
-        front_note_stopped(front, account, verdict.limit, is_welcome ? WHOM_SHADOWED : WHOM_REFUSED);
+        front_note_stopped(front, target, verdict.limit, is_welcome ? WHOM_SHADOWED : WHOM_REFUSED);
     return is_welcome;
 }
 
@@ -188,7 +188,7 @@ static bool identify(struct client *client, enum step step)
 {
     struct front *front = client->front;
     struct subject *old = client->subject;
-    struct account before = {0};
+    struct charge_target before = {0};
     client_tell_top(client);
     if (old != NULL)
         before = payer_of(client);
@@ -198,7 +198,7 @@ static bool identify(struct client *client, enum step step)
         return false;
     }
     bool is_same = old != NULL && client->subject == old && client->bound == old_policy;
-    const struct account now = payer_of(client);
+    const struct charge_target now = payer_of(client);
     if (!is_same)
         detach(client, &before);
     if (!is_same && client->unbound != NULL)
@@ -272,7 +272,7 @@ bool binding_unbind(struct client *client)
 static void let_go(struct client *client)
 {
     client_tell_top(client);
-    struct account before = payer_of(client);
+    struct charge_target before = payer_of(client);
     detach(client, &before);
     /* a waiting command has positions in queues of the keyed subject */
     if (!meter_is_waiting(client))
@@ -280,10 +280,10 @@ static void let_go(struct client *client)
 }
 
 /* Counts the connection for the charge target that binds it now, without asking the gate. */
-static void attach_connection(struct client *client, const struct account *account)
+static void attach_connection(struct client *client, const struct charge_target *target)
 {
-    if (client->unbound == NULL && account->policy != NULL && account->policy->of_unit[UNIT_CONNECTIONS] != 0)
-        client->meter->connected = gate_reconnect(account);
+    if (client->unbound == NULL && target->policy != NULL && target->policy->of_unit[UNIT_CONNECTIONS] != 0)
+        client->meter->connected = gate_reconnect(target);
 }
 
 bool binding_renew(struct client *client)
@@ -305,7 +305,7 @@ bool binding_renew(struct client *client)
     if (client->unbound != NULL && client->subject != old)
         client->unbound->has_paid = false;
     meter_settle(client, client->front->rules->policies);
-    struct account now = payer_of(client);
+    struct charge_target now = payer_of(client);
     attach_connection(client, &now);
     attach_calls(client, &now);
     subject_put(client->front->settings->subjects, old);
@@ -335,12 +335,12 @@ void binding_leave_overflow(struct client *client)
         return;
     }
     client_tell_top(client);
-    const struct account before = payer_of(client);
+    const struct charge_target before = payer_of(client);
     detach(client, &before);
     fair_share_leave(client);
     client->bound = policy;
     client->subject = own;
-    const struct account now = payer_of(client);
+    const struct charge_target now = payer_of(client);
     attach_connection(client, &now);
     attach_calls(client, &now);
     subject_put(front->settings->subjects, shared);

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "front/client/account.h"
+#include "front/client/charge.h"
 #include "front/client/again.h"
 #include "front/client/binding.h"
 #include "front/cluster/compound.h"
@@ -58,7 +58,7 @@ static bool note_bytes(struct client *client, size_t n)
 {
     if (client_is_leaving(client) && !client_is_owed(client))
         return false;
-    account_bytes_out(client, n, client->lane_user.counted);
+    charge_bytes_out(client, n, client->lane_user.counted);
     if (client_is_closed(client))
         return false;
     client_note_active(client);
@@ -71,7 +71,7 @@ static bool note_bytes(struct client *client, size_t n)
  */
 static bool must_pay_first(const struct client *client)
 {
-    return !client->lane_user.is_gone && account_is_paying(client, UNIT_BYTES_OUT);
+    return !client->lane_user.is_gone && charge_is_in_debt(client, UNIT_BYTES_OUT);
 }
 
 /*
@@ -160,7 +160,7 @@ static void on_answer(struct lane_user *lane_user, const struct call *call, cons
 
 static void on_counted(struct lane_user *lane_user, uint8_t counted)
 {
-    account_answered(client_of_lane_user(lane_user), counted);
+    charge_answered(client_of_lane_user(lane_user), counted);
 }
 
 static void on_unread(struct lane_user *lane_user, uint64_t bytes)

@@ -8,7 +8,7 @@
 #include "front/client/client.h"
 #include "front/client/timing.h"
 #include "base/err.h"
-#include "front/client/account.h"
+#include "front/client/charge.h"
 #include "front/client/binding.h"
 #include "front/route/express.h"
 #include "front/route/lane_choice.h"
@@ -213,7 +213,7 @@ static void wait_for_lane(struct client *client)
  */
 static void hold_passage(struct client *client)
 {
-    bool is_paying = account_is_paying(client, UNIT_BYTES_IN);
+    bool is_paying = charge_is_in_debt(client, UNIT_BYTES_IN);
     if (lane_is_congested(client->lane_user.lane))
         wait_for_lane(client);
     if (is_paying) {
@@ -240,7 +240,7 @@ static size_t pass(struct client *client, const char *data, size_t n)
     }
     if (!passage->is_refused && client->lane_user.lane != NULL) {
         lane_send_more(&client->lane_user, data, used, result == SCAN_FRAME);
-        account_bytes_in(client, used, passage->counted);
+        charge_bytes_in(client, used, passage->counted);
     }
     if (result == SCAN_FRAME) {
         if (!passage->is_refused)
@@ -364,7 +364,7 @@ static void adjust_reading(struct client *client)
     bool is_full = client->intake != NULL && client->intake->filled - client->intake->taken > most;
     bool is_passing = client_extra(client)->passage != NULL;
     bool is_stalled = client_waits_for(client, WAIT_MEMORY);
-    if (is_passing && account_is_paying(client, UNIT_BYTES_IN))
+    if (is_passing && charge_is_in_debt(client, UNIT_BYTES_IN))
         client_wait(client, WAIT_BYTES);
     if (!is_full && !is_stalled && !(is_passing && client->waits != 0)) {
         link_resume(&client->link);
@@ -443,7 +443,7 @@ void feed_passed(struct client *client, size_t n)
     struct passage *passage = client->extra->passage;
     request_scan_skip(&passage->scan, n);
     lane_passed(&client->lane_user, n);
-    account_bytes_in(client, n, passage->counted);
+    charge_bytes_in(client, n, passage->counted);
     if (!client_is_closed(client))
         hold_passage(client);
 }

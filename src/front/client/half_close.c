@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "front/client/account.h"
+#include "front/client/charge.h"
 #include "front/cluster/compound.h"
 #include "front/commands/decisions.h"
 #include "front/client/feed.h"
@@ -76,7 +76,7 @@ static void end_waiting(struct client *client)
  */
 static bool waits_in_vain(const struct client *client)
 {
-    return account_waits_long(client) || (client->output == OUTPUT_DROPPED && meter_is_waiting(client));
+    return charge_waits_long(client) || (client->output == OUTPUT_DROPPED && meter_is_waiting(client));
 }
 
 void half_close_foresee(struct client *client)

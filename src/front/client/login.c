@@ -25,7 +25,7 @@ struct login_attempt {
     struct attempt base;
     /* policies in force when the attempt began; one reference; NULL: no limit counts it */
     struct policies *policies;
-    struct account account; /* the address under `policies`; holds a reference on its subject */
+    struct charge_target target; /* the address under `policies`; holds a reference on its subject */
 };
 
 /* True if a failure is charged. Such an attempt outlives its client. */
@@ -39,36 +39,36 @@ static bool attempt_is_counted(const struct login_attempt *attempt)
  * accept. The policy of another user might have no such limit, and a client of that user could
  * guess passwords.
  */
-static struct account account_of_address(struct client *client)
+static struct charge_target target_of_address(struct client *client)
 {
     const struct facts facts = facts_on_arrival(client);
     const struct policy *policy =
         client_listen_address(client)->is_admin ? NULL : policies_match(client->front->rules->policies, &facts);
     char name[SUBJECT_NAME_MAX];
     if (policy == NULL || policy->of_unit[UNIT_AUTH_FAILURES] == 0)
-        return (struct account){0};
+        return (struct charge_target){0};
     size_t len = identity_address(&facts, name);
     struct subject *subject = subject_get(client->front->settings->subjects, policy->record, slice_of(name, len),
                                           client->front->loop->now_ns);
-    return (struct account){policy, {subject, NULL, NULL}};
+    return (struct charge_target){policy, {subject, NULL, NULL}};
 }
 
-static void note_barred(struct front *front, const struct account *account)
+static void note_barred(struct front *front, const struct charge_target *target)
 {
-    unsigned first = (unsigned)__builtin_ctzll(account->policy->of_unit[UNIT_AUTH_FAILURES]);
-    front_note_stopped(front, account, &account->policy->limits[first], WHOM_REFUSED);
+    unsigned first = (unsigned)__builtin_ctzll(target->policy->of_unit[UNIT_AUTH_FAILURES]);
+    front_note_stopped(front, target, &target->policy->limits[first], WHOM_REFUSED);
 }
 
 bool login_may(struct client *client)
 {
     struct front *front = client->front;
-    const struct account account = account_of_address(client);
-    if (account.policy == NULL)
+    const struct charge_target target = target_of_address(client);
+    if (target.policy == NULL)
         return true;
-    bool may = gate_may_login(&account, front->loop->now_ns, front->tallies);
+    bool may = gate_may_login(&target, front->loop->now_ns, front->tallies);
     if (!may)
-        note_barred(front, &account);
-    subject_put(front->settings->subjects, account.holders[PER_SUBJECT]);
+        note_barred(front, &target);
+    subject_put(front->settings->subjects, target.holders[PER_SUBJECT]);
     return may;
 }
 
@@ -76,32 +76,32 @@ bool login_may(struct client *client)
 static enum attempt_state attempt_begin(struct client *client, struct login_attempt *attempt)
 {
     struct front *front = client->front;
-    attempt->account = account_of_address(client);
-    if (attempt->account.policy == NULL)
+    attempt->target = target_of_address(client);
+    if (attempt->target.policy == NULL)
         return ATTEMPT_UNDER_WAY;
     attempt->policies = policies_get(front->rules->policies);
-    return attempts_begin(front->settings->attempts, &attempt->base, &attempt->account, front->index,
+    return attempts_begin(front->settings->attempts, &attempt->base, &attempt->target, front->index,
                           front->loop->now_ns);
 }
 
 /* The attempt was barred while it waited: counts that, and notes it for the log. */
 static void attempt_note_barred(struct front *front, const struct login_attempt *attempt)
 {
-    if (!gate_may_login(&attempt->account, front->loop->now_ns, front->tallies))
-        note_barred(front, &attempt->account);
+    if (!gate_may_login(&attempt->target, front->loop->now_ns, front->tallies))
+        note_barred(front, &attempt->target);
 }
 
 /* The attempt's subject under the present rules, which may have another rate or no such limit. */
-static struct account account_now(const struct front *front, const struct login_attempt *attempt)
+static struct charge_target target_now(const struct front *front, const struct login_attempt *attempt)
 {
-    struct account account = attempt->account;
+    struct charge_target target = attempt->target;
     if (attempt->policies == front->rules->policies)
-        return account;
-    struct subject *subject = account.holders[PER_SUBJECT];
-    account.policy = policies_find(front->rules->policies, slice_str(subject->record->name));
-    if (account.policy != NULL && !subject_grow(subject))
-        account.policy = NULL; /* out of memory: the funnel may be missing */
-    return account;
+        return target;
+    struct subject *subject = target.holders[PER_SUBJECT];
+    target.policy = policies_find(front->rules->policies, slice_str(subject->record->name));
+    if (target.policy != NULL && !subject_grow(subject))
+        target.policy = NULL; /* out of memory: the funnel may be missing */
+    return target;
 }
 
 /* Ends the attempt in any state. Safe on an attempt that has not begun. */
@@ -109,9 +109,9 @@ static void attempt_end(struct front *front, struct login_attempt *attempt, bool
 {
     if (!attempt_is_counted(attempt))
         return;
-    const struct account account = account_now(front, attempt);
-    attempts_end(front->settings->attempts, &attempt->base, &account, is_failure, front->loop->now_ns, front->tallies);
-    subject_put(front->settings->subjects, attempt->account.holders[PER_SUBJECT]);
+    const struct charge_target target = target_now(front, attempt);
+    attempts_end(front->settings->attempts, &attempt->base, &target, is_failure, front->loop->now_ns, front->tallies);
+    subject_put(front->settings->subjects, attempt->target.holders[PER_SUBJECT]);
     policies_put(attempt->policies);
     attempt->policies = NULL;
 }

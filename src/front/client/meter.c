@@ -167,17 +167,17 @@ void meter_leave_queue(struct client *client)
 
 /* ---- which funnels are charged ---- */
 
-static struct account charge(const struct client *client, const struct policy *policy, struct subject *subject)
+static struct charge_target charge(const struct client *client, const struct policy *policy, struct subject *subject)
 {
-    struct account account = {policy, {subject, NULL, NULL}};
+    struct charge_target target = {policy, {subject, NULL, NULL}};
     if (meter_has_funnels(policy))
-        account.holders[PER_CONNECTION] = meter_funnels(client, policy);
+        target.holders[PER_CONNECTION] = meter_funnels(client, policy);
     if (policy != NULL && policy->of_scope[PER_POLICY] != 0)
-        account.holders[PER_POLICY] = policy->record->everybody;
-    return account;
+        target.holders[PER_POLICY] = policy->record->everybody;
+    return target;
 }
 
-struct account payer_of(struct client *client)
+struct charge_target payer_of(struct client *client)
 {
     return charge(client, client->bound, client->subject);
 }
@@ -208,7 +208,7 @@ static bool is_held_for(const struct client *client, const struct policy *policy
  * The charge target that the key names. Mostly the subject is held already. Out of memory closes
  * the client.
  */
-static struct account account_by_key(struct client *client, struct slice key)
+static struct charge_target target_by_key(struct client *client, struct slice key)
 {
     struct front *front = client->front;
     struct facts facts = facts_of(client);
@@ -223,13 +223,13 @@ static struct account account_by_key(struct client *client, struct slice key)
         policy = exceptions_policy(rules->exceptions, policy, subject);
     }
     if (policy == NULL)
-        return (struct account){0};
+        return (struct charge_target){0};
     if (!is_named && policy == client->bound)
         return payer_of(client);
     struct meter *meter = meter_make(client);
     if (meter == NULL) {
         client_close_starved(client);
-        return (struct account){0};
+        return (struct charge_target){0};
     }
     if (subject.len == 0)
         subject.len = identity_subject(&rules->identity, &facts, name);
@@ -240,16 +240,16 @@ static struct account account_by_key(struct client *client, struct slice key)
     policy = exceptions_bind_on(policy, meter->keyed);
     if (!meter_make_funnels(client, policy)) {
         client_close_starved(client);
-        return (struct account){0};
+        return (struct charge_target){0};
     }
     return charge(client, policy, meter->keyed);
 }
 
-struct account payer_for(struct client *client, const struct request *request)
+struct charge_target payer_for(struct client *client, const struct request *request)
 {
     struct slice key;
     if (client->is_keyed && keys_first(request->command, request->bytes, request->argc, &key))
-        return account_by_key(client, key);
+        return target_by_key(client, key);
     return payer_of(client);
 }
 

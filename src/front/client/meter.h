@@ -80,13 +80,13 @@ void meter_leave_queue(struct client *client);
 /* ---- which funnels are charged ---- */
 
 /* The charge target of the connection. The policy may be NULL: no limits. */
-struct account payer_of(struct client *client);
+struct charge_target payer_of(struct client *client);
 
 /*
  * The charge target of one request, by its key if keys name subjects. Good until the next call. Out
  * of memory closes the client.
  */
-struct account payer_for(struct client *client, const struct request *request);
+struct charge_target payer_for(struct client *client, const struct request *request);
 
 /*
  * True if a key decides the charge target, and lies beyond the buffered part of a large request. No

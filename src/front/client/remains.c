@@ -28,23 +28,23 @@ static struct remains *remains_of(struct lane_user *lane_user)
 /* ---- the charge target ---- */
 
 /* Without the funnels `per connection`, which have ended with the connection. */
-static struct account account_of(const struct remains *remains)
+static struct charge_target charge_target_of(const struct remains *remains)
 {
-    struct account account = {remains->policy, {[PER_SUBJECT] = remains->subject}};
+    struct charge_target target = {remains->policy, {[PER_SUBJECT] = remains->subject}};
     if (remains->policy != NULL && remains->policy->of_scope[PER_POLICY] != 0)
-        account.holders[PER_POLICY] = remains->policy->record->everybody;
-    return account;
+        target.holders[PER_POLICY] = remains->policy->record->everybody;
+    return target;
 }
 
 static void count_calls(const struct remains *remains, bool is_begun)
 {
-    const struct account account = account_of(remains);
-    if (account.policy == NULL)
+    const struct charge_target target = charge_target_of(remains);
+    if (target.policy == NULL)
         return;
     if (is_begun)
-        gate_calls_begin(&account, remains->counted, remains->counted_shadow);
+        gate_calls_begin(&target, remains->counted, remains->counted_shadow);
     else
-        gate_calls_end(&account, remains->counted, remains->counted_shadow);
+        gate_calls_end(&target, remains->counted, remains->counted_shadow);
 }
 
 /* The policy with the same counters in the present rules. NULL: none, or out of memory. */
@@ -103,9 +103,9 @@ static void on_bytes(struct lane_user *lane_user, const char *data, size_t n)
     (void)data;
     keep_up(remains);
     note_left(remains, bytes_left(remains));
-    const struct account account = account_of(remains);
-    if (account.policy != NULL)
-        gate_owe_bytes(&account, UNIT_BYTES_OUT, n, lane_user->counted, front->loop->now_ns, front->tallies);
+    const struct charge_target target = charge_target_of(remains);
+    if (target.policy != NULL)
+        gate_owe_bytes(&target, UNIT_BYTES_OUT, n, lane_user->counted, front->loop->now_ns, front->tallies);
 }
 
 static void on_unheard(struct lane_user *lane_user, size_t n)
@@ -119,11 +119,11 @@ static void on_counted(struct lane_user *lane_user, uint8_t counted)
     bool is_counted = (counted & COUNTED) != 0 && remains->counted > 0;
     bool is_shadow = (counted & COUNTED_SHADOW) != 0 && remains->counted_shadow > 0;
     keep_up(remains);
-    const struct account account = account_of(remains);
+    const struct charge_target target = charge_target_of(remains);
     remains->counted -= is_counted;
     remains->counted_shadow -= is_shadow;
-    if (account.policy != NULL)
-        gate_calls_end(&account, is_counted, is_shadow);
+    if (target.policy != NULL)
+        gate_calls_end(&target, is_counted, is_shadow);
 }
 
 static void on_timed(struct lane_user *lane_user, const struct call *call, uint32_t n)

@@ -11,9 +11,9 @@
 #define UNITS (1U << UNIT_CONNECTIONS)
 
 /* The charge target of an address. No policy where `unauthenticated` is 0. */
-static struct account account_of(const struct rules *rules, struct subject *address)
+static struct charge_target charge_target_of(const struct rules *rules, struct subject *address)
 {
-    return (struct account){address != NULL ? &rules->unbound_policy : NULL, {address, NULL, NULL}};
+    return (struct charge_target){address != NULL ? &rules->unbound_policy : NULL, {address, NULL, NULL}};
 }
 
 /* The subject of an address; takes a reference. NULL: `unauthenticated` is 0. */
@@ -36,11 +36,11 @@ static bool count(struct client *client)
     unbound->address = find_address(front, &client->link.peer.ip);
     if (unbound->address == NULL)
         return true;
-    const struct account account = account_of(front->rules, unbound->address);
-    bool is_welcome = gate_connect_units(&account, UNITS, front->loop->now_ns, front->tallies, &verdict) == GATE_PASS;
+    const struct charge_target target = charge_target_of(front->rules, unbound->address);
+    bool is_welcome = gate_connect_units(&target, UNITS, front->loop->now_ns, front->tallies, &verdict) == GATE_PASS;
     unbound->counted = verdict.counted;
     if (!is_welcome || verdict.is_shadowed)
-        front_note_stopped(front, &account, verdict.limit, is_welcome ? WHOM_SHADOWED : WHOM_REFUSED);
+        front_note_stopped(front, &target, verdict.limit, is_welcome ? WHOM_SHADOWED : WHOM_REFUSED);
     return is_welcome;
 }
 
@@ -49,8 +49,8 @@ void unbound_release(struct client *client)
     struct unbound *unbound = client->unbound;
     if (unbound == NULL || unbound->address == NULL)
         return;
-    const struct account account = account_of(client_rules(client), unbound->address);
-    gate_disconnect(&account, unbound->counted);
+    const struct charge_target target = charge_target_of(client_rules(client), unbound->address);
+    gate_disconnect(&target, unbound->counted);
     subject_put(client->front->settings->addresses, unbound->address);
     unbound->address = NULL;
     unbound->counted = 0;
@@ -64,8 +64,8 @@ void unbound_retake(struct client *client)
     unbound->address = find_address(client->front, &client->link.peer.ip);
     if (unbound->address == NULL)
         return;
-    const struct account account = account_of(client->front->rules, unbound->address);
-    unbound->counted = gate_reconnect(&account);
+    const struct charge_target target = charge_target_of(client->front->rules, unbound->address);
+    unbound->counted = gate_reconnect(&target);
 }
 
 bool unbound_begin(struct client *client)
@@ -106,8 +106,8 @@ const char *unbound_refuser(struct front *front, const struct ip *ip)
     struct subject *address = subject_find(front->settings->addresses, slice_of(name, identity_site(ip, name)));
     if (address == NULL)
         return NULL;
-    const struct account account = account_of(front->rules, address);
-    bool is_full = gate_standing(&account, 0, front->loop->now_ns).remaining == 0;
+    const struct charge_target target = charge_target_of(front->rules, address);
+    bool is_full = gate_standing(&target, 0, front->loop->now_ns).remaining == 0;
     subject_put(front->settings->addresses, address);
     return is_full ? policy->limits[0].label : NULL;
 }

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "front/client/account.h"
+#include "front/client/charge.h"
 #include "front/route/block_time.h"
 #include "front/route/request.h"
 #include "front/route/lane_choice.h"
@@ -703,7 +703,7 @@ void carry_answer(struct client *client, struct slice reply)
     if (!carry->is_probe)
         timing_not_sent(client, carry->tag, carry->arrived_ns, carry->waited_us);
     if (!carry->is_muted) {
-        account_bytes_out(client, reply.len, 0);
+        charge_bytes_out(client, reply.len, 0);
         if (!client_is_closed(client))
             client_output(client, reply.at, reply.len);
     }

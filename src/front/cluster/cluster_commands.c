@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "base/num.h"
-#include "front/client/account.h"
+#include "front/client/charge.h"
 #include "front/client/answer.h"
 #include "front/cluster/emulated.h"
 #include "front/client/session.h"
@@ -178,7 +178,7 @@ static enum route pay(struct client *client, struct request *request)
     enum route result = answer_unless_passed(client, NULL, request, &verdict);
     if (result != ROUTE_GOES_ON)
         return result;
-    account_answered(client, verdict.counted);
+    charge_answered(client, verdict.counted);
     answer_count(client, request, RESULT_LOCAL);
     return ROUTE_GOES_ON;
 }

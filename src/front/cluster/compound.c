@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "front/client/account.h"
+#include "front/client/charge.h"
 #include "front/client/answer.h"
 #include "front/cluster/compound_parts.h"
 #include "front/route/request.h"
@@ -123,12 +123,12 @@ static void answer(struct compound *compound)
     struct build out;
     build_init(&out, false);
     parts_join(compound, &out);
-    account_answered(client, compound->counted);
+    charge_answered(client, compound->counted);
     timing_not_sent(client, compound->tag, compound->arrived_ns, compound->waited_us);
     if (out.is_broken)
         client_close_starved(client);
     else if (!compound->is_muted)
-        account_bytes_out(client, out.len, compound->counted);
+        charge_bytes_out(client, out.len, compound->counted);
     if (!client_is_closed(client) && has_position(compound))
         client_answer_apart(client, &compound->source->source, slice_of(out.at, compound->is_muted ? 0 : out.len));
     build_fini(&out);
@@ -261,7 +261,7 @@ static enum route start(struct client *client, const struct request *request)
     }
     if (compound->fanout == FANOUT_SCAN && !scan_cursor_read(&compound->order, request->args[0], &compound->place)) {
         compound_free(compound);
-        account_answered(client, request->counted);
+        charge_answered(client, request->counted);
         return answer_with(client, NO_CURSOR);
     }
     if (!client_begin_apart(client, &compound->source->source)) {
@@ -325,7 +325,7 @@ static enum route refuse(struct client *client, struct request *request)
     enum route result = ask_gate(client, request, false);
     if (result != ROUTE_GOES_ON)
         return result;
-    account_answered(client, request->counted);
+    charge_answered(client, request->counted);
     return answer_error(client, NULL, request, CROSSING);
 }
 

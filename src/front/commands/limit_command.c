@@ -174,7 +174,7 @@ static void about(struct client *client, struct build *out, struct slice other, 
                                void *arg),
                   void *arg)
 {
-    struct report_subject subject = {.account = payer_of(client), .name = subject_name(client->subject)};
+    struct report_subject subject = {.target = payer_of(client), .name = subject_name(client->subject)};
     if (!has_other) {
         subject.block = blocks_find(exceptions_blocks(client->front->rules->exceptions), subject.name);
         tell(client, out, &subject, arg);
@@ -212,7 +212,7 @@ static const char *refuser_of(struct client *client, const struct report_subject
     char why[256];
     struct named_subject named;
     struct front *front = client->front;
-    if (subject->account.holders[PER_SUBJECT] == client->subject)
+    if (subject->target.holders[PER_SUBJECT] == client->subject)
         return client_is_operator(client) ? NULL : unbound_refuser(front, &client->link.peer.ip);
     if (!named_subject_read(&named, &front->rules->identity, subject->name, why, sizeof why) || !named.is_whole)
         return NULL;
@@ -225,11 +225,11 @@ static void tell_explained(struct client *client, struct build *out, const struc
     struct front *front = client->front;
     const struct request *request = arg;
     struct report_subject explained = *subject;
-    if (subject->account.holders[PER_SUBJECT] == client->subject)
-        explained.account = payer_for(client, request);
-    if (explained.account.holders[PER_SUBJECT] != subject->account.holders[PER_SUBJECT] &&
-        explained.account.holders[PER_SUBJECT] != NULL) { /* the key names another subject */
-        explained.name = subject_name(explained.account.holders[PER_SUBJECT]);
+    if (subject->target.holders[PER_SUBJECT] == client->subject)
+        explained.target = payer_for(client, request);
+    if (explained.target.holders[PER_SUBJECT] != subject->target.holders[PER_SUBJECT] &&
+        explained.target.holders[PER_SUBJECT] != NULL) { /* the key names another subject */
+        explained.name = subject_name(explained.target.holders[PER_SUBJECT]);
         explained.block = blocks_find(exceptions_blocks(front->rules->exceptions), explained.name);
     }
     struct explained_call call = {
@@ -240,7 +240,7 @@ static void tell_explained(struct client *client, struct build *out, const struc
         .now_ns = front->loop->now_ns,
         .refuser = refuser_of(client, subject),
     };
-    if (subject->account.holders[PER_SUBJECT] == client->subject)
+    if (subject->target.holders[PER_SUBJECT] == client->subject)
         tell_destination(client, request, &call);
     report_explain(out, front->rules->policies, front->commands, &explained, &call);
 }

@@ -143,16 +143,16 @@ void limit_people_kick(struct client *client, const struct limit_words *words, s
 /* ---- the state of a subject ---- */
 
 /* Sets the holders of all limits of the policy. False if out of memory. */
-static bool make_account(struct report_subject *subject, const struct policy *policy, struct subject *holder)
+static bool make_target(struct report_subject *subject, const struct policy *policy, struct subject *holder)
 {
-    subject->account = (struct account){policy, {holder, NULL, NULL}};
+    subject->target = (struct charge_target){policy, {holder, NULL, NULL}};
     if (policy == NULL)
         return true;
-    subject->account.holders[PER_POLICY] = policy->record->everybody;
+    subject->target.holders[PER_POLICY] = policy->record->everybody;
     if (policy->of_scope[PER_CONNECTION] == 0)
         return true;
-    subject->account.holders[PER_CONNECTION] = subject_new_detached(policy->record, PER_CONNECTION);
-    return subject->account.holders[PER_CONNECTION] != NULL;
+    subject->target.holders[PER_CONNECTION] = subject_new_detached(policy->record, PER_CONNECTION);
+    return subject->target.holders[PER_CONNECTION] != NULL;
 }
 
 /* Makes a subject from its name alone, with empty funnels. False if `out` holds an error. */
@@ -168,7 +168,7 @@ static bool imagine(struct client *client, struct slice name, struct found *foun
     const struct policy *policy =
         exceptions_bind(rules->exceptions, policies_match(rules->policies, &named.facts), name);
     struct subject *holder = policy != NULL ? subject_new_detached(policy->record, PER_SUBJECT) : NULL;
-    if ((policy == NULL || holder != NULL) && make_account(&found->subject, policy, holder))
+    if ((policy == NULL || holder != NULL) && make_target(&found->subject, policy, holder))
         return true;
     subject_free_detached(holder);
     return refuse(out, "out of memory");
@@ -190,7 +190,7 @@ bool limit_people_find(struct client *client, struct slice name, struct found *f
     }
     const struct policy *policy = policies_find(front->rules->policies, slice_str(holder->record->name));
     policy = exceptions_bind(front->rules->exceptions, policy, name);
-    if (make_account(&found->subject, policy, holder))
+    if (make_target(&found->subject, policy, holder))
         return true;
     subject_put(found->table, holder);
     return refuse(out, "out of memory");
@@ -198,7 +198,7 @@ bool limit_people_find(struct client *client, struct slice name, struct found *f
 
 void limit_people_forget(struct found *found)
 {
-    struct subject *const *holders = found->subject.account.holders;
+    struct subject *const *holders = found->subject.target.holders;
     subject_free_detached(holders[PER_CONNECTION]);
     if (found->table != NULL)
         subject_put(found->table, holders[PER_SUBJECT]);

@@ -1,6 +1,6 @@
 #include "front/route/express.h"
 
-#include "front/client/account.h"
+#include "front/client/charge.h"
 #include "front/client/answer.h"
 #include "front/route/lane_choice.h"
 #include "front/route/fair_share.h"
@@ -84,7 +84,7 @@ static inline const struct command *find_command(struct front *front, struct sli
 /* ---- the gate ---- */
 
 /*
- * As account_ask for n requests, one after the other, for a client that has at most limits on the
+ * As charge_ask for n requests, one after the other, for a client that has at most limits on the
  * count of commands. Returns how many pass. Each other request is refused with *verdict.
  */
 static inline uint32_t pass_gate(struct client *client, const struct command *command, uint32_t n,
@@ -98,11 +98,11 @@ static inline uint32_t pass_gate(struct client *client, const struct command *co
     uint32_t passed =
         gate_ask_plainly(client->bound, client->subject, command, n, front->loop->now_ns, front->tallies, verdict);
     if (passed < n)
-        account_count_refused(client, verdict->limit, n - passed);
+        charge_count_refused(client, verdict->limit, n - passed);
     return passed;
 }
 
-/* As account_ask_refusal: true if all n requests are refused. False: nothing was counted. */
+/* As charge_ask_refusal: true if all n requests are refused. False: nothing was counted. */
 static inline bool refuse_at_gate(struct client *client, const struct command *command, uint32_t n,
                                   struct verdict *verdict)
 {
@@ -111,7 +111,7 @@ static inline bool refuse_at_gate(struct client *client, const struct command *c
         !gate_refuse_plainly(client->bound, client->subject, command, n, front->loop->now_ns, front->tallies, verdict))
         return false;
     client->n_commands += n;
-    account_count_refused(client, verdict->limit, n);
+    charge_count_refused(client, verdict->limit, n);
     demand_note(&front->demand, command, n);
     return true;
 }
@@ -463,7 +463,7 @@ enum route express_run(struct client *client, const struct request_limits *limit
     if (client_is_on_cluster(client) && client_extra(client)->read_side != NULL)
         /* each read may go to one of several nodes: front/cluster/shard_reads.h */
         return ROUTE_TAKEN;
-    account_begin(client);
+    charge_begin(client);
     if (client_is_on_cluster(client))
         return run_on_cluster(client, limits, bytes, used, pace);
     struct lane *lane = find_lane(client);

@@ -1,7 +1,7 @@
 #include "front/route/lane_choice.h"
 
 #include "base/num.h"
-#include "front/client/account.h"
+#include "front/client/charge.h"
 #include "front/cluster/carried.h"
 #include "front/route/outage.h"
 #include "front/route/fair_share.h"
@@ -351,7 +351,7 @@ void lane_choice_abandon(struct client *client)
         /* these replies stood behind answers that will not come */
         replies_clear(&client->extra->replies);
     coverage_note_elsewhere(client);
-    account_calls_lost(client);
+    charge_calls_lost(client);
 }
 
 void lane_choice_leave(struct client *client)

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "front/client/account.h"
+#include "front/client/charge.h"
 #include "front/route/fair_share.h"
 #include "front/route/overtaken.h"
 #include "front/client/read_side.h"
@@ -42,7 +42,7 @@ static bool note_bytes(struct place *place, size_t n)
     struct client *client = place->client;
     if (client_is_leaving(client) && !client_is_owed(client))
         return false;
-    account_bytes_out(client, n, place->lane_user.counted);
+    charge_bytes_out(client, n, place->lane_user.counted);
     if (client_is_closed(client))
         return false;
     client_note_active(client);
@@ -56,7 +56,7 @@ static bool note_bytes(struct place *place, size_t n)
 static void note_paying(struct place *place)
 {
     struct client *client = place->client;
-    place->lane_user.is_paying = !client->lane_user.is_gone && account_is_paying(client, UNIT_BYTES_OUT);
+    place->lane_user.is_paying = !client->lane_user.is_gone && charge_is_in_debt(client, UNIT_BYTES_OUT);
 }
 
 static void put_in_order(struct place *place, struct slice bytes, bool is_whole)
@@ -111,7 +111,7 @@ static void on_passed(struct lane_user *lane_user, size_t n)
 
 static void on_counted(struct lane_user *lane_user, uint8_t counted)
 {
-    account_answered(place_of(lane_user)->client, counted);
+    charge_answered(place_of(lane_user)->client, counted);
 }
 
 void place_keep_heard(const struct place *place)

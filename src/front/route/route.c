@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "front/client/account.h"
+#include "front/client/charge.h"
 #include "front/client/answer.h"
 #include "front/client/binding.h"
 #include "front/cluster/cluster_commands.h"
@@ -186,7 +186,7 @@ static enum route run_own(struct client *client, struct request *request)
     enum route result = answer_unless_passed(client, NULL, request, &verdict);
     if (result != ROUTE_GOES_ON)
         return result;
-    account_answered(client, verdict.counted);
+    charge_answered(client, verdict.counted);
     count_own(client, request, false);
     if (is_decision) {
         front_count(client->front, request->command, RESULT_LOCAL);
@@ -273,7 +273,7 @@ static enum route log_in(struct client *client, struct request *request, struct 
         enum route result = ask_gate(client, NULL, request);
         if (result != ROUTE_GOES_ON)
             return result;
-        account_bytes_in(client, request->n_bytes, request->counted);
+        charge_bytes_in(client, request->n_bytes, request->counted);
         if (client_is_closed(client))
             return ROUTE_STOP;
     }
@@ -573,8 +573,8 @@ static enum route refuse_maintenance(struct client *client, struct lane *lane, s
     enum route result = answer_unless_passed(client, lane, request, &verdict);
     if (result != ROUTE_GOES_ON)
         return result;
-    account_answered(client, verdict.counted);
-    account_bytes_in(client, request->n_bytes, verdict.counted);
+    charge_answered(client, verdict.counted);
+    charge_bytes_in(client, request->n_bytes, verdict.counted);
     return client_is_closed(client) ? ROUTE_STOP : answer_error(client, lane, request, reply);
 }
 
@@ -861,19 +861,19 @@ static enum route route_counted(struct client *client, struct request *request, 
     if (result != ROUTE_WAIT)
         outage_end(client);
     if (result == ROUTE_TAKEN)
-        account_forgo(client);
+        charge_withdraw(client);
     if (result == ROUTE_TAKEN && !request->is_refused && !request->is_paid)
-        account_bytes_in(client, n_bytes, request->counted);
+        charge_bytes_in(client, n_bytes, request->counted);
     return result;
 }
 
 /* An empty request asks for nothing and gets no reply, but its bytes count. */
 static enum route route_nothing(struct client *client, size_t n_bytes)
 {
-    enum gate gate = account_ask_idly(client, n_bytes);
+    enum gate gate = charge_ask_bytes(client, n_bytes);
     if (gate != GATE_PASS)
         return gate == GATE_WAIT ? ROUTE_WAIT : ROUTE_STOP;
-    account_bytes_in(client, n_bytes, 0);
+    charge_bytes_in(client, n_bytes, 0);
     return ROUTE_TAKEN;
 }
 

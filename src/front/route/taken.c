@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "front/client/account.h"
+#include "front/client/charge.h"
 #include "front/route/fair_share.h"
 #include "front/route/hop.h"
 #include "front/route/overtaken.h"
@@ -23,11 +23,11 @@ static void on_reply(struct hop *hop, struct slice reply)
     struct replies *replies = &client->extra->replies;
     if (hop->arrived_ns != 0)
         timing_not_sent(client, hop->tag, hop->arrived_ns, hop->waited_us);
-    account_answered(client, taken->counted);
+    charge_answered(client, taken->counted);
     if (taken->is_muted)
         reply = slice_of("", 0);
     else
-        account_bytes_out(client, reply.len, taken->counted);
+        charge_bytes_out(client, reply.len, taken->counted);
     const struct spread_outlet outlet = {client_put_out, client};
     if (!client_is_closed(client) && taken->position != NULL && !replies_fill(replies, taken->position, reply))
         client_close_starved(client);

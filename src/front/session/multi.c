@@ -1,6 +1,6 @@
 #include "front/session/multi.h"
 
-#include "front/client/account.h"
+#include "front/client/charge.h"
 #include "front/client/answer.h"
 #include "front/cluster/carry.h"
 #include "front/route/lane_choice.h"
@@ -66,7 +66,7 @@ static enum route answer_here(struct client *client, struct request *request, st
     enum route result = answer_unless_passed(client, NULL, request, &verdict);
     if (result != ROUTE_GOES_ON)
         return result;
-    account_answered(client, verdict.counted);
+    charge_answered(client, verdict.counted);
     answer_count(client, request, RESULT_LOCAL);
     return answer_with(client, reply);
 }
@@ -84,7 +84,7 @@ static enum route begin(struct client *client, struct request *request)
     enum route result = answer_unless_passed(client, NULL, request, &verdict);
     if (result != ROUTE_GOES_ON)
         return result;
-    account_answered(client, verdict.counted);
+    charge_answered(client, verdict.counted);
     answer_count(client, request, RESULT_LOCAL);
     if (!pin_has(client, PIN_WATCH) && !carry->is_lost) {
         carried_forget(client);
@@ -144,7 +144,7 @@ static enum route exec(struct client *client, struct request *request)
     if (result != ROUTE_GOES_ON)
         return result;
     answer_count(client, request, RESULT_FORWARDED);
-    account_answered(client, verdict.counted);
+    charge_answered(client, verdict.counted);
     /*
      * A redirect seen while queueing stays in force. The time-out of the redirect begins now,
      * however long the client has queued.

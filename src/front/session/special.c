@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "front/client/account.h"
+#include "front/client/charge.h"
 #include "front/cluster/carried.h"
 #include "front/cluster/gather.h"
 #include "front/route/fair_share.h"
@@ -283,6 +283,6 @@ bool special_send(struct client *client, struct lane *lane, const struct request
     if (!is_raw && !is_reply)
         return send_call(client, lane, request);
     /* the request gets no call of its own, so its count ends here */
-    account_answered(client, request->counted);
+    charge_answered(client, request->counted);
     return is_raw ? send_raw(client, lane, request) : send_client_reply(client, lane, request);
 }

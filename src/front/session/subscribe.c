@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "front/client/account.h"
+#include "front/client/charge.h"
 #include "front/client/answer.h"
 #include "front/client/meter.h"
 #include "front/client/session.h"
@@ -80,7 +80,7 @@ static void note_answered(struct subscriptions *subs, const struct request *requ
 {
     struct client *client = subs->client;
     if (subs->counted != 0)
-        account_answered(client, subs->counted);
+        charge_answered(client, subs->counted);
     if (subs->is_charged)
         timing_not_sent(client, timing_tag(client, request->command, request->argc), client->lane_user.arrived_ns,
                         client->lane_user.waited_us);

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "front/client/account.h"
+#include "front/client/charge.h"
 #include "front/client/session.h"
 #include "front/route/fair_share.h"
 #include "front/route/place.h"
@@ -59,7 +59,7 @@ static void on_answer(struct lane_user *lane_user, const struct call *call, cons
 
 static void on_counted(struct lane_user *lane_user, uint8_t counted)
 {
-    account_answered(tap_of(lane_user)->client, counted);
+    charge_answered(tap_of(lane_user)->client, counted);
 }
 
 static void on_timed(struct lane_user *lane_user, const struct call *call, uint32_t n)
@@ -104,7 +104,7 @@ static void end_calls(struct tap *tap, const struct lane *lane)
     const struct calls *calls = &lane->calls;
     for (uint32_t at = calls->head; at != calls->tail; at++)
         if (calls_at(calls, at)->counted != 0)
-            account_answered(tap->client, calls_at(calls, at)->counted);
+            charge_answered(tap->client, calls_at(calls, at)->counted);
 }
 
 /* The lane is lost, and with it the client's subscriptions in Redis: closes the client. */
@@ -223,7 +223,7 @@ void tap_pass(struct tap *tap, struct slice frame)
         client_leave(client);
         return;
     }
-    account_bytes_out(client, frame.len, 0);
+    charge_bytes_out(client, frame.len, 0);
     if (client_is_closed(client))
         return;
     client_note_active(client);

@@ -43,7 +43,7 @@
 #define TOP_POLICY_MAX 32 /* longer names are cut, and told apart by their hash */
 
 /*
- * The metrics. Each has a row of names in top.c, and is counted by front/client/account.c.
+ * The metrics. Each has a row of names in top.c, and is counted by front/client/charge.c.
  * TOP_SHARE: microseconds that requests have waited for their fair share.
  */
 enum top_by { TOP_COMMANDS, TOP_REFUSED, TOP_BYTES, TOP_SHARE, TOP_BY_COUNT };

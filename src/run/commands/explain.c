@@ -211,15 +211,15 @@ static void tell_unknown(const struct command_table *table, const struct slice *
  * Returns the funnels of a new subject and a new connection. The shared subject of the policy is
  * owned by its counters.
  */
-static struct account account_of(const struct policy *policy)
+static struct charge_target charge_target_of(const struct policy *policy)
 {
-    struct account account = {.policy = policy};
+    struct charge_target target = {.policy = policy};
     if (policy == NULL)
-        return account;
-    account.holders[PER_SUBJECT] = subject_new_detached(policy->record, PER_SUBJECT);
-    account.holders[PER_CONNECTION] = subject_new_detached(policy->record, PER_CONNECTION);
-    account.holders[PER_POLICY] = policy->record->everybody;
-    return account;
+        return target;
+    target.holders[PER_SUBJECT] = subject_new_detached(policy->record, PER_SUBJECT);
+    target.holders[PER_CONNECTION] = subject_new_detached(policy->record, PER_CONNECTION);
+    target.holders[PER_POLICY] = policy->record->everybody;
+    return target;
 }
 
 static enum explained print(const struct build *reply, FILE *out, enum gate gate)
@@ -239,17 +239,17 @@ static enum explained explain_with(const struct config *config, const struct com
     const struct policy *policy = policies_match(rules->policies, facts);
     const struct report_subject whom = {
         .name = slice_of(name, identity_subject(&rules->identity, facts, name)),
-        .account = account_of(policy),
+        .target = charge_target_of(policy),
     };
     struct build reply;
     build_init(&reply, true);
     bool has_funnels =
-        policy == NULL || (whom.account.holders[PER_SUBJECT] != NULL && whom.account.holders[PER_CONNECTION] != NULL);
+        policy == NULL || (whom.target.holders[PER_SUBJECT] != NULL && whom.target.holders[PER_CONNECTION] != NULL);
     enum gate gate = has_funnels ? report_explain(&reply, rules->policies, table, &whom, call) : GATE_PASS;
     enum explained result = !has_funnels || reply.is_broken ? EXPLAINED_NOT : print(&reply, out, gate);
     build_fini(&reply);
-    subject_free_detached(whom.account.holders[PER_CONNECTION]);
-    subject_free_detached(whom.account.holders[PER_SUBJECT]);
+    subject_free_detached(whom.target.holders[PER_CONNECTION]);
+    subject_free_detached(whom.target.holders[PER_SUBJECT]);
     return result;
 }
 

@@ -1,4 +1,4 @@
-#include "front/client/account.h"
+#include "front/client/charge.h"
 
 #include <stdlib.h>
 
@@ -21,7 +21,7 @@ static bool may_wait(const struct client *client)
     return !pin_has(client, PIN_PASSTHROUGH) && !client_is_subscribed(client);
 }
 
-bool account_waits_long(const struct client *client)
+bool charge_waits_long(const struct client *client)
 {
     return meter_is_waiting(client) && client->meter->delay.due_ns > client->front->loop->now_ns + LONG_NS;
 }
@@ -38,7 +38,7 @@ static uint32_t waits_for(const struct verdict *verdict)
 /*
  * Makes the client wait. Returns GATE_WAIT, or GATE_CLOSE: out of memory, and the client is closed.
  */
-static enum gate wait(struct client *client, const struct account *whose, uint64_t headed_ns,
+static enum gate wait(struct client *client, const struct charge_target *whose, uint64_t headed_ns,
                       const struct verdict *verdict)
 {
     struct meter *meter = meter_make(client);
@@ -60,29 +60,29 @@ static enum gate wait(struct client *client, const struct account *whose, uint64
  * True if new rules woke a waiting command before its due time, and a limit still delays it. The
  * command's positions then stay good.
  */
-static bool is_early(const struct client *client, const struct account *own, const struct account *account,
+static bool is_early(const struct client *client, const struct charge_target *own, const struct charge_target *target,
                      const struct command *command)
 {
     return meter_is_waiting(client) && client->front->loop->now_ns < client->meter->delay.due_ns &&
            ((own->policy != NULL && gate_delays(own->policy, command, PART_ALL)) ||
-            (account->policy != NULL && gate_delays(account->policy, command, PART_ALL)));
+            (target->policy != NULL && gate_delays(target->policy, command, PART_ALL)));
 }
 
-static void settle_account(const struct client *client, const struct account *account)
+static void settle_target(const struct client *client, const struct charge_target *target)
 {
-    if (account->policy != NULL)
-        gate_settle(account, client->front->loop->now_ns);
+    if (target->policy != NULL)
+        gate_settle(target, client->front->loop->now_ns);
 }
 
 /*
  * Waits on, until the command's positions are due at the present rates. GATE_PASS: the command has
  * no position, ask anew. A command that has lost its positions keeps its due time.
  */
-static enum gate wait_on(struct client *client, const struct account *own, const struct account *account)
+static enum gate wait_on(struct client *client, const struct charge_target *own, const struct charge_target *target)
 {
     struct meter *meter = client->meter;
-    settle_account(client, own);
-    settle_account(client, account);
+    settle_target(client, own);
+    settle_target(client, target);
     if (meter->turn.n == 0) {
         meter->waited_for = 0;
         return GATE_PASS;
@@ -105,7 +105,7 @@ static void end_wait(struct client *client)
     meter_forget_turn(client);
 }
 
-void account_begin(struct client *client)
+void charge_begin(struct client *client)
 {
     struct front *front = client->front;
     const struct policy *policy = client->bound;
@@ -115,22 +115,22 @@ void account_begin(struct client *client)
 }
 
 /* Counts the request in the peak rates of the subject that pays. */
-static void observe(struct client *client, const struct account *account, const struct command *command)
+static void observe(struct client *client, const struct charge_target *target, const struct command *command)
 {
-    struct subject *subject = account->holders[PER_SUBJECT];
+    struct subject *subject = target->holders[PER_SUBJECT];
     if (subject == client->subject) {
-        account_begin(client);
+        charge_begin(client);
         demand_note(&client->front->demand, command, 1);
-    } else if (account->policy != NULL) {
-        demand_tell(subject, &account->policy->demand, command, client->front->loop->now_ns);
+    } else if (target->policy != NULL) {
+        demand_tell(subject, &target->policy->demand, command, client->front->loop->now_ns);
     }
 }
 
 /* The command goes or is refused, and the next command becomes the next. */
-static enum gate settle(struct client *client, const struct account *account, const struct command *command,
+static enum gate settle(struct client *client, const struct charge_target *target, const struct command *command,
                         enum gate gate)
 {
-    observe(client, account, command);
+    observe(client, target, command);
     if (meter_is_waiting(client))
         meter_leave_queue(client); /* positions that were not used */
     end_wait(client);
@@ -138,7 +138,7 @@ static enum gate settle(struct client *client, const struct account *account, co
     return gate;
 }
 
-void account_forgo(struct client *client)
+void charge_withdraw(struct client *client)
 {
     if (!meter_is_waiting(client))
         return;
@@ -180,7 +180,7 @@ static uint64_t headed_ns(const struct client *client)
  * later only while more than a burst is owed. Other clients of the subject can therefore not keep
  * the command from passing. A handshake waits for replies in flight, since their size is unknown.
  */
-static enum gate ask_debtor(struct client *client, const struct account *own, size_t n)
+static enum gate ask_debtor(struct client *client, const struct charge_target *own, size_t n)
 {
     struct front *front = client->front;
     uint64_t now_ns = front->loop->now_ns;
@@ -202,9 +202,9 @@ static enum gate ask_debtor(struct client *client, const struct account *own, si
     return GATE_WAIT;
 }
 
-enum gate account_ask_idly(struct client *client, size_t n)
+enum gate charge_ask_bytes(struct client *client, size_t n)
 {
-    const struct account own = payer_of(client);
+    const struct charge_target own = payer_of(client);
     enum gate gate = ask_debtor(client, &own, n);
     if (gate == GATE_PASS)
         end_wait(client);
@@ -221,12 +221,12 @@ static void count_call(struct client *client, uint8_t counted)
 }
 
 /* Notes a delay by a limit in shadow mode. Returns the connection's virtual clock, or 0. */
-static uint64_t keep_virtual(struct client *client, const struct account *account, const struct verdict *verdict)
+static uint64_t keep_virtual(struct client *client, const struct charge_target *target, const struct verdict *verdict)
 {
     uint64_t now_ns = client->front->loop->now_ns;
     struct meter *meter = verdict->virtual_ns > now_ns ? meter_make(client) : client->meter;
     if (verdict->would == GATE_WAIT)
-        front_note_stopped(client->front, account, verdict->limit, WHOM_DELAYED);
+        front_note_stopped(client->front, target, verdict->limit, WHOM_DELAYED);
     if (meter == NULL || verdict->virtual_ns == 0)
         return 0;
     meter->virtual_ns = verdict->virtual_ns > now_ns ? verdict->virtual_ns : 0;
@@ -244,7 +244,7 @@ static void keep_turn(struct client *client, const struct ask *ask, const struct
  * The connection's subject pays for calls in flight and bytes, the keyed subject for all other
  * units.
  */
-static enum gate ask_both(struct client *client, const struct account *own, const struct account *keyed,
+static enum gate ask_both(struct client *client, const struct charge_target *own, const struct charge_target *keyed,
                           struct ask *ask, struct verdict *verdict)
 {
     struct tally *tallies = client->front->tallies;
@@ -274,23 +274,23 @@ static enum gate ask_both(struct client *client, const struct account *own, cons
     return gate;
 }
 
-static bool has_delays(const struct account *account)
+static bool has_delays(const struct charge_target *target)
 {
-    return account->policy != NULL && account->policy->of_action[OVER_DELAY] != 0;
+    return target->policy != NULL && target->policy->of_action[OVER_DELAY] != 0;
 }
 
 /* The decision request for one request. `amounts` must live as long as the result. */
-static struct ask ask_for(const struct client *client, const struct request *request, const struct account *own,
-                          const struct account *account, struct amounts *amounts)
+static struct ask ask_for(const struct client *client, const struct request *request, const struct charge_target *own,
+                          const struct charge_target *target, struct amounts *amounts)
 {
     uint64_t now_ns = client->front->loop->now_ns;
     struct ask ask = {.command = request->command, .amount = one_of_each(), .now_ns = now_ns, .headed_ns = now_ns};
     ask.blocks = request_blocks(request);
-    if (account->policy != NULL && account->policy->is_measured) {
+    if (target->policy != NULL && target->policy->is_measured) {
         amounts_take(amounts, client->front->rules->policies, request->command, request->bytes, request->argc);
         ask.amount = amounts->of;
     }
-    if (has_delays(account) || has_delays(own)) {
+    if (has_delays(target) || has_delays(own)) {
         ask.may_wait = may_wait(client);
         ask.waited_for = meter_is_waiting(client) ? client->meter->waited_for : 0;
         ask.turn = meter_is_waiting(client) ? &client->meter->turn : NULL;
@@ -300,36 +300,36 @@ static struct ask ask_for(const struct client *client, const struct request *req
     return ask;
 }
 
-static bool is_others(const struct account *account, const struct account *own)
+static bool is_others(const struct charge_target *target, const struct charge_target *own)
 {
-    return account->holders[PER_SUBJECT] != own->holders[PER_SUBJECT];
+    return target->holders[PER_SUBJECT] != own->holders[PER_SUBJECT];
 }
 
 /* The charge target of the limit that decided: the keyed subject's, or the connection's own. */
-static const struct account *whose(const struct account *account, const struct account *own,
-                                   const struct verdict *verdict)
-{
-    enum unit unit = (enum unit)verdict->limit->unit;
-    const struct policy *policy = account->policy;
-    bool is_its = policy != NULL && unit != UNIT_INFLIGHT && !unit_is_bytes(unit) && verdict->limit >= policy->limits &&
-                  verdict->limit < policy->limits + policy->n_limits;
-    return is_its ? account : own;
-}
-
-static const struct account *whose_would(const struct account *account, const struct account *own,
+static const struct charge_target *whose(const struct charge_target *target, const struct charge_target *own,
                                          const struct verdict *verdict)
 {
-    return verdict->would == GATE_PASS ? own : whose(account, own, verdict);
+    enum unit unit = (enum unit)verdict->limit->unit;
+    const struct policy *policy = target->policy;
+    bool is_its = policy != NULL && unit != UNIT_INFLIGHT && !unit_is_bytes(unit) && verdict->limit >= policy->limits &&
+                  verdict->limit < policy->limits + policy->n_limits;
+    return is_its ? target : own;
 }
 
-static void note_refused(struct client *client, const struct account *account, const struct verdict *verdict)
+static const struct charge_target *whose_would(const struct charge_target *target, const struct charge_target *own,
+                                               const struct verdict *verdict)
 {
-    account_count_refused(client, verdict->limit, 1);
-    if (client->is_keyed)
-        front_note_stopped(client->front, account, verdict->limit, WHOM_REFUSED);
+    return verdict->would == GATE_PASS ? own : whose(target, own, verdict);
 }
 
-enum gate account_ask(struct client *client, const struct request *request, struct verdict *verdict)
+static void note_refused(struct client *client, const struct charge_target *target, const struct verdict *verdict)
+{
+    charge_count_refused(client, verdict->limit, 1);
+    if (client->is_keyed)
+        front_note_stopped(client->front, target, verdict->limit, WHOM_REFUSED);
+}
+
+enum gate charge_ask(struct client *client, const struct request *request, struct verdict *verdict)
 {
     struct front *front = client->front;
     verdict->counted = 0;
@@ -338,18 +338,18 @@ enum gate account_ask(struct client *client, const struct request *request, stru
     if (subject_is_overflow(client->subject) && !meter_is_waiting(client))
         binding_leave_overflow(client);
     if (client->bound == NULL && !client->is_keyed) {
-        const struct account nobodys = {.holders = {[PER_SUBJECT] = client->subject}};
+        const struct charge_target nobodys = {.holders = {[PER_SUBJECT] = client->subject}};
         return settle(client, &nobodys, request->command, GATE_PASS);
     }
     if (client_counts(client, UNIT_INFLIGHT) && meter_need(client) == NULL)
         return GATE_CLOSE;
-    const struct account account = payer_for(client, request);
+    const struct charge_target target = payer_for(client, request);
     if (client_is_closed(client))
         return GATE_CLOSE;
-    const struct account own = client->is_keyed ? payer_of(client) : account;
-    if (account.policy == NULL && own.policy == NULL)
+    const struct charge_target own = client->is_keyed ? payer_of(client) : target;
+    if (target.policy == NULL && own.policy == NULL)
         return settle(client, &own, request->command, GATE_PASS);
-    if (is_early(client, &own, &account, request->command) && wait_on(client, &own, &account) == GATE_WAIT)
+    if (is_early(client, &own, &target, request->command) && wait_on(client, &own, &target) == GATE_WAIT)
         return GATE_WAIT;
     if ((request->command->flags & CMD_CONTROL) == 0 || request->command->effect == EFFECT_COMMAND)
         end_greeting(client);
@@ -359,24 +359,24 @@ enum gate account_ask(struct client *client, const struct request *request, stru
             return debtor;
     }
     struct amounts amounts;
-    struct ask ask = ask_for(client, request, &own, &account, &amounts);
-    enum gate gate = is_others(&account, &own) ? ask_both(client, &own, &account, &ask, verdict)
-                                               : gate_ask(&account, &ask, front->tallies, verdict);
+    struct ask ask = ask_for(client, request, &own, &target, &amounts);
+    enum gate gate = is_others(&target, &own) ? ask_both(client, &own, &target, &ask, verdict)
+                                              : gate_ask(&target, &ask, front->tallies, verdict);
     keep_turn(client, &ask, verdict);
     if (gate == GATE_WAIT)
-        return wait(client, whose(&account, &own, verdict), ask.headed_ns, verdict);
+        return wait(client, whose(&target, &own, verdict), ask.headed_ns, verdict);
     if (gate != GATE_PASS)
-        note_refused(client, whose(&account, &own, verdict), verdict);
+        note_refused(client, whose(&target, &own, verdict), verdict);
     else
         count_call(client, verdict->counted);
     if (gate == GATE_PASS && verdict->virtual_ns != 0)
-        (void)keep_virtual(client, whose_would(&account, &own, verdict), verdict);
+        (void)keep_virtual(client, whose_would(&target, &own, verdict), verdict);
     if (gate == GATE_PASS && verdict->is_shadowed)
-        front_note_stopped(front, whose(&account, &own, verdict), verdict->limit, WHOM_SHADOWED);
-    return settle(client, &account, request->command, gate);
+        front_note_stopped(front, whose(&target, &own, verdict), verdict->limit, WHOM_SHADOWED);
+    return settle(client, &target, request->command, gate);
 }
 
-enum gate account_ask_refusal(struct client *client, const struct request *request, struct verdict *verdict)
+enum gate charge_ask_refusal(struct client *client, const struct request *request, struct verdict *verdict)
 {
     struct tally *tallies = client->front->tallies;
     if (client->bound == NULL && !client->is_keyed)
@@ -386,26 +386,26 @@ enum gate account_ask_refusal(struct client *client, const struct request *reque
     if ((request->command->flags & CMD_CONTROL) != 0)
         return GATE_PASS; /* never refused */
     end_greeting(client);
-    const struct account account = payer_for(client, request);
+    const struct charge_target target = payer_for(client, request);
     if (client_is_closed(client))
         return GATE_CLOSE;
-    const struct account own = client->is_keyed ? payer_of(client) : account;
-    bool is_split = is_others(&account, &own);
+    const struct charge_target own = client->is_keyed ? payer_of(client) : target;
+    bool is_split = is_others(&target, &own);
     struct amounts amounts;
-    struct ask ask = ask_for(client, request, &own, &account, &amounts);
+    struct ask ask = ask_for(client, request, &own, &target, &amounts);
     enum gate gate = GATE_PASS;
     if (is_split && own.policy != NULL) {
         ask.part = PART_CONNECTION;
         gate = gate_ask_refusal(&own, &ask, tallies, verdict);
     }
-    if (gate == GATE_PASS && account.policy != NULL) {
+    if (gate == GATE_PASS && target.policy != NULL) {
         ask.part = is_split ? PART_COMMAND : PART_ALL;
-        gate = gate_ask_refusal(&account, &ask, tallies, verdict);
+        gate = gate_ask_refusal(&target, &ask, tallies, verdict);
     }
     if (gate == GATE_PASS)
         return GATE_PASS;
-    note_refused(client, whose(&account, &own, verdict), verdict);
-    return settle(client, &account, request->command, gate);
+    note_refused(client, whose(&target, &own, verdict), verdict);
+    return settle(client, &target, request->command, gate);
 }
 
 /* ---- what has passed ---- */
@@ -419,7 +419,7 @@ static void count_bytes(struct client *client, uint64_t n)
         client_tell_top(client);
 }
 
-bool account_is_paying(const struct client *client, enum unit unit)
+bool charge_is_in_debt(const struct client *client, enum unit unit)
 {
     return client->meter != NULL && alarm_is_set(&client->meter->payments[unit == UNIT_BYTES_OUT]);
 }
@@ -432,18 +432,18 @@ static void owe(struct client *client, enum unit unit, uint64_t n, uint8_t count
 {
     struct front *front = client->front;
     uint64_t now_ns = front->loop->now_ns;
-    const struct account account = payer_of(client);
+    const struct charge_target target = payer_of(client);
     uint64_t virtual_ns = client->meter != NULL ? client->meter->virtual_ns : 0;
-    gate_owe_bytes_then(&account, unit, n, counted, now_ns, virtual_ns, front->tallies);
-    uint64_t over_ns = (counted & GREETING) != 0 ? 0 : gate_overdraft_ns(&account, unit, now_ns);
-    if (over_ns == 0 || account_is_paying(client, unit))
+    gate_owe_bytes_then(&target, unit, n, counted, now_ns, virtual_ns, front->tallies);
+    uint64_t over_ns = (counted & GREETING) != 0 ? 0 : gate_overdraft_ns(&target, unit, now_ns);
+    if (over_ns == 0 || charge_is_in_debt(client, unit))
         return;
     struct meter *meter = meter_need(client);
     if (meter != NULL)
         alarm_set(&front->alarms, &meter->payments[unit == UNIT_BYTES_OUT], now_ns + over_ns);
 }
 
-void account_bytes_in(struct client *client, uint64_t n, uint8_t counted)
+void charge_bytes_in(struct client *client, uint64_t n, uint8_t counted)
 {
     const struct policy *policy = client->bound;
     count_bytes(client, n);
@@ -454,7 +454,7 @@ void account_bytes_in(struct client *client, uint64_t n, uint8_t counted)
         owe(client, UNIT_BYTES_IN, n, counted);
 }
 
-void account_bytes_out(struct client *client, uint64_t n, uint8_t counted)
+void charge_bytes_out(struct client *client, uint64_t n, uint8_t counted)
 {
     count_bytes(client, n);
     if (!client_counts(client, UNIT_BYTES_OUT))
@@ -464,26 +464,26 @@ void account_bytes_out(struct client *client, uint64_t n, uint8_t counted)
     owe(client, UNIT_BYTES_OUT, n, counted);
 }
 
-void account_answered(struct client *client, uint8_t counted)
+void charge_answered(struct client *client, uint8_t counted)
 {
     struct meter *meter = client->meter;
-    const struct account account = payer_of(client);
-    if (meter == NULL || account.policy == NULL)
+    const struct charge_target target = payer_of(client);
+    if (meter == NULL || target.policy == NULL)
         return;
     bool is_counted = (counted & COUNTED) != 0 && meter->counted > 0;
     bool is_shadow = (counted & COUNTED_SHADOW) != 0 && meter->counted_shadow > 0;
     meter->counted -= is_counted;
     meter->counted_shadow -= is_shadow;
-    gate_calls_end(&account, is_counted, is_shadow);
+    gate_calls_end(&target, is_counted, is_shadow);
 }
 
-void account_calls_lost(struct client *client)
+void charge_calls_lost(struct client *client)
 {
     struct meter *meter = client->meter;
     if (meter == NULL)
         return;
-    const struct account account = payer_of(client);
-    if (account.policy != NULL)
-        gate_calls_end(&account, meter->counted, meter->counted_shadow);
+    const struct charge_target target = payer_of(client);
+    if (target.policy != NULL)
+        gate_calls_end(&target, meter->counted, meter->counted_shadow);
     meter->counted = meter->counted_shadow = 0;
 }
