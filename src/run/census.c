@@ -141,7 +141,7 @@ bool census_is_ready(const struct census *census, char why[CENSUS_WHY_ROOM])
 {
     if (census->is_stopping)
         snprintf(why, CENSUS_WHY_ROOM, "stopping");
-    else if (census->crew == NULL)
+    else if (census->pool == NULL)
         snprintf(why, CENSUS_WHY_ROOM, "starting");
     else
         explain_upstream(census, why);
@@ -159,7 +159,7 @@ static void take_upstream(struct snapshot *s, const struct census *census)
 static void take_subjects(struct snapshot *s, const struct census *census)
 {
     s->max_subjects = census->config->max_subjects;
-    if (census->crew == NULL)
+    if (census->pool == NULL)
         return;
     struct subjects *subjects = census->settings->subjects;
     struct subjects *key_subjects = census->settings->key_subjects;
@@ -192,10 +192,10 @@ static void take_reloads(struct snapshot *s, const struct census *census)
 
 static void take_tops(struct snapshot *s, const struct census *census)
 {
-    for (int by = 0; census->crew != NULL && by < TOP_BY_COUNT; by++)
+    for (int by = 0; census->pool != NULL && by < TOP_BY_COUNT; by++)
         s->tops[by].n = top_heaviest(census->settings->tops, census->config->workers, (enum top_by)by, s->taken_ns,
                                      s->tops[by].rows, SNAPSHOT_TOP);
-    if (census->crew != NULL)
+    if (census->pool != NULL)
         census_take_fullness(s, census);
 }
 
@@ -225,8 +225,8 @@ struct snapshot *census_look(const struct census *census)
     s->memory_bytes = memory_used(census->memory);
     s->memory_limit_bytes = rules->memory_limit_bytes;
     s->memory_step = census->memory->step;
-    for (unsigned w = 0; census->crew != NULL && w < census->config->workers; w++)
-        take_worker(s, crew_front(census->crew, w));
+    for (unsigned w = 0; census->pool != NULL && w < census->config->workers; w++)
+        take_worker(s, worker_pool_front(census->pool, w));
     take_listeners(s, census);
     take_upstream(s, census);
     take_reloads(s, census);

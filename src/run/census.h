@@ -11,7 +11,7 @@
 #include "front/front.h"
 #include "run/commands/governor.h"
 #include "run/config/config.h"
-#include "run/crew.h"
+#include "run/worker_pool.h"
 #include "run/listening.h"
 #include "run/memory.h"
 #include "run/topology/controls.h"
@@ -23,7 +23,7 @@ struct census {
     const struct front_settings *settings;
     const struct listening *listening;
     const struct governor *governor;
-    const struct crew *crew;         /* NULL before the workers start */
+    const struct worker_pool *pool;  /* NULL before the workers start */
     const struct controls *controls; /* NULL before the start and after the stop */
     const struct memory *memory;
     struct journal *journal;

@@ -20,7 +20,7 @@ static void copy(char *out, size_t room, struct slice text)
 
 void census_sum_tallies(struct snapshot_limit *to, const struct census *census, uint16_t id)
 {
-    for (unsigned w = 0; census->crew != NULL && w < census->config->workers; w++) {
+    for (unsigned w = 0; census->pool != NULL && w < census->config->workers; w++) {
         const struct tally *tally = &census->settings->tallies[w][id];
         to->admitted += count_read(&tally->admitted);
         to->delayed += count_read(&tally->delayed);

@@ -49,8 +49,8 @@ typedef void (*sum_fn)(const struct nodes *nodes, size_t row, struct nodes_sum *
 
 static void sum_workers(const struct census *census, sum_fn sum_of, size_t row, struct nodes_sum *sum)
 {
-    for (unsigned w = 0; census->crew != NULL && w < census->config->workers; w++)
-        sum_of(&crew_front(census->crew, w)->nodes, row, sum);
+    for (unsigned w = 0; census->pool != NULL && w < census->config->workers; w++)
+        sum_of(&worker_pool_front(census->pool, w)->nodes, row, sum);
 }
 
 /*
@@ -226,9 +226,9 @@ static void take_whole(struct snapshot *s, const struct census *census)
     s->is_cluster = cluster != NULL;
     if (cluster != NULL)
         take_slots(s, cluster);
-    for (unsigned w = 0; census->crew != NULL && w < census->config->workers; w++) {
+    for (unsigned w = 0; census->pool != NULL && w < census->config->workers; w++) {
         struct nodes_sum sum = {0};
-        nodes_sum_all(&crew_front(census->crew, w)->nodes, &sum);
+        nodes_sum_all(&worker_pool_front(census->pool, w)->nodes, &sum);
         counts_add(&s->lanes, &sum.counts, sizeof s->lanes);
         s->health.oldest_ns = larger(s->health.oldest_ns, sum.oldest_ns);
     }

@@ -39,7 +39,7 @@ static unsigned list_holders(const struct drain *drain, char out[HOLDERS_ROOM])
 {
     struct drain_holders holders;
     size_t len = 0;
-    crew_holders(drain->crew, &holders);
+    worker_pool_holders(drain->pool, &holders);
     out[0] = '\0';
     for (unsigned i = 0; i < holders.n_named; i++)
         len += (size_t)snprintf(out + len, HOLDERS_ROOM - len, "%s%s", i > 0 ? ", " : "", holders.named[i]);
@@ -97,7 +97,8 @@ void drain_begin(struct drain *drain, struct loop *loop, bool has_successor)
     uv_timer_start(&drain->telling, on_telling, tell_ms, tell_ms);
     if (!has_successor)
         listening_refuse(drain->listening);
-    crew_drain(drain->crew, part_ms(drain->timeout_ns, TICKS_IN_TIMEOUT, TICK_MS), has_successor, on_stage, drain);
+    worker_pool_drain(drain->pool, part_ms(drain->timeout_ns, TICKS_IN_TIMEOUT, TICK_MS), has_successor, on_stage,
+                      drain);
 }
 
 void drain_close(struct drain *drain)

@@ -15,11 +15,11 @@
 #include <uv.h>
 
 #include "net/loop.h"
-#include "run/crew.h"
+#include "run/worker_pool.h"
 #include "run/listening.h"
 
 struct drain {
-    struct crew *crew;
+    struct worker_pool *pool;
     struct listening *listening;
     uint64_t timeout_ns; /* 0: clients are closed at once */
     _Atomic unsigned *clients;

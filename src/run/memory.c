@@ -28,11 +28,11 @@ static unsigned n_clients(const struct memory *memory)
 
 uint64_t memory_used(const struct memory *memory)
 {
-    if (memory->crew == NULL)
+    if (memory->pool == NULL)
         return 0;
     uint64_t used = n_clients(memory) * (uint64_t)sizeof(struct client);
     for (unsigned w = 0; w < memory->settings->n_workers; w++)
-        used += worker_bytes(crew_front(memory->crew, w));
+        used += worker_bytes(worker_pool_front(memory->pool, w));
     used += subjects_bytes(memory->settings->subjects) + subjects_bytes(memory->settings->key_subjects);
     used += subjects_bytes(memory->settings->addresses);
     return used + demand_bytes();
@@ -89,7 +89,7 @@ static void look(struct memory *memory)
     if (memory->step != before)
         tell(memory, used);
     if (memory->step != before || memory->step >= LADDER_STALL)
-        crew_stir(memory->crew);
+        worker_pool_stir(memory->pool);
 }
 
 static void on_timer(uv_timer_t *timer)
@@ -97,17 +97,17 @@ static void on_timer(uv_timer_t *timer)
     look(timer->data);
 }
 
-void memory_open(struct memory *memory, struct loop *loop, struct crew *crew, struct front_settings *settings,
+void memory_open(struct memory *memory, struct loop *loop, struct worker_pool *pool, struct front_settings *settings,
                  struct journal *journal)
 {
-    *memory = (struct memory){.crew = crew, .settings = settings, .journal = journal};
+    *memory = (struct memory){.pool = pool, .settings = settings, .journal = journal};
     uv_timer_init(&loop->uv, &memory->timer);
     memory->timer.data = memory;
 }
 
 void memory_close(struct memory *memory)
 {
-    if (memory->crew == NULL)
+    if (memory->pool == NULL)
         return;
     uv_close((uv_handle_t *)&memory->timer, NULL);
 }

@@ -11,10 +11,10 @@
 
 #include "base/ladder.h"
 #include "limit/figures/journal.h"
-#include "run/crew.h"
+#include "run/worker_pool.h"
 
 struct memory {
-    struct crew *crew; /* NULL before memory_open */
+    struct worker_pool *pool; /* NULL before memory_open */
     struct front_settings *settings;
     struct journal *journal;
     uv_timer_t timer;
@@ -24,7 +24,7 @@ struct memory {
 };
 
 /* To be called after the workers have started. */
-void memory_open(struct memory *memory, struct loop *loop, struct crew *crew, struct front_settings *settings,
+void memory_open(struct memory *memory, struct loop *loop, struct worker_pool *pool, struct front_settings *settings,
                  struct journal *journal);
 void memory_close(struct memory *memory);
 

@@ -19,7 +19,7 @@
 #include "run/commands/order_report.h"
 #include "run/commands/upkeep.h"
 #include "run/config/address.h"
-#include "run/crew.h"
+#include "run/worker_pool.h"
 #include "run/drain.h"
 #include "run/listening.h"
 #include "run/reporter.h"
@@ -47,8 +47,8 @@ struct proxy {
     struct governor *governor;
     struct listening *listening;
     struct dialling *dialling;
-    struct crew *crew;   /* NULL before start_workers */
-    struct watch *watch; /* NULL before start_workers */
+    struct worker_pool *pool; /* NULL before start_workers */
+    struct watch *watch;      /* NULL before start_workers */
     struct reporter reporter;
     struct history *history;
     uint64_t started_unix_ms;
@@ -190,16 +190,16 @@ static void on_topology(void *arg)
     struct proxy *proxy = arg;
     topology_put(proxy->topology);
     proxy->topology = controls_topology(proxy->controls);
-    if (proxy->crew != NULL)
+    if (proxy->pool != NULL)
         publish(proxy);
 }
 
 static void sum_fates(void *arg, struct fates *sum)
 {
     const struct proxy *proxy = arg;
-    for (unsigned w = 0; proxy->crew != NULL && w < proxy->config->workers; w++)
+    for (unsigned w = 0; proxy->pool != NULL && w < proxy->config->workers; w++)
         for (int fate = 0; fate < FATE_COUNT; fate++)
-            sum->n[fate] += count_read(&crew_front(proxy->crew, w)->counts.fates[fate]);
+            sum->n[fate] += count_read(&worker_pool_front(proxy->pool, w)->counts.fates[fate]);
 }
 
 static const struct controls_ops controls_ops = {
@@ -267,7 +267,7 @@ static void tell_ready(struct proxy *proxy, const struct census *census)
 {
     char why[CENSUS_WHY_ROOM];
     const char *name = proxy->config->name;
-    if (proxy->has_been_ready || proxy->crew == NULL || proxy->is_stopping)
+    if (proxy->has_been_ready || proxy->pool == NULL || proxy->is_stopping)
         return;
     proxy->has_been_ready = census_is_ready(census, why);
     if (proxy->has_been_ready && proxy->succession.fd >= 0)
@@ -287,7 +287,7 @@ static struct census census_of(struct proxy *proxy)
         .settings = &proxy->settings,
         .listening = proxy->listening,
         .governor = proxy->governor,
-        .crew = proxy->crew,
+        .pool = proxy->pool,
         .controls = proxy->controls,
         .memory = &proxy->memory,
         .journal = proxy->journal,
@@ -304,7 +304,7 @@ static void report(struct proxy *proxy)
     reporter_tell(&proxy->reporter, &census);
     sd_notify_tell(&proxy->service, &census);
     tell_ready(proxy, &census);
-    if (proxy->crew != NULL && !proxy->is_stopping && !census_is_ready(&census, why))
+    if (proxy->pool != NULL && !proxy->is_stopping && !census_is_ready(&census, why))
         upgrade_let_serve(&proxy->upgrade);
 }
 
@@ -338,8 +338,8 @@ static void close_main(void *arg)
     proxy->is_closing = true;
     /* For good: without its handler a signal would end the process with a wrong exit status. */
     signals_block(NULL);
-    if (proxy->crew != NULL)
-        crew_stop(proxy->crew);
+    if (proxy->pool != NULL)
+        worker_pool_stop(proxy->pool);
     controls_close(proxy->controls);
     proxy->controls = NULL;
     for (size_t i = 0; i < SIGNALS; i++)
@@ -362,7 +362,7 @@ static void stop(struct proxy *proxy, bool is_at_once, bool has_successor)
 {
     proxy->is_stopping = true;
     report(proxy);
-    if (proxy->crew == NULL)
+    if (proxy->pool == NULL)
         end_wait(proxy);
     else if (is_at_once)
         close_main(proxy);
@@ -402,8 +402,8 @@ static void on_hup(uv_signal_t *handle, int number)
     }
     sd_notify_reloading(&proxy->service);
     proxy->reloads_untold += governor_reload(proxy->governor);
-    if (proxy->crew != NULL)
-        crew_when_adopted(proxy->crew, on_adopted, proxy);
+    if (proxy->pool != NULL)
+        worker_pool_when_adopted(proxy->pool, on_adopted, proxy);
     else
         on_adopted(proxy);
 }
@@ -421,7 +421,7 @@ static void on_usr2(uv_signal_t *handle, int number)
     (void)number;
     if (proxy->is_stopping) {
         log_info("upgrade: SIGUSR2 is not carried out, as weir stops");
-    } else if (proxy->crew != NULL) {
+    } else if (proxy->pool != NULL) {
         begin_upgrade(proxy);
     } else {
         proxy->is_upgrade_kept = true;
@@ -496,7 +496,7 @@ static void apply_rules(struct proxy *proxy)
 static void publish(struct proxy *proxy)
 {
     const struct tables tables = tables_now(proxy);
-    crew_publish(proxy->crew, &tables);
+    worker_pool_publish(proxy->pool, &tables);
 }
 
 static void on_change(void *arg)
@@ -529,20 +529,20 @@ static void on_order(void *arg, struct order *order)
 static void start_workers(struct proxy *proxy)
 {
     const struct config *config = proxy->config;
-    crew_settings_init(&proxy->settings, config);
+    worker_pool_settings_init(&proxy->settings, config);
     proxy->settings.journal = proxy->journal;
     proxy->settings.unlimited = governor_live(proxy->governor)->unlimited;
     const struct tables tables = tables_now(proxy);
-    proxy->crew = crew_start(&proxy->loop, &proxy->settings, proxy->listening, &tables);
-    crew_obey(proxy->crew, on_order, proxy);
-    crew_watch(proxy->crew, settle, proxy);
+    proxy->pool = worker_pool_start(&proxy->loop, &proxy->settings, proxy->listening, &tables);
+    worker_pool_obey(proxy->pool, on_order, proxy);
+    worker_pool_watch(proxy->pool, settle, proxy);
     governor_live(proxy->governor)->on_change = on_change;
     governor_live(proxy->governor)->arg = proxy;
     proxy->watch = watch_new(proxy->settings.tallies, proxy->settings.whoms, proxy->settings.stopping, config->workers,
                              on_said, proxy);
     controls_probe(proxy->controls);
     ask_costs(proxy);
-    proxy->drain = (struct drain){.crew = proxy->crew,
+    proxy->drain = (struct drain){.pool = proxy->pool,
                                   .listening = proxy->listening,
                                   .timeout_ns = config->drain_timeout_ns,
                                   .clients = &proxy->settings.clients,
@@ -555,8 +555,8 @@ static void start_workers(struct proxy *proxy)
                                       .journal = proxy->journal,
                                       .on_replaced = on_replaced,
                                       .arg = proxy};
-    watchdog_start(&proxy->watchdog, &proxy->loop, proxy->crew);
-    memory_open(&proxy->memory, &proxy->loop, proxy->crew, &proxy->settings, proxy->journal);
+    watchdog_start(&proxy->watchdog, &proxy->loop, proxy->pool);
+    memory_open(&proxy->memory, &proxy->loop, proxy->pool, &proxy->settings, proxy->journal);
     apply_rules(proxy); /* a reload may have come before the workers */
     const char *text = controls_text(proxy->controls);
     log_info("forwarding to %s with %u worker%s, lanes %s", text, config->workers, config->workers == 1 ? "" : "s",
@@ -570,9 +570,9 @@ static void start_workers(struct proxy *proxy)
 
 static void end_workers(struct proxy *proxy)
 {
-    crew_join(proxy->crew);
+    worker_pool_join(proxy->pool);
     watch_free(proxy->watch);
-    crew_settings_fini(&proxy->settings);
+    worker_pool_settings_fini(&proxy->settings);
 }
 
 /* ---- the life of the process ---- */
@@ -615,7 +615,7 @@ static int serve(struct proxy *proxy)
     else
         start_workers(proxy);
     loop_run(&proxy->loop);
-    if (proxy->crew != NULL)
+    if (proxy->pool != NULL)
         end_workers(proxy);
     loop_fini(&proxy->loop);
     return has_failed ? EXIT_SYSTEM : 0;

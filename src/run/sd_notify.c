@@ -73,7 +73,7 @@ static void tell_forwarding(const struct census *census, char words[SD_NOTIFY_RO
 void sd_notify_tell(struct sd_notify *notify, const struct census *census)
 {
     char why[CENSUS_WHY_ROOM], words[SD_NOTIFY_ROOM];
-    bool is_first = census->crew != NULL && !census->is_stopping && !notify->has_begun;
+    bool is_first = census->pool != NULL && !census->is_stopping && !notify->has_begun;
     if (census_is_ready(census, why))
         tell_forwarding(census, words);
     else
@@ -121,18 +121,18 @@ static int64_t watchdog_us(void)
 static void on_timer(uv_timer_t *timer)
 {
     struct watchdog *watchdog = timer->data;
-    if (crew_beats(watchdog->crew))
+    if (worker_pool_beats(watchdog->pool))
         sd_notify_send("WATCHDOG=1");
 }
 
-void watchdog_start(struct watchdog *watchdog, struct loop *loop, struct crew *crew)
+void watchdog_start(struct watchdog *watchdog, struct loop *loop, struct worker_pool *pool)
 {
     int64_t period_us = watchdog_us();
     if (period_us == 0)
         return;
     uint64_t every_ms = (uint64_t)period_us / (PARTS * US_PER_MS) + 1;
     watchdog->is_wanted = true;
-    watchdog->crew = crew;
+    watchdog->pool = pool;
     watchdog->timer.data = watchdog;
     uv_timer_init(&loop->uv, &watchdog->timer);
     uv_timer_start(&watchdog->timer, on_timer, 0, every_ms);

@@ -42,12 +42,12 @@ void sd_notify_hold(bool is_held);
 
 struct watchdog {
     uv_timer_t timer;
-    struct crew *crew;
+    struct worker_pool *pool;
     bool is_wanted; /* $WATCHDOG_USEC is set */
 };
 
 /* Begins, if the service manager asks for it ($WATCHDOG_USEC). */
-void watchdog_start(struct watchdog *watchdog, struct loop *loop, struct crew *crew);
+void watchdog_start(struct watchdog *watchdog, struct loop *loop, struct worker_pool *pool);
 
 /* Asynchronous, as the loop is closed. Does nothing on a zeroed struct. */
 void watchdog_close(struct watchdog *watchdog);

@@ -5,82 +5,82 @@
  * Admin commands are carried out on the main thread, one after the other. Each is answered once
  * every worker has adopted the change. All functions are for the main thread.
  */
-#ifndef WEIR_RUN_CREW_H
-#define WEIR_RUN_CREW_H
+#ifndef WEIR_RUN_WORKER_POOL_H
+#define WEIR_RUN_WORKER_POOL_H
 
 #include "front/front.h"
 #include "run/config/config.h"
 #include "run/listening.h"
 #include "run/worker.h"
 
-struct crew;
+struct worker_pool;
 
 /*
  * Sets what workers share from the configuration, which must outlive the settings. The caller sets
  * journal and unlimited.
  */
-void crew_settings_init(struct front_settings *settings, const struct config *config);
+void worker_pool_settings_init(struct front_settings *settings, const struct config *config);
 
 /* Frees what the settings own, after the last worker has ended. */
-void crew_settings_fini(struct front_settings *settings);
+void worker_pool_settings_fini(struct front_settings *settings);
 
 /* Starts settings->n_workers workers. Each takes its own references to what `tables` holds. */
-struct crew *crew_start(struct loop *main_loop, struct front_settings *settings, const struct listening *listening,
-                        const struct tables *tables);
+struct worker_pool *worker_pool_start(struct loop *main_loop, struct front_settings *settings,
+                                      const struct listening *listening, const struct tables *tables);
 
 /*
  * Sets the function that carries out admin commands. The workers keep ownership of each command. To
  * be called in the iteration that starts the workers, before any command comes.
  */
-void crew_obey(struct crew *crew, void (*carry_out)(void *arg, struct order *order), void *arg);
+void worker_pool_obey(struct worker_pool *pool, void (*carry_out)(void *arg, struct order *order), void *arg);
 
 /*
  * Sets the function that is called each time every worker has adopted the newest published tables.
  */
-void crew_watch(struct crew *crew, void (*settle)(void *arg), void *arg);
+void worker_pool_watch(struct worker_pool *pool, void (*settle)(void *arg), void *arg);
 
 /*
  * Hands new tables to every worker. The caller keeps its references. Sets the generation of the
  * tables.
  */
-void crew_publish(struct crew *crew, const struct tables *tables);
+void worker_pool_publish(struct worker_pool *pool, const struct tables *tables);
 
 /*
  * Calls on_adopted once, on the main thread, when every worker has the newest published tables; at
  * once if each has them already. A second call before that replaces the first.
  */
-void crew_when_adopted(struct crew *crew, void (*on_adopted)(void *arg), void *arg);
+void worker_pool_when_adopted(struct worker_pool *pool, void (*on_adopted)(void *arg), void *arg);
 
 /* Returns a worker's front. The caller may use only what any thread may read. */
-const struct front *crew_front(const struct crew *crew, unsigned worker);
+const struct front *worker_pool_front(const struct worker_pool *pool, unsigned worker);
 
 /*
  * Makes every worker drain (worker.h). on_stage is called on the main thread, once for each stage
  * that all workers have reached: WORKER_IS_DEAF, then WORKER_IS_EMPTY.
  */
-void crew_drain(struct crew *crew, uint64_t tick_ms, bool has_successor, void (*on_stage)(void *arg, enum worker_stage),
-                void *arg);
+void worker_pool_drain(struct worker_pool *pool, uint64_t tick_ms, bool has_successor,
+                       void (*on_stage)(void *arg, enum worker_stage), void *arg);
 
 /*
  * Sets the number of clients that the drain waits for, on all workers, and the names of the first
  * few.
  */
-void crew_holders(struct crew *crew, struct drain_holders *out);
+void worker_pool_holders(struct worker_pool *pool, struct drain_holders *out);
 
 /* Makes every worker read front_settings.memory_pressure. */
-void crew_stir(struct crew *crew);
+void worker_pool_stir(struct worker_pool *pool);
 
 /*
  * True if the loop of every worker has iterated since this function last returned true. After true
  * the check begins anew.
  */
-bool crew_beats(struct crew *crew);
+bool worker_pool_beats(struct worker_pool *pool);
 
 /*
- * crew_stop stops all workers asynchronously. crew_join waits for their threads and frees; call it
- * after the main loop has ended.
+ * worker_pool_stop stops all workers asynchronously. worker_pool_join waits for their threads and
+ * frees; call it after the main loop has ended.
  */
-void crew_stop(struct crew *crew);
-void crew_join(struct crew *crew);
+void worker_pool_stop(struct worker_pool *pool);
+void worker_pool_join(struct worker_pool *pool);
 
 #endif
