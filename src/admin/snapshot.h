@@ -62,7 +62,7 @@ struct snapshot_limit {
     uint16_t id;       /* limit.id */
     /*
      * usage, 0 to 1: of the known subject with most usage, or by rate with one holder
-     * (run/census_limits.c)
+     * (run/stats_collector_limits.c)
      */
     double used;
     char fullest[SUBJECT_NAME_MAX + 1]; /* the subject with most usage; "": none */

@@ -263,25 +263,25 @@ static void begin_upgrade(struct proxy *proxy)
 }
 
 /* Logs once that weir is ready: people and scripts wait for this line. */
-static void tell_ready(struct proxy *proxy, const struct census *census)
+static void tell_ready(struct proxy *proxy, const struct stats_collector *collector)
 {
-    char why[CENSUS_WHY_ROOM];
+    char why[NOT_READY_ROOM];
     const char *name = proxy->config->name;
     if (proxy->has_been_ready || proxy->pool == NULL || proxy->is_stopping)
         return;
-    proxy->has_been_ready = census_is_ready(census, why);
+    proxy->has_been_ready = collector_is_ready(collector, why);
     if (proxy->has_been_ready && proxy->succession.fd >= 0)
         log_info("upgrade: process %d serves in place of %d", getpid(), getppid());
     if (proxy->has_been_ready)
         log_info("%s%sready", name != NULL ? name : "", name != NULL ? " is " : "");
     else if (!proxy->has_told_why)
-        log_warn("listening, but not ready: %s; %s", why, census_clients_get(census));
+        log_warn("listening, but not ready: %s; %s", why, collector_clients_get(collector));
     proxy->has_told_why = true;
 }
 
-static struct census census_of(struct proxy *proxy)
+static struct stats_collector make_collector(struct proxy *proxy)
 {
-    return (struct census){
+    return (struct stats_collector){
         .config = proxy->config,
         .topology = proxy->topology,
         .settings = &proxy->settings,
@@ -299,12 +299,12 @@ static struct census census_of(struct proxy *proxy)
 
 static void report(struct proxy *proxy)
 {
-    char why[CENSUS_WHY_ROOM];
-    const struct census census = census_of(proxy);
-    reporter_tell(&proxy->reporter, &census);
-    sd_notify_tell(&proxy->service, &census);
-    tell_ready(proxy, &census);
-    if (proxy->pool != NULL && !proxy->is_stopping && !census_is_ready(&census, why))
+    char why[NOT_READY_ROOM];
+    const struct stats_collector collector = make_collector(proxy);
+    reporter_tell(&proxy->reporter, &collector);
+    sd_notify_tell(&proxy->service, &collector);
+    tell_ready(proxy, &collector);
+    if (proxy->pool != NULL && !proxy->is_stopping && !collector_is_ready(&collector, why))
         upgrade_let_serve(&proxy->upgrade);
 }
 
@@ -516,9 +516,9 @@ static void settle(void *arg)
 static void on_order(void *arg, struct order *order)
 {
     struct proxy *proxy = arg;
-    const struct census census = census_of(proxy);
+    const struct stats_collector collector = make_collector(proxy);
     if (order_is_report(order))
-        order_report(order, &census, clock_ns());
+        order_report(order, &collector, clock_ns());
     else
         governor_carry_out(proxy->governor, order);
     if (order->kind == ORDER_DIFF)

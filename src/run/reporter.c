@@ -62,9 +62,9 @@ void reporter_quiesce(struct reporter *reporter)
         http_quiesce(reporter->http);
 }
 
-void reporter_tell(struct reporter *reporter, const struct census *census)
+void reporter_tell(struct reporter *reporter, const struct stats_collector *collector)
 {
-    struct snapshot *snapshot = reporter->http != NULL ? census_take(census) : NULL;
+    struct snapshot *snapshot = reporter->http != NULL ? collector_take(collector) : NULL;
     if (snapshot != NULL) /* out of memory: the last snapshot stays a second longer */
         http_publish(reporter->http, snapshot);
 }

@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-#include "run/census.h"
+#include "run/stats_collector.h"
 #include "run/config/config.h"
 #include "run/config/address.h"
 #include "run/succession.h"
@@ -32,7 +32,7 @@ __attribute__((warn_unused_result)) bool reporter_start(struct reporter *reporte
 void reporter_quiesce(struct reporter *reporter);
 
 /* Publishes a new snapshot, if HTTP is served. */
-void reporter_tell(struct reporter *reporter, const struct census *census);
+void reporter_tell(struct reporter *reporter, const struct stats_collector *collector);
 
 /* Safe also after reporter_open failed. */
 void reporter_close(struct reporter *reporter);

@@ -62,27 +62,27 @@ void sd_notify_hold(bool is_held_now)
 
 /* ---- the status ---- */
 
-static void tell_forwarding(const struct census *census, char words[SD_NOTIFY_ROOM])
+static void tell_forwarding(const struct stats_collector *collector, char words[SD_NOTIFY_ROOM])
 {
-    char part[CENSUS_WHY_ROOM];
-    const char *text = controls_text(census->controls);
-    census_tell_part(census, part);
+    char part[NOT_READY_ROOM];
+    const char *text = controls_text(collector->controls);
+    collector_tell_part(collector, part);
     snprintf(words, SD_NOTIFY_ROOM, "forwarding to %s%s%s", text, part[0] != '\0' ? ": " : "", part);
 }
 
-void sd_notify_tell(struct sd_notify *notify, const struct census *census)
+void sd_notify_tell(struct sd_notify *notify, const struct stats_collector *collector)
 {
-    char why[CENSUS_WHY_ROOM], words[SD_NOTIFY_ROOM];
-    bool is_first = census->pool != NULL && !census->is_stopping && !notify->has_begun;
-    if (census_is_ready(census, why))
-        tell_forwarding(census, words);
+    char why[NOT_READY_ROOM], words[SD_NOTIFY_ROOM];
+    bool is_first = collector->pool != NULL && !collector->is_stopping && !notify->has_begun;
+    if (collector_is_ready(collector, why))
+        tell_forwarding(collector, words);
     else
         snprintf(words, sizeof words, "%s", why);
     notify->has_begun |= is_first;
     if (is_first)
         sd_notify_send("READY=1\nSTATUS=%s", words);
     else if (strcmp(words, notify->last_status) != 0)
-        sd_notify_send("%sSTATUS=%s", census->is_stopping ? "STOPPING=1\n" : "", words);
+        sd_notify_send("%sSTATUS=%s", collector->is_stopping ? "STOPPING=1\n" : "", words);
     memcpy(notify->last_status, words, sizeof words);
 }
 

@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <uv.h>
 
-#include "run/census.h"
+#include "run/stats_collector.h"
 
 #define SD_NOTIFY_ROOM 640
 
@@ -25,7 +25,7 @@ struct sd_notify {
  * Sends READY=1 once, and the status if it differs from the last one. Called after each change of
  * state.
  */
-void sd_notify_tell(struct sd_notify *notify, const struct census *census);
+void sd_notify_tell(struct sd_notify *notify, const struct stats_collector *collector);
 
 /* To be called before and after a reload. */
 void sd_notify_reloading(const struct sd_notify *notify);

@@ -8,10 +8,10 @@
 
 /* ---- limits and subjects ---- */
 
-static void report_limits(struct order *order, const struct census *census, uint64_t now_ns)
+static void report_limits(struct order *order, const struct stats_collector *collector, uint64_t now_ns)
 {
-    const struct rules *rules = governor_rules(census->governor);
-    const struct front_settings *settings = census->settings;
+    const struct rules *rules = governor_rules(collector->governor);
+    const struct front_settings *settings = collector->settings;
     const struct report_list list = {
         .policies = rules->policies,
         .variants = exceptions_variants(rules->exceptions),
@@ -27,10 +27,10 @@ static void report_limits(struct order *order, const struct census *census, uint
     report_list(&order->rows, &list, now_ns);
 }
 
-static void report_heaviest(struct order *order, const struct census *census, uint64_t now_ns)
+static void report_heaviest(struct order *order, const struct stats_collector *collector, uint64_t now_ns)
 {
-    const struct rules *rules = governor_rules(census->governor);
-    const struct front_settings *settings = census->settings;
+    const struct rules *rules = governor_rules(collector->governor);
+    const struct front_settings *settings = collector->settings;
     const struct report_top asked = {
         .policies = rules->policies,
         .block_id = rules->block_id,
@@ -45,22 +45,22 @@ static void report_heaviest(struct order *order, const struct census *census, ui
         report_top(&order->rows, &asked, now_ns);
 }
 
-static void report_blocked(struct order *order, const struct census *census, uint64_t now_ns)
+static void report_blocked(struct order *order, const struct stats_collector *collector, uint64_t now_ns)
 {
-    const struct rules *rules = governor_rules(census->governor);
+    const struct rules *rules = governor_rules(collector->governor);
     report_blocks(&order->rows, exceptions_blocks(rules->exceptions), order->wanted.n, now_ns);
 }
 
-static void report_suggestions(struct order *order, const struct census *census, uint64_t now_ns)
+static void report_suggestions(struct order *order, const struct stats_collector *collector, uint64_t now_ns)
 {
-    suggest_carry_out(order, governor_rules(census->governor)->policies, census->settings, now_ns);
+    suggest_carry_out(order, governor_rules(collector->governor)->policies, collector->settings, now_ns);
 }
 
 /* ---- INFO, and a row for each server of the upstream ---- */
 
-static void report_info(struct order *order, const struct census *census, uint64_t now_ns)
+static void report_info(struct order *order, const struct stats_collector *collector, uint64_t now_ns)
 {
-    struct snapshot *snapshot = census_look(census);
+    struct snapshot *snapshot = collector_look(collector);
     (void)now_ns;
     order->is_starved = snapshot == NULL;
     if (snapshot == NULL)
@@ -126,9 +126,9 @@ static void put_row(struct build *out, const struct snapshot_node *node, const s
     put_number(out, "slots_moving", node->slots_moving);
 }
 
-static void report_upstream(struct order *order, const struct census *census, uint64_t now_ns)
+static void report_upstream(struct order *order, const struct stats_collector *collector, uint64_t now_ns)
 {
-    struct snapshot *snapshot = census_look(census);
+    struct snapshot *snapshot = collector_look(collector);
     (void)now_ns;
     order->is_starved = snapshot == NULL;
     if (snapshot == NULL)
@@ -141,7 +141,7 @@ static void report_upstream(struct order *order, const struct census *census, ui
 
 /* ---- reports by kind ---- */
 
-static void (*const kinds[])(struct order *order, const struct census *census, uint64_t now_ns) = {
+static void (*const kinds[])(struct order *order, const struct stats_collector *collector, uint64_t now_ns) = {
     [ORDER_LIST] = report_limits, [ORDER_TOP] = report_heaviest,        [ORDER_BLOCKS] = report_blocked,
     [ORDER_INFO] = report_info,   [ORDER_SUGGEST] = report_suggestions, [ORDER_UPSTREAM] = report_upstream,
 };
@@ -151,9 +151,9 @@ bool order_is_report(const struct order *order)
     return order->kind < sizeof kinds / sizeof kinds[0] && kinds[order->kind] != NULL;
 }
 
-void order_report(struct order *order, const struct census *census, uint64_t now_ns)
+void order_report(struct order *order, const struct stats_collector *collector, uint64_t now_ns)
 {
-    kinds[order->kind](order, census, now_ns);
+    kinds[order->kind](order, collector, now_ns);
     order->is_starved |= order->rows.is_broken;
 }
 

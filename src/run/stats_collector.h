@@ -4,8 +4,8 @@
  *
  * Main thread. Reads what other threads write, and takes no lock that stops a worker.
  */
-#ifndef WEIR_RUN_CENSUS_H
-#define WEIR_RUN_CENSUS_H
+#ifndef WEIR_RUN_STATS_COLLECTOR_H
+#define WEIR_RUN_STATS_COLLECTOR_H
 
 #include "admin/snapshot.h"
 #include "front/front.h"
@@ -17,7 +17,7 @@
 #include "run/topology/controls.h"
 
 /* The sources of a snapshot. */
-struct census {
+struct stats_collector {
     const struct config *config;
     const struct topology *topology;
     const struct front_settings *settings;
@@ -32,34 +32,36 @@ struct census {
     bool is_stopping;
 };
 
-#define CENSUS_WHY_ROOM sizeof(((struct snapshot *)0)->not_ready)
+#define NOT_READY_ROOM sizeof(((struct snapshot *)0)->not_ready)
 
 /* True if weir is ready in the sense of /readyz. If not, writes the reason to `why`. */
-bool census_is_ready(const struct census *census, char why[CENSUS_WHY_ROOM]);
+bool collector_is_ready(const struct stats_collector *collector, char why[NOT_READY_ROOM]);
 
 /* Writes which part of a partly served cluster is down; else "". */
-void census_tell_part(const struct census *census, char part[CENSUS_WHY_ROOM]);
+void collector_tell_part(const struct stats_collector *collector, char part[NOT_READY_ROOM]);
 
 /* Returns what clients get while the upstream keeps weir from being ready. */
-const char *census_clients_get(const struct census *census);
+const char *collector_clients_get(const struct stats_collector *collector);
 
 /* Returns a new snapshot without history; one reference. NULL: out of memory. */
-struct snapshot *census_look(const struct census *census);
+struct snapshot *collector_look(const struct stats_collector *collector);
 
 /* Returns a new snapshot and adds it to the history; one reference. NULL: out of memory. */
-struct snapshot *census_take(const struct census *census);
+struct snapshot *collector_take(const struct stats_collector *collector);
 
-/* ---- census_limits.c and census_nodes.c ---- */
+/* ---- stats_collector_limits.c and stats_collector_nodes.c ---- */
 
 /*
  * Add the limits of policies and of single subjects to the snapshot, and the named limits. False:
  * out of memory.
  */
-__attribute__((warn_unused_result)) bool census_take_limits(struct snapshot *snapshot, const struct census *census);
-__attribute__((warn_unused_result)) bool census_take_named(struct snapshot *snapshot, const struct census *census);
+__attribute__((warn_unused_result)) bool collector_take_limits(struct snapshot *snapshot,
+                                                               const struct stats_collector *collector);
+__attribute__((warn_unused_result)) bool collector_take_named(struct snapshot *snapshot,
+                                                              const struct stats_collector *collector);
 
 /* Adds the counters that all workers keep for this limit id to `to`. */
-void census_sum_tallies(struct snapshot_limit *to, const struct census *census, uint16_t id);
+void collector_sum_tallies(struct snapshot_limit *to, const struct stats_collector *collector, uint16_t id);
 
 /*
  * Sets `used` and `fullest` of snapshot->limits from snapshot->tops. The limits are in the order of
@@ -69,12 +71,13 @@ void census_sum_tallies(struct snapshot_limit *to, const struct census *census, 
  * is the highest among the heaviest subjects; lighter subjects are not read. Takes the subjects'
  * shard locks briefly.
  */
-void census_take_fullness(struct snapshot *snapshot, const struct census *census);
+void collector_take_usage(struct snapshot *snapshot, const struct stats_collector *collector);
 
 /* Fills the snapshot's nodes. False: out of memory. */
-__attribute__((warn_unused_result)) bool census_take_nodes(struct snapshot *s, const struct census *census);
+__attribute__((warn_unused_result)) bool collector_take_nodes(struct snapshot *s,
+                                                              const struct stats_collector *collector);
 
 /* The state of the default node. */
-enum node_state census_home_state(const struct census *census);
+enum node_state collector_default_node_state(const struct stats_collector *collector);
 
 #endif

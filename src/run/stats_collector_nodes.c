@@ -1,5 +1,5 @@
 /* The servers in a snapshot. */
-#include "run/census.h"
+#include "run/stats_collector.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,35 +47,35 @@ static enum node_state state_of(const struct about *about)
 
 typedef void (*sum_fn)(const struct nodes *nodes, size_t row, struct nodes_sum *sum);
 
-static void sum_workers(const struct census *census, sum_fn sum_of, size_t row, struct nodes_sum *sum)
+static void sum_workers(const struct stats_collector *collector, sum_fn sum_of, size_t row, struct nodes_sum *sum)
 {
-    for (unsigned w = 0; census->pool != NULL && w < census->config->workers; w++)
-        sum_of(&worker_pool_front(census->pool, w)->nodes, row, sum);
+    for (unsigned w = 0; collector->pool != NULL && w < collector->config->workers; w++)
+        sum_of(&worker_pool_front(collector->pool, w)->nodes, row, sum);
 }
 
 /*
  * With several servers each row has the counts of its own node. A new master must not show what its
  * predecessor has sent.
  */
-static sum_fn summing(const struct census *census)
+static sum_fn summing(const struct stats_collector *collector)
 {
-    bool are_several = census->controls != NULL &&
-                       (controls_are_replicated(census->controls) || controls_cluster(census->controls) != NULL);
+    bool are_several = collector->controls != NULL &&
+                       (controls_are_replicated(collector->controls) || controls_cluster(collector->controls) != NULL);
     return are_several ? nodes_sum_row : nodes_sum;
 }
 
-static void look_at_row(struct about *about, const struct census *census, size_t row)
+static void look_at_row(struct about *about, const struct stats_collector *collector, size_t row)
 {
-    const struct finder *finder = census->controls != NULL ? controls_finder(census->controls, row) : NULL;
-    *about = (struct about){.node = census->topology->rows[row].node,
+    const struct finder *finder = collector->controls != NULL ? controls_finder(collector->controls, row) : NULL;
+    *about = (struct about){.node = collector->topology->rows[row].node,
                             .control = finder != NULL ? finder_control(finder) : NULL};
-    sum_workers(census, summing(census), row, &about->sum);
+    sum_workers(collector, summing(collector), row, &about->sum);
 }
 
-enum node_state census_home_state(const struct census *census)
+enum node_state collector_default_node_state(const struct stats_collector *collector)
 {
     struct about about;
-    look_at_row(&about, census, TOPOLOGY_HOME);
+    look_at_row(&about, collector, TOPOLOGY_HOME);
     return state_of(&about);
 }
 
@@ -123,9 +123,10 @@ static void take_about(struct snapshot_node *to, const struct about *about, uint
 }
 
 /* A replica that is too far behind its master is not read from. */
-static enum node_use use_of(const struct census *census, size_t row, const struct node *node, uint64_t now_ns)
+static enum node_use use_of(const struct stats_collector *collector, size_t row, const struct node *node,
+                            uint64_t now_ns)
 {
-    if (census->topology->slots != NULL && row < census->topology->n_masters)
+    if (collector->topology->slots != NULL && row < collector->topology->n_masters)
         return USED_FOR_SLOTS;
     if (row == TOPOLOGY_HOME)
         return USED_FOR_ALL;
@@ -171,16 +172,16 @@ static void take_slots(struct snapshot *s, const struct cluster *cluster)
     }
 }
 
-static void take_server(struct snapshot_node *to, const struct census *census, const struct controls_server *server,
-                        const struct snapshot *s)
+static void take_server(struct snapshot_node *to, const struct stats_collector *collector,
+                        const struct controls_server *server, const struct snapshot *s)
 {
     struct about about;
     if (server->row != CONTROLS_NO_ROW)
-        look_at_row(&about, census, server->row);
+        look_at_row(&about, collector, server->row);
     else
         about = (struct about){.node = finder_node(server->finder), .control = finder_control(server->finder)};
     snprintf(to->address, sizeof to->address, "%s", server->key);
-    to->use = use_of(census, server->row, about.node, s->taken_ns);
+    to->use = use_of(collector, server->row, about.node, s->taken_ns);
     to->epoch = server->epoch;
     if (server->changed_ns != 0)
         to->changed_unix_ms = clock_unix_ms() - (s->taken_ns - server->changed_ns) / NS_PER_MS;
@@ -189,10 +190,10 @@ static void take_server(struct snapshot_node *to, const struct census *census, c
 }
 
 /* Adds the default node before controls exist (at the start): only its address is known. */
-static void take_home(struct snapshot_node *to, const struct census *census, const struct snapshot *s)
+static void take_home(struct snapshot_node *to, const struct stats_collector *collector, const struct snapshot *s)
 {
     struct about about;
-    look_at_row(&about, census, TOPOLOGY_HOME);
+    look_at_row(&about, collector, TOPOLOGY_HOME);
     snprintf(to->address, sizeof to->address, "%s", about.node->text);
     to->use = USED_FOR_ALL;
     take_addresses(to, about.node, NULL);
@@ -214,38 +215,38 @@ static uint64_t larger(uint64_t a, uint64_t b)
 }
 
 /* Sums all nodes. The state of the upstream is the state of the default node. */
-static void take_whole(struct snapshot *s, const struct census *census)
+static void take_whole(struct snapshot *s, const struct stats_collector *collector)
 {
     struct about home;
-    look_at_row(&home, census, TOPOLOGY_HOME);
+    look_at_row(&home, collector, TOPOLOGY_HOME);
     s->health.state = state_of(&home);
     if (s->health.state != NODE_AWAY && home.control != NULL)
         s->health.silence_ns = control_silence_ns(home.control, s->taken_ns);
-    s->is_replicated = census->controls != NULL && controls_are_replicated(census->controls);
-    const struct cluster *cluster = census->controls != NULL ? controls_cluster(census->controls) : NULL;
+    s->is_replicated = collector->controls != NULL && controls_are_replicated(collector->controls);
+    const struct cluster *cluster = collector->controls != NULL ? controls_cluster(collector->controls) : NULL;
     s->is_cluster = cluster != NULL;
     if (cluster != NULL)
         take_slots(s, cluster);
-    for (unsigned w = 0; census->pool != NULL && w < census->config->workers; w++) {
+    for (unsigned w = 0; collector->pool != NULL && w < collector->config->workers; w++) {
         struct nodes_sum sum = {0};
-        nodes_sum_all(&worker_pool_front(census->pool, w)->nodes, &sum);
+        nodes_sum_all(&worker_pool_front(collector->pool, w)->nodes, &sum);
         counts_add(&s->lanes, &sum.counts, sizeof s->lanes);
         s->health.oldest_ns = larger(s->health.oldest_ns, sum.oldest_ns);
     }
 }
 
-bool census_take_nodes(struct snapshot *s, const struct census *census)
+bool collector_take_nodes(struct snapshot *s, const struct stats_collector *collector)
 {
     struct controls_server server;
-    size_t n = count_servers(census->controls);
+    size_t n = count_servers(collector->controls);
     s->nodes = calloc(n > 0 ? n : 1, sizeof *s->nodes);
     if (s->nodes == NULL)
         return false;
     s->n_nodes = n;
-    for (size_t i = 0; i < n && controls_server(census->controls, i, &server); i++)
-        take_server(&s->nodes[i], census, &server, s);
-    if (n == 0 && (census->controls == NULL || !controls_are_replicated(census->controls)))
-        take_home(&s->nodes[s->n_nodes++], census, s);
-    take_whole(s, census);
+    for (size_t i = 0; i < n && controls_server(collector->controls, i, &server); i++)
+        take_server(&s->nodes[i], collector, &server, s);
+    if (n == 0 && (collector->controls == NULL || !controls_are_replicated(collector->controls)))
+        take_home(&s->nodes[s->n_nodes++], collector, s);
+    take_whole(s, collector);
     return true;
 }

@@ -1,5 +1,5 @@
 /* The limits of a snapshot: their counters, and how much of each is used. */
-#include "run/census.h"
+#include "run/stats_collector.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,10 +18,10 @@ static void copy(char *out, size_t room, struct slice text)
 
 /* ---- limits of policies ---- */
 
-void census_sum_tallies(struct snapshot_limit *to, const struct census *census, uint16_t id)
+void collector_sum_tallies(struct snapshot_limit *to, const struct stats_collector *collector, uint16_t id)
 {
-    for (unsigned w = 0; census->pool != NULL && w < census->config->workers; w++) {
-        const struct tally *tally = &census->settings->tallies[w][id];
+    for (unsigned w = 0; collector->pool != NULL && w < collector->config->workers; w++) {
+        const struct tally *tally = &collector->settings->tallies[w][id];
         to->admitted += count_read(&tally->admitted);
         to->delayed += count_read(&tally->delayed);
         to->refused += count_read(&tally->refused);
@@ -71,12 +71,12 @@ static enum limit_state limit_state_of(const struct front_settings *settings, ui
     return (stopping & 1 << WHOM_DELAYED) != 0 ? LIMIT_DELAYING : LIMIT_CALM;
 }
 
-static void take_limit(struct snapshot_limit *to, const struct census *census, const struct policy *policy,
+static void take_limit(struct snapshot_limit *to, const struct stats_collector *collector, const struct policy *policy,
                        const struct limit *limit)
 {
-    describe(to, governor_rules(census->governor)->policies, policy, limit);
-    census_sum_tallies(to, census, limit->id);
-    to->state = limit_state_of(census->settings, limit->id);
+    describe(to, governor_rules(collector->governor)->policies, policy, limit);
+    collector_sum_tallies(to, collector, limit->id);
+    to->state = limit_state_of(collector->settings, limit->id);
 }
 
 /* ---- limits of single subjects ---- */
@@ -102,19 +102,19 @@ static void name_only_own(const struct snapshot *s, struct snapshot_limit *to, c
 }
 
 /* Adds a row for a limit that only single subjects have, not their policy. */
-static void add_only_own(struct snapshot *s, const struct census *census, const struct policy *policy,
+static void add_only_own(struct snapshot *s, const struct stats_collector *collector, const struct policy *policy,
                          const struct limit *limit)
 {
     struct snapshot_limit *to = &s->limits[s->n_limits++];
     name_only_own(s, to, limit->label);
-    take_limit(to, census, policy, limit);
+    take_limit(to, collector, policy, limit);
     to->is_only_own = true;
     to->per_s = 0;
     to->burst = 0;
     to->amount[0] = '\0';
 }
 
-static void add_own(struct snapshot *s, const struct census *census, const struct variant *variant,
+static void add_own(struct snapshot *s, const struct stats_collector *collector, const struct variant *variant,
                     const struct limit *limit)
 {
     if (s->n_all_owns++ >= SNAPSHOT_OWNS)
@@ -127,21 +127,21 @@ static void add_own(struct snapshot *s, const struct census *census, const struc
     copy(own->action, sizeof own->action, action_name((enum action)limit->action));
     limit_print_rate(limit, own->amount);
     if (!has_row(s, limit->id))
-        add_only_own(s, census, variant->policy, limit);
+        add_only_own(s, collector, variant->policy, limit);
 }
 
-static void take_owns(struct snapshot *s, const struct census *census)
+static void take_owns(struct snapshot *s, const struct stats_collector *collector)
 {
-    const struct variants *variants = exceptions_variants(governor_rules(census->governor)->exceptions);
+    const struct variants *variants = exceptions_variants(governor_rules(collector->governor)->exceptions);
     for (size_t i = 0; i < variants->n; i++)
         for (size_t l = 0; l < variants->at[i].policy->n_limits; l++)
             if (variants->at[i].policy->limits[l].is_own)
-                add_own(s, census, &variants->at[i], &variants->at[i].policy->limits[l]);
+                add_own(s, collector, &variants->at[i], &variants->at[i].policy->limits[l]);
 }
 
-bool census_take_limits(struct snapshot *s, const struct census *census)
+bool collector_take_limits(struct snapshot *s, const struct stats_collector *collector)
 {
-    const struct rules *rules = governor_rules(census->governor);
+    const struct rules *rules = governor_rules(collector->governor);
     size_t n_owns = exceptions_variants(rules->exceptions)->n > 0 ? SNAPSHOT_OWNS : 0;
     size_t n = 0;
     for (size_t p = 0; p < policies_count(rules->policies); p++)
@@ -155,18 +155,18 @@ bool census_take_limits(struct snapshot *s, const struct census *census)
         struct snapshot_limit *of_policy = s->limits + s->n_limits;
         for (size_t l = 0; l < policy->n_limits; l++, s->n_limits++) {
             name_rule(of_policy, l, policy, l);
-            take_limit(&of_policy[l], census, policy, &policy->limits[l]);
+            take_limit(&of_policy[l], collector, policy, &policy->limits[l]);
         }
     }
-    take_owns(s, census);
+    take_owns(s, collector);
     return true;
 }
 
 /* ---- named limits ---- */
 
-bool census_take_named(struct snapshot *s, const struct census *census)
+bool collector_take_named(struct snapshot *s, const struct stats_collector *collector)
 {
-    const struct named *named = governor_rules(census->governor)->named;
+    const struct named *named = governor_rules(collector->governor)->named;
     s->n_named = named_count(named);
     s->named = calloc(s->n_named + 1, sizeof *s->named);
     if (s->named == NULL)
@@ -344,11 +344,11 @@ static void look_at_top(const struct look *look, const struct snapshot_top *top,
     }
 }
 
-void census_take_fullness(struct snapshot *snapshot, const struct census *census)
+void collector_take_usage(struct snapshot *snapshot, const struct stats_collector *collector)
 {
-    const struct rules *rules = governor_rules(census->governor);
+    const struct rules *rules = governor_rules(collector->governor);
     const struct policies *policies = rules->policies;
-    struct look look = {.tables = {census->settings->subjects, census->settings->key_subjects},
+    struct look look = {.tables = {collector->settings->subjects, collector->settings->key_subjects},
                         .now_ns = snapshot->taken_ns,
                         .block_id = snapshot->block_id,
                         .exceptions = rules->exceptions,
