@@ -64,7 +64,7 @@ SCRIPTS = $(wildcard src/upstream/scripts/*.lua)
 PAGE    = $(wildcard src/admin/page/*)
 PURE    = $(wildcard src/base/*.c src/resp/*.c src/limit/*.c src/limit/*/*.c) $(addprefix src/quota/,algorithm.c penalty.c rule.c option.c ask_parse.c question.c outcome.c reading.c answer.c local.c named.c prefix.c)
 CONFIG  = $(wildcard src/run/config/*.c) src/net/tls_context.c src/front/rules.c src/admin/host.c
-GOVERN  = $(addprefix src/,run/commands/governor.c run/commands/draft.c run/commands/live_rules.c run/commands/order_line.c run/commands/set_lines.c run/commands/handover.c run/commands/order_block.c run/commands/order_key.c front/commands/order.c)
+GOVERN  = $(addprefix src/,run/commands/config_manager.c run/commands/draft.c run/commands/live_rules.c run/commands/order_line.c run/commands/set_lines.c run/commands/handover.c run/commands/order_block.c run/commands/order_key.c front/commands/order.c)
 DOCS    = src/quota/docs.c src/quota/splice.c
 CONTROL = src/upstream/control_reply.c
 UNITS   = $(wildcard tests/unit/test_*.c)
@@ -147,8 +147,8 @@ build/$(1)/session.o: $(call objects,$(1),tests/fuzz/fuzz_session.c $(SESSION) $
 build/$(1)/fuzz_session: build/$(1)/session.o
 	$$(call say,$(1) $$@)$$($(1)_CC) $$($(1)_CFLAGS) $$($(1)_LDFLAGS) $$(LDFLAGS) -pthread $$^ -o $$@ $(filter-out -luv,$(LIBS))
 
-build/$(1)/test_config build/$(1)/test_config_check build/$(1)/test_dialling build/$(1)/test_config_sources build/$(1)/test_config_variable build/$(1)/test_config_dump build/$(1)/fuzz_config build/$(1)/test_governor: $(call objects,$(1),$(CONFIG))
-build/$(1)/test_governor: $(call objects,$(1),$(GOVERN))
+build/$(1)/test_config build/$(1)/test_config_check build/$(1)/test_dialling build/$(1)/test_config_sources build/$(1)/test_config_variable build/$(1)/test_config_dump build/$(1)/fuzz_config build/$(1)/test_config_manager: $(call objects,$(1),$(CONFIG))
+build/$(1)/test_config_manager: $(call objects,$(1),$(GOVERN))
 build/$(1)/test_watch: $(call objects,$(1),src/run/watch.c)
 build/$(1)/test_history: $(call objects,$(1),$(addprefix src/admin/,history.c own_lines.c snapshot.c))
 build/$(1)/test_findings: $(call objects,$(1),src/upstream/lane/lack.c $(addprefix src/admin/,findings.c holders.c own_lines.c snapshot.c history.c figures.c))

@@ -14,7 +14,7 @@
 #include "base/process.h"
 #include "limit/figures/journal.h"
 #include "net/tcp_peer.h"
-#include "run/commands/governor.h"
+#include "run/commands/config_manager.h"
 #include "run/commands/handover.h"
 #include "run/commands/order_report.h"
 #include "run/commands/upkeep.h"
@@ -44,7 +44,7 @@ struct proxy {
     struct topology *topology; /* NULL before start_controls */
     struct front_settings settings;
     struct journal *journal;
-    struct governor *governor;
+    struct config_manager *manager;
     struct listening *listening;
     struct dialling *dialling;
     struct worker_pool *pool; /* NULL before start_workers */
@@ -112,7 +112,7 @@ static void set_upstream(struct proxy *proxy)
 static void on_table(void *arg, struct command_table *table)
 {
     struct proxy *proxy = arg;
-    governor_on_table(proxy->governor, table);
+    config_manager_on_table(proxy->manager, table);
 }
 
 /* Ends the wait in start_controls: weir begins to serve, or stops before. */
@@ -286,7 +286,7 @@ static struct stats_collector make_collector(struct proxy *proxy)
         .topology = proxy->topology,
         .settings = &proxy->settings,
         .listening = proxy->listening,
-        .governor = proxy->governor,
+        .manager = proxy->manager,
         .pool = proxy->pool,
         .controls = proxy->controls,
         .memory = &proxy->memory,
@@ -311,7 +311,7 @@ static void report(struct proxy *proxy)
 static void look_at_limits(struct proxy *proxy)
 {
     uint64_t now_ns = clock_ns();
-    const struct rules *rules = governor_rules(proxy->governor);
+    const struct rules *rules = config_manager_rules(proxy->manager);
     watch_look(proxy->watch, rules->policies, rules->unauthenticated > 0 ? &rules->unbound_limit : NULL, now_ns);
     watch_look_at_subjects(
         proxy->watch, subjects_overflows(proxy->settings.subjects) + subjects_overflows(proxy->settings.key_subjects),
@@ -388,7 +388,7 @@ static void on_adopted(void *arg)
 {
     struct proxy *proxy = arg;
     for (; proxy->reloads_untold > 0; proxy->reloads_untold--)
-        governor_tell_reloaded(proxy->governor);
+        config_manager_tell_reloaded(proxy->manager);
     sd_notify_reloaded(&proxy->service);
 }
 
@@ -401,7 +401,7 @@ static void on_hup(uv_signal_t *handle, int number)
         return;
     }
     sd_notify_reloading(&proxy->service);
-    proxy->reloads_untold += governor_reload(proxy->governor);
+    proxy->reloads_untold += config_manager_reload(proxy->manager);
     if (proxy->pool != NULL)
         worker_pool_when_adopted(proxy->pool, on_adopted, proxy);
     else
@@ -461,8 +461,7 @@ static void watch_signals(struct proxy *proxy)
     uv_timer_init(&proxy->loop.uv, &proxy->look);
     proxy->look.data = proxy;
     uv_timer_start(&proxy->look, on_look, 0, LOOK_MS);
-    proxy->upkeep =
-        (struct upkeep){.governor = proxy->governor, .upstream = &proxy->upstream, .journal = proxy->journal};
+    proxy->upkeep = (struct upkeep){.manager = proxy->manager, .upstream = &proxy->upstream, .journal = proxy->journal};
     upkeep_open(&proxy->upkeep, &proxy->loop);
 }
 
@@ -471,21 +470,21 @@ static void watch_signals(struct proxy *proxy)
 /* The new tables, without references of their own. */
 static struct tables tables_now(const struct proxy *proxy)
 {
-    return (struct tables){.commands = governor_live(proxy->governor)->commands,
-                           .rules = governor_rules(proxy->governor),
+    return (struct tables){.commands = config_manager_live(proxy->manager)->commands,
+                           .rules = config_manager_rules(proxy->manager),
                            .topology = proxy->topology};
 }
 
 static void ask_costs(const struct proxy *proxy)
 {
-    bool is_shared = governor_rules(proxy->governor)->has_shares;
-    controls_ask_costs(proxy->controls, is_shared ? governor_live(proxy->governor)->commands : NULL);
+    bool is_shared = config_manager_rules(proxy->manager)->has_shares;
+    controls_ask_costs(proxy->controls, is_shared ? config_manager_live(proxy->manager)->commands : NULL);
 }
 
 /* Applies the part of the rules that concerns the main thread. */
 static void apply_rules(struct proxy *proxy)
 {
-    const struct rules *rules = governor_rules(proxy->governor);
+    const struct rules *rules = config_manager_rules(proxy->manager);
     upstream_set_tls(&proxy->upstream, rules->upstream_tls);
     const struct credentials credentials = credentials_of(proxy, &rules->upstream_password);
     controls_set_password(proxy->controls, &credentials);
@@ -510,7 +509,7 @@ static void settle(void *arg)
 {
     struct proxy *proxy = arg;
     struct subjects *const tables[] = {proxy->settings.subjects, proxy->settings.key_subjects};
-    live_rules_settle(governor_live(proxy->governor), tables);
+    live_rules_settle(config_manager_live(proxy->manager), tables);
 }
 
 static void on_order(void *arg, struct order *order)
@@ -520,7 +519,7 @@ static void on_order(void *arg, struct order *order)
     if (order_is_report(order))
         order_report(order, &collector, clock_ns());
     else
-        governor_carry_out(proxy->governor, order);
+        config_manager_carry_out(proxy->manager, order);
     if (order->kind == ORDER_DIFF)
         order_report_differences(order);
     upkeep_await(&proxy->upkeep);
@@ -531,13 +530,13 @@ static void start_workers(struct proxy *proxy)
     const struct config *config = proxy->config;
     worker_pool_settings_init(&proxy->settings, config);
     proxy->settings.journal = proxy->journal;
-    proxy->settings.unlimited = governor_live(proxy->governor)->unlimited;
+    proxy->settings.unlimited = config_manager_live(proxy->manager)->unlimited;
     const struct tables tables = tables_now(proxy);
     proxy->pool = worker_pool_start(&proxy->loop, &proxy->settings, proxy->listening, &tables);
     worker_pool_obey(proxy->pool, on_order, proxy);
     worker_pool_watch(proxy->pool, settle, proxy);
-    governor_live(proxy->governor)->on_change = on_change;
-    governor_live(proxy->governor)->arg = proxy;
+    config_manager_live(proxy->manager)->on_change = on_change;
+    config_manager_live(proxy->manager)->arg = proxy;
     proxy->watch = watch_new(proxy->settings.tallies, proxy->settings.whoms, proxy->settings.stopping, config->workers,
                              on_said, proxy);
     controls_probe(proxy->controls);
@@ -551,7 +550,7 @@ static void start_workers(struct proxy *proxy)
     proxy->upgrade = (struct upgrade){.program = proxy->program,
                                       .listening = proxy->listening,
                                       .reporter = &proxy->reporter,
-                                      .governor = proxy->governor,
+                                      .manager = proxy->manager,
                                       .journal = proxy->journal,
                                       .on_replaced = on_replaced,
                                       .arg = proxy};
@@ -623,14 +622,14 @@ static int serve(struct proxy *proxy)
 
 static void carry_out(void *arg, struct order *const *orders, size_t n)
 {
-    governor_carry_out_all(arg, orders, n);
+    config_manager_carry_out_all(arg, orders, n);
 }
 
 /* Carries out the admin commands that the predecessor has handed over. */
 static void take_orders(struct proxy *proxy, const struct inherited *inherited)
 {
     const char *orders = inherited->orders;
-    proxy->succession.has_orders = orders != NULL && handover_read(orders, proxy->journal, carry_out, proxy->governor);
+    proxy->succession.has_orders = orders != NULL && handover_read(orders, proxy->journal, carry_out, proxy->manager);
 }
 
 /* Opens or inherits all listening sockets. Returns 0, or the exit status. */
@@ -667,7 +666,7 @@ int proxy_run(const struct config *config, const struct config_file *file, struc
     proxy->succession = (struct succession){.fd = -1, .on_alone = on_alone, .on_may_serve = on_may_serve, .arg = proxy};
     proxy->journal = journal_new();
     proxy->history = history_new();
-    proxy->governor = governor_new(config, file, builtin, proxy->journal);
+    proxy->manager = config_manager_new(config, file, builtin, proxy->journal);
     set_upstream(proxy);
     proxy->started_unix_ms = clock_unix_ms();
     proxy->started_ns = clock_ns();
@@ -682,7 +681,7 @@ int proxy_run(const struct config *config, const struct config_file *file, struc
     reporter_close(&proxy->reporter);
     listening_close(proxy->listening);
     dialling_free(proxy->dialling);
-    governor_free(proxy->governor);
+    config_manager_free(proxy->manager);
     topology_put(proxy->topology);
     upstream_fini(&proxy->upstream);
     upgrade_fini(&proxy->upgrade);

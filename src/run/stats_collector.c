@@ -174,7 +174,7 @@ static void take_blocks(struct snapshot *s, const struct stats_collector *collec
     bool has_been;
     uint16_t id;
     struct snapshot_limit refused = {0};
-    s->blocks = governor_blocks(collector->governor, &has_been, &id);
+    s->blocks = config_manager_blocks(collector->manager, &has_been, &id);
     if (has_been)
         collector_sum_tallies(&refused, collector, id);
     s->blocked_commands = refused.refused;
@@ -183,7 +183,7 @@ static void take_blocks(struct snapshot *s, const struct stats_collector *collec
 
 static void take_reloads(struct snapshot *s, const struct stats_collector *collector)
 {
-    const struct reloads *reloads = governor_reloads(collector->governor);
+    const struct reloads *reloads = config_manager_reloads(collector->manager);
     s->reloads = reloads->good;
     s->failed_reloads = reloads->bad;
     s->is_reload_good = !reloads->is_last_bad;
@@ -210,7 +210,7 @@ struct snapshot *collector_look(const struct stats_collector *collector)
         snapshot_put(s);
         return NULL;
     }
-    const struct rules *rules = governor_rules(collector->governor);
+    const struct rules *rules = config_manager_rules(collector->manager);
     s->unix_ms = clock_unix_ms();
     s->started_unix_ms = collector->started_unix_ms;
     s->version = WEIR_VERSION;
@@ -218,7 +218,7 @@ struct snapshot *collector_look(const struct stats_collector *collector)
     s->hiredis = control_reader_version();
     s->pid = getpid();
     s->name = collector->config->name != NULL ? collector->config->name : "";
-    s->config_path = governor_path(collector->governor);
+    s->config_path = config_manager_path(collector->manager);
     s->workers = collector->config->workers;
     s->is_private = collector->config->lanes_private;
     s->is_shadow = policies_is_shadow(rules->policies);

@@ -9,7 +9,7 @@
 
 #include "admin/snapshot.h"
 #include "front/front.h"
-#include "run/commands/governor.h"
+#include "run/commands/config_manager.h"
 #include "run/config/config.h"
 #include "run/worker_pool.h"
 #include "run/listening.h"
@@ -22,7 +22,7 @@ struct stats_collector {
     const struct topology *topology;
     const struct front_settings *settings;
     const struct listening *listening;
-    const struct governor *governor;
+    const struct config_manager *manager;
     const struct worker_pool *pool;  /* NULL before the workers start */
     const struct controls *controls; /* NULL before the start and after the stop */
     const struct memory *memory;

@@ -74,7 +74,7 @@ static enum limit_state limit_state_of(const struct front_settings *settings, ui
 static void take_limit(struct snapshot_limit *to, const struct stats_collector *collector, const struct policy *policy,
                        const struct limit *limit)
 {
-    describe(to, governor_rules(collector->governor)->policies, policy, limit);
+    describe(to, config_manager_rules(collector->manager)->policies, policy, limit);
     collector_sum_tallies(to, collector, limit->id);
     to->state = limit_state_of(collector->settings, limit->id);
 }
@@ -132,7 +132,7 @@ static void add_own(struct snapshot *s, const struct stats_collector *collector,
 
 static void take_owns(struct snapshot *s, const struct stats_collector *collector)
 {
-    const struct variants *variants = exceptions_variants(governor_rules(collector->governor)->exceptions);
+    const struct variants *variants = exceptions_variants(config_manager_rules(collector->manager)->exceptions);
     for (size_t i = 0; i < variants->n; i++)
         for (size_t l = 0; l < variants->at[i].policy->n_limits; l++)
             if (variants->at[i].policy->limits[l].is_own)
@@ -141,7 +141,7 @@ static void take_owns(struct snapshot *s, const struct stats_collector *collecto
 
 bool collector_take_limits(struct snapshot *s, const struct stats_collector *collector)
 {
-    const struct rules *rules = governor_rules(collector->governor);
+    const struct rules *rules = config_manager_rules(collector->manager);
     size_t n_owns = exceptions_variants(rules->exceptions)->n > 0 ? SNAPSHOT_OWNS : 0;
     size_t n = 0;
     for (size_t p = 0; p < policies_count(rules->policies); p++)
@@ -166,7 +166,7 @@ bool collector_take_limits(struct snapshot *s, const struct stats_collector *col
 
 bool collector_take_named(struct snapshot *s, const struct stats_collector *collector)
 {
-    const struct named *named = governor_rules(collector->governor)->named;
+    const struct named *named = config_manager_rules(collector->manager)->named;
     s->n_named = named_count(named);
     s->named = calloc(s->n_named + 1, sizeof *s->named);
     if (s->named == NULL)
@@ -346,7 +346,7 @@ static void look_at_top(const struct look *look, const struct snapshot_top *top,
 
 void collector_take_usage(struct snapshot *snapshot, const struct stats_collector *collector)
 {
-    const struct rules *rules = governor_rules(collector->governor);
+    const struct rules *rules = config_manager_rules(collector->manager);
     const struct policies *policies = rules->policies;
     struct look look = {.tables = {collector->settings->subjects, collector->settings->key_subjects},
                         .now_ns = snapshot->taken_ns,

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "run/commands/governor.h"
+#include "run/commands/config_manager.h"
 #include "run/commands/handover.h"
 #include "run/listening.h"
 #include "run/reporter.h"
@@ -207,7 +207,7 @@ static void on_room(uv_handle_t *handle, size_t size, uv_buf_t *buf)
 static void tell_lost_orders(const struct upgrade *upgrade)
 {
     const char *taken = upgrade->has_orders ? upgrade->orders : NULL;
-    char *orders = governor_hand_over(upgrade->governor);
+    char *orders = config_manager_hand_over(upgrade->manager);
     if (orders == NULL)
         return;
     handover_log(orders, taken, "dropped",
@@ -287,7 +287,7 @@ static struct heirloom *list_sockets(const struct upgrade *upgrade, size_t *n)
 static void start(struct upgrade *upgrade, struct loop *loop, const struct heirloom *sockets, size_t n,
                   const char *nodes)
 {
-    char *orders = governor_hand_over(upgrade->governor);
+    char *orders = config_manager_hand_over(upgrade->manager);
     char pid[64], reasons[64], offers[64], which[64] = UPGRADE_ORDERS "=";
     int file = orders != NULL ? file_of(orders) : -1;
     free(upgrade->orders);

@@ -19,7 +19,7 @@
 #include "net/loop.h"
 #include "run/succession.h"
 
-struct governor;
+struct config_manager;
 struct journal;
 struct listening;
 struct reporter;
@@ -36,7 +36,7 @@ struct upgrade {
     const struct program *program;
     struct listening *listening;
     struct reporter *reporter;
-    struct governor *governor;
+    struct config_manager *manager;
     struct journal *journal;
     void (*on_replaced)(void *arg); /* the successor serves: this process is to stop */
     void *arg;

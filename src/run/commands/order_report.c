@@ -10,7 +10,7 @@
 
 static void report_limits(struct order *order, const struct stats_collector *collector, uint64_t now_ns)
 {
-    const struct rules *rules = governor_rules(collector->governor);
+    const struct rules *rules = config_manager_rules(collector->manager);
     const struct front_settings *settings = collector->settings;
     const struct report_list list = {
         .policies = rules->policies,
@@ -29,7 +29,7 @@ static void report_limits(struct order *order, const struct stats_collector *col
 
 static void report_heaviest(struct order *order, const struct stats_collector *collector, uint64_t now_ns)
 {
-    const struct rules *rules = governor_rules(collector->governor);
+    const struct rules *rules = config_manager_rules(collector->manager);
     const struct front_settings *settings = collector->settings;
     const struct report_top asked = {
         .policies = rules->policies,
@@ -47,13 +47,13 @@ static void report_heaviest(struct order *order, const struct stats_collector *c
 
 static void report_blocked(struct order *order, const struct stats_collector *collector, uint64_t now_ns)
 {
-    const struct rules *rules = governor_rules(collector->governor);
+    const struct rules *rules = config_manager_rules(collector->manager);
     report_blocks(&order->rows, exceptions_blocks(rules->exceptions), order->wanted.n, now_ns);
 }
 
 static void report_suggestions(struct order *order, const struct stats_collector *collector, uint64_t now_ns)
 {
-    suggest_carry_out(order, governor_rules(collector->governor)->policies, collector->settings, now_ns);
+    suggest_carry_out(order, config_manager_rules(collector->manager)->policies, collector->settings, now_ns);
 }
 
 /* ---- INFO, and a row for each server of the upstream ---- */

@@ -19,7 +19,7 @@ static void on_end(uv_timer_t *timer);
 /* Starts the timer for the next end. late_ms: the wait if that end has passed already. */
 static void await(struct upkeep *upkeep, uint64_t late_ms)
 {
-    uint64_t now_ns = clock_ns(), next_ns = governor_next_end(upkeep->governor);
+    uint64_t now_ns = clock_ns(), next_ns = config_manager_next_end(upkeep->manager);
     if (next_ns == 0 || uv_is_closing((uv_handle_t *)&upkeep->ending))
         return;
     uv_update_time(upkeep->ending.loop);
@@ -29,7 +29,7 @@ static void await(struct upkeep *upkeep, uint64_t late_ms)
 static void on_end(uv_timer_t *timer)
 {
     struct upkeep *upkeep = timer->data;
-    governor_end(upkeep->governor, clock_ns());
+    config_manager_end(upkeep->manager, clock_ns());
     await(upkeep, AGAIN_MS);
 }
 
@@ -37,7 +37,7 @@ static void on_end(uv_timer_t *timer)
 
 static const struct own_password *present(const struct upkeep *upkeep)
 {
-    return &governor_rules(upkeep->governor)->upstream_password;
+    return &config_manager_rules(upkeep->manager)->upstream_password;
 }
 
 /*
@@ -62,7 +62,7 @@ static void use(struct upkeep *upkeep, char *secret)
 {
     upkeep->why[0] = '\0';
     upkeep->is_doubted = false;
-    if (strcmp(secret, present(upkeep)->newest) != 0 && governor_set_password(upkeep->governor, secret))
+    if (strcmp(secret, present(upkeep)->newest) != 0 && config_manager_set_password(upkeep->manager, secret))
         journal_log(upkeep->journal, LOG_INFO, "upstream",
                     "upstream-password-file has another password: it is used from now on");
 }

@@ -10,13 +10,13 @@
 #define WEIR_RUN_UPKEEP_H
 
 #include "net/loop.h"
-#include "run/commands/governor.h"
+#include "run/commands/config_manager.h"
 #include "upstream/upstream.h"
 
 #define UPKEEP_WHY 512
 
 struct upkeep {
-    struct governor *governor;
+    struct config_manager *manager;
     struct upstream *upstream;
     struct journal *journal;
     /* private, zero before */

@@ -18,7 +18,7 @@
 #include "base/mem.h"
 #include "folder_kit.h"
 #include "quota/ask.h"
-#include "run/commands/governor.h"
+#include "run/commands/config_manager.h"
 #include "run/commands/handover.h"
 #include "run/commands/order_block.h"
 #include "run/commands/set_lines.h"
@@ -29,7 +29,7 @@
 static struct journal *journal;
 static struct config_file started_file;
 static struct config *started;
-static struct governor *governor;
+static struct config_manager *manager;
 static unsigned changes;
 
 static void on_report(void *arg, bool is_error, const char *line)
@@ -59,8 +59,8 @@ static void start(const char *path)
     started = config_read(&started_file, table);
     assert_non_null(started);
     journal = journal_new();
-    governor = governor_new(started, &started_file, table, journal);
-    governor_live(governor)->on_change = on_change;
+    manager = config_manager_new(started, &started_file, table, journal);
+    config_manager_live(manager)->on_change = on_change;
     changes = 0;
 }
 
@@ -72,7 +72,7 @@ static void start_with(const char *text)
 
 static void stop(void)
 {
-    governor_free(governor);
+    config_manager_free(manager);
     journal_free(journal);
     config_file_fini(&started_file);
     config_free(started);
@@ -89,7 +89,7 @@ static struct order *give(enum order_kind kind, const char *policy, const char *
     order->policy = copy(policy);
     order->what = copy(what);
     order->expression = copy(expression);
-    governor_carry_out(governor, order);
+    config_manager_carry_out(manager, order);
     return order;
 }
 
@@ -114,7 +114,7 @@ static void check_journal(const char *kind, const char *text)
 
 static const struct policy *policy(size_t i)
 {
-    return policies_at(governor_rules(governor)->policies, i);
+    return policies_at(config_manager_rules(manager)->policies, i);
 }
 
 static const struct limit *limit(size_t i)
@@ -163,7 +163,7 @@ static void test_bad_orders_change_nothing(void **state)
 {
     (void)state;
     start_with(FREE "read = 10/s\n");
-    const struct rules *before = governor_rules(governor);
+    const struct rules *before = config_manager_rules(manager);
     check(ORDER_SET, "fre", "read", "1/s", "ERR no policy fre (did you mean free?)");
     check(ORDER_SET, "nobody", "read", "1/s", "ERR no policy nobody: there is free");
     check(ORDER_SET, "free", "cmd.flushal", "deny",
@@ -178,7 +178,7 @@ static void test_bad_orders_change_nothing(void **state)
     check(ORDER_SET, "free", "read", "1/s\r\n+OK", "ERR control characters have no place in a configuration");
     check(ORDER_MODE, NULL, NULL, "off", "ERR [weir] mode: \"off\" is neither enforce nor shadow");
     check(ORDER_MODE, NULL, NULL, "a\nb", "ERR a mode is enforce or shadow");
-    assert_ptr_equal(governor_rules(governor), before);
+    assert_ptr_equal(config_manager_rules(manager), before);
     assert_int_equal(changes, 0);
     check_diff(0, NULL, NULL, NULL, NULL);
     stop();
@@ -190,14 +190,14 @@ static void test_mode(void **state)
     start_with(FREE "read = 10/s\n");
     check(ORDER_MODE, NULL, NULL, "Shadow", NULL);
     check_journal("mode", "mode = shadow");
-    assert_true(policies_is_shadow(governor_rules(governor)->policies));
+    assert_true(policies_is_shadow(config_manager_rules(manager)->policies));
     check_diff(1, "weir", "mode", "Shadow", "enforce");
     check(ORDER_SET, "free", "read", "20/s", NULL);
-    assert_true(policies_is_shadow(governor_rules(governor)->policies));
-    governor_on_table(governor, command_table_builtin());
-    assert_true(policies_is_shadow(governor_rules(governor)->policies));
+    assert_true(policies_is_shadow(config_manager_rules(manager)->policies));
+    config_manager_on_table(manager, command_table_builtin());
+    assert_true(policies_is_shadow(config_manager_rules(manager)->policies));
     check(ORDER_MODE, NULL, NULL, "enforce", NULL);
-    assert_false(policies_is_shadow(governor_rules(governor)->policies));
+    assert_false(policies_is_shadow(config_manager_rules(manager)->policies));
     stop();
 }
 
@@ -264,7 +264,7 @@ static void check_key(const char *name, const char *line, const char *key, const
     order->key = copy(key);
     order->key_len = strlen(key);
     order->lives = copy(lives);
-    governor_carry_out(governor, order);
+    config_manager_carry_out(manager, order);
     if (error || order->error)
         assert_string_equal(order->error ? order->error : "", error ? error : "");
     order_free(order);
@@ -273,7 +273,7 @@ static void check_key(const char *name, const char *line, const char *key, const
 /* The number of units for a key of the limit. */
 static int64_t count_for(const char *name, const char *key)
 {
-    const struct named_limit *limit = named_find(governor_rules(governor)->named, slice_str(name));
+    const struct named_limit *limit = named_find(config_manager_rules(manager)->named, slice_str(name));
     return named_rule(limit, slice_str(key), clock_ns()).rates[0].limit;
 }
 
@@ -381,47 +381,47 @@ static void check_block(const char *subject, const char *lives, const char *reas
     order->key_len = strlen(subject);
     order->lives = copy(lives);
     order->expression = copy(reason);
-    governor_carry_out(governor, order);
+    config_manager_carry_out(manager, order);
     assert_string_equal(order->error ? order->error : "", error ? error : "");
     order_free(order);
 }
 
 static const struct block *blocked(const char *subject)
 {
-    return blocks_find(exceptions_blocks(governor_rules(governor)->exceptions), slice_str(subject));
+    return blocks_find(exceptions_blocks(config_manager_rules(manager)->exceptions), slice_str(subject));
 }
 
 static void test_blocks(void **state)
 {
     (void)state;
     start_with(FREE "read = 10/s\n");
-    assert_null(governor_rules(governor)->exceptions);
+    assert_null(config_manager_rules(manager)->exceptions);
     check_block("user:free-1", "1h", "scans", NULL);
     check_journal("block", "user:free-1 is blocked for 1h (scans)");
     check_block("user:bob", NULL, NULL, NULL);
     check_journal("block", "user:bob is blocked");
     assert_int_equal(changes, 2);
-    uint64_t end_ns = governor_next_end(governor);
+    uint64_t end_ns = config_manager_next_end(manager);
     assert_true(end_ns > clock_ns() + 3500 * NS_PER_S && end_ns <= clock_ns() + 3600 * NS_PER_S);
-    governor_end(governor, end_ns - 1);
+    config_manager_end(manager, end_ns - 1);
     assert_int_equal(changes, 2);
     write_file(FREE "read = 11/s\n");
     check(ORDER_RELOAD, NULL, NULL, NULL, NULL);
     assert_true(slice_eq(blocked("user:free-1")->reason, SLICE("scans")));
     check_diff(2, "block", "user:bob", "blocked", "");
-    governor_end(governor, end_ns);
+    config_manager_end(manager, end_ns);
     check_journal("unblock", "user:free-1 is no longer blocked: its time is over");
     assert_null(blocked("user:free-1"));
     assert_non_null(blocked("user:bob"));
-    assert_int_equal(governor_next_end(governor), 0);
+    assert_int_equal(config_manager_next_end(manager), 0);
     struct order *order = order_new(ORDER_UNBLOCK);
     order->key = copy("user:bob");
     order->key_len = strlen(order->key);
-    governor_carry_out(governor, order);
+    config_manager_carry_out(manager, order);
     assert_null(order->error);
     order_free(order);
     check_journal("unblock", "user:bob is no longer blocked");
-    assert_null(governor_rules(governor)->exceptions);
+    assert_null(config_manager_rules(manager)->exceptions);
     stop();
 }
 
@@ -459,7 +459,7 @@ static char *set_for(const char *policy_name, const char *subject, const char *l
     order->expression = copy("7/s");
     order->key = copy(subject);
     order->lives = copy(lives);
-    governor_carry_out(governor, order);
+    config_manager_carry_out(manager, order);
     char *error = copy(order->error);
     order_free(order);
     return error;
@@ -474,15 +474,15 @@ static void test_lines_for_one_or_for_a_time(void **state)
     assert_null(set_for("free", NULL, "2h"));
     check_journal("set", "[policy free] read = 7/s, ends in 2h (before: 10/s)");
     assert_int_equal(limit(0)->rate.count, 7);
-    uint64_t end_ns = governor_next_end(governor);
+    uint64_t end_ns = config_manager_next_end(manager);
     assert_true(end_ns <= clock_ns() + 3600 * NS_PER_S);
-    governor_end(governor, end_ns);
+    config_manager_end(manager, end_ns);
     check_journal("unset", "[policy free] read = 7/s for user:free-1 has ended: its time is over");
-    assert_null(governor_rules(governor)->exceptions);
+    assert_null(config_manager_rules(manager)->exceptions);
     assert_int_equal(limit(0)->rate.count, 7);
-    governor_end(governor, governor_next_end(governor));
+    config_manager_end(manager, config_manager_next_end(manager));
     assert_int_equal(limit(0)->rate.count, 10);
-    assert_int_equal(governor_next_end(governor), 0);
+    assert_int_equal(config_manager_next_end(manager), 0);
     check_diff(0, NULL, NULL, NULL, NULL);
     stop();
 }
@@ -490,7 +490,7 @@ static void test_lines_for_one_or_for_a_time(void **state)
 static void carry_out(void *arg, struct order *const *orders, size_t n)
 {
     (void)arg;
-    governor_carry_out_all(governor, orders, n);
+    config_manager_carry_out_all(manager, orders, n);
 }
 
 static void test_what_is_handed_over(void **state)
@@ -498,7 +498,7 @@ static void test_what_is_handed_over(void **state)
     (void)state;
     start_with(FREE "read = 10/s\n");
     check_block("user:free-1", "1h", "scans", NULL);
-    char *before = governor_hand_over(governor);
+    char *before = config_manager_hand_over(manager);
     handover_log(before, before, "dropped", "never", journal);
     check_journal("block", "user:free-1 is blocked for 1h (scans)");
     handover_log("weir orders 1\nblock\x1f"
@@ -514,7 +514,7 @@ static void test_what_is_handed_over(void **state)
     check_journal("upgrade",
                   "upgrade: dropped: LIMIT BLOCK user:free-1 REASON scans: the new process takes no orders over");
     assert_null(set_for("free", "user:free-2", "1h"));
-    char *text = governor_hand_over(governor);
+    char *text = config_manager_hand_over(manager);
     handover_log(text, before, "dropped", "give it again", journal);
     check_journal("upgrade", "upgrade: dropped: LIMIT SET free read 7/s FOR user:free-2: give it again");
     stop();
@@ -524,7 +524,7 @@ static void test_what_is_handed_over(void **state)
     assert_true(handover_read(text, journal, carry_out, NULL));
     check_journal("upgrade", "upgrade: 2 orders of operators taken over");
     assert_true(slice_eq(blocked("user:free-1")->reason, SLICE("scans")));
-    assert_true(governor_next_end(governor) > clock_ns() + 3500 * NS_PER_S);
+    assert_true(config_manager_next_end(manager) > clock_ns() + 3500 * NS_PER_S);
     assert_true(handover_read("weir orders 1\nfuture\x1fx\nblock\x1fuser:y\n", journal, carry_out, NULL));
     check_journal("upgrade", "upgrade: dropped: LIMIT BLOCK user:y: this weir does not know it");
     free(before);
@@ -534,7 +534,7 @@ static void test_what_is_handed_over(void **state)
 
 static const struct policy *bound(const char *subject)
 {
-    return exceptions_bind(governor_rules(governor)->exceptions, policy(0), slice_str(subject));
+    return exceptions_bind(config_manager_rules(manager)->exceptions, policy(0), slice_str(subject));
 }
 
 /* All lines are handed over in one step. A wrong line does not affect the other lines. */
@@ -552,7 +552,7 @@ static void test_many_lines_are_handed_over_at_once(void **state)
     assert_true(handover_read(text, journal, carry_out, NULL));
     assert_int_equal(changes, 1);
     check_journal("upgrade", "upgrade: 20 orders of operators taken over");
-    assert_true(policies_is_shadow(governor_rules(governor)->policies));
+    assert_true(policies_is_shadow(config_manager_rules(manager)->policies));
     assert_int_equal(bound("user:free-7")->limits[1].rate.count, 8);
     assert_ptr_equal(bound("user:free-9"), policy(0));
 
@@ -639,7 +639,7 @@ static void test_settings_that_need_a_restart(void **state)
         assert_string_equal(events[1].text,
                             "changed in the file, but needs a restart: listen, workers, [admin] socket, [admin] host");
     }
-    const struct rules *rules = governor_rules(governor);
+    const struct rules *rules = config_manager_rules(manager);
     assert_int_equal(rules->max_clients, 60);
     assert_int_equal(rules->output_limit_bytes, 1 << 20);
     assert_int_equal(rules->identity.count, 1);
@@ -658,8 +658,8 @@ static void test_without_a_file(void **state)
           "ERR weir was started without a file (-c FILE): there is nothing to compare with");
     check(ORDER_SET, "default", "read", "1/s", "ERR no policy default: there is none at all");
     check(ORDER_MODE, NULL, NULL, "shadow", NULL);
-    assert_false(governor_reload(governor));
-    assert_true(policies_is_shadow(governor_rules(governor)->policies));
+    assert_false(config_manager_reload(manager));
+    assert_true(policies_is_shadow(config_manager_rules(manager)->policies));
     stop();
 }
 

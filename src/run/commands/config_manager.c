@@ -1,4 +1,4 @@
-#include "run/commands/governor.h"
+#include "run/commands/config_manager.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -23,7 +23,7 @@
  * difference of `loaded` and `file` is what was only SET. The difference of `file` and the file on
  * disk is the reply of LIMIT DIFF.
  */
-struct governor {
+struct config_manager {
     const char *path; /* NULL: no file */
     struct config_file loaded, file;
     struct set_lines lines; /* lines over `file`, for one subject or for a time */
@@ -55,7 +55,8 @@ static void on_complaint(void *arg, bool is_error, const char *line)
  * Runs `config`, changed by `lines`. After a reload, lines that no longer fit are removed and
  * logged. Returns NULL, or an error (heap).
  */
-static char *adopt_or_say(struct governor *g, const struct config *config, struct set_lines *lines, bool is_reload)
+static char *adopt_or_say(struct config_manager *g, const struct config *config, struct set_lines *lines,
+                          bool is_reload)
 {
     struct variants variants = {0};
     char *why = set_lines_apply(lines, config->rules.policies, g->builtin, is_reload ? g->journal : NULL, &variants);
@@ -72,7 +73,7 @@ static void drop_file(struct config_file *file)
     *file = (struct config_file){0};
 }
 
-static void use_lines(struct governor *g, const struct set_lines *lines)
+static void use_lines(struct config_manager *g, const struct set_lines *lines)
 {
     set_lines_fini(&g->lines);
     g->lines = *lines;
@@ -82,7 +83,7 @@ static void use_lines(struct governor *g, const struct set_lines *lines)
  * Replaces the files in memory by `file`. Returns the settings that need a restart; heap, NULL:
  * none.
  */
-static char *take_over(struct governor *g, struct config_file *file)
+static char *take_over(struct config_manager *g, struct config_file *file)
 {
     config_diff_name_dropped(g->journal, &g->file, &g->loaded, file);
     char *kept = config_diff_keep_settings(g->journal, &g->file, file);
@@ -98,7 +99,7 @@ static char *take_over(struct governor *g, struct config_file *file)
  * Reads the file again, runs it, and logs its errors. Returns NULL, or the first error (heap).
  * *unchanged: the settings that need a restart; heap, NULL: none.
  */
-static char *read_file(struct governor *g, char **unchanged)
+static char *read_file(struct config_manager *g, char **unchanged)
 {
     struct complaints complaints = {.is_logged = true};
     struct config_file file = {.path = g->path, .report = on_complaint, .arg = &complaints};
@@ -121,7 +122,7 @@ static char *read_file(struct governor *g, char **unchanged)
 }
 
 /* Runs the candidate config, which is taken over. Returns NULL, or an error (heap). */
-static char *use_draft(struct governor *g, struct draft *draft)
+static char *use_draft(struct config_manager *g, struct draft *draft)
 {
     struct complaints complaints = {0};
     draft->file.report = on_complaint;
@@ -143,7 +144,7 @@ static char *use_draft(struct governor *g, struct draft *draft)
  * Adds the differences to the file on disk, which must exist. Returns NULL, or an error of the file
  * (heap).
  */
-static char *compare_file(const struct governor *g, struct differences *d)
+static char *compare_file(const struct config_manager *g, struct differences *d)
 {
     struct complaints complaints = {0};
     struct config_file file = {.path = g->path, .report = on_complaint, .arg = &complaints};
@@ -174,7 +175,7 @@ static char *compare_file(const struct governor *g, struct differences *d)
  * True if there is memory for a build of the configuration. Reading and building use base/mem.h,
  * which never fails, so the check comes before. False: nothing may change.
  */
-static bool has_memory(const struct governor *g, size_t n_orders)
+static bool has_memory(const struct config_manager *g, size_t n_orders)
 {
     return mem_would_give(2 * g->bytes + SPARE_BYTES + BYTES_PER_BYTE * config_file_bytes(&g->loaded) +
                           BYTES_PER_POLICY * n_orders);
@@ -184,7 +185,7 @@ static bool has_memory(const struct governor *g, size_t n_orders)
  * True if there is memory for n admin commands of a kind. A command about one subject or key copies
  * little, except for the first block.
  */
-static bool has_memory_for(const struct governor *g, enum order_kind kind, size_t n)
+static bool has_memory_for(const struct config_manager *g, enum order_kind kind, size_t n)
 {
     switch (kind) {
     case ORDER_CLIENTS:
@@ -200,7 +201,7 @@ static bool has_memory_for(const struct governor *g, enum order_kind kind, size_
     }
 }
 
-static void note_memory(struct governor *g, size_t given_before)
+static void note_memory(struct config_manager *g, size_t given_before)
 {
     size_t bytes = mem_given() - given_before;
     g->bytes = bytes > g->bytes ? bytes : g->bytes;
@@ -208,7 +209,7 @@ static void note_memory(struct governor *g, size_t given_before)
 
 /* ---- reloads ---- */
 
-static void note_starved_reload(struct governor *g)
+static void note_starved_reload(struct config_manager *g)
 {
     static const char why[] = "out of memory";
     g->reloads.is_last_bad = true;
@@ -217,7 +218,7 @@ static void note_starved_reload(struct governor *g)
     journal_log(g->journal, LOG_ERROR, "reload", "configuration not reloaded: %s: what ran before goes on", why);
 }
 
-static char *read_again(struct governor *g, struct order *order)
+static char *read_again(struct config_manager *g, struct order *order)
 {
     char *why = read_file(g, &order->text);
     g->reloads.is_last_bad = why != NULL;
@@ -234,7 +235,7 @@ static char *read_again(struct governor *g, struct order *order)
     return error;
 }
 
-static char *reload(struct governor *g, struct order *order)
+static char *reload(struct config_manager *g, struct order *order)
 {
     char *error = read_again(g, order);
     if (error == NULL)
@@ -242,17 +243,17 @@ static char *reload(struct governor *g, struct order *order)
     return error;
 }
 
-const char *governor_path(const struct governor *g)
+const char *config_manager_path(const struct config_manager *g)
 {
     return g->path;
 }
 
-const struct reloads *governor_reloads(const struct governor *g)
+const struct reloads *config_manager_reloads(const struct config_manager *g)
 {
     return &g->reloads;
 }
 
-bool governor_reload(struct governor *g)
+bool config_manager_reload(struct config_manager *g)
 {
     struct order order = {.kind = ORDER_RELOAD};
     size_t given = mem_given();
@@ -268,7 +269,7 @@ bool governor_reload(struct governor *g)
     return is_good;
 }
 
-void governor_tell_reloaded(const struct governor *g)
+void config_manager_tell_reloaded(const struct config_manager *g)
 {
     journal_log(g->journal, LOG_INFO, "reload", "configuration reloaded from %s", g->path);
 }
@@ -279,7 +280,7 @@ void governor_tell_reloaded(const struct governor *g)
  * Changes a candidate config by all the commands and runs it. Returns NULL, or the error of the
  * candidate (heap). A command that cannot be carried out gets its own error.
  */
-static char *change_all(struct governor *g, struct order *const *orders, size_t n, char **told)
+static char *change_all(struct config_manager *g, struct order *const *orders, size_t n, char **told)
 {
     struct draft draft = draft_new(&g->file, &g->lines);
     bool has_changed = false;
@@ -293,7 +294,7 @@ static char *change_all(struct governor *g, struct order *const *orders, size_t 
     return NULL;
 }
 
-static void tell_changes(struct governor *g, struct order *const *orders, size_t n, char *const *told)
+static void tell_changes(struct config_manager *g, struct order *const *orders, size_t n, char *const *told)
 {
     static const char *const words[] = {
         [ORDER_SET] = "set", [ORDER_SET_LIMIT] = "set", [ORDER_UNSET] = "unset", [ORDER_MODE] = "mode"};
@@ -306,7 +307,7 @@ static void tell_changes(struct governor *g, struct order *const *orders, size_t
  * Carries out n commands in one step. If the candidate is bad, each half is tried by itself, until
  * the bad command is alone.
  */
-static void change(struct governor *g, struct order *const *orders, size_t n)
+static void change(struct config_manager *g, struct order *const *orders, size_t n)
 {
     char **told = mem_zalloc(n, sizeof *told);
     char *why = change_all(g, orders, n, told);
@@ -328,7 +329,7 @@ static void change(struct governor *g, struct order *const *orders, size_t n)
 
 /* ---- admin commands about single keys and subjects ---- */
 
-static char *change_key(struct governor *g, struct order *order)
+static char *change_key(struct config_manager *g, struct order *order)
 {
     struct named *next;
     char *error = (order->kind == ORDER_SET_KEY ? order_key_set : order_key_unset)(order, g->live.rules->named,
@@ -338,13 +339,13 @@ static char *change_key(struct governor *g, struct order *order)
     return error;
 }
 
-static char *block(struct governor *g, struct order *order)
+static char *block(struct config_manager *g, struct order *order)
 {
     return order_block(order, &g->live, clock_ns());
 }
 
 /* Logs an admin command that the workers have carried out. */
-static char *note_round(struct governor *g, struct order *order)
+static char *note_round(struct config_manager *g, struct order *order)
 {
     if (order->kind == ORDER_KICK)
         log_order(g->journal, order, "kick", "%zu connection%s of %s closed", order->n_rows,
@@ -354,13 +355,13 @@ static char *note_round(struct governor *g, struct order *order)
 
 /* ---- ends in time ---- */
 
-uint64_t governor_next_end(const struct governor *g)
+uint64_t config_manager_next_end(const struct config_manager *g)
 {
     uint64_t blocks_ns = shared_set_next_end(g->live.blocks), lines_ns = set_lines_next_end(&g->lines);
     return blocks_ns == 0 || (lines_ns > 0 && lines_ns < blocks_ns) ? lines_ns : blocks_ns;
 }
 
-static void end_lines(struct governor *g, uint64_t now_ns)
+static void end_lines(struct config_manager *g, uint64_t now_ns)
 {
     uint64_t next_ns = set_lines_next_end(&g->lines);
     if (next_ns == 0 || next_ns > now_ns)
@@ -370,7 +371,7 @@ static void end_lines(struct governor *g, uint64_t now_ns)
     free(use_draft(g, &draft));
 }
 
-void governor_end(struct governor *g, uint64_t now_ns)
+void config_manager_end(struct config_manager *g, uint64_t now_ns)
 {
     if (!has_memory(g, 0))
         return;
@@ -378,14 +379,14 @@ void governor_end(struct governor *g, uint64_t now_ns)
     end_lines(g, now_ns);
 }
 
-size_t governor_blocks(const struct governor *g, bool *has_been, uint16_t *id)
+size_t config_manager_blocks(const struct config_manager *g, bool *has_been, uint16_t *id)
 {
     *has_been = g->live.has_block;
     *id = g->live.block.id;
     return shared_set_count(g->live.blocks);
 }
 
-bool governor_set_password(struct governor *g, char *password)
+bool config_manager_set_password(struct config_manager *g, char *password)
 {
     if (!has_memory_for(g, ORDER_SET_KEY, 1))
         return false;
@@ -393,7 +394,7 @@ bool governor_set_password(struct governor *g, char *password)
     return true;
 }
 
-char *governor_hand_over(const struct governor *g)
+char *config_manager_hand_over(const struct config_manager *g)
 {
     if (!has_memory(g, 0))
         return NULL;
@@ -404,7 +405,7 @@ char *governor_hand_over(const struct governor *g)
                                              .blocks = g->live.blocks});
 }
 
-static char *compare(struct governor *g, struct order *order)
+static char *compare(struct config_manager *g, struct order *order)
 {
     struct differences differences;
     if (g->path == NULL)
@@ -422,19 +423,19 @@ static char *compare(struct governor *g, struct order *order)
 
 /* ---- admin commands by kind ---- */
 
-static char *(*const kinds[])(struct governor *g, struct order *order) = {
+static char *(*const kinds[])(struct config_manager *g, struct order *order) = {
     [ORDER_RELOAD] = reload, [ORDER_SET_KEY] = change_key, [ORDER_UNSET_KEY] = change_key, [ORDER_DIFF] = compare,
     [ORDER_BLOCK] = block,   [ORDER_UNBLOCK] = block,      [ORDER_CLIENTS] = note_round,   [ORDER_KICK] = note_round,
 };
 
 /* Every admin command that draft_is_for rejects has a row. */
-static char *run_kind(struct governor *g, struct order *order)
+static char *run_kind(struct config_manager *g, struct order *order)
 {
     assert(order->kind < sizeof kinds / sizeof kinds[0] && kinds[order->kind] != NULL);
     return kinds[order->kind](g, order);
 }
 
-static void note_starved(struct governor *g, const struct order *order)
+static void note_starved(struct config_manager *g, const struct order *order)
 {
     if (order->kind == ORDER_RELOAD)
         note_starved_reload(g);
@@ -443,7 +444,7 @@ static void note_starved(struct governor *g, const struct order *order)
 }
 
 /* Carries out one admin command, or n that draft_is_for accepts. */
-static void carry_out(struct governor *g, struct order *const *orders, size_t n)
+static void carry_out(struct config_manager *g, struct order *const *orders, size_t n)
 {
     size_t given = mem_given();
     bool is_starved = !has_memory_for(g, orders[0]->kind, n);
@@ -458,12 +459,12 @@ static void carry_out(struct governor *g, struct order *const *orders, size_t n)
     note_memory(g, given);
 }
 
-void governor_carry_out(struct governor *g, struct order *order)
+void config_manager_carry_out(struct config_manager *g, struct order *order)
 {
     carry_out(g, &order, 1);
 }
 
-void governor_carry_out_all(struct governor *g, struct order *const *orders, size_t n)
+void config_manager_carry_out_all(struct config_manager *g, struct order *const *orders, size_t n)
 {
     for (size_t i = 0, end; i < n; i = end) {
         for (end = i + 1; draft_is_for(orders[i]) && end < n && draft_is_for(orders[end]);)
@@ -474,10 +475,10 @@ void governor_carry_out_all(struct governor *g, struct order *const *orders, siz
 
 /* ---- the life of the config manager ---- */
 
-struct governor *governor_new(const struct config *config, const struct config_file *file,
-                              struct command_table *builtin, struct journal *journal)
+struct config_manager *config_manager_new(const struct config *config, const struct config_file *file,
+                                          struct command_table *builtin, struct journal *journal)
 {
-    struct governor *g = mem_zalloc(1, sizeof *g);
+    struct config_manager *g = mem_zalloc(1, sizeof *g);
     g->bytes = mem_given(); /* so far little more than reading the file has taken memory */
     g->journal = journal;
     g->path = file->path;
@@ -492,17 +493,17 @@ struct governor *governor_new(const struct config *config, const struct config_f
     return g;
 }
 
-struct rules *governor_rules(const struct governor *g)
+struct rules *config_manager_rules(const struct config_manager *g)
 {
     return g->live.rules;
 }
 
-struct live_rules *governor_live(struct governor *g)
+struct live_rules *config_manager_live(struct config_manager *g)
 {
     return &g->live;
 }
 
-void governor_free(struct governor *g)
+void config_manager_free(struct config_manager *g)
 {
     command_table_put(g->builtin);
     drop_file(&g->loaded);
@@ -512,7 +513,7 @@ void governor_free(struct governor *g)
     free(g);
 }
 
-void governor_on_table(struct governor *g, struct command_table *commands)
+void config_manager_on_table(struct config_manager *g, struct command_table *commands)
 {
     if (!has_memory(g, 0)) {
         log_line(LOG_WARN, "out of memory: the upstream's commands stay known as they were");
