@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/process.h"
-#include "run/commands/draft.h"
+#include "run/commands/candidate.h"
 #include "run/commands/handover.h"
 #include "run/commands/order_block.h"
 #include "run/commands/order_key.h"
@@ -122,21 +122,21 @@ static char *read_file(struct config_manager *g, char **unchanged)
 }
 
 /* Runs the candidate config, which is taken over. Returns NULL, or an error (heap). */
-static char *use_draft(struct config_manager *g, struct draft *draft)
+static char *use_candidate(struct config_manager *g, struct candidate *candidate)
 {
     struct complaints complaints = {0};
-    draft->file.report = on_complaint;
-    draft->file.arg = &complaints;
-    struct config *config = config_build(&draft->file, g->builtin, CONFIG_LIVE);
-    char *why = config != NULL ? adopt_or_say(g, config, &draft->lines, false) : complaints.first;
+    candidate->file.report = on_complaint;
+    candidate->file.arg = &complaints;
+    struct config *config = config_build(&candidate->file, g->builtin, CONFIG_LIVE);
+    char *why = config != NULL ? adopt_or_say(g, config, &candidate->lines, false) : complaints.first;
     config_free(config);
     if (why == NULL) {
         drop_file(&g->file);
-        g->file = draft->file;
-        use_lines(g, &draft->lines);
+        g->file = candidate->file;
+        use_lines(g, &candidate->lines);
         return NULL;
     }
-    draft_fini(draft);
+    candidate_fini(candidate);
     return why;
 }
 
@@ -282,15 +282,15 @@ void config_manager_tell_reloaded(const struct config_manager *g)
  */
 static char *change_all(struct config_manager *g, struct order *const *orders, size_t n, char **told)
 {
-    struct draft draft = draft_new(&g->file, &g->lines);
+    struct candidate candidate = candidate_new(&g->file, &g->lines);
     bool has_changed = false;
     for (size_t i = 0; i < n; i++) {
-        orders[i]->error = draft_change(&draft, orders[i], &g->live, &told[i]);
+        orders[i]->error = candidate_change(&candidate, orders[i], &g->live, &told[i]);
         has_changed |= orders[i]->error == NULL;
     }
     if (has_changed)
-        return use_draft(g, &draft);
-    draft_fini(&draft);
+        return use_candidate(g, &candidate);
+    candidate_fini(&candidate);
     return NULL;
 }
 
@@ -366,9 +366,9 @@ static void end_lines(struct config_manager *g, uint64_t now_ns)
     uint64_t next_ns = set_lines_next_end(&g->lines);
     if (next_ns == 0 || next_ns > now_ns)
         return;
-    struct draft draft = draft_new(&g->file, &g->lines);
-    set_lines_end(&draft.lines, now_ns, g->journal);
-    free(use_draft(g, &draft));
+    struct candidate candidate = candidate_new(&g->file, &g->lines);
+    set_lines_end(&candidate.lines, now_ns, g->journal);
+    free(use_candidate(g, &candidate));
 }
 
 void config_manager_end(struct config_manager *g, uint64_t now_ns)
@@ -428,7 +428,7 @@ static char *(*const kinds[])(struct config_manager *g, struct order *order) = {
     [ORDER_BLOCK] = block,   [ORDER_UNBLOCK] = block,      [ORDER_CLIENTS] = note_round,   [ORDER_KICK] = note_round,
 };
 
-/* Every admin command that draft_is_for rejects has a row. */
+/* Every admin command that candidate_is_for rejects has a row. */
 static char *run_kind(struct config_manager *g, struct order *order)
 {
     assert(order->kind < sizeof kinds / sizeof kinds[0] && kinds[order->kind] != NULL);
@@ -443,7 +443,7 @@ static void note_starved(struct config_manager *g, const struct order *order)
         log_at(LOG_SITE_MEMORY, LOG_WARN, "an operator's order is not carried out: out of memory");
 }
 
-/* Carries out one admin command, or n that draft_is_for accepts. */
+/* Carries out one admin command, or n that candidate_is_for accepts. */
 static void carry_out(struct config_manager *g, struct order *const *orders, size_t n)
 {
     size_t given = mem_given();
@@ -452,7 +452,7 @@ static void carry_out(struct config_manager *g, struct order *const *orders, siz
         orders[i]->is_starved = is_starved;
     if (is_starved)
         note_starved(g, orders[0]);
-    else if (draft_is_for(orders[0]))
+    else if (candidate_is_for(orders[0]))
         change(g, orders, n);
     else
         orders[0]->error = run_kind(g, orders[0]);
@@ -467,7 +467,7 @@ void config_manager_carry_out(struct config_manager *g, struct order *order)
 void config_manager_carry_out_all(struct config_manager *g, struct order *const *orders, size_t n)
 {
     for (size_t i = 0, end; i < n; i = end) {
-        for (end = i + 1; draft_is_for(orders[i]) && end < n && draft_is_for(orders[end]);)
+        for (end = i + 1; candidate_is_for(orders[i]) && end < n && candidate_is_for(orders[end]);)
             end++;
         carry_out(g, orders + i, end - i);
     }

@@ -5,8 +5,8 @@
  *
  * An admin command that fails changes nothing in the candidate. Main thread.
  */
-#ifndef WEIR_RUN_DRAFT_H
-#define WEIR_RUN_DRAFT_H
+#ifndef WEIR_RUN_CANDIDATE_H
+#define WEIR_RUN_CANDIDATE_H
 
 #include <stdbool.h>
 
@@ -15,24 +15,24 @@
 #include "run/commands/live_rules.h"
 #include "run/commands/set_lines.h"
 
-struct draft {
+struct candidate {
     struct config_file file;
     struct set_lines lines;
 };
 
 /* Returns a copy of the running configuration. */
-struct draft draft_new(const struct config_file *running, const struct set_lines *lines);
-void draft_fini(struct draft *draft);
+struct candidate candidate_new(const struct config_file *running, const struct set_lines *lines);
+void candidate_fini(struct candidate *candidate);
 
 /* True if the admin command changes a candidate config. */
-bool draft_is_for(const struct order *order);
+bool candidate_is_for(const struct order *order);
 
 /*
  * Carries out such an admin command. Returns NULL and sets *told to the line for the log once the
  * candidate runs (heap); or returns an error ("ERR ...", heap). Errors in the new line itself show
  * only when the candidate is built.
  */
-__attribute__((warn_unused_result)) char *draft_change(struct draft *draft, const struct order *order,
-                                                       const struct live_rules *live, char **told);
+__attribute__((warn_unused_result)) char *candidate_change(struct candidate *candidate, const struct order *order,
+                                                           const struct live_rules *live, char **told);
 
 #endif

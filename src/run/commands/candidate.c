@@ -1,4 +1,4 @@
-#include "run/commands/draft.h"
+#include "run/commands/candidate.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -75,18 +75,18 @@ static char *check_whom(const struct order *order, const struct line_name *name,
                        other->name);
 }
 
-struct draft draft_new(const struct config_file *running, const struct set_lines *lines)
+struct candidate candidate_new(const struct config_file *running, const struct set_lines *lines)
 {
-    struct draft draft = {.lines = set_lines_copy(lines)};
-    config_file_copy(&draft.file, running);
-    return draft;
+    struct candidate candidate = {.lines = set_lines_copy(lines)};
+    config_file_copy(&candidate.file, running);
+    return candidate;
 }
 
-void draft_fini(struct draft *draft)
+void candidate_fini(struct candidate *candidate)
 {
-    config_file_fini(&draft->file);
-    set_lines_fini(&draft->lines);
-    *draft = (struct draft){0};
+    config_file_fini(&candidate->file);
+    set_lines_fini(&candidate->lines);
+    *candidate = (struct candidate){0};
 }
 
 /* ---- lines of policies ---- */
@@ -97,22 +97,22 @@ static const char *or_none(const char *text)
 }
 
 /* Returns the line's value for all subjects of the policy; heap. NULL: no such line. */
-static char *value_for_all(const struct draft *draft, const struct line_name *name)
+static char *value_for_all(const struct candidate *candidate, const struct line_name *name)
 {
-    const struct set_line *line = set_lines_find(&draft->lines, name->section, name->key, NULL);
-    return line != NULL ? mem_strdup(line->expression) : config_file_value(&draft->file, name);
+    const struct set_line *line = set_lines_find(&candidate->lines, name->section, name->key, NULL);
+    return line != NULL ? mem_strdup(line->expression) : config_file_value(&candidate->file, name);
 }
 
 /*
  * Returns NULL, or an error (heap) if the line could have no effect. A line that replaces another
  * may name an unknown command.
  */
-static char *check_effect(const struct draft *draft, const struct order *order, const struct line_name *name,
+static char *check_effect(const struct candidate *candidate, const struct order *order, const struct line_name *name,
                           const struct live_rules *live)
 {
     if (order->is_handed_over)
         return NULL;
-    char *there = value_for_all(draft, name);
+    char *there = value_for_all(candidate, name);
     char *error = there != NULL ? NULL : check_class(name, live->commands);
     free(there);
     if (error == NULL && order_is_special(order))
@@ -124,17 +124,17 @@ static char *check_effect(const struct draft *draft, const struct order *order, 
  * Sets or removes a line for one subject, or for a time. Returns NULL and *told, or an error
  * (heap).
  */
-static char *change_lines(struct draft *draft, const struct order *order, const struct line_name *name,
+static char *change_lines(struct candidate *candidate, const struct order *order, const struct line_name *name,
                           const struct identity *identity, char **told)
 {
-    const struct set_line *known = set_lines_find(&draft->lines, name->section, name->key, order->key);
+    const struct set_line *known = set_lines_find(&candidate->lines, name->section, name->key, order->key);
     char *before = known != NULL        ? mem_strdup(known->expression)
-                   : order->key == NULL ? config_file_value(&draft->file, name)
+                   : order->key == NULL ? config_file_value(&candidate->file, name)
                                         : NULL;
-    char *error = order->kind == ORDER_SET ? order_lines_set(order, name, identity, &draft->lines, clock_ns())
-                                           : order_lines_unset(order, name, &draft->lines);
+    char *error = order->kind == ORDER_SET ? order_lines_set(order, name, identity, &candidate->lines, clock_ns())
+                                           : order_lines_unset(order, name, &candidate->lines);
     if (error == NULL) {
-        char *now = value_for_all(draft, name);
+        char *now = value_for_all(candidate, name);
         *told = order_lines_told(order, name, before, now);
         free(now);
     }
@@ -143,26 +143,26 @@ static char *change_lines(struct draft *draft, const struct order *order, const 
 }
 
 /* Replaces the lines of that name in the file by `value`, and drops what was set for a time. */
-static void replace(struct draft *draft, const struct line_name *name, const char *value)
+static void replace(struct candidate *candidate, const struct line_name *name, const char *value)
 {
-    config_file_replace(&draft->file, name, value);
-    set_lines_drop(&draft->lines, name->section, name->key, NULL);
+    config_file_replace(&candidate->file, name, value);
+    set_lines_drop(&candidate->lines, name->section, name->key, NULL);
 }
 
-static char *set(struct draft *draft, const struct order *order, const struct live_rules *live, char **told)
+static char *set(struct candidate *candidate, const struct order *order, const struct live_rules *live, char **told)
 {
     struct line_name name;
     char *error = order_line(order, live->rules->policies, &name);
     if (error == NULL)
-        error = check_effect(draft, order, &name, live);
+        error = check_effect(candidate, order, &name, live);
     if (error != NULL)
         return error;
     if (order_is_special(order))
-        return change_lines(draft, order, &name, &live->rules->identity, told);
+        return change_lines(candidate, order, &name, &live->rules->identity, told);
     struct slice value = split_trim(slice_str(order->expression));
     char *expression = mem_strndup(value.at, value.len);
-    char *before = config_file_value(&draft->file, &name);
-    replace(draft, &name, expression);
+    char *before = config_file_value(&candidate->file, &name);
+    replace(candidate, &name, expression);
     *told = mem_print("[policy %.*s] %s = %s (before: %s)", WHY_SLICE(name.section), order->what, expression,
                       or_none(before));
     free(before);
@@ -170,18 +170,18 @@ static char *set(struct draft *draft, const struct order *order, const struct li
     return NULL;
 }
 
-static char *unset(struct draft *draft, const struct order *order, const struct live_rules *live, char **told)
+static char *unset(struct candidate *candidate, const struct order *order, const struct live_rules *live, char **told)
 {
     struct line_name name;
     char *error = order_line(order, live->rules->policies, &name);
     if (error != NULL)
         return error;
-    if (order_is_special(order) || set_lines_find(&draft->lines, name.section, name.key, NULL) != NULL)
-        return change_lines(draft, order, &name, &live->rules->identity, told);
-    char *before = config_file_value(&draft->file, &name);
+    if (order_is_special(order) || set_lines_find(&candidate->lines, name.section, name.key, NULL) != NULL)
+        return change_lines(candidate, order, &name, &live->rules->identity, told);
+    char *before = config_file_value(&candidate->file, &name);
     if (before == NULL)
         return order_error("policy %.*s has no limit %s", WHY_SLICE(name.section), order->what);
-    replace(draft, &name, NULL);
+    replace(candidate, &name, NULL);
     *told = mem_print("[policy %.*s] %s removed (before: %s; now: none)", WHY_SLICE(name.section), order->what, before);
     free(before);
     return NULL;
@@ -204,7 +204,8 @@ static void replace_named(struct config_file *file, const struct line_name *name
     config_file_replace(file, name, value);
 }
 
-static char *set_limit(struct draft *draft, const struct order *order, const struct live_rules *live, char **told)
+static char *set_limit(struct candidate *candidate, const struct order *order, const struct live_rules *live,
+                       char **told)
 {
     struct line_name name;
     struct slice value;
@@ -212,21 +213,22 @@ static char *set_limit(struct draft *draft, const struct order *order, const str
     if (error != NULL)
         return error;
     char *text = mem_strndup(value.at, value.len);
-    char *before = config_file_value(&draft->file, &name);
-    replace_named(&draft->file, &name, text);
+    char *before = config_file_value(&candidate->file, &name);
+    replace_named(&candidate->file, &name, text);
     *told = mem_print("[limit %s] %.*s = %s (before: %s)", order->policy, WHY_SLICE(name.key), text, or_none(before));
     free(before);
     free(text);
     return NULL;
 }
 
-static char *set_mode(struct draft *draft, const struct order *order, const struct live_rules *live, char **told)
+static char *set_mode(struct candidate *candidate, const struct order *order, const struct live_rules *live,
+                      char **told)
 {
     const struct line_name name = {SECTION_WEIR, SLICE(""), SLICE("mode")};
     (void)live;
     if (!order_is_one_line(order->expression))
         return order_error("a mode is enforce or shadow");
-    config_file_replace(&draft->file, &name, order->expression);
+    config_file_replace(&candidate->file, &name, order->expression);
     bool is_shadow = slice_eq_nocase(split_trim(slice_str(order->expression)), SLICE("shadow"));
     *told = mem_print("mode = %s", is_shadow ? "shadow" : "enforce");
     return NULL;
@@ -234,7 +236,7 @@ static char *set_mode(struct draft *draft, const struct order *order, const stru
 
 /* ---- admin commands ---- */
 
-static char *(*const kinds[])(struct draft *draft, const struct order *order, const struct live_rules *live,
+static char *(*const kinds[])(struct candidate *candidate, const struct order *order, const struct live_rules *live,
                               char **told) = {
     [ORDER_SET] = set,
     [ORDER_UNSET] = unset,
@@ -242,12 +244,13 @@ static char *(*const kinds[])(struct draft *draft, const struct order *order, co
     [ORDER_MODE] = set_mode,
 };
 
-bool draft_is_for(const struct order *order)
+bool candidate_is_for(const struct order *order)
 {
     return order->kind < sizeof kinds / sizeof kinds[0] && kinds[order->kind] != NULL;
 }
 
-char *draft_change(struct draft *draft, const struct order *order, const struct live_rules *live, char **told)
+char *candidate_change(struct candidate *candidate, const struct order *order, const struct live_rules *live,
+                       char **told)
 {
-    return kinds[order->kind](draft, order, live, told);
+    return kinds[order->kind](candidate, order, live, told);
 }
