@@ -37,8 +37,8 @@ void tables_put(const struct tables *tables)
 /* ---- for the log ---- */
 
 void front_note_stopped(struct front *front, const struct charge_target *target, const struct limit *limit,
-                        enum whom_kind kind)
+                        enum offender_kind kind)
 {
     const struct subject *subject = target->holders[PER_SUBJECT];
-    whom_note(front->whom, limit->id, kind, subject_name(subject), subject->hash);
+    offenders_note(front->offenders, limit->id, kind, subject_name(subject), subject->hash);
 }

@@ -26,7 +26,7 @@
 #include "limit/figures/observed.h"
 #include "limit/figures/slowlog.h"
 #include "limit/figures/top.h"
-#include "limit/figures/whom.h"
+#include "limit/figures/offenders.h"
 #include "limit/reconnects.h"
 #include "limit/refusal.h"
 #include "limit/subjects.h"
@@ -55,9 +55,11 @@ struct front_settings {
     struct slowlog *slowlog;
     struct tally **tallies; /* counters of each worker */
     struct top **tops;
-    struct whom **whoms; /* recent offenders of each worker */
+    struct offenders **all_offenders; /* recent offenders of each worker */
     _Atomic uint8_t
-        /* by limit id, bits by enum whom_kind: what the limit did lately; run/watch.c sets them */
+        /*
+         * by limit id, bits by enum offender_kind: what the limit did lately; run/watch.c sets them
+         */
         *stopping;
     struct slice upstream_user; /* the user that weir itself logs in as */
     struct quota_settings quota;
@@ -198,7 +200,7 @@ struct front {
     uint8_t generation : 1; /* flips with each new rules; tells `rules` from `rules_before` */
     struct tally *tallies;  /* of this worker, by limit id */
     struct top *top;
-    struct whom *whom;
+    struct offenders *offenders;
     void *worker;         /* argument of settings->give and on_empty */
     struct nodes nodes;   /* rows in the order of the topology's */
     struct quota *quota;  /* LIMIT commands that Redis decides */
@@ -270,6 +272,6 @@ bool front_is_before_7(const struct front *front);
  * subject, or would have.
  */
 void front_note_stopped(struct front *front, const struct charge_target *target, const struct limit *limit,
-                        enum whom_kind kind);
+                        enum offender_kind kind);
 
 #endif

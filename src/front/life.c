@@ -186,7 +186,7 @@ void front_init(struct front *front, struct loop *loop, struct front_settings *s
     slowlog_keep(settings->slowlog, front->rules->slow_entries);
     front->tallies = settings->tallies[index];
     front->top = settings->tops[index];
-    front->whom = settings->whoms[index];
+    front->offenders = settings->all_offenders[index];
     front->worker = worker;
     list_init(&front->clients);
     list_init(&front->remains);

@@ -73,7 +73,7 @@ struct report_filter {
     struct slice glob; /* limits with a name that matches this pattern, in either case; "": all */
     /*
      * Not NULL: only limits that refuse now. Indexed by limit id; the values are bits of enum
-     * whom_kind. Named limits are looked up in `limited`.
+     * offender_kind. Named limits are looked up in `limited`.
      */
     const _Atomic uint8_t *stopping;
     struct top *limited;

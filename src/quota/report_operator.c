@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "base/glob.h"
 #include "base/num.h"
-#include "limit/figures/whom.h"
+#include "limit/figures/offenders.h"
 #include "quota/report.h"
 
 #define SLOW_ENTRY_FIELDS 11
@@ -48,7 +48,7 @@ static bool shows(const struct report_filter *filter, const struct limit *limit)
 {
     return is_named_so(filter, limit->label) &&
            (filter->stopping == NULL ||
-            (atomic_load_explicit(&filter->stopping[limit->id], memory_order_relaxed) & 1U << WHOM_REFUSED) != 0);
+            (atomic_load_explicit(&filter->stopping[limit->id], memory_order_relaxed) & 1U << OFFENDER_REFUSED) != 0);
 }
 
 static bool shows_own(const struct report_filter *filter, const struct limit *limit, bool is_refusing)

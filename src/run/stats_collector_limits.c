@@ -66,9 +66,9 @@ static enum limit_state limit_state_of(const struct front_settings *settings, ui
     if (settings->stopping == NULL)
         return LIMIT_CALM;
     uint8_t stopping = atomic_load_explicit(&settings->stopping[id], memory_order_relaxed);
-    if ((stopping & (1 << WHOM_REFUSED | 1 << WHOM_SHADOWED)) != 0)
+    if ((stopping & (1 << OFFENDER_REFUSED | 1 << OFFENDER_SHADOWED)) != 0)
         return LIMIT_REFUSING;
-    return (stopping & 1 << WHOM_DELAYED) != 0 ? LIMIT_DELAYING : LIMIT_CALM;
+    return (stopping & 1 << OFFENDER_DELAYED) != 0 ? LIMIT_DELAYING : LIMIT_CALM;
 }
 
 static void take_limit(struct snapshot_limit *to, const struct stats_collector *collector, const struct policy *policy,

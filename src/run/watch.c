@@ -33,7 +33,7 @@ static const struct kind {
 
 #define N_KINDS (sizeof kinds / sizeof kinds[0])
 
-_Static_assert(N_KINDS == WHOM_KINDS, "in the order of enum whom_kind");
+_Static_assert(N_KINDS == OFFENDER_KINDS, "in the order of enum offender_kind");
 
 struct spell {
     uint64_t told;     /* the counter's value that has been logged */
@@ -50,13 +50,13 @@ struct crowd {
     size_t n;
     bool is_cut; /* there were more subjects */
     uint8_t name_len[NAMED];
-    char names[NAMED][WHOM_NAME_MAX];
+    char names[NAMED][OFFENDER_NAME_MAX];
     uint64_t hashes[WATCH_SUBJECTS_MAX];
 };
 
 struct watch {
     struct tally *const *tallies;
-    struct whom *const *whoms;
+    struct offenders *const *all_offenders;
     _Atomic uint8_t *stopping;
     unsigned n_workers;
     watch_say say;
@@ -64,15 +64,15 @@ struct watch {
     struct spell (*spells)[N_KINDS]; /* by limit id */
     struct spell full;               /* since_ns: when the last new subject had to share */
     struct crowd crowds[WATCH_CROWDS_MAX];
-    struct whom_row rows[WHOM_ROWS]; /* buffer of look_whom */
+    struct offender rows[OFFENDERS_MAX]; /* buffer of look_at_offenders */
 };
 
-struct watch *watch_new(struct tally *const *tallies, struct whom *const *whoms, _Atomic uint8_t *stopping, unsigned n,
-                        watch_say say, void *arg)
+struct watch *watch_new(struct tally *const *tallies, struct offenders *const *all_offenders, _Atomic uint8_t *stopping,
+                        unsigned n, watch_say say, void *arg)
 {
     struct watch *watch = mem_zalloc(1, sizeof *watch);
     watch->tallies = tallies;
-    watch->whoms = whoms;
+    watch->all_offenders = all_offenders;
     watch->stopping = stopping;
     watch->n_workers = n;
     watch->say = say;
@@ -128,7 +128,7 @@ static void let_crowd_go(struct watch *watch, struct spell *spell)
     spell->crowd = 0;
 }
 
-static void add_to_crowd(struct crowd *crowd, const struct whom_row *row, bool is_cut)
+static void add_to_crowd(struct crowd *crowd, const struct offender *row, bool is_cut)
 {
     crowd->is_cut |= is_cut;
     for (size_t i = 0; i < crowd->n; i++)
@@ -156,13 +156,13 @@ static void let_orphans_go(struct watch *watch)
     }
 }
 
-static void look_whom(struct watch *watch)
+static void look_at_offenders(struct watch *watch)
 {
-    for (unsigned w = 0; w < watch->n_workers && watch->whoms != NULL; w++) {
+    for (unsigned w = 0; w < watch->n_workers && watch->all_offenders != NULL; w++) {
         bool is_cut;
-        size_t n = whom_take(watch->whoms[w], watch->rows, &is_cut);
+        size_t n = offenders_take(watch->all_offenders[w], watch->rows, &is_cut);
         for (size_t i = 0; i < n; i++) {
-            const struct whom_row *row = &watch->rows[i];
+            const struct offender *row = &watch->rows[i];
             struct crowd *crowd = need_crowd(watch, &watch->spells[row->limit][row->kind]);
             if (crowd != NULL)
                 add_to_crowd(crowd, row, is_cut);
@@ -214,18 +214,18 @@ static void tell(const struct watch *watch, const struct limit *limit, const str
     const char *begins = is_told_as_would ? kind->would_begin : kind->begins;
     const char *did = is_told_as_would ? kind->would_have : kind->did;
     char line[LINE_ROOM];
-    char whom[NAMED * (WHOM_NAME_MAX + 2) + 64];
-    print_crowd(crowd, whom, sizeof whom);
+    char stopped_names[NAMED * (OFFENDER_NAME_MAX + 2) + 64];
+    print_crowd(crowd, stopped_names, sizeof stopped_names);
     /* The error that such clients read names no limit, so the line quotes it. */
     bool limits_connections = kind == kinds && (limit->unit == UNIT_CONNECTIONS || limit->unit == UNIT_CONNECTS);
     const char *read = limits_connections ? " (they read: max number of clients reached)" : "";
     const char *what = unit_noun((enum unit)limit->unit), *many = n == 1 ? "" : "s";
     if (took_ns == 0)
         snprintf(line, sizeof line, "limit %s %s: %" PRIu64 " %s%s so far%s%s", limit->label, begins, n, what, many,
-                 whom, read);
+                 stopped_names, read);
     else
         snprintf(line, sizeof line, "limit %s %s %" PRIu64 " %s%s in %" PRIu64 " s%s%s", limit->label, did, n, what,
-                 many, (took_ns + NS_PER_S / 2) / NS_PER_S, whom, read);
+                 many, (took_ns + NS_PER_S / 2) / NS_PER_S, stopped_names, read);
     char about[LIMIT_LABEL_MAX + 64];
     snprintf(about, sizeof about, "%s %s %016" PRIx64, limit->label, took_ns == 0 ? "begins" : "goes on",
              crowd != NULL ? sum_of(crowd) : 0);
@@ -266,7 +266,7 @@ static void look_at(struct watch *watch, const struct limit *limit, bool is_shad
      * The offenders are noted a little later than the counter: their names are known at the next
      * look.
      */
-    if (watch->whoms != NULL && !spell->is_on && !spell->is_expected && crowd == NULL) {
+    if (watch->all_offenders != NULL && !spell->is_on && !spell->is_expected && crowd == NULL) {
         spell->is_expected = true;
         return;
     }
@@ -277,7 +277,7 @@ static void look_at(struct watch *watch, const struct limit *limit, bool is_shad
 
 void watch_look(struct watch *watch, const struct policies *policies, const struct limit *other, uint64_t now_ns)
 {
-    look_whom(watch);
+    look_at_offenders(watch);
     for (size_t p = 0; p < policies_count(policies); p++) {
         const struct policy *policy = policies_at(policies, p);
         for (size_t i = 0; i < policy->n_limits; i++)

@@ -16,7 +16,7 @@
 #include "base/log.h"
 #include "limit/figures/ledger.h"
 #include "limit/policy/policy.h"
-#include "limit/figures/whom.h"
+#include "limit/figures/offenders.h"
 
 #define WATCH_NS (10 * NS_PER_S) /* between two lines about one limit */
 
@@ -36,12 +36,12 @@ typedef void (*watch_say)(void *arg, enum log_level level, const char *kind, con
 struct watch;
 
 /*
- * `tallies` and `whoms` are those of n workers, and must outlive the watch. `stopping`, by limit
- * id, is written for other parts to read; NULL: no part reads it. Bit k is set from the first
- * decision of kind k (enum whom_kind) until WATCH_NS pass without a decision of that kind.
+ * `tallies` and `all_offenders` are those of n workers, and must outlive the watch. `stopping`, by
+ * limit id, is written for other parts to read; NULL: no part reads it. Bit k is set from the first
+ * decision of kind k (enum offender_kind) until WATCH_NS pass without a decision of that kind.
  */
-struct watch *watch_new(struct tally *const *tallies, struct whom *const *whoms, _Atomic uint8_t *stopping, unsigned n,
-                        watch_say say, void *arg);
+struct watch *watch_new(struct tally *const *tallies, struct offenders *const *all_offenders, _Atomic uint8_t *stopping,
+                        unsigned n, watch_say say, void *arg);
 void watch_free(struct watch *watch);
 
 /* Checks every limit of these policies, and `other`, which is of no policy; NULL: there is none. */

@@ -52,7 +52,7 @@ void worker_pool_settings_init(struct front_settings *settings, const struct con
     settings->tallies = mem_zalloc(config->workers, sizeof(struct tally *));
     settings->tops = mem_zalloc(config->workers, sizeof(struct top *));
     settings->stopping = mem_zalloc(LEDGER_LIMITS_MAX, sizeof *settings->stopping);
-    settings->whoms = mem_zalloc(config->workers, sizeof(struct whom *));
+    settings->all_offenders = mem_zalloc(config->workers, sizeof(struct offenders *));
     quota_settings_init(&settings->quota);
     settings->attempts = attempts_new(config->workers, worker_stir);
     if (getrandom(&settings->share_key, sizeof settings->share_key, 0) != (ssize_t)sizeof settings->share_key)
@@ -61,7 +61,7 @@ void worker_pool_settings_init(struct front_settings *settings, const struct con
     for (unsigned w = 0; w < config->workers; w++) {
         settings->tallies[w] = tallies_new();
         settings->tops[w] = top_new();
-        settings->whoms[w] = whom_new();
+        settings->all_offenders[w] = offenders_new();
     }
 }
 
@@ -70,11 +70,11 @@ void worker_pool_settings_fini(struct front_settings *settings)
     for (unsigned w = 0; w < settings->n_workers; w++) {
         free(settings->tallies[w]);
         top_free(settings->tops[w]);
-        whom_free(settings->whoms[w]);
+        offenders_free(settings->all_offenders[w]);
     }
     free(settings->tallies);
     free(settings->tops);
-    free(settings->whoms);
+    free(settings->all_offenders);
     free(settings->stopping);
     subjects_free(settings->subjects);
     subjects_free(settings->key_subjects);

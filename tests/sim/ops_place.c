@@ -92,7 +92,7 @@ static void say_take(struct client *client, unsigned whose, bool waits)
 }
 
 /* A client with a permit that no other client waits for; UINT32_MAX: none. */
-static unsigned whom_to_wait_for(const struct client *client, uint32_t pick)
+static unsigned client_to_wait_for(const struct client *client, uint32_t pick)
 {
     for (unsigned i = 0; i < CLIENTS_MAX; i++) {
         unsigned whose = (pick + i) % CLIENTS_MAX;
@@ -114,7 +114,7 @@ static enum part part_of(const struct round *round, unsigned whose)
 static void say_part(struct client *client, struct act *act)
 {
     struct round *round = round_of(client);
-    unsigned whose = whom_to_wait_for(client, act->a);
+    unsigned whose = client_to_wait_for(client, act->a);
     act->a = client->number;
     act->b = part_of(round, whose);
     if (act->b == PART_TAKE) {

@@ -194,7 +194,7 @@ static void refuse(const char *subject, uint64_t per_s, uint32_t by)
     s->tops[TOP_REFUSED].rows[s->tops[TOP_REFUSED].n - 1].refused_by = by;
 }
 
-static void holders_are_whom_it_refuses_then_the_fullest(void **state)
+static void holders_are_offenders_then_the_fullest(void **state)
 {
     (void)state;
     struct holder out[HOLDERS_MAX];
@@ -237,7 +237,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_keeps_weir_from_serving_is_first, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_drain_says_how_many_are_left, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_redis_that_is_there_and_does_not_get_on, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(holders_are_whom_it_refuses_then_the_fullest, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(holders_are_offenders_then_the_fullest, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -20,7 +20,7 @@ struct scene {
     struct ledger *ledger;
     struct policies *policies;
     struct tally *tallies[WORKERS];
-    struct whom *whoms[WORKERS]; /* NULL: lines name no subjects */
+    struct offenders *all_offenders[WORKERS]; /* NULL: lines name no subjects */
     struct watch *watch;
     _Atomic uint8_t stopping[LEDGER_LIMITS_MAX];
     char said[1024];
@@ -68,7 +68,7 @@ static int tear_down(void **state)
     watch_free(scene.watch);
     for (size_t i = 0; i < WORKERS; i++) {
         free(scene.tallies[i]);
-        whom_free(scene.whoms[i]);
+        offenders_free(scene.all_offenders[i]);
     }
     policies_put(scene.policies);
     ledger_free(scene.ledger);
@@ -139,18 +139,18 @@ static void name_them(void)
 {
     watch_free(scene.watch);
     for (size_t i = 0; i < WORKERS; i++)
-        scene.whoms[i] = whom_new();
-    scene.watch = watch_new(scene.tallies, scene.whoms, scene.stopping, WORKERS, on_say, &scene);
+        scene.all_offenders[i] = offenders_new();
+    scene.watch = watch_new(scene.tallies, scene.all_offenders, scene.stopping, WORKERS, on_say, &scene);
 }
 
 static void stop(size_t worker, size_t limit, const char *name, uint64_t hash)
 {
     tally_add(&tally(worker, limit)->refused, 1);
-    whom_note(scene.whoms[worker], policies_at(scene.policies, 0)->limits[limit].id, WHOM_REFUSED, slice_str(name),
-              hash);
+    offenders_note(scene.all_offenders[worker], policies_at(scene.policies, 0)->limits[limit].id, OFFENDER_REFUSED,
+                   slice_str(name), hash);
 }
 
-static void test_whom_it_refuses(void **state)
+static void test_names_offenders(void **state)
 {
     (void)state;
     name_them();
@@ -190,10 +190,10 @@ static void test_which_limits_stop_somebody_now(void **state)
     tally_add(&tally(0, 0)->refused, 1);
     tally_add(&tally(0, 0)->delayed, 1);
     watch_look(scene.watch, scene.policies, NULL, NS_PER_S);
-    assert_int_equal(scene.stopping[id], 1 << WHOM_REFUSED | 1 << WHOM_DELAYED);
+    assert_int_equal(scene.stopping[id], 1 << OFFENDER_REFUSED | 1 << OFFENDER_DELAYED);
     tally_add(&tally(0, 0)->refused, 1);
     watch_look(scene.watch, scene.policies, NULL, NS_PER_S + WATCH_NS);
-    assert_int_equal(scene.stopping[id], 1 << WHOM_REFUSED);
+    assert_int_equal(scene.stopping[id], 1 << OFFENDER_REFUSED);
     watch_look(scene.watch, scene.policies, NULL, NS_PER_S + 2 * WATCH_NS);
     assert_int_equal(scene.stopping[id], 0);
 }
@@ -230,7 +230,8 @@ static void test_who_it_is_may_come_a_look_later(void **state)
     name_them();
     tally_add(&tally(0, 0)->refused, 2);
     check(0, "");
-    whom_note(scene.whoms[0], policies_at(scene.policies, 0)->limits[0].id, WHOM_REFUSED, SLICE("user:a"), 1);
+    offenders_note(scene.all_offenders[0], policies_at(scene.policies, 0)->limits[0].id, OFFENDER_REFUSED,
+                   SLICE("user:a"), 1);
     check(1, "refused: limit free/write begins to refuse: 2 commands so far, of user:a\n");
     tally_add(&tally(0, 1)->refused, 1);
     check(2, "");
@@ -244,7 +245,7 @@ static void test_limits_that_are_gone(void **state)
     (void)state;
     name_them();
     for (unsigned id = 100; id < 100 + 2 * WATCH_CROWDS_MAX; id++)
-        whom_note(scene.whoms[0], id, WHOM_REFUSED, SLICE("user:a"), 1);
+        offenders_note(scene.all_offenders[0], id, OFFENDER_REFUSED, SLICE("user:a"), 1);
     check(0, "");
     stop(0, 0, "user:a", 1);
     check(1, "refused: limit free/write begins to refuse: 1 command so far, of user:a\n");
@@ -283,7 +284,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_the_first_at_once_then_a_summary, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_after_a_rest_the_first_is_told_again, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_each_kind_and_limit_by_itself, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_whom_it_refuses, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_names_offenders, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_at_least_so_many, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_which_limits_stop_somebody_now, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_what_lines_are_about, set_up, tear_down),

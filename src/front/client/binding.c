@@ -176,7 +176,7 @@ static bool charge_connection(struct client *client, const struct charge_target 
     if (client->unbound != NULL)
         client->unbound->has_paid |= is_welcome && (units & 1U << UNIT_CONNECTS) != 0;
     if (!is_welcome || verdict.is_shadowed)
-        front_note_stopped(front, target, verdict.limit, is_welcome ? WHOM_SHADOWED : WHOM_REFUSED);
+        front_note_stopped(front, target, verdict.limit, is_welcome ? OFFENDER_SHADOWED : OFFENDER_REFUSED);
     return is_welcome;
 }
 

@@ -47,7 +47,7 @@ static enum gate wait(struct client *client, const struct charge_target *whose, 
         client_close_starved(client);
         return GATE_CLOSE;
     }
-    front_note_stopped(client->front, whose, verdict->limit, WHOM_DELAYED);
+    front_note_stopped(client->front, whose, verdict->limit, OFFENDER_DELAYED);
     meter->headed_ns = headed_ns;
     meter->waited_for = waits_for(verdict);
     meter->turn = verdict->turn;
@@ -226,7 +226,7 @@ static uint64_t keep_virtual(struct client *client, const struct charge_target *
     uint64_t now_ns = client->front->loop->now_ns;
     struct meter *meter = verdict->virtual_ns > now_ns ? meter_make(client) : client->meter;
     if (verdict->would == GATE_WAIT)
-        front_note_stopped(client->front, target, verdict->limit, WHOM_DELAYED);
+        front_note_stopped(client->front, target, verdict->limit, OFFENDER_DELAYED);
     if (meter == NULL || verdict->virtual_ns == 0)
         return 0;
     meter->virtual_ns = verdict->virtual_ns > now_ns ? verdict->virtual_ns : 0;
@@ -326,7 +326,7 @@ static void note_refused(struct client *client, const struct charge_target *targ
 {
     charge_count_refused(client, verdict->limit, 1);
     if (client->is_keyed)
-        front_note_stopped(client->front, target, verdict->limit, WHOM_REFUSED);
+        front_note_stopped(client->front, target, verdict->limit, OFFENDER_REFUSED);
 }
 
 enum gate charge_ask(struct client *client, const struct request *request, struct verdict *verdict)
@@ -372,7 +372,7 @@ enum gate charge_ask(struct client *client, const struct request *request, struc
     if (gate == GATE_PASS && verdict->virtual_ns != 0)
         (void)keep_virtual(client, whose_would(&target, &own, verdict), verdict);
     if (gate == GATE_PASS && verdict->is_shadowed)
-        front_note_stopped(front, whose(&target, &own, verdict), verdict->limit, WHOM_SHADOWED);
+        front_note_stopped(front, whose(&target, &own, verdict), verdict->limit, OFFENDER_SHADOWED);
     return settle(client, &target, request->command, gate);
 }
 

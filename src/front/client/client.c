@@ -307,7 +307,8 @@ void client_tell_top(struct client *client)
                  subject->hash, amounts, client->refused_by - 1U, front->loop->now_ns);
     /* with a keyed subject note_refused has noted the offender */
     if (client->n_refused > 0 && !client->is_keyed)
-        whom_note(front->whom, client->refused_by - 1U, WHOM_REFUSED, subject_name(subject), subject->hash);
+        offenders_note(front->offenders, client->refused_by - 1U, OFFENDER_REFUSED, subject_name(subject),
+                       subject->hash);
     client->n_commands = client->n_bytes = 0;
     client->n_refused = 0;
 }

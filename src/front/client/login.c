@@ -56,7 +56,7 @@ static struct charge_target target_of_address(struct client *client)
 static void note_barred(struct front *front, const struct charge_target *target)
 {
     unsigned first = (unsigned)__builtin_ctzll(target->policy->of_unit[UNIT_AUTH_FAILURES]);
-    front_note_stopped(front, target, &target->policy->limits[first], WHOM_REFUSED);
+    front_note_stopped(front, target, &target->policy->limits[first], OFFENDER_REFUSED);
 }
 
 bool login_may(struct client *client)

@@ -40,7 +40,7 @@ static bool count(struct client *client)
     bool is_welcome = gate_connect_units(&target, UNITS, front->loop->now_ns, front->tallies, &verdict) == GATE_PASS;
     unbound->counted = verdict.counted;
     if (!is_welcome || verdict.is_shadowed)
-        front_note_stopped(front, &target, verdict.limit, is_welcome ? WHOM_SHADOWED : WHOM_REFUSED);
+        front_note_stopped(front, &target, verdict.limit, is_welcome ? OFFENDER_SHADOWED : OFFENDER_REFUSED);
     return is_welcome;
 }
 

@@ -53,8 +53,8 @@ static char *check_class(const struct line_name *name, const struct command_tabl
  * Returns NULL, or an error (heap): the line cannot be set for one subject or for a time, or
  * another policy binds the subject.
  */
-static char *check_whom(const struct order *order, const struct line_name *name, const struct identity *identity,
-                        const struct policies *policies)
+static char *check_line_subject(const struct order *order, const struct line_name *name,
+                                const struct identity *identity, const struct policies *policies)
 {
     char why[WHY_ROOM];
     struct named_subject named;
@@ -116,7 +116,7 @@ static char *check_effect(const struct candidate *candidate, const struct order 
     char *error = there != NULL ? NULL : check_class(name, live->commands);
     free(there);
     if (error == NULL && order_is_special(order))
-        error = check_whom(order, name, &live->rules->identity, live->rules->policies);
+        error = check_line_subject(order, name, &live->rules->identity, live->rules->policies);
     return error;
 }
 

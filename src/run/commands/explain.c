@@ -237,19 +237,19 @@ static enum explained explain_with(const struct config *config, const struct com
     if (facts->key.at == NULL && keys_first(call->command, call->request, call->argc, &key))
         facts->key = key;
     const struct policy *policy = policies_match(rules->policies, facts);
-    const struct report_subject whom = {
+    const struct report_subject explained_subject = {
         .name = slice_of(name, identity_subject(&rules->identity, facts, name)),
         .target = charge_target_of(policy),
     };
     struct build reply;
     build_init(&reply, true);
-    bool has_funnels =
-        policy == NULL || (whom.target.holders[PER_SUBJECT] != NULL && whom.target.holders[PER_CONNECTION] != NULL);
-    enum gate gate = has_funnels ? report_explain(&reply, rules->policies, table, &whom, call) : GATE_PASS;
+    bool has_funnels = policy == NULL || (explained_subject.target.holders[PER_SUBJECT] != NULL &&
+                                          explained_subject.target.holders[PER_CONNECTION] != NULL);
+    enum gate gate = has_funnels ? report_explain(&reply, rules->policies, table, &explained_subject, call) : GATE_PASS;
     enum explained result = !has_funnels || reply.is_broken ? EXPLAINED_NOT : print(&reply, out, gate);
     build_fini(&reply);
-    subject_free_detached(whom.target.holders[PER_CONNECTION]);
-    subject_free_detached(whom.target.holders[PER_SUBJECT]);
+    subject_free_detached(explained_subject.target.holders[PER_CONNECTION]);
+    subject_free_detached(explained_subject.target.holders[PER_SUBJECT]);
     return result;
 }
 

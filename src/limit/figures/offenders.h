@@ -7,11 +7,11 @@
  * is_cut reports the drop. Price: 30 ns for one in the table, 3 ns for the last one; 40 KB for one
  * table.
  *
- * A struct whom belongs to one worker, which adds to it. Another thread takes rows: a mutex inside,
- * held briefly.
+ * A struct offenders belongs to one worker, which adds to it. Another thread takes rows: a mutex
+ * inside, held briefly.
  */
-#ifndef WEIR_LIMIT_WHOM_H
-#define WEIR_LIMIT_WHOM_H
+#ifndef WEIR_LIMIT_OFFENDERS_H
+#define WEIR_LIMIT_OFFENDERS_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -19,36 +19,37 @@
 
 #include "base/slice.h"
 
-#define WHOM_ROWS 512
-#define WHOM_NAME_MAX 48 /* bytes of a subject's name; longer ones are cut and end in "..." */
+#define OFFENDERS_MAX 512
+#define OFFENDER_NAME_MAX 48 /* bytes of a subject's name; longer ones are cut and end in "..." */
 
 /* What happened to the subject's commands or connections. */
-enum whom_kind { WHOM_REFUSED, WHOM_DELAYED, WHOM_SHADOWED, WHOM_KINDS };
+enum offender_kind { OFFENDER_REFUSED, OFFENDER_DELAYED, OFFENDER_SHADOWED, OFFENDER_KINDS };
 
-struct whom_row {
+struct offender {
     uint64_t hash; /* of the subject */
     uint16_t limit;
     uint8_t kind;
     uint8_t name_len;
-    char name[WHOM_NAME_MAX];
+    char name[OFFENDER_NAME_MAX];
 };
 
-struct whom;
+struct offenders;
 
 /* Aborts the process if memory is out. */
-struct whom *whom_new(void);
-void whom_free(struct whom *whom);
+struct offenders *offenders_new(void);
+void offenders_free(struct offenders *offenders);
 
 /*
  * Notes that the limit with this id has stopped the subject. A subject always has one `hash`,
  * different from those of all others.
  */
-void whom_note(struct whom *whom, unsigned limit, enum whom_kind kind, struct slice name, uint64_t hash);
+void offenders_note(struct offenders *offenders, unsigned limit, enum offender_kind kind, struct slice name,
+                    uint64_t hash);
 
 /*
- * Takes out all rows, oldest first, into `rows`, which has WHOM_ROWS. is_cut: true if the table had
- * no room for all.
+ * Takes out all rows, oldest first, into `rows`, which has OFFENDERS_MAX. is_cut: true if the table
+ * had no room for all.
  */
-size_t whom_take(struct whom *whom, struct whom_row *rows, bool *is_cut);
+size_t offenders_take(struct offenders *offenders, struct offender *rows, bool *is_cut);
 
 #endif
