@@ -227,7 +227,7 @@ struct front {
     struct answered answered; /* in this iteration */
     struct slow slow;
     struct last_refusal last_refusal;
-    struct demand_pending demand; /* of the client that requests are taken from */
+    struct peak_rates_pending peak_rates; /* of the client that requests are taken from */
 };
 
 /*

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "limit/figures/demand.h"
+#include "limit/figures/peak_rates.h"
 
 #define MORE_FUNNELS 7
 /* more than any number of connections or calls; as a time, 4 s after boot */
@@ -62,7 +62,7 @@ void subject_free_detached(struct subject *subject)
         more = next;
     }
     if (subject != NULL) {
-        demand_free(atomic_load(&subject->demand));
+        peak_rates_free(atomic_load(&subject->peak_rates));
         rate_table_put(atomic_load(&subject->rates));
         retimings_free(subject->retimings);
     }

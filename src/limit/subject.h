@@ -84,7 +84,7 @@ struct retiming {
     uint16_t departures; /* identifies the queue: first index of its departure's words */
 };
 
-struct demand;
+struct peak_rates;
 
 struct subject {
     struct subject *next;     /* next subject in the hash bucket */
@@ -93,8 +93,8 @@ struct subject {
     uint64_t hash;
     struct record *record; /* counters of its policy; owned by limit/figures/ledger.h */
     _Atomic(struct more_funnels *) more;
-    /* peak rates; NULL: nothing counted. See limit/figures/demand.h */
-    _Atomic(struct demand *) demand;
+    /* peak rates; NULL: nothing counted. See limit/figures/peak_rates.h */
+    _Atomic(struct peak_rates *) peak_rates;
     struct retiming *retimings;
     uint16_t n_funnels;
     uint16_t name_len;

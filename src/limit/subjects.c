@@ -185,7 +185,7 @@ static size_t forget_bucket(struct shard *shard, size_t most, enum forgetting wh
             continue;
         }
         *link = subject->next;
-        observed_forget(subject->record->observed, subject_name(subject), atomic_load(&subject->demand));
+        observed_forget(subject->record->observed, subject_name(subject), atomic_load(&subject->peak_rates));
         atomic_fetch_sub_explicit(&subject->record->subjects, 1, memory_order_relaxed);
         count_add(&shard->bytes, -(uint64_t)subject_bytes(subject->name_len, subject->n_funnels));
         subject_free_detached(subject);

@@ -4,7 +4,7 @@
 #include <malloc.h>
 
 #include "front/client/client.h"
-#include "limit/figures/demand.h"
+#include "limit/figures/peak_rates.h"
 
 #define LOOK_MS 100
 /* least room for the state of calls: some thousand calls, so that a pipeline fits */
@@ -35,7 +35,7 @@ uint64_t memory_used(const struct memory *memory)
         used += worker_bytes(worker_pool_front(memory->pool, w));
     used += subjects_bytes(memory->settings->subjects) + subjects_bytes(memory->settings->key_subjects);
     used += subjects_bytes(memory->settings->addresses);
-    return used + demand_bytes();
+    return used + peak_rates_bytes();
 }
 
 /*

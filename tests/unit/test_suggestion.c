@@ -53,13 +53,13 @@ static bool comes(const struct tenant *tenant, uint64_t i, uint64_t *at_ns)
 
 static void add_tenant(struct tenant tenant)
 {
-    _Atomic(struct demand *) demand = NULL;
+    _Atomic(struct peak_rates *) peak_rates = NULL;
     uint64_t at_ns;
     for (uint64_t i = 0; comes(&tenant, i, &at_ns); i++)
         for (uint32_t j = 0; j < tenant.burst; j++)
-            demand_add(&demand, 1, 1, at_ns + j * tenant.gap_ns);
-    tenant.peaks = demand_peaks(atomic_load(&demand), 0);
-    demand_free(atomic_load(&demand));
+            peak_rates_add(&peak_rates, 1, 1, at_ns + j * tenant.gap_ns);
+    tenant.peaks = peak_rates_get(atomic_load(&peak_rates), 0);
+    peak_rates_free(atomic_load(&peak_rates));
     if (tenant.peaks.of[PEAK_1S] > 0)
         tenants[n_tenants++] = tenant;
 }

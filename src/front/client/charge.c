@@ -109,9 +109,9 @@ void charge_begin(struct client *client)
 {
     struct front *front = client->front;
     const struct policy *policy = client->bound;
-    const struct demand_plan *plan =
-        policy != NULL ? &policy->demand : policies_demand_unlimited(front->rules->policies);
-    demand_begin(&front->demand, client->subject, plan, front->loop->now_ns);
+    const struct peak_plan *plan =
+        policy != NULL ? &policy->peak_rates : policies_unlimited_peak_plan(front->rules->policies);
+    peak_rates_begin(&front->peak_rates, client->subject, plan, front->loop->now_ns);
 }
 
 /* Counts the request in the peak rates of the subject that pays. */
@@ -120,9 +120,9 @@ static void observe(struct client *client, const struct charge_target *target, c
     struct subject *subject = target->holders[PER_SUBJECT];
     if (subject == client->subject) {
         charge_begin(client);
-        demand_note(&client->front->demand, command, 1);
+        peak_rates_note(&client->front->peak_rates, command, 1);
     } else if (target->policy != NULL) {
-        demand_tell(subject, &target->policy->demand, command, client->front->loop->now_ns);
+        peak_rates_tell(subject, &target->policy->peak_rates, command, client->front->loop->now_ns);
     }
 }
 

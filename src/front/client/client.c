@@ -296,10 +296,10 @@ void client_tell_top(struct client *client)
     struct front *front = client->front;
     const struct subject *subject = client->subject;
     bool is_operators = client_is_operator(client);
-    if (front->demand.touched != 0 && is_operators)
-        demand_drop(&front->demand);
-    if (front->demand.touched != 0)
-        demand_flush(&front->demand, front->loop->now_ns);
+    if (front->peak_rates.touched != 0 && is_operators)
+        peak_rates_drop(&front->peak_rates);
+    if (front->peak_rates.touched != 0)
+        peak_rates_flush(&front->peak_rates, front->loop->now_ns);
     if (subject == NULL || is_operators || (client->n_commands == 0 && client->n_bytes == 0))
         return;
     const uint64_t amounts[TOP_BY_COUNT] = {client->n_commands, client->n_refused, client->n_bytes, 0};

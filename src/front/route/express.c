@@ -92,7 +92,7 @@ static inline uint32_t pass_gate(struct client *client, const struct command *co
 {
     struct front *front = client->front;
     client->n_commands += n;
-    demand_note(&front->demand, command, n);
+    peak_rates_note(&front->peak_rates, command, n);
     if (client->bound == NULL)
         return n;
     uint32_t passed =
@@ -112,7 +112,7 @@ static inline bool refuse_at_gate(struct client *client, const struct command *c
         return false;
     client->n_commands += n;
     charge_count_refused(client, verdict->limit, n);
-    demand_note(&front->demand, command, n);
+    peak_rates_note(&front->peak_rates, command, n);
     return true;
 }
 

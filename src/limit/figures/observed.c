@@ -17,17 +17,17 @@ struct observed {
     _Atomic uint64_t since_ns; /* 0: counting has not begun */
     pthread_mutex_t lock;      /* protects `n`, and the dropped subjects in `classes` */
     unsigned n;
-    struct observed_one classes[DEMAND_CLASSES];
+    struct observed_one classes[PEAK_CLASSES_MAX];
 };
 
-static const char *const builtins[DEMAND_BUILTINS] = {
-    [DEMAND_ALL] = "all", [DEMAND_READ] = "read", [DEMAND_WRITE] = "write"};
+static const char *const builtins[PEAK_CLASS_BUILTINS] = {
+    [PEAK_CLASS_ALL] = "all", [PEAK_CLASS_READ] = "read", [PEAK_CLASS_WRITE] = "write"};
 
 struct observed *observed_new(void)
 {
     struct observed *observed = mem_zalloc(1, sizeof *observed);
     pthread_mutex_init(&observed->lock, NULL);
-    for (unsigned i = 0; i < DEMAND_BUILTINS; i++)
+    for (unsigned i = 0; i < PEAK_CLASS_BUILTINS; i++)
         observed_class(observed, slice_str(builtins[i]));
     return observed;
 }
@@ -51,8 +51,8 @@ unsigned observed_class(struct observed *observed, struct slice name)
     for (unsigned i = 0; i < observed->n; i++)
         if (slice_eq_nocase(observed_name(observed, i), name))
             return i;
-    if (observed->n == DEMAND_CLASSES)
-        return DEMAND_CLASSES;
+    if (observed->n == PEAK_CLASSES_MAX)
+        return PEAK_CLASSES_MAX;
     struct observed_one *class = &observed->classes[observed->n];
     class->name = mem_strndup(name.at, name.len);
     population_init(&class->forgotten.population, POPULATION_CELLS_MIN);
@@ -111,14 +111,14 @@ static void note_name(struct observed_forgotten *forgotten, struct slice name, c
     most[at] = noted;
 }
 
-void observed_forget(struct observed *observed, struct slice name, struct demand *demand)
+void observed_forget(struct observed *observed, struct slice name, struct peak_rates *peak_rates)
 {
-    if (demand == NULL)
+    if (peak_rates == NULL)
         return;
     pthread_mutex_lock(&observed->lock);
     for (unsigned i = 0; i < observed->n; i++) {
         struct observed_forgotten *forgotten = &observed->classes[i].forgotten;
-        const struct peaks peaks = demand_peaks(demand, i);
+        const struct peaks peaks = peak_rates_get(peak_rates, i);
         if (peaks.of[PEAK_1S] == 0)
             continue;
         population_add(&forgotten->population, &peaks, 1);
@@ -139,37 +139,37 @@ void observed_copy_forgotten(struct observed *observed, unsigned class_index, st
 /* ---- plans ---- */
 
 struct draft {
-    struct demand_plan *plan;
+    struct peak_plan *plan;
     struct members *members;
     struct observed *observed;
     uint16_t *masks; /* by command id */
 };
 
-/* The mask in the form of demand_add: commands that read or write have no bit for all. */
+/* The mask in the form of peak_rates_add: commands that read or write have no bit for all. */
 static uint16_t counted_mask(uint16_t mask)
 {
-    bool is_either = (mask & (1U << DEMAND_READ | 1U << DEMAND_WRITE)) != 0;
-    return (uint16_t)(is_either ? mask & ~(1U << DEMAND_ALL) : mask);
+    bool is_either = (mask & (1U << PEAK_CLASS_READ | 1U << PEAK_CLASS_WRITE)) != 0;
+    return (uint16_t)(is_either ? mask & ~(1U << PEAK_CLASS_ALL) : mask);
 }
 
-static void add_group(struct demand_plan *plan, uint16_t mask)
+static void add_group(struct peak_plan *plan, uint16_t mask)
 {
-    bool is_alone = mask != 0 && mask < 1U << DEMAND_BLOCK && (mask & (mask - 1)) == 0;
-    plan->alone[plan->n_groups] = is_alone ? (uint8_t)__builtin_ctz(mask) : DEMAND_BLOCK;
+    bool is_alone = mask != 0 && mask < 1U << PEAK_RATES_BLOCK && (mask & (mask - 1)) == 0;
+    plan->alone[plan->n_groups] = is_alone ? (uint8_t)__builtin_ctz(mask) : PEAK_RATES_BLOCK;
     plan->masks[plan->n_groups++] = mask;
 }
 
 /* Gives each command the group of its mask. False: too many groups. */
 static bool assign_groups(const struct draft *draft)
 {
-    struct demand_plan *plan = draft->plan;
+    struct peak_plan *plan = draft->plan;
     plan->n_groups = 0;
     for (size_t id = 0; id < plan->n_commands; id++) {
         unsigned group = 0;
         uint16_t mask = counted_mask(draft->masks[id]);
         while (group < plan->n_groups && plan->masks[group] != mask)
             group++;
-        if (group == DEMAND_GROUPS)
+        if (group == PEAK_PLAN_GROUPS)
             return false;
         if (group == plan->n_groups)
             add_group(plan, mask);
@@ -209,7 +209,7 @@ static void observe(const struct draft *draft, const struct class *class)
     if (!has_any(draft, of))
         return;
     unsigned index = observed_class(draft->observed, class_name(class));
-    if (index == DEMAND_CLASSES)
+    if (index == PEAK_CLASSES_MAX)
         return;
     change_class(draft, of, (uint16_t)(1U << index), true);
     if (assign_groups(draft))
@@ -234,12 +234,12 @@ static bool is_operators(const struct class *class)
     return !class_is_builtin(class) && !is_spelled;
 }
 
-void demand_plan_make(struct demand_plan *plan, struct members *members, const struct record *record,
-                      const struct limit *limits, size_t n_limits)
+void peak_plan_make(struct peak_plan *plan, struct members *members, const struct record *record,
+                    const struct limit *limits, size_t n_limits)
 {
     const struct classes *classes = members_classes(members);
     size_t n_classes = classes_count(classes);
-    demand_plan_fini(plan);
+    peak_plan_fini(plan);
     plan->n_commands = command_table_count(members_table(members));
     plan->groups = mem_zalloc(plan->n_commands, sizeof *plan->groups);
     if (record == NULL)
@@ -258,10 +258,10 @@ void demand_plan_make(struct demand_plan *plan, struct members *members, const s
     free(draft.masks);
 }
 
-void demand_plan_fini(struct demand_plan *plan)
+void peak_plan_fini(struct peak_plan *plan)
 {
     free(plan->groups);
-    *plan = (struct demand_plan){.n_groups = 0};
+    *plan = (struct peak_plan){.n_groups = 0};
 }
 
 /* ---- counting ---- */
@@ -271,15 +271,15 @@ static void tell(struct subject *subject, uint16_t mask, uint32_t n, uint64_t no
 {
     if (mask == 0)
         return;
-    if (atomic_load_explicit(&subject->demand, memory_order_relaxed) == NULL) {
+    if (atomic_load_explicit(&subject->peak_rates, memory_order_relaxed) == NULL) {
         if (subject_is_overflow(subject))
             return;
         observed_begin(subject->record->observed, now_ns);
     }
-    demand_add(&subject->demand, mask, n, now_ns);
+    peak_rates_add(&subject->peak_rates, mask, n, now_ns);
 }
 
-static __attribute__((noinline)) void flush_each(struct demand_pending *pending, uint64_t now_ns)
+static __attribute__((noinline)) void flush_each(struct peak_rates_pending *pending, uint64_t now_ns)
 {
     for (uint64_t left = pending->touched; left; left &= left - 1) {
         unsigned group = (unsigned)__builtin_ctzll(left);
@@ -293,30 +293,31 @@ static __attribute__((noinline)) void flush_each(struct demand_pending *pending,
  * Mostly one command of a subject that has already sent one in this second: then a few
  * instructions.
  */
-void demand_flush(struct demand_pending *pending, uint64_t now_ns)
+void peak_rates_flush(struct peak_rates_pending *pending, uint64_t now_ns)
 {
     uint64_t touched = pending->touched;
     unsigned group = (unsigned)__builtin_ctzll(touched);
-    struct demand *block = atomic_load_explicit(&pending->subject->demand, memory_order_acquire);
+    struct peak_rates *block = atomic_load_explicit(&pending->subject->peak_rates, memory_order_acquire);
     unsigned alone = pending->plan->alone[group];
-    if ((touched & (touched - 1)) != 0 || alone == DEMAND_BLOCK || block == NULL || !demand_is_now(block, now_ns)) {
+    if ((touched & (touched - 1)) != 0 || alone == PEAK_RATES_BLOCK || block == NULL ||
+        !peak_rates_is_now(block, now_ns)) {
         flush_each(pending, now_ns);
         return;
     }
-    demand_count(block, alone, pending->counts[group]);
+    peak_rates_count(block, alone, pending->counts[group]);
     pending->counts[group] = 0;
     pending->touched = 0;
 }
 
-void demand_drop(struct demand_pending *pending)
+void peak_rates_drop(struct peak_rates_pending *pending)
 {
     for (uint64_t left = pending->touched; left; left &= left - 1)
         pending->counts[__builtin_ctzll(left)] = 0;
     pending->touched = 0;
 }
 
-void demand_tell(struct subject *subject, const struct demand_plan *plan, const struct command *command,
-                 uint64_t now_ns)
+void peak_rates_tell(struct subject *subject, const struct peak_plan *plan, const struct command *command,
+                     uint64_t now_ns)
 {
-    tell(subject, plan->masks[demand_group(plan, command)], 1, now_ns);
+    tell(subject, plan->masks[peak_plan_group(plan, command)], 1, now_ns);
 }

@@ -40,7 +40,7 @@
 #include <stdint.h>
 
 #include "base/slice.h"
-#include "limit/figures/demand.h"
+#include "limit/figures/peak_rates.h"
 
 /*
  * ---- distributions ----

@@ -33,7 +33,7 @@ struct exceptions {
  */
 static void lend_plan(const struct exceptions_of *of, struct policy *variant, const struct policy *policy)
 {
-    variant->demand = policy != NULL ? policy->demand : *policies_demand_unlimited(of->policies);
+    variant->peak_rates = policy != NULL ? policy->peak_rates : *policies_unlimited_peak_plan(of->policies);
 }
 
 /* ---- blocks ---- */

@@ -34,9 +34,9 @@ struct policies {
     struct match_index *index;  /* owned by the origin; NULL: not bound yet */
     size_t otherwise;           /* index of the policy `default`; equals count if there is none */
     struct costs costs;
-    struct record *unlimited;  /* counters of subjects without a policy; NULL: not enrolled */
-    struct demand_plan demand; /* for subjects without a policy */
-    uint64_t order;            /* order of its rate tables: limit/rate_table.h */
+    struct record *unlimited;    /* counters of subjects without a policy; NULL: not enrolled */
+    struct peak_plan peak_rates; /* for subjects without a policy */
+    uint64_t order;              /* order of its rate tables: limit/rate_table.h */
     bool is_shadow;
     bool delays; /* a limit of any policy delays; set by policy_add_limits */
 };
@@ -69,7 +69,7 @@ static void policy_free(struct policy *policy, bool is_owner)
     }
     free(policy->binds);
     policy_put_rates(policy);
-    demand_plan_fini(&policy->demand);
+    peak_plan_fini(&policy->peak_rates);
     free(policy);
 }
 
@@ -88,7 +88,7 @@ void policies_put(struct policies *policies)
     for (size_t i = 0; i < policies->count; i++)
         policy_free(policies->policies[i], policies->origin == NULL);
     free(policies->policies);
-    demand_plan_fini(&policies->demand);
+    peak_plan_fini(&policies->peak_rates);
     costs_fini(&policies->costs, policies->origin == NULL);
     if (policies->origin != NULL) {
         policies_put(policies->origin);
@@ -395,16 +395,16 @@ void policies_bind(struct policies *policies, const struct command_table *table)
     for (size_t i = 0; i < policies->count; i++) {
         struct policy *policy = policies->policies[i];
         policy_bind(policy, members, policies->is_shadow);
-        demand_plan_make(&policy->demand, members, policy->record, policy->limits, policy->n_limits);
+        peak_plan_make(&policy->peak_rates, members, policy->record, policy->limits, policy->n_limits);
     }
     costs_bind(&policies->costs, table);
-    demand_plan_make(&policies->demand, members, policies->unlimited, NULL, 0);
+    peak_plan_make(&policies->peak_rates, members, policies->unlimited, NULL, 0);
     members_free(members);
 }
 
-const struct demand_plan *policies_demand_unlimited(const struct policies *policies)
+const struct peak_plan *policies_unlimited_peak_plan(const struct policies *policies)
 {
-    return &policies->demand;
+    return &policies->peak_rates;
 }
 
 struct policies *policies_rebind(struct policies *policies, const struct command_table *table)
@@ -425,7 +425,7 @@ struct policies *policies_rebind(struct policies *policies, const struct command
         *policy = *origin->policies[i];
         policy->binds = NULL;
         policy_get_rates(policy);
-        policy->demand = (struct demand_plan){.n_groups = 0};
+        policy->peak_rates = (struct peak_plan){.n_groups = 0};
     }
     policies_bind(copy, table);
     return copy;

@@ -63,7 +63,7 @@ struct policy {
     bool is_measured;
     bool is_plain; /* every limit is on the subject's commands, and refuses */
     /* which commands of its subjects are observed; set by policies_bind */
-    struct demand_plan demand;
+    struct peak_plan peak_rates;
 };
 
 struct policies; /* in file order; owns its policies and their classes */
@@ -157,7 +157,7 @@ bool policy_matches(const struct policy *policy, const struct facts *facts);
 const struct policy *policies_match(const struct policies *policies, const struct facts *facts);
 
 /* Which commands are observed of subjects without a policy. */
-const struct demand_plan *policies_demand_unlimited(const struct policies *policies);
+const struct peak_plan *policies_unlimited_peak_plan(const struct policies *policies);
 
 /*
  * True if a match of any policy looks at a command's key. policies_match is then called for each

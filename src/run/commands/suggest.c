@@ -94,11 +94,11 @@ static bool is_excepted(const struct survey *survey, struct slice name)
 
 static void count(void *arg, struct subject *subject)
 {
-    struct demand *demand = atomic_load_explicit(&subject->demand, memory_order_acquire);
-    const struct sheet *sheet = demand != NULL ? sheet_of(arg, subject) : NULL;
+    struct peak_rates *peak_rates = atomic_load_explicit(&subject->peak_rates, memory_order_acquire);
+    const struct sheet *sheet = peak_rates != NULL ? sheet_of(arg, subject) : NULL;
     bool is_out = sheet != NULL && is_excepted(arg, subject_name(subject));
     for (size_t i = 0; sheet != NULL && i < sheet->n_rows; i++) {
-        const struct peaks peaks = demand_peaks(demand, sheet->rows[i].class);
+        const struct peaks peaks = peak_rates_get(peak_rates, sheet->rows[i].class);
         if (!is_out)
             population_add(&sheet->rows[i].population, &peaks, 1);
         else
@@ -171,12 +171,12 @@ static void judge(struct row *row, struct slice name, const struct peaks *peaks)
 
 static void judge_living(void *arg, struct subject *subject)
 {
-    struct demand *demand = atomic_load_explicit(&subject->demand, memory_order_acquire);
-    const struct sheet *sheet = demand != NULL ? sheet_of(arg, subject) : NULL;
+    struct peak_rates *peak_rates = atomic_load_explicit(&subject->peak_rates, memory_order_acquire);
+    const struct sheet *sheet = peak_rates != NULL ? sheet_of(arg, subject) : NULL;
     if (sheet != NULL && is_excepted(arg, subject_name(subject)))
         return;
     for (size_t i = 0; sheet != NULL && i < sheet->n_rows; i++) {
-        const struct peaks peaks = demand_peaks(demand, sheet->rows[i].class);
+        const struct peaks peaks = peak_rates_get(peak_rates, sheet->rows[i].class);
         if (sheet->rows[i].has_enough)
             judge(&sheet->rows[i], subject_name(subject), &peaks);
     }
@@ -371,7 +371,7 @@ static const struct row *covering(const struct sheet *sheet, const struct row *r
 {
     for (size_t i = 0; i < sheet->n_rows; i++) {
         const struct row *other = &sheet->rows[i];
-        if (other != row && other->class == DEMAND_ALL && other->has_enough)
+        if (other != row && other->class == PEAK_CLASS_ALL && other->has_enough)
             return suggestion_covers(&other->suggestion, &row->suggestion) ? other : NULL;
     }
     return NULL;

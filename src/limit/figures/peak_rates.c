@@ -1,4 +1,4 @@
-#include "limit/figures/demand.h"
+#include "limit/figures/peak_rates.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
@@ -36,7 +36,7 @@ static uint32_t larger(uint32_t a, uint32_t b)
 
 /* ---- the end of a second ---- */
 
-static void end_second_of(struct demand_class *class, uint32_t n, uint32_t ended, uint32_t next)
+static void end_second_of(struct peak_rates_of_class *class, uint32_t n, uint32_t ended, uint32_t next)
 {
     write_word(&class->peaks[PEAK_1S], larger(read_word(&class->peaks[PEAK_1S]), n));
     for (unsigned i = PEAK_10S; i < PEAKS; i++) {
@@ -51,14 +51,14 @@ static uint32_t take_word(_Atomic uint32_t *word)
     return atomic_exchange_explicit(word, 0, memory_order_relaxed);
 }
 
-static void end_second(struct demand *block, bool has_builtins, uint32_t ended, uint32_t next)
+static void end_second(struct peak_rates *block, bool has_builtins, uint32_t ended, uint32_t next)
 {
-    uint32_t n[DEMAND_BLOCK];
-    for (unsigned i = 0; i < DEMAND_BLOCK; i++)
+    uint32_t n[PEAK_RATES_BLOCK];
+    for (unsigned i = 0; i < PEAK_RATES_BLOCK; i++)
         n[i] = take_word(&block->classes[i].now);
     if (has_builtins)
-        n[DEMAND_ALL] = plus(n[DEMAND_ALL], plus(n[DEMAND_READ], n[DEMAND_WRITE]));
-    for (unsigned i = 0; i < DEMAND_BLOCK; i++)
+        n[PEAK_CLASS_ALL] = plus(n[PEAK_CLASS_ALL], plus(n[PEAK_CLASS_READ], n[PEAK_CLASS_WRITE]));
+    for (unsigned i = 0; i < PEAK_RATES_BLOCK; i++)
         end_second_of(&block->classes[i], n[i], ended, next);
 }
 
@@ -66,7 +66,7 @@ static void end_second(struct demand *block, bool has_builtins, uint32_t ended, 
  * Moves the block to `second`. The first thread in a second ends the previous one. A worker with a
  * slightly older clock counts in the new second.
  */
-static void move_to(struct demand *block, bool has_builtins, uint32_t second)
+static void move_to(struct peak_rates *block, bool has_builtins, uint32_t second)
 {
     uint32_t ended = read_word(&block->second);
     if (second > ended && atomic_compare_exchange_strong_explicit(&block->second, &ended, second, memory_order_relaxed,
@@ -77,10 +77,10 @@ static void move_to(struct demand *block, bool has_builtins, uint32_t second)
 /* ---- blocks ---- */
 
 /* NULL: out of memory. */
-static struct demand *make_block(_Atomic(struct demand *) *link, uint32_t second)
+static struct peak_rates *make_block(_Atomic(struct peak_rates *) *link, uint32_t second)
 {
-    struct demand *made = calloc(1, sizeof *made);
-    struct demand *there = NULL;
+    struct peak_rates *made = calloc(1, sizeof *made);
+    struct peak_rates *there = NULL;
     if (made == NULL)
         return NULL;
     atomic_init(&made->second, second);
@@ -92,42 +92,43 @@ static struct demand *make_block(_Atomic(struct demand *) *link, uint32_t second
     return made;
 }
 
-void demand_add(_Atomic(struct demand *) *first, uint16_t mask, uint32_t n, uint64_t now_ns)
+void peak_rates_add(_Atomic(struct peak_rates *) *first, uint16_t mask, uint32_t n, uint64_t now_ns)
 {
     uint32_t second = (uint32_t)(now_ns / NS_PER_S);
-    _Atomic(struct demand *) *link = first;
-    for (unsigned left = mask; left != 0; left >>= DEMAND_BLOCK) {
-        struct demand *block = atomic_load_explicit(link, memory_order_acquire);
+    _Atomic(struct peak_rates *) *link = first;
+    for (unsigned left = mask; left != 0; left >>= PEAK_RATES_BLOCK) {
+        struct peak_rates *block = atomic_load_explicit(link, memory_order_acquire);
         if (block == NULL)
             block = make_block(link, second);
         if (block == NULL)
             return;
         if (second != read_word(&block->second))
             move_to(block, link == first, second);
-        for (unsigned here = left & ((1U << DEMAND_BLOCK) - 1); here != 0; here &= here - 1)
-            demand_count(block, (unsigned)__builtin_ctz(here), n);
+        for (unsigned here = left & ((1U << PEAK_RATES_BLOCK) - 1); here != 0; here &= here - 1)
+            peak_rates_count(block, (unsigned)__builtin_ctz(here), n);
         link = &block->next;
     }
 }
 
 /* Commands in the current second. */
-static uint32_t now_of(const struct demand *first, const struct demand *block, unsigned i)
+static uint32_t now_of(const struct peak_rates *first, const struct peak_rates *block, unsigned i)
 {
     uint32_t n = read_word(&block->classes[i].now);
-    if (block == first && i == DEMAND_ALL)
-        n = plus(n, plus(read_word(&block->classes[DEMAND_READ].now), read_word(&block->classes[DEMAND_WRITE].now)));
+    if (block == first && i == PEAK_CLASS_ALL)
+        n = plus(
+            n, plus(read_word(&block->classes[PEAK_CLASS_READ].now), read_word(&block->classes[PEAK_CLASS_WRITE].now)));
     return n;
 }
 
-struct peaks demand_peaks(struct demand *first, unsigned class_index)
+struct peaks peak_rates_get(struct peak_rates *first, unsigned class_index)
 {
     struct peaks peaks = {{0}};
-    struct demand *block = first;
-    for (; block != NULL && class_index >= DEMAND_BLOCK; class_index -= DEMAND_BLOCK)
+    struct peak_rates *block = first;
+    for (; block != NULL && class_index >= PEAK_RATES_BLOCK; class_index -= PEAK_RATES_BLOCK)
         block = atomic_load_explicit(&block->next, memory_order_acquire);
     if (block == NULL)
         return peaks;
-    const struct demand_class *class = &block->classes[class_index];
+    const struct peak_rates_of_class *class = &block->classes[class_index];
     uint32_t now = now_of(first, block, class_index);
     peaks.of[PEAK_1S] = larger(read_word(&class->peaks[PEAK_1S]), now);
     for (unsigned i = PEAK_10S; i < PEAKS; i++) {
@@ -140,17 +141,17 @@ struct peaks demand_peaks(struct demand *first, unsigned class_index)
     return peaks;
 }
 
-void demand_free(struct demand *first)
+void peak_rates_free(struct peak_rates *first)
 {
     while (first != NULL) {
-        struct demand *next = atomic_load_explicit(&first->next, memory_order_acquire);
+        struct peak_rates *next = atomic_load_explicit(&first->next, memory_order_acquire);
         atomic_fetch_sub_explicit(&bytes, sizeof *first, memory_order_relaxed);
         free(first);
         first = next;
     }
 }
 
-uint64_t demand_bytes(void)
+uint64_t peak_rates_bytes(void)
 {
     return atomic_load_explicit(&bytes, memory_order_relaxed);
 }

@@ -15,11 +15,12 @@
  * suggestion (limit/figures/suggestion.h) uses the distributions of dropped and of current
  * subjects.
  *
- * Price: on the path of a command, one addition to a word of its worker (demand_note: some twelve
- * instructions for a run of equal commands). For each read of a client some 50 instructions, with
- * one addition to a word that workers share (demand_flush). For each subject, a dozen steps at the
- * end of a second. Memory: 112 bytes for a subject with commands, and 112 more for each four
- * classes beyond all, read, write and one other. If memory is out, a subject is not observed.
+ * Price: on the path of a command, one addition to a word of its worker (peak_rates_note: some
+ * twelve instructions for a run of equal commands). For each read of a client some 50 instructions,
+ * with one addition to a word that workers share (peak_rates_flush). For each subject, a dozen
+ * steps at the end of a second. Memory: 112 bytes for a subject with commands, and 112 more for
+ * each four classes beyond all, read, write and one other. If memory is out, a subject is not
+ * observed.
  *
  * Error: commands around the boundary of two fixed windows are divided between the two. The true
  * peak is that of any window of this length. The counted peak is between half of the true peak and
@@ -27,8 +28,8 @@
  * subject pass. Workers add without a lock. A command at the very end of a second may count in
  * either second.
  */
-#ifndef WEIR_LIMIT_DEMAND_H
-#define WEIR_LIMIT_DEMAND_H
+#ifndef WEIR_LIMIT_PEAK_RATES_H
+#define WEIR_LIMIT_PEAK_RATES_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -37,14 +38,14 @@
 
 #include "base/clock.h"
 
-#define DEMAND_CLASSES 16 /* classes observed of one policy; a set of them is a word of 16 bits */
-#define DEMAND_BLOCK 4    /* classes with their counters in one block */
+#define PEAK_CLASSES_MAX 16 /* classes observed of one policy; a set of them is a word of 16 bits */
+#define PEAK_RATES_BLOCK 4  /* classes with their counters in one block */
 
 /*
  * Always the first three classes. No command is in both read and write; a command in either is not
  * counted in `all`.
  */
-enum demand_builtin { DEMAND_ALL, DEMAND_READ, DEMAND_WRITE, DEMAND_BUILTINS };
+enum peak_class_builtin { PEAK_CLASS_ALL, PEAK_CLASS_READ, PEAK_CLASS_WRITE, PEAK_CLASS_BUILTINS };
 
 /* The peak: the most commands in one window of each length. */
 enum peak { PEAK_1S, PEAK_10S, PEAK_60S, PEAKS };
@@ -55,8 +56,8 @@ struct peaks {
 /* Length of such a window, in seconds. */
 unsigned peak_seconds(enum peak peak);
 
-struct demand_class {
-    /* in the current second; of DEMAND_ALL only commands in neither read nor write */
+struct peak_rates_of_class {
+    /* in the current second; of PEAK_CLASS_ALL only commands in neither read nor write */
     _Atomic uint32_t now;
     /* in the current 10 and 60 seconds, without the current second */
     _Atomic uint32_t sum[PEAKS - 1];
@@ -67,38 +68,38 @@ struct demand_class {
  * Counters of four classes. Made with the first command of one of them, never moved; owned by the
  * subject.
  */
-struct demand {
-    _Atomic(struct demand *) next; /* block of the next four classes */
-    _Atomic uint32_t second;       /* second of the monotonic clock that `now` counts */
-    struct demand_class classes[DEMAND_BLOCK];
+struct peak_rates {
+    _Atomic(struct peak_rates *) next; /* block of the next four classes */
+    _Atomic uint32_t second;           /* second of the monotonic clock that `now` counts */
+    struct peak_rates_of_class classes[PEAK_RATES_BLOCK];
 };
 
 /*
- * Counts n commands of the classes in the set `mask`, now. The bit of DEMAND_ALL is set only
+ * Counts n commands of the classes in the set `mask`, now. The bit of PEAK_CLASS_ALL is set only
  * without those of read and write. `first` is the subject's pointer to its first block. Any thread.
  * If memory is out, nothing is counted.
  */
-void demand_add(_Atomic(struct demand *) *first, uint16_t mask, uint32_t n, uint64_t now_ns);
+void peak_rates_add(_Atomic(struct peak_rates *) *first, uint16_t mask, uint32_t n, uint64_t now_ns);
 
 /* True if the block counts the current second. */
-static inline bool demand_is_now(const struct demand *block, uint64_t now_ns)
+static inline bool peak_rates_is_now(const struct peak_rates *block, uint64_t now_ns)
 {
     return atomic_load_explicit(&block->second, memory_order_relaxed) == (uint32_t)(now_ns / NS_PER_S);
 }
 
-/* demand_add for the i-th class of a block that satisfies demand_is_now. */
-static inline void demand_count(struct demand *block, unsigned i, uint32_t n)
+/* peak_rates_add for the i-th class of a block that satisfies peak_rates_is_now. */
+static inline void peak_rates_count(struct peak_rates *block, unsigned i, uint32_t n)
 {
     atomic_fetch_add_explicit(&block->classes[i].now, n, memory_order_relaxed);
 }
 
 /* The peaks of the class with that index, current windows included. Any thread. */
-struct peaks demand_peaks(struct demand *first, unsigned class_index);
+struct peaks peak_rates_get(struct peak_rates *first, unsigned class_index);
 
 /* Accepts NULL. */
-void demand_free(struct demand *first);
+void peak_rates_free(struct peak_rates *first);
 
 /* Bytes of all blocks in this process. */
-uint64_t demand_bytes(void);
+uint64_t peak_rates_bytes(void);
 
 #endif

@@ -20,24 +20,24 @@
 #define S NS_PER_S
 #define START (UINT64_C(6000) * S) /* a multiple of every window's length */
 
-static _Atomic(struct demand *) demand;
+static _Atomic(struct peak_rates *) peak_rates;
 
 static int tear_down(void **state)
 {
     (void)state;
-    demand_free(atomic_exchange(&demand, NULL));
-    assert_int_equal(demand_bytes(), 0);
+    peak_rates_free(atomic_exchange(&peak_rates, NULL));
+    assert_int_equal(peak_rates_bytes(), 0);
     return 0;
 }
 
 static void asks(uint16_t mask, uint32_t n, uint64_t at_ns)
 {
-    demand_add(&demand, mask, n, START + at_ns);
+    peak_rates_add(&peak_rates, mask, n, START + at_ns);
 }
 
 static void assert_peaks(unsigned class, uint32_t p1, uint32_t p10, uint32_t p60)
 {
-    const struct peaks peaks = demand_peaks(atomic_load(&demand), class);
+    const struct peaks peaks = peak_rates_get(atomic_load(&peak_rates), class);
     assert_int_equal(peaks.of[PEAK_1S], p1);
     assert_int_equal(peaks.of[PEAK_10S], p10);
     assert_int_equal(peaks.of[PEAK_60S], p60);
@@ -81,20 +81,20 @@ static void a_peak_is_a_half_at_least(void **state)
 static void classes_are_counted_apart(void **state)
 {
     (void)state;
-    asks(1 << DEMAND_READ, 10, 0);
-    asks(1 << DEMAND_WRITE, 20, 0);
+    asks(1 << PEAK_CLASS_READ, 10, 0);
+    asks(1 << PEAK_CLASS_WRITE, 20, 0);
     /* bit 15: a class of commands that neither read nor write */
-    asks(1 << DEMAND_ALL | 1 << 15, 30, 0);
+    asks(1 << PEAK_CLASS_ALL | 1 << 15, 30, 0);
     assert_peaks(0, 60, 60, 60);
     assert_peaks(1, 10, 10, 10);
     assert_peaks(2, 20, 20, 20);
     assert_peaks(3, 0, 0, 0);
     assert_peaks(14, 0, 0, 0);
     assert_peaks(15, 30, 30, 30);
-    asks(1 << DEMAND_WRITE, 5, S); /* in the next second */
-    assert_peaks(DEMAND_ALL, 60, 65, 65);
-    assert_peaks(DEMAND_WRITE, 20, 25, 25);
-    assert_int_equal(demand_bytes(), 4 * sizeof(struct demand));
+    asks(1 << PEAK_CLASS_WRITE, 5, S); /* in the next second */
+    assert_peaks(PEAK_CLASS_ALL, 60, 65, 65);
+    assert_peaks(PEAK_CLASS_WRITE, 20, 25, 25);
+    assert_int_equal(peak_rates_bytes(), 4 * sizeof(struct peak_rates));
 }
 
 /* The clock of one worker was read before the other's. */
@@ -123,7 +123,7 @@ static void threads_lose_nothing(void **state)
     for (size_t i = 0; i < 4; i++)
         pthread_join(threads[i], NULL);
     assert_peaks(1, 80000, 80000, 80000);
-    assert_int_equal(demand_bytes(), sizeof(struct demand));
+    assert_int_equal(peak_rates_bytes(), sizeof(struct peak_rates));
 }
 
 /* ---- subjects and their policy ---- */
@@ -169,24 +169,24 @@ static unsigned class_of(const struct scene *s, const char *name)
 
 static uint32_t peak_of(const struct scene *s, struct subject *subject, const char *class)
 {
-    return demand_peaks(atomic_load(&subject->demand), class_of(s, class)).of[PEAK_1S];
+    return peak_rates_get(atomic_load(&subject->peak_rates), class_of(s, class)).of[PEAK_1S];
 }
 
 static void commands_count_in_their_classes(void **state)
 {
     (void)state;
     struct scene s = scene_new(10);
-    struct demand_pending pending = {0};
+    struct peak_rates_pending pending = {0};
     struct subject *subject = subject_get(s.subjects, s.policy->record, SLICE("user:a"), START);
-    demand_begin(&pending, subject, &s.policy->demand, START);
+    peak_rates_begin(&pending, subject, &s.policy->peak_rates, START);
     static const struct {
         const char *name;
         uint32_t n;
     } asked[] = {{"get", 5}, {"set", 3}, {"hget", 2}, {"keys", 1}, {"ping", 9}, {"get", 4}};
     for (size_t i = 0; i < sizeof asked / sizeof asked[0]; i++)
-        demand_note(&pending, kit_command(s.table, asked[i].name), asked[i].n);
+        peak_rates_note(&pending, kit_command(s.table, asked[i].name), asked[i].n);
     assert_int_equal(peak_of(&s, subject, "all"), 0); /* not reported yet */
-    demand_flush(&pending, START);
+    peak_rates_flush(&pending, START);
     assert_int_equal(peak_of(&s, subject, "all"), 15); /* control commands are never refused */
     assert_int_equal(peak_of(&s, subject, "read"), 12);
     assert_int_equal(peak_of(&s, subject, "write"), 3);
@@ -197,12 +197,12 @@ static void commands_count_in_their_classes(void **state)
     assert_int_equal(pending.touched, 0);
     /* one command at a time: two in this second, one in the next */
     for (size_t i = 0; i < 3; i++) {
-        demand_note(&pending, kit_command(s.table, asked[i].name), asked[i].n);
-        demand_flush(&pending, START + i / 2 * S);
+        peak_rates_note(&pending, kit_command(s.table, asked[i].name), asked[i].n);
+        peak_rates_flush(&pending, START + i / 2 * S);
     }
     assert_int_equal(peak_of(&s, subject, "all"), 23);
     assert_int_equal(peak_of(&s, subject, "@hash"), 2);
-    assert_int_equal(demand_peaks(atomic_load(&subject->demand), DEMAND_READ).of[PEAK_10S], 19);
+    assert_int_equal(peak_rates_get(atomic_load(&subject->peak_rates), PEAK_CLASS_READ).of[PEAK_10S], 19);
     subject_put(s.subjects, subject);
     scene_free(&s);
 }
@@ -211,22 +211,22 @@ static void who_is_next_is_told_apart(void **state)
 {
     (void)state;
     struct scene s = scene_new(10);
-    struct demand_pending pending = {0};
+    struct peak_rates_pending pending = {0};
     const struct command *get = kit_command(s.table, "get");
     struct subject *a = subject_get(s.subjects, s.policy->record, SLICE("user:a"), START);
     struct subject *b = subject_get(s.subjects, s.policy->record, SLICE("user:b"), START);
-    demand_begin(&pending, a, &s.policy->demand, START);
-    demand_note(&pending, get, 5);
-    demand_begin(&pending, b, &s.policy->demand, START);
-    demand_note(&pending, get, 7);
-    demand_flush(&pending, START);
-    demand_begin(&pending, b, &s.policy->demand, START);
-    demand_note(&pending, get, 100);
-    demand_drop(&pending);
+    peak_rates_begin(&pending, a, &s.policy->peak_rates, START);
+    peak_rates_note(&pending, get, 5);
+    peak_rates_begin(&pending, b, &s.policy->peak_rates, START);
+    peak_rates_note(&pending, get, 7);
+    peak_rates_flush(&pending, START);
+    peak_rates_begin(&pending, b, &s.policy->peak_rates, START);
+    peak_rates_note(&pending, get, 100);
+    peak_rates_drop(&pending);
     assert_int_equal(pending.touched, 0);
-    demand_note(&pending, get, 0);
-    demand_flush(&pending, START);
-    demand_tell(a, &s.policy->demand, get, START);
+    peak_rates_note(&pending, get, 0);
+    peak_rates_flush(&pending, START);
+    peak_rates_tell(a, &s.policy->peak_rates, get, START);
     assert_int_equal(peak_of(&s, a, "read"), 6);
     assert_int_equal(peak_of(&s, b, "read"), 7);
     subject_put(s.subjects, a);
@@ -242,8 +242,8 @@ static void another_table_and_reload_keep_the_classes(void **state)
     struct policies *copy = policies_rebind(s.policies, s.table);
     const struct policy *policy = policies_find(copy, SLICE("free"));
     const struct command *keys = kit_command(s.table, "keys");
-    assert_int_equal(policy->demand.masks[demand_group(&policy->demand, keys)],
-                     s.policy->demand.masks[demand_group(&s.policy->demand, keys)]);
+    assert_int_equal(policy->peak_rates.masks[peak_plan_group(&policy->peak_rates, keys)],
+                     s.policy->peak_rates.masks[peak_plan_group(&s.policy->peak_rates, keys)]);
     struct policies *next = policies_new(classes_new());
     struct policy *again = kit_policy(next, "free");
     kit_limit(next, again, s.table, "cmd.get", "10/s");
@@ -272,11 +272,11 @@ static void too_many_classes_are_left_out(void **state)
     struct policies *policies = policies_new(classes);
     struct policy *policy = kit_policy(policies, "free");
     kit_bind(policies, ledger, table);
-    assert_int_equal(observed_count(policy->record->observed), DEMAND_CLASSES);
-    assert_int_equal(policy->demand.masks[demand_group(&policy->demand, kit_command(table, "get"))],
+    assert_int_equal(observed_count(policy->record->observed), PEAK_CLASSES_MAX);
+    assert_int_equal(policy->peak_rates.masks[peak_plan_group(&policy->peak_rates, kit_command(table, "get"))],
                      0xffff &
                          /* reads count in `all` without a bit of their own */
-                         ~(1U << DEMAND_WRITE | 1U << DEMAND_ALL));
+                         ~(1U << PEAK_CLASS_WRITE | 1U << PEAK_CLASS_ALL));
     policies_put(policies);
     command_table_put(table);
     ledger_free(ledger);
@@ -291,7 +291,7 @@ static void the_forgotten_are_kept_as_a_population(void **state)
         snprintf(name, sizeof name, "user:%u", i);
         struct subject *subject = subject_get(s.subjects, s.policy->record, slice_str(name), START + i * S);
         for (unsigned j = 0; j < i; j++)
-            demand_tell(subject, &s.policy->demand, kit_command(s.table, "get"), START + i * S);
+            peak_rates_tell(subject, &s.policy->peak_rates, kit_command(s.table, "get"), START + i * S);
         subject_put(s.subjects, subject);
     }
     struct observed_forgotten forgotten;
@@ -318,8 +318,8 @@ static void the_overflow_subject_is_not_observed(void **state)
     struct subject *a = subject_get(s.subjects, s.policy->record, SLICE("user:a"), START);
     struct subject *b = subject_get(s.subjects, s.policy->record, SLICE("user:b"), START);
     assert_true(subject_is_overflow(b));
-    demand_tell(b, &s.policy->demand, kit_command(s.table, "get"), START);
-    assert_null(atomic_load(&b->demand));
+    peak_rates_tell(b, &s.policy->peak_rates, kit_command(s.table, "get"), START);
+    assert_null(atomic_load(&b->peak_rates));
     subject_put(s.subjects, a);
     subject_put(s.subjects, b);
     scene_free(&s);
