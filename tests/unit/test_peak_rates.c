@@ -282,7 +282,7 @@ static void too_many_classes_are_left_out(void **state)
     ledger_free(ledger);
 }
 
-static void the_forgotten_are_kept_as_a_population(void **state)
+static void the_forgotten_are_kept_as_a_distribution(void **state)
 {
     (void)state;
     struct scene s = scene_new(20);
@@ -298,15 +298,15 @@ static void the_forgotten_are_kept_as_a_population(void **state)
     observed_copy_forgotten(s.policy->record->observed, class_of(&s, "read"), &forgotten);
     size_t living = subjects_count(s.subjects);
     assert_in_range(living, 1, 20);
-    assert_int_equal(forgotten.population.subjects + living, 200);
+    assert_int_equal(forgotten.distribution.subjects + living, 200);
     assert_int_equal(forgotten.n_most, OBSERVED_NAMES);
     assert_in_range(forgotten.most[0].peaks.of[PEAK_60S], 180, 200);
     assert_true(forgotten.most[0].peaks.of[PEAK_60S] > forgotten.most[1].peaks.of[PEAK_60S]);
     snprintf(name, sizeof name, "user:%u", forgotten.most[0].peaks.of[PEAK_1S]);
     assert_true(slice_eq(slice_of(forgotten.most[0].text, forgotten.most[0].len), slice_str(name)));
-    population_fini(&forgotten.population);
+    distribution_fini(&forgotten.distribution);
     observed_copy_forgotten(s.policy->record->observed, class_of(&s, "write"), &forgotten);
-    assert_int_equal(forgotten.population.subjects, 0);
+    assert_int_equal(forgotten.distribution.subjects, 0);
     scene_free(&s);
 }
 
@@ -364,7 +364,7 @@ int main(void)
         cmocka_unit_test_teardown(who_is_next_is_told_apart, tear_down),
         cmocka_unit_test_teardown(another_table_and_reload_keep_the_classes, tear_down),
         cmocka_unit_test_teardown(too_many_classes_are_left_out, tear_down),
-        cmocka_unit_test_teardown(the_forgotten_are_kept_as_a_population, tear_down),
+        cmocka_unit_test_teardown(the_forgotten_are_kept_as_a_distribution, tear_down),
         cmocka_unit_test_teardown(the_overflow_subject_is_not_observed, tear_down),
         cmocka_unit_test_teardown(all_are_looked_at_once, tear_down),
     };

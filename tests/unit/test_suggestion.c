@@ -84,13 +84,13 @@ static uint64_t refused(const struct tenant *tenant, const struct rate *rate)
 
 static struct suggestion suggest_for(unsigned percentile)
 {
-    struct population population;
-    population_init(&population, POPULATION_CELLS_MIN);
+    struct distribution distribution;
+    distribution_init(&distribution, DISTRIBUTION_CELLS_MIN);
     for (size_t i = 0; i < n_tenants; i++)
-        population_add(&population, &tenants[i].peaks, 1);
-    assert_int_equal(population.subjects, n_tenants);
-    struct suggestion made = suggestion_make(&population, SECONDS, percentile);
-    population_fini(&population);
+        distribution_add(&distribution, &tenants[i].peaks, 1);
+    assert_int_equal(distribution.subjects, n_tenants);
+    struct suggestion made = suggestion_make(&distribution, SECONDS, percentile);
+    distribution_fini(&distribution);
     return made;
 }
 
@@ -263,19 +263,19 @@ static void one_tenant_alone(void **state)
 static void zeros_do_not_count(void **state)
 {
     const struct peaks zero = {{0, 0, 0}};
-    struct population population;
+    struct distribution distribution;
     (void)state;
     add_group(3, 10);
     add_group(1, 500);
-    population_init(&population, POPULATION_CELLS_MIN);
+    distribution_init(&distribution, DISTRIBUTION_CELLS_MIN);
     for (size_t i = 0; i < n_tenants; i++)
-        population_add(&population, &tenants[i].peaks, 1);
+        distribution_add(&distribution, &tenants[i].peaks, 1);
     for (size_t i = 0; i < 20; i++)
-        population_add(&population, &zero, 1);
-    struct suggestion made = suggestion_make(&population, SECONDS, SUGGESTION_GAPS);
+        distribution_add(&distribution, &zero, 1);
+    struct suggestion made = suggestion_make(&distribution, SECONDS, SUGGESTION_GAPS);
     assert_int_equal(made.above, 0); /* one of four is a quarter */
     assert_true(suggestion_passes(&made, &tenants[3].peaks));
-    population_fini(&population);
+    distribution_fini(&distribution);
 }
 
 /*
@@ -322,20 +322,20 @@ static void a_percentile_knows_no_gaps(void **state)
 
 static void one_less_is_as_if_it_had_not_been(void **state)
 {
-    struct population population;
+    struct distribution distribution;
     (void)state;
     add_group(23, 10);
     add_group(1, 500);
-    population_init(&population, POPULATION_CELLS_MIN);
+    distribution_init(&distribution, DISTRIBUTION_CELLS_MIN);
     for (size_t i = 0; i < n_tenants; i++)
-        population_add(&population, &tenants[i].peaks, 1);
-    population_take(&population, &tenants[23].peaks);
-    population_take(&population, &tenants[23].peaks); /* the tenant has been taken out before */
-    assert_int_equal(population.subjects, 23);
-    struct suggestion made = suggestion_make(&population, SECONDS, 100);
+        distribution_add(&distribution, &tenants[i].peaks, 1);
+    distribution_take(&distribution, &tenants[23].peaks);
+    distribution_take(&distribution, &tenants[23].peaks); /* the tenant has been taken out before */
+    assert_int_equal(distribution.subjects, 23);
+    struct suggestion made = suggestion_make(&distribution, SECONDS, 100);
     assert_true(suggestion_limits(&made, &tenants[23].peaks));
     assert_true(per_s(&made) < 20);
-    population_fini(&population);
+    distribution_fini(&distribution);
 }
 
 static void seldom_is_said_by_the_minute_and_hour(void **state)
@@ -386,7 +386,7 @@ static struct tenant any_tenant(uint64_t *seed)
 }
 
 /* Random traffic: tenants that pass pass, and tenants that are limited are limited. */
-static void any_population(void **state)
+static void any_distribution(void **state)
 {
     (void)state;
     for (uint64_t round = 0; round < dice_rounds(20); round++) {
@@ -404,16 +404,16 @@ static void a_short_look_gives_more(void **state)
 {
     (void)state;
     const struct peaks peaks = {{100, 200, 300}};
-    struct population population;
-    population_init(&population, POPULATION_CELLS_MIN);
-    population_add(&population, &peaks, 10);
-    struct suggestion at_once = suggestion_make(&population, 2, SUGGESTION_GAPS);
-    struct suggestion soon = suggestion_make(&population, 60, SUGGESTION_GAPS);
-    struct suggestion later = suggestion_make(&population, 3600, SUGGESTION_GAPS);
+    struct distribution distribution;
+    distribution_init(&distribution, DISTRIBUTION_CELLS_MIN);
+    distribution_add(&distribution, &peaks, 10);
+    struct suggestion at_once = suggestion_make(&distribution, 2, SUGGESTION_GAPS);
+    struct suggestion soon = suggestion_make(&distribution, 60, SUGGESTION_GAPS);
+    struct suggestion later = suggestion_make(&distribution, 3600, SUGGESTION_GAPS);
     assert_true(per_s(&at_once) >= 100 && per_s(&soon) >= 20 && per_s(&soon) < 40);
     assert_true(per_s(&later) >= 5 && per_s(&later) < 10);
     assert_true(suggestion_passes(&later, &peaks));
-    population_fini(&population);
+    distribution_fini(&distribution);
 }
 
 static void too_little_is_said_to_be(void **state)
@@ -437,22 +437,22 @@ static void a_cell_holds_its_peaks(void **state)
     (void)state;
     uint64_t seed = 1;
     for (uint64_t i = 0; i < dice_rounds(20000); i++) {
-        struct population population;
+        struct distribution distribution;
         struct peaks peaks = {{peak_of(&seed), peak_of(&seed), peak_of(&seed)}};
         struct peaks upper;
         size_t at = 0;
-        population_init(&population, POPULATION_CELLS_MIN);
-        population_add(&population, &peaks, 3);
-        const struct population_cell *cell = population_next(&population, &at, &upper);
+        distribution_init(&distribution, DISTRIBUTION_CELLS_MIN);
+        distribution_add(&distribution, &peaks, 3);
+        const struct distribution_cell *cell = distribution_next(&distribution, &at, &upper);
         assert_non_null(cell);
         assert_int_equal(cell->subjects, 3);
-        const struct peaks lower = population_lower(&population, cell);
+        const struct peaks lower = distribution_lower(&distribution, cell);
         for (unsigned j = 0; j < PEAKS; j++) {
             assert_true(lower.of[j] <= peaks.of[j] && peaks.of[j] <= upper.of[j]);
             assert_true((double)upper.of[j] <= peaks.of[j] * 1.0625);
         }
-        assert_null(population_next(&population, &at, &upper));
-        population_fini(&population);
+        assert_null(distribution_next(&distribution, &at, &upper));
+        distribution_fini(&distribution);
     }
 }
 
@@ -472,48 +472,48 @@ static void memory_is_bounded_and_nobody_is_lost(void **state)
 {
     (void)state;
     uint64_t seed = 2;
-    struct population population;
-    population_init(&population, POPULATION_CELLS_MIN);
+    struct distribution distribution;
+    distribution_init(&distribution, DISTRIBUTION_CELLS_MIN);
     for (uint64_t i = 1; i <= 200000; i++) {
         const struct peaks peaks = any_peaks(&seed);
-        population_add(&population, &peaks, 1);
+        distribution_add(&distribution, &peaks, 1);
         if (i % 10000 != 0)
             continue;
         struct peaks upper;
         size_t at = 0;
         uint64_t subjects = 0;
-        for (const struct population_cell *cell; (cell = population_next(&population, &at, &upper)) != NULL;)
+        for (const struct distribution_cell *cell; (cell = distribution_next(&distribution, &at, &upper)) != NULL;)
             subjects += cell->subjects;
         assert_int_equal(subjects, i);
-        assert_int_equal(population.subjects, i);
+        assert_int_equal(distribution.subjects, i);
     }
-    assert_int_equal(population.n_cells, POPULATION_CELLS_MIN);
-    assert_true(population.used * 4 <= population.n_cells * 3);
-    population_fini(&population);
+    assert_int_equal(distribution.n_cells, DISTRIBUTION_CELLS_MIN);
+    assert_true(distribution.used * 4 <= distribution.n_cells * 3);
+    distribution_fini(&distribution);
 }
 
 static void what_is_merged_is_what_there_was(void **state)
 {
     (void)state;
     uint64_t seed = 3;
-    struct population one, other, copy;
-    population_init(&one, POPULATION_CELLS_MIN);
-    population_init(&other, 8 * POPULATION_CELLS_MIN);
+    struct distribution one, other, copy;
+    distribution_init(&one, DISTRIBUTION_CELLS_MIN);
+    distribution_init(&other, 8 * DISTRIBUTION_CELLS_MIN);
     uint64_t most = 0;
     for (uint64_t i = 0; i < 5000; i++) {
         const struct peaks peaks = any_peaks(&seed);
-        population_add(i % 2 ? &one : &other, &peaks, 1);
+        distribution_add(i % 2 ? &one : &other, &peaks, 1);
         most = peaks.of[PEAK_60S] > most ? peaks.of[PEAK_60S] : most;
     }
-    population_copy(&copy, &one);
+    distribution_copy(&copy, &one);
     assert_int_equal(copy.subjects, one.subjects);
-    population_merge(&other, &copy);
+    distribution_merge(&other, &copy);
     assert_int_equal(other.subjects, 5000);
     struct suggestion made = suggestion_make(&other, 100000, SUGGESTION_GAPS);
     assert_true(per_s(&made) * 60 <= 1.2 * 2.2 * (double)most);
-    population_fini(&one);
-    population_fini(&other);
-    population_fini(&copy);
+    distribution_fini(&one);
+    distribution_fini(&other);
+    distribution_fini(&copy);
 }
 
 static void what_covers_another(void **state)
@@ -551,7 +551,7 @@ int main(void)
         cmocka_unit_test_setup(one_less_is_as_if_it_had_not_been, set_up),
         cmocka_unit_test_setup(seldom_is_said_by_the_minute_and_hour, set_up),
         cmocka_unit_test_setup(bursts_lie_across_windows, set_up),
-        cmocka_unit_test_setup(any_population, set_up),
+        cmocka_unit_test_setup(any_distribution, set_up),
         cmocka_unit_test(a_short_look_gives_more),
         cmocka_unit_test(too_little_is_said_to_be),
         cmocka_unit_test(a_cell_holds_its_peaks),

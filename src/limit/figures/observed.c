@@ -37,7 +37,7 @@ void observed_free(struct observed *observed)
     if (observed == NULL)
         return;
     for (unsigned i = 0; i < observed->n; i++) {
-        population_fini(&observed->classes[i].forgotten.population);
+        distribution_fini(&observed->classes[i].forgotten.distribution);
         free(observed->classes[i].name);
     }
     pthread_mutex_destroy(&observed->lock);
@@ -55,7 +55,7 @@ unsigned observed_class(struct observed *observed, struct slice name)
         return PEAK_CLASSES_MAX;
     struct observed_one *class = &observed->classes[observed->n];
     class->name = mem_strndup(name.at, name.len);
-    population_init(&class->forgotten.population, POPULATION_CELLS_MIN);
+    distribution_init(&class->forgotten.distribution, DISTRIBUTION_CELLS_MIN);
     pthread_mutex_lock(&observed->lock);
     unsigned added = observed->n++;
     pthread_mutex_unlock(&observed->lock);
@@ -121,7 +121,7 @@ void observed_forget(struct observed *observed, struct slice name, struct peak_r
         const struct peaks peaks = peak_rates_get(peak_rates, i);
         if (peaks.of[PEAK_1S] == 0)
             continue;
-        population_add(&forgotten->population, &peaks, 1);
+        distribution_add(&forgotten->distribution, &peaks, 1);
         note_name(forgotten, name, &peaks);
     }
     pthread_mutex_unlock(&observed->lock);
@@ -132,7 +132,7 @@ void observed_copy_forgotten(struct observed *observed, unsigned class_index, st
     const struct observed_forgotten *forgotten = &observed->classes[class_index].forgotten;
     pthread_mutex_lock(&observed->lock);
     *out = *forgotten;
-    population_copy(&out->population, &forgotten->population);
+    distribution_copy(&out->distribution, &forgotten->distribution);
     pthread_mutex_unlock(&observed->lock);
 }
 

@@ -32,7 +32,7 @@ struct observed_name {
 
 /* The dropped subjects of one class: a copy. */
 struct observed_forgotten {
-    struct population population; /* freed with population_fini */
+    struct distribution distribution; /* freed with distribution_fini */
     struct observed_name most[OBSERVED_NAMES];
     size_t n_most;
 };

@@ -61,7 +61,7 @@ static struct peaks upper_of(uint32_t key, unsigned coarse)
 
 /* ---- cells ---- */
 
-static struct population_cell *find(const struct population *p, uint32_t key)
+static struct distribution_cell *find(const struct distribution *p, uint32_t key)
 {
     size_t i = (size_t)(key * UINT64_C(0x9E3779B97F4A7C15) >> 32) & (p->n_cells - 1);
     while (p->cells[i].key != 0 && p->cells[i].key != key)
@@ -69,21 +69,21 @@ static struct population_cell *find(const struct population *p, uint32_t key)
     return &p->cells[i];
 }
 
-static void put(struct population *p, uint32_t key, uint32_t n)
+static void put(struct distribution *p, uint32_t key, uint32_t n)
 {
-    struct population_cell *cell = find(p, key);
+    struct distribution_cell *cell = find(p, key);
     p->used += cell->key == 0;
     cell->key = key;
     cell->subjects = cell->subjects < UINT32_MAX - n ? cell->subjects + n : UINT32_MAX;
 }
 
 /* False: out of memory; nothing has changed. */
-static bool rebuild(struct population *p, size_t n_cells, unsigned coarse)
+static bool rebuild(struct distribution *p, size_t n_cells, unsigned coarse)
 {
-    struct population_cell *cells = calloc(n_cells, sizeof *cells);
+    struct distribution_cell *cells = calloc(n_cells, sizeof *cells);
     if (cells == NULL)
         return false;
-    struct population old = *p;
+    struct distribution old = *p;
     p->cells = cells;
     p->n_cells = n_cells;
     p->coarse = coarse;
@@ -101,7 +101,7 @@ static bool rebuild(struct population *p, size_t n_cells, unsigned coarse)
 }
 
 /* Makes room for one more cell: the table is at most three quarters full. */
-static bool make_room(struct population *p)
+static bool make_room(struct distribution *p)
 {
     while (p->cells == NULL || (p->used + 1) * 4 > p->n_cells * 3) {
         bool may_grow = p->n_cells < p->most;
@@ -114,21 +114,21 @@ static bool make_room(struct population *p)
     return true;
 }
 
-void population_init(struct population *p, size_t most_cells)
+void distribution_init(struct distribution *p, size_t most_cells)
 {
-    *p = (struct population){.most = most_cells};
+    *p = (struct distribution){.most = most_cells};
 }
 
-void population_fini(struct population *p)
+void distribution_fini(struct distribution *p)
 {
     free(p->cells);
-    population_init(p, p->most);
+    distribution_init(p, p->most);
 }
 
-void population_copy(struct population *to, const struct population *from)
+void distribution_copy(struct distribution *to, const struct distribution *from)
 {
-    population_init(to, from->most);
-    struct population_cell *cells = from->cells != NULL ? malloc(from->n_cells * sizeof *cells) : NULL;
+    distribution_init(to, from->most);
+    struct distribution_cell *cells = from->cells != NULL ? malloc(from->n_cells * sizeof *cells) : NULL;
     if (cells == NULL)
         return;
     memcpy(cells, from->cells, from->n_cells * sizeof *cells);
@@ -136,7 +136,7 @@ void population_copy(struct population *to, const struct population *from)
     to->cells = cells;
 }
 
-void population_add(struct population *p, const struct peaks *peaks, uint32_t n)
+void distribution_add(struct distribution *p, const struct peaks *peaks, uint32_t n)
 {
     if (peaks->of[PEAK_1S] == 0 || n == 0 || !make_room(p))
         return;
@@ -144,38 +144,38 @@ void population_add(struct population *p, const struct peaks *peaks, uint32_t n)
     p->subjects += n;
 }
 
-void population_take(struct population *p, const struct peaks *peaks)
+void distribution_take(struct distribution *p, const struct peaks *peaks)
 {
     if (peaks->of[PEAK_1S] == 0 || p->cells == NULL)
         return;
-    struct population_cell *cell = find(p, key_of(peaks, p->coarse));
+    struct distribution_cell *cell = find(p, key_of(peaks, p->coarse));
     if (cell->key == 0 || cell->subjects == 0)
         return;
     cell->subjects--;
     p->subjects--;
 }
 
-void population_merge(struct population *p, const struct population *other)
+void distribution_merge(struct distribution *p, const struct distribution *other)
 {
     size_t at = 0;
     struct peaks upper;
-    const struct population_cell *cell;
-    while ((cell = population_next(other, &at, &upper)) != NULL)
-        population_add(p, &upper, cell->subjects);
+    const struct distribution_cell *cell;
+    while ((cell = distribution_next(other, &at, &upper)) != NULL)
+        distribution_add(p, &upper, cell->subjects);
 }
 
-const struct population_cell *population_next(const struct population *p, size_t *at, struct peaks *upper)
+const struct distribution_cell *distribution_next(const struct distribution *p, size_t *at, struct peaks *upper)
 {
     while (*at < p->n_cells && p->cells[*at].subjects == 0)
         ++*at;
     if (*at == p->n_cells)
         return NULL;
-    const struct population_cell *cell = &p->cells[(*at)++];
+    const struct distribution_cell *cell = &p->cells[(*at)++];
     *upper = upper_of(cell->key, p->coarse);
     return cell;
 }
 
-struct peaks population_lower(const struct population *p, const struct population_cell *cell)
+struct peaks distribution_lower(const struct distribution *p, const struct distribution_cell *cell)
 {
     struct peaks peaks;
     for (unsigned i = 0; i < PEAKS; i++)
@@ -343,33 +343,33 @@ static double enough(const struct marks *marks, uint64_t spared)
     return upper_of_mark(mark);
 }
 
-static double enough_rate(const struct population *population, uint64_t observed_s, unsigned percentile)
+static double enough_rate(const struct distribution *distribution, uint64_t observed_s, unsigned percentile)
 {
     struct marks marks = {{0}};
     struct peaks peaks;
-    const struct population_cell *cell;
+    const struct distribution_cell *cell;
     size_t at = 0;
-    while ((cell = population_next(population, &at, &peaks)) != NULL)
+    while ((cell = distribution_next(distribution, &at, &peaks)) != NULL)
         marks.subjects[mark_of(3600 * needed_rate(&peaks, observed_s))] += cell->subjects;
-    return enough(&marks, count_spared(&marks, population->subjects, percentile, GAP_RATE)) / 3600;
+    return enough(&marks, count_spared(&marks, distribution->subjects, percentile, GAP_RATE)) / 3600;
 }
 
 /*
  * The burst for ordinary subjects. Subjects that exceed the rate rank above all others. *above:
  * number of subjects above a gap.
  */
-static double enough_burst(const struct population *population, double rate, unsigned percentile, uint64_t *above)
+static double enough_burst(const struct distribution *distribution, double rate, unsigned percentile, uint64_t *above)
 {
     struct marks marks = {{0}};
     struct peaks peaks;
-    const struct population_cell *cell;
+    const struct distribution_cell *cell;
     size_t at = 0;
-    while ((cell = population_next(population, &at, &peaks)) != NULL) {
+    while ((cell = distribution_next(distribution, &at, &peaks)) != NULL) {
         bool can_pass = peak(&peaks, PEAK_60S) <= 60 * rate;
         marks.subjects[can_pass ? mark_of(needed_burst(&peaks, rate)) : MARKS - 1] += cell->subjects;
     }
-    *above = percentile == SUGGESTION_GAPS ? above_gap(&marks, population->subjects, GAP_BURST) : 0;
-    return enough(&marks, count_spared(&marks, population->subjects, percentile, GAP_BURST));
+    *above = percentile == SUGGESTION_GAPS ? above_gap(&marks, distribution->subjects, GAP_BURST) : 0;
+    return enough(&marks, count_spared(&marks, distribution->subjects, percentile, GAP_BURST));
 }
 
 /* Rounds up to two digits followed by zeros. */
@@ -383,12 +383,12 @@ static uint64_t round_up(double n)
     return (digits > 0 ? digits : 1) * scale;
 }
 
-struct suggestion suggestion_make(const struct population *population, uint64_t observed_s, unsigned percentile)
+struct suggestion suggestion_make(const struct distribution *distribution, uint64_t observed_s, unsigned percentile)
 {
-    double rate = HEADROOM * enough_rate(population, observed_s, percentile);
+    double rate = HEADROOM * enough_rate(distribution, observed_s, percentile);
     struct suggestion made = {.period_s = rate >= 10 ? 1 : rate >= 10.0 / 60 ? 60 : 3600};
     made.count = round_up(rate * made.period_s);
-    made.burst = round_up(enough_burst(population, per_s(&made), percentile, &made.above));
+    made.burst = round_up(enough_burst(distribution, per_s(&made), percentile, &made.above));
     return made;
 }
 

@@ -54,49 +54,50 @@
  * No lock: for one owner.
  */
 
-#define POPULATION_CELLS_MIN 1024 /* 8 KB */
+#define DISTRIBUTION_CELLS_MIN 1024 /* 8 KB */
 
-struct population_cell {
+struct distribution_cell {
     uint32_t key; /* 0: free */
     uint32_t subjects;
 };
 
-struct population {
-    struct population_cell *cells; /* a hash table; NULL: empty */
-    size_t n_cells;                /* a power of two */
+struct distribution {
+    struct distribution_cell *cells; /* a hash table; NULL: empty */
+    size_t n_cells;                  /* a power of two */
     size_t used;
-    size_t most;     /* largest number of cells: a power of two, POPULATION_CELLS_MIN or more */
+    size_t most;     /* largest number of cells: a power of two, DISTRIBUTION_CELLS_MIN or more */
     unsigned coarse; /* an octave has 16 >> coarse steps */
     uint64_t subjects;
 };
 
 /* Makes an empty distribution; allocates nothing yet. */
-void population_init(struct population *population, size_t most_cells);
-void population_fini(struct population *population);
+void distribution_init(struct distribution *distribution, size_t most_cells);
+void distribution_fini(struct distribution *distribution);
 
 /* Copies to `to`, which is not initialised before. If memory is out the copy is empty. */
-void population_copy(struct population *to, const struct population *from);
+void distribution_copy(struct distribution *to, const struct distribution *from);
 
 /* Adds n subjects with these peaks. Peaks of 0 mean no commands, and do not count. */
-void population_add(struct population *population, const struct peaks *peaks, uint32_t n);
+void distribution_add(struct distribution *distribution, const struct peaks *peaks, uint32_t n);
 
 /* Removes one subject with these peaks, which was added before. */
-void population_take(struct population *population, const struct peaks *peaks);
+void distribution_take(struct distribution *distribution, const struct peaks *peaks);
 
 /*
  * Adds all of `other`. Peaks stay rounded by the larger of the two steps, and are rounded at most
  * once more.
  */
-void population_merge(struct population *population, const struct population *other);
+void distribution_merge(struct distribution *distribution, const struct distribution *other);
 
 /*
  * Returns the next cell with subjects from index *at on, and moves *at behind it. *upper: an upper
  * bound of their peaks. NULL: no more.
  */
-const struct population_cell *population_next(const struct population *population, size_t *at, struct peaks *upper);
+const struct distribution_cell *distribution_next(const struct distribution *distribution, size_t *at,
+                                                  struct peaks *upper);
 
 /* A lower bound of the peaks of the subjects in that cell. */
-struct peaks population_lower(const struct population *population, const struct population_cell *cell);
+struct peaks distribution_lower(const struct distribution *distribution, const struct distribution_cell *cell);
 
 struct suggestion {
     uint64_t count;    /* commands in each period_s */
@@ -117,7 +118,7 @@ bool suggestion_has_enough(uint64_t subjects, uint64_t observed_s);
  * Makes a suggestion from a non-empty distribution. `observed_s`: period of observation.
  * `percentile`: 1 to 100, or SUGGESTION_GAPS.
  */
-struct suggestion suggestion_make(const struct population *population, uint64_t observed_s, unsigned percentile);
+struct suggestion suggestion_make(const struct distribution *distribution, uint64_t observed_s, unsigned percentile);
 
 /* True if a subject with these peaks would pass, wherever in its windows its commands came. */
 bool suggestion_passes(const struct suggestion *suggestion, const struct peaks *peaks);

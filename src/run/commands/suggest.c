@@ -35,7 +35,7 @@ struct named {
 /* One class of one policy. */
 struct row {
     unsigned class;
-    struct population population;
+    struct distribution distribution;
     struct observed_forgotten forgotten;
     bool has_enough;
     uint64_t excepted; /* subjects that EXCEPT leaves out */
@@ -100,7 +100,7 @@ static void count(void *arg, struct subject *subject)
     for (size_t i = 0; sheet != NULL && i < sheet->n_rows; i++) {
         const struct peaks peaks = peak_rates_get(peak_rates, sheet->rows[i].class);
         if (!is_out)
-            population_add(&sheet->rows[i].population, &peaks, 1);
+            distribution_add(&sheet->rows[i].distribution, &peaks, 1);
         else
             sheet->rows[i].excepted += peaks.of[PEAK_1S] > 0;
     }
@@ -119,7 +119,7 @@ static void leave_out_forgotten(struct survey *survey, struct row *row)
         int at = excepted_at(survey, slice_of(one->text, one->len));
         if (at >= 0) {
             survey->forgotten |= at < EXCEPTED_MAX ? UINT64_C(1) << at : 0;
-            population_take(&forgotten->population, &one->peaks);
+            distribution_take(&forgotten->distribution, &one->peaks);
             row->excepted++;
         } else {
             forgotten->most[n++] = *one;
@@ -184,12 +184,12 @@ static void judge_living(void *arg, struct subject *subject)
 
 static void judge_forgotten(struct row *row)
 {
-    const struct population *population = &row->forgotten.population;
-    const struct population_cell *cell;
+    const struct distribution *distribution = &row->forgotten.distribution;
+    const struct distribution_cell *cell;
     struct peaks upper;
     size_t at = 0;
-    while ((cell = population_next(population, &at, &upper)) != NULL) {
-        const struct peaks lower = population_lower(population, cell);
+    while ((cell = distribution_next(distribution, &at, &upper)) != NULL) {
+        const struct peaks lower = distribution_lower(distribution, cell);
         if (suggestion_limits(&row->suggestion, &lower))
             row->limited += cell->subjects;
         else if (!suggestion_passes(&row->suggestion, &upper))
@@ -226,7 +226,7 @@ static void add_sheet(struct survey *survey, const struct order *order, const st
             continue;
         struct row *row = &rows[sheet->n_rows++];
         row->class = class;
-        population_init(&row->population, LIVE_CELLS);
+        distribution_init(&row->distribution, LIVE_CELLS);
         observed_copy_forgotten(observed, class, &row->forgotten);
         leave_out_forgotten(survey, row);
     }
@@ -257,8 +257,8 @@ static void drop(struct survey *survey)
 {
     for (size_t i = 0; i < survey->n_sheets; i++) {
         for (size_t j = 0; j < survey->sheets[i].n_rows; j++) {
-            population_fini(&survey->sheets[i].rows[j].population);
-            population_fini(&survey->sheets[i].rows[j].forgotten.population);
+            distribution_fini(&survey->sheets[i].rows[j].distribution);
+            distribution_fini(&survey->sheets[i].rows[j].forgotten.distribution);
         }
         free(survey->sheets[i].rows);
     }
@@ -286,7 +286,7 @@ static const char *span_text(uint64_t seconds, char *out)
 static void tell_too_little(struct text *out, const struct sheet *sheet, const struct row *row)
 {
     char span[SPAN_ROOM];
-    uint64_t n = row->population.subjects;
+    uint64_t n = row->distribution.subjects;
     struct slice class = observed_name(sheet->record->observed, row->class);
     if (n == 0)
         text_print(out, "; %.*s: nobody has sent any yet\n", (int)class.len, class.at);
@@ -303,7 +303,7 @@ static int tell_whose(char *out, size_t room, const struct survey *survey, const
 {
     char first[48];
     char last[48] = "";
-    uint64_t n = row->population.subjects;
+    uint64_t n = row->distribution.subjects;
     if (row->suggestion.above > 0)
         snprintf(first, sizeof first, "all but %" PRIu64, row->suggestion.above);
     else
@@ -390,7 +390,7 @@ static size_t rows_seen(const struct sheet *sheet)
 {
     size_t n = 0;
     for (size_t i = 0; i < sheet->n_rows; i++)
-        n += sheet->rows[i].population.subjects > 0;
+        n += sheet->rows[i].distribution.subjects > 0;
     return n;
 }
 
@@ -414,7 +414,7 @@ static void tell_sheet(struct text *out, const struct survey *survey, const stru
             tell_covered(out, sheet, row);
         else if (row->has_enough)
             tell_suggestion(out, survey, sheet, row);
-        else if (is_one || row->population.subjects > 0)
+        else if (is_one || row->distribution.subjects > 0)
             tell_too_little(out, sheet, row);
     }
 }
@@ -426,10 +426,10 @@ static void suggest_each(struct survey *survey)
     for (size_t i = 0; i < survey->n_sheets; i++)
         for (size_t j = 0; j < survey->sheets[i].n_rows; j++) {
             struct row *row = &survey->sheets[i].rows[j];
-            population_merge(&row->population, &row->forgotten.population);
-            row->has_enough = suggestion_has_enough(row->population.subjects, survey->sheets[i].seconds);
+            distribution_merge(&row->distribution, &row->forgotten.distribution);
+            row->has_enough = suggestion_has_enough(row->distribution.subjects, survey->sheets[i].seconds);
             if (row->has_enough)
-                row->suggestion = suggestion_make(&row->population, survey->sheets[i].seconds, survey->percentile);
+                row->suggestion = suggestion_make(&row->distribution, survey->sheets[i].seconds, survey->percentile);
         }
 }
 
