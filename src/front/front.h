@@ -116,7 +116,7 @@ struct listen_address {
 #define RECENT_SLOTS 64
 
 /*
- * A cache of the commands that express.c looked up last, by the eight bytes that begin with the
+ * A cache of the commands that fast_path.c looked up last, by the eight bytes that begin with the
  * name. A look-up takes a few instructions and no hash. Emptied when the command table changes.
  */
 struct recent {

@@ -10,7 +10,7 @@
 #include "base/err.h"
 #include "front/client/charge.h"
 #include "front/client/binding.h"
-#include "front/route/express.h"
+#include "front/route/fast_path.h"
 #include "front/route/lane_choice.h"
 #include "front/route/fair_share.h"
 #include "front/route/route.h"
@@ -118,7 +118,7 @@ static void take_all(struct client *client, struct intake *in)
         if (is_next) {
             size_t used;
             const struct slice rest = slice_of(in->data + in->taken, in->filled - in->taken);
-            enum route plain = express_run(client, limits, rest, &used, &pace);
+            enum route plain = fast_path_run(client, limits, rest, &used, &pace);
             in->scanned += (uint32_t)used;
             in->taken = in->scanned;
             if (plain == ROUTE_STOP)

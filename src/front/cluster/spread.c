@@ -268,7 +268,7 @@ static void note_given(struct spread *spread, uint32_t n)
 }
 
 /* Called when the oldest group is answered. False if nothing more can be passed on. */
-static bool end_stretch(struct going *going)
+static bool end_answered_run(struct going *going)
 {
     struct spread *spread = going->spread;
     spread->head++;
@@ -307,7 +307,7 @@ static void put_strands(struct going *going)
     const struct spread *spread = going->spread;
     bool goes_on = true;
     while (goes_on && spread->head != spread->tail)
-        goes_on = turn_at(spread, spread->head)->place == NULL ? end_stretch(going) : put_strand(going);
+        goes_on = turn_at(spread, spread->head)->place == NULL ? end_answered_run(going) : put_strand(going);
 }
 
 bool spread_go_on(struct spread *spread, struct replies *replies, const struct spread_outlet *outlet)

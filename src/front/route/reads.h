@@ -60,7 +60,7 @@ bool reads_take_word(struct client *client, const struct request *request);
  */
 const struct node *reads_explain(const struct client *client, const struct command *command, const char **why);
 
-/* Which commands take the fast path (express.h) on the client's present lane. */
+/* Which commands take the fast path (fast_path.h) on the client's present lane. */
 enum reads_kind {
     READS_ANY,
     READS_READS,  /* commands that a replica may answer */

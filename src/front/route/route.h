@@ -1,6 +1,6 @@
 /*
  * Decides where a request goes: to a lane, or nowhere because weir answers it. The full path
- * takes every request that the fast path (express.h) leaves.
+ * takes every request that the fast path (fast_path.h) leaves.
  */
 #ifndef WEIR_FRONT_ROUTE_H
 #define WEIR_FRONT_ROUTE_H

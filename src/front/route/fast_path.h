@@ -6,8 +6,8 @@
  * that is not plain is left to the full path. Checks that hold for all buffered requests are made
  * once.
  */
-#ifndef WEIR_FRONT_EXPRESS_H
-#define WEIR_FRONT_EXPRESS_H
+#ifndef WEIR_FRONT_FAST_PATH_H
+#define WEIR_FRONT_FAST_PATH_H
 
 #include <stddef.h>
 
@@ -22,7 +22,7 @@
  * pace->left allows. *used is the number of bytes taken. After ROUTE_TAKEN the next request must
  * take the full path, or is incomplete, or pace->left is 0.
  */
-__attribute__((warn_unused_result)) enum route express_run(struct client *client, const struct request_limits *limits,
-                                                           struct slice bytes, size_t *used, struct pace *pace);
+__attribute__((warn_unused_result)) enum route fast_path_run(struct client *client, const struct request_limits *limits,
+                                                             struct slice bytes, size_t *used, struct pace *pace);
 
 #endif

@@ -1,4 +1,4 @@
-#include "front/route/express.h"
+#include "front/route/fast_path.h"
 
 #include "front/client/charge.h"
 #include "front/client/answer.h"
@@ -129,7 +129,7 @@ static enum route refuse(struct client *client, const struct command *command, u
  * A run of neighbouring requests of one command with the same number of arguments. The requests
  * come at the same time and have the same limits, so the gate decides all of them at once.
  */
-struct stretch {
+struct request_run {
     const char *at; /* beginning of the first request */
     const char *end;
     const struct command *command;
@@ -141,7 +141,7 @@ struct stretch {
  * Most bytes of a run with more than one request (chosen). The checks made once for a run, such
  * as that of SHARED_BYTES_MAX, are repeated after so many bytes.
  */
-#define STRETCH_BYTES 4096
+#define RUN_BYTES 4096
 
 static inline bool fits(enum reads_kind kind, const struct command *command)
 {
@@ -149,43 +149,43 @@ static inline bool fits(enum reads_kind kind, const struct command *command)
 }
 
 /* Returns the next run that may go to this lane now. NULL as lane: no lane is known yet. */
-static inline struct stretch find_stretch(const struct client *client, const struct lane *lane, const struct pace *pace,
+static inline struct request_run find_run(const struct client *client, const struct lane *lane, const struct pace *pace,
                                           enum reads_kind kind, const struct request_limits *limits, const char *at,
                                           const char *end)
 {
     struct slice name;
-    struct stretch stretch = {.at = at, .n = 0};
+    struct request_run run = {.at = at, .n = 0};
     struct front *front = client->front;
     if ((lane != NULL && lane_is_congested(lane)) || lane_sent_bytes(&client->lane_user) > SHARED_BYTES_MAX ||
         client->reader == READER_ASKS)
-        return stretch;
-    const char *next = plain_request(at, end, limits, &name, &stretch.argc);
+        return run;
+    const char *next = plain_request(at, end, limits, &name, &run.argc);
     if (next == NULL || next - at > LARGE_REQUEST || end - name.at < NAME_ROOM)
-        return stretch;
-    stretch.command = find_command(front, name);
-    if (stretch.command == NULL || !fits(kind, stretch.command))
-        return stretch;
-    const uint32_t most = pace_most(pace, command_cost_ns(stretch.command));
+        return run;
+    run.command = find_command(front, name);
+    if (run.command == NULL || !fits(kind, run.command))
+        return run;
+    const uint32_t most = pace_most(pace, command_cost_ns(run.command));
     if (most == 0)
-        return stretch;
-    bool goes_alone = lane != NULL && lane_choice_asks_size(client, stretch.command);
+        return run;
+    bool goes_alone = lane != NULL && lane_choice_asks_size(client, run.command);
     size_t head = plain_head(at, name);
     do {
-        stretch.end = next;
-        stretch.n++;
-        next = goes_alone ? NULL : plain_request_like(stretch.end, end, limits, at, head, stretch.argc);
-    } while (next != NULL && stretch.n < most && next - at <= STRETCH_BYTES);
-    return stretch;
+        run.end = next;
+        run.n++;
+        next = goes_alone ? NULL : plain_request_like(run.end, end, limits, at, head, run.argc);
+    } while (next != NULL && run.n < most && next - at <= RUN_BYTES);
+    return run;
 }
 
 /* Returns the end of the first n requests of the run. n must be less than all. */
-static const char *end_of(const struct stretch *stretch, const struct request_limits *limits, uint32_t n)
+static const char *end_of(const struct request_run *run, const struct request_limits *limits, uint32_t n)
 {
     struct slice name;
     uint32_t argc;
-    const char *at = stretch->at;
+    const char *at = run->at;
     for (; n > 0; n--)
-        at = plain_request(at, stretch->end, limits, &name, &argc);
+        at = plain_request(at, run->end, limits, &name, &argc);
     return at;
 }
 
@@ -193,22 +193,22 @@ static const char *end_of(const struct stretch *stretch, const struct request_li
  * Records the first n requests, which end at `end` and passed the gate. False: out of memory, and
  * the client is closed.
  */
-static inline bool note(struct client *client, struct lane *lane, const struct stretch *stretch, uint32_t n,
+static inline bool note(struct client *client, struct lane *lane, const struct request_run *run, uint32_t n,
                         const char *end)
 {
     struct lane_user *lane_user = &client->lane_user;
-    uint32_t bytes = (uint32_t)(end - stretch->at);
-    lane_choice_note_read(client, stretch->command);
+    uint32_t bytes = (uint32_t)(end - run->at);
+    lane_choice_note_read(client, run->command);
     lane_count_sent(lane_user, SHARED_CALLS_FEW, bytes);
-    if ((lane->keeps && !client_keep(client, stretch->command, slice_of(stretch->at, bytes), n)) ||
-        !lane_call(lane, lane_user, timing_tag(client, stretch->command, stretch->argc), n)) {
+    if ((lane->keeps && !client_keep(client, run->command, slice_of(run->at, bytes), n)) ||
+        !lane_call(lane, lane_user, timing_tag(client, run->command, run->argc), n)) {
         client_close_starved(client);
         return false;
     }
     client->n_bytes += bytes;
-    if (stretch->command->is_pausable)
+    if (run->command->is_pausable)
         coverage_note_elsewhere(client);
-    front_count_many(client->front, stretch->command, RESULT_FORWARDED, n);
+    front_count_many(client->front, run->command, RESULT_FORWARDED, n);
     return true;
 }
 
@@ -223,12 +223,12 @@ static enum route refuse_without_lane(struct client *client, const struct reques
     enum route result = ROUTE_TAKEN;
     while (result == ROUTE_TAKEN) {
         struct verdict verdict;
-        const struct stretch stretch = find_stretch(client, NULL, pace, READS_ANY, limits, at, bytes.at + bytes.len);
-        if (stretch.n == 0 || !refuse_at_gate(client, stretch.command, stretch.n, &verdict))
+        const struct request_run run = find_run(client, NULL, pace, READS_ANY, limits, at, bytes.at + bytes.len);
+        if (run.n == 0 || !refuse_at_gate(client, run.command, run.n, &verdict))
             break;
-        at = stretch.end;
-        pace->left -= stretch.n;
-        result = refuse(client, stretch.command, stretch.argc, stretch.n, &verdict);
+        at = run.end;
+        pace->left -= run.n;
+        result = refuse(client, run.command, run.argc, run.n, &verdict);
     }
     *used = (size_t)(at - bytes.at);
     return result;
@@ -246,23 +246,23 @@ static enum route send_along(struct client *client, struct lane *lane, const str
     enum route result = ROUTE_TAKEN;
     while (result == ROUTE_TAKEN) {
         struct verdict verdict;
-        const struct stretch stretch = find_stretch(client, lane, pace, kind, limits, at, bytes.at + bytes.len);
-        if (stretch.n == 0)
+        const struct request_run run = find_run(client, lane, pace, kind, limits, at, bytes.at + bytes.len);
+        if (run.n == 0)
             break;
-        uint32_t n_passed = pass_gate(client, stretch.command, stretch.n, &verdict);
-        const char *passed = n_passed == stretch.n ? stretch.end : end_of(&stretch, limits, n_passed);
-        if (n_passed > 0 && !note(client, lane, &stretch, n_passed, passed)) {
+        uint32_t n_passed = pass_gate(client, run.command, run.n, &verdict);
+        const char *passed = n_passed == run.n ? run.end : end_of(&run, limits, n_passed);
+        if (n_passed > 0 && !note(client, lane, &run, n_passed, passed)) {
             result = ROUTE_STOP;
             break; /* nothing is sent, because no call is recorded for the replies */
         }
-        work_ns += n_passed * (uint64_t)command_cost_ns(stretch.command);
+        work_ns += n_passed * (uint64_t)command_cost_ns(run.command);
         at = passed;
         n += n_passed;
-        pace_take(pace, stretch.n, command_cost_ns(stretch.command));
-        if (n_passed < stretch.n) {
+        pace_take(pace, run.n, command_cost_ns(run.command));
+        if (n_passed < run.n) {
             lane_gather(lane, &client->lane_user, from, (size_t)(at - from));
-            from = at = stretch.end;
-            result = refuse(client, stretch.command, stretch.argc, stretch.n - n_passed, &verdict);
+            from = at = run.end;
+            result = refuse(client, run.command, run.argc, run.n - n_passed, &verdict);
         }
     }
     lane_gather(lane, &client->lane_user, from, (size_t)(at - from));
@@ -280,7 +280,7 @@ static enum route send_along(struct client *client, struct lane *lane, const str
  * A run of neighbouring requests of one command with the same number of arguments, each for a place
  * that is ready.
  */
-struct slot_stretch {
+struct slot_run {
     const struct command *command;
     uint32_t argc;
     uint32_t n; /* 0: the next request must take the full path, or is not here */
@@ -330,25 +330,25 @@ static inline bool has_one_key(const struct command *command, uint32_t argc)
 }
 
 /* Finds the next run of similar requests that can go now. */
-static inline void find_slot_stretch(const struct client *client, struct slot_stretch *stretch,
-                                     struct places_seen *seen, const struct pace *pace,
-                                     const struct request_limits *limits, const char *at, const char *end)
+static inline void find_slot_run(const struct client *client, struct slot_run *run, struct places_seen *seen,
+                                 const struct pace *pace, const struct request_limits *limits, const char *at,
+                                 const char *end)
 {
     struct slice name;
     const struct slot_map *map = client->front->nodes.topology->slots;
     const char *const begin = at;
-    const char *next = plain_request(at, end, limits, &name, &stretch->argc);
-    stretch->n = 0;
+    const char *next = plain_request(at, end, limits, &name, &run->argc);
+    run->n = 0;
     if (next == NULL || next - at > LARGE_REQUEST || end - name.at < NAME_ROOM)
         return;
-    stretch->command = find_command(client->front, name);
-    if (stretch->command == NULL || !has_one_key(stretch->command, stretch->argc))
+    run->command = find_command(client->front, name);
+    if (run->command == NULL || !has_one_key(run->command, run->argc))
         return;
-    bool goes_alone = lane_choice_asks_size(client, stretch->command);
+    bool goes_alone = lane_choice_asks_size(client, run->command);
     const struct key_filter *several = &client->extra->spread->several;
-    bool is_read = keep_kind(stretch->command) == KEPT_READ;
+    bool is_read = keep_kind(run->command) == KEPT_READ;
     size_t head = plain_head(at, name);
-    uint32_t most = pace_most(pace, command_cost_ns(stretch->command));
+    uint32_t most = pace_most(pace, command_cost_ns(run->command));
     if (most == 0)
         return;
     most = most < BATCH_MOST ? most : BATCH_MOST;
@@ -359,29 +359,29 @@ static inline void find_slot_stretch(const struct client *client, struct slot_st
         if (!may_go_to(client, seen, row) ||
             (several->is_used && key_filter_bars(several, slice_of(key, len), is_read)))
             break;
-        stretch->rows[stretch->n] = (uint8_t)row;
-        stretch->ends[stretch->n++] = next;
+        run->rows[run->n] = (uint8_t)row;
+        run->ends[run->n++] = next;
         at = next;
-        next = goes_alone ? NULL : plain_request_like(at, end, limits, begin, head, stretch->argc);
-    } while (next != NULL && stretch->n < most && next - begin <= STRETCH_BYTES);
+        next = goes_alone ? NULL : plain_request_like(at, end, limits, begin, head, run->argc);
+    } while (next != NULL && run->n < most && next - begin <= RUN_BYTES);
     if (slot_map_version(map) != client->extra->spread->version)
-        stretch->n = 0; /* the version is read after the rows: slot_map.h */
+        run->n = 0; /* the version is read after the rows: slot_map.h */
 }
 
 /* Sends n neighbouring requests of one place. False: out of memory, and the client is closed. */
-static inline bool send_some(struct client *client, struct place *place, const struct slot_stretch *stretch,
-                             const char *at, uint32_t n, const char *end)
+static inline bool send_some(struct client *client, struct place *place, const struct slot_run *run, const char *at,
+                             uint32_t n, const char *end)
 {
     struct lane_user *lane_user = &place->lane_user;
     struct lane *lane = place->shared.lane;
     uint32_t bytes = (uint32_t)(end - at);
-    if (stretch->command->is_pausable)
+    if (run->command->is_pausable)
         place->wrote_at = coverage_time(client);
     lane_count_sent(lane_user, SHARED_CALLS_FEW, bytes);
     if (!spread_turn(client->extra->spread, &client->extra->replies, place, n) ||
-        unanswered_add_more(&place->unanswered, &client->front->loop->pool, keep_kind(stretch->command),
+        unanswered_add_more(&place->unanswered, &client->front->loop->pool, keep_kind(run->command),
                             slice_of(at, bytes), n) == NULL ||
-        !lane_call(lane, lane_user, timing_tag(client, stretch->command, stretch->argc), n)) {
+        !lane_call(lane, lane_user, timing_tag(client, run->command, run->argc), n)) {
         client_close_starved(client);
         return false;
     }
@@ -390,22 +390,22 @@ static inline bool send_some(struct client *client, struct place *place, const s
 }
 
 /* Sends the first n requests from `at` on, which passed the gate. */
-static bool send_all(struct client *client, const struct slot_stretch *stretch, const char *at, uint32_t n)
+static bool send_all(struct client *client, const struct slot_run *run, const char *at, uint32_t n)
 {
     const char *const begin = at;
     struct place *const *places = client->extra->spread->places;
-    lane_choice_note_read(client, stretch->command);
+    lane_choice_note_read(client, run->command);
     for (uint32_t i = 0, to; i < n; i = to) {
-        for (to = i + 1; to < n && stretch->rows[to] == stretch->rows[i];)
+        for (to = i + 1; to < n && run->rows[to] == run->rows[i];)
             to++;
-        if (!send_some(client, places[stretch->rows[i]], stretch, at, to - i, stretch->ends[to - 1]))
+        if (!send_some(client, places[run->rows[i]], run, at, to - i, run->ends[to - 1]))
             return false;
-        at = stretch->ends[to - 1];
+        at = run->ends[to - 1];
     }
     client->n_bytes += (uint32_t)(at - begin);
-    if (stretch->command->is_pausable)
+    if (run->command->is_pausable)
         coverage_note_elsewhere(client);
-    front_count_many(client->front, stretch->command, RESULT_FORWARDED, n);
+    front_count_many(client->front, run->command, RESULT_FORWARDED, n);
     return true;
 }
 
@@ -426,26 +426,26 @@ static enum route run_on_cluster(struct client *client, const struct request_lim
 {
     const char *at = bytes.at;
     struct places_seen seen = {0};
-    struct slot_stretch stretch;
+    struct slot_run run;
     uint32_t n_sent = 0;
     uint64_t work_ns = 0;
     enum route result = ROUTE_TAKEN;
     while (result == ROUTE_TAKEN && is_settled(client) && client->reader != READER_ASKS) {
         struct verdict verdict;
-        find_slot_stretch(client, &stretch, &seen, pace, limits, at, bytes.at + bytes.len);
-        if (stretch.n == 0)
+        find_slot_run(client, &run, &seen, pace, limits, at, bytes.at + bytes.len);
+        if (run.n == 0)
             break;
-        uint32_t n = pass_gate(client, stretch.command, stretch.n, &verdict);
-        if (n > 0 && !send_all(client, &stretch, at, n)) {
+        uint32_t n = pass_gate(client, run.command, run.n, &verdict);
+        if (n > 0 && !send_all(client, &run, at, n)) {
             result = ROUTE_STOP;
             break;
         }
         n_sent += n;
-        work_ns += n * (uint64_t)command_cost_ns(stretch.command);
-        at = stretch.ends[stretch.n - 1];
-        pace_take(pace, stretch.n, command_cost_ns(stretch.command));
-        if (n < stretch.n)
-            result = refuse(client, stretch.command, stretch.argc, stretch.n - n, &verdict);
+        work_ns += n * (uint64_t)command_cost_ns(run.command);
+        at = run.ends[run.n - 1];
+        pace_take(pace, run.n, command_cost_ns(run.command));
+        if (n < run.n)
+            result = refuse(client, run.command, run.argc, run.n - n, &verdict);
     }
     fair_share_note_sent(client, n_sent, work_ns + fair_share_bytes_ns((uint64_t)(at - bytes.at)));
     *used = (size_t)(at - bytes.at);
@@ -454,8 +454,8 @@ static enum route run_on_cluster(struct client *client, const struct request_lim
 
 /* ---- choosing the path ---- */
 
-enum route express_run(struct client *client, const struct request_limits *limits, struct slice bytes, size_t *used,
-                       struct pace *pace)
+enum route fast_path_run(struct client *client, const struct request_limits *limits, struct slice bytes, size_t *used,
+                         struct pace *pace)
 {
     *used = 0;
     if (!is_unburdened(client) || (client->bound != NULL && !client->bound->is_plain))
