@@ -1,6 +1,6 @@
 #include "run/topology/question_pace.h"
 
-#define STRETCH_MOST 200 /* thousandths of an interval */
+#define JITTER_MOST 200 /* thousandths of an interval */
 
 void cluster_pace_want(struct cluster_pace *pace)
 {
@@ -20,7 +20,7 @@ void cluster_pace_note_question(struct cluster_pace *pace, uint64_t now_ns)
 {
     question_budget_spend(&pace->budget, now_ns);
     pace->asked_ns = now_ns;
-    pace->stretch = draw(pace) % (STRETCH_MOST + 1);
+    pace->jitter = draw(pace) % (JITTER_MOST + 1);
     pace->is_wanted = false;
 }
 
@@ -48,7 +48,7 @@ uint64_t cluster_pace_due(const struct cluster_pace *pace, uint64_t calm_ns, uin
         after_ns = CLUSTER_PACE_URGENT_NS;
     if (after_ns < CLUSTER_PACE_LEAST_NS)
         after_ns = CLUSTER_PACE_LEAST_NS;
-    uint64_t due_ns = pace->asked_ns + after_ns + after_ns / 1000 * pace->stretch;
+    uint64_t due_ns = pace->asked_ns + after_ns + after_ns / 1000 * pace->jitter;
     uint64_t budget_ns = now_ns + question_budget_wait(&pace->budget, now_ns);
     return due_ns > budget_ns ? due_ns : budget_ns;
 }

@@ -63,7 +63,7 @@ struct cluster_pace {
     uint64_t asked_ns; /* when the last question was sent; 0: never */
     uint64_t pause_ns; /* from the last question to the next wanted one; 0: the least */
     /* how much longer each interval is, in thousandths: up to 200; drawn for each question */
-    uint64_t stretch;
+    uint64_t jitter;
     bool is_wanted;
     bool is_urgent; /* set by the owner */
 };
