@@ -33,12 +33,12 @@ struct head {
 };
 _Static_assert(sizeof(struct head) == UNIT, "what is behind it is aligned as it is");
 
-struct stretch {
+struct range {
     char *kept, *used, *touched, *end;
 };
 
 struct arena {
-    struct stretch small, large;
+    struct range small, large;
     size_t n_new;           /* blocks behind `kept` that are in use */
     void *waiting[CLASSES]; /* free lists by class; the first word of each block is the next */
 };
@@ -56,8 +56,8 @@ static bool map(void)
     char *first = begin + ((sizeof *arena + UNIT - 1) & ~(UNIT - 1UL));
     char *middle = begin + SMALL_BYTES;
     arena = (struct arena *)(void *)begin;
-    arena->small = (struct stretch){first, first, first, middle};
-    arena->large = (struct stretch){middle, middle, middle, begin + ARENA_BYTES};
+    arena->small = (struct range){first, first, first, middle};
+    arena->large = (struct range){middle, middle, middle, begin + ARENA_BYTES};
     return true;
 }
 
@@ -96,16 +96,16 @@ static char *take_block(size_t size, uint32_t *class, size_t *dirty)
         *dirty = size;
         return waiting - sizeof(struct head);
     }
-    struct stretch *stretch = room < LARGE ? &arena->small : &arena->large;
-    char *block = stretch->used;
-    if ((size_t)(stretch->end - block) < sizeof(struct head) + room)
+    struct range *range = room < LARGE ? &arena->small : &arena->large;
+    char *block = range->used;
+    if ((size_t)(range->end - block) < sizeof(struct head) + room)
         return NULL;
-    stretch->used += sizeof(struct head) + room;
+    range->used += sizeof(struct head) + room;
     arena->n_new++;
     char *data = block + sizeof(struct head);
-    *dirty = stretch->touched <= data ? 0 : (size_t)(stretch->touched - data);
-    if (stretch->touched < stretch->used)
-        stretch->touched = stretch->used;
+    *dirty = range->touched <= data ? 0 : (size_t)(range->touched - data);
+    if (range->touched < range->used)
+        range->touched = range->used;
     return block;
 }
 
@@ -175,12 +175,12 @@ size_t arena_size(const void *memory)
 /* The last block of the large range can grow at its address. */
 static bool grow_last(const char *data, size_t before, size_t room)
 {
-    struct stretch *stretch = &arena->large;
-    if (before < LARGE || room < before || data + before != stretch->used || (size_t)(stretch->end - data) < room)
+    struct range *range = &arena->large;
+    if (before < LARGE || room < before || data + before != range->used || (size_t)(range->end - data) < room)
         return false;
-    stretch->used += room - before;
-    if (stretch->touched < stretch->used)
-        stretch->touched = stretch->used;
+    range->used += room - before;
+    if (range->touched < range->used)
+        range->touched = range->used;
     return true;
 }
 

@@ -25,7 +25,7 @@ void changes_forget(struct changes *changes)
 void changes_begin(struct changes *changes, const struct planned_limit *limit, uint64_t now_ns)
 {
     changes->n = 1;
-    changes->at[0] = (struct stretch_of_rate){now_ns, rate_of(limit), burst_of(limit), 0};
+    changes->at[0] = (struct rate_change){now_ns, rate_of(limit), burst_of(limit), 0};
 }
 
 static double higher(double a, double b)
@@ -37,14 +37,14 @@ static bool add(struct changes *changes, uint64_t now_ns, double per_ns, double 
 {
     if (changes->n == CHANGES_KEPT)
         return false;
-    const struct stretch_of_rate *last = &changes->at[changes->n - 1];
-    changes->at[changes->n++] = (struct stretch_of_rate){now_ns, per_ns, burst, higher(burst - last->burst, 0)};
+    const struct rate_change *last = &changes->at[changes->n - 1];
+    changes->at[changes->n++] = (struct rate_change){now_ns, per_ns, burst, higher(burst - last->burst, 0)};
     return true;
 }
 
 bool changes_may(struct changes *changes, const struct planned_limit *to, uint64_t now_ns)
 {
-    const struct stretch_of_rate *last = &changes->at[changes->n - 1];
+    const struct rate_change *last = &changes->at[changes->n - 1];
     return add(changes, now_ns, higher(last->per_ns, rate_of(to)), higher(last->burst, burst_of(to)));
 }
 
@@ -59,7 +59,7 @@ static double allowed(const struct changes *changes, uint64_t from_ns, uint64_t 
     double most = 0;
     bool has_begun = false;
     for (unsigned i = 0; i < changes->n; i++) {
-        const struct stretch_of_rate *at = &changes->at[i];
+        const struct rate_change *at = &changes->at[i];
         uint64_t end_ns = i + 1 < changes->n && at[1].since_ns < to_ns ? at[1].since_ns : to_ns;
         if (end_ns < from_ns || at->since_ns > to_ns)
             continue;

@@ -17,7 +17,7 @@
 #define CHANGES_KEPT 32
 
 struct changes {
-    struct stretch_of_rate {
+    struct rate_change {
         uint64_t since_ns;
         double per_ns, burst;
         double grown; /* by how much the burst exceeds the one before */

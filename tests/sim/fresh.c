@@ -13,24 +13,24 @@
 #include <sys/mman.h>
 
 #define PAGE 4096
-#define STRETCHES 8
+#define RANGES_MAX 8
 
 /* A range of memory with variables, and its saved bytes. */
-struct stretch {
+struct range {
     char *at;
     size_t len;
     char *copy;
     bool *is_zero; /* one for each page, beginning at `at` */
 };
 
-static struct stretch stretches[STRETCHES];
-static size_t n_stretches;
+static struct range ranges[RANGES_MAX];
+static size_t n_ranges;
 
 static const char zeroes[PAGE];
 
-static size_t page_len(const struct stretch *stretch, size_t offset)
+static size_t page_len(const struct range *range, size_t offset)
 {
-    return stretch->len - offset < PAGE ? stretch->len - offset : PAGE;
+    return range->len - offset < PAGE ? range->len - offset : PAGE;
 }
 
 static void *take(size_t size)
@@ -47,9 +47,9 @@ static void add(char *at, size_t len)
 {
     if (len == 0)
         return;
-    if (n_stretches == STRETCHES)
+    if (n_ranges == RANGES_MAX)
         abort();
-    stretches[n_stretches++] = (struct stretch){at, len, take(len), take(len / PAGE + 1)};
+    ranges[n_ranges++] = (struct range){at, len, take(len), take(len / PAGE + 1)};
 }
 
 /*
@@ -82,27 +82,27 @@ static int find(struct dl_phdr_info *info, size_t size, void *nothing)
 void fresh_keep(void)
 {
     (void)dl_iterate_phdr(find, NULL);
-    for (size_t i = 0; i < n_stretches; i++) {
-        const struct stretch *stretch = &stretches[i];
-        for (size_t offset = 0; offset < stretch->len; offset += PAGE) {
-            size_t len = page_len(stretch, offset);
-            bool is_zero = memcmp(stretch->at + offset, zeroes, len) == 0;
-            stretch->is_zero[offset / PAGE] = is_zero;
+    for (size_t i = 0; i < n_ranges; i++) {
+        const struct range *range = &ranges[i];
+        for (size_t offset = 0; offset < range->len; offset += PAGE) {
+            size_t len = page_len(range, offset);
+            bool is_zero = memcmp(range->at + offset, zeroes, len) == 0;
+            range->is_zero[offset / PAGE] = is_zero;
             if (!is_zero)
-                memcpy(stretch->copy + offset, stretch->at + offset, len);
+                memcpy(range->copy + offset, range->at + offset, len);
         }
     }
 }
 
 void fresh_again(void)
 {
-    for (size_t i = 0; i < n_stretches; i++) {
-        const struct stretch *stretch = &stretches[i];
-        for (size_t offset = 0; offset < stretch->len; offset += PAGE) {
-            size_t len = page_len(stretch, offset);
-            char *at = stretch->at + offset;
-            if (!stretch->is_zero[offset / PAGE])
-                memcpy(at, stretch->copy + offset, len);
+    for (size_t i = 0; i < n_ranges; i++) {
+        const struct range *range = &ranges[i];
+        for (size_t offset = 0; offset < range->len; offset += PAGE) {
+            size_t len = page_len(range, offset);
+            char *at = range->at + offset;
+            if (!range->is_zero[offset / PAGE])
+                memcpy(at, range->copy + offset, len);
             else if (memcmp(at, zeroes, len) != 0)
                 memset(at, 0, len);
         }
