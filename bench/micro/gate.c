@@ -38,7 +38,7 @@ static struct command_table *table;
 static const struct command *get;
 static struct ledger *ledger;
 static struct subjects *subjects;
-static struct tally *tallies;
+static struct limit_counters *limit_counters;
 
 static void prepare_world(void)
 {
@@ -48,7 +48,7 @@ static void prepare_world(void)
     get = kit_command(table, "get");
     ledger = ledger_new();
     subjects = subjects_new(1000);
-    tallies = tallies_new();
+    limit_counters = limit_counters_new();
 }
 
 static void prepare(struct scene *scene)
@@ -69,7 +69,7 @@ static enum gate ask(struct scene *scene, struct verdict *verdict)
 {
     const struct ask ask = {
         .command = get, .amount = one_of_each(), .now_ns = scene->now_ns, .headed_ns = scene->now_ns, .may_wait = true};
-    return gate_ask(&scene->target, &ask, tallies, verdict);
+    return gate_ask(&scene->target, &ask, limit_counters, verdict);
 }
 
 static void pass(struct scene *scene, uint64_t n)
@@ -89,8 +89,8 @@ static void pass_plainly(struct scene *scene, uint64_t n)
     struct verdict verdict;
     while (n-- > 0) {
         scene->now_ns += STEP_NS;
-        if (gate_ask_plainly(target->policy, target->holders[PER_SUBJECT], get, 1, scene->now_ns, tallies, &verdict) ==
-            0)
+        if (gate_ask_plainly(target->policy, target->holders[PER_SUBJECT], get, 1, scene->now_ns, limit_counters,
+                             &verdict) == 0)
             abort();
     }
 }
@@ -105,7 +105,7 @@ static void pass_alike(struct scene *scene, uint64_t n)
     for (; n > 0; n -= n < PIPELINE ? n : PIPELINE) {
         scene->now_ns += PIPELINE * STEP_NS;
         uint32_t asked = n < PIPELINE ? (uint32_t)n : PIPELINE;
-        if (gate_ask_plainly(target->policy, target->holders[PER_SUBJECT], get, asked, scene->now_ns, tallies,
+        if (gate_ask_plainly(target->policy, target->holders[PER_SUBJECT], get, asked, scene->now_ns, limit_counters,
                              &verdict) != asked)
             abort();
     }
@@ -126,7 +126,7 @@ static void refuse(struct scene *scene, uint64_t n)
 static void owe_bytes(uint64_t n)
 {
     while (n-- > 0)
-        gate_owe_bytes(&bytes.target, UNIT_BYTES_OUT, 23, 0, bytes.now_ns += STEP_NS, tallies);
+        gate_owe_bytes(&bytes.target, UNIT_BYTES_OUT, 23, 0, bytes.now_ns += STEP_NS, limit_counters);
 }
 
 static void refusal(uint64_t n)

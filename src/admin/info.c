@@ -49,9 +49,9 @@ static void named(struct text *out, const struct snapshot *s)
     text_print(&cells, "limit\talgorithm\trates\tpassed\tlimited\tshadowed\terrors\n");
     for (size_t i = 0; i < s->n_named; i++)
         text_print(&cells, "%s\t%s\t%s\t%" PRIu64 "\t%" PRIu64 "\t%" PRIu64 "\t%" PRIu64 "\n", s->named[i].name,
-                   s->named[i].algorithm, s->named[i].rates, s->named[i].results[TALLY_PASSED],
-                   s->named[i].results[TALLY_LIMITED], s->named[i].results[TALLY_SHADOWED],
-                   s->named[i].results[TALLY_ERROR]);
+                   s->named[i].algorithm, s->named[i].rates, s->named[i].results[NAMED_PASSED],
+                   s->named[i].results[NAMED_LIMITED], s->named[i].results[NAMED_SHADOWED],
+                   s->named[i].results[NAMED_ERROR]);
     text_print(out, "\r\n");
     end_table(out, &cells);
 }

@@ -79,10 +79,10 @@ static uint64_t decided(const struct snapshot_limit *limit, size_t decision)
 
 static const char *called_name(size_t result)
 {
-    static const char *const names[TALLY_RESULTS] = {[TALLY_PASSED] = "passed",
-                                                     [TALLY_LIMITED] = "limited",
-                                                     [TALLY_SHADOWED] = "shadow_limited",
-                                                     [TALLY_ERROR] = "error"};
+    static const char *const names[NAMED_RESULTS] = {[NAMED_PASSED] = "passed",
+                                                     [NAMED_LIMITED] = "limited",
+                                                     [NAMED_SHADOWED] = "shadow_limited",
+                                                     [NAMED_ERROR] = "error"};
     return names[result];
 }
 

@@ -104,7 +104,7 @@ struct snapshot_named {
     char penalty[64];              /* as written; "": none */
     bool is_shadow;
     size_t overrides; /* number of keys that have rates of their own */
-    uint64_t results[TALLY_RESULTS];
+    uint64_t results[NAMED_RESULTS];
     struct histo times;
 };
 

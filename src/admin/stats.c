@@ -280,10 +280,10 @@ static void write_named(struct text *out, const struct snapshot *s)
         json_string(out, "penalty", named->penalty);
         json_string(out, "over", named->is_shadow ? "shadow" : "refuse");
         metrics_json(out, s, OF_NAMED, i);
-        json_number(out, "passed", named->results[TALLY_PASSED]);
-        json_number(out, "limited", named->results[TALLY_LIMITED]);
-        json_number(out, "shadow_limited", named->results[TALLY_SHADOWED]);
-        json_number(out, "errors", named->results[TALLY_ERROR]);
+        json_number(out, "passed", named->results[NAMED_PASSED]);
+        json_number(out, "limited", named->results[NAMED_LIMITED]);
+        json_number(out, "shadow_limited", named->results[NAMED_SHADOWED]);
+        json_number(out, "errors", named->results[NAMED_ERROR]);
         json_real(out, "p50_seconds", (double)histo_quantile_ns(&named->times, 0.5) / (double)NS_PER_S);
         json_real(out, "p99_seconds", (double)histo_quantile_ns(&named->times, 0.99) / (double)NS_PER_S);
         json_close_object(out);

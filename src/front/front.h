@@ -53,7 +53,7 @@ struct front_settings {
     struct subjects *key_subjects;
     struct journal *journal;
     struct slowlog *slowlog;
-    struct tally **tallies; /* counters of each worker */
+    struct limit_counters **limit_counters; /* counters of each worker */
     struct top **tops;
     struct offenders **all_offenders; /* recent offenders of each worker */
     _Atomic uint8_t
@@ -197,8 +197,8 @@ struct front {
     /* the rules before, while binding_walk still binds clients to `rules`; else NULL */
     struct rules *rules_before;
     struct topology *topology;
-    uint8_t generation : 1; /* flips with each new rules; tells `rules` from `rules_before` */
-    struct tally *tallies;  /* of this worker, by limit id */
+    uint8_t generation : 1;                /* flips with each new rules; tells `rules` from `rules_before` */
+    struct limit_counters *limit_counters; /* of this worker, by limit id */
     struct top *top;
     struct offenders *offenders;
     void *worker;         /* argument of settings->give and on_empty */

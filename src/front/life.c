@@ -184,7 +184,7 @@ void front_init(struct front *front, struct loop *loop, struct front_settings *s
     front->rules = tables->rules;
     front->topology = tables->topology;
     slowlog_keep(settings->slowlog, front->rules->slow_entries);
-    front->tallies = settings->tallies[index];
+    front->limit_counters = settings->limit_counters[index];
     front->top = settings->tops[index];
     front->offenders = settings->all_offenders[index];
     front->worker = worker;

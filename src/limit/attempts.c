@@ -142,13 +142,13 @@ enum attempt_state attempts_begin(struct attempts *attempts, struct attempt *att
 }
 
 void attempts_end(struct attempts *attempts, struct attempt *attempt, const struct charge_target *target,
-                  bool is_failure, uint64_t now_ns, struct tally *tallies)
+                  bool is_failure, uint64_t now_ns, struct limit_counters *limit_counters)
 {
     pthread_mutex_lock(&attempts->lock);
     struct attempt_queue *queue = attempt->queue;
     list_take(&attempt->in_list);
     if (is_failure && target->policy != NULL)
-        gate_login_failed(target, now_ns, tallies);
+        gate_login_failed(target, now_ns, limit_counters);
     if (queue != NULL) {
         queue->under_way -= attempt->state == ATTEMPT_UNDER_WAY;
         advance(attempts, queue, target->policy != NULL ? gate_logins_left(target, now_ns) : UINT64_MAX);

@@ -69,7 +69,7 @@ enum attempt_state attempts_begin(struct attempts *attempts, struct attempt *att
  * charged. After a reload the policy may be another one or NULL; with NULL nothing is charged.
  */
 void attempts_end(struct attempts *attempts, struct attempt *attempt, const struct charge_target *target,
-                  bool is_failure, uint64_t now_ns, struct tally *tallies);
+                  bool is_failure, uint64_t now_ns, struct limit_counters *limit_counters);
 
 /* Takes an attempt of this worker that waited and is now under way or barred. NULL: none. */
 struct attempt *attempts_news(struct attempts *attempts, unsigned worker);

@@ -52,17 +52,17 @@ bool gate_delays(const struct policy *policy, const struct command *command, enu
 /* Inlined twice: for a single command, where n is the constant 1, and for n commands. */
 #define FOR_EACH_N static inline __attribute__((always_inline))
 
-static void refuse_plainly(const struct limit *limit, uint64_t wait_ns, uint64_t n, struct tally *tallies,
-                           struct verdict *verdict)
+static void refuse_plainly(const struct limit *limit, uint64_t wait_ns, uint64_t n,
+                           struct limit_counters *limit_counters, struct verdict *verdict)
 {
     verdict_set(verdict, limit, wait_ns);
-    tally_add(&tallies[limit->id].refused, n);
+    counter_add(&limit_counters[limit->id].refused, n);
 }
 
 /* The rates of the subject are not those of this policy. The newer rates of the two apply. */
 static FUNNEL_RARE uint32_t pass_one_anew(const struct policy *policy, const struct limit *limit,
-                                          struct subject *subject, uint32_t n, uint64_t now_ns, struct tally *tallies,
-                                          struct verdict *verdict)
+                                          struct subject *subject, uint32_t n, uint64_t now_ns,
+                                          struct limit_counters *limit_counters, struct verdict *verdict)
 {
     uint64_t tat_ns = 0;
     subject_lock(subject);
@@ -71,9 +71,9 @@ static FUNNEL_RARE uint32_t pass_one_anew(const struct policy *policy, const str
     uint64_t fit = funnel_take_each(subject_funnel(subject, limit->slot), rate, now_ns, n, &tat_ns);
     subject_unlock(subject);
     if (fit > 0)
-        tally_note_each(limit, tat_ns, now_ns, fit, tallies);
+        limit_counters_note_each(limit, tat_ns, now_ns, fit, limit_counters);
     if (fit < n)
-        refuse_plainly(limit, funnel_wait(rate, tat_ns, now_ns), n - fit, tallies, verdict);
+        refuse_plainly(limit, funnel_wait(rate, tat_ns, now_ns), n - fit, limit_counters, verdict);
     return (uint32_t)fit;
 }
 
@@ -91,22 +91,24 @@ static inline uint64_t wait_of_one(const struct rate *rate, uint64_t tat_ns, uin
 
 /* Returns how many of n equal commands pass. subject_convert explains the order of the loads. */
 FOR_EACH_N uint32_t pass_one(const struct policy *policy, const struct limit *limit, struct subject *subject,
-                             uint32_t n, uint64_t now_ns, struct tally *tallies, struct verdict *verdict)
+                             uint32_t n, uint64_t now_ns, struct limit_counters *limit_counters,
+                             struct verdict *verdict)
 {
     struct funnel *funnel = subject_funnel(subject, limit->slot);
     uint64_t tat_ns = funnel_peek(funnel), next_ns = 0, wait_ns = 0, fit;
     do {
         if (!subject_has_rates(subject, policy->rates[PER_SUBJECT]))
-            return pass_one_anew(policy, limit, subject, n, now_ns, tallies, verdict);
+            return pass_one_anew(policy, limit, subject, n, now_ns, limit_counters, verdict);
         wait_ns = n == 1 ? wait_of_one(&limit->rate, tat_ns, now_ns, &next_ns) : 0;
         fit = n == 1 ? wait_ns == 0 : funnel_fit(&limit->rate, tat_ns, now_ns, n);
         if (n > 1)
             next_ns = fit > 0 ? funnel_after(&limit->rate, tat_ns, now_ns, fit) : tat_ns;
     } while (fit > 0 ? !funnel_replace(funnel, &tat_ns, next_ns) : !funnel_is_still(funnel, &tat_ns));
     if (fit > 0)
-        tally_note_each(limit, next_ns, now_ns, fit, tallies);
+        limit_counters_note_each(limit, next_ns, now_ns, fit, limit_counters);
     if (fit < n)
-        refuse_plainly(limit, n == 1 ? wait_ns : funnel_wait(&limit->rate, next_ns, now_ns), n - fit, tallies, verdict);
+        refuse_plainly(limit, n == 1 ? wait_ns : funnel_wait(&limit->rate, next_ns, now_ns), n - fit, limit_counters,
+                       verdict);
     return (uint32_t)fit;
 }
 
@@ -162,7 +164,8 @@ FOR_EACH_N uint64_t least_fit(const struct limit *limits, uint64_t binds, struct
  * subject runs at the rates of the policy.
  */
 FOR_EACH_N uint32_t pass_locked(const struct policy *policy, uint64_t binds, struct subject *subject, bool is_current,
-                                uint32_t n, uint64_t now_ns, struct tally *tallies, struct verdict *verdict)
+                                uint32_t n, uint64_t now_ns, struct limit_counters *limit_counters,
+                                struct verdict *verdict)
 {
     const struct limit *limits = policy->limits;
     const struct limit *slowest = NULL;
@@ -172,55 +175,56 @@ FOR_EACH_N uint32_t pass_locked(const struct policy *policy, uint64_t binds, str
         const struct limit *limit = &limits[lowest(left)];
         const struct rate *rate = plain_rate(subject, limit, is_current);
         uint64_t tat_ns = funnel_charge(subject_funnel(subject, limit->slot), rate, now_ns, fit);
-        tally_note_each(limit, tat_ns, now_ns, fit, tallies);
+        limit_counters_note_each(limit, tat_ns, now_ns, fit, limit_counters);
     }
     if (fit > 0 && fit < n)
         longest_ns = longest_wait(limits, binds, subject, is_current, now_ns, &slowest);
     subject_unlock(subject);
     if (longest_ns > 0)
-        refuse_plainly(slowest, longest_ns, n - fit, tallies, verdict);
+        refuse_plainly(slowest, longest_ns, n - fit, limit_counters, verdict);
     return (uint32_t)fit;
 }
 
 static FUNNEL_RARE uint32_t pass_anew(const struct policy *policy, uint64_t binds, struct subject *subject, uint32_t n,
-                                      uint64_t now_ns, struct tally *tallies, struct verdict *verdict)
+                                      uint64_t now_ns, struct limit_counters *limit_counters, struct verdict *verdict)
 {
     settle_rarely(policy, subject, PER_SUBJECT, now_ns);
-    return pass_locked(policy, binds, subject, false, n, now_ns, tallies, verdict);
+    return pass_locked(policy, binds, subject, false, n, now_ns, limit_counters, verdict);
 }
 
 FOR_EACH_N uint32_t pass_several(const struct policy *policy, uint64_t binds, struct subject *subject, uint32_t n,
-                                 uint64_t now_ns, struct tally *tallies, struct verdict *verdict)
+                                 uint64_t now_ns, struct limit_counters *limit_counters, struct verdict *verdict)
 {
     subject_lock(subject);
     if (!subject_has_rates(subject, policy->rates[PER_SUBJECT]))
-        return pass_anew(policy, binds, subject, n, now_ns, tallies, verdict);
-    return pass_locked(policy, binds, subject, true, n, now_ns, tallies, verdict);
+        return pass_anew(policy, binds, subject, n, now_ns, limit_counters, verdict);
+    return pass_locked(policy, binds, subject, true, n, now_ns, limit_counters, verdict);
 }
 
 FOR_EACH_N uint32_t ask_plainly(const struct policy *policy, struct subject *subject, const struct command *command,
-                                uint32_t n, uint64_t now_ns, struct tally *tallies, struct verdict *verdict)
+                                uint32_t n, uint64_t now_ns, struct limit_counters *limit_counters,
+                                struct verdict *verdict)
 {
     uint64_t binds = bound(policy, command);
     if (!binds)
         return n;
     if (needs_lock(policy))
-        return pass_several(policy, binds, subject, n, now_ns, tallies, verdict);
-    return pass_one(policy, &policy->limits[lowest(binds)], subject, n, now_ns, tallies, verdict);
+        return pass_several(policy, binds, subject, n, now_ns, limit_counters, verdict);
+    return pass_one(policy, &policy->limits[lowest(binds)], subject, n, now_ns, limit_counters, verdict);
 }
 
 static __attribute__((noinline)) uint32_t ask_each(const struct policy *policy, struct subject *subject,
                                                    const struct command *command, uint32_t n, uint64_t now_ns,
-                                                   struct tally *tallies, struct verdict *verdict)
+                                                   struct limit_counters *limit_counters, struct verdict *verdict)
 {
-    return ask_plainly(policy, subject, command, n, now_ns, tallies, verdict);
+    return ask_plainly(policy, subject, command, n, now_ns, limit_counters, verdict);
 }
 
 uint32_t gate_ask_plainly(const struct policy *policy, struct subject *subject, const struct command *command,
-                          uint32_t n, uint64_t now_ns, struct tally *tallies, struct verdict *verdict)
+                          uint32_t n, uint64_t now_ns, struct limit_counters *limit_counters, struct verdict *verdict)
 {
-    return n == 1 ? ask_plainly(policy, subject, command, 1, now_ns, tallies, verdict)
-                  : ask_each(policy, subject, command, n, now_ns, tallies, verdict);
+    return n == 1 ? ask_plainly(policy, subject, command, 1, now_ns, limit_counters, verdict)
+                  : ask_each(policy, subject, command, n, now_ns, limit_counters, verdict);
 }
 
 static FUNNEL_RARE uint64_t wait_anew(const struct policy *policy, const struct command *command,
@@ -231,7 +235,7 @@ static FUNNEL_RARE uint64_t wait_anew(const struct policy *policy, const struct 
 }
 
 bool gate_refuse_plainly(const struct policy *policy, struct subject *subject, const struct command *command,
-                         uint32_t n, uint64_t now_ns, struct tally *tallies, struct verdict *verdict)
+                         uint32_t n, uint64_t now_ns, struct limit_counters *limit_counters, struct verdict *verdict)
 {
     const struct limit *slowest = NULL;
     subject_lock(subject);
@@ -240,7 +244,7 @@ bool gate_refuse_plainly(const struct policy *policy, struct subject *subject, c
                            : wait_anew(policy, command, subject, now_ns, &slowest);
     subject_unlock(subject);
     if (wait_ns > 0)
-        refuse_plainly(slowest, wait_ns, n, tallies, verdict);
+        refuse_plainly(slowest, wait_ns, n, limit_counters, verdict);
     return wait_ns > 0;
 }
 
@@ -338,7 +342,7 @@ static enum gate decide(const struct trial *asked, uint64_t limits, bool is_shad
 {
     const struct policy *policy = asked->target->policy;
     uint64_t delays = limits & policy->of_action[OVER_DELAY];
-    const struct trial trial = {asked->target, asked->ask, asked->tallies, gate_places_had(asked, delays),
+    const struct trial trial = {asked->target, asked->ask, asked->limit_counters, gate_places_had(asked, delays),
                                 asked->is_current};
     enum gate gate = veto(&trial, limits & ~trial.had, is_shadow, verdict);
     if (gate == GATE_PASS && trial.ask->may_wait && !is_shadow)
@@ -388,7 +392,7 @@ static struct ask ask_at(const struct trial *trial, uint64_t at_ns)
 static uint64_t wait_virtually(const struct trial *trial, uint64_t delays, struct verdict *verdict)
 {
     struct ask ask = *trial->ask;
-    const struct trial then = {trial->target, &ask, trial->tallies, 0, trial->is_current};
+    const struct trial then = {trial->target, &ask, trial->limit_counters, 0, trial->is_current};
     while (delays) {
         const struct limit *slowest = NULL;
         uint64_t wait_ns = trial_longest_wait(&then, delays, &slowest);
@@ -418,10 +422,10 @@ static void delay_uncharged(const struct trial *trial, uint64_t delays, struct v
     trial_count(trial, first, GATE_WAIT, false);
     verdict_set(verdict, first, trial->ask->virtual_ns - trial->ask->now_ns);
     verdict->would = GATE_WAIT;
-    for (; trial->tallies != NULL && delays; delays &= delays - 1) {
+    for (; trial->limit_counters != NULL && delays; delays &= delays - 1) {
         const struct limit *limit = trial_limit(trial, lowest(delays));
         if (!unit_is_bytes((enum unit)limit->unit))
-            tally_add(&trial->tallies[limit->id].admitted, trial_units(trial, limit));
+            counter_add(&trial->limit_counters[limit->id].admitted, trial_units(trial, limit));
     }
 }
 
@@ -437,13 +441,13 @@ static enum gate foresee(const struct trial *asked, uint64_t limits, struct verd
     bool is_ahead = clock_ns > last_ns;
     uint64_t at_ns = is_ahead ? last_ns : clock_ns > asked->ask->now_ns ? clock_ns : asked->ask->now_ns;
     struct ask ask = ask_at(asked, at_ns);
-    const struct trial trial = {asked->target, &ask, asked->tallies, 0, asked->is_current};
+    const struct trial trial = {asked->target, &ask, asked->limit_counters, 0, asked->is_current};
     verdict->virtual_ns = is_ahead ? clock_ns : at_ns;
     enum gate gate = veto(&trial, is_ahead ? others : limits, true, verdict);
     if (gate != GATE_PASS)
         return gate;
     struct ask leaving = ask;
-    const struct trial departure = {asked->target, &leaving, asked->tallies, 0, asked->is_current};
+    const struct trial departure = {asked->target, &leaving, asked->limit_counters, 0, asked->is_current};
     if (is_ahead) {
         delay_uncharged(&trial, delays, verdict);
     } else {
@@ -489,7 +493,7 @@ static enum gate foresee_or_decide(const struct trial *trial, uint64_t limits, s
     uint64_t ahead = charged_ahead(trial, limits);
     struct ask ask = ask_at(trial, trial->ask->now_ns);
     ask.may_wait = false;
-    const struct trial now = {trial->target, &ask, trial->tallies, 0, trial->is_current};
+    const struct trial now = {trial->target, &ask, trial->limit_counters, 0, trial->is_current};
     enum gate gate = decide(&now, limits & ~ahead, true, found);
     return gate == GATE_PASS && ahead != 0 ? foresee(trial, ahead, found) : gate;
 }
@@ -522,7 +526,7 @@ static enum gate pass_any(struct trial *trial, uint64_t binds, struct verdict *v
     return gate;
 }
 
-enum gate gate_ask(const struct charge_target *target, const struct ask *ask, struct tally *tallies,
+enum gate gate_ask(const struct charge_target *target, const struct ask *ask, struct limit_counters *limit_counters,
                    struct verdict *verdict)
 {
     const struct policy *policy = target->policy;
@@ -539,18 +543,18 @@ enum gate gate_ask(const struct charge_target *target, const struct ask *ask, st
         return GATE_PASS;
     if (policy->is_plain && !ask->is_dry) {
         struct subject *subject = target->holders[PER_SUBJECT];
-        bool may = ask_plainly(policy, subject, ask->command, 1, ask->now_ns, tallies, verdict) == 1;
+        bool may = ask_plainly(policy, subject, ask->command, 1, ask->now_ns, limit_counters, verdict) == 1;
         return may ? GATE_PASS : GATE_REFUSE;
     }
-    struct trial trial = {target, ask, ask->is_dry ? NULL : tallies, 0, false};
+    struct trial trial = {target, ask, ask->is_dry ? NULL : limit_counters, 0, false};
     return pass_any(&trial, binds, verdict);
 }
 
-enum gate gate_ask_refusal(const struct charge_target *target, const struct ask *ask, struct tally *tallies,
-                           struct verdict *verdict)
+enum gate gate_ask_refusal(const struct charge_target *target, const struct ask *ask,
+                           struct limit_counters *limit_counters, struct verdict *verdict)
 {
     const struct policy *policy = target->policy;
-    struct trial trial = {target, ask, ask->is_dry ? NULL : tallies, 0, false};
+    struct trial trial = {target, ask, ask->is_dry ? NULL : limit_counters, 0, false};
     uint64_t limits = bound(policy, ask->command) & asked(policy, ask->part) & ~policy->shadows;
     trial.is_current = holders_lock(target, ask->now_ns);
     trial.had = gate_places_had(&trial, limits & policy->of_action[OVER_DELAY]);
@@ -579,21 +583,21 @@ uint64_t gate_turn_due(struct turn *turn)
  * A position of the overflow subject is not given back. The debt of the overflow subject never
  * shrinks: subjects that owed no more were dropped.
  */
-static void leave_place(const struct kept_place *place, struct tally *tallies)
+static void leave_place(const struct kept_place *place, struct limit_counters *limit_counters)
 {
     subject_lock(place->holder);
     queue_wait_no_more(place);
     if (!subject_is_overflow(place->holder))
         queue_leave(place);
-    tally_add(&tallies[place->id].admitted, -place->units);
+    counter_add(&limit_counters[place->id].admitted, -place->units);
     subject_unlock(place->holder);
 }
 
-void gate_leave(const struct turn *turn, struct tally *tallies)
+void gate_leave(const struct turn *turn, struct limit_counters *limit_counters)
 {
     for (unsigned i = 0; i < turn->n; i++)
         if (turn->places[i].holder != NULL && !turn->places[i].has_gone)
-            leave_place(&turn->places[i], tallies);
+            leave_place(&turn->places[i], limit_counters);
 }
 
 void gate_forget_places(struct turn *turn)

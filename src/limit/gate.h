@@ -5,8 +5,8 @@
  * In a policy with one limit the word of the funnel decides alone. Where several limits can bind
  * together, each decision is made under the lock of the subject: all limits are checked, then all
  * are charged. Limits in shadow mode are checked after the enforced ones. Each shadow limit is
- * treated as enforced, and charged as if shadow limits alone decided. `tallies` are always the
- * counters of the caller's worker, by limit id.
+ * treated as enforced, and charged as if shadow limits alone decided. `limit_counters` are always
+ * the counters of the caller's worker, by limit id.
  */
 #ifndef WEIR_LIMIT_GATE_H
 #define WEIR_LIMIT_GATE_H
@@ -34,14 +34,15 @@
  * closes the connection. Any thread.
  */
 __attribute__((warn_unused_result)) enum gate gate_ask(const struct charge_target *target, const struct ask *ask,
-                                                       struct tally *tallies, struct verdict *verdict);
+                                                       struct limit_counters *limit_counters, struct verdict *verdict);
 
 /*
  * Checks only whether the command would be refused now. A refusal is counted, and the result is
  * that of gate_ask. GATE_PASS: the command would pass or wait; nothing is charged or counted.
  */
 __attribute__((warn_unused_result)) enum gate gate_ask_refusal(const struct charge_target *target,
-                                                               const struct ask *ask, struct tally *tallies,
+                                                               const struct ask *ask,
+                                                               struct limit_counters *limit_counters,
                                                                struct verdict *verdict);
 
 /*
@@ -51,7 +52,7 @@ __attribute__((warn_unused_result)) enum gate gate_ask_refusal(const struct char
  */
 __attribute__((warn_unused_result)) uint32_t gate_ask_plainly(const struct policy *policy, struct subject *subject,
                                                               const struct command *command, uint32_t n,
-                                                              uint64_t now_ns, struct tally *tallies,
+                                                              uint64_t now_ns, struct limit_counters *limit_counters,
                                                               struct verdict *verdict);
 
 /*
@@ -60,15 +61,17 @@ __attribute__((warn_unused_result)) uint32_t gate_ask_plainly(const struct polic
  */
 __attribute__((warn_unused_result)) bool gate_refuse_plainly(const struct policy *policy, struct subject *subject,
                                                              const struct command *command, uint32_t n, uint64_t now_ns,
-                                                             struct tally *tallies, struct verdict *verdict);
+                                                             struct limit_counters *limit_counters,
+                                                             struct verdict *verdict);
 
 /*
  * For a command of class control: gate_ask does not stop such a command for limits on bytes.
  * GATE_WAIT: the connection owes bytes. The command waits for verdict->wait_ns and then goes
- * without another check. GATE_PASS: nothing is owed. If tallies is NULL nothing is counted.
+ * without another check. GATE_PASS: nothing is owed. If counters is NULL nothing is counted.
  */
 __attribute__((warn_unused_result)) enum gate gate_ask_debtor(const struct charge_target *target, uint64_t now_ns,
-                                                              struct tally *tallies, struct verdict *verdict);
+                                                              struct limit_counters *limit_counters,
+                                                              struct verdict *verdict);
 
 /*
  * gate_ask_debtor for a command that has waited. GATE_WAIT: the debt of bytes exceeds one burst.
@@ -87,7 +90,7 @@ uint64_t gate_turn_due(struct turn *turn);
  * A command that waits will not go: gives its positions back. A position with commands behind it
  * stays charged, since the times of these commands are already fixed.
  */
-void gate_leave(const struct turn *turn, struct tally *tallies);
+void gate_leave(const struct turn *turn, struct limit_counters *limit_counters);
 
 /*
  * Clears the holders of its positions: the caller may then release these subjects. Keeps what the
@@ -114,14 +117,14 @@ uint64_t gate_overdraft_ns(const struct charge_target *target, enum unit unit, u
  * bytes belong to no call.
  */
 void gate_owe_bytes(const struct charge_target *target, enum unit unit, uint64_t n, uint8_t counted, uint64_t now_ns,
-                    struct tally *tallies);
+                    struct limit_counters *limit_counters);
 
 /*
  * gate_owe_bytes where limits in shadow mode would delay. These limits are charged at virtual_ns,
  * the virtual clock of the connection (struct ask).
  */
 void gate_owe_bytes_then(const struct charge_target *target, enum unit unit, uint64_t n, uint8_t counted,
-                         uint64_t now_ns, uint64_t virtual_ns, struct tally *tallies);
+                         uint64_t now_ns, uint64_t virtual_ns, struct limit_counters *limit_counters);
 
 /*
  * Removes calls from those in flight under this charge target: `counted` calls with COUNTED,
@@ -132,7 +135,7 @@ void gate_calls_end(const struct charge_target *target, uint64_t counted, uint64
 void gate_calls_begin(const struct charge_target *target, uint64_t counted, uint64_t counted_shadow);
 
 /* Undoes the counting of a call with these flags that was not sent after all. */
-void gate_calls_revoke(const struct charge_target *target, uint8_t counted, struct tally *tallies);
+void gate_calls_revoke(const struct charge_target *target, uint8_t counted, struct limit_counters *limit_counters);
 
 /*
  * Checks one more connection against the limits on connections and connects. GATE_PASS: charged;
@@ -140,14 +143,15 @@ void gate_calls_revoke(const struct charge_target *target, uint8_t counted, stru
  * charged, and verdict->limit is the limit exceeded.
  */
 __attribute__((warn_unused_result)) enum gate gate_connect(const struct charge_target *target, uint64_t now_ns,
-                                                           struct tally *tallies, struct verdict *verdict);
+                                                           struct limit_counters *limit_counters,
+                                                           struct verdict *verdict);
 
 /*
  * gate_connect for some of these limits. `units`: 1U << UNIT_CONNECTS, 1U << UNIT_CONNECTIONS, or
  * both.
  */
 __attribute__((warn_unused_result)) enum gate gate_connect_units(const struct charge_target *target, unsigned units,
-                                                                 uint64_t now_ns, struct tally *tallies,
+                                                                 uint64_t now_ns, struct limit_counters *limit_counters,
                                                                  struct verdict *verdict);
 void gate_disconnect(const struct charge_target *target, uint8_t counted);
 
@@ -158,18 +162,18 @@ uint8_t gate_reconnect(const struct charge_target *target);
 
 /*
  * Failed logins. gate_may_login: true if one more login may be tried; gate_login_failed charges a
- * failure. The holder PER_SUBJECT is the subject of the client's address. If tallies is NULL
+ * failure. The holder PER_SUBJECT is the subject of the client's address. If counters is NULL
  * nothing is counted.
  */
 __attribute__((warn_unused_result)) bool gate_may_login(const struct charge_target *target, uint64_t now_ns,
-                                                        struct tally *tallies);
+                                                        struct limit_counters *limit_counters);
 
 /*
  * How many logins may fail now before the next one is refused. UINT64_MAX: no enforced limit counts
  * failures.
  */
 uint64_t gate_logins_left(const struct charge_target *target, uint64_t now_ns);
-void gate_login_failed(const struct charge_target *target, uint64_t now_ns, struct tally *tallies);
+void gate_login_failed(const struct charge_target *target, uint64_t now_ns, struct limit_counters *limit_counters);
 
 /* The state of one limit for its holder. */
 struct standing {

@@ -16,12 +16,12 @@ static uint64_t held(const struct charge_target *target, uint64_t limits)
 
 /* ---- bytes ---- */
 
-enum gate gate_ask_debtor(const struct charge_target *target, uint64_t now_ns, struct tally *tallies,
+enum gate gate_ask_debtor(const struct charge_target *target, uint64_t now_ns, struct limit_counters *limit_counters,
                           struct verdict *verdict)
 {
     const struct policy *policy = target->policy;
     const struct ask ask = {.amount = one_of_each(), .now_ns = now_ns};
-    const struct trial trial = {target, &ask, tallies, 0, false};
+    const struct trial trial = {target, &ask, limit_counters, 0, false};
     const struct limit *slowest = NULL;
     uint64_t bytes = policy->of_unit[UNIT_BYTES_IN] | policy->of_unit[UNIT_BYTES_OUT];
     if ((bytes & ~policy->shadows) == 0)
@@ -148,13 +148,13 @@ static uint64_t owe(const struct charge_target *target, unsigned index, uint64_t
  * connections for hours.
  */
 void gate_owe_bytes(const struct charge_target *target, enum unit unit, uint64_t n, uint8_t counted, uint64_t now_ns,
-                    struct tally *tallies)
+                    struct limit_counters *limit_counters)
 {
-    gate_owe_bytes_then(target, unit, n, counted, now_ns, 0, tallies);
+    gate_owe_bytes_then(target, unit, n, counted, now_ns, 0, limit_counters);
 }
 
 void gate_owe_bytes_then(const struct charge_target *target, enum unit unit, uint64_t n, uint8_t counted,
-                         uint64_t now_ns, uint64_t virtual_ns, struct tally *tallies)
+                         uint64_t now_ns, uint64_t virtual_ns, struct limit_counters *limit_counters)
 {
     const struct passed passed = {now_ns, virtual_ns};
     uint64_t exempt = counted & SHADOW_REFUSED ? target->policy->shadows : 0;
@@ -166,8 +166,8 @@ void gate_owe_bytes_then(const struct charge_target *target, enum unit unit, uin
         if ((is_shadow || (counted & GREETING) != 0) && overdraft_ns(target, i, at_ns) > 0)
             continue;
         uint64_t tat_ns = owe(target, i, n, passed);
-        tally_add(&tallies[limit->id].admitted, n);
-        tally_note_near(limit, tat_ns, now_ns, tallies);
+        counter_add(&limit_counters[limit->id].admitted, n);
+        limit_counters_note_near(limit, tat_ns, now_ns, limit_counters);
     }
 }
 
@@ -187,7 +187,7 @@ void gate_calls_end(const struct charge_target *target, uint64_t counted, uint64
     gauges_take(target, limits & target->policy->shadows, counted_shadow);
 }
 
-void gate_calls_revoke(const struct charge_target *target, uint8_t counted, struct tally *tallies)
+void gate_calls_revoke(const struct charge_target *target, uint8_t counted, struct limit_counters *limit_counters)
 {
     const struct policy *policy = target->policy;
     gate_calls_end(target, (counted & COUNTED) != 0, (counted & COUNTED_SHADOW) != 0);
@@ -195,7 +195,7 @@ void gate_calls_revoke(const struct charge_target *target, uint8_t counted, stru
         unsigned i = lowest(limits);
         bool is_counted = (counted & (policy->shadows >> i & 1 ? COUNTED_SHADOW : COUNTED)) != 0;
         /* subtracts 1 */
-        tally_add(&tallies[policy->limits[i].id].admitted, is_counted ? UINT64_MAX : 0);
+        counter_add(&limit_counters[policy->limits[i].id].admitted, is_counted ? UINT64_MAX : 0);
     }
 }
 
@@ -209,14 +209,14 @@ static uint64_t limits_on(const struct policy *policy, unsigned units)
     return limits;
 }
 
-enum gate gate_connect(const struct charge_target *target, uint64_t now_ns, struct tally *tallies,
+enum gate gate_connect(const struct charge_target *target, uint64_t now_ns, struct limit_counters *limit_counters,
                        struct verdict *verdict)
 {
-    return gate_connect_units(target, 1U << UNIT_CONNECTIONS | 1U << UNIT_CONNECTS, now_ns, tallies, verdict);
+    return gate_connect_units(target, 1U << UNIT_CONNECTIONS | 1U << UNIT_CONNECTS, now_ns, limit_counters, verdict);
 }
 
-enum gate gate_connect_units(const struct charge_target *target, unsigned units, uint64_t now_ns, struct tally *tallies,
-                             struct verdict *verdict)
+enum gate gate_connect_units(const struct charge_target *target, unsigned units, uint64_t now_ns,
+                             struct limit_counters *limit_counters, struct verdict *verdict)
 {
     const struct policy *policy = target->policy;
     uint64_t limits = limits_on(policy, units);
@@ -225,7 +225,7 @@ enum gate gate_connect_units(const struct charge_target *target, unsigned units,
     if (!limits)
         return GATE_PASS;
     const struct ask ask = {.amount = one_of_each(), .now_ns = now_ns};
-    const struct trial trial = {target, &ask, tallies, 0, false};
+    const struct trial trial = {target, &ask, limit_counters, 0, false};
     uint64_t enforced = limits & ~policy->shadows;
     uint64_t shadows = limits & policy->shadows;
     const struct limit *slowest = NULL;
@@ -265,7 +265,7 @@ void gate_disconnect(const struct charge_target *target, uint8_t counted)
 
 /* ---- failed logins ---- */
 
-bool gate_may_login(const struct charge_target *target, uint64_t now_ns, struct tally *tallies)
+bool gate_may_login(const struct charge_target *target, uint64_t now_ns, struct limit_counters *limit_counters)
 {
     const struct policy *policy = target->policy;
     bool may = true;
@@ -276,8 +276,8 @@ bool gate_may_login(const struct charge_target *target, uint64_t now_ns, struct 
         if (funnel_ask(funnel_at(target, i), rate_of(target, limit), now_ns, 1) == 0)
             continue;
         bool is_shadow = policy->shadows >> i & 1;
-        if (tallies != NULL)
-            tally_add(is_shadow ? &tallies[limit->id].shadowed : &tallies[limit->id].refused, 1);
+        if (limit_counters != NULL)
+            counter_add(is_shadow ? &limit_counters[limit->id].shadowed : &limit_counters[limit->id].refused, 1);
         may &= is_shadow;
     }
     holders_unlock(target);
@@ -298,14 +298,14 @@ uint64_t gate_logins_left(const struct charge_target *target, uint64_t now_ns)
     return least;
 }
 
-void gate_login_failed(const struct charge_target *target, uint64_t now_ns, struct tally *tallies)
+void gate_login_failed(const struct charge_target *target, uint64_t now_ns, struct limit_counters *limit_counters)
 {
     (void)holders_lock(target, now_ns);
     for (uint64_t limits = target->policy->of_unit[UNIT_AUTH_FAILURES]; limits; limits &= limits - 1) {
         unsigned i = lowest(limits);
         const struct limit *limit = &target->policy->limits[i];
         funnel_owe(funnel_at(target, i), now_ns, rate_of(target, limit)->interval_ns);
-        tally_add(&tallies[limit->id].admitted, 1);
+        counter_add(&limit_counters[limit->id].admitted, 1);
     }
     holders_unlock(target);
 }

@@ -8,10 +8,10 @@ uint64_t trial_wait_ahead(const struct trial *trial, const struct limit *limit)
 
 void trial_count(const struct trial *trial, const struct limit *limit, enum gate what, bool is_shadow)
 {
-    if (trial->tallies == NULL)
+    if (trial->limit_counters == NULL)
         return;
-    struct tally *tally = &trial->tallies[limit->id];
-    tally_add(is_shadow ? &tally->shadowed : what == GATE_WAIT ? &tally->delayed : &tally->refused, 1);
+    struct limit_counters *counters = &trial->limit_counters[limit->id];
+    counter_add(is_shadow ? &counters->shadowed : what == GATE_WAIT ? &counters->delayed : &counters->refused, 1);
 }
 
 void settle_rarely(const struct policy *policy, struct subject *holder, enum scope scope, uint64_t now_ns)
@@ -79,7 +79,7 @@ static struct kept_place take_place(const struct trial *trial, unsigned index)
  */
 static void keep_place(const struct trial *trial, unsigned index, struct turn *turn)
 {
-    if (trial->tallies == NULL || !limit_has_places(trial_limit(trial, index)) || turn->n >= TURN_PLACES)
+    if (trial->limit_counters == NULL || !limit_has_places(trial_limit(trial, index)) || turn->n >= TURN_PLACES)
         return;
     turn->places[turn->n] = take_place(trial, index);
     queue_wait(&turn->places[turn->n++]);
@@ -87,7 +87,7 @@ static void keep_place(const struct trial *trial, unsigned index, struct turn *t
 
 void gate_places_depart(const struct trial *trial, uint64_t delays, struct turn *turn)
 {
-    for (; trial->tallies != NULL && delays; delays &= delays - 1) {
+    for (; trial->limit_counters != NULL && delays; delays &= delays - 1) {
         const struct limit *limit = trial_limit(trial, lowest(delays));
         if (!limit_has_places(limit))
             continue;
@@ -145,7 +145,7 @@ static FUNNEL_RARE enum gate wait_on(const struct trial *trial, struct verdict *
  */
 static FUNNEL_RARE void go_ahead(const struct trial *trial, uint64_t others, struct turn *turn)
 {
-    for (uint64_t had = trial->tallies != NULL ? trial->had : 0; had; had &= had - 1) {
+    for (uint64_t had = trial->limit_counters != NULL ? trial->had : 0; had; had &= had - 1) {
         struct kept_place *place = place_with(turn, trial_limit(trial, lowest(had)));
         if (place != NULL && place->holder != NULL && !place->has_gone)
             queue_keep(place);

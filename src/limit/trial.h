@@ -20,7 +20,7 @@
 struct trial {
     const struct charge_target *target;
     const struct ask *ask;
-    struct tally *tallies; /* NULL: nothing is charged or counted */
+    struct limit_counters *limit_counters; /* NULL: nothing is charged or counted */
     /*
      * limits (bits) where the command has a position; in other queues the command joins at the head
      */
@@ -115,19 +115,20 @@ static inline void verdict_set(struct verdict *verdict, const struct limit *limi
 }
 
 /* Counts a charge that has brought the word to tat_ns and left the limit nearly used up. */
-static inline void tally_note_near(const struct limit *limit, uint64_t tat_ns, uint64_t now_ns, struct tally *tallies)
+static inline void limit_counters_note_near(const struct limit *limit, uint64_t tat_ns, uint64_t now_ns,
+                                            struct limit_counters *limit_counters)
 {
     if (funnel_is_near(&limit->rate, tat_ns, now_ns))
-        tally_add(&tallies[limit->id].near, 1);
+        counter_add(&limit_counters[limit->id].near, 1);
 }
 
 /* Counts a charge of n units, one by one, that has brought the word to tat_ns. */
-static inline void tally_note_each(const struct limit *limit, uint64_t tat_ns, uint64_t now_ns, uint64_t n,
-                                   struct tally *tallies)
+static inline void limit_counters_note_each(const struct limit *limit, uint64_t tat_ns, uint64_t now_ns, uint64_t n,
+                                            struct limit_counters *limit_counters)
 {
-    tally_add(&tallies[limit->id].admitted, n);
+    counter_add(&limit_counters[limit->id].admitted, n);
     if (funnel_is_near(&limit->rate, tat_ns, now_ns))
-        tally_add(&tallies[limit->id].near, funnel_near_of(&limit->rate, tat_ns, now_ns, n));
+        counter_add(&limit_counters[limit->id].near, funnel_near_of(&limit->rate, tat_ns, now_ns, n));
 }
 
 /* Adds n to all gauges in the set `limits`. gauges_take subtracts n. */
@@ -194,9 +195,9 @@ static inline bool funnel_at_is_near(const struct limit *limit, const struct fun
 static inline void trial_note_admitted(const struct trial *trial, unsigned index, uint64_t units)
 {
     const struct limit *limit = trial_limit(trial, index);
-    tally_add(&trial->tallies[limit->id].admitted, units);
+    counter_add(&trial->limit_counters[limit->id].admitted, units);
     if (funnel_at_is_near(limit, funnel_at(trial->target, index), trial->ask->now_ns))
-        tally_add(&trial->tallies[limit->id].near, 1);
+        counter_add(&trial->limit_counters[limit->id].near, 1);
 }
 
 /*
@@ -204,7 +205,7 @@ static inline void trial_note_admitted(const struct trial *trial, unsigned index
  */
 static inline void trial_charge(const struct trial *trial, uint64_t limits)
 {
-    for (; trial->tallies != NULL && limits; limits &= limits - 1) {
+    for (; trial->limit_counters != NULL && limits; limits &= limits - 1) {
         unsigned i = lowest(limits);
         const struct limit *limit = trial_limit(trial, i);
         if (unit_is_bytes((enum unit)limit->unit))

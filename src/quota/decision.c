@@ -81,7 +81,7 @@ static void put_parts(struct decision *decision, char *at, struct slice prefix)
     for (unsigned i = 0; i < decision->n_parts; i++) {
         struct quota_ask *part = &decision->asks[i];
         struct slice key = put_bulk(&at, prefix, part->name, part->key);
-        decision->parts[i].shown = decision->ask.is_named ? slice_str(decision->parts[i].tally->name) : part->key;
+        decision->parts[i].shown = decision->ask.is_named ? slice_str(decision->parts[i].counters->name) : part->key;
         part->key = key;
         part->name = slice_of("", 0);
     }
@@ -171,11 +171,11 @@ static size_t text_room(const struct asked *asked, struct slice request, struct 
     return room + prefix.len;
 }
 
-static void take_limit(const struct named_limit *limit, enum quota_when_down otherwise, struct named_tally **tally,
-                       enum quota_when_down *when_down)
+static void take_limit(const struct named_limit *limit, enum quota_when_down otherwise,
+                       struct named_counters **counters, enum quota_when_down *when_down)
 {
     *when_down = limit != NULL && limit->has_when_down ? limit->when_down : otherwise;
-    *tally = limit != NULL ? named_tally_get(limit->tally) : NULL;
+    *counters = limit != NULL ? named_counters_get(limit->counters) : NULL;
 }
 
 /* The operator's penalty replaces the one that the client asked for. */
@@ -207,11 +207,11 @@ static bool take_limits(struct decision *decision, const struct asked *asked, co
     for (unsigned i = 0; i < n; i++) {
         (void)zone_get(decision->asks[i].rule.zone);
         decision->is_down_by_error &= is_down_by_error(asked->limits[i], context->is_down_by_error);
-        take_limit(asked->limits[i], otherwise, &decision->parts[i].tally, &decision->parts[i].when_down);
+        take_limit(asked->limits[i], otherwise, &decision->parts[i].counters, &decision->parts[i].when_down);
         take_penalty(asked->limits[i], &decision->asks[i]);
     }
     if (n == 0 && quota_is_decision(&asked->ask))
-        take_limit(asked->limits[0], otherwise, &decision->tally, &decision->when_down);
+        take_limit(asked->limits[0], otherwise, &decision->counters, &decision->when_down);
     decision->is_shadow = n == 0 && asked->limits[0] != NULL && asked->limits[0]->is_shadow;
     return true;
 }
@@ -308,10 +308,10 @@ void decision_free(struct decision *decision)
     if (decision->alarms != NULL)
         alarms_release(decision->alarms, 1);
     build_fini(&decision->reply);
-    named_tally_put(decision->tally);
+    named_counters_put(decision->counters);
     zone_put(decision->ask.rule.zone);
     for (unsigned i = 0; i < decision->n_parts; i++) {
-        named_tally_put(decision->parts[i].tally);
+        named_counters_put(decision->parts[i].counters);
         zone_put(decision->asks[i].rule.zone);
     }
     free(decision->parts);
@@ -331,7 +331,7 @@ void decision_drop(struct decision *decision)
 
 bool decision_is_outdated(const struct decision *decision, struct slice error)
 {
-    bool is_named = decision->tally != NULL || decision->ask.is_named;
+    bool is_named = decision->counters != NULL || decision->ask.is_named;
     if (!is_named || decision->is_renewed || decision->owner == NULL || !slice_begins(error, SLICE("-WRONGTYPE ")))
         return false;
     if (decision->is_waiting)
@@ -374,11 +374,11 @@ void decision_renew(struct decision *decision)
 
 void decision_renew_next(struct decision *decision, bool is_deleted)
 {
-    const struct named_tally *tally =
-        decision->n_parts > 0 ? decision->parts[decision->n_renewed - 1].tally : decision->tally;
+    const struct named_counters *counters =
+        decision->n_parts > 0 ? decision->parts[decision->n_renewed - 1].counters : decision->counters;
     if (is_deleted)
         log_at(LOG_SITE_NAMED_LIMIT, LOG_WARN, "a key of the limit %s has another algorithm's state: it begins anew",
-               tally->name);
+               counters->name);
     if (decision->n_renewed < decision->n_parts)
         take_next(decision);
     else
@@ -396,29 +396,30 @@ void decision_renew_end(struct decision *decision)
 /* ---- counting ---- */
 
 static void count_for(const struct decision *decision, const struct quota_settings *settings, uint64_t now_ns,
-                      struct named_tally *tally, struct slice key, bool is_limited, bool is_shadow)
+                      struct named_counters *counters, struct slice key, bool is_limited, bool is_shadow)
 {
-    if (tally == NULL)
+    if (counters == NULL)
         return;
     uint64_t ns = decision->arrived_ns > 0 && now_ns > decision->arrived_ns ? now_ns - decision->arrived_ns : 0;
-    enum tally_result result = decision->is_failed ? TALLY_ERROR
-                               : !is_limited       ? TALLY_PASSED
-                               : is_shadow         ? TALLY_SHADOWED
-                                                   : TALLY_LIMITED;
-    named_tally_add(tally, result, ns);
+    enum named_result result = decision->is_failed ? NAMED_ERROR
+                               : !is_limited       ? NAMED_PASSED
+                               : is_shadow         ? NAMED_SHADOWED
+                                                   : NAMED_LIMITED;
+    named_counters_add(counters, result, ns);
     if (is_limited && !decision->is_failed)
-        top_add(settings->limited, TOP_REFUSED, slice_str(tally->name), key, hash_bytes(settings->key, key), 1, now_ns);
+        top_add(settings->limited, TOP_REFUSED, slice_str(counters->name), key, hash_bytes(settings->key, key), 1,
+                now_ns);
 }
 
 void decision_count(const struct decision *decision, const struct quota_settings *settings, uint64_t now_ns)
 {
     if (decision->ask.is_peek)
         return;
-    count_for(decision, settings, now_ns, decision->tally, decision->key, decision->is_limited, decision->is_shadow);
+    count_for(decision, settings, now_ns, decision->counters, decision->key, decision->is_limited, decision->is_shadow);
     for (unsigned i = 0; i < decision->n_parts; i++) {
         const struct quota_ask *part = &decision->asks[i];
         bool is_refused = (decision->refusing >> i & 1) != 0;
         if (!part->is_peek)
-            count_for(decision, settings, now_ns, decision->parts[i].tally, part->key, is_refused, part->is_shadow);
+            count_for(decision, settings, now_ns, decision->parts[i].counters, part->key, is_refused, part->is_shadow);
     }
 }

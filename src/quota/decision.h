@@ -32,7 +32,7 @@ enum quota_cell { QUOTA_CELL_PREFIX, QUOTA_CELL_RAW, QUOTA_CELL_OFF };
 struct quota_part {
     /* refused_by in the reply: the limit's name, or the key as the client wrote it */
     struct slice shown;
-    struct named_tally *tally;
+    struct named_counters *counters;
     enum quota_when_down when_down;
 };
 
@@ -56,10 +56,10 @@ struct decision {
     /* how long the call may wait for a master, once Redis has said that it is none */
     uint64_t failover_wait_ns;
     enum quota_when_down when_down;
-    bool is_down_by_error;     /* all limits of the call have when-error = down */
-    struct named_tally *tally; /* of the call's named limit; one reference; NULL: none */
-    struct build reply;        /* valid once is_done */
-    bool is_asking;            /* the call is in a batch */
+    bool is_down_by_error;           /* all limits of the call have when-error = down */
+    struct named_counters *counters; /* of the call's named limit; one reference; NULL: none */
+    struct build reply;              /* valid once is_done */
+    bool is_asking;                  /* the call is in a batch */
     bool is_done;
     bool has_turn; /* the call passes at a scheduled time, and waits for its alarm */
     /* a release arrived while the call was in a batch: the pending reply may be outdated */

@@ -21,38 +21,38 @@ struct named {
 /* ---- counters ---- */
 
 /* Returns one reference. */
-static struct named_tally *named_tally_new(struct slice name)
+static struct named_counters *named_counters_new(struct slice name)
 {
-    struct named_tally *tally = mem_zalloc(1, sizeof *tally);
-    atomic_init(&tally->holders, 1);
-    snprintf(tally->name, sizeof tally->name, "%.*s", (int)name.len, name.at);
-    return tally;
+    struct named_counters *counters = mem_zalloc(1, sizeof *counters);
+    atomic_init(&counters->holders, 1);
+    snprintf(counters->name, sizeof counters->name, "%.*s", (int)name.len, name.at);
+    return counters;
 }
 
-struct named_tally *named_tally_get(struct named_tally *tally)
+struct named_counters *named_counters_get(struct named_counters *counters)
 {
-    atomic_fetch_add_explicit(&tally->holders, 1, memory_order_relaxed);
-    return tally;
+    atomic_fetch_add_explicit(&counters->holders, 1, memory_order_relaxed);
+    return counters;
 }
 
-void named_tally_put(struct named_tally *tally)
+void named_counters_put(struct named_counters *counters)
 {
-    if (tally != NULL && atomic_fetch_sub_explicit(&tally->holders, 1, memory_order_acq_rel) == 1)
-        free(tally);
+    if (counters != NULL && atomic_fetch_sub_explicit(&counters->holders, 1, memory_order_acq_rel) == 1)
+        free(counters);
 }
 
-void named_tally_add(struct named_tally *tally, enum tally_result result, uint64_t ns)
+void named_counters_add(struct named_counters *counters, enum named_result result, uint64_t ns)
 {
-    atomic_fetch_add_explicit(&tally->results[result], 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&counters->results[result], 1, memory_order_relaxed);
     if (ns > 0)
-        histo_add_shared(&tally->times, ns);
+        histo_add_shared(&counters->times, ns);
 }
 
-uint64_t named_tally_asked(const struct named_tally *tally)
+uint64_t named_counters_asked(const struct named_counters *counters)
 {
     uint64_t sum = 0;
-    for (int r = 0; r < TALLY_RESULTS; r++)
-        sum += count_read(&tally->results[r]);
+    for (int r = 0; r < NAMED_RESULTS; r++)
+        sum += count_read(&counters->results[r]);
     return sum;
 }
 
@@ -132,7 +132,7 @@ static void limit_fini(struct named_limit *limit)
     free(limit->name);
     free(limit->rates);
     free(limit->penalty_text);
-    named_tally_put(limit->tally);
+    named_counters_put(limit->counters);
     shared_set_put(limit->overrides);
     zone_put(limit->rule.zone);
 }
@@ -155,7 +155,7 @@ static struct named_limit *limit_copy(const struct named_limit *limit)
     copy->rates = mem_strndup(limit->rates, strlen(limit->rates));
     if (limit->penalty_text != NULL)
         copy->penalty_text = mem_strndup(limit->penalty_text, strlen(limit->penalty_text));
-    copy->tally = named_tally_get(limit->tally);
+    copy->counters = named_counters_get(limit->counters);
     copy->overrides = shared_set_get(limit->overrides);
     (void)zone_get(limit->rule.zone);
     return copy;
@@ -344,7 +344,7 @@ bool named_add(struct named *named, struct slice name, struct slice key, struct 
     if (!set_line(&limit, key, text, why, why_size))
         return false;
     limit.name = mem_strndup(name.at, name.len);
-    limit.tally = named_tally_new(name);
+    limit.counters = named_counters_new(name);
     if (named->n == named->room) {
         named->room = named->room > 0 ? 2 * named->room : 1;
         named->limits = mem_realloc(named->limits, named->room, sizeof(struct named_limit *));
@@ -383,8 +383,8 @@ void named_inherit(struct named *named, const struct named *before)
         const struct named_limit *same = find(before, slice_str(named->limits[i]->name));
         if (same == NULL)
             continue;
-        named_tally_put(named->limits[i]->tally);
-        named->limits[i]->tally = named_tally_get(same->tally);
+        named_counters_put(named->limits[i]->counters);
+        named->limits[i]->counters = named_counters_get(same->counters);
     }
 }
 

@@ -33,12 +33,12 @@ struct override {
     uint64_t until_ns;  /* monotonic; 0: until removed */
 };
 
-enum tally_result { TALLY_PASSED, TALLY_LIMITED, TALLY_SHADOWED, TALLY_ERROR, TALLY_RESULTS };
+enum named_result { NAMED_PASSED, NAMED_LIMITED, NAMED_SHADOWED, NAMED_ERROR, NAMED_RESULTS };
 
 /* Counters of the calls of one named limit, kept across reloads. Any thread adds and reads. */
-struct named_tally {
+struct named_counters {
     _Atomic unsigned holders;
-    _Atomic uint64_t results[TALLY_RESULTS];
+    _Atomic uint64_t results[NAMED_RESULTS];
     struct histo times; /* how long calls without WAIT took; histo_add_shared */
     char name[NAMED_NAME_MAX + 1];
 };
@@ -54,7 +54,7 @@ struct named_limit {
     char *name;
     struct quota_rule rule;
     char *rates; /* as written in the configuration */
-    struct named_tally *tally;
+    struct named_counters *counters;
     bool has_when_down; /* when-down is given; else limit-when-down applies */
     enum quota_when_down when_down;
     /* has_when_error: when-error is given. is_down_by_error: its value is "down" */
@@ -134,14 +134,14 @@ struct slice named_near(const struct named *named, struct slice name);
 
 /* ---- counters ---- */
 
-struct named_tally *named_tally_get(struct named_tally *tally);
-void named_tally_put(struct named_tally *tally); /* NULL: does nothing */
+struct named_counters *named_counters_get(struct named_counters *counters);
+void named_counters_put(struct named_counters *counters); /* NULL: does nothing */
 
 /* Counts an answered call that took `ns`; 0: its time is not counted. */
-void named_tally_add(struct named_tally *tally, enum tally_result result, uint64_t ns);
+void named_counters_add(struct named_counters *counters, enum named_result result, uint64_t ns);
 
 /* Returns the sum of all results. */
-uint64_t named_tally_asked(const struct named_tally *tally);
+uint64_t named_counters_asked(const struct named_counters *counters);
 
 /* ---- overrides: expired ones are not found, and are left out of the next set ---- */
 

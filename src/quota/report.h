@@ -85,9 +85,9 @@ bool report_filter_is_good(const struct report_filter *filter);
 /* The sources of LIMIT LIST. */
 struct report_list {
     const struct policies *policies;
-    const struct variants *variants; /* limits of single subjects */
-    struct tally *const *tallies;    /* summed over the workers */
-    struct top *const *tops;         /* of the workers: subjects that their own limits refuse */
+    const struct variants *variants;              /* limits of single subjects */
+    struct limit_counters *const *limit_counters; /* summed over the workers */
+    struct top *const *tops;                      /* of the workers: subjects that their own limits refuse */
     unsigned n_workers;
     const struct named *named;
     enum quota_when_down when_down; /* limit-when-down */

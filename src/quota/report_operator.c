@@ -86,22 +86,26 @@ static bool shows_named(const struct report_filter *filter, const struct named_l
 
 /* ---- LIMIT LIST ---- */
 
-static uint64_t sum(struct tally *const *tallies, unsigned n_workers, uint16_t id, size_t offset)
+static uint64_t sum(struct limit_counters *const *limit_counters, unsigned n_workers, uint16_t id, size_t offset)
 {
     uint64_t total = 0;
     for (unsigned w = 0; w < n_workers; w++) {
-        const char *tally = (const char *)&tallies[w][id];
-        total += atomic_load_explicit((const _Atomic uint64_t *)(const void *)(tally + offset), memory_order_relaxed);
+        const char *counters = (const char *)&limit_counters[w][id];
+        total +=
+            atomic_load_explicit((const _Atomic uint64_t *)(const void *)(counters + offset), memory_order_relaxed);
     }
     return total;
 }
 
-static void tallied(struct build *out, const struct limit *limit, struct tally *const *tallies, unsigned n_workers)
+static void tallied(struct build *out, const struct limit *limit, struct limit_counters *const *limit_counters,
+                    unsigned n_workers)
 {
-    report_number(out, "admitted", sum(tallies, n_workers, limit->id, offsetof(struct tally, admitted)));
-    report_number(out, "delayed", sum(tallies, n_workers, limit->id, offsetof(struct tally, delayed)));
-    report_number(out, "refused", sum(tallies, n_workers, limit->id, offsetof(struct tally, refused)));
-    report_number(out, "shadowed", sum(tallies, n_workers, limit->id, offsetof(struct tally, shadowed)));
+    report_number(out, "admitted",
+                  sum(limit_counters, n_workers, limit->id, offsetof(struct limit_counters, admitted)));
+    report_number(out, "delayed", sum(limit_counters, n_workers, limit->id, offsetof(struct limit_counters, delayed)));
+    report_number(out, "refused", sum(limit_counters, n_workers, limit->id, offsetof(struct limit_counters, refused)));
+    report_number(out, "shadowed",
+                  sum(limit_counters, n_workers, limit->id, offsetof(struct limit_counters, shadowed)));
 }
 
 /* Writes the rates of single keys, and how long they last; -1: until removed. */
@@ -123,7 +127,7 @@ static void list_overrides(struct build *out, const struct shared_set *overrides
 static void list_named(struct build *out, const struct named_limit *limit, enum quota_when_down when_down,
                        uint64_t now_ns)
 {
-    const struct named_tally *tally = limit->tally;
+    const struct named_counters *counters = limit->counters;
     build_map(out, 13);
     report_field(out, "limit", slice_str(limit->name));
     report_field(out, "what", slice_str(quota_algorithm(limit->rule.kind)->name));
@@ -132,11 +136,11 @@ static void list_named(struct build *out, const struct named_limit *limit, enum 
     report_field(out, "over", limit->is_shadow ? SLICE("shadow") : SLICE("refuse"));
     report_field(out, "when_down", slice_str(named_when_down(limit, when_down)));
     report_field(out, "penalty", limit->penalty_text != NULL ? slice_str(limit->penalty_text) : SLICE(""));
-    report_number(out, "asked", named_tally_asked(tally));
-    report_number(out, "passed", count_read(&tally->results[TALLY_PASSED]));
-    report_number(out, "limited", count_read(&tally->results[TALLY_LIMITED]));
-    report_number(out, "shadowed", count_read(&tally->results[TALLY_SHADOWED]));
-    report_number(out, "errors", count_read(&tally->results[TALLY_ERROR]));
+    report_number(out, "asked", named_counters_asked(counters));
+    report_number(out, "passed", count_read(&counters->results[NAMED_PASSED]));
+    report_number(out, "limited", count_read(&counters->results[NAMED_LIMITED]));
+    report_number(out, "shadowed", count_read(&counters->results[NAMED_SHADOWED]));
+    report_number(out, "errors", count_read(&counters->results[NAMED_ERROR]));
     list_overrides(out, limit->overrides, now_ns);
 }
 
@@ -204,7 +208,7 @@ void report_list(struct build *out, const struct report_list *list, uint64_t now
             n++;
             build_map(&rows, 11 + (report_is_set(&policy->limits[j]) ? REPORT_SET_FIELDS : 0));
             report_limit(&rows, &policy->limits[j]);
-            tallied(&rows, &policy->limits[j], list->tallies, list->n_workers);
+            tallied(&rows, &policy->limits[j], list->limit_counters, list->n_workers);
             report_number(&rows, "subjects", atomic_load_explicit(&policy->record->subjects, memory_order_relaxed));
             report_set_fields(&rows, &policy->limits[j], SLICE(""), now_ns);
         }

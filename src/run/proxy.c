@@ -537,7 +537,7 @@ static void start_workers(struct proxy *proxy)
     worker_pool_watch(proxy->pool, settle, proxy);
     config_manager_live(proxy->manager)->on_change = on_change;
     config_manager_live(proxy->manager)->arg = proxy;
-    proxy->watch = watch_new(proxy->settings.tallies, proxy->settings.all_offenders, proxy->settings.stopping,
+    proxy->watch = watch_new(proxy->settings.limit_counters, proxy->settings.all_offenders, proxy->settings.stopping,
                              config->workers, on_said, proxy);
     controls_probe(proxy->controls);
     ask_costs(proxy);

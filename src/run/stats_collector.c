@@ -176,7 +176,7 @@ static void take_blocks(struct snapshot *s, const struct stats_collector *collec
     struct snapshot_limit refused = {0};
     s->blocks = config_manager_blocks(collector->manager, &has_been, &id);
     if (has_been)
-        collector_sum_tallies(&refused, collector, id);
+        collector_sum_counters(&refused, collector, id);
     s->blocked_commands = refused.refused;
     s->block_id = has_been ? id : TOP_NO_LIMIT;
 }

@@ -61,7 +61,7 @@ __attribute__((warn_unused_result)) bool collector_take_named(struct snapshot *s
                                                               const struct stats_collector *collector);
 
 /* Adds the counters that all workers keep for this limit id to `to`. */
-void collector_sum_tallies(struct snapshot_limit *to, const struct stats_collector *collector, uint16_t id);
+void collector_sum_counters(struct snapshot_limit *to, const struct stats_collector *collector, uint16_t id);
 
 /*
  * Sets `used` and `fullest` of snapshot->limits from snapshot->tops. The limits are in the order of

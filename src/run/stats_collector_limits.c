@@ -18,15 +18,15 @@ static void copy(char *out, size_t room, struct slice text)
 
 /* ---- limits of policies ---- */
 
-void collector_sum_tallies(struct snapshot_limit *to, const struct stats_collector *collector, uint16_t id)
+void collector_sum_counters(struct snapshot_limit *to, const struct stats_collector *collector, uint16_t id)
 {
     for (unsigned w = 0; collector->pool != NULL && w < collector->config->workers; w++) {
-        const struct tally *tally = &collector->settings->tallies[w][id];
-        to->admitted += count_read(&tally->admitted);
-        to->delayed += count_read(&tally->delayed);
-        to->refused += count_read(&tally->refused);
-        to->shadowed += count_read(&tally->shadowed);
-        to->near += count_read(&tally->near);
+        const struct limit_counters *counters = &collector->settings->limit_counters[w][id];
+        to->admitted += count_read(&counters->admitted);
+        to->delayed += count_read(&counters->delayed);
+        to->refused += count_read(&counters->refused);
+        to->shadowed += count_read(&counters->shadowed);
+        to->near += count_read(&counters->near);
     }
 }
 
@@ -75,7 +75,7 @@ static void take_limit(struct snapshot_limit *to, const struct stats_collector *
                        const struct limit *limit)
 {
     describe(to, config_manager_rules(collector->manager)->policies, policy, limit);
-    collector_sum_tallies(to, collector, limit->id);
+    collector_sum_counters(to, collector, limit->id);
     to->state = limit_state_of(collector->settings, limit->id);
 }
 
@@ -182,9 +182,9 @@ bool collector_take_named(struct snapshot *s, const struct stats_collector *coll
         if (limit->penalty_text != NULL)
             copy(s->named[i].penalty, sizeof s->named[i].penalty, slice_str(limit->penalty_text));
         s->named[i].overrides = shared_set_count_living(limit->overrides, s->taken_ns);
-        for (int r = 0; r < TALLY_RESULTS; r++)
-            s->named[i].results[r] = count_read(&limit->tally->results[r]);
-        counts_add(&s->named[i].times, &limit->tally->times, sizeof s->named[i].times);
+        for (int r = 0; r < NAMED_RESULTS; r++)
+            s->named[i].results[r] = count_read(&limit->counters->results[r]);
+        counts_add(&s->named[i].times, &limit->counters->times, sizeof s->named[i].times);
     }
     return true;
 }

@@ -23,12 +23,12 @@ static const struct kind {
     const char *name;
     const char *begins, *did;
     const char *would_begin, *would_have; /* NULL: the plain words are used */
-    size_t offset;                        /* in struct tally */
+    size_t offset;                        /* in struct limit_counters */
 } kinds[] = {
-    {"refused", "begins to refuse", "refused", NULL, NULL, offsetof(struct tally, refused)},
+    {"refused", "begins to refuse", "refused", NULL, NULL, offsetof(struct limit_counters, refused)},
     {"delayed", "begins to delay", "delayed", "would begin to delay", "would have delayed",
-     offsetof(struct tally, delayed)},
-    {"shadowed", "would begin to refuse", "would have refused", NULL, NULL, offsetof(struct tally, shadowed)},
+     offsetof(struct limit_counters, delayed)},
+    {"shadowed", "would begin to refuse", "would have refused", NULL, NULL, offsetof(struct limit_counters, shadowed)},
 };
 
 #define N_KINDS (sizeof kinds / sizeof kinds[0])
@@ -55,7 +55,7 @@ struct crowd {
 };
 
 struct watch {
-    struct tally *const *tallies;
+    struct limit_counters *const *limit_counters;
     struct offenders *const *all_offenders;
     _Atomic uint8_t *stopping;
     unsigned n_workers;
@@ -67,11 +67,11 @@ struct watch {
     struct offender rows[OFFENDERS_MAX]; /* buffer of look_at_offenders */
 };
 
-struct watch *watch_new(struct tally *const *tallies, struct offenders *const *all_offenders, _Atomic uint8_t *stopping,
-                        unsigned n, watch_say say, void *arg)
+struct watch *watch_new(struct limit_counters *const *limit_counters, struct offenders *const *all_offenders,
+                        _Atomic uint8_t *stopping, unsigned n, watch_say say, void *arg)
 {
     struct watch *watch = mem_zalloc(1, sizeof *watch);
-    watch->tallies = tallies;
+    watch->limit_counters = limit_counters;
     watch->all_offenders = all_offenders;
     watch->stopping = stopping;
     watch->n_workers = n;
@@ -91,9 +91,9 @@ static uint64_t sum(const struct watch *watch, uint16_t id, const struct kind *k
 {
     uint64_t total = 0;
     for (unsigned i = 0; i < watch->n_workers; i++) {
-        const char *tally = (const char *)&watch->tallies[i][id];
-        total +=
-            atomic_load_explicit((const _Atomic uint64_t *)(const void *)(tally + kind->offset), memory_order_relaxed);
+        const char *counters = (const char *)&watch->limit_counters[i][id];
+        total += atomic_load_explicit((const _Atomic uint64_t *)(const void *)(counters + kind->offset),
+                                      memory_order_relaxed);
     }
     return total;
 }

@@ -36,12 +36,13 @@ typedef void (*watch_say)(void *arg, enum log_level level, const char *kind, con
 struct watch;
 
 /*
- * `tallies` and `all_offenders` are those of n workers, and must outlive the watch. `stopping`, by
- * limit id, is written for other parts to read; NULL: no part reads it. Bit k is set from the first
- * decision of kind k (enum offender_kind) until WATCH_NS pass without a decision of that kind.
+ * `limit_counters` and `all_offenders` are those of n workers, and must outlive the watch.
+ * `stopping`, by limit id, is written for other parts to read; NULL: no part reads it. Bit k is set
+ * from the first decision of kind k (enum offender_kind) until WATCH_NS pass without a decision of
+ * that kind.
  */
-struct watch *watch_new(struct tally *const *tallies, struct offenders *const *all_offenders, _Atomic uint8_t *stopping,
-                        unsigned n, watch_say say, void *arg);
+struct watch *watch_new(struct limit_counters *const *limit_counters, struct offenders *const *all_offenders,
+                        _Atomic uint8_t *stopping, unsigned n, watch_say say, void *arg);
 void watch_free(struct watch *watch);
 
 /* Checks every limit of these policies, and `other`, which is of no policy; NULL: there is none. */

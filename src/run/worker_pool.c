@@ -49,7 +49,7 @@ void worker_pool_settings_init(struct front_settings *settings, const struct con
     settings->slowlog = slowlog_new();
     settings->n_workers = config->workers;
     settings->upstream_user = config->upstream_user != NULL ? slice_str(config->upstream_user) : SLICE("default");
-    settings->tallies = mem_zalloc(config->workers, sizeof(struct tally *));
+    settings->limit_counters = mem_zalloc(config->workers, sizeof(struct limit_counters *));
     settings->tops = mem_zalloc(config->workers, sizeof(struct top *));
     settings->stopping = mem_zalloc(LEDGER_LIMITS_MAX, sizeof *settings->stopping);
     settings->all_offenders = mem_zalloc(config->workers, sizeof(struct offenders *));
@@ -59,7 +59,7 @@ void worker_pool_settings_init(struct front_settings *settings, const struct con
         abort();
     settings->reconnects = reconnects_new(settings->share_key);
     for (unsigned w = 0; w < config->workers; w++) {
-        settings->tallies[w] = tallies_new();
+        settings->limit_counters[w] = limit_counters_new();
         settings->tops[w] = top_new();
         settings->all_offenders[w] = offenders_new();
     }
@@ -68,11 +68,11 @@ void worker_pool_settings_init(struct front_settings *settings, const struct con
 void worker_pool_settings_fini(struct front_settings *settings)
 {
     for (unsigned w = 0; w < settings->n_workers; w++) {
-        free(settings->tallies[w]);
+        free(settings->limit_counters[w]);
         top_free(settings->tops[w]);
         offenders_free(settings->all_offenders[w]);
     }
-    free(settings->tallies);
+    free(settings->limit_counters);
     free(settings->tops);
     free(settings->all_offenders);
     free(settings->stopping);

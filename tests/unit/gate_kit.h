@@ -21,7 +21,7 @@ static struct policies *policies;       /* the set that is being written, or in 
 static struct policies *sets[KIT_SETS]; /* all sets, freed at the end */
 static size_t n_sets;
 static struct policy *policy; /* the policy "free" of that set */
-static struct tally *tallies;
+static struct limit_counters *limit_counters;
 static struct charge_target target;
 static struct verdict verdict;
 
@@ -40,7 +40,7 @@ static inline int set_up(void **state)
     table = command_table_builtin();
     ledger = ledger_new();
     subjects = subjects_new(100);
-    tallies = tallies_new();
+    limit_counters = limit_counters_new();
     target = (struct charge_target){0};
     memset(&verdict, 0, sizeof verdict);
     n_sets = 0;
@@ -53,7 +53,7 @@ static inline int tear_down(void **state)
     (void)state;
     if (target.policy)
         kit_target_put(subjects, &target);
-    free(tallies);
+    free(limit_counters);
     for (size_t i = 0; i < n_sets; i++)
         policies_put(sets[i]);
     subjects_free(subjects);
@@ -91,7 +91,7 @@ static inline struct ask ask_of(const char *command, uint64_t cost, uint64_t now
 static inline enum gate ask(const char *command, uint64_t cost, uint64_t now_ns)
 {
     const struct ask wish = ask_of(command, cost, now_ns);
-    return gate_ask(&target, &wish, tallies, &verdict);
+    return gate_ask(&target, &wish, limit_counters, &verdict);
 }
 
 static inline bool pass(const char *command, uint64_t now_ns)
@@ -104,13 +104,13 @@ static inline uint64_t word(size_t index)
     return kit_word(&target, index);
 }
 
-static inline const struct tally *tally(size_t index)
+static inline const struct limit_counters *counters(size_t index)
 {
-    return &tallies[target.policy->limits[index].id];
+    return &limit_counters[target.policy->limits[index].id];
 }
 
-static inline void assert_tally_of(const struct tally *counted, uint64_t admitted, uint64_t delayed, uint64_t refused,
-                                   uint64_t shadowed)
+static inline void assert_counters_of(const struct limit_counters *counted, uint64_t admitted, uint64_t delayed,
+                                      uint64_t refused, uint64_t shadowed)
 {
     assert_int_equal(atomic_load(&counted->admitted), admitted);
     assert_int_equal(atomic_load(&counted->delayed), delayed);
@@ -118,7 +118,7 @@ static inline void assert_tally_of(const struct tally *counted, uint64_t admitte
     assert_int_equal(atomic_load(&counted->shadowed), shadowed);
 }
 
-#define assert_tally(index, admitted, delayed, refused, shadowed)                                                      \
-    assert_tally_of(tally(index), admitted, delayed, refused, shadowed)
+#define assert_counters(index, admitted, delayed, refused, shadowed)                                                   \
+    assert_counters_of(counters(index), admitted, delayed, refused, shadowed)
 
 #endif

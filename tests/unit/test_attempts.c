@@ -47,7 +47,7 @@ static enum attempt_state try(int i, uint64_t now_ns)
 
 static void end_at(int i, bool is_failure, uint64_t now_ns)
 {
-    attempts_end(attempts, &logins[i], &target, is_failure, now_ns, tallies);
+    attempts_end(attempts, &logins[i], &target, is_failure, now_ns, limit_counters);
 }
 
 static void passes(int i)
@@ -97,7 +97,7 @@ static void those_under_way_count(void **state)
     passes(6);
     assert_int_equal(woken[1], 2);
     assert_int_equal(woken[0], 1);
-    assert_tally(0, 3, 0, 0, 0);
+    assert_counters(0, 3, 0, 0, 0);
 }
 
 static void a_newcomer_does_not_overtake(void **state)
@@ -159,7 +159,7 @@ static void without_a_limit(void **state)
         assert_int_equal(try(i, START), ATTEMPT_UNDER_WAY);
     for (int i = 0; i < LOGINS; i++)
         fails(i);
-    assert_tally(0, LOGINS, 0, 0, 0);
+    assert_counters(0, LOGINS, 0, 0, 0);
 }
 
 static void a_limit_that_is_gone(void **state)
@@ -170,12 +170,12 @@ static void a_limit_that_is_gone(void **state)
     for (int i = 0; i < 3; i++)
         (void)try(i, START);
     const struct charge_target none = {NULL, {target.holders[PER_SUBJECT], NULL, NULL}};
-    attempts_end(attempts, &logins[0], &none, true, START, tallies);
+    attempts_end(attempts, &logins[0], &none, true, START, limit_counters);
     assert_news(1, ATTEMPT_UNDER_WAY);
     assert_news(2, ATTEMPT_UNDER_WAY);
     passes(1);
     passes(2);
-    assert_tally(0, 0, 0, 0, 0);
+    assert_counters(0, 0, 0, 0, 0);
 }
 
 static void a_worker_that_has_ended(void **state)

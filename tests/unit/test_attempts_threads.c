@@ -26,7 +26,7 @@ struct worker {
     pthread_t thread;
     unsigned index;
     uint64_t seed;
-    struct tally *tallies;
+    struct limit_counters *limit_counters;
     struct attempt logins[OPEN];
     /* another thread may decide a login until attempts_news has returned it */
     bool are_open[OPEN], are_decided[OPEN];
@@ -55,7 +55,7 @@ static void finish(struct worker *worker, struct attempt *login)
         atomic_fetch_sub(&under_way, 1);
     worker->n_passed += login->state == ATTEMPT_UNDER_WAY && !is_failure;
     worker->n_barred += login->state == ATTEMPT_BARRED;
-    attempts_end(attempts, login, &target, is_failure, START, worker->tallies);
+    attempts_end(attempts, login, &target, is_failure, START, worker->limit_counters);
     if (is_failure)
         atomic_fetch_add(&failed, 1);
 }
@@ -107,7 +107,7 @@ static void log_in_on_all(bool are_wrong, unsigned *n_passed, unsigned *n_barred
     for (unsigned i = 0; i < THREADS; i++) {
         workers[i].index = i;
         workers[i].seed = i + 1;
-        workers[i].tallies = tallies_new();
+        workers[i].limit_counters = limit_counters_new();
         workers[i].are_wrong = are_wrong;
         attempts_set_worker(attempts, i, &news_due[i]);
     }
@@ -117,7 +117,7 @@ static void log_in_on_all(bool are_wrong, unsigned *n_passed, unsigned *n_barred
         pthread_join(workers[i].thread, NULL);
         *n_passed += workers[i].n_passed;
         *n_barred += workers[i].n_barred;
-        free(workers[i].tallies);
+        free(workers[i].limit_counters);
     }
     attempts_free(attempts);
 }

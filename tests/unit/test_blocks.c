@@ -88,7 +88,7 @@ static const struct policy *bind(const struct exceptions *exceptions, const stru
 
 static enum gate ask(const struct policy *policy, enum part part, const char *name)
 {
-    static struct tally tallies[LEDGER_LIMITS_MAX];
+    static struct limit_counters limit_counters[LEDGER_LIMITS_MAX];
     struct subject *holder = subject_new_detached(policy->record, PER_SUBJECT);
     const struct charge_target target = {policy, {holder, NULL, NULL}};
     const struct ask wish = {.command = command_find(table, slice_str(name), slice_str("")),
@@ -96,7 +96,7 @@ static enum gate ask(const struct policy *policy, enum part part, const char *na
                              .amount = one_of_each(),
                              .now_ns = 1};
     struct verdict verdict;
-    enum gate gate = gate_ask(&target, &wish, tallies, &verdict);
+    enum gate gate = gate_ask(&target, &wish, limit_counters, &verdict);
     if (gate == GATE_DENY)
         assert_true(verdict.limit->is_block);
     subject_free_detached(holder);

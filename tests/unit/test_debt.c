@@ -153,7 +153,7 @@ static void bytes_are_owed_beyond_the_burst(void **state)
     limit("bytes-in", "1000/s burst 1000");
     open_gate();
     assert_true(pass("set", START));
-    gate_owe_bytes(&target, UNIT_BYTES_IN, 5000, 0, START, tallies);
+    gate_owe_bytes(&target, UNIT_BYTES_IN, 5000, 0, START, limit_counters);
     assert_int_equal(word(0), START + 5 * S);
     new_rules();
     limit("bytes-in", "10/s burst 10");
@@ -217,7 +217,7 @@ static void old_rules_charge_at_the_new_rate(void **state)
         assert_int_equal(word(0), START + HOUR / 4 * 3);
         struct verdict refusal = {0};
         assert_int_equal(gate_ask_plainly(old.policy, old.holders[PER_SUBJECT], kit_command(table, "set"), 5, START,
-                                          tallies, &refusal),
+                                          limit_counters, &refusal),
                          1);
         assert_int_equal(refusal.wait_ns, HOUR / 4);
         assert_int_equal(gate_standing(&old, 0, START).reset_after_ns, HOUR);
@@ -265,10 +265,10 @@ static void a_queue_is_timed_anew(void **state)
         wish.headed_ns = START;
         wish.turn = &turns[i];
         wish.waited_for = 1U + policy->limits[0].id;
-        left += gate_ask(&target, &wish, tallies, &verdict) == GATE_PASS;
+        left += gate_ask(&target, &wish, limit_counters, &verdict) == GATE_PASS;
     }
     assert_int_equal(left, WAITERS);
-    assert_tally(0, WAITERS + 1, WAITERS, 0, 0);
+    assert_counters(0, WAITERS + 1, WAITERS, 0, 0);
 
     new_rules(); /* no command waits: the debt is at most the burst */
     limit("write", "1/h over delay 10s");
@@ -292,7 +292,7 @@ static void places_given_up_are_cut(void **state)
         turns[i] = verdict.turn;
     }
     for (int i = 0; i < 999; i++)
-        gate_leave(&turns[i], tallies);
+        gate_leave(&turns[i], limit_counters);
     assert_int_equal(word(0), START + S + MS);
     new_rules();
     limit("write", "1/h over delay 10s");
@@ -311,7 +311,7 @@ static enum gate ask_again(const struct turn *turn, uint64_t now_ns)
     wish.headed_ns = START;
     wish.waited_for = 1U + policy->limits[0].id;
     wish.turn = turn;
-    return gate_ask(&target, &wish, tallies, &verdict);
+    return gate_ask(&target, &wish, limit_counters, &verdict);
 }
 
 /* Two writes have departed at 3/m, and five wait. */
@@ -358,10 +358,10 @@ static void a_queue_that_ends_leaves_what_has_left(void **state)
         gate_settle(&target, START);
         assert_int_equal(word(0), START + next[k].owed_ns);
         for (int i = 0; i < WAITERS; i++) {
-            gate_leave(&turns[i], tallies);
+            gate_leave(&turns[i], limit_counters);
             assert_int_equal(word(0), START + next[k].owed_ns);
         }
-        assert_int_equal(atomic_load(&tally(0)->admitted), 2);
+        assert_int_equal(atomic_load(&counters(0)->admitted), 2);
         tear_down(NULL);
     }
 }
@@ -380,7 +380,7 @@ static void a_queue_that_ends_lets_nothing_pass_twice(void **state)
     int passed = 0;
     for (int i = 0; i < WAITERS; i++) {
         passed += ask_again(NULL, START) == GATE_PASS;
-        gate_leave(&turns[i], tallies);
+        gate_leave(&turns[i], limit_counters);
         passed += pass("set", START);
     }
     assert_int_equal(passed, 1); /* the burst has grown by one */
@@ -416,7 +416,7 @@ static void a_queue_that_begins_again(void **state)
     }
     assert_int_equal(left, WAITERS - 1);
     uint64_t before = word(0);
-    gate_leave(&turns[WAITERS - 1], tallies);
+    gate_leave(&turns[WAITERS - 1], limit_counters);
     assert_int_equal(word(0), before);
     tear_down(NULL);
 }
@@ -459,7 +459,7 @@ static uint64_t write_virtually(const struct charge_target *of, int n, uint64_t 
     for (int i = 0; i < n; i++) {
         struct ask wish = ask_of("set", 1, START);
         wish.virtual_ns = clock_ns;
-        assert_int_equal(gate_ask(of, &wish, tallies, &verdict), GATE_PASS);
+        assert_int_equal(gate_ask(of, &wish, limit_counters, &verdict), GATE_PASS);
         clock_ns = verdict.virtual_ns != 0 ? verdict.virtual_ns : clock_ns;
     }
     return clock_ns;
@@ -490,7 +490,7 @@ static void shadow_mode_leaves_the_burst_at_most(void **state)
             policies_set_shadow(policies, true);
             open_gate();
             uint64_t clock_ns = write_virtually(&target, 900, 0);
-            gate_owe_bytes_then(&target, UNIT_BYTES_OUT, 1000, 0, START, clock_ns, tallies);
+            gate_owe_bytes_then(&target, UNIT_BYTES_OUT, 1000, 0, START, clock_ns, limit_counters);
             assert_in_range(clock_ns, START + 4 * S, START + 6 * S);
             assert_in_range(word(0), START + 4 * S, START + 6 * S);
             assert_in_range(word(1), START + 4 * S, START + 6 * S);
@@ -505,7 +505,7 @@ static void shadow_mode_leaves_the_burst_at_most(void **state)
             gate_settle(&target, START);
             for (int i = 0; is_old && i < 5; i++) {
                 clock_ns = write_virtually(&old, 30, clock_ns);
-                gate_owe_bytes_then(&old, UNIT_BYTES_OUT, 1, 0, START, clock_ns, tallies);
+                gate_owe_bytes_then(&old, UNIT_BYTES_OUT, 1, 0, START, clock_ns, limit_counters);
             }
             for (unsigned i = 0; i < 3; i++)
                 assert_in_range(word(i), START,

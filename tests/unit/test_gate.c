@@ -19,7 +19,7 @@ static void what_no_limit_binds_passes(void **state)
     for (int i = 0; i < 100; i++)
         assert_true(pass("get", START));
     assert_int_equal(word(0), 0);
-    assert_tally(0, 0, 0, 0, 0);
+    assert_counters(0, 0, 0, 0, 0);
 }
 
 static void one_limit_decides_on_its_word(void **state)
@@ -37,7 +37,7 @@ static void one_limit_decides_on_its_word(void **state)
     assert_false(pass("set", START + 100 * MS - 1));
     assert_int_equal(verdict.wait_ns, 1);
     assert_true(pass("set", START + 100 * MS));
-    assert_tally(0, 3, 0, 2, 0);
+    assert_counters(0, 3, 0, 2, 0);
 }
 
 static void the_longest_wait_is_told(void **state)
@@ -56,9 +56,9 @@ static void the_longest_wait_is_told(void **state)
     assert_string_equal(verdict.limit->label, "free/all");
     assert_int_equal(verdict.wait_ns, 100 * MS);
     assert_true(pass("get", START + 100 * MS));
-    assert_tally(0, 2, 0, 1, 0);
-    assert_tally(1, 1, 0, 1, 0);
-    assert_tally(2, 1, 0, 0, 0);
+    assert_counters(0, 2, 0, 1, 0);
+    assert_counters(1, 1, 0, 1, 0);
+    assert_counters(2, 1, 0, 0, 0);
 }
 
 /* Limits of different kinds, which take the gate's slow path. */
@@ -84,10 +84,10 @@ static void the_longest_wait_of_all_kinds(void **state)
     assert_int_equal(ask("set", 1, START + 10 * S), GATE_REFUSE);
     assert_string_equal(verdict.limit->label, "free/write");
     assert_int_equal(verdict.wait_ns, 500 * MS);
-    assert_tally(0, 2, 0, 0, 0);
-    assert_tally(1, 6, 0, 3, 0); /* units, not commands */
-    assert_tally(2, 2, 0, 1, 0);
-    assert_tally(3, 2, 0, 0, 0);
+    assert_counters(0, 2, 0, 0, 0);
+    assert_counters(1, 6, 0, 3, 0); /* units, not commands */
+    assert_counters(2, 2, 0, 1, 0);
+    assert_counters(3, 2, 0, 0, 0);
 }
 
 static void a_refusal_charges_nobody(void **state)
@@ -137,7 +137,7 @@ static void whoever_refuses_nobody_is_charged(void **state)
         open_gate();
         uint64_t now_ns = START + i * 24 * 3600 * S, before[POLICY_MAX_LIMITS];
         (void)ask("set", 1, now_ns);
-        gate_owe_bytes(&target, UNIT_BYTES_OUT, 1, 0, now_ns, tallies);
+        gate_owe_bytes(&target, UNIT_BYTES_OUT, 1, 0, now_ns, limit_counters);
         for (size_t k = 0; k < policy->n_limits; k++)
             before[k] = word(k);
         enum gate gate = ask("set", 1, now_ns + S);
@@ -192,10 +192,10 @@ static void newer_commands_count_as_unknown(void **state)
     open_gate();
     struct command newer = {.id = UINT16_MAX};
     struct ask wish = {.command = &newer, .amount = one_of_each(), .now_ns = START};
-    assert_int_equal(gate_ask(&target, &wish, tallies, &verdict), GATE_PASS);
-    assert_int_equal(gate_ask(&target, &wish, tallies, &verdict), GATE_REFUSE);
+    assert_int_equal(gate_ask(&target, &wish, limit_counters, &verdict), GATE_PASS);
+    assert_int_equal(gate_ask(&target, &wish, limit_counters, &verdict), GATE_REFUSE);
     wish.command = command_table_row(table, 0);
-    assert_int_equal(gate_ask(&target, &wish, tallies, &verdict), GATE_REFUSE);
+    assert_int_equal(gate_ask(&target, &wish, limit_counters, &verdict), GATE_REFUSE);
 }
 
 /* A policy may have limits of one scope only. Then only that scope needs a holder of funnels. */
@@ -212,17 +212,17 @@ static void only_the_scopes_there_are_need_a_holder(void **state)
         for (size_t i = 0; i < SCOPE_COUNT; i++)
             bare.holders[i] = i == scope ? target.holders[i] : NULL;
         const struct ask wish = ask_of("get", 1, START);
-        assert_int_equal(gate_ask(&bare, &wish, tallies, &verdict), GATE_PASS);
-        assert_int_equal(gate_ask(&bare, &wish, tallies, &verdict), GATE_PASS);
-        assert_int_equal(gate_ask(&bare, &wish, tallies, &verdict), GATE_REFUSE);
+        assert_int_equal(gate_ask(&bare, &wish, limit_counters, &verdict), GATE_PASS);
+        assert_int_equal(gate_ask(&bare, &wish, limit_counters, &verdict), GATE_PASS);
+        assert_int_equal(gate_ask(&bare, &wish, limit_counters, &verdict), GATE_REFUSE);
     }
     new_rules();
     limit("connections", "1 per policy");
     open_gate();
     struct charge_target bare = target;
     bare.holders[PER_SUBJECT] = NULL;
-    assert_int_equal(gate_connect(&bare, START, tallies, &verdict), GATE_PASS);
-    assert_int_equal(gate_connect(&bare, START, tallies, &verdict), GATE_CLOSE);
+    assert_int_equal(gate_connect(&bare, START, limit_counters, &verdict), GATE_PASS);
+    assert_int_equal(gate_connect(&bare, START, limit_counters, &verdict), GATE_CLOSE);
 }
 
 /* Joint limits decide like single limits asked first and charged after. */
@@ -304,8 +304,8 @@ static void deny_is_for_ever(void **state)
     assert_int_equal(ask("keys", 1, START), GATE_DENY);
     assert_ptr_equal(verdict.limit, &policy->limits[2]);
     assert_true(pass("get", START));
-    assert_tally(1, 0, 0, 10, 0);
-    assert_tally(2, 0, 0, 1, 0);
+    assert_counters(1, 0, 0, 10, 0);
+    assert_counters(2, 0, 0, 1, 0);
     assert_int_equal(gate_standing(&target, 1, START).remaining, 0);
 }
 
@@ -320,7 +320,7 @@ static void denied_before_anything_else(void **state)
     assert_int_equal(ask("set", 1, START), GATE_DENY);
     assert_int_equal(ask("get", 1, START), GATE_CLOSE);
     assert_int_equal(verdict.wait_ns, 3600 * S);
-    assert_tally(0, 1, 0, 1, 0);
+    assert_counters(0, 1, 0, 1, 0);
 }
 
 /* The limit with the longest wait decides the action. */
@@ -364,7 +364,7 @@ static void dry_is_the_same_and_touches_nothing(void **state)
         uint64_t seed = i, now_ns = START + i * 10000 * S;
         gate_settle(&target, now_ns);
         for (int turn = 0; turn < 2000; turn++) {
-            struct tally before[POLICY_MAX_LIMITS];
+            struct limit_counters before[POLICY_MAX_LIMITS];
             uint64_t words[POLICY_MAX_LIMITS];
             struct verdict dry = {0};
             now_ns += dice_below(&seed, 60 * MS);
@@ -375,23 +375,23 @@ static void dry_is_the_same_and_touches_nothing(void **state)
             wish.is_dry = true;
             for (size_t k = 0; k < policy->n_limits; k++) {
                 words[k] = word(k);
-                memcpy(&before[k], tally(k), sizeof before[k]);
+                memcpy(&before[k], counters(k), sizeof before[k]);
             }
-            enum gate foretold = gate_ask(&target, &wish, tallies, &dry);
+            enum gate foretold = gate_ask(&target, &wish, limit_counters, &dry);
             for (size_t k = 0; k < policy->n_limits; k++) {
                 assert_int_equal(words[k], word(k));
-                assert_memory_equal(&before[k], tally(k), sizeof before[k]);
+                assert_memory_equal(&before[k], counters(k), sizeof before[k]);
             }
             wish.is_dry = false;
             verdict.limit = NULL;
-            assert_int_equal(gate_ask(&target, &wish, tallies, &verdict), foretold);
+            assert_int_equal(gate_ask(&target, &wish, limit_counters, &verdict), foretold);
             if (foretold != GATE_PASS) {
                 assert_ptr_equal(verdict.limit, dry.limit);
                 assert_int_equal(verdict.wait_ns, dry.wait_ns);
                 continue;
             }
             assert_int_equal(verdict.counted, dry.counted);
-            gate_owe_bytes(&target, UNIT_BYTES_IN, dice_below(&seed, 9), 0, now_ns, tallies);
+            gate_owe_bytes(&target, UNIT_BYTES_IN, dice_below(&seed, 9), 0, now_ns, limit_counters);
             /* some calls are never answered: the number of calls reaches its limit */
             if (dice_below(&seed, 10) > 0)
                 gate_calls_end(&target, (verdict.counted & COUNTED) != 0, (verdict.counted & COUNTED_SHADOW) != 0);
@@ -408,19 +408,19 @@ static void failed_logins_are_counted(void **state)
     open_gate();
     for (int i = 0; i < 5; i++) {
         for (int k = 0; k < 10; k++) /* an attempt alone costs nothing */
-            assert_true(gate_may_login(&target, START, tallies));
-        gate_login_failed(&target, START, tallies);
+            assert_true(gate_may_login(&target, START, limit_counters));
+        gate_login_failed(&target, START, limit_counters);
     }
-    assert_false(gate_may_login(&target, START, tallies));
-    assert_false(gate_may_login(&target, START + 12 * S - 1, tallies));
-    assert_true(gate_may_login(&target, START + 12 * S, tallies));
-    assert_tally(0, 5, 0, 2, 0);
+    assert_false(gate_may_login(&target, START, limit_counters));
+    assert_false(gate_may_login(&target, START + 12 * S - 1, limit_counters));
+    assert_true(gate_may_login(&target, START + 12 * S, limit_counters));
+    assert_counters(0, 5, 0, 2, 0);
 
     /* Attempts that were under way fail too: the debt keeps growing. */
     for (int i = 0; i < 10; i++)
-        gate_login_failed(&target, START + 12 * S, tallies);
-    assert_false(gate_may_login(&target, START + 12 * S + 120 * S - 1, tallies));
-    assert_true(gate_may_login(&target, START + 12 * S + 120 * S, tallies));
+        gate_login_failed(&target, START + 12 * S, limit_counters);
+    assert_false(gate_may_login(&target, START + 12 * S + 120 * S - 1, limit_counters));
+    assert_true(gate_may_login(&target, START + 12 * S + 120 * S, limit_counters));
     assert_true(pass("auth", START)); /* not bound by limits on logins */
 }
 
@@ -430,22 +430,22 @@ static void failed_logins_in_shadow(void **state)
     limit("auth-failures", "2/60s over shadow");
     open_gate();
     for (int i = 0; i < 5; i++) {
-        assert_true(gate_may_login(&target, START, tallies));
-        gate_login_failed(&target, START, tallies);
+        assert_true(gate_may_login(&target, START, limit_counters));
+        gate_login_failed(&target, START, limit_counters);
     }
-    assert_tally(0, 5, 0, 0, 3);
+    assert_counters(0, 5, 0, 0, 3);
 
     new_rules();
     limit("auth-failures", "2/60s");
     policies_set_shadow(policies, true);
     open_gate();
-    assert_true(gate_may_login(&target, START, tallies));
-    assert_tally(0, 5, 0, 0, 4);
+    assert_true(gate_may_login(&target, START, limit_counters));
+    assert_counters(0, 5, 0, 0, 4);
 
     new_rules();
     limit("auth-failures", "2/60s");
     open_gate();
-    assert_false(gate_may_login(&target, START, tallies));
+    assert_false(gate_may_login(&target, START, limit_counters));
 }
 
 /* ---- the state of limits ---- */
@@ -465,7 +465,7 @@ static void standings(void **state)
     assert_int_equal(standing.reset_after_ns, 0);
     for (int i = 0; i < 3; i++)
         assert_int_equal(ask("set", 1, START), GATE_PASS);
-    gate_owe_bytes(&target, UNIT_BYTES_IN, 1000, 0, START, tallies);
+    gate_owe_bytes(&target, UNIT_BYTES_IN, 1000, 0, START, limit_counters);
     standing = gate_standing(&target, 0, START);
     assert_int_equal(standing.remaining, 397);
     assert_int_equal(standing.reset_after_ns, 15 * MS);
@@ -478,7 +478,7 @@ static void standings(void **state)
     standing = gate_standing(&target, 3, START);
     assert_int_equal(standing.remaining, 0);
     assert_int_equal(standing.retry_after_ns, 0);
-    gate_owe_bytes(&target, UNIT_BYTES_IN, 5000, 0, START, tallies);
+    gate_owe_bytes(&target, UNIT_BYTES_IN, 5000, 0, START, limit_counters);
     standing = gate_standing(&target, 2, START);
     assert_int_equal(standing.remaining, 0);
     assert_int_equal(standing.retry_after_ns, 3 * S + MS);
@@ -527,7 +527,7 @@ static void scopes_share_as_they_say(void **state)
         const struct ask wish = ask_of(commands[c], 1, START);
         for (int i = 0; i < 10; i++)
             for (size_t k = 0; k < 3; k++)
-                passed += gate_ask(targets[k], &wish, tallies, &verdict) == GATE_PASS;
+                passed += gate_ask(targets[k], &wish, limit_counters, &verdict) == GATE_PASS;
         assert_int_equal(passed, admitted[c]);
     }
     kit_target_put(subjects, &same);
@@ -550,27 +550,27 @@ static void every_ask_is_counted_once(void **state)
         size_t command = dice_below(&seed, 5);
         struct ask wish = ask_of(commands[command], 1, now_ns);
         of_control += command == 4;
-        enum gate gate = gate_ask(&target, &wish, tallies, &verdict);
+        enum gate gate = gate_ask(&target, &wish, limit_counters, &verdict);
         gates[gate]++;
         if (gate != GATE_WAIT)
             continue;
         wish.now_ns += (uint64_t)verdict.wait_ns;
         wish.waited_for = 1U + verdict.limit->id;
-        gates[gate_ask(&target, &wish, tallies, &verdict)]++;
+        gates[gate_ask(&target, &wish, limit_counters, &verdict)]++;
     }
     uint64_t refused = 0, delayed = 0;
     for (size_t k = 0; k < policy->n_limits; k++) {
-        refused += atomic_load(&tally(k)->refused);
-        delayed += atomic_load(&tally(k)->delayed);
+        refused += atomic_load(&counters(k)->refused);
+        delayed += atomic_load(&counters(k)->delayed);
     }
     assert_int_equal(refused, gates[GATE_REFUSE] + gates[GATE_CLOSE] + gates[GATE_DENY]);
     assert_int_equal(delayed, gates[GATE_WAIT]);
-    assert_int_equal(atomic_load(&tally(0)->admitted), gates[GATE_PASS] - of_control);
-    assert_int_equal(atomic_load(&tally(4)->refused), gates[GATE_DENY]);
-    assert_int_equal(atomic_load(&tally(5)->refused), 0);
+    assert_int_equal(atomic_load(&counters(0)->admitted), gates[GATE_PASS] - of_control);
+    assert_int_equal(atomic_load(&counters(4)->refused), gates[GATE_DENY]);
+    assert_int_equal(atomic_load(&counters(5)->refused), 0);
     for (size_t k = 0; k < 5; k++)
         assert_true(gates[k] > 0);
-    assert_true(atomic_load(&tally(5)->shadowed) > 0);
+    assert_true(atomic_load(&counters(5)->shadowed) > 0);
 }
 
 /* ---- what the client reads ---- */
@@ -600,16 +600,16 @@ static void who_is_near_a_limit_is_counted(void **state)
     for (int i = 0; i < 5; i++)
         assert_true(pass("set", START));
     assert_false(pass("set", START));
-    assert_int_equal(atomic_load(&tally(1)->near), 0);
-    assert_int_equal(atomic_load(&tally(2)->near), 1); /* the last of five */
-    assert_int_equal(atomic_load(&tally(4)->near), 1);
+    assert_int_equal(atomic_load(&counters(1)->near), 0);
+    assert_int_equal(atomic_load(&counters(2)->near), 1); /* the last of five */
+    assert_int_equal(atomic_load(&counters(4)->near), 1);
     gate_calls_end(&target, 5, 0);
     for (int i = 0; i < 10; i++) {
         assert_true(pass("get", START));
         gate_calls_end(&target, 1, 0);
     }
-    assert_int_equal(atomic_load(&tally(0)->near), 2);
-    assert_int_equal(atomic_load(&tally(3)->near), 0);
+    assert_int_equal(atomic_load(&counters(0)->near), 2);
+    assert_int_equal(atomic_load(&counters(3)->near), 0);
 }
 
 static void who_is_near_plain_limits_is_counted(void **state)
@@ -623,8 +623,8 @@ static void who_is_near_plain_limits_is_counted(void **state)
         assert_true(pass("get", START));
     for (int i = 0; i < 8; i++)
         assert_true(pass("set", START));
-    assert_int_equal(atomic_load(&tally(0)->near), 2);
-    assert_int_equal(atomic_load(&tally(1)->near), 2); /* the 17th and the 18th of 20 */
+    assert_int_equal(atomic_load(&counters(0)->near), 2);
+    assert_int_equal(atomic_load(&counters(1)->near), 2); /* the 17th and the 18th of 20 */
 }
 
 static void refusals_are_read_as_printed(void **state)

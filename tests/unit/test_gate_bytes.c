@@ -15,7 +15,7 @@
 
 static void owe(enum unit unit, uint64_t n, uint64_t now_ns)
 {
-    gate_owe_bytes(&target, unit, n, 0, now_ns, tallies);
+    gate_owe_bytes(&target, unit, n, 0, now_ns, limit_counters);
 }
 
 static void debt_up_to_the_burst_passes(void **state)
@@ -41,7 +41,7 @@ static void debt_up_to_the_burst_passes(void **state)
     assert_int_equal(verdict.wait_ns, 1000 * S);
     assert_false(pass("get", START + MS + 1000 * S - 1));
     assert_true(pass("get", START + MS + 1000 * S));
-    assert_tally(0, 1005000, 0, 4, 0);
+    assert_counters(0, 1005000, 0, 4, 0);
 }
 
 static void rest_is_no_credit(void **state)
@@ -122,7 +122,7 @@ static void monstrous_bytes(void **state)
 
 static enum gate ask_debtor(uint64_t now_ns)
 {
-    return gate_ask_debtor(&target, now_ns, tallies, &verdict);
+    return gate_ask_debtor(&target, now_ns, limit_counters, &verdict);
 }
 
 /*
@@ -151,8 +151,8 @@ static void what_is_never_refused_waits(void **state)
     assert_true(pass("ping", START)); /* not bound by the limits on bytes */
     assert_int_equal(gate_ask_debtor(&target, START + 4 * S, NULL, &verdict), GATE_WAIT);
     assert_int_equal(ask_debtor(START + 4 * S + MS), GATE_PASS);
-    assert_tally(0, 2000, 1, 0, 0);
-    assert_tally(1, 6000, 1, 0, 0);
+    assert_counters(0, 2000, 1, 0, 0);
+    assert_counters(1, 6000, 1, 0, 0);
 
     const struct command *ping = kit_command(table, "ping");
     const struct command *get = kit_command(table, "get");
@@ -179,8 +179,8 @@ static void what_has_waited_waits_for_an_overdraft(void **state)
     assert_string_equal(verdict.limit->label, "free/bytes-out");
     assert_int_equal(verdict.wait_ns, 700 * MS);
     assert_int_equal(gate_ask_overdrawn(&target, START + 700 * MS, &verdict), GATE_PASS);
-    assert_tally(0, 2500, 0, 0, 0);
-    assert_tally(1, 2700, 0, 0, 0);
+    assert_counters(0, 2500, 0, 0, 0);
+    assert_counters(1, 2700, 0, 0, 0);
 }
 
 static void a_handshake_owes_no_more_than_a_burst(void **state)
@@ -189,7 +189,7 @@ static void a_handshake_owes_no_more_than_a_burst(void **state)
     limit("bytes-out", "1000/s burst 1000");
     open_gate();
     for (int i = 0; i < 10; i++)
-        gate_owe_bytes(&target, UNIT_BYTES_OUT, 600, GREETING, START, tallies);
+        gate_owe_bytes(&target, UNIT_BYTES_OUT, 600, GREETING, START, limit_counters);
     assert_int_equal(gate_overdraft_ns(&target, UNIT_BYTES_OUT, START), 400 * MS);
     owe(UNIT_BYTES_OUT, 600, START);
     assert_int_equal(gate_overdraft_ns(&target, UNIT_BYTES_OUT, START), S);
@@ -208,7 +208,7 @@ static void a_connection_that_has_gone_owes_still(void **state)
     struct charge_target gone = target;
     gone.holders[PER_CONNECTION] = NULL;
     gate_calls_begin(&target, 3, 0);
-    gate_owe_bytes(&gone, UNIT_BYTES_OUT, 500, 0, START, tallies);
+    gate_owe_bytes(&gone, UNIT_BYTES_OUT, 500, 0, START, limit_counters);
     gate_calls_end(&gone, 2, 0);
     static const uint64_t words[] = {0, START + S / 2, START + S / 2, 3, 1, 1};
     for (unsigned i = 0; i < sizeof words / sizeof words[0]; i++)
@@ -246,7 +246,7 @@ static void a_dry_run_owes_no_more(void **state)
     /* the third piece was on its way when more than 2000 bytes were owed */
     assert_int_equal(word(0), START + 27 * S / 10);
     assert_int_equal(word(1), START + 90 * S);
-    assert_tally(0, 2700, 0, 0, 0);
+    assert_counters(0, 2700, 0, 0, 0);
     owe(UNIT_BYTES_IN, 900, START + 7 * S / 10);
     assert_int_equal(word(0), START + 36 * S / 10);
 }
@@ -280,10 +280,10 @@ static void bytes_of_scopes(void **state)
     const struct ask wish = ask_of("get", 1, START);
     owe(UNIT_BYTES_IN, 10, START);
     assert_false(pass("get", START));
-    assert_int_equal(gate_ask(&same, &wish, tallies, &verdict), GATE_PASS);
-    gate_owe_bytes(&same, UNIT_BYTES_IN, 10, 0, START, tallies);
-    assert_int_equal(gate_ask(&other, &wish, tallies, &verdict), GATE_PASS);
-    gate_owe_bytes(&other, UNIT_BYTES_IN, 10, 0, START, tallies);
+    assert_int_equal(gate_ask(&same, &wish, limit_counters, &verdict), GATE_PASS);
+    gate_owe_bytes(&same, UNIT_BYTES_IN, 10, 0, START, limit_counters);
+    assert_int_equal(gate_ask(&other, &wish, limit_counters, &verdict), GATE_PASS);
+    gate_owe_bytes(&other, UNIT_BYTES_IN, 10, 0, START, limit_counters);
     assert_int_equal(word(0), START + 10 * 3600 * S);
     assert_int_equal(word(1), START + 20 * 3600 * S);
     assert_int_equal(word(2), START + 30 * 3600 * S);
@@ -315,7 +315,7 @@ static void calls_in_flight(void **state)
     assert_true(pass("get", START));
     gate_calls_end(&target, 2, 0);
     assert_int_equal(word(0), 0);
-    assert_tally(0, 4, 0, 1, 0);
+    assert_counters(0, 4, 0, 1, 0);
 }
 
 static void who_may_block_says_so(void **state)
@@ -326,13 +326,13 @@ static void who_may_block_says_so(void **state)
     struct ask wish = ask_of("xread", 1, START);
     wish.blocks = true;
     for (int i = 0; i < 3; i++) {
-        assert_int_equal(gate_ask(&target, &wish, tallies, &verdict), GATE_PASS);
+        assert_int_equal(gate_ask(&target, &wish, limit_counters, &verdict), GATE_PASS);
         assert_int_equal(verdict.counted, 0);
     }
     wish.blocks = false;
-    assert_int_equal(gate_ask(&target, &wish, tallies, &verdict), GATE_PASS);
+    assert_int_equal(gate_ask(&target, &wish, limit_counters, &verdict), GATE_PASS);
     assert_int_equal(verdict.counted, COUNTED);
-    assert_int_equal(gate_ask(&target, &wish, tallies, &verdict), GATE_REFUSE);
+    assert_int_equal(gate_ask(&target, &wish, limit_counters, &verdict), GATE_REFUSE);
     gate_calls_end(&target, 1, 0);
 }
 
@@ -367,7 +367,7 @@ static void calls_move_between_subjects(void **state)
     gate_calls_end(&other, counted, counted_shadow);
     for (size_t i = 0; i < 3; i++)
         assert_int_equal(kit_word(&other, i), 0);
-    assert_tally(2, 2, 0, 0, 6);
+    assert_counters(2, 2, 0, 0, 6);
     kit_target_put(subjects, &other);
 }
 
@@ -412,7 +412,7 @@ static void what_is_counted_is_taken_back(void **state)
         assert_true(n[who] <= 4 && total <= 9 && shadows <= 5);
         if (dice_below(&seed, 2)) {
             const struct ask wish = ask_of("get", 1, START);
-            enum gate gate = gate_ask(&targets[who], &wish, tallies, &verdict);
+            enum gate gate = gate_ask(&targets[who], &wish, limit_counters, &verdict);
             assert_int_equal(gate == GATE_PASS, n[who] < 4 && total < 9);
             if (gate == GATE_PASS)
                 calls[who][n[who]++] = verdict.counted;
@@ -429,7 +429,7 @@ static void what_is_counted_is_taken_back(void **state)
 
 static enum gate connect_as(const struct charge_target *who, uint64_t now_ns)
 {
-    return gate_connect(who, now_ns, tallies, &verdict);
+    return gate_connect(who, now_ns, limit_counters, &verdict);
 }
 
 static void connects_first_and_connections_later(void **state)
@@ -439,19 +439,19 @@ static void connects_first_and_connections_later(void **state)
     limit("connections", "1");
     limit("connects", "1/s burst 2");
     open_gate();
-    assert_int_equal(gate_connect_units(&target, connects, START, tallies, &verdict), GATE_PASS);
-    assert_int_equal(gate_connect_units(&target, connects, START, tallies, &verdict), GATE_PASS);
+    assert_int_equal(gate_connect_units(&target, connects, START, limit_counters, &verdict), GATE_PASS);
+    assert_int_equal(gate_connect_units(&target, connects, START, limit_counters, &verdict), GATE_PASS);
     assert_int_equal(word(0), 0); /* no connection was counted */
-    assert_int_equal(gate_connect_units(&target, connects, START, tallies, &verdict), GATE_CLOSE);
+    assert_int_equal(gate_connect_units(&target, connects, START, limit_counters, &verdict), GATE_CLOSE);
     assert_ptr_equal(verdict.limit, &policy->limits[1]);
-    assert_int_equal(gate_connect_units(&target, connections, START, tallies, &verdict), GATE_PASS);
+    assert_int_equal(gate_connect_units(&target, connections, START, limit_counters, &verdict), GATE_PASS);
     assert_int_equal(word(1), START + 2 * S); /* no connect was charged */
-    assert_int_equal(gate_connect_units(&target, connections, START, tallies, &verdict), GATE_CLOSE);
+    assert_int_equal(gate_connect_units(&target, connections, START, limit_counters, &verdict), GATE_CLOSE);
     assert_ptr_equal(verdict.limit, &policy->limits[0]);
     gate_disconnect(&target, COUNTED | COUNTED_SHADOW);
     assert_int_equal(word(0), 0);
-    assert_tally(0, 1, 0, 1, 0);
-    assert_tally(1, 2, 0, 1, 0);
+    assert_counters(0, 1, 0, 1, 0);
+    assert_counters(1, 2, 0, 1, 0);
 }
 
 static void connections_and_connects(void **state)
@@ -480,8 +480,8 @@ static void connections_and_connects(void **state)
     assert_int_equal(connect_as(&target, START + S), GATE_PASS);
     assert_int_equal(word(0), 3);
     assert_true(pass("get", START)); /* the limits do not bind commands */
-    assert_tally(0, 5, 0, 1, 0);
-    assert_tally(1, 5, 0, 1, 0);
+    assert_counters(0, 5, 0, 1, 0);
+    assert_counters(1, 5, 0, 1, 0);
 }
 
 static void connections_in_shadow(void **state)
@@ -505,8 +505,8 @@ static void connections_in_shadow(void **state)
     assert_int_equal(word(0), 0);
     assert_int_equal(word(1), 0);
     assert_int_equal(word(2), START + 3 * 3600 * S);
-    assert_tally(0, 2, 0, 0, 1);
-    assert_tally(1, 3, 0, 1, 0);
+    assert_counters(0, 2, 0, 0, 1);
+    assert_counters(1, 3, 0, 1, 0);
 }
 
 /* After a reload or a login an open connection is counted, even beyond the limit. */

@@ -17,7 +17,7 @@ static enum gate ask_since(const char *command, uint64_t cost, uint64_t headed_n
 {
     struct ask wish = ask_of(command, cost, now_ns);
     wish.headed_ns = headed_ns;
-    return gate_ask(&target, &wish, tallies, &verdict);
+    return gate_ask(&target, &wish, limit_counters, &verdict);
 }
 
 /* The gate's decision for a command that is due in the queue of limit `index`. */
@@ -26,7 +26,7 @@ static enum gate depart(const char *command, size_t index, uint64_t headed_ns, u
     struct ask wish = ask_of(command, 1, now_ns);
     wish.headed_ns = headed_ns;
     wish.waited_for = 1U + policy->limits[index].id;
-    return gate_ask(&target, &wish, tallies, &verdict);
+    return gate_ask(&target, &wish, limit_counters, &verdict);
 }
 
 static void evenly_spaced(void **state)
@@ -50,14 +50,14 @@ static void evenly_spaced(void **state)
     assert_int_equal(verdict.wait_ns, 1);
     assert_int_equal(ask("get", 1, START + 10 * MS), GATE_WAIT);
     assert_int_equal(verdict.wait_ns, S);
-    assert_tally(0, 102, 101, 2, 0);
+    assert_counters(0, 102, 101, 2, 0);
 
     /* A departure charges nothing more. */
     before = word(0);
     for (uint64_t i = 1; i <= 100; i++)
         assert_int_equal(depart("get", 0, START, START + i * 10 * MS), GATE_PASS);
     assert_int_equal(word(0), before);
-    assert_tally(0, 102, 101, 2, 0);
+    assert_counters(0, 102, 101, 2, 0);
 }
 
 static void a_burst_goes_at_once(void **state)
@@ -159,7 +159,7 @@ static void costs_beyond_the_burst_wait_longer(void **state)
     assert_int_equal(verdict.wait_ns, 600 * MS);
     assert_int_equal(ask("get", 1000, START), GATE_REFUSE);
     assert_int_equal(verdict.wait_ns, 100600 * MS - 10 * S);
-    assert_tally(0, 8, 2, 1, 0);
+    assert_counters(0, 8, 2, 1, 0);
 }
 
 /* Huge costs and delays do not overflow. */
@@ -188,14 +188,14 @@ static void who_cannot_be_held_is_refused(void **state)
     open_gate();
     struct ask wish = ask_of("get", 1, START);
     wish.may_wait = false;
-    assert_int_equal(gate_ask(&target, &wish, tallies, &verdict), GATE_PASS);
+    assert_int_equal(gate_ask(&target, &wish, limit_counters, &verdict), GATE_PASS);
     uint64_t before = word(0);
-    assert_int_equal(gate_ask(&target, &wish, tallies, &verdict), GATE_REFUSE);
+    assert_int_equal(gate_ask(&target, &wish, limit_counters, &verdict), GATE_REFUSE);
     assert_int_equal(verdict.wait_ns, 10 * MS);
     assert_int_equal(word(0), before);
     wish.now_ns = START + 10 * MS;
-    assert_int_equal(gate_ask(&target, &wish, tallies, &verdict), GATE_PASS);
-    assert_tally(0, 2, 0, 1, 0);
+    assert_int_equal(gate_ask(&target, &wish, limit_counters, &verdict), GATE_PASS);
+    assert_counters(0, 2, 0, 1, 0);
 }
 
 static void control_waits_and_is_never_refused(void **state)
@@ -211,9 +211,9 @@ static void control_waits_and_is_never_refused(void **state)
     }
     struct ask wish = ask_of("exec", 1, START);
     wish.may_wait = false;
-    assert_int_equal(gate_ask(&target, &wish, tallies, &verdict), GATE_PASS);
-    assert_tally(0, 51, 49, 0, 0);
-    assert_tally(1, 0, 0, 0, 0);
+    assert_int_equal(gate_ask(&target, &wish, limit_counters, &verdict), GATE_PASS);
+    assert_counters(0, 51, 49, 0, 0);
+    assert_counters(1, 0, 0, 0, 0);
 }
 
 /* ---- several limits ---- */
@@ -234,7 +234,7 @@ static void the_others_are_asked_at_departure(void **state)
     assert_int_equal(verdict.wait_ns, 100 * MS);
     assert_int_equal(word(0), START + 200 * MS); /* reserved */
     assert_int_equal(word(1), START + 250 * MS); /* has room, and is charged at departure */
-    assert_tally(1, 1, 0, 0, 0);
+    assert_counters(1, 1, 0, 0, 0);
     assert_int_equal(ask("del", 1, START), GATE_PASS);
     assert_int_equal(word(1), START + 500 * MS);
     assert_int_equal(depart("set", 0, START, START + 100 * MS), GATE_REFUSE);
@@ -245,8 +245,8 @@ static void the_others_are_asked_at_departure(void **state)
     assert_int_equal(ask("set", 1, START + 250 * MS), GATE_PASS);
     assert_int_equal(word(0), START + 350 * MS);
     assert_int_equal(word(1), START + 750 * MS);
-    assert_tally(0, 3, 1, 0, 0);
-    assert_tally(1, 3, 0, 1, 0);
+    assert_counters(0, 3, 1, 0, 0);
+    assert_counters(1, 3, 0, 1, 0);
 }
 
 /*
@@ -278,23 +278,23 @@ static void what_is_refused_is_not_delayed(void **state)
         limit(refusals[i].what, refusals[i].expression);
         open_gate();
         assert_int_equal(ask("set", 3, START), is_denied ? GATE_DENY : GATE_PASS);
-        gate_owe_bytes(&target, UNIT_BYTES_OUT, 1, 0, START, tallies);
-        gate_owe_bytes(&target, UNIT_BYTES_IN, 1, 0, START, tallies);
+        gate_owe_bytes(&target, UNIT_BYTES_OUT, 1, 0, START, limit_counters);
+        gate_owe_bytes(&target, UNIT_BYTES_IN, 1, 0, START, limit_counters);
         /* a command waits in the queue where the queue may delay */
         (void)ask("get", 1, START + MS);
-        uint64_t all = word(0), other = word(1), refused = atomic_load(&tally(1)->refused);
+        uint64_t all = word(0), other = word(1), refused = atomic_load(&counters(1)->refused);
         for (int k = 0; k < 2; k++) {
             struct ask wish = ask_of("set", 3, START + 2 * MS);
             wish.is_dry = k == 0; /* LIMIT EXPLAIN decides without a charge */
-            assert_int_equal(gate_ask(&target, &wish, tallies, &verdict), refusals[i].gate);
+            assert_int_equal(gate_ask(&target, &wish, limit_counters, &verdict), refusals[i].gate);
             assert_ptr_equal(verdict.limit, &policy->limits[1]);
             assert_int_equal(word(0), all);
             assert_int_equal(word(1), other);
         }
-        assert_int_equal(atomic_load(&tally(1)->refused), refused + 1);
+        assert_int_equal(atomic_load(&counters(1)->refused), refused + 1);
         struct ask wish = ask_of("set", 3, START + 2 * MS);
-        assert_int_equal(gate_ask_refusal(&target, &wish, tallies, &verdict), refusals[i].gate);
-        assert_int_equal(atomic_load(&tally(1)->refused), refused + 2);
+        assert_int_equal(gate_ask_refusal(&target, &wish, limit_counters, &verdict), refusals[i].gate);
+        assert_int_equal(atomic_load(&counters(1)->refused), refused + 2);
         assert_int_equal(word(0), all);
     }
 }
@@ -326,13 +326,13 @@ static void shadows_refuse_no_place(void **state)
     assert_int_equal(ask("set", 1, START), GATE_PASS);
     struct ask wish = ask_of("set", 1, START);
     /* the command may have to wait */
-    assert_int_equal(gate_ask_refusal(&target, &wish, tallies, &verdict), GATE_PASS);
-    assert_tally(0, 1, 0, 0, 0);
+    assert_int_equal(gate_ask_refusal(&target, &wish, limit_counters, &verdict), GATE_PASS);
+    assert_counters(0, 1, 0, 0, 0);
     assert_int_equal(ask("set", 1, START), GATE_WAIT);
-    assert_tally(1, 1, 0, 0, 0); /* counted at departure */
+    assert_counters(1, 1, 0, 0, 0); /* counted at departure */
     assert_int_equal(depart("set", 0, START, START + 100 * MS), GATE_PASS);
     assert_true(verdict.is_shadowed);
-    assert_tally(1, 1, 0, 0, 1);
+    assert_counters(1, 1, 0, 0, 1);
 }
 
 /* The longest queue gives the position. The other queues count the command at its departure. */
@@ -359,8 +359,8 @@ static void several_delays(void **state)
     assert_int_equal(depart("set", 1, START, START + 500 * MS), GATE_PASS);
     assert_int_equal(word(0), START + 600 * MS);
     assert_int_equal(word(1), START + 1000 * MS);
-    assert_tally(0, 3, 1, 0, 0);
-    assert_tally(1, 2, 1, 1, 0);
+    assert_counters(0, 3, 1, 0, 0);
+    assert_counters(1, 2, 1, 1, 0);
 }
 
 struct waiting {
@@ -420,7 +420,7 @@ static void departures_obey_every_queue(void **state)
             wish.waited_for = one.waited_for;
             wish.turn = one.waited_for != 0 ? &one.turn : NULL;
             wish.may_wait = n_queue < sizeof queue / sizeof queue[0];
-            enum gate gate = gate_ask(&target, &wish, tallies, &verdict);
+            enum gate gate = gate_ask(&target, &wish, limit_counters, &verdict);
             if (gate == GATE_WAIT) {
                 waits++;
                 one.due_ns = now_ns + (uint64_t)verdict.wait_ns;
@@ -452,7 +452,7 @@ static enum gate ring(const struct turn *turn, const char *command, size_t index
     wish.headed_ns = START;
     wish.waited_for = 1U + policy->limits[index].id;
     wish.turn = turn;
-    return gate_ask(&target, &wish, tallies, &verdict);
+    return gate_ask(&target, &wish, limit_counters, &verdict);
 }
 
 /*
@@ -487,14 +487,14 @@ static void who_is_late_moves_those_behind(void **state)
     assert_int_equal(verdict.wait_ns, -(int64_t)(72 * MS));
     assert_int_equal(ask("get", 1, START + 90 * MS), GATE_WAIT);
     assert_int_equal(verdict.wait_ns, 58 * MS);
-    gate_leave(&verdict.turn, tallies);
+    gate_leave(&verdict.turn, limit_counters);
     assert_int_equal(word(0), START + 148 * MS);
-    gate_leave(&turns[5], tallies); /* the last position that was moved gives back its charge */
+    gate_leave(&turns[5], limit_counters); /* the last position that was moved gives back its charge */
     assert_int_equal(word(0), START + 138 * MS);
     assert_int_equal(ring(&turns[1], "get", 0, START + 98 * MS), GATE_PASS);
     assert_int_equal(ring(&turns[2], "get", 0, START + 108 * MS + 1), GATE_PASS);
     assert_int_equal(word(0), START + 138 * MS);
-    assert_tally(0, 6, 7, 0, 0);
+    assert_counters(0, 6, 7, 0, 0);
 }
 
 /* A burst absorbs late timers up to the time that the burst takes. */
@@ -554,7 +554,7 @@ static size_t go_late(uint64_t *seed, unsigned cost_most, uint64_t lateness_ns, 
         wish.headed_ns = late->waiting.headed_ns;
         wish.waited_for = late->waiting.waited_for;
         wish.turn = late->waiting.waited_for != 0 ? &late->turn : NULL;
-        enum gate gate = gate_ask(&target, &wish, tallies, &verdict);
+        enum gate gate = gate_ask(&target, &wish, limit_counters, &verdict);
         assert_true(gate == GATE_PASS || gate == GATE_WAIT);
         if (gate == GATE_WAIT) {
             late->turn = verdict.turn;
@@ -628,8 +628,8 @@ static uint64_t five_wait(const char *what, const char *expression, struct turn 
     open_gate();
     while (ask("get", 1, START) == GATE_PASS)
         continue;
-    gate_leave(&verdict.turn, tallies);
-    uint64_t passed = atomic_load(&tally(0)->admitted);
+    gate_leave(&verdict.turn, limit_counters);
+    uint64_t passed = atomic_load(&counters(0)->admitted);
     for (size_t k = 0; k < 5; k++) {
         words[k] = word(0);
         assert_int_equal(ask("get", k < 2 ? 2 : 1, START + k), GATE_WAIT);
@@ -653,17 +653,17 @@ static void a_command_that_leaves_gives_its_place_back(void **state)
         uint64_t words[6];
         (void)five_wait(lines[i][0], lines[i][1], turns, words);
         for (size_t k = 5; k-- > 0;) {
-            gate_leave(&turns[k], tallies);
+            gate_leave(&turns[k], limit_counters);
             assert_int_equal(word(0), words[k]);
         }
         uint64_t passed = five_wait(lines[i][0], lines[i][1], turns, words);
         for (size_t k = 0; k < 4; k++) {
-            gate_leave(&turns[k], tallies);
+            gate_leave(&turns[k], limit_counters);
             assert_int_equal(word(0), words[5]);
         }
-        gate_leave(&turns[4], tallies);
+        gate_leave(&turns[4], limit_counters);
         assert_int_equal(word(0), words[0]);
-        assert_int_equal(atomic_load(&tally(0)->admitted), passed);
+        assert_int_equal(atomic_load(&counters(0)->admitted), passed);
     }
 }
 
@@ -675,9 +675,9 @@ static void who_leaves_an_empty_queue(void **state)
     open_gate();
     assert_int_equal(ask("get", 7, START), GATE_WAIT);
     assert_int_equal(word(0), START + 700 * MS);
-    gate_leave(&verdict.turn, tallies);
+    gate_leave(&verdict.turn, limit_counters);
     assert_int_equal(word(0), START);
-    assert_tally(0, 0, 1, 0, 0);
+    assert_counters(0, 0, 1, 0, 0);
 }
 
 static void places_are_of_what_is_charged(void **state)
@@ -687,13 +687,13 @@ static void places_are_of_what_is_charged(void **state)
     limit("all", "1/s over delay 5s");
     open_gate();
     assert_int_equal(ask("get", 1, START), GATE_PASS);
-    gate_owe_bytes(&target, UNIT_BYTES_OUT, 4000, 0, START, tallies);
+    gate_owe_bytes(&target, UNIT_BYTES_OUT, 4000, 0, START, limit_counters);
     assert_int_equal(ask("get", 1, START), GATE_WAIT); /* waits for bytes-out */
     assert_int_equal(verdict.turn.n, 0);
     assert_int_equal(ask("get", 1, START + 4 * S), GATE_PASS);
     struct ask wish = ask_of("get", 1, START + 4 * S);
     wish.is_dry = true;
-    assert_int_equal(gate_ask(&target, &wish, tallies, &verdict), GATE_WAIT);
+    assert_int_equal(gate_ask(&target, &wish, limit_counters, &verdict), GATE_WAIT);
     assert_int_equal(verdict.turn.n, 0);
     assert_int_equal(ask("get", 1, START + 4 * S), GATE_WAIT);
     assert_ptr_equal(verdict.turn.places[0].holder, target.holders[PER_SUBJECT]);
@@ -725,16 +725,16 @@ static void bytes_delay_what_follows(void **state)
     limit("bytes-out", "1000/s burst 1000 over delay 2s");
     open_gate();
     assert_int_equal(ask("get", 1, START), GATE_PASS);
-    gate_owe_bytes(&target, UNIT_BYTES_OUT, 2500, 0, START, tallies);
+    gate_owe_bytes(&target, UNIT_BYTES_OUT, 2500, 0, START, limit_counters);
     assert_int_equal(ask("get", 1, START), GATE_WAIT);
     assert_int_equal(verdict.wait_ns, 1501 * MS); /* until there is room for one byte */
     assert_int_equal(word(0), START + 2500 * MS); /* bytes that are not known yet are not charged */
     assert_int_equal(ask("get", 1, START), GATE_WAIT);
     assert_int_equal(verdict.wait_ns, 1501 * MS);
-    gate_owe_bytes(&target, UNIT_BYTES_OUT, 1000, 0, START, tallies);
+    gate_owe_bytes(&target, UNIT_BYTES_OUT, 1000, 0, START, limit_counters);
     assert_int_equal(ask("get", 1, START), GATE_REFUSE);
     assert_int_equal(verdict.wait_ns, 501 * MS);
-    assert_tally(0, 3500, 2, 1, 0);
+    assert_counters(0, 3500, 2, 1, 0);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)

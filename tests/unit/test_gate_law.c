@@ -57,15 +57,15 @@ static size_t funnel_of(size_t scope, size_t i)
  */
 static uint64_t try(const struct charge_target *charge_target_of, struct kind kind, uint64_t cost, uint64_t now_ns)
 {
-    uint64_t before = atomic_load(&tally(0)->shadowed);
+    uint64_t before = atomic_load(&counters(0)->shadowed);
     enum gate gate;
     if (kind.unit == 3) {
-        gate = gate_connect(charge_target_of, now_ns, tallies, &verdict);
+        gate = gate_connect(charge_target_of, now_ns, limit_counters, &verdict);
     } else {
         struct ask wish = ask_of("set", cost, now_ns);
-        gate = gate_ask(charge_target_of, &wish, tallies, &verdict);
+        gate = gate_ask(charge_target_of, &wish, limit_counters, &verdict);
     }
-    if (atomic_load(&tally(0)->shadowed) > before)
+    if (atomic_load(&counters(0)->shadowed) > before)
         return FUNNEL_NEVER;
     return gate == GATE_PASS ? 0 : gate == GATE_WAIT ? (uint64_t)verdict.wait_ns : FUNNEL_NEVER;
 }
@@ -84,7 +84,7 @@ static void round_of(struct kind kind, uint64_t seed)
     if (dice_below(&seed, 2)) /* a second limit that never refuses, so that decisions are joint */
         limit("@string", "1g/ms");
     kit_bind(policies, ledger, table);
-    target.policy = policy; /* for tally() */
+    target.policy = policy; /* for counters() */
     come();
     const struct rate *rate = &policy->limits[0].rate;
     uint64_t now_ns = START;
@@ -144,7 +144,7 @@ static void law_of_bytes(void **state)
             if (gate != GATE_PASS && gate != GATE_WAIT)
                 continue;
             list[n++] = (struct admitted){now_ns, 1 + dice_below(&seed, most)};
-            gate_owe_bytes(&target, UNIT_BYTES_OUT, list[n - 1].cost, 0, now_ns, tallies);
+            gate_owe_bytes(&target, UNIT_BYTES_OUT, list[n - 1].cost, 0, now_ns, limit_counters);
         }
         assert_true(n > 5);
         assert_true(law_holds(list, n, &loose));

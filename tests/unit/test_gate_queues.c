@@ -45,7 +45,7 @@ static void ring(struct client *client, uint64_t now_ns, uint64_t lateness_ns, u
     wish.headed_ns = client->headed_ns;
     wish.waited_for = client->waited_for;
     wish.turn = client->waited_for != 0 ? &client->turn : NULL;
-    enum gate gate = gate_ask(&target, &wish, tallies, &verdict);
+    enum gate gate = gate_ask(&target, &wish, limit_counters, &verdict);
     if (gate == GATE_WAIT) {
         client->turn = verdict.turn;
         client->waited_for = 1U + verdict.limit->id;
@@ -191,7 +191,7 @@ static void six_queues(void **state)
     assert_rate(1, 33, 60 * S);
     for (size_t index = 0; index < 6; index++)
         assert_law(index, index < 3 ? 1 : 7);
-    uint64_t admitted = atomic_load(&tally(0)->admitted);
+    uint64_t admitted = atomic_load(&counters(0)->admitted);
     /* once each, plus commands that have a position */
     assert_true(admitted >= n_gone[0] && admitted <= n_gone[0] + 50);
 }
@@ -236,8 +236,8 @@ static void who_has_waited_goes_ahead(void **state)
             ring(&gets[i], at_ns = gets[i].rings_ns, 0, &seed);
         assert_int_equal(gone[0][i].at_ns, START + (i + 2) * 100 * MS);
     }
-    assert_tally(0, 2, 1, 0, 0);
-    assert_tally(1, 10, 9, 0, 0);
+    assert_counters(0, 2, 1, 0, 0);
+    assert_counters(1, 10, 9, 0, 0);
     /* departed late: the next command finds this word */
     assert_int_equal(word(0), START + 1100 * MS - DEPARTURE_SLACK_NS);
 }
@@ -257,13 +257,13 @@ static void who_has_waited_may_be_refused(void **state)
     wish.waited_for = 1U + verdict.limit->id;
     wish.turn = &turn;
     assert_int_equal(ask("publish", 1, START + 100 * MS), GATE_PASS);
-    assert_int_equal(gate_ask(&target, &wish, tallies, &verdict), GATE_REFUSE);
+    assert_int_equal(gate_ask(&target, &wish, limit_counters, &verdict), GATE_REFUSE);
     assert_ptr_equal(verdict.limit, &policy->limits[1]);
-    gate_leave(&turn, tallies);
+    gate_leave(&turn, limit_counters);
     assert_int_equal(word(0), START + 500 * MS);
     assert_int_equal(word(1), START + 20 * S);
-    assert_tally(0, 1, 1, 0, 0);
-    assert_tally(1, 2, 0, 1, 0);
+    assert_counters(0, 1, 1, 0, 0);
+    assert_counters(1, 2, 0, 1, 0);
 }
 
 /*
@@ -289,7 +289,7 @@ static bool goes(struct client *client, uint64_t now_ns)
     wish.headed_ns = START;
     wish.waited_for = client->waited_for;
     wish.turn = &client->turn;
-    enum gate gate = gate_ask(&target, &wish, tallies, &verdict);
+    enum gate gate = gate_ask(&target, &wish, limit_counters, &verdict);
     client->turn = verdict.turn;
     client->rings_ns = gate == GATE_PASS ? UINT64_MAX : now_ns + (uint64_t)verdict.wait_ns;
     return gate == GATE_PASS;

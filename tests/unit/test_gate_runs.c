@@ -26,7 +26,7 @@ static const char *const periods[] = {"ms", "s", "7s", "m", "h"};
  * commands.
  */
 static struct charge_target alone;
-static struct tally *alone_tallies;
+static struct limit_counters *alone_counters;
 
 static struct subject *subject_of(const struct charge_target *one)
 {
@@ -55,13 +55,13 @@ static void open_both(uint64_t *seed)
     open_gate();
     assert_true(policy->is_plain);
     alone = kit_target(subjects, policy, "user:b", START);
-    alone_tallies = tallies_new();
+    alone_counters = limit_counters_new();
 }
 
 static void close_both(void)
 {
     kit_target_put(subjects, &alone);
-    free(alone_tallies);
+    free(alone_counters);
 }
 
 static struct funnel *alone_funnel(size_t i)
@@ -85,7 +85,7 @@ static bool ask_once(const struct command *command, uint64_t now_ns, struct verd
         }
     }
     if (longest_ns > 0) {
-        atomic_fetch_add(&alone_tallies[last->limit->id].refused, 1);
+        atomic_fetch_add(&alone_counters[last->limit->id].refused, 1);
         return false;
     }
     for (unsigned i = 0; i < policy->n_limits; i++) {
@@ -93,9 +93,9 @@ static bool ask_once(const struct command *command, uint64_t now_ns, struct verd
         if (!gate_binds(policy, i, command))
             continue;
         assert_int_equal(funnel_take(alone_funnel(i), &limit->rate, now_ns, 1), 0);
-        atomic_fetch_add(&alone_tallies[limit->id].admitted, 1);
+        atomic_fetch_add(&alone_counters[limit->id].admitted, 1);
         if (funnel_is_near(&limit->rate, funnel_word(alone_funnel(i)), now_ns))
-            atomic_fetch_add(&alone_tallies[limit->id].near, 1);
+            atomic_fetch_add(&alone_counters[limit->id].near, 1);
     }
     return true;
 }
@@ -125,7 +125,7 @@ static uint32_t refuse_alone(const struct command *command, uint32_t n, uint64_t
     uint32_t n_refused = 0;
     for (uint32_t i = 0; i < n; i++) {
         const struct ask wish = {.command = command, .amount = one_of_each(), .now_ns = now_ns, .headed_ns = now_ns};
-        n_refused += gate_ask_refusal(&alone, &wish, alone_tallies, last) == GATE_REFUSE;
+        n_refused += gate_ask_refusal(&alone, &wish, alone_counters, last) == GATE_REFUSE;
     }
     assert_true(n_refused == 0 || n_refused == n);
     return n_refused;
@@ -135,11 +135,11 @@ static void assert_same(uint64_t round)
 {
     for (size_t i = 0; i < policy->n_limits; i++) {
         const struct limit *limit = &policy->limits[i];
-        const struct tally *other = &alone_tallies[limit->id];
+        const struct limit_counters *other = &alone_counters[limit->id];
         if (kit_word(&target, i) != kit_word(&alone, i))
             fail_msg("round %u: the words of %s differ", (unsigned)round, limit->label);
-        assert_tally(i, atomic_load(&other->admitted), 0, atomic_load(&other->refused), 0);
-        assert_int_equal(atomic_load(&tally(i)->near), atomic_load(&other->near));
+        assert_counters(i, atomic_load(&other->admitted), 0, atomic_load(&other->refused), 0);
+        assert_int_equal(atomic_load(&counters(i)->near), atomic_load(&other->near));
     }
 }
 
@@ -150,10 +150,11 @@ static void step(uint64_t *seed, uint64_t now_ns)
     struct verdict last = {0};
     memset(&verdict, 0, sizeof verdict);
     if (dice_below(seed, 4) == 0) {
-        bool is_refused = gate_refuse_plainly(policy, subject_of(&target), command, n, now_ns, tallies, &verdict);
+        bool is_refused =
+            gate_refuse_plainly(policy, subject_of(&target), command, n, now_ns, limit_counters, &verdict);
         assert_int_equal(is_refused ? n : 0, refuse_alone(command, n, now_ns, &last));
     } else {
-        uint32_t n_passed = gate_ask_plainly(policy, subject_of(&target), command, n, now_ns, tallies, &verdict);
+        uint32_t n_passed = gate_ask_plainly(policy, subject_of(&target), command, n, now_ns, limit_counters, &verdict);
         assert_int_equal(n_passed, ask_alone(command, n, now_ns, &last));
     }
     assert_ptr_equal(verdict.limit, last.limit);
@@ -176,7 +177,7 @@ static void at_once_is_one_by_one(void **state)
             assert_same(round);
         }
         for (size_t i = 0; i < policy->n_limits; i++)
-            n_cut += atomic_load(&tally(i)->admitted) > 0 && atomic_load(&tally(i)->refused) > 0;
+            n_cut += atomic_load(&counters(i)->admitted) > 0 && atomic_load(&counters(i)->refused) > 0;
         close_both();
         tear_down(NULL);
     }
@@ -190,16 +191,16 @@ static void the_first_ones_pass(void **state)
     limit("write", "1/s burst 5");
     open_gate();
     const struct command *set = kit_command(table, "set");
-    assert_int_equal(gate_ask_plainly(policy, subject_of(&target), set, 16, START, tallies, &verdict), 5);
+    assert_int_equal(gate_ask_plainly(policy, subject_of(&target), set, 16, START, limit_counters, &verdict), 5);
     assert_string_equal(verdict.limit->label, "free/write");
     assert_int_equal(verdict.wait_ns, S);
-    assert_tally(0, 5, 0, 0, 0);
-    assert_tally(1, 5, 0, 11, 0);
+    assert_counters(0, 5, 0, 0, 0);
+    assert_counters(1, 5, 0, 11, 0);
     const struct command *get = kit_command(table, "get");
-    assert_int_equal(gate_ask_plainly(policy, subject_of(&target), get, 16, START, tallies, &verdict), 15);
+    assert_int_equal(gate_ask_plainly(policy, subject_of(&target), get, 16, START, limit_counters, &verdict), 15);
     assert_string_equal(verdict.limit->label, "free/all");
     assert_int_equal(verdict.wait_ns, 100 * MS);
-    assert_tally(0, 20, 0, 1, 0);
+    assert_counters(0, 20, 0, 1, 0);
 }
 
 /* The largest burst takes 100 years. A larger number does not fit in a word. */
@@ -209,10 +210,10 @@ static void more_than_any_burst(void **state)
     limit("all", "1/1d burst 36525");
     open_gate();
     const struct command *get = kit_command(table, "get");
-    uint32_t passed = gate_ask_plainly(policy, subject_of(&target), get, UINT32_MAX, START, tallies, &verdict);
+    uint32_t passed = gate_ask_plainly(policy, subject_of(&target), get, UINT32_MAX, START, limit_counters, &verdict);
     assert_int_equal(passed, 36525);
     assert_int_equal(verdict.wait_ns, 86400 * S);
-    assert_tally(0, 36525, 0, UINT32_MAX - 36525, 0);
+    assert_counters(0, 36525, 0, UINT32_MAX - 36525, 0);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)

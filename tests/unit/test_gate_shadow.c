@@ -59,7 +59,7 @@ static uint64_t shadowed_so_far(void)
 {
     uint64_t n = 0;
     for (size_t k = 0; k < policy->n_limits; k++)
-        n += atomic_load(&tallies[policy->limits[k].id].shadowed);
+        n += atomic_load(&limit_counters[policy->limits[k].id].shadowed);
     return n;
 }
 
@@ -70,7 +70,7 @@ static bool meet(const struct charge_target *who, const struct event *event, uin
     enum gate gate = GATE_PASS;
     switch (event->what) {
     case ASK:
-        gate = gate_ask(who, &wish, tallies, &verdict);
+        gate = gate_ask(who, &wish, limit_counters, &verdict);
         counts->calls += gate == GATE_PASS && (verdict.counted & flag);
         break;
     case ANSWER:
@@ -79,7 +79,7 @@ static bool meet(const struct charge_target *who, const struct event *event, uin
         counts->calls -= counts->calls > 0;
         break;
     case CONNECT:
-        gate = gate_connect(who, event->at_ns, tallies, &verdict);
+        gate = gate_connect(who, event->at_ns, limit_counters, &verdict);
         counts->connections += gate == GATE_PASS && (verdict.counted & flag);
         break;
     case DISCONNECT:
@@ -115,7 +115,7 @@ static struct outcome run(const char *const (*lines)[2], size_t n, const char *s
         if (!only || only[i])
             outcome.passed[i] = meet(&targets[events[i].who], &events[i], flag, &counts[events[i].who]);
     for (size_t k = 0; k < policy->n_limits; k++) {
-        const struct tally *counted = &tallies[policy->limits[k].id];
+        const struct limit_counters *counted = &limit_counters[policy->limits[k].id];
         outcome.admitted[k] = atomic_load(&counted->admitted);
         outcome.delayed[k] = atomic_load(&counted->delayed);
         outcome.refused[k] = atomic_load(&counted->refused);
@@ -258,16 +258,16 @@ static void play_enforced(void)
         uint64_t now_ns = arrivals[i].at_ns > free_ns ? arrivals[i].at_ns : free_ns;
         struct ask wish = ask_of(arrivals[i].command, arrivals[i].cost, now_ns);
         struct turn turn;
-        enum gate gate = gate_ask(&target, &wish, tallies, &verdict);
+        enum gate gate = gate_ask(&target, &wish, limit_counters, &verdict);
         while (gate == GATE_WAIT) {
             turn = verdict.turn;
             wish.now_ns += (uint64_t)verdict.wait_ns;
             wish.waited_for = 1U + verdict.limit->id;
             wish.turn = &turn;
-            gate = gate_ask(&target, &wish, tallies, &verdict);
+            gate = gate_ask(&target, &wish, limit_counters, &verdict);
         }
         if (gate != GATE_PASS)
-            gate_leave(&verdict.turn, tallies);
+            gate_leave(&verdict.turn, limit_counters);
         free_ns = wish.now_ns;
     }
 }
@@ -279,7 +279,7 @@ static void play_counted(void)
     for (size_t i = 0; i < ARRIVALS; i++) {
         struct ask wish = ask_of(arrivals[i].command, arrivals[i].cost, arrivals[i].at_ns);
         wish.virtual_ns = clock_ns;
-        assert_int_equal(gate_ask(&target, &wish, tallies, &verdict), GATE_PASS);
+        assert_int_equal(gate_ask(&target, &wish, limit_counters, &verdict), GATE_PASS);
         clock_ns = verdict.virtual_ns != 0 ? verdict.virtual_ns : clock_ns;
     }
 }
@@ -312,10 +312,10 @@ static void a_virtual_clock_foretells_waits(void **state)
                 else
                     play_enforced();
                 for (size_t k = 0; k < policy->n_limits; k++) {
-                    counts[is_shadow][k][0] = atomic_load(&tally(k)->admitted);
-                    counts[is_shadow][k][1] = atomic_load(&tally(k)->delayed);
+                    counts[is_shadow][k][0] = atomic_load(&counters(k)->admitted);
+                    counts[is_shadow][k][1] = atomic_load(&counters(k)->delayed);
                     counts[is_shadow][k][2] =
-                        is_shadow ? atomic_load(&tally(k)->shadowed) : atomic_load(&tally(k)->refused);
+                        is_shadow ? atomic_load(&counters(k)->shadowed) : atomic_load(&counters(k)->refused);
                     delayed += counts[is_shadow][k][1];
                 }
                 tear_down(NULL);
@@ -344,16 +344,16 @@ static void a_flood_would_be_delayed(void **state)
     for (int i = 0; i < 200; i++) {
         struct ask wish = ask_of("get", 1, START);
         wish.virtual_ns = clock_ns;
-        assert_int_equal(gate_ask(&target, &wish, tallies, &verdict), GATE_PASS);
+        assert_int_equal(gate_ask(&target, &wish, limit_counters, &verdict), GATE_PASS);
         assert_false(verdict.is_shadowed);
         assert_int_equal(verdict.would, i == 0 ? GATE_PASS : GATE_WAIT);
         clock_ns = verdict.virtual_ns;
     }
-    assert_tally(0, 200, 199, 0, 0);
+    assert_counters(0, 200, 199, 0, 0);
     assert_in_range(clock_ns, START + 2 * S, START + 3 * S);
     assert_true(word(0) <= START + 3 * S + 50 * MS);
     struct ask other = ask_of("get", 1, START); /* of another connection: would wait too long */
-    assert_int_equal(gate_ask(&target, &other, tallies, &verdict), GATE_PASS);
+    assert_int_equal(gate_ask(&target, &other, limit_counters, &verdict), GATE_PASS);
     assert_true(verdict.is_shadowed);
     assert_int_equal(verdict.would, GATE_REFUSE);
     tear_down(NULL);
@@ -434,7 +434,7 @@ static void shadow_and_enforcement_share_funnels(void **state)
     assert_true(policies_is_shadow(policies));
     for (int i = 0; i < 25; i++)
         assert_true(pass("get", START));
-    assert_tally(0, 10, 0, 0, 15);
+    assert_counters(0, 10, 0, 0, 15);
     new_rules();
     limit("all", "1/s burst 10");
     open_gate();
@@ -444,7 +444,7 @@ static void shadow_and_enforcement_share_funnels(void **state)
     limit("all", "1/s burst 10 over shadow");
     open_gate();
     assert_true(pass("get", START));
-    assert_tally(0, 10, 0, 1, 16);
+    assert_counters(0, 10, 0, 1, 16);
     tear_down(NULL);
 }
 

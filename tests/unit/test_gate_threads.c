@@ -38,7 +38,7 @@ static struct worker {
     pthread_t thread;
     size_t index;
     uint64_t seed;
-    struct tally *tallies;
+    struct limit_counters *limit_counters;
     struct passed list[TURNS];
     size_t n;
 } workers[THREADS];
@@ -61,7 +61,7 @@ static void *hammer(void *arg)
         amount[UNIT_COST] = 1 + dice_below(&worker->seed, most_cost);
         const struct ask wish = {
             .command = is_write ? set : get, .amount = amount, .now_ns = now_ns, .headed_ns = now_ns, .may_wait = true};
-        enum gate gate = gate_ask(&in_force[worker->index][under], &wish, worker->tallies, &said);
+        enum gate gate = gate_ask(&in_force[worker->index][under], &wish, worker->limit_counters, &said);
         if (gate != GATE_PASS && gate != GATE_WAIT)
             continue;
         uint64_t at_ns = now_ns + (gate == GATE_WAIT ? (uint64_t)said.wait_ns : 0);
@@ -89,7 +89,7 @@ static void hammer_all(void *(*work)(void *))
         workers[i].index = i;
         workers[i].seed = i + 1;
         workers[i].n = 0;
-        workers[i].tallies = tallies_new();
+        workers[i].limit_counters = limit_counters_new();
         assert_int_equal(pthread_create(&workers[i].thread, NULL, work, &workers[i]), 0);
     }
     for (size_t i = 0; i < THREADS; i++) {
@@ -104,11 +104,11 @@ static uint64_t sum_of(size_t offset, size_t id)
 {
     uint64_t sum = 0;
     for (size_t i = 0; i < THREADS; i++)
-        sum += atomic_load((_Atomic uint64_t *)((char *)&workers[i].tallies[id] + offset));
+        sum += atomic_load((_Atomic uint64_t *)((char *)&workers[i].limit_counters[id] + offset));
     return sum;
 }
 
-#define SUM(field, id) sum_of(offsetof(struct tally, field), id)
+#define SUM(field, id) sum_of(offsetof(struct limit_counters, field), id)
 
 static uint64_t word_of(size_t index)
 {
@@ -128,7 +128,7 @@ static int begin(void **state)
 static int end(void **state)
 {
     for (size_t i = 0; i < THREADS; i++) {
-        free(workers[i].tallies);
+        free(workers[i].limit_counters);
         if (n_in_force > 0)
             kit_target_put(subjects, &in_force[i][0]);
     }
@@ -355,7 +355,7 @@ static void *call(void *arg)
     for (int i = 0; i < TURNS / 2; i++) {
         struct verdict said, connected;
         const struct charge_target *mine = &in_force[worker->index][0];
-        if (gate_ask(mine, &wish, worker->tallies, &said) == GATE_PASS) {
+        if (gate_ask(mine, &wish, worker->limit_counters, &said) == GATE_PASS) {
             uint64_t now = atomic_fetch_add(&in_flight, 1) + 1;
             if (now > 5)
                 atomic_fetch_add(&wrong, 1);
@@ -364,11 +364,11 @@ static void *call(void *arg)
             atomic_fetch_sub(&in_flight, 1);
             gate_calls_end(mine, (said.counted & COUNTED) != 0, (said.counted & COUNTED_SHADOW) != 0);
         }
-        if (gate_connect(mine, START, worker->tallies, &connected) == GATE_PASS)
+        if (gate_connect(mine, START, worker->limit_counters, &connected) == GATE_PASS)
             gate_disconnect(mine, connected.counted);
         if (i % 16 == 0)
             gate_disconnect(mine, gate_reconnect(mine));
-        gate_owe_bytes(mine, UNIT_BYTES_IN, 3, 0, START, worker->tallies);
+        gate_owe_bytes(mine, UNIT_BYTES_IN, 3, 0, START, worker->limit_counters);
     }
     return NULL;
 }

@@ -182,8 +182,8 @@ static void compare(uint64_t seed, const struct policy *alone)
     uint64_t now = START;
     for (int i = 0; i < 300; i++) {
         const struct ask wish = ask_of(commands[dice_below(&seed, 3)], 1, now += dice_scale(&seed, S));
-        enum gate here = gate_ask(&both, &wish, tallies, &verdict);
-        if (here != gate_ask(&one, &wish, tallies, &verdict))
+        enum gate here = gate_ask(&both, &wish, limit_counters, &verdict);
+        if (here != gate_ask(&one, &wish, limit_counters, &verdict))
             fail_msg("seed %llu, step %d", (unsigned long long)seed, i);
     }
     kit_target_put(subjects, &both);

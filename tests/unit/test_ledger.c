@@ -171,18 +171,18 @@ static void limits_have_an_end(void **state)
     assert_false(ledger_enter(ledger, ledger_record(ledger, SLICE("p1")), slice_of(line, sizeof line), &limit));
 }
 
-static void tallies_start_at_nothing(void **state)
+static void counters_start_at_nothing(void **state)
 {
     (void)state;
-    struct tally *tallies = tallies_new();
+    struct limit_counters *limit_counters = limit_counters_new();
     for (size_t i = 0; i < LEDGER_LIMITS_MAX; i++)
-        assert_int_equal(atomic_load(&tallies[i].admitted) | atomic_load(&tallies[i].delayed) |
-                             atomic_load(&tallies[i].refused) | atomic_load(&tallies[i].shadowed),
+        assert_int_equal(atomic_load(&limit_counters[i].admitted) | atomic_load(&limit_counters[i].delayed) |
+                             atomic_load(&limit_counters[i].refused) | atomic_load(&limit_counters[i].shadowed),
                          0);
-    tally_add(&tallies[LEDGER_LIMITS_MAX - 1].refused, 3);
-    tally_add(&tallies[LEDGER_LIMITS_MAX - 1].refused, 4);
-    assert_int_equal(atomic_load(&tallies[LEDGER_LIMITS_MAX - 1].refused), 7);
-    free(tallies);
+    counter_add(&limit_counters[LEDGER_LIMITS_MAX - 1].refused, 3);
+    counter_add(&limit_counters[LEDGER_LIMITS_MAX - 1].refused, 4);
+    assert_int_equal(atomic_load(&limit_counters[LEDGER_LIMITS_MAX - 1].refused), 7);
+    free(limit_counters);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -197,7 +197,7 @@ int main(void)
         TEST(policies_have_an_end),
         TEST(slots_have_an_end),
         TEST(limits_have_an_end),
-        TEST(tallies_start_at_nothing),
+        TEST(counters_start_at_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

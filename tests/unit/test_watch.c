@@ -19,7 +19,7 @@ struct scene {
     struct command_table *table;
     struct ledger *ledger;
     struct policies *policies;
-    struct tally *tallies[WORKERS];
+    struct limit_counters *limit_counters[WORKERS];
     struct offenders *all_offenders[WORKERS]; /* NULL: lines name no subjects */
     struct watch *watch;
     _Atomic uint8_t stopping[LEDGER_LIMITS_MAX];
@@ -57,8 +57,8 @@ static int set_up(void **state)
     policies_bind(scene.policies, scene.table);
     assert_true(policies_enroll(scene.policies, scene.ledger));
     for (size_t i = 0; i < WORKERS; i++)
-        scene.tallies[i] = tallies_new();
-    scene.watch = watch_new(scene.tallies, NULL, scene.stopping, WORKERS, on_say, &scene);
+        scene.limit_counters[i] = limit_counters_new();
+    scene.watch = watch_new(scene.limit_counters, NULL, scene.stopping, WORKERS, on_say, &scene);
     return 0;
 }
 
@@ -67,7 +67,7 @@ static int tear_down(void **state)
     (void)state;
     watch_free(scene.watch);
     for (size_t i = 0; i < WORKERS; i++) {
-        free(scene.tallies[i]);
+        free(scene.limit_counters[i]);
         offenders_free(scene.all_offenders[i]);
     }
     policies_put(scene.policies);
@@ -76,9 +76,9 @@ static int tear_down(void **state)
     return 0;
 }
 
-static struct tally *tally(size_t worker, size_t limit)
+static struct limit_counters *counters(size_t worker, size_t limit)
 {
-    return &scene.tallies[worker][policies_at(scene.policies, 0)->limits[limit].id];
+    return &scene.limit_counters[worker][policies_at(scene.policies, 0)->limits[limit].id];
 }
 
 static void check(uint64_t second, const char *expected)
@@ -91,7 +91,7 @@ static void check(uint64_t second, const char *expected)
 static void test_nothing_is_told_of_what_passes(void **state)
 {
     (void)state;
-    tally_add(&tally(0, 0)->admitted, 100);
+    counter_add(&counters(0, 0)->admitted, 100);
     check(0, "");
     check(100, "");
 }
@@ -99,14 +99,14 @@ static void test_nothing_is_told_of_what_passes(void **state)
 static void test_the_first_at_once_then_a_summary(void **state)
 {
     (void)state;
-    tally_add(&tally(0, 0)->refused, 2);
-    tally_add(&tally(1, 0)->refused, 1);
+    counter_add(&counters(0, 0)->refused, 2);
+    counter_add(&counters(1, 0)->refused, 1);
     check(5, "refused: limit free/write begins to refuse: 3 commands so far\n");
-    tally_add(&tally(1, 0)->refused, 1000);
+    counter_add(&counters(1, 0)->refused, 1000);
     check(6, "");
     check(14, "");
     check(15, "refused: limit free/write refused 1000 commands in 10 s\n");
-    tally_add(&tally(0, 0)->refused, 1);
+    counter_add(&counters(0, 0)->refused, 1);
     check(24, "");
     check(26, "refused: limit free/write refused 1 command in 11 s\n");
 }
@@ -114,22 +114,22 @@ static void test_the_first_at_once_then_a_summary(void **state)
 static void test_after_a_rest_the_first_is_told_again(void **state)
 {
     (void)state;
-    tally_add(&tally(0, 0)->refused, 1);
+    counter_add(&counters(0, 0)->refused, 1);
     check(0, "refused: limit free/write begins to refuse: 1 command so far\n");
     check(10, "");
-    tally_add(&tally(0, 0)->refused, 1);
+    counter_add(&counters(0, 0)->refused, 1);
     check(11, "refused: limit free/write begins to refuse: 1 command so far\n");
 }
 
 static void test_each_kind_and_limit_by_itself(void **state)
 {
     (void)state;
-    tally_add(&tally(0, 0)->delayed, 1);
-    tally_add(&tally(1, 1)->shadowed, 2);
+    counter_add(&counters(0, 0)->delayed, 1);
+    counter_add(&counters(1, 1)->shadowed, 2);
     check(0, "delayed: limit free/write begins to delay: 1 command so far\n"
              "shadowed: limit free/connections would begin to refuse: 2 connections so far\n");
-    tally_add(&tally(0, 1)->shadowed, 1);
-    tally_add(&tally(0, 0)->delayed, 5);
+    counter_add(&counters(0, 1)->shadowed, 1);
+    counter_add(&counters(0, 0)->delayed, 5);
     check(10, "delayed: limit free/write delayed 5 commands in 10 s\n"
               "shadowed: limit free/connections would have refused 1 connection in 10 s\n");
 }
@@ -140,12 +140,12 @@ static void name_them(void)
     watch_free(scene.watch);
     for (size_t i = 0; i < WORKERS; i++)
         scene.all_offenders[i] = offenders_new();
-    scene.watch = watch_new(scene.tallies, scene.all_offenders, scene.stopping, WORKERS, on_say, &scene);
+    scene.watch = watch_new(scene.limit_counters, scene.all_offenders, scene.stopping, WORKERS, on_say, &scene);
 }
 
 static void stop(size_t worker, size_t limit, const char *name, uint64_t hash)
 {
-    tally_add(&tally(worker, limit)->refused, 1);
+    counter_add(&counters(worker, limit)->refused, 1);
     offenders_note(scene.all_offenders[worker], policies_at(scene.policies, 0)->limits[limit].id, OFFENDER_REFUSED,
                    slice_str(name), hash);
 }
@@ -187,11 +187,11 @@ static void test_which_limits_stop_somebody_now(void **state)
     uint16_t id = policies_at(scene.policies, 0)->limits[0].id;
     watch_look(scene.watch, scene.policies, NULL, 0);
     assert_int_equal(scene.stopping[id], 0);
-    tally_add(&tally(0, 0)->refused, 1);
-    tally_add(&tally(0, 0)->delayed, 1);
+    counter_add(&counters(0, 0)->refused, 1);
+    counter_add(&counters(0, 0)->delayed, 1);
     watch_look(scene.watch, scene.policies, NULL, NS_PER_S);
     assert_int_equal(scene.stopping[id], 1 << OFFENDER_REFUSED | 1 << OFFENDER_DELAYED);
-    tally_add(&tally(0, 0)->refused, 1);
+    counter_add(&counters(0, 0)->refused, 1);
     watch_look(scene.watch, scene.policies, NULL, NS_PER_S + WATCH_NS);
     assert_int_equal(scene.stopping[id], 1 << OFFENDER_REFUSED);
     watch_look(scene.watch, scene.policies, NULL, NS_PER_S + 2 * WATCH_NS);
@@ -228,12 +228,12 @@ static void test_who_it_is_may_come_a_look_later(void **state)
 {
     (void)state;
     name_them();
-    tally_add(&tally(0, 0)->refused, 2);
+    counter_add(&counters(0, 0)->refused, 2);
     check(0, "");
     offenders_note(scene.all_offenders[0], policies_at(scene.policies, 0)->limits[0].id, OFFENDER_REFUSED,
                    SLICE("user:a"), 1);
     check(1, "refused: limit free/write begins to refuse: 2 commands so far, of user:a\n");
-    tally_add(&tally(0, 1)->refused, 1);
+    counter_add(&counters(0, 1)->refused, 1);
     check(2, "");
     check(3, "refused: limit free/connections begins to refuse: 1 connection so far (they read: max number of "
              "clients reached)\n");

@@ -170,7 +170,8 @@ static bool charge_connection(struct client *client, const struct charge_target 
     struct verdict verdict = {0};
     if ((units & connects) != 0 && target->policy->of_unit[UNIT_CONNECTS] != 0 && is_excused(client))
         units &= ~connects;
-    bool is_welcome = gate_connect_units(target, units, front->loop->now_ns, front->tallies, &verdict) == GATE_PASS;
+    bool is_welcome =
+        gate_connect_units(target, units, front->loop->now_ns, front->limit_counters, &verdict) == GATE_PASS;
     if ((units & 1U << UNIT_CONNECTIONS) != 0)
         client->meter->connected = verdict.counted;
     if (client->unbound != NULL)

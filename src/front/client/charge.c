@@ -43,7 +43,7 @@ static enum gate wait(struct client *client, const struct charge_target *whose, 
 {
     struct meter *meter = meter_make(client);
     if (meter == NULL) {
-        gate_leave(&verdict->turn, client->front->tallies);
+        gate_leave(&verdict->turn, client->front->limit_counters);
         client_close_starved(client);
         return GATE_CLOSE;
     }
@@ -192,7 +192,7 @@ static enum gate ask_debtor(struct client *client, const struct charge_target *o
         return must_wait ? wait(client, own, client->meter->headed_ns, &verdict) : GATE_PASS;
     }
     bool is_free = is_greeting(client, n);
-    if (gate_ask_debtor(own, now_ns, is_free ? NULL : front->tallies, &verdict) == GATE_PASS)
+    if (gate_ask_debtor(own, now_ns, is_free ? NULL : front->limit_counters, &verdict) == GATE_PASS)
         return GATE_PASS;
     if (!is_free)
         return wait(client, own, headed_ns(client), &verdict);
@@ -247,19 +247,19 @@ static void keep_turn(struct client *client, const struct ask *ask, const struct
 static enum gate ask_both(struct client *client, const struct charge_target *own, const struct charge_target *keyed,
                           struct ask *ask, struct verdict *verdict)
 {
-    struct tally *tallies = client->front->tallies;
+    struct limit_counters *limit_counters = client->front->limit_counters;
     enum gate gate = GATE_PASS;
     if (ask->turn != NULL)
         verdict->turn = *ask->turn; /* kept unless one of the two decisions changes it */
     ask->part = PART_COMMAND;
     if (own->policy != NULL && keyed->policy != NULL && gate_delays(own->policy, ask->command, PART_CONNECTION))
         /* or a command would wait only to be refused then */
-        gate = gate_ask_refusal(keyed, ask, tallies, verdict);
+        gate = gate_ask_refusal(keyed, ask, limit_counters, verdict);
     if (gate != GATE_PASS)
         return gate;
     ask->part = PART_CONNECTION;
     if (own->policy != NULL)
-        gate = gate_ask(own, ask, tallies, verdict);
+        gate = gate_ask(own, ask, limit_counters, verdict);
     uint8_t counted = verdict->counted;
     keep_turn(client, ask, verdict);
     if (gate == GATE_PASS)
@@ -267,9 +267,9 @@ static enum gate ask_both(struct client *client, const struct charge_target *own
     if (gate != GATE_PASS || keyed->policy == NULL)
         return gate;
     ask->part = PART_COMMAND;
-    gate = gate_ask(keyed, ask, tallies, verdict);
+    gate = gate_ask(keyed, ask, limit_counters, verdict);
     if (gate != GATE_PASS && counted != 0)
-        gate_calls_revoke(own, counted, tallies);
+        gate_calls_revoke(own, counted, limit_counters);
     verdict->counted = gate == GATE_PASS ? counted : 0;
     return gate;
 }
@@ -361,7 +361,7 @@ enum gate charge_ask(struct client *client, const struct request *request, struc
     struct amounts amounts;
     struct ask ask = ask_for(client, request, &own, &target, &amounts);
     enum gate gate = is_others(&target, &own) ? ask_both(client, &own, &target, &ask, verdict)
-                                              : gate_ask(&target, &ask, front->tallies, verdict);
+                                              : gate_ask(&target, &ask, front->limit_counters, verdict);
     keep_turn(client, &ask, verdict);
     if (gate == GATE_WAIT)
         return wait(client, whose(&target, &own, verdict), ask.headed_ns, verdict);
@@ -378,7 +378,7 @@ enum gate charge_ask(struct client *client, const struct request *request, struc
 
 enum gate charge_ask_refusal(struct client *client, const struct request *request, struct verdict *verdict)
 {
-    struct tally *tallies = client->front->tallies;
+    struct limit_counters *limit_counters = client->front->limit_counters;
     if (client->bound == NULL && !client->is_keyed)
         return GATE_PASS;
     if (meter_is_waiting(client))
@@ -396,11 +396,11 @@ enum gate charge_ask_refusal(struct client *client, const struct request *reques
     enum gate gate = GATE_PASS;
     if (is_split && own.policy != NULL) {
         ask.part = PART_CONNECTION;
-        gate = gate_ask_refusal(&own, &ask, tallies, verdict);
+        gate = gate_ask_refusal(&own, &ask, limit_counters, verdict);
     }
     if (gate == GATE_PASS && target.policy != NULL) {
         ask.part = is_split ? PART_COMMAND : PART_ALL;
-        gate = gate_ask_refusal(&target, &ask, tallies, verdict);
+        gate = gate_ask_refusal(&target, &ask, limit_counters, verdict);
     }
     if (gate == GATE_PASS)
         return GATE_PASS;
@@ -434,7 +434,7 @@ static void owe(struct client *client, enum unit unit, uint64_t n, uint8_t count
     uint64_t now_ns = front->loop->now_ns;
     const struct charge_target target = payer_of(client);
     uint64_t virtual_ns = client->meter != NULL ? client->meter->virtual_ns : 0;
-    gate_owe_bytes_then(&target, unit, n, counted, now_ns, virtual_ns, front->tallies);
+    gate_owe_bytes_then(&target, unit, n, counted, now_ns, virtual_ns, front->limit_counters);
     uint64_t over_ns = (counted & GREETING) != 0 ? 0 : gate_overdraft_ns(&target, unit, now_ns);
     if (over_ns == 0 || charge_is_in_debt(client, unit))
         return;

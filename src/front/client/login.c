@@ -65,7 +65,7 @@ bool login_may(struct client *client)
     const struct charge_target target = target_of_address(client);
     if (target.policy == NULL)
         return true;
-    bool may = gate_may_login(&target, front->loop->now_ns, front->tallies);
+    bool may = gate_may_login(&target, front->loop->now_ns, front->limit_counters);
     if (!may)
         note_barred(front, &target);
     subject_put(front->settings->subjects, target.holders[PER_SUBJECT]);
@@ -87,7 +87,7 @@ static enum attempt_state attempt_begin(struct client *client, struct login_atte
 /* The attempt was barred while it waited: counts that, and notes it for the log. */
 static void attempt_note_barred(struct front *front, const struct login_attempt *attempt)
 {
-    if (!gate_may_login(&attempt->target, front->loop->now_ns, front->tallies))
+    if (!gate_may_login(&attempt->target, front->loop->now_ns, front->limit_counters))
         note_barred(front, &attempt->target);
 }
 
@@ -110,7 +110,8 @@ static void attempt_end(struct front *front, struct login_attempt *attempt, bool
     if (!attempt_is_counted(attempt))
         return;
     const struct charge_target target = target_now(front, attempt);
-    attempts_end(front->settings->attempts, &attempt->base, &target, is_failure, front->loop->now_ns, front->tallies);
+    attempts_end(front->settings->attempts, &attempt->base, &target, is_failure, front->loop->now_ns,
+                 front->limit_counters);
     subject_put(front->settings->subjects, attempt->target.holders[PER_SUBJECT]);
     policies_put(attempt->policies);
     attempt->policies = NULL;

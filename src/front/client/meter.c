@@ -161,7 +161,7 @@ void meter_forget_turn(struct client *client)
 void meter_leave_queue(struct client *client)
 {
     if (client->meter != NULL)
-        gate_leave(&client->meter->turn, client->front->tallies);
+        gate_leave(&client->meter->turn, client->front->limit_counters);
     meter_forget_turn(client);
 }
 

@@ -105,7 +105,7 @@ static void on_bytes(struct lane_user *lane_user, const char *data, size_t n)
     note_left(remains, bytes_left(remains));
     const struct charge_target target = charge_target_of(remains);
     if (target.policy != NULL)
-        gate_owe_bytes(&target, UNIT_BYTES_OUT, n, lane_user->counted, front->loop->now_ns, front->tallies);
+        gate_owe_bytes(&target, UNIT_BYTES_OUT, n, lane_user->counted, front->loop->now_ns, front->limit_counters);
 }
 
 static void on_unheard(struct lane_user *lane_user, size_t n)

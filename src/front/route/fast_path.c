@@ -95,8 +95,8 @@ static inline uint32_t pass_gate(struct client *client, const struct command *co
     peak_rates_note(&front->peak_rates, command, n);
     if (client->bound == NULL)
         return n;
-    uint32_t passed =
-        gate_ask_plainly(client->bound, client->subject, command, n, front->loop->now_ns, front->tallies, verdict);
+    uint32_t passed = gate_ask_plainly(client->bound, client->subject, command, n, front->loop->now_ns,
+                                       front->limit_counters, verdict);
     if (passed < n)
         charge_count_refused(client, verdict->limit, n - passed);
     return passed;
@@ -108,7 +108,8 @@ static inline bool refuse_at_gate(struct client *client, const struct command *c
 {
     struct front *front = client->front;
     if (client->bound == NULL || (command->flags & CMD_CONTROL) != 0 ||
-        !gate_refuse_plainly(client->bound, client->subject, command, n, front->loop->now_ns, front->tallies, verdict))
+        !gate_refuse_plainly(client->bound, client->subject, command, n, front->loop->now_ns, front->limit_counters,
+                             verdict))
         return false;
     client->n_commands += n;
     charge_count_refused(client, verdict->limit, n);

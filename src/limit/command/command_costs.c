@@ -31,22 +31,22 @@ struct command_count {
     uint64_t calls, usec;
 };
 
-struct tally {
+struct reported_work {
     double calls, usec;
 };
 
 /* The sums of the answers of all nodes. */
 struct command_poll {
-    struct tally all; /* of all rows */
+    struct reported_work all; /* of all rows */
     double cpu_ns;
     double script_usec; /* the part spent in scripts */
 };
 
 struct command_costs {
     struct command_table *table;
-    uint32_t generation;      /* generation of the table */
-    struct tally *rows;       /* by id: calls and time since the last update of the row; heap */
-    struct command_poll poll; /* sums since the last poll ended */
+    uint32_t generation;        /* generation of the table */
+    struct reported_work *rows; /* by id: calls and time since the last update of the row; heap */
+    struct command_poll poll;   /* sums since the last poll ended */
     double fixed_ns;
     bool knows_fixed; /* a poll without scripts has set fixed_ns */
 };
@@ -130,24 +130,25 @@ static void restart(struct command_counts *counts, const struct command_costs *c
 }
 
 /* Sets *more to the difference. False: negative, or implausibly large. */
-static bool difference(const struct command_count *now, struct command_count *before, struct tally *more)
+static bool difference(const struct command_count *now, struct command_count *before, struct reported_work *more)
 {
     const struct command_count was = *before;
     *before = *now;
     if (now->calls < was.calls || now->usec < was.usec)
         return false;
-    *more = (struct tally){(double)(now->calls - was.calls), (double)(now->usec - was.usec)};
+    *more = (struct reported_work){(double)(now->calls - was.calls), (double)(now->usec - was.usec)};
     return more->calls <= COUNT_MOST && more->usec <= COUNT_MOST;
 }
 
-static void add(struct tally *sum, const struct tally *more)
+static void add(struct reported_work *sum, const struct reported_work *more)
 {
     sum->calls += more->calls;
     sum->usec += more->usec;
 }
 
 /* Before 7.0 Redis counts subcommands as their container: adds the counts to each of them. */
-static void take_subcommands(struct command_costs *costs, const struct command *container, const struct tally *more)
+static void take_subcommands(struct command_costs *costs, const struct command *container,
+                             const struct reported_work *more)
 {
     for (size_t id = 1; id < command_table_count(costs->table); id++) {
         const struct command *row = command_table_row(costs->table, id);
@@ -158,7 +159,7 @@ static void take_subcommands(struct command_costs *costs, const struct command *
 }
 
 static void take_row(struct command_costs *costs, struct command_poll *told, const struct command *command,
-                     struct tally more)
+                     struct reported_work more)
 {
     if (command_is_bracket(command))
         more.usec = 0;
@@ -181,7 +182,7 @@ void command_costs_take(struct command_costs *costs, struct command_counts *coun
     struct command_count now;
     size_t left = LINES_MOST;
     for (struct slice line; left > 0 && split_next(&text, '\n', &line); left--) {
-        struct tally more;
+        struct reported_work more;
         const struct command *command = read_stat(line, &name, &now) ? command_by_name(costs->table, name) : NULL;
         if (command == NULL)
             continue;
@@ -222,10 +223,10 @@ static void set_cost(struct command_costs *costs, const struct command *command,
 static void end_row(struct command_costs *costs, size_t id)
 {
     const struct command *command = command_table_row(costs->table, id);
-    const struct tally told = costs->rows[id];
+    const struct reported_work told = costs->rows[id];
     if (told.calls < 1 || (told.calls < ROW_CALLS && told.usec < ROW_US))
         return;
-    costs->rows[id] = (struct tally){0};
+    costs->rows[id] = (struct reported_work){0};
     double ns = costs->fixed_ns + told.usec / told.calls * (double)NS_PER_US;
     set_cost(costs, command, ns, told.calls);
 }

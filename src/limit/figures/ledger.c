@@ -194,7 +194,7 @@ bool ledger_enter(struct ledger *ledger, struct record *record, struct slice lin
     return true;
 }
 
-struct tally *tallies_new(void)
+struct limit_counters *limit_counters_new(void)
 {
-    return mem_zalloc(LEDGER_LIMITS_MAX, sizeof(struct tally));
+    return mem_zalloc(LEDGER_LIMITS_MAX, sizeof(struct limit_counters));
 }

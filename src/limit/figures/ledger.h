@@ -27,7 +27,7 @@
 /*
  * Counters of the decisions of one limit on one worker: written by the worker, read by any thread.
  */
-struct tally {
+struct limit_counters {
     _Atomic uint64_t admitted; /* in the unit of the limit: commands, cost, bytes or connections */
     _Atomic uint64_t delayed;
     _Atomic uint64_t refused;
@@ -69,9 +69,9 @@ bool ledger_take_changed(struct ledger *ledger);
  * Makes the counters of one worker: LEDGER_LIMITS_MAX of them, by limit id, zeroed. The caller
  * frees the counters with free().
  */
-struct tally *tallies_new(void);
+struct limit_counters *limit_counters_new(void);
 
-static inline void tally_add(_Atomic uint64_t *count, uint64_t n)
+static inline void counter_add(_Atomic uint64_t *count, uint64_t n)
 {
     atomic_store_explicit(count, atomic_load_explicit(count, memory_order_relaxed) + n, memory_order_relaxed);
 }

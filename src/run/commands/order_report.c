@@ -15,7 +15,7 @@ static void report_limits(struct order *order, const struct stats_collector *col
     const struct report_list list = {
         .policies = rules->policies,
         .variants = exceptions_variants(rules->exceptions),
-        .tallies = settings->tallies,
+        .limit_counters = settings->limit_counters,
         .tops = settings->tops,
         .n_workers = settings->n_workers,
         .named = rules->named,
