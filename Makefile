@@ -197,7 +197,7 @@ $(foreach f,$(FLAVOURS),$(eval $(call flavour,$(f))))
 # What the world around weir comes to says nothing about weir: only weir's own branches guide the fuzzer.
 build/fuzz/tests/sim/%.o: fuzz_CFLAGS += -fno-sanitize=fuzzer-no-link
 # fuzz_session starts weir hundreds of times a second, and the sanitizer marks each byte of what it takes.
-build/fuzz/src/%.o: fuzz_CFLAGS += -DDENIALS_SLOTS=64 -DLEDGER_LIMITS_MAX=1024
+build/fuzz/src/%.o: fuzz_CFLAGS += -DDENIALS_SLOTS=64 -DREGISTRY_LIMITS_MAX=1024
 
 -include $(foreach f,$(FLAVOURS),$(wildcard build/$(f)/src/*/*.d build/$(f)/src/*/*/*.d build/$(f)/tests/*/*.d build/$(f)/bench/*/*.d))
 

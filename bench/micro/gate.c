@@ -36,7 +36,7 @@ static struct scene bytes = {.lines = {{"bytes-out", "1gb/s"}}};
 
 static struct command_table *table;
 static const struct command *get;
-static struct ledger *ledger;
+static struct registry *registry;
 static struct subjects *subjects;
 static struct limit_counters *limit_counters;
 
@@ -46,7 +46,7 @@ static void prepare_world(void)
         return;
     table = command_table_builtin();
     get = kit_command(table, "get");
-    ledger = ledger_new();
+    registry = registry_new();
     subjects = subjects_new(1000);
     limit_counters = limit_counters_new();
 }
@@ -58,7 +58,7 @@ static void prepare(struct scene *scene)
     struct policy *policy = kit_policy(policies, "free");
     for (size_t i = 0; i < LINES_MAX && scene->lines[i][0]; i++)
         kit_limit(policies, policy, table, scene->lines[i][0], scene->lines[i][1]);
-    kit_bind(policies, ledger, table);
+    kit_bind(policies, registry, table);
     char name[32];
     snprintf(name, sizeof name, "user:%p", (void *)scene);
     scene->target = kit_target(subjects, policy, name, START_NS);

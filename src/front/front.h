@@ -22,7 +22,7 @@
 #include "limit/command/command.h"
 #include "limit/figures/counts.h"
 #include "limit/figures/journal.h"
-#include "limit/figures/ledger.h"
+#include "limit/figures/registry.h"
 #include "limit/figures/observed.h"
 #include "limit/figures/slowlog.h"
 #include "limit/figures/top.h"
@@ -68,7 +68,7 @@ struct front_settings {
     /* connections closed for an outage, which may connect again uncounted */
     struct reconnects *reconnects;
     unsigned n_workers;
-    struct record *unlimited; /* counters of subjects that no policy binds */
+    struct policy_state *unlimited; /* counters of subjects that no policy binds */
     /* Take over an admin command. front_order_done follows on the worker's own thread. */
     void (*give)(void *worker, struct order *order);
     /* The last client of a draining worker has gone. May be called twice. */

@@ -17,7 +17,7 @@ static void make_unbound_policy(struct rules *rules, bool is_shadow)
         .name = "unauthenticated",
         .n_limits = 1,
         .limits = &rules->unbound_limit,
-        .record = rules->unbound_record,
+        .policy_state = rules->unbound_state,
         .of_unit[UNIT_CONNECTIONS] = it,
         .of_scope[PER_SUBJECT] = it,
         .of_action[OVER_CLOSE] = it,

@@ -46,8 +46,8 @@ struct rules {
     unsigned max_clients;
     /* connections that one address may have unbound; 0: any number */
     unsigned unauthenticated;
-    struct limit unbound_limit;    /* `unauthenticated` as a limit */
-    struct record *unbound_record; /* counters of that limit */
+    struct limit unbound_limit;         /* `unauthenticated` as a limit */
+    struct policy_state *unbound_state; /* counters of that limit */
     struct policy
         /* a policy with that limit alone; made by rules_new; see front/client/unbound.h */
         unbound_policy;

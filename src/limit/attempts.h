@@ -21,7 +21,7 @@
 
 #include "base/list.h"
 #include "limit/ask.h"
-#include "limit/figures/ledger.h"
+#include "limit/figures/registry.h"
 
 struct attempts;
 struct attempt_queue;

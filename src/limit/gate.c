@@ -119,7 +119,7 @@ FOR_EACH_N uint32_t pass_one(const struct policy *policy, const struct limit *li
  */
 static bool needs_lock(const struct policy *policy)
 {
-    return policy->is_joint || atomic_load_explicit(&policy->record->is_locked, memory_order_relaxed);
+    return policy->is_joint || atomic_load_explicit(&policy->policy_state->is_locked, memory_order_relaxed);
 }
 
 static inline const struct rate *plain_rate(const struct subject *subject, const struct limit *limit, bool is_current)

@@ -17,7 +17,7 @@
 
 #include "limit/ask.h"
 #include "limit/command/command.h"
-#include "limit/figures/ledger.h"
+#include "limit/figures/registry.h"
 #include "limit/policy/policy.h"
 #include "limit/subject.h"
 

@@ -66,12 +66,12 @@ enum slot_queue {
     SLOT_QUEUE /* a limit that delays: the positions of waiting commands */
 };
 
-/* The rate of the limit with that index. In struct record: its last rate. */
+/* The rate of the limit with that index. In struct policy_state: its last rate. */
 struct slot_rate {
     struct rate rate;
     uint16_t departures; /* first index of the departure's words; SLOT_NOWHERE: none */
     uint8_t kind;        /* enum slot_kind */
-    uint8_t queue;       /* enum slot_queue; in struct record always SLOT_QUEUE_NONE */
+    uint8_t queue;       /* enum slot_queue; in struct policy_state always SLOT_QUEUE_NONE */
 };
 
 struct rate_table {

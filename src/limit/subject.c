@@ -18,11 +18,11 @@ size_t subject_bytes(size_t name_len, uint16_t n_funnels)
     return sizeof(struct subject) + n_funnels * sizeof(struct funnel) + name_len;
 }
 
-struct subject *subject_init(void *memory, struct record *record, struct slice name, uint16_t n_funnels)
+struct subject *subject_init(void *memory, struct policy_state *policy_state, struct slice name, uint16_t n_funnels)
 {
     struct subject *subject = memory;
     atomic_init(&subject->holders, 1);
-    subject->record = record;
+    subject->policy_state = policy_state;
     subject->n_funnels = n_funnels;
     subject->name_len = (uint16_t)name.len;
     subject->name = (char *)&subject->funnels[n_funnels];
@@ -31,26 +31,26 @@ struct subject *subject_init(void *memory, struct record *record, struct slice n
 }
 
 /* `zalloc` is calloc or mem_zalloc. NULL: out of memory. */
-static struct subject *new_outside(struct record *record, enum scope scope, struct slice name,
+static struct subject *new_outside(struct policy_state *policy_state, enum scope scope, struct slice name,
                                    void *(*zalloc)(size_t count, size_t size))
 {
-    uint16_t n_funnels = record_slots(record, scope);
+    uint16_t n_funnels = policy_state_slots(policy_state, scope);
     void *memory = zalloc(1, subject_bytes(name.len, n_funnels));
     if (memory == NULL)
         return NULL;
-    struct subject *subject = subject_init(memory, record, name, n_funnels);
+    struct subject *subject = subject_init(memory, policy_state, name, n_funnels);
     subject->scope = (uint8_t)scope;
     return subject;
 }
 
-struct subject *subject_new_detached(struct record *record, enum scope scope)
+struct subject *subject_new_detached(struct policy_state *policy_state, enum scope scope)
 {
-    return new_outside(record, scope, SLICE(""), calloc);
+    return new_outside(policy_state, scope, SLICE(""), calloc);
 }
 
-struct subject *subject_new_lasting(struct record *record, enum scope scope, struct slice name)
+struct subject *subject_new_lasting(struct policy_state *policy_state, enum scope scope, struct slice name)
 {
-    return new_outside(record, scope, name, mem_zalloc);
+    return new_outside(policy_state, scope, name, mem_zalloc);
 }
 
 void subject_free_detached(struct subject *subject)
@@ -81,12 +81,12 @@ void subject_hold(struct subject *subject)
 
 bool subject_is_common(const struct subject *subject)
 {
-    return subject == subject->record->overflow || subject == subject->record->everybody;
+    return subject == subject->policy_state->overflow || subject == subject->policy_state->everybody;
 }
 
 bool subject_is_overflow(const struct subject *subject)
 {
-    return subject == subject->record->overflow;
+    return subject == subject->policy_state->overflow;
 }
 
 /* ---- funnels added later ---- */
@@ -105,7 +105,7 @@ static struct more_funnels *more_new(uint16_t first, uint16_t n_slots, void *(*z
 
 static bool grow(struct subject *subject, void *(*zalloc)(size_t count, size_t size))
 {
-    uint16_t n_slots = record_slots(subject->record, (enum scope)subject->scope);
+    uint16_t n_slots = policy_state_slots(subject->policy_state, (enum scope)subject->scope);
     _Atomic(struct more_funnels *) *link = &subject->more;
     uint16_t first = subject->n_funnels;
     while (first < n_slots) {
@@ -160,7 +160,7 @@ struct funnel *subject_late_funnel(struct subject *subject, uint16_t slot)
  */
 static uint64_t fresh_word(const struct subject *subject, size_t slot)
 {
-    const struct subject *overflow = subject->record->overflow;
+    const struct subject *overflow = subject->policy_state->overflow;
     if (slot < overflow->n_funnels)
         return funnel_word(&overflow->funnels[slot]);
     struct more_funnels *more = atomic_load_explicit(&overflow->more, memory_order_acquire);
@@ -185,7 +185,7 @@ bool subject_is_forgettable(struct subject *subject, enum forgetting which, uint
         return false;
     /* Words of different rates do not compare. */
     if (atomic_load_explicit(&subject->rates, memory_order_relaxed) !=
-        atomic_load_explicit(&subject->record->overflow->rates, memory_order_relaxed))
+        atomic_load_explicit(&subject->policy_state->overflow->rates, memory_order_relaxed))
         which = FORGET_EMPTY;
     if (!owe_nothing(subject, subject->funnels, 0, subject->n_funnels, which, now_ns))
         return false;
@@ -217,7 +217,7 @@ static void inherit(struct subject *heir, const struct funnel *funnels, size_t f
 
 void subject_inherit_overflow(struct subject *heir, uint64_t now_ns)
 {
-    struct subject *overflow = heir->record->overflow;
+    struct subject *overflow = heir->policy_state->overflow;
     if (owes_nothing_at_all(overflow, now_ns))
         return;
     subject_lock(overflow);

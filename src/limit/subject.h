@@ -20,7 +20,7 @@
 #include "limit/policy/limit.h"
 #include "limit/rate_table.h"
 
-#define LEDGER_NAME_MAX 32
+#define REGISTRY_NAME_MAX 32
 
 struct observed;
 struct subject;
@@ -29,13 +29,13 @@ struct subject;
  * The counters of one policy. The counters live as long as the process, whatever the limits are
  * now.
  *
- * limit/figures/ledger.h makes and owns the counters, on one thread. Any thread uses the atomic
+ * limit/figures/registry.h makes and owns the counters, on one thread. Any thread uses the atomic
  * members.
  */
-struct record {
-    char name[LEDGER_NAME_MAX + 1];
+struct policy_state {
+    char name[REGISTRY_NAME_MAX + 1];
     uint8_t name_len;
-    /* index among all counters; less than LEDGER_POLICIES_MAX */
+    /* index among all counters; less than REGISTRY_POLICIES_MAX */
     uint16_t number;
     _Atomic uint16_t slots[SCOPE_COUNT]; /* number of funnel indexes given to limits, by scope */
     _Atomic uint32_t subjects;           /* number of the policy's subjects in the table */
@@ -55,9 +55,9 @@ struct record {
     struct subject *everybody; /* holds the funnels with scope PER_POLICY; NULL: none */
 };
 
-static inline uint16_t record_slots(const struct record *record, enum scope scope)
+static inline uint16_t policy_state_slots(const struct policy_state *policy_state, enum scope scope)
 {
-    return atomic_load_explicit(&record->slots[scope], memory_order_acquire);
+    return atomic_load_explicit(&policy_state->slots[scope], memory_order_acquire);
 }
 
 /*
@@ -91,7 +91,7 @@ struct subject {
     _Atomic uint32_t holders; /* number of references */
     _Atomic uint32_t lock;    /* spin lock of decisions over several limits */
     uint64_t hash;
-    struct record *record; /* counters of its policy; owned by limit/figures/ledger.h */
+    struct policy_state *policy_state; /* counters of its policy; owned by limit/figures/registry.h */
     _Atomic(struct more_funnels *) more;
     /* peak rates; NULL: nothing counted. See limit/figures/peak_rates.h */
     _Atomic(struct peak_rates *) peak_rates;
@@ -118,11 +118,11 @@ struct subject {
  * Makes a subject without a name and outside the table, for the funnels of one connection. NULL:
  * out of memory. subject_free_detached accepts NULL.
  */
-struct subject *subject_new_detached(struct record *record, enum scope scope);
+struct subject *subject_new_detached(struct policy_state *policy_state, enum scope scope);
 void subject_free_detached(struct subject *subject);
 
 /* Makes a named subject that the counters of a policy own. Never NULL (base/mem.h). */
-struct subject *subject_new_lasting(struct record *record, enum scope scope, struct slice name);
+struct subject *subject_new_lasting(struct policy_state *policy_state, enum scope scope, struct slice name);
 void subject_grow_lasting(struct subject *subject);
 
 /* Adds funnels for indexes added since the subject was made. Any thread. False: out of memory. */
@@ -255,7 +255,7 @@ static inline bool subject_has_left(const struct subject *subject)
 size_t subject_bytes(size_t name_len, uint16_t n_funnels);
 
 /* Initialises a subject with one reference in `memory`, which is zeroed and has subject_bytes. */
-struct subject *subject_init(void *memory, struct record *record, struct slice name, uint16_t n_funnels);
+struct subject *subject_init(void *memory, struct policy_state *policy_state, struct slice name, uint16_t n_funnels);
 void subject_hold(struct subject *subject);
 
 /*

@@ -51,7 +51,7 @@ struct subjects {
 
 /* The key of a subject in the table. */
 struct wanted {
-    struct record *record;
+    struct policy_state *policy_state;
     struct slice name;
     uint64_t hash;
 };
@@ -111,7 +111,7 @@ uint64_t subjects_overflows(struct subjects *subjects)
 
 static bool is_wanted(const struct subject *subject, const struct wanted *wanted)
 {
-    return subject->hash == wanted->hash && subject->record == wanted->record &&
+    return subject->hash == wanted->hash && subject->policy_state == wanted->policy_state &&
            slice_eq(subject_name(subject), wanted->name);
 }
 
@@ -185,8 +185,8 @@ static size_t forget_bucket(struct shard *shard, size_t most, enum forgetting wh
             continue;
         }
         *link = subject->next;
-        observed_forget(subject->record->observed, subject_name(subject), atomic_load(&subject->peak_rates));
-        atomic_fetch_sub_explicit(&subject->record->subjects, 1, memory_order_relaxed);
+        observed_forget(subject->policy_state->observed, subject_name(subject), atomic_load(&subject->peak_rates));
+        atomic_fetch_sub_explicit(&subject->policy_state->subjects, 1, memory_order_relaxed);
         count_add(&shard->bytes, -(uint64_t)subject_bytes(subject->name_len, subject->n_funnels));
         subject_free_detached(subject);
         dropped++;
@@ -303,11 +303,11 @@ static void give_back_room(struct subjects *subjects)
 
 /* ---- no room ---- */
 
-static struct subject *overflow_get(struct subjects *subjects, const struct record *record)
+static struct subject *overflow_get(struct subjects *subjects, const struct policy_state *policy_state)
 {
     atomic_fetch_add_explicit(&subjects->n_overflows, 1, memory_order_relaxed);
-    subject_hold(record->overflow);
-    return record->overflow;
+    subject_hold(policy_state->overflow);
+    return policy_state->overflow;
 }
 
 /* ---- getting ---- */
@@ -316,14 +316,14 @@ static struct subject *overflow_get(struct subjects *subjects, const struct reco
 static struct subject *make(struct subjects *subjects, struct shard *shard, const struct wanted *wanted,
                             uint64_t now_ns)
 {
-    uint16_t n_funnels = record_slots(wanted->record, PER_SUBJECT);
+    uint16_t n_funnels = policy_state_slots(wanted->policy_state, PER_SUBJECT);
     void *memory = make_room(shard) ? calloc(1, subject_bytes(wanted->name.len, n_funnels)) : NULL;
     if (memory == NULL) {
         give_back_room(subjects);
         return NULL;
     }
-    struct subject *subject = subject_init(memory, wanted->record, wanted->name, n_funnels);
-    atomic_fetch_add_explicit(&wanted->record->subjects, 1, memory_order_relaxed);
+    struct subject *subject = subject_init(memory, wanted->policy_state, wanted->name, n_funnels);
+    atomic_fetch_add_explicit(&wanted->policy_state->subjects, 1, memory_order_relaxed);
     subject->hash = wanted->hash;
     subject_inherit_overflow(subject, now_ns);
     link_in(shard, subject);
@@ -377,10 +377,11 @@ static struct subject *grown(struct subjects *subjects, struct subject *subject)
     return NULL;
 }
 
-struct subject *subject_try_get(struct subjects *subjects, struct record *record, struct slice name, uint64_t now_ns)
+struct subject *subject_try_get(struct subjects *subjects, struct policy_state *policy_state, struct slice name,
+                                uint64_t now_ns)
 {
     assert(name.len <= SUBJECT_NAME_MAX);
-    struct wanted wanted = {record, name, hash_bytes(subjects->key, name)};
+    struct wanted wanted = {policy_state, name, hash_bytes(subjects->key, name)};
     struct shard *shard = &subjects->shards[wanted.hash % SHARDS];
     struct subject *subject = find_or_make(subjects, shard, &wanted, now_ns);
     if (subject == NULL && is_relief_due(subjects, now_ns) && take_over_room(subjects, now_ns))
@@ -388,17 +389,18 @@ struct subject *subject_try_get(struct subjects *subjects, struct record *record
     return subject != NULL ? grown(subjects, subject) : NULL;
 }
 
-struct subject *subject_get(struct subjects *subjects, struct record *record, struct slice name, uint64_t now_ns)
+struct subject *subject_get(struct subjects *subjects, struct policy_state *policy_state, struct slice name,
+                            uint64_t now_ns)
 {
     assert(name.len <= SUBJECT_NAME_MAX);
-    struct wanted wanted = {record, name, hash_bytes(subjects->key, name)};
+    struct wanted wanted = {policy_state, name, hash_bytes(subjects->key, name)};
     struct shard *shard = &subjects->shards[wanted.hash % SHARDS];
     struct subject *subject = find_or_make(subjects, shard, &wanted, now_ns);
     if (subject == NULL && take_over_room(subjects, now_ns))
         subject = find_or_make_on(subjects, shard, &wanted, now_ns);
     if (subject != NULL)
         subject = grown(subjects, subject);
-    return subject != NULL ? subject : overflow_get(subjects, record);
+    return subject != NULL ? subject : overflow_get(subjects, policy_state);
 }
 
 /* ---- by name alone ---- */

@@ -30,13 +30,15 @@ void subjects_free(struct subjects *subjects);
  * Finds or makes a subject with funnels for all current indexes, and takes a reference. Never NULL:
  * returns the overflow subject when there is no room. Any thread.
  */
-struct subject *subject_get(struct subjects *subjects, struct record *record, struct slice name, uint64_t now_ns);
+struct subject *subject_get(struct subjects *subjects, struct policy_state *policy_state, struct slice name,
+                            uint64_t now_ns);
 
 /*
  * subject_get for a connection that uses an overflow subject. NULL: still no room for a subject of
  * its own.
  */
-struct subject *subject_try_get(struct subjects *subjects, struct record *record, struct slice name, uint64_t now_ns);
+struct subject *subject_try_get(struct subjects *subjects, struct policy_state *policy_state, struct slice name,
+                                uint64_t now_ns);
 
 /* Finds a subject by name under any policy and takes a reference. NULL: none, or out of memory. */
 struct subject *subject_find(struct subjects *subjects, struct slice name);

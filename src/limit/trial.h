@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "limit/ask.h"
-#include "limit/figures/ledger.h"
+#include "limit/figures/registry.h"
 #include "limit/funnel.h"
 #include "limit/policy/policy.h"
 #include "limit/queue.h"

@@ -16,7 +16,7 @@
 #include "limit/blocks.h"
 #include "limit/gate.h"
 #include "limit/figures/journal.h"
-#include "limit/figures/ledger.h"
+#include "limit/figures/registry.h"
 #include "limit/figures/slowlog.h"
 #include "limit/policy/policy.h"
 #include "limit/figures/top.h"

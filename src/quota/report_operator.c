@@ -209,7 +209,8 @@ void report_list(struct build *out, const struct report_list *list, uint64_t now
             build_map(&rows, 11 + (report_is_set(&policy->limits[j]) ? REPORT_SET_FIELDS : 0));
             report_limit(&rows, &policy->limits[j]);
             tallied(&rows, &policy->limits[j], list->limit_counters, list->n_workers);
-            report_number(&rows, "subjects", atomic_load_explicit(&policy->record->subjects, memory_order_relaxed));
+            report_number(&rows, "subjects",
+                          atomic_load_explicit(&policy->policy_state->subjects, memory_order_relaxed));
             report_set_fields(&rows, &policy->limits[j], SLICE(""), now_ns);
         }
     }

@@ -57,7 +57,7 @@ static void describe(struct snapshot_limit *to, const struct policies *policies,
             to->per_s = (double)limit->rate.count * NS_IN_S / (double)limit->rate.period_ns;
     }
     to->id = limit->id;
-    to->subjects = atomic_load_explicit(&policy->record->subjects, memory_order_relaxed);
+    to->subjects = atomic_load_explicit(&policy->policy_state->subjects, memory_order_relaxed);
 }
 
 /* The state that run/watch.c has noted. history_note sees more, and may replace that state. */
@@ -307,7 +307,7 @@ static void look_at_subject(const struct look *look, struct subjects *table, con
     struct subject *subject = subject_find(table, slice_of(top->subject, top->subject_len));
     if (subject == NULL)
         return;
-    if (subject->record == look->policy->record)
+    if (subject->policy_state == look->policy->policy_state)
         look_at_funnels(look, what_binds(look, top), subject, PER_SUBJECT, top);
     subject_put(table, subject);
 }
@@ -356,8 +356,8 @@ void collector_take_usage(struct snapshot *snapshot, const struct stats_collecto
                         .end = snapshot->limits + snapshot->n_limits};
     for (size_t p = 0; p < policies_count(policies); p++) {
         look.policy = policies_at(policies, p);
-        if (look.policy->record->everybody != NULL)
-            look_at_funnels(&look, look.policy, look.policy->record->everybody, PER_POLICY, NULL);
+        if (look.policy->policy_state->everybody != NULL)
+            look_at_funnels(&look, look.policy, look.policy->policy_state->everybody, PER_POLICY, NULL);
         for (int by = 0; by < TOP_BY_COUNT; by++)
             look_at_top(&look, &snapshot->tops[by], by == TOP_COMMANDS);
         look.limits += look.policy->n_limits;

@@ -77,7 +77,7 @@ struct watch *watch_new(struct limit_counters *const *limit_counters, struct off
     watch->n_workers = n;
     watch->say = say;
     watch->arg = arg;
-    watch->spells = mem_zalloc(LEDGER_LIMITS_MAX, sizeof *watch->spells);
+    watch->spells = mem_zalloc(REGISTRY_LIMITS_MAX, sizeof *watch->spells);
     return watch;
 }
 

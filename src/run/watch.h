@@ -14,7 +14,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "limit/figures/ledger.h"
+#include "limit/figures/registry.h"
 #include "limit/policy/policy.h"
 #include "limit/figures/offenders.h"
 

@@ -51,7 +51,7 @@ void worker_pool_settings_init(struct front_settings *settings, const struct con
     settings->upstream_user = config->upstream_user != NULL ? slice_str(config->upstream_user) : SLICE("default");
     settings->limit_counters = mem_zalloc(config->workers, sizeof(struct limit_counters *));
     settings->tops = mem_zalloc(config->workers, sizeof(struct top *));
-    settings->stopping = mem_zalloc(LEDGER_LIMITS_MAX, sizeof *settings->stopping);
+    settings->stopping = mem_zalloc(REGISTRY_LIMITS_MAX, sizeof *settings->stopping);
     settings->all_offenders = mem_zalloc(config->workers, sizeof(struct offenders *));
     quota_settings_init(&settings->quota);
     settings->attempts = attempts_new(config->workers, worker_stir);

@@ -15,7 +15,7 @@
 #define KIT_SETS 64
 
 static struct command_table *table;
-static struct ledger *ledger;
+static struct registry *registry;
 static struct subjects *subjects;
 static struct policies *policies;       /* the set that is being written, or in force */
 static struct policies *sets[KIT_SETS]; /* all sets, freed at the end */
@@ -38,7 +38,7 @@ static inline int set_up(void **state)
 {
     (void)state;
     table = command_table_builtin();
-    ledger = ledger_new();
+    registry = registry_new();
     subjects = subjects_new(100);
     limit_counters = limit_counters_new();
     target = (struct charge_target){0};
@@ -57,7 +57,7 @@ static inline int tear_down(void **state)
     for (size_t i = 0; i < n_sets; i++)
         policies_put(sets[i]);
     subjects_free(subjects);
-    ledger_free(ledger);
+    registry_free(registry);
     command_table_put(table);
     return 0;
 }
@@ -70,7 +70,7 @@ static inline void limit(const char *what, const char *expression)
 /* Puts the rules into force, for a new client or for the client that is connected. */
 static inline void open_gate(void)
 {
-    kit_bind(policies, ledger, table);
+    kit_bind(policies, registry, table);
     target = target.policy ? kit_target_under(&target, policy) : kit_target(subjects, policy, "user:a", START);
 }
 

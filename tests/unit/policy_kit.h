@@ -6,7 +6,7 @@
 #define WEIR_TESTS_POLICY_KIT_H
 
 #include "limit/gate.h"
-#include "limit/figures/ledger.h"
+#include "limit/figures/registry.h"
 #include "limit/policy/policy.h"
 #include "limit/subjects.h"
 
@@ -43,9 +43,9 @@ static inline void kit_cost(struct policies *policies, const struct command_tabl
 }
 
 /* Must be called before the first decision. */
-static inline void kit_bind(struct policies *policies, struct ledger *ledger, const struct command_table *table)
+static inline void kit_bind(struct policies *policies, struct registry *registry, const struct command_table *table)
 {
-    if (!policies_enroll(policies, ledger))
+    if (!policies_enroll(policies, registry))
         fail_msg("no room in the ledger");
     policies_bind(policies, table);
 }
@@ -63,9 +63,9 @@ static inline struct charge_target kit_target(struct subjects *subjects, const s
                                               uint64_t now_ns)
 {
     struct charge_target target = {.policy = policy};
-    target.holders[PER_SUBJECT] = subject_get(subjects, policy->record, slice_str(name), now_ns);
-    target.holders[PER_CONNECTION] = subject_new_detached(policy->record, PER_CONNECTION);
-    target.holders[PER_POLICY] = policy->of_scope[PER_POLICY] ? policy->record->everybody : NULL;
+    target.holders[PER_SUBJECT] = subject_get(subjects, policy->policy_state, slice_str(name), now_ns);
+    target.holders[PER_CONNECTION] = subject_new_detached(policy->policy_state, PER_CONNECTION);
+    target.holders[PER_POLICY] = policy->of_scope[PER_POLICY] ? policy->policy_state->everybody : NULL;
     return target;
 }
 
@@ -82,7 +82,7 @@ static inline struct charge_target kit_target_under(const struct charge_target *
     next.policy = policy;
     if (!subject_grow(next.holders[PER_SUBJECT]) || !subject_grow(next.holders[PER_CONNECTION]))
         fail_msg("out of memory");
-    next.holders[PER_POLICY] = policy->of_scope[PER_POLICY] ? policy->record->everybody : NULL;
+    next.holders[PER_POLICY] = policy->of_scope[PER_POLICY] ? policy->policy_state->everybody : NULL;
     return next;
 }
 

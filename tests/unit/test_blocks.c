@@ -88,8 +88,8 @@ static const struct policy *bind(const struct exceptions *exceptions, const stru
 
 static enum gate ask(const struct policy *policy, enum part part, const char *name)
 {
-    static struct limit_counters limit_counters[LEDGER_LIMITS_MAX];
-    struct subject *holder = subject_new_detached(policy->record, PER_SUBJECT);
+    static struct limit_counters limit_counters[REGISTRY_LIMITS_MAX];
+    struct subject *holder = subject_new_detached(policy->policy_state, PER_SUBJECT);
     const struct charge_target target = {policy, {holder, NULL, NULL}};
     const struct ask wish = {.command = command_find(table, slice_str(name), slice_str("")),
                              .part = part,
@@ -116,15 +116,15 @@ static void whoever_is_blocked_has_a_variant_of_its_policy(void **state)
 {
     (void)state;
     struct policies *policies = policies_new(classes_new());
-    struct ledger *ledger = ledger_new();
+    struct registry *registry = registry_new();
     table = command_table_builtin();
     struct policy *free_one = kit_policy(policies, "free");
     kit_limit(policies, free_one, table, "read", "5/s");
     for (int i = 0; i < POLICY_MAX_LIMITS; i++)
         kit_limit(policies, kit_policy(policies, "full"), table, i % 2 ? "cost" : "all", "9/s");
     policies_set_shadow(policies, false);
-    kit_bind(policies, ledger, table);
-    struct record *unlimited = ledger_record(ledger, SLICE(""));
+    kit_bind(policies, registry, table);
+    struct policy_state *unlimited = registry_policy(registry, SLICE(""));
     struct shared_set *blocks = with(NULL, "user:ann", "", 0);
     const struct exceptions_of of = {policies, table, unlimited, blocks, &no_variants, 0, NULL};
     struct exceptions *exceptions = exceptions_new(&of);
@@ -133,13 +133,13 @@ static void whoever_is_blocked_has_a_variant_of_its_policy(void **state)
     assert_null(bind(exceptions, NULL, "user:bob"));
     const struct policy *variant = bind(exceptions, free_one, "user:ann");
     assert_string_equal(variant->name, "free");
-    assert_ptr_equal(variant->record, free_one->record);
+    assert_ptr_equal(variant->policy_state, free_one->policy_state);
     assert_int_equal(variant->n_limits, 2);
     a_block_denies_all_but_control(variant);
     /* a lock would slow the policy down for good */
-    assert_false(atomic_load(&free_one->record->is_locked));
+    assert_false(atomic_load(&free_one->policy_state->is_locked));
     const struct policy *nothing = bind(exceptions, NULL, "user:ann");
-    assert_ptr_equal(nothing->record, unlimited);
+    assert_ptr_equal(nothing->policy_state, unlimited);
     a_block_denies_all_but_control(nothing);
     const struct policy *full = bind(exceptions, policies_at(policies, 1), "user:ann");
     assert_int_equal(full->n_limits, POLICY_MAX_LIMITS);
@@ -162,7 +162,7 @@ static void whoever_is_blocked_has_a_variant_of_its_policy(void **state)
     exceptions_put(exceptions);
     shared_set_put(blocks);
     policies_put(policies);
-    ledger_free(ledger);
+    registry_free(registry);
     command_table_put(table);
 }
 
@@ -171,7 +171,7 @@ static void one_subject_has_limits_of_its_own(void **state)
     (void)state;
     char why[256];
     struct policies *policies = policies_new(classes_new());
-    struct ledger *ledger = ledger_new();
+    struct registry *registry = registry_new();
     struct variants variants = {0};
     const struct line_span span = {70, true};
     table = command_table_builtin();
@@ -195,8 +195,8 @@ static void one_subject_has_limits_of_its_own(void **state)
     assert_true(ann->limits[1].is_own && ann->limits[1].until_ns == 70 && ann->limits[1].rate.count == 7);
     assert_string_equal(ann->limits[1].label, "free/read");
 
-    kit_bind(policies, ledger, table);
-    const struct exceptions_of of = {policies, table, ledger_record(ledger, SLICE("")), NULL, &variants, 0, NULL};
+    kit_bind(policies, registry, table);
+    const struct exceptions_of of = {policies, table, registry_policy(registry, SLICE("")), NULL, &variants, 0, NULL};
     struct exceptions *exceptions = exceptions_new(&of);
     const struct policy *bound = bind(exceptions, free_one, "user:ann");
     assert_int_equal(bound->n_limits, 2);
@@ -208,7 +208,7 @@ static void one_subject_has_limits_of_its_own(void **state)
     exceptions_put(exceptions);
     variants_fini(&variants);
     policies_put(policies);
-    ledger_free(ledger);
+    registry_free(registry);
     command_table_put(table);
 }
 
@@ -217,7 +217,7 @@ static void the_overflow_subject_has_the_limits_of_the_policy_and_denials(void *
     (void)state;
     char why[256];
     struct policies *policies = policies_new(classes_new());
-    struct ledger *ledger = ledger_new();
+    struct registry *registry = registry_new();
     struct variants variants = {0};
     const struct line_span span = {0, true};
     table = command_table_builtin();
@@ -229,25 +229,25 @@ static void the_overflow_subject_has_the_limits_of_the_policy_and_denials(void *
     assert_true(policy_replace_line(policies, bob, table, SLICE("cost"), SLICE("7/s"), &span, why, sizeof why));
     assert_true(policy_replace_line(policies, bob, table, SLICE("read"), SLICE("deny"), &span, why, sizeof why));
 
-    kit_bind(policies, ledger, table);
-    const struct exceptions_of of = {policies, table, ledger_record(ledger, SLICE("")), NULL, &variants, 0, NULL};
+    kit_bind(policies, registry, table);
+    const struct exceptions_of of = {policies, table, registry_policy(registry, SLICE("")), NULL, &variants, 0, NULL};
     struct exceptions *exceptions = exceptions_new(&of);
-    struct subject *own = subject_new_detached(free_one->record, PER_SUBJECT);
+    struct subject *own = subject_new_detached(free_one->policy_state, PER_SUBJECT);
     const struct policy *for_ann = bind(exceptions, free_one, "user:ann");
     assert_ptr_equal(exceptions_bind_on(for_ann, own), for_ann);
-    assert_ptr_equal(exceptions_bind_on(for_ann, free_one->record->overflow), free_one);
-    assert_ptr_equal(exceptions_bind_on(free_one, free_one->record->overflow), free_one);
+    assert_ptr_equal(exceptions_bind_on(for_ann, free_one->policy_state->overflow), free_one);
+    assert_ptr_equal(exceptions_bind_on(free_one, free_one->policy_state->overflow), free_one);
     assert_null(exceptions_bind_on(NULL, own));
     const struct policy *for_bob =
-        exceptions_bind_on(bind(exceptions, free_one, "user:bob"), free_one->record->overflow);
+        exceptions_bind_on(bind(exceptions, free_one, "user:bob"), free_one->policy_state->overflow);
     assert_int_equal(for_bob->n_limits, 1);
     assert_int_equal(for_bob->limits[0].action, OVER_DENY);
-    assert_ptr_equal(for_bob->record, free_one->record);
+    assert_ptr_equal(for_bob->policy_state, free_one->policy_state);
     subject_free_detached(own);
     exceptions_put(exceptions);
     variants_fini(&variants);
     policies_put(policies);
-    ledger_free(ledger);
+    registry_free(registry);
     command_table_put(table);
 }
 

@@ -83,7 +83,7 @@ static void round_of(struct kind kind, uint64_t seed)
     limit(units[kind.unit], line);
     if (dice_below(&seed, 2)) /* a second limit that never refuses, so that decisions are joint */
         limit("@string", "1g/ms");
-    kit_bind(policies, ledger, table);
+    kit_bind(policies, registry, table);
     target.policy = policy; /* for counters() */
     come();
     const struct rate *rate = &policy->limits[0].rate;

@@ -27,7 +27,7 @@ static struct event {
 
 static const char *const commands[] = {"get", "set", "del", "lpush", "blpop", "ping"};
 
-static void record(uint64_t seed)
+static void policy_state(uint64_t seed)
 {
     uint64_t now_ns = START;
     for (size_t i = 0; i < EVENTS; i++) {
@@ -108,7 +108,7 @@ static struct outcome run(const char *const (*lines)[2], size_t n, const char *s
         limit(lines[k][0], line);
     }
     policies_set_shadow(policies, is_shadow);
-    kit_bind(policies, ledger, table);
+    kit_bind(policies, registry, table);
     for (size_t i = 0; i < WHO; i++) /* two connections of one subject, and another subject */
         targets[i] = kit_target(subjects, policy, i < 2 ? "user:a" : "user:b", START);
     for (size_t i = 0; i < EVENTS; i++)
@@ -172,7 +172,7 @@ static void mode_shadow_foretells_enforcement(void **state)
     (void)state;
     for (size_t rule = 0; rule < sizeof rules / sizeof rules[0]; rule++)
         for (uint64_t seed = 1; seed <= 5; seed++) {
-            record(seed);
+            policy_state(seed);
             struct outcome enforced = run(rules[rule], count_lines(rule), "", false, NULL);
             struct outcome counted = run(rules[rule], count_lines(rule), "", true, NULL);
             assert_same(rule, count_limits(rule), &enforced, &counted);
@@ -186,7 +186,7 @@ static void over_shadow_foretells_enforcement(void **state)
         if (rule == 1) /* a list: the suffix belongs to its last limit */
             continue;
         for (uint64_t seed = 1; seed <= 5; seed++) {
-            record(seed);
+            policy_state(seed);
             struct outcome enforced = run(rules[rule], count_lines(rule), "", false, NULL);
             struct outcome counted = run(rules[rule], count_lines(rule), " over shadow", false, NULL);
             assert_same(rule, count_limits(rule), &enforced, &counted);
@@ -207,7 +207,7 @@ static void mode_shadow_of_delays_and_denies(void **state)
     static const char *const apart[LINES][2] = {
         {"cmd.get", "5/s over delay 300ms"}, {"write", "10/s over close"}, {"connects", "1/s burst 2"}};
     for (uint64_t seed = 1; seed <= 5; seed++) {
-        record(seed);
+        policy_state(seed);
         struct outcome enforced = run(lines, 3, "", false, NULL);
         struct outcome counted = run(lines, 3, "", true, NULL);
         assert_same(0, 3, &enforced, &counted);
@@ -407,7 +407,7 @@ static void shadows_beside_enforced_ones(void **state)
         {"connects", "3/s burst 1 per policy over shadow"},
     };
     for (uint64_t seed = 1; seed <= 10; seed++) {
-        record(seed);
+        policy_state(seed);
         static struct outcome first, second, mixed;
         first = run(enforced_lines, 3, "", false, NULL);
         second = run(shadow_lines, 3, "", false, first.passed);

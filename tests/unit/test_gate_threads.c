@@ -73,7 +73,7 @@ static void *hammer(void *arg)
 /* Puts the written rules into force, beside the sets that are in force. */
 static void put_in_force(void)
 {
-    kit_bind(policies, ledger, table);
+    kit_bind(policies, registry, table);
     policy_of[n_in_force] = policy;
     for (size_t i = 0; i < THREADS; i++)
         in_force[i][n_in_force] =

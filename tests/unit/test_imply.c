@@ -93,7 +93,7 @@ static void whom_another_policy_binds(void **state)
     struct policy *users = kit_policy(policies, "users");
     kit_match(users, "user:*");
     struct policy *rest = kit_policy(policies, "default");
-    kit_bind(policies, ledger, table);
+    kit_bind(policies, registry, table);
     assert_true(policies_bind_elsewhere(policies, users, &bob, SLICE("user"), &other) && other == policy);
     assert_true(policies_bind_elsewhere(policies, hosts, &bob, SLICE("user"), &other) && other == policy);
     assert_true(policies_bind_elsewhere(policies, rest, &zoe, SLICE("user"), &other) && other == users);
@@ -114,7 +114,7 @@ static bool is_idle(const char *what, const char *expression, const char *other,
     new_rules();
     limit(what, expression);
     limit(other, other_expression);
-    kit_bind(policies, ledger, table);
+    kit_bind(policies, registry, table);
     return policy_stricter(policy, 1) != NULL;
 }
 
@@ -156,7 +156,7 @@ static void of_equals_the_first_stays(void **state)
 {
     (void)state;
     limit("read", "10/s, 10/s");
-    kit_bind(policies, ledger, table);
+    kit_bind(policies, registry, table);
     assert_null(policy_stricter(policy, 0));
     assert_ptr_equal(policy_stricter(policy, 1), &policy->limits[0]);
 }
@@ -210,7 +210,7 @@ static void what_is_implied_never_refuses(void **state)
         kit_limit(set, alone, table, wide, strict);
         kit_limit(set, policy, table, wide, strict);
         kit_limit(set, policy, table, narrow, loose);
-        kit_bind(set, ledger, table);
+        kit_bind(set, registry, table);
         if (policy_stricter(policy, 1) == &policy->limits[0]) {
             found++;
             compare(seed, alone);

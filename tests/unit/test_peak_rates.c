@@ -129,7 +129,7 @@ static void threads_lose_nothing(void **state)
 /* ---- subjects and their policy ---- */
 
 struct scene {
-    struct ledger *ledger;
+    struct registry *registry;
     struct command_table *table;
     struct policies *policies;
     struct policy *policy;
@@ -139,13 +139,13 @@ struct scene {
 static struct scene scene_new(size_t most)
 {
     char why[256];
-    struct scene s = {ledger_new(), command_table_builtin(), NULL, NULL, subjects_new(most)};
+    struct scene s = {registry_new(), command_table_builtin(), NULL, NULL, subjects_new(most)};
     struct classes *classes = classes_new();
     assert_true(class_define(classes, SLICE("heavy"), SLICE("keys, sort"), why, sizeof why));
     s.policies = policies_new(classes);
     s.policy = kit_policy(s.policies, "free");
     kit_limit(s.policies, s.policy, s.table, "@hash", "10/s");
-    kit_bind(s.policies, s.ledger, s.table);
+    kit_bind(s.policies, s.registry, s.table);
     return s;
 }
 
@@ -154,12 +154,12 @@ static void scene_free(struct scene *s)
     subjects_free(s->subjects);
     policies_put(s->policies);
     command_table_put(s->table);
-    ledger_free(s->ledger);
+    registry_free(s->registry);
 }
 
 static unsigned class_of(const struct scene *s, const char *name)
 {
-    const struct observed *observed = s->policy->record->observed;
+    const struct observed *observed = s->policy->policy_state->observed;
     for (unsigned i = 0; i < observed_count(observed); i++)
         if (slice_eq(observed_name(observed, i), slice_str(name)))
             return i;
@@ -177,7 +177,7 @@ static void commands_count_in_their_classes(void **state)
     (void)state;
     struct scene s = scene_new(10);
     struct peak_rates_pending pending = {0};
-    struct subject *subject = subject_get(s.subjects, s.policy->record, SLICE("user:a"), START);
+    struct subject *subject = subject_get(s.subjects, s.policy->policy_state, SLICE("user:a"), START);
     peak_rates_begin(&pending, subject, &s.policy->peak_rates, START);
     static const struct {
         const char *name;
@@ -192,8 +192,8 @@ static void commands_count_in_their_classes(void **state)
     assert_int_equal(peak_of(&s, subject, "write"), 3);
     assert_int_equal(peak_of(&s, subject, "@hash"), 2);
     assert_int_equal(peak_of(&s, subject, "heavy"), 1);
-    assert_int_equal(observed_count(s.policy->record->observed), 5);
-    assert_int_equal(observed_seconds(s.policy->record->observed, START + 7 * S), 7);
+    assert_int_equal(observed_count(s.policy->policy_state->observed), 5);
+    assert_int_equal(observed_seconds(s.policy->policy_state->observed, START + 7 * S), 7);
     assert_int_equal(pending.touched, 0);
     /* one command at a time: two in this second, one in the next */
     for (size_t i = 0; i < 3; i++) {
@@ -213,8 +213,8 @@ static void who_is_next_is_told_apart(void **state)
     struct scene s = scene_new(10);
     struct peak_rates_pending pending = {0};
     const struct command *get = kit_command(s.table, "get");
-    struct subject *a = subject_get(s.subjects, s.policy->record, SLICE("user:a"), START);
-    struct subject *b = subject_get(s.subjects, s.policy->record, SLICE("user:b"), START);
+    struct subject *a = subject_get(s.subjects, s.policy->policy_state, SLICE("user:a"), START);
+    struct subject *b = subject_get(s.subjects, s.policy->policy_state, SLICE("user:b"), START);
     peak_rates_begin(&pending, a, &s.policy->peak_rates, START);
     peak_rates_note(&pending, get, 5);
     peak_rates_begin(&pending, b, &s.policy->peak_rates, START);
@@ -247,8 +247,8 @@ static void another_table_and_reload_keep_the_classes(void **state)
     struct policies *next = policies_new(classes_new());
     struct policy *again = kit_policy(next, "free");
     kit_limit(next, again, s.table, "cmd.get", "10/s");
-    kit_bind(next, s.ledger, s.table);
-    assert_ptr_equal(again->record, s.policy->record);
+    kit_bind(next, s.registry, s.table);
+    assert_ptr_equal(again->policy_state, s.policy->policy_state);
     assert_int_equal(class_of(&s, "heavy"), heavy);
     assert_int_equal(class_of(&s, "cmd.get"), 5);
     policies_put(next);
@@ -262,7 +262,7 @@ static void too_many_classes_are_left_out(void **state)
     (void)state;
     char name[16];
     char why[256];
-    struct ledger *ledger = ledger_new();
+    struct registry *registry = registry_new();
     struct command_table *table = command_table_builtin();
     struct classes *classes = classes_new();
     for (int i = 0; i < 20; i++) {
@@ -271,15 +271,15 @@ static void too_many_classes_are_left_out(void **state)
     }
     struct policies *policies = policies_new(classes);
     struct policy *policy = kit_policy(policies, "free");
-    kit_bind(policies, ledger, table);
-    assert_int_equal(observed_count(policy->record->observed), PEAK_CLASSES_MAX);
+    kit_bind(policies, registry, table);
+    assert_int_equal(observed_count(policy->policy_state->observed), PEAK_CLASSES_MAX);
     assert_int_equal(policy->peak_rates.masks[peak_plan_group(&policy->peak_rates, kit_command(table, "get"))],
                      0xffff &
                          /* reads count in `all` without a bit of their own */
                          ~(1U << PEAK_CLASS_WRITE | 1U << PEAK_CLASS_ALL));
     policies_put(policies);
     command_table_put(table);
-    ledger_free(ledger);
+    registry_free(registry);
 }
 
 static void the_forgotten_are_kept_as_a_distribution(void **state)
@@ -289,13 +289,13 @@ static void the_forgotten_are_kept_as_a_distribution(void **state)
     char name[32];
     for (unsigned i = 1; i <= 200; i++) {
         snprintf(name, sizeof name, "user:%u", i);
-        struct subject *subject = subject_get(s.subjects, s.policy->record, slice_str(name), START + i * S);
+        struct subject *subject = subject_get(s.subjects, s.policy->policy_state, slice_str(name), START + i * S);
         for (unsigned j = 0; j < i; j++)
             peak_rates_tell(subject, &s.policy->peak_rates, kit_command(s.table, "get"), START + i * S);
         subject_put(s.subjects, subject);
     }
     struct observed_forgotten forgotten;
-    observed_copy_forgotten(s.policy->record->observed, class_of(&s, "read"), &forgotten);
+    observed_copy_forgotten(s.policy->policy_state->observed, class_of(&s, "read"), &forgotten);
     size_t living = subjects_count(s.subjects);
     assert_in_range(living, 1, 20);
     assert_int_equal(forgotten.distribution.subjects + living, 200);
@@ -305,7 +305,7 @@ static void the_forgotten_are_kept_as_a_distribution(void **state)
     snprintf(name, sizeof name, "user:%u", forgotten.most[0].peaks.of[PEAK_1S]);
     assert_true(slice_eq(slice_of(forgotten.most[0].text, forgotten.most[0].len), slice_str(name)));
     distribution_fini(&forgotten.distribution);
-    observed_copy_forgotten(s.policy->record->observed, class_of(&s, "write"), &forgotten);
+    observed_copy_forgotten(s.policy->policy_state->observed, class_of(&s, "write"), &forgotten);
     assert_int_equal(forgotten.distribution.subjects, 0);
     scene_free(&s);
 }
@@ -315,8 +315,8 @@ static void the_overflow_subject_is_not_observed(void **state)
 {
     (void)state;
     struct scene s = scene_new(1);
-    struct subject *a = subject_get(s.subjects, s.policy->record, SLICE("user:a"), START);
-    struct subject *b = subject_get(s.subjects, s.policy->record, SLICE("user:b"), START);
+    struct subject *a = subject_get(s.subjects, s.policy->policy_state, SLICE("user:a"), START);
+    struct subject *b = subject_get(s.subjects, s.policy->policy_state, SLICE("user:b"), START);
     assert_true(subject_is_overflow(b));
     peak_rates_tell(b, &s.policy->peak_rates, kit_command(s.table, "get"), START);
     assert_null(atomic_load(&b->peak_rates));
@@ -343,7 +343,7 @@ static void all_are_looked_at_once(void **state)
     char name[32];
     for (unsigned i = 0; i < MANY; i++) {
         snprintf(name, sizeof name, "user:%u", i);
-        (void)subject_get(s.subjects, s.policy->record, slice_str(name), START);
+        (void)subject_get(s.subjects, s.policy->policy_state, slice_str(name), START);
     }
     subjects_look(s.subjects, count_one, seen);
     for (unsigned i = 0; i < MANY; i++)

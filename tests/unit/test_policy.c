@@ -19,14 +19,14 @@
 static char why[256];
 static struct command_table *table;
 static struct policies *policies;
-static struct ledger *ledger;
+static struct registry *registry;
 
 static int set_up(void **state)
 {
     (void)state;
     table = command_table_builtin();
     policies = policies_new(classes_new());
-    ledger = ledger_new();
+    registry = registry_new();
     return 0;
 }
 
@@ -34,14 +34,14 @@ static int tear_down(void **state)
 {
     (void)state;
     policies_put(policies);
-    ledger_free(ledger);
+    registry_free(registry);
     command_table_put(table);
     return 0;
 }
 
 static void bind(void)
 {
-    kit_bind(policies, ledger, table);
+    kit_bind(policies, registry, table);
 }
 
 static void assert_says(const char *part)
@@ -231,7 +231,7 @@ static void plain_and_joint(void **state)
         const struct policy *policy = policies_at(policies, i);
         if (policy->is_plain != cases[i].is_plain || policy->is_joint != cases[i].is_joint)
             fail_msg("%s = %s", cases[i].what, cases[i].expression);
-        assert_int_equal(atomic_load(&policy->record->is_locked), policy->is_joint || !policy->is_plain);
+        assert_int_equal(atomic_load(&policy->policy_state->is_locked), policy->is_joint || !policy->is_plain);
     }
 }
 
@@ -255,7 +255,7 @@ static void in_shadow_mode_all_are_shadows(void **state)
     policies_put(copy);
 }
 
-/* ---- the ledger ---- */
+/* ---- the registry ---- */
 
 static void a_reload_finds_the_slots(void **state)
 {
@@ -269,9 +269,9 @@ static void a_reload_finds_the_slots(void **state)
         slots[i] = policy->limits[i].slot;
         ids[i] = policy->limits[i].id;
     }
-    struct record *record = policy->record;
-    assert_string_equal(record->name, "free");
-    assert_int_equal(atomic_load(&record->slots[PER_SUBJECT]), 3);
+    struct policy_state *policy_state = policy->policy_state;
+    assert_string_equal(policy_state->name, "free");
+    assert_int_equal(atomic_load(&policy_state->slots[PER_SUBJECT]), 3);
     policies_put(policies);
 
     policies = policies_new(classes_new());
@@ -283,7 +283,7 @@ static void a_reload_finds_the_slots(void **state)
     kit_limit(policies, policy, table, "Write", "7/s over delay 1s");
     kit_limit(policies, policy, table, "WRITE", "8/m burst 3, 9/m, 1/m per policy");
     bind();
-    assert_ptr_equal(policy->record, record);
+    assert_ptr_equal(policy->policy_state, policy_state);
     assert_int_equal(policy->limits[0].slot, slots[2]);
     assert_int_equal(policy->limits[2].slot, slots[0]);
     assert_int_equal(policy->limits[3].slot, slots[1]);
@@ -296,22 +296,22 @@ static void a_reload_finds_the_slots(void **state)
     assert_int_equal(policy->limits[4].slot, 4 + DEPARTURE_WORDS);
     assert_int_equal(policy->limits[5].slot, 0);
     assert_int_equal(policy->limits[5].position, 3);
-    assert_non_null(record->everybody);
+    assert_non_null(policy_state->everybody);
 }
 
-static void a_full_ledger_says_so(void **state)
+static void a_full_registry_says_so(void **state)
 {
     (void)state;
-    struct record *record = ledger_record(ledger, SLICE("free"));
-    for (uint16_t i = 0; i < LEDGER_SLOTS_MAX; i++) {
+    struct policy_state *policy_state = registry_policy(registry, SLICE("free"));
+    for (uint16_t i = 0; i < REGISTRY_SLOTS_MAX; i++) {
         struct limit limit = {.position = i};
-        assert_true(ledger_enter(ledger, record, SLICE("cmd.x"), &limit));
+        assert_true(registry_enter(registry, policy_state, SLICE("cmd.x"), &limit));
     }
     struct policy *policy = kit_policy(policies, "free");
     kit_limit(policies, policy, table, "cmd.x", "1/s");
-    assert_true(policies_enroll(policies, ledger));
+    assert_true(policies_enroll(policies, registry));
     kit_limit(policies, policy, table, "write", "1/s");
-    assert_false(policies_enroll(policies, ledger));
+    assert_false(policies_enroll(policies, registry));
 }
 
 /* ---- costs ---- */
@@ -426,7 +426,7 @@ static void costs_per_cost(void **state)
         {"LIMIT FUNNEL k 5/s COST 4611686018427387904", INT64_MAX},
     };
     kit_cost(policies, table, "all", "2 PER Cost");
-    kit_bind(policies, ledger, table);
+    kit_bind(policies, registry, table);
     for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++)
         if (cost_of(calls[i].line) != calls[i].cost)
             fail_msg("%s: %llu", calls[i].line, (unsigned long long)cost_of(calls[i].line));
@@ -666,7 +666,7 @@ int main(void)
         TEST(plain_and_joint),
         TEST(in_shadow_mode_all_are_shadows),
         TEST(a_reload_finds_the_slots),
-        TEST(a_full_ledger_says_so),
+        TEST(a_full_registry_says_so),
         TEST(costs_are_one_without_a_line),
         TEST(costs_per_key),
         TEST(costs_per_cost),

@@ -11,21 +11,21 @@
 #include "base/log.h"
 #include "dice.h"
 #include "funnel_law.h"
-#include "limit/figures/ledger.h"
+#include "limit/figures/registry.h"
 #include "limit/subjects.h"
 
 #define S UINT64_C(1000000000)
 
-static struct record gold = {.name = "gold", .slots = {2}};
-static struct record free_of_charge = {.name = "free", .slots = {1}};
+static struct policy_state gold = {.name = "gold", .slots = {2}};
+static struct policy_state free_of_charge = {.name = "free", .slots = {1}};
 static struct rate rate;
 
 static int set_up(void **state)
 {
     (void)state;
     log_set_level(LOG_ERROR);
-    gold = (struct record){.name = "gold", .slots = {2}};
-    free_of_charge = (struct record){.name = "free", .slots = {1}};
+    gold = (struct policy_state){.name = "gold", .slots = {2}};
+    free_of_charge = (struct policy_state){.name = "free", .slots = {1}};
     gold.overflow = subject_new_lasting(&gold, PER_SUBJECT, SLICE("overflow"));
     free_of_charge.overflow = subject_new_lasting(&free_of_charge, PER_SUBJECT, SLICE("overflow"));
     return rate_init(&rate, 1, S, 10) ? 0 : -1;
@@ -369,9 +369,9 @@ static void who_stays_gets_the_place_of_an_heir(void **state)
 
 /* ---- funnels added later ---- */
 
-static void slots(struct record *record, enum scope scope, uint16_t n)
+static void slots(struct policy_state *policy_state, enum scope scope, uint16_t n)
 {
-    atomic_store(&record->slots[scope], n);
+    atomic_store(&policy_state->slots[scope], n);
 }
 
 static void late_funnels_stay_where_they_are(void **state)
@@ -379,10 +379,10 @@ static void late_funnels_stay_where_they_are(void **state)
     (void)state;
     struct subjects *subjects = subjects_new(10);
     struct subject *a = get(subjects, "user:a", 0);
-    static struct funnel *at[LEDGER_SLOTS_MAX];
+    static struct funnel *at[REGISTRY_SLOTS_MAX];
     uint64_t seed = 1;
     for (int i = 0; i < 20000; i++) {
-        uint16_t n_slots = i < 5000 ? 60 : LEDGER_SLOTS_MAX;
+        uint16_t n_slots = i < 5000 ? 60 : REGISTRY_SLOTS_MAX;
         uint16_t slot = (uint16_t)dice_below(&seed, n_slots);
         slots(&free_of_charge, PER_SUBJECT, n_slots);
         assert_true(subject_grow(a));
@@ -397,8 +397,8 @@ static void late_funnels_stay_where_they_are(void **state)
     }
     /* A new subject has all its funnels in one array. */
     struct subject *b = get(subjects, "user:b", 0);
-    assert_int_equal(b->n_funnels, LEDGER_SLOTS_MAX);
-    assert_ptr_equal(subject_funnel(b, LEDGER_SLOTS_MAX - 1), &b->funnels[LEDGER_SLOTS_MAX - 1]);
+    assert_int_equal(b->n_funnels, REGISTRY_SLOTS_MAX);
+    assert_ptr_equal(subject_funnel(b, REGISTRY_SLOTS_MAX - 1), &b->funnels[REGISTRY_SLOTS_MAX - 1]);
     subjects_free(subjects);
 }
 
@@ -441,7 +441,7 @@ static void own_ones_are_in_no_table(void **state)
 
 /* ---- counting, finding, forgiving ---- */
 
-static void records_know_how_many(void **state)
+static void states_know_how_many(void **state)
 {
     (void)state;
     struct subjects *subjects = subjects_new(3);
@@ -547,7 +547,7 @@ int main(void)
         TEST(late_funnels_stay_where_they_are),
         TEST(late_debt_keeps_a_place),
         TEST(own_ones_are_in_no_table),
-        TEST(records_know_how_many),
+        TEST(states_know_how_many),
         TEST(overflow_is_not_counted),
         TEST(found_under_any_policy),
         TEST(forgiving_empties_debts_and_no_counts),

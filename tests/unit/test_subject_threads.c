@@ -31,7 +31,7 @@ static struct rate rate;
 static uint64_t now_ns;
 static _Atomic uint64_t taken[NAMES];
 static _Atomic size_t wrong;
-static struct record record = {.name = "free", .slots = {1}};
+static struct policy_state policy_state = {.name = "free", .slots = {1}};
 
 static void take_one(struct subject *subject, const char *name, size_t number)
 {
@@ -53,7 +53,7 @@ static void *come_and_go(void *arg)
         snprintf(name, sizeof name, "user:%zu", number);
         if (held[slot])
             subject_put(subjects, held[slot]);
-        held[slot] = subject_get(subjects, &record, slice_str(name), now_ns);
+        held[slot] = subject_get(subjects, &policy_state, slice_str(name), now_ns);
         if (dice_below(&seed, 2)) /* other subjects are held without a debt */
             take_one(held[slot], name, number);
         if (subjects_count(subjects) > PLACES)
@@ -96,7 +96,7 @@ static void names_caps_and_limits_hold(void **state)
     for (size_t i = 0; i < 10 * PLACES; i++) {
         char name[32];
         snprintf(name, sizeof name, "user:new-%zu", i);
-        struct subject *subject = subject_get(subjects, &record, slice_str(name), now_ns);
+        struct subject *subject = subject_get(subjects, &policy_state, slice_str(name), now_ns);
         assert_true(slice_eq(subject_name(subject), slice_str(name)));
         subject_put(subjects, subject);
     }
@@ -116,7 +116,7 @@ static void *meet(void *arg)
         snprintf(name, sizeof name, "user:%zu", i);
         if (i % NEWCOMERS == 0)
             pthread_barrier_wait(&barrier);
-        met[i] = subject_get(subjects, &record, slice_str(name), 0);
+        met[i] = subject_get(subjects, &policy_state, slice_str(name), 0);
     }
     return NULL;
 }
@@ -162,7 +162,7 @@ static void the_short_lock_excludes(void **state)
     (void)state;
     pthread_t threads[THREADS];
     subjects = subjects_new(1);
-    locked = subject_get(subjects, &record, SLICE("user:a"), 0);
+    locked = subject_get(subjects, &policy_state, SLICE("user:a"), 0);
     for (size_t i = 0; i < THREADS; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, count_up, NULL), 0);
     for (size_t i = 0; i < THREADS; i++)
@@ -183,8 +183,8 @@ static struct funnel *found_at[THREADS][LATE_SLOTS];
 /* Grows the number of funnels, like limits that are entered while other threads decide. */
 static void note_slots(uint16_t n)
 {
-    uint16_t before = atomic_load(&record.slots[PER_SUBJECT]);
-    while (before < n && !atomic_compare_exchange_weak(&record.slots[PER_SUBJECT], &before, n))
+    uint16_t before = atomic_load(&policy_state.slots[PER_SUBJECT]);
+    while (before < n && !atomic_compare_exchange_weak(&policy_state.slots[PER_SUBJECT], &before, n))
         ;
 }
 
@@ -215,8 +215,8 @@ static void late_funnels_are_the_same_for_all(void **state)
         pthread_t threads[THREADS];
         uint64_t sum = 0;
         subjects = subjects_new(1);
-        atomic_store(&record.slots[PER_SUBJECT], 1);
-        late = subject_get(subjects, &record, SLICE("user:a"), 0);
+        atomic_store(&policy_state.slots[PER_SUBJECT], 1);
+        late = subject_get(subjects, &policy_state, SLICE("user:a"), 0);
         memset(found_at, 0, sizeof found_at);
         pthread_barrier_init(&barrier, NULL, THREADS);
         for (size_t i = 0; i < THREADS; i++)
@@ -242,7 +242,7 @@ static void *find_and_forgive(void *arg)
     for (int i = 0; i < 2000; i++) {
         char name[32];
         snprintf(name, sizeof name, "user:%zu", (size_t)dice_below(&seed, 40));
-        struct subject *subject = dice_below(&seed, 3) ? subject_get(subjects, &record, slice_str(name), now_ns)
+        struct subject *subject = dice_below(&seed, 3) ? subject_get(subjects, &policy_state, slice_str(name), now_ns)
                                                        : subject_find(subjects, slice_str(name));
         if (dice_below(&seed, 4) == 0)
             subjects_forgive(subjects, slice_str(name));
@@ -260,9 +260,9 @@ static void found_and_forgiven_among_others(void **state)
     pthread_t threads[THREADS];
     uint64_t seeds[THREADS];
     assert_true(rate_init(&rate, 1, S, BURST));
-    atomic_store(&record.subjects, 0);
-    atomic_store(&record.slots[PER_SUBJECT], 20);
-    assert_true(subject_grow(record.overflow));
+    atomic_store(&policy_state.subjects, 0);
+    atomic_store(&policy_state.slots[PER_SUBJECT], 20);
+    assert_true(subject_grow(policy_state.overflow));
     subjects = subjects_new(20);
     for (size_t i = 0; i < THREADS; i++) {
         seeds[i] = i;
@@ -271,21 +271,21 @@ static void found_and_forgiven_among_others(void **state)
     for (size_t i = 0; i < THREADS; i++)
         pthread_join(threads[i], NULL);
     assert_true(subjects_count(subjects) <= 20);
-    assert_int_equal(atomic_load(&record.subjects), subjects_count(subjects));
+    assert_int_equal(atomic_load(&policy_state.subjects), subjects_count(subjects));
     subjects_free(subjects);
 }
 
 static int set_up(void **state)
 {
     (void)state;
-    record.overflow = subject_new_lasting(&record, PER_SUBJECT, SLICE("overflow"));
+    policy_state.overflow = subject_new_lasting(&policy_state, PER_SUBJECT, SLICE("overflow"));
     return 0;
 }
 
 static int tear_down(void **state)
 {
     (void)state;
-    subject_free_detached(record.overflow);
+    subject_free_detached(policy_state.overflow);
     return 0;
 }
 

@@ -17,12 +17,12 @@
 
 struct scene {
     struct command_table *table;
-    struct ledger *ledger;
+    struct registry *registry;
     struct policies *policies;
     struct limit_counters *limit_counters[WORKERS];
     struct offenders *all_offenders[WORKERS]; /* NULL: lines name no subjects */
     struct watch *watch;
-    _Atomic uint8_t stopping[LEDGER_LIMITS_MAX];
+    _Atomic uint8_t stopping[REGISTRY_LIMITS_MAX];
     char said[1024];
     char about[256]; /* of the last line */
 };
@@ -49,13 +49,13 @@ static int set_up(void **state)
 {
     char why[256];
     (void)state;
-    scene = (struct scene){.table = command_table_builtin(), .ledger = ledger_new()};
+    scene = (struct scene){.table = command_table_builtin(), .registry = registry_new()};
     scene.policies = policies_new(classes_new());
     struct policy *policy = policies_add(scene.policies, SLICE("free"), why, sizeof why);
     add_line(policy, "write", "1/s");
     add_line(policy, "connections", "5");
     policies_bind(scene.policies, scene.table);
-    assert_true(policies_enroll(scene.policies, scene.ledger));
+    assert_true(policies_enroll(scene.policies, scene.registry));
     for (size_t i = 0; i < WORKERS; i++)
         scene.limit_counters[i] = limit_counters_new();
     scene.watch = watch_new(scene.limit_counters, NULL, scene.stopping, WORKERS, on_say, &scene);
@@ -71,7 +71,7 @@ static int tear_down(void **state)
         offenders_free(scene.all_offenders[i]);
     }
     policies_put(scene.policies);
-    ledger_free(scene.ledger);
+    registry_free(scene.registry);
     command_table_put(scene.table);
     return 0;
 }

@@ -43,7 +43,7 @@ static bool is_named(const struct client *client)
 {
     const struct policy *policy = policies_at(client->front->rules->policies, client->bound->index);
     const struct facts facts = facts_on_arrival(client);
-    return policy->record == client->bound->record && policy_matches(policy, &facts);
+    return policy->policy_state == client->bound->policy_state && policy_matches(policy, &facts);
 }
 
 /*
@@ -76,10 +76,11 @@ static bool find_subject(struct client *client)
     char name[SUBJECT_NAME_MAX];
     size_t len = identity_subject(&rules->identity, &facts, name);
     const struct policy *policy = find_policy(client, &facts, slice_of(name, len));
-    struct record *record = policy != NULL ? policy->record : front->settings->unlimited;
+    struct policy_state *policy_state = policy != NULL ? policy->policy_state : front->settings->unlimited;
     bool is_keyed = !client_listen_address(client)->is_admin &&
                     (identity_needs_key(&rules->identity, &facts) || policies_match_keys(rules->policies));
-    struct subject *subject = subject_get(front->settings->subjects, record, slice_of(name, len), front->loop->now_ns);
+    struct subject *subject =
+        subject_get(front->settings->subjects, policy_state, slice_of(name, len), front->loop->now_ns);
     policy = exceptions_bind_on(policy, subject);
     if (!prepare(client, policy)) {
         subject_put(front->settings->subjects, subject);
@@ -327,7 +328,7 @@ void binding_leave_overflow(struct client *client)
     char name[SUBJECT_NAME_MAX];
     size_t len = identity_subject(&front->rules->identity, &facts, name);
     struct subject *own =
-        subject_try_get(front->settings->subjects, shared->record, slice_of(name, len), front->loop->now_ns);
+        subject_try_get(front->settings->subjects, shared->policy_state, slice_of(name, len), front->loop->now_ns);
     if (own == NULL)
         return;
     const struct policy *policy = find_policy(client, &facts, slice_of(name, len));

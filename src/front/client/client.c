@@ -303,8 +303,8 @@ void client_tell_top(struct client *client)
     if (subject == NULL || is_operators || (client->n_commands == 0 && client->n_bytes == 0))
         return;
     const uint64_t amounts[TOP_BY_COUNT] = {client->n_commands, client->n_refused, client->n_bytes, 0};
-    top_add_each(front->top, slice_of(subject->record->name, subject->record->name_len), subject_name(subject),
-                 subject->hash, amounts, client->refused_by - 1U, front->loop->now_ns);
+    top_add_each(front->top, slice_of(subject->policy_state->name, subject->policy_state->name_len),
+                 subject_name(subject), subject->hash, amounts, client->refused_by - 1U, front->loop->now_ns);
     /* with a keyed subject note_refused has noted the offender */
     if (client->n_refused > 0 && !client->is_keyed)
         offenders_note(front->offenders, client->refused_by - 1U, OFFENDER_REFUSED, subject_name(subject),

@@ -48,7 +48,7 @@ static struct charge_target target_of_address(struct client *client)
     if (policy == NULL || policy->of_unit[UNIT_AUTH_FAILURES] == 0)
         return (struct charge_target){0};
     size_t len = identity_address(&facts, name);
-    struct subject *subject = subject_get(client->front->settings->subjects, policy->record, slice_of(name, len),
+    struct subject *subject = subject_get(client->front->settings->subjects, policy->policy_state, slice_of(name, len),
                                           client->front->loop->now_ns);
     return (struct charge_target){policy, {subject, NULL, NULL}};
 }
@@ -98,7 +98,7 @@ static struct charge_target target_now(const struct front *front, const struct l
     if (attempt->policies == front->rules->policies)
         return target;
     struct subject *subject = target.holders[PER_SUBJECT];
-    target.policy = policies_find(front->rules->policies, slice_str(subject->record->name));
+    target.policy = policies_find(front->rules->policies, slice_str(subject->policy_state->name));
     if (target.policy != NULL && !subject_grow(subject))
         target.policy = NULL; /* out of memory: the funnel may be missing */
     return target;

@@ -86,7 +86,7 @@ static bool meter_has_funnels(const struct policy *policy)
 static struct subject *meter_funnels(const struct client *client, const struct policy *policy)
 {
     struct subject *own = client->meter != NULL ? client->meter->owns : NULL;
-    while (own != NULL && own->record != policy->record)
+    while (own != NULL && own->policy_state != policy->policy_state)
         own = own->next;
     return own;
 }
@@ -98,7 +98,7 @@ bool meter_make_funnels(struct client *client, const struct policy *policy)
     struct subject *own = meter_funnels(client, policy);
     if (own != NULL)
         return subject_grow(own);
-    own = meter_make(client) != NULL ? subject_new_detached(policy->record, PER_CONNECTION) : NULL;
+    own = meter_make(client) != NULL ? subject_new_detached(policy->policy_state, PER_CONNECTION) : NULL;
     if (own == NULL)
         return false;
     own->next = client->meter->owns;
@@ -106,10 +106,10 @@ bool meter_make_funnels(struct client *client, const struct policy *policy)
     return true;
 }
 
-static const struct policy *policy_of(const struct policies *policies, const struct record *record)
+static const struct policy *policy_of(const struct policies *policies, const struct policy_state *policy_state)
 {
     for (size_t i = 0; i < policies_count(policies); i++)
-        if (policies_at(policies, i)->record == record)
+        if (policies_at(policies, i)->policy_state == policy_state)
             return policies_at(policies, i);
     return NULL;
 }
@@ -118,8 +118,8 @@ void meter_settle(struct client *client, const struct policies *policies)
 {
     struct subject *own = client->meter != NULL ? client->meter->owns : NULL;
     for (; own != NULL; own = own->next) {
-        bool is_bound = client->bound != NULL && client->bound->record == own->record;
-        const struct policy *policy = is_bound ? client->bound : policy_of(policies, own->record);
+        bool is_bound = client->bound != NULL && client->bound->policy_state == own->policy_state;
+        const struct policy *policy = is_bound ? client->bound : policy_of(policies, own->policy_state);
         if (policy != NULL)
             gate_settle_holder(policy, own, PER_CONNECTION, client->front->loop->now_ns);
     }
@@ -173,7 +173,7 @@ static struct charge_target charge(const struct client *client, const struct pol
     if (meter_has_funnels(policy))
         target.holders[PER_CONNECTION] = meter_funnels(client, policy);
     if (policy != NULL && policy->of_scope[PER_POLICY] != 0)
-        target.holders[PER_POLICY] = policy->record->everybody;
+        target.holders[PER_POLICY] = policy->policy_state->everybody;
     return target;
 }
 
@@ -199,7 +199,7 @@ void payer_let_keyed_go(struct client *client)
 static bool is_held_for(const struct client *client, const struct policy *policy, struct slice name)
 {
     const struct subject *keyed = client->meter->keyed;
-    if (keyed == NULL || keyed->record != policy->record)
+    if (keyed == NULL || keyed->policy_state != policy->policy_state)
         return false;
     return slice_eq(subject_name(keyed), name) || (meter_is_waiting(client) && subject_is_overflow(keyed));
 }
@@ -235,7 +235,7 @@ static struct charge_target target_by_key(struct client *client, struct slice ke
         subject.len = identity_subject(&rules->identity, &facts, name);
     if (!is_held_for(client, policy, subject)) {
         payer_let_keyed_go(client);
-        meter->keyed = subject_get(front->settings->key_subjects, policy->record, subject, front->loop->now_ns);
+        meter->keyed = subject_get(front->settings->key_subjects, policy->policy_state, subject, front->loop->now_ns);
     }
     policy = exceptions_bind_on(policy, meter->keyed);
     if (!meter_make_funnels(client, policy)) {

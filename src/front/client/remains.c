@@ -32,7 +32,7 @@ static struct charge_target charge_target_of(const struct remains *remains)
 {
     struct charge_target target = {remains->policy, {[PER_SUBJECT] = remains->subject}};
     if (remains->policy != NULL && remains->policy->of_scope[PER_POLICY] != 0)
-        target.holders[PER_POLICY] = remains->policy->record->everybody;
+        target.holders[PER_POLICY] = remains->policy->policy_state->everybody;
     return target;
 }
 
@@ -51,10 +51,10 @@ static void count_calls(const struct remains *remains, bool is_begun)
 static const struct policy *successor(const struct remains *remains)
 {
     const struct rules *rules = remains->front->rules;
-    const struct record *record = remains->policy->record;
-    const struct policy *policy = policies_find(rules->policies, slice_of(record->name, record->name_len));
+    const struct policy_state *policy_state = remains->policy->policy_state;
+    const struct policy *policy = policies_find(rules->policies, slice_of(policy_state->name, policy_state->name_len));
     policy = exceptions_bind(rules->exceptions, policy, subject_name(remains->subject));
-    return policy != NULL && policy->record == record && subject_grow(remains->subject) ? policy : NULL;
+    return policy != NULL && policy->policy_state == policy_state && subject_grow(remains->subject) ? policy : NULL;
 }
 
 /* Move to the present rules, if they have changed: bytes are charged at their rates. */

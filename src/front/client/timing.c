@@ -171,7 +171,7 @@ void timing_share_waited(struct client *client)
         return;
     const uint64_t amounts[TOP_BY_COUNT] = {[TOP_SHARE] = waited_us};
     subject_count_share_wait(subject, waited_us);
-    top_add_each(front->top, slice_str(subject->record->name), subject_name(subject), subject->hash, amounts,
+    top_add_each(front->top, slice_str(subject->policy_state->name), subject_name(subject), subject->hash, amounts,
                  TOP_NO_LIMIT, now_ns);
 }
 

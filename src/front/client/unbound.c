@@ -23,7 +23,7 @@ static struct subject *find_address(struct front *front, const struct ip *ip)
     if (front->rules->unauthenticated == 0)
         return NULL;
     size_t len = identity_site(ip, name);
-    return subject_get(front->settings->addresses, front->rules->unbound_record, slice_of(name, len),
+    return subject_get(front->settings->addresses, front->rules->unbound_state, slice_of(name, len),
                        front->loop->now_ns);
 }
 

@@ -148,10 +148,10 @@ static bool make_target(struct report_subject *subject, const struct policy *pol
     subject->target = (struct charge_target){policy, {holder, NULL, NULL}};
     if (policy == NULL)
         return true;
-    subject->target.holders[PER_POLICY] = policy->record->everybody;
+    subject->target.holders[PER_POLICY] = policy->policy_state->everybody;
     if (policy->of_scope[PER_CONNECTION] == 0)
         return true;
-    subject->target.holders[PER_CONNECTION] = subject_new_detached(policy->record, PER_CONNECTION);
+    subject->target.holders[PER_CONNECTION] = subject_new_detached(policy->policy_state, PER_CONNECTION);
     return subject->target.holders[PER_CONNECTION] != NULL;
 }
 
@@ -167,7 +167,7 @@ static bool imagine(struct client *client, struct slice name, struct found *foun
         return false;
     const struct policy *policy =
         exceptions_bind(rules->exceptions, policies_match(rules->policies, &named.facts), name);
-    struct subject *holder = policy != NULL ? subject_new_detached(policy->record, PER_SUBJECT) : NULL;
+    struct subject *holder = policy != NULL ? subject_new_detached(policy->policy_state, PER_SUBJECT) : NULL;
     if ((policy == NULL || holder != NULL) && make_target(&found->subject, policy, holder))
         return true;
     subject_free_detached(holder);
@@ -188,7 +188,7 @@ bool limit_people_find(struct client *client, struct slice name, struct found *f
         found->table = NULL;
         return imagine(client, name, found, out);
     }
-    const struct policy *policy = policies_find(front->rules->policies, slice_str(holder->record->name));
+    const struct policy *policy = policies_find(front->rules->policies, slice_str(holder->policy_state->name));
     policy = exceptions_bind(front->rules->exceptions, policy, name);
     if (make_target(&found->subject, policy, holder))
         return true;

@@ -234,7 +234,7 @@ static bool is_operators(const struct class *class)
     return !class_is_builtin(class) && !is_spelled;
 }
 
-void peak_plan_make(struct peak_plan *plan, struct members *members, const struct record *record,
+void peak_plan_make(struct peak_plan *plan, struct members *members, const struct policy_state *policy_state,
                     const struct limit *limits, size_t n_limits)
 {
     const struct classes *classes = members_classes(members);
@@ -242,9 +242,9 @@ void peak_plan_make(struct peak_plan *plan, struct members *members, const struc
     peak_plan_fini(plan);
     plan->n_commands = command_table_count(members_table(members));
     plan->groups = mem_zalloc(plan->n_commands, sizeof *plan->groups);
-    if (record == NULL)
+    if (policy_state == NULL)
         return; /* a set that is only examined and never binds a client */
-    struct draft draft = {plan, members, record->observed, mem_zalloc(plan->n_commands, sizeof *draft.masks)};
+    struct draft draft = {plan, members, policy_state->observed, mem_zalloc(plan->n_commands, sizeof *draft.masks)};
     (void)assign_groups(&draft);
     for (size_t i = 0; i < n_classes; i++)
         if (class_is_builtin(classes_at(classes, i)))
@@ -274,7 +274,7 @@ static void tell(struct subject *subject, uint16_t mask, uint32_t n, uint64_t no
     if (atomic_load_explicit(&subject->peak_rates, memory_order_relaxed) == NULL) {
         if (subject_is_overflow(subject))
             return;
-        observed_begin(subject->record->observed, now_ns);
+        observed_begin(subject->policy_state->observed, now_ns);
     }
     peak_rates_add(&subject->peak_rates, mask, n, now_ns);
 }

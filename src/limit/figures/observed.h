@@ -93,7 +93,7 @@ struct peak_plan {
  * Makes the plan for the subjects with these counters and limits. Aborts the process if memory is
  * out.
  */
-void peak_plan_make(struct peak_plan *plan, struct members *members, const struct record *record,
+void peak_plan_make(struct peak_plan *plan, struct members *members, const struct policy_state *policy_state,
                     const struct limit *limits, size_t n_limits);
 void peak_plan_fini(struct peak_plan *plan);
 

@@ -67,7 +67,7 @@ static void rate_before_others(struct policy *variant)
  */
 static struct policy *block(const struct exceptions_of *of, struct members *members, const struct policy *policy)
 {
-    struct policy *variant = variant_new(policy, policy != NULL ? policy->record : of->unlimited);
+    struct policy *variant = variant_new(policy, policy != NULL ? policy->policy_state : of->unlimited);
     lend_plan(of, variant, policy);
     rate_before_others(variant);
     size_t at = variant->n_limits < POLICY_MAX_LIMITS ? variant->n_limits++ : POLICY_MAX_LIMITS - 1U;
@@ -80,11 +80,11 @@ static struct policy *block(const struct exceptions_of *of, struct members *memb
         .is_block = true,
         .label = "block",
     };
-    struct record *record = variant->record;
+    struct policy_state *policy_state = variant->policy_state;
     /* charges only what the policy itself charges: its decisions need no additional lock */
-    variant->record = NULL;
+    variant->policy_state = NULL;
     policy_bind(variant, members, policies_is_shadow(of->policies));
-    variant->record = record;
+    variant->policy_state = policy_state;
     return variant;
 }
 
@@ -103,7 +103,7 @@ static struct policy *deny_on_shared(const struct exceptions_of *of, struct memb
         if (!own->limits[i].is_own || own->limits[i].action != OVER_DENY)
             continue;
         if (variant == NULL)
-            variant = variant_new(policy, policy->record);
+            variant = variant_new(policy, policy->policy_state);
         variant_deny(variant, &own->limits[i]);
     }
     if (variant == NULL)

@@ -23,7 +23,7 @@ struct exceptions;
 struct exceptions_of {
     struct policies *policies;         /* bound to `table` */
     const struct command_table *table; /* used only during the call */
-    struct record *unlimited;          /* counters of subjects without a policy */
+    struct policy_state *unlimited;    /* counters of subjects without a policy */
     struct shared_set *blocks;
     const struct variants *variants; /* of single subjects; copied */
     uint16_t block_id;               /* id of the counters of what blocks refuse */

@@ -43,10 +43,10 @@ struct limit {
     uint64_t delay_ns;         /* with OVER_DELAY: the longest wait */
     uint64_t until_ns;         /* end of a limit that an operator has set (monotonic); 0: no end */
     uint16_t position;         /* index among the limits of its line */
-    uint16_t slot;             /* index of its funnel in each holder; set by ledger_enter */
-    /* first index of its departure's words, if limit_has_places; set by ledger_enter */
+    uint16_t slot;             /* index of its funnel in each holder; set by registry_enter */
+    /* first index of its departure's words, if limit_has_places; set by registry_enter */
     uint16_t departures;
-    /* index of its counters, for the life of the process; set by ledger_enter */
+    /* index of its counters, for the life of the process; set by registry_enter */
     uint16_t id;
     uint8_t unit;                /* enum unit */
     uint8_t scope;               /* enum scope */

@@ -34,9 +34,9 @@ struct policies {
     struct match_index *index;  /* owned by the origin; NULL: not bound yet */
     size_t otherwise;           /* index of the policy `default`; equals count if there is none */
     struct costs costs;
-    struct record *unlimited;    /* counters of subjects without a policy; NULL: not enrolled */
-    struct peak_plan peak_rates; /* for subjects without a policy */
-    uint64_t order;              /* order of its rate tables: limit/rate_table.h */
+    struct policy_state *unlimited; /* counters of subjects without a policy; NULL: not enrolled */
+    struct peak_plan peak_rates;    /* for subjects without a policy */
+    uint64_t order;                 /* order of its rate tables: limit/rate_table.h */
     bool is_shadow;
     bool delays; /* a limit of any policy delays; set by policy_add_limits */
 };
@@ -340,19 +340,19 @@ static uint64_t policies_order(const struct policies *policies)
     return policies->order;
 }
 
-bool policies_enroll(struct policies *policies, struct ledger *ledger)
+bool policies_enroll(struct policies *policies, struct registry *registry)
 {
-    policies->unlimited = ledger_record(ledger, SLICE(""));
+    policies->unlimited = registry_policy(registry, SLICE(""));
     for (size_t i = 0; i < policies->count; i++) {
         struct policy *policy = policies->policies[i];
-        policy->record = ledger_record(ledger, slice_str(policy->name));
-        for (size_t j = 0; policy->record != NULL && j < policy->n_limits; j++)
-            if (!ledger_enter(ledger, policy->record, limit_line(&policy->limits[j]), &policy->limits[j]))
+        policy->policy_state = registry_policy(registry, slice_str(policy->name));
+        for (size_t j = 0; policy->policy_state != NULL && j < policy->n_limits; j++)
+            if (!registry_enter(registry, policy->policy_state, limit_line(&policy->limits[j]), &policy->limits[j]))
                 return false;
-        if (policy->record == NULL)
+        if (policy->policy_state == NULL)
             return false;
     }
-    policies->order = ledger_next_order(ledger);
+    policies->order = registry_next_order(registry);
     policies_rate(policies);
     return true;
 }
@@ -395,7 +395,7 @@ void policies_bind(struct policies *policies, const struct command_table *table)
     for (size_t i = 0; i < policies->count; i++) {
         struct policy *policy = policies->policies[i];
         policy_bind(policy, members, policies->is_shadow);
-        peak_plan_make(&policy->peak_rates, members, policy->record, policy->limits, policy->n_limits);
+        peak_plan_make(&policy->peak_rates, members, policy->policy_state, policy->limits, policy->n_limits);
     }
     costs_bind(&policies->costs, table);
     peak_plan_make(&policies->peak_rates, members, policies->unlimited, NULL, 0);
@@ -515,11 +515,11 @@ void policy_bind(struct policy *policy, struct members *members, bool is_shadow)
     policy->shadows = is_shadow ? all & ~policy->blocks : policy->of_action[OVER_SHADOW];
     policy->is_plain = policy->shadows == 0 && policy->of_unit[UNIT_COMMANDS] == all &&
                        policy->of_scope[PER_SUBJECT] == all && policy->of_action[OVER_REFUSE] == all;
-    if (policy->record != NULL && (policy->is_joint || !policy->is_plain))
-        atomic_store_explicit(&policy->record->is_locked, true, memory_order_relaxed);
+    if (policy->policy_state != NULL && (policy->is_joint || !policy->is_plain))
+        atomic_store_explicit(&policy->policy_state->is_locked, true, memory_order_relaxed);
 }
 
-/* ---- rates: the last rates in the ledger, overlaid with the limits of the policy ---- */
+/* ---- rates: the last rates in the registry, overlaid with the limits of the policy ---- */
 
 static bool has_delay(const struct policy *policy)
 {
@@ -538,7 +538,7 @@ static enum slot_queue queue_of(const struct limit *limit, bool is_shadow, bool 
 
 static struct rate_table *own_rates(const struct policy *policy, enum scope scope, const struct policies *set)
 {
-    struct rate_table *table = ledger_rates(policy->record, scope, policies_order(set));
+    struct rate_table *table = registry_rates(policy->policy_state, scope, policies_order(set));
     bool has_clocks = policies_delay(set) || has_delay(policy);
     for (size_t i = 0; i < policy->n_limits; i++) {
         const struct limit *limit = &policy->limits[i];

@@ -15,14 +15,14 @@
 #include "base/slice.h"
 #include "limit/command/class.h"
 #include "limit/command/command.h"
-#include "limit/figures/ledger.h"
+#include "limit/figures/registry.h"
 #include "limit/figures/observed.h"
 #include "limit/policy/identity.h"
 #include "limit/policy/limit.h"
 #include "limit/rate_table.h"
 
 #define POLICY_MAX_LIMITS 64 /* a set of limits is one word */
-#define POLICY_NAME_MAX LEDGER_NAME_MAX
+#define POLICY_NAME_MAX REGISTRY_NAME_MAX
 #define POLICY_WEIGHT 100
 #define POLICY_WEIGHT_MAX 10000
 
@@ -36,7 +36,7 @@ struct policy {
     bool is_admin;   /* admin = yes: its clients may send admin commands */
     struct limit *limits;
     struct match *matches;
-    struct record *record; /* its counters; owned by limit/figures/ledger.h */
+    struct policy_state *policy_state; /* its counters; owned by limit/figures/registry.h */
     /*
      * The rates at which the funnels of its subjects run, by scope. `common`: the rates of subjects
      * shared by the whole policy; for a variant those of its policy. Set by policies_enroll.
@@ -118,7 +118,7 @@ uint64_t policies_cost(const struct policies *policies, const struct command *co
  * Gives every limit its index and id. Call once, before the set is shared. False: too many limits
  * since the start.
  */
-__attribute__((warn_unused_result)) bool policies_enroll(struct policies *policies, struct ledger *ledger);
+__attribute__((warn_unused_result)) bool policies_enroll(struct policies *policies, struct registry *registry);
 
 /*
  * Make the rate tables, once all limits of the set have their indexes. policies_rate makes them for

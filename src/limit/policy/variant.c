@@ -16,11 +16,11 @@ static struct limit *copy_limits(const struct policy *policy, size_t room)
     return limits;
 }
 
-struct policy *variant_new(const struct policy *policy, struct record *record)
+struct policy *variant_new(const struct policy *policy, struct policy_state *policy_state)
 {
     struct policy *variant = mem_zalloc(1, sizeof *variant);
     *variant = policy != NULL ? *policy : (struct policy){.weight = POLICY_WEIGHT};
-    variant->record = record;
+    variant->policy_state = policy_state;
     variant->limits = copy_limits(variant, variant->n_limits + 1U);
     variant->matches = NULL;
     variant->n_matches = 0;
@@ -97,7 +97,7 @@ struct policy *variants_want(struct variants *variants, struct slice subject, co
     size_t i = place_of(variants, subject, policy->index);
     variants->at = mem_realloc(variants->at, variants->n + 1, sizeof *variants->at);
     memmove(variants->at + i + 1, variants->at + i, (variants->n - i) * sizeof *variants->at);
-    variants->at[i] = (struct variant){mem_strndup(subject.at, subject.len), variant_new(policy, policy->record)};
+    variants->at[i] = (struct variant){mem_strndup(subject.at, subject.len), variant_new(policy, policy->policy_state)};
     variants->n++;
     return variants->at[i].policy;
 }
@@ -108,7 +108,7 @@ struct variants variants_copy(const struct variants *variants)
     for (size_t i = 0; i < copy.n; i++) {
         const struct variant *one = &variants->at[i];
         copy.at[i].subject = mem_strndup(one->subject, strlen(one->subject));
-        copy.at[i].policy = variant_new(one->policy, one->policy->record);
+        copy.at[i].policy = variant_new(one->policy, one->policy->policy_state);
     }
     return copy;
 }

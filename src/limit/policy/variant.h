@@ -28,10 +28,10 @@ struct variants {
 };
 
 /*
- * Makes a copy of the policy with `record`, room for one more limit, and no binding to a table. If
- * policy is NULL the copy is of an empty policy.
+ * Makes a copy of the policy with `policy_state`, room for one more limit, and no binding to a
+ * table. If policy is NULL the copy is of an empty policy.
  */
-struct policy *variant_new(const struct policy *policy, struct record *record);
+struct policy *variant_new(const struct policy *policy, struct policy_state *policy_state);
 void variant_free(struct policy *variant);
 
 /*

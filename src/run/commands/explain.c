@@ -10,7 +10,7 @@
 #include "base/slice.h"
 #include "base/why.h"
 #include "limit/command/keys.h"
-#include "limit/figures/ledger.h"
+#include "limit/figures/registry.h"
 #include "quota/report.h"
 #include "resp/build.h"
 #include "resp/emit.h"
@@ -216,9 +216,9 @@ static struct charge_target charge_target_of(const struct policy *policy)
     struct charge_target target = {.policy = policy};
     if (policy == NULL)
         return target;
-    target.holders[PER_SUBJECT] = subject_new_detached(policy->record, PER_SUBJECT);
-    target.holders[PER_CONNECTION] = subject_new_detached(policy->record, PER_CONNECTION);
-    target.holders[PER_POLICY] = policy->record->everybody;
+    target.holders[PER_SUBJECT] = subject_new_detached(policy->policy_state, PER_SUBJECT);
+    target.holders[PER_CONNECTION] = subject_new_detached(policy->policy_state, PER_CONNECTION);
+    target.holders[PER_POLICY] = policy->policy_state->everybody;
     return target;
 }
 
@@ -260,10 +260,10 @@ enum explained explain(const struct config *config, const struct command_table *
     char listener[ADDRESS_TEXT];
     if (!read_facts(config, subject, &facts, listener, (struct why){why, why_size}))
         return EXPLAINED_NOT;
-    struct ledger *ledger = ledger_new();
+    struct registry *registry = registry_new();
     enum explained result = EXPLAINED_NOT;
     why_set(why, why_size, "the configuration has more limits than weir can hold");
-    if (policies_enroll(config->rules.policies, ledger)) {
+    if (policies_enroll(config->rules.policies, registry)) {
         policies_bind(config->rules.policies, table);
         struct explained_call call = {.argc = (uint32_t)n_words, .now_ns = REST_NS};
         const struct command *found = command_find(table, words[0], n_words > 1 ? words[1] : SLICE(""));
@@ -278,6 +278,6 @@ enum explained explain(const struct config *config, const struct command_table *
             tell_unknown(table, words, n_words, why, why_size);
         free(bytes);
     }
-    ledger_free(ledger);
+    registry_free(registry);
     return result;
 }

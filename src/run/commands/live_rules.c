@@ -141,13 +141,13 @@ static void inherit(struct live_rules *live, struct named *fresh, bool is_reload
 }
 
 /* Enters the limits of variants into the counters of their policies, which have been enrolled. */
-static bool enroll(const struct variants *variants, const struct policies *policies, struct ledger *ledger)
+static bool enroll(const struct variants *variants, const struct policies *policies, struct registry *registry)
 {
     for (size_t i = 0; i < variants->n; i++) {
         struct policy *policy = variants->at[i].policy;
-        policy->record = policies_at(policies, policy->index)->record;
+        policy->policy_state = policies_at(policies, policy->index)->policy_state;
         for (size_t j = 0; j < policy->n_limits; j++)
-            if (!ledger_enter(ledger, policy->record, limit_line(&policy->limits[j]), &policy->limits[j]))
+            if (!registry_enter(registry, policy->policy_state, limit_line(&policy->limits[j]), &policy->limits[j]))
                 return false;
     }
     return true;
@@ -169,18 +169,18 @@ static void rate(const struct variants *variants, struct policies *policies)
 bool live_rules_adopt(struct live_rules *live, const struct config *config, const struct variants *variants,
                       bool is_reload)
 {
-    if (!policies_enroll(config->rules.policies, live->ledger) ||
-        !enroll(variants, config->rules.policies, live->ledger))
+    if (!policies_enroll(config->rules.policies, live->registry) ||
+        !enroll(variants, config->rules.policies, live->registry))
         return false;
     if (variants->n > 0)
         rate(variants, config->rules.policies);
-    live->is_changed |= ledger_take_changed(live->ledger) || variants->n > 0 || live->variants.n > 0;
+    live->is_changed |= registry_take_changed(live->registry) || variants->n > 0 || live->variants.n > 0;
     if (live->rules != NULL)
         inherit(live, config->rules.named, is_reload);
     struct rules model = config->rules;
     model.unbound_limit = live->unbound;
     model.unbound_limit.rate.count = model.unbound_limit.rate.burst = config->rules.unauthenticated;
-    model.unbound_record = live->addresses;
+    model.unbound_state = live->addresses;
     model.max_clients = fit_clients(live, config->rules.max_clients);
     model.upstream_password = password_of(live, config);
     if (live->rules != NULL) {
@@ -202,16 +202,16 @@ bool live_rules_adopt(struct live_rules *live, const struct config *config, cons
 struct settling {
     const struct live_rules *live;
     /* by number of the policy's counters; NULL: the policy no longer exists */
-    const struct policy **of_record;
-    size_t n_records;
+    const struct policy **of_state;
+    size_t n_states;
     uint64_t now_ns;
 };
 
 static void settle_subject(void *arg, struct subject *subject)
 {
     const struct settling *settling = arg;
-    uint16_t number = subject->record->number;
-    const struct policy *policy = number < settling->n_records ? settling->of_record[number] : NULL;
+    uint16_t number = subject->policy_state->number;
+    const struct policy *policy = number < settling->n_states ? settling->of_state[number] : NULL;
     if (policy == NULL)
         return;
     const struct policy *own = variants_find(&settling->live->variants, subject_name(subject), policy);
@@ -220,10 +220,10 @@ static void settle_subject(void *arg, struct subject *subject)
 
 static void settle_common(const struct settling *settling, const struct policy *policy)
 {
-    struct record *record = policy->record;
-    gate_settle_holder(policy, record->overflow, PER_SUBJECT, settling->now_ns);
-    if (record->everybody != NULL)
-        gate_settle_holder(policy, record->everybody, PER_POLICY, settling->now_ns);
+    struct policy_state *policy_state = policy->policy_state;
+    gate_settle_holder(policy, policy_state->overflow, PER_SUBJECT, settling->now_ns);
+    if (policy_state->everybody != NULL)
+        gate_settle_holder(policy, policy_state->everybody, PER_POLICY, settling->now_ns);
 }
 
 void live_rules_settle(struct live_rules *live, struct subjects *const tables[2])
@@ -232,15 +232,15 @@ void live_rules_settle(struct live_rules *live, struct subjects *const tables[2]
     if (!live->is_changed)
         return;
     live->is_changed = false;
-    struct settling settling = {.live = live, .n_records = ledger_records(live->ledger), .now_ns = clock_ns()};
-    settling.of_record = mem_zalloc(settling.n_records, sizeof(struct policy *));
+    struct settling settling = {.live = live, .n_states = registry_count(live->registry), .now_ns = clock_ns()};
+    settling.of_state = mem_zalloc(settling.n_states, sizeof(struct policy *));
     for (size_t i = 0; i < policies_count(policies); i++) {
-        settling.of_record[policies_at(policies, i)->record->number] = policies_at(policies, i);
+        settling.of_state[policies_at(policies, i)->policy_state->number] = policies_at(policies, i);
         settle_common(&settling, policies_at(policies, i));
     }
     for (int i = 0; i < 2; i++)
         subjects_look(tables[i], settle_subject, &settling);
-    free(settling.of_record);
+    free(settling.of_state);
 }
 
 void live_rules_rebind(struct live_rules *live, struct command_table *commands)
@@ -253,7 +253,7 @@ void live_rules_rebind(struct live_rules *live, struct command_table *commands)
 
 bool live_rules_set_blocks(struct live_rules *live, struct shared_set *blocks)
 {
-    if (!live->has_block && !ledger_enter(live->ledger, live->unlimited, SLICE("block"), &live->block))
+    if (!live->has_block && !registry_enter(live->registry, live->unlimited, SLICE("block"), &live->block))
         return false;
     live->has_block = true;
     shared_set_put(live->blocks);
@@ -283,13 +283,13 @@ void live_rules_init(struct live_rules *live, const struct config *start, struct
                      struct journal *journal)
 {
     *live = (struct live_rules){
-        .start = start, .commands = command_table_get(commands), .ledger = ledger_new(), .journal = journal};
-    live->unlimited = ledger_record(live->ledger, SLICE(""));
+        .start = start, .commands = command_table_get(commands), .registry = registry_new(), .journal = journal};
+    live->unlimited = registry_policy(live->registry, SLICE(""));
     /* no policy can have this name */
-    live->addresses = ledger_record(live->ledger, SLICE("[weir]"));
+    live->addresses = registry_policy(live->registry, SLICE("[weir]"));
     live->unbound = (struct limit){
         .unit = UNIT_CONNECTIONS, .scope = PER_SUBJECT, .action = OVER_CLOSE, .label = "unauthenticated"};
-    if (!ledger_enter(live->ledger, live->addresses, SLICE("unauthenticated"), &live->unbound))
+    if (!registry_enter(live->registry, live->addresses, SLICE("unauthenticated"), &live->unbound))
         abort(); /* the first limit always has room */
 }
 
@@ -299,5 +299,5 @@ void live_rules_fini(struct live_rules *live)
     shared_set_put(live->blocks);
     variants_fini(&live->variants);
     command_table_put(live->commands);
-    ledger_free(live->ledger);
+    registry_free(live->registry);
 }

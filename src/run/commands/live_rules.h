@@ -2,8 +2,8 @@
  * The running rules: made from a configuration and the command table, and made anew when one of
  * them changes.
  *
- * New rules keep the debts and counters of limits (limit/figures/ledger.h), and every setting that
- * needs a restart. Main thread.
+ * New rules keep the debts and counters of limits (limit/figures/registry.h), and every setting
+ * that needs a restart. Main thread.
  */
 #ifndef WEIR_RUN_LIVE_RULES_H
 #define WEIR_RUN_LIVE_RULES_H
@@ -13,7 +13,7 @@
 #include "front/rules.h"
 #include "limit/command/command.h"
 #include "limit/figures/journal.h"
-#include "limit/figures/ledger.h"
+#include "limit/figures/registry.h"
 #include "limit/subjects.h"
 #include "quota/named.h"
 #include "run/config/config.h"
@@ -22,15 +22,15 @@ struct live_rules {
     const struct config *start;     /* the configuration of the start */
     struct command_table *commands; /* one reference */
     struct rules *rules;            /* one reference; NULL: none yet */
-    struct ledger *ledger;
-    struct record *unlimited;  /* counters of subjects that no policy binds; owned by ledger */
-    struct variants variants;  /* bound to no table */
-    struct shared_set *blocks; /* one reference; NULL: no subject is blocked */
-    struct limit unbound;      /* the limit on connections without a policy yet */
-    struct record *addresses;  /* counters of addresses, which `unbound` limits; owned by ledger */
-    struct limit block;        /* its id is that of the counters of refusals by blocks */
-    bool has_block;            /* `block` has an id: there has been a block */
-    bool is_changed;           /* rates of some subject have changed since live_rules_settle */
+    struct registry *registry;
+    struct policy_state *unlimited; /* counters of subjects that no policy binds; owned by ledger */
+    struct variants variants;       /* bound to no table */
+    struct shared_set *blocks;      /* one reference; NULL: no subject is blocked */
+    struct limit unbound;           /* the limit on connections without a policy yet */
+    struct policy_state *addresses; /* counters of addresses, which `unbound` limits; owned by ledger */
+    struct limit block;             /* its id is that of the counters of refusals by blocks */
+    bool has_block;                 /* `block` has an id: there has been a block */
+    bool is_changed;                /* rates of some subject have changed since live_rules_settle */
     struct journal *journal;
     unsigned asked_clients; /* max-clients as configured */
     unsigned max_clients;   /* max-clients as far as descriptors allow */

@@ -51,7 +51,7 @@ struct row {
 
 /* One policy. */
 struct sheet {
-    const struct record *record;
+    const struct policy_state *policy_state;
     const char *name;
     uint64_t seconds;
     struct row *rows;
@@ -65,7 +65,7 @@ struct survey {
     struct sheet *sheets;
     size_t n_sheets;
     /* by number of a policy's counters: the index of the policy's sheet plus one; 0: no sheet */
-    uint16_t by_record[LEDGER_POLICIES_MAX];
+    uint16_t by_state[REGISTRY_POLICIES_MAX];
     bool is_starved;
 };
 
@@ -73,7 +73,7 @@ struct survey {
 
 static const struct sheet *sheet_of(const struct survey *survey, const struct subject *subject)
 {
-    uint16_t number = survey->by_record[subject->record->number];
+    uint16_t number = survey->by_state[subject->policy_state->number];
     return number > 0 ? &survey->sheets[number - 1] : NULL;
 }
 
@@ -208,19 +208,19 @@ static bool is_asked(const struct order *order, const struct observed *observed,
     return order->what == NULL || slice_eq_nocase(observed_name(observed, class), slice_str(order->what));
 }
 
-static void add_sheet(struct survey *survey, const struct order *order, const struct record *record, const char *name,
-                      uint64_t now_ns)
+static void add_sheet(struct survey *survey, const struct order *order, const struct policy_state *policy_state,
+                      const char *name, uint64_t now_ns)
 {
-    struct observed *observed = record->observed;
+    struct observed *observed = policy_state->observed;
     struct sheet *sheet = &survey->sheets[survey->n_sheets];
     struct row *rows = calloc(observed_count(observed) + 1U, sizeof *rows);
     if (rows == NULL) {
         survey->is_starved = true;
         return;
     }
-    *sheet =
-        (struct sheet){.record = record, .name = name, .seconds = observed_seconds(observed, now_ns), .rows = rows};
-    survey->by_record[record->number] = (uint16_t)++survey->n_sheets;
+    *sheet = (struct sheet){
+        .policy_state = policy_state, .name = name, .seconds = observed_seconds(observed, now_ns), .rows = rows};
+    survey->by_state[policy_state->number] = (uint16_t)++survey->n_sheets;
     for (unsigned class = 0; class < observed_count(observed); class ++) {
         if (!is_asked(order, observed, class))
             continue;
@@ -238,7 +238,7 @@ static bool asks_for_unlimited(const struct order *order)
 }
 
 static void add_sheets(struct survey *survey, const struct order *order, const struct policies *policies,
-                       const struct record *unlimited, uint64_t now_ns)
+                       const struct policy_state *unlimited, uint64_t now_ns)
 {
     survey->sheets = calloc(policies_count(policies) + 1, sizeof *survey->sheets);
     survey->is_starved = survey->sheets == NULL;
@@ -246,7 +246,7 @@ static void add_sheets(struct survey *survey, const struct order *order, const s
     for (size_t i = 0; i < policies_count(policies) && !survey->is_starved; i++) {
         const struct policy *policy = policies_at(policies, i);
         if (order->policy == NULL || policy == only)
-            add_sheet(survey, order, policy->record, policy->name, now_ns);
+            add_sheet(survey, order, policy->policy_state, policy->name, now_ns);
     }
     bool is_bound = policies_find(policies, SLICE(UNLIMITED)) != NULL;
     if (!is_bound && asks_for_unlimited(order) && !survey->is_starved)
@@ -287,7 +287,7 @@ static void tell_too_little(struct text *out, const struct sheet *sheet, const s
 {
     char span[SPAN_ROOM];
     uint64_t n = row->distribution.subjects;
-    struct slice class = observed_name(sheet->record->observed, row->class);
+    struct slice class = observed_name(sheet->policy_state->observed, row->class);
     if (n == 0)
         text_print(out, "; %.*s: nobody has sent any yet\n", (int)class.len, class.at);
     else
@@ -344,7 +344,7 @@ static void tell_suggestion(struct text *out, const struct survey *survey, const
     char limit[SUGGESTION_ROOM];
     char span[SPAN_ROOM];
     char name[OBSERVED_NAME_MAX + 64];
-    struct slice class = observed_name(sheet->record->observed, row->class);
+    struct slice class = observed_name(sheet->policy_state->observed, row->class);
     struct slice right = suggestion_text(&row->suggestion, limit);
     tell_whose(whose, sizeof whose, survey, row);
     int len = snprintf(line, sizeof line, "%.*s = %.*s ; %s over %s, ", (int)class.len, class.at, (int)right.len,
@@ -381,7 +381,7 @@ static const struct row *covering(const struct sheet *sheet, const struct row *r
 static void tell_covered(struct text *out, const struct sheet *sheet, const struct row *row)
 {
     char limit[SUGGESTION_ROOM];
-    struct slice class = observed_name(sheet->record->observed, row->class);
+    struct slice class = observed_name(sheet->policy_state->observed, row->class);
     struct slice right = suggestion_text(&row->suggestion, limit);
     text_print(out, "; %.*s: %.*s would never bind beside all\n", (int)class.len, class.at, (int)right.len, right.at);
 }

@@ -1,5 +1,5 @@
 /*
- * The ledger: the counters of all policies and limits, for the life of the process. A reload
+ * The registry: the counters of all policies and limits, for the life of the process. A reload
  * neither refills a funnel nor loses a count.
  *
  * After a reload a limit is the same limit if its policy, line (class or unit), scope and position
@@ -7,8 +7,8 @@
  * subject of the policy, and the id of its counters. No other limit ever gets the same index or id.
  * One thread makes the entries; any thread may read the counters.
  */
-#ifndef WEIR_LIMIT_LEDGER_H
-#define WEIR_LIMIT_LEDGER_H
+#ifndef WEIR_LIMIT_REGISTRY_H
+#define WEIR_LIMIT_REGISTRY_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -18,11 +18,11 @@
 #include "limit/policy/limit.h"
 #include "limit/subject.h"
 
-#define LEDGER_POLICIES_MAX 4096
-#ifndef LEDGER_LIMITS_MAX /* a build may have fewer: see the Makefile */
-#define LEDGER_LIMITS_MAX 16384
+#define REGISTRY_POLICIES_MAX 4096
+#ifndef REGISTRY_LIMITS_MAX /* a build may have fewer: see the Makefile */
+#define REGISTRY_LIMITS_MAX 16384
 #endif
-#define LEDGER_SLOTS_MAX 2048 /* of one policy and scope */
+#define REGISTRY_SLOTS_MAX 2048 /* of one policy and scope */
 
 /*
  * Counters of the decisions of one limit on one worker: written by the worker, read by any thread.
@@ -35,38 +35,38 @@ struct limit_counters {
     _Atomic uint64_t near;     /* how often a pass left more than four fifths of the burst used */
 };
 
-struct ledger;
+struct registry;
 struct rate_table;
 
-struct ledger *ledger_new(void);
+struct registry *registry_new(void);
 /* also frees the counters of policies; no subject may point to them any more */
-void ledger_free(struct ledger *ledger);
+void registry_free(struct registry *registry);
 
-/* The counters of the policy of that name, made if missing. NULL: LEDGER_POLICIES_MAX reached. */
-struct record *ledger_record(struct ledger *ledger, struct slice name);
+/* The counters of the policy of that name, made if missing. NULL: REGISTRY_POLICIES_MAX reached. */
+struct policy_state *registry_policy(struct registry *registry, struct slice name);
 
 /* Number of policies with counters; every `number` is less. */
-size_t ledger_records(const struct ledger *ledger);
+size_t registry_count(const struct registry *registry);
 
 /*
  * Sets slot, departures and id of the limit. `line` is the left side of its line. False: too many
  * limits.
  */
-__attribute__((warn_unused_result)) bool ledger_enter(struct ledger *ledger, struct record *record, struct slice line,
-                                                      struct limit *limit);
+__attribute__((warn_unused_result)) bool registry_enter(struct registry *registry, struct policy_state *policy_state,
+                                                        struct slice line, struct limit *limit);
 
 /*
- * ledger_next_order returns the order of the rate tables (limit/rate_table.h) of a new set of
- * rules. ledger_rates makes these tables, once all limits of the set are entered.
+ * registry_next_order returns the order of the rate tables (limit/rate_table.h) of a new set of
+ * rules. registry_rates makes these tables, once all limits of the set are entered.
  */
-uint64_t ledger_next_order(struct ledger *ledger);
-struct rate_table *ledger_rates(const struct record *record, enum scope scope, uint64_t order);
+uint64_t registry_next_order(struct registry *registry);
+struct rate_table *registry_rates(const struct policy_state *policy_state, enum scope scope, uint64_t order);
 
-/* True if ledger_enter has changed the rate of an index since the last call. */
-bool ledger_take_changed(struct ledger *ledger);
+/* True if registry_enter has changed the rate of an index since the last call. */
+bool registry_take_changed(struct registry *registry);
 
 /*
- * Makes the counters of one worker: LEDGER_LIMITS_MAX of them, by limit id, zeroed. The caller
+ * Makes the counters of one worker: REGISTRY_LIMITS_MAX of them, by limit id, zeroed. The caller
  * frees the counters with free().
  */
 struct limit_counters *limit_counters_new(void);

@@ -1,4 +1,6 @@
-/* Tests of the ledger: which limits are the same, the index and number of each, and the maximum. */
+/*
+ * Tests of the registry: which limits are the same, the index and number of each, and the maximum.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,54 +12,55 @@
 #include <string.h>
 
 #include "dice.h"
-#include "limit/figures/ledger.h"
+#include "limit/figures/registry.h"
 #include "limit/subject.h"
 
-static struct ledger *ledger;
+static struct registry *registry;
 
 static int set_up(void **state)
 {
     (void)state;
-    ledger = ledger_new();
+    registry = registry_new();
     return 0;
 }
 
 static int tear_down(void **state)
 {
     (void)state;
-    ledger_free(ledger);
+    registry_free(registry);
     return 0;
 }
 
-static struct limit enter(struct record *record, const char *line, uint16_t place, enum scope scope)
+static struct limit enter(struct policy_state *policy_state, const char *line, uint16_t place, enum scope scope)
 {
     struct limit limit = {.position = place, .scope = (uint8_t)scope};
-    assert_true(ledger_enter(ledger, record, slice_str(line), &limit));
+    assert_true(registry_enter(registry, policy_state, slice_str(line), &limit));
     return limit;
 }
 
-static void records_are_found_by_name(void **state)
+static void states_are_found_by_name(void **state)
 {
     (void)state;
-    struct record *gold = ledger_record(ledger, SLICE("gold"));
-    struct record *free_of_charge = ledger_record(ledger, SLICE("free"));
+    struct policy_state *gold = registry_policy(registry, SLICE("gold"));
+    struct policy_state *free_of_charge = registry_policy(registry, SLICE("free"));
     assert_ptr_not_equal(gold, free_of_charge);
-    assert_ptr_equal(ledger_record(ledger, SLICE("gold")), gold);
-    assert_ptr_not_equal(ledger_record(ledger, SLICE("gol")), gold);
+    assert_ptr_equal(registry_policy(registry, SLICE("gold")), gold);
+    assert_ptr_not_equal(registry_policy(registry, SLICE("gol")), gold);
     assert_string_equal(gold->name, "gold");
     assert_null(gold->everybody);
     assert_int_equal(atomic_load(&gold->slots[PER_SUBJECT]), 0);
-    char longest[LEDGER_NAME_MAX + 1];
+    char longest[REGISTRY_NAME_MAX + 1];
     memset(longest, 'n', sizeof longest);
-    struct record *record = ledger_record(ledger, slice_of(longest, LEDGER_NAME_MAX));
-    assert_int_equal(strlen(record->name), LEDGER_NAME_MAX);
-    assert_ptr_equal(ledger_record(ledger, slice_of(longest, LEDGER_NAME_MAX)), record);
+    struct policy_state *policy_state = registry_policy(registry, slice_of(longest, REGISTRY_NAME_MAX));
+    assert_int_equal(strlen(policy_state->name), REGISTRY_NAME_MAX);
+    assert_ptr_equal(registry_policy(registry, slice_of(longest, REGISTRY_NAME_MAX)), policy_state);
 }
 
 static void same_means_policy_line_scope_and_place(void **state)
 {
     (void)state;
-    struct record *gold = ledger_record(ledger, SLICE("gold")), *other = ledger_record(ledger, SLICE("other"));
+    struct policy_state *gold = registry_policy(registry, SLICE("gold")),
+                        *other = registry_policy(registry, SLICE("other"));
     struct limit first = enter(gold, "write", 0, PER_SUBJECT);
     struct limit again = enter(gold, "write", 0, PER_SUBJECT);
     assert_int_equal(again.slot, first.slot);
@@ -84,7 +87,7 @@ static void same_means_policy_line_scope_and_place(void **state)
 static void only_limits_per_policy_need_everybody(void **state)
 {
     (void)state;
-    struct record *gold = ledger_record(ledger, SLICE("gold"));
+    struct policy_state *gold = registry_policy(registry, SLICE("gold"));
     enter(gold, "write", 0, PER_SUBJECT);
     enter(gold, "write", 0, PER_CONNECTION);
     assert_null(gold->everybody);
@@ -115,7 +118,7 @@ static void nothing_is_given_twice(void **state)
         uint16_t place = (uint16_t)dice_below(&seed, PLACES);
         snprintf(policy, sizeof policy, "p%zu", p);
         snprintf(line, sizeof line, "cmd.%zu", l);
-        struct limit limit = enter(ledger_record(ledger, slice_str(policy)), line, place, (enum scope)scope);
+        struct limit limit = enter(registry_policy(registry, slice_str(policy)), line, place, (enum scope)scope);
         if (slots[p][l][place][scope] < 0) {
             assert_false(is_taken[limit.id]);
             is_taken[limit.id] = true;
@@ -131,22 +134,22 @@ static void policies_have_an_end(void **state)
 {
     (void)state;
     char name[20];
-    for (int i = 0; i < LEDGER_POLICIES_MAX; i++) {
+    for (int i = 0; i < REGISTRY_POLICIES_MAX; i++) {
         snprintf(name, sizeof name, "p%d", i);
-        assert_non_null(ledger_record(ledger, slice_str(name)));
+        assert_non_null(registry_policy(registry, slice_str(name)));
     }
-    assert_null(ledger_record(ledger, SLICE("more")));
-    assert_non_null(ledger_record(ledger, SLICE("p7")));
+    assert_null(registry_policy(registry, SLICE("more")));
+    assert_non_null(registry_policy(registry, SLICE("p7")));
 }
 
 static void slots_have_an_end(void **state)
 {
     (void)state;
-    struct record *gold = ledger_record(ledger, SLICE("gold"));
-    for (uint16_t i = 0; i < LEDGER_SLOTS_MAX; i++)
+    struct policy_state *gold = registry_policy(registry, SLICE("gold"));
+    for (uint16_t i = 0; i < REGISTRY_SLOTS_MAX; i++)
         assert_int_equal(enter(gold, "all", i, PER_CONNECTION).slot, i);
-    struct limit limit = {.position = LEDGER_SLOTS_MAX, .scope = PER_CONNECTION, .slot = 77, .id = 78};
-    assert_false(ledger_enter(ledger, gold, SLICE("all"), &limit));
+    struct limit limit = {.position = REGISTRY_SLOTS_MAX, .scope = PER_CONNECTION, .slot = 77, .id = 78};
+    assert_false(registry_enter(registry, gold, SLICE("all"), &limit));
     assert_int_equal(limit.slot, 77);
     assert_int_equal(limit.id, 78);
     assert_int_equal(enter(gold, "all", 5, PER_CONNECTION).slot, 5);
@@ -157,31 +160,31 @@ static void limits_have_an_end(void **state)
 {
     (void)state;
     size_t n = 0;
-    for (int p = 0; p < LEDGER_LIMITS_MAX / LEDGER_SLOTS_MAX; p++) {
+    for (int p = 0; p < REGISTRY_LIMITS_MAX / REGISTRY_SLOTS_MAX; p++) {
         char name[20];
         snprintf(name, sizeof name, "p%d", p);
-        struct record *record = ledger_record(ledger, slice_str(name));
-        for (uint16_t i = 0; i < LEDGER_SLOTS_MAX; i++)
-            assert_int_equal(enter(record, "all", i, PER_SUBJECT).id, n++);
+        struct policy_state *policy_state = registry_policy(registry, slice_str(name));
+        for (uint16_t i = 0; i < REGISTRY_SLOTS_MAX; i++)
+            assert_int_equal(enter(policy_state, "all", i, PER_SUBJECT).id, n++);
     }
     struct limit limit = {0};
-    assert_false(ledger_enter(ledger, ledger_record(ledger, SLICE("more")), SLICE("all"), &limit));
+    assert_false(registry_enter(registry, registry_policy(registry, SLICE("more")), SLICE("all"), &limit));
     char line[200];
     memset(line, 'x', sizeof line);
-    assert_false(ledger_enter(ledger, ledger_record(ledger, SLICE("p1")), slice_of(line, sizeof line), &limit));
+    assert_false(registry_enter(registry, registry_policy(registry, SLICE("p1")), slice_of(line, sizeof line), &limit));
 }
 
 static void counters_start_at_nothing(void **state)
 {
     (void)state;
     struct limit_counters *limit_counters = limit_counters_new();
-    for (size_t i = 0; i < LEDGER_LIMITS_MAX; i++)
+    for (size_t i = 0; i < REGISTRY_LIMITS_MAX; i++)
         assert_int_equal(atomic_load(&limit_counters[i].admitted) | atomic_load(&limit_counters[i].delayed) |
                              atomic_load(&limit_counters[i].refused) | atomic_load(&limit_counters[i].shadowed),
                          0);
-    counter_add(&limit_counters[LEDGER_LIMITS_MAX - 1].refused, 3);
-    counter_add(&limit_counters[LEDGER_LIMITS_MAX - 1].refused, 4);
-    assert_int_equal(atomic_load(&limit_counters[LEDGER_LIMITS_MAX - 1].refused), 7);
+    counter_add(&limit_counters[REGISTRY_LIMITS_MAX - 1].refused, 3);
+    counter_add(&limit_counters[REGISTRY_LIMITS_MAX - 1].refused, 4);
+    assert_int_equal(atomic_load(&limit_counters[REGISTRY_LIMITS_MAX - 1].refused), 7);
     free(limit_counters);
 }
 
@@ -190,7 +193,7 @@ static void counters_start_at_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(records_are_found_by_name),
+        TEST(states_are_found_by_name),
         TEST(same_means_policy_line_scope_and_place),
         TEST(only_limits_per_policy_need_everybody),
         TEST(nothing_is_given_twice),
