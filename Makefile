@@ -65,7 +65,7 @@ PAGE    = $(wildcard src/admin/page/*)
 PURE    = $(wildcard src/base/*.c src/resp/*.c src/limit/*.c src/limit/*/*.c) $(addprefix src/quota/,algorithm.c penalty.c rule.c option.c ask_parse.c question.c outcome.c reading.c answer.c local.c named.c prefix.c)
 CONFIG  = $(wildcard src/run/config/*.c) src/net/tls_context.c src/front/rules.c src/admin/host.c
 GOVERN  = $(addprefix src/,run/commands/config_manager.c run/commands/candidate.c run/commands/live_rules.c run/commands/order_line.c run/commands/set_lines.c run/commands/handover.c run/commands/order_block.c run/commands/order_key.c front/commands/order.c)
-DOCS    = src/quota/docs.c src/quota/splice.c
+DOCS    = src/quota/docs.c src/quota/command_merge.c
 CONTROL = src/upstream/control_reply.c
 UNITS   = $(wildcard tests/unit/test_*.c)
 THREADS = $(wildcard tests/unit/test_*_threads.c)
@@ -168,7 +168,7 @@ build/$(1)/test_block_time: $(call objects,$(1),src/front/route/block_time.c)
 build/$(1)/test_queue: $(call objects,$(1),src/front/session/transaction.c)
 build/$(1)/test_figures: $(call objects,$(1),src/admin/figures.c)
 build/$(1)/test_proxy_header build/$(1)/fuzz_proxy_header: $(call objects,$(1),src/net/proxy_header.c)
-build/$(1)/test_docs build/$(1)/test_splice build/$(1)/fuzz_splice: $(call objects,$(1),$(DOCS))
+build/$(1)/test_docs build/$(1)/test_command_merge build/$(1)/fuzz_command_merge: $(call objects,$(1),$(DOCS))
 build/$(1)/test_greeting: $(call objects,$(1),$(addprefix src/upstream/,lane/greeting.c lane/own_words.c login/login.c))
 build/$(1)/test_own_login: $(call objects,$(1),src/upstream/login/login.c)
 build/$(1)/test_owned: $(call objects,$(1),$(addprefix src/upstream/,lane/owned.c login/login.c))

@@ -5,7 +5,7 @@
 #include "base/bytes.h"
 #include "front/client/session.h"
 #include "front/cluster/emulated.h"
-#include "quota/splice.h"
+#include "quota/command_merge.h"
 #include "resp/scan.h"
 
 #define GATHER_MAX (8 << 20) /* bytes; a longer reply is passed on unchanged (chosen) */
@@ -78,8 +78,8 @@ static bool change(struct client *client, const struct gather *gather, enum effe
         return emulated_hello(reply, out);
     if (effect == EFFECT_INFO)
         return emulated_info(reply, lane_node(client->lane_user.lane)->text, out);
-    return splice_command(slice_of(gather->request, gather->request_len), reply,
-                          client->front->rules->cell != QUOTA_CELL_OFF, out);
+    return command_merge(slice_of(gather->request, gather->request_len), reply,
+                         client->front->rules->cell != QUOTA_CELL_OFF, out);
 }
 
 static void pass_changed(struct client *client, const struct gather *gather, enum effect effect)

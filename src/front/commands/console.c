@@ -8,7 +8,7 @@
 #include "front/client/session.h"
 #include "front/session/setinfo.h"
 #include "quota/quota.h"
-#include "quota/splice.h"
+#include "quota/command_merge.h"
 #include "resp/argv.h"
 
 /* ---- the session ---- */
@@ -155,7 +155,7 @@ static bool select_first(struct client *client, const struct request *request, s
 /* COMMAND HELP and the subcommands that look for keys are left to Redis. */
 static bool catalog(struct client *client, const struct request *request, struct build *out)
 {
-    splice_alone(request->bytes, client->front->rules->cell != QUOTA_CELL_OFF, out);
+    command_merge_alone(request->bytes, client->front->rules->cell != QUOTA_CELL_OFF, out);
     return true;
 }
 

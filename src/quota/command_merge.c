@@ -1,5 +1,5 @@
 /* Redis' elements are copied unchanged: only the header of a reply is written anew. */
-#include "quota/splice.h"
+#include "quota/command_merge.h"
 
 #include "limit/command/own.h"
 #include "quota/docs.h"
@@ -55,7 +55,7 @@ static int64_t count_of(struct asked asked)
 
 static bool is_good(const struct build *out)
 {
-    return !out->is_broken && out->len <= SPLICE_MAX;
+    return !out->is_broken && out->len <= COMMAND_MERGE_MAX;
 }
 
 /* Appends weir's commands to the reply. `entry` writes one element for each command, or a pair. */
@@ -123,15 +123,15 @@ static bool count(struct slice reply, struct asked *asked, struct build *out)
 }
 
 /* False: leave the reply unchanged. */
-typedef bool (*splicer)(struct slice reply, struct asked *asked, struct build *out);
+typedef bool (*merger)(struct slice reply, struct asked *asked, struct build *out);
 
 static const struct {
     struct slice name;
-    splicer splice;
+    merger merge;
 } subcommands[] = {{{"info", 4}, info}, {{"docs", 4}, docs}, {{"list", 4}, list}, {{"count", 5}, count}};
 
 /* COMMAND alone is COMMAND INFO. NULL: another request. */
-static splicer read_request(struct slice request, bool has_cell, struct asked *asked)
+static merger read_request(struct slice request, bool has_cell, struct asked *asked)
 {
     struct slice command;
     struct slice sub = SLICE("info");
@@ -142,41 +142,41 @@ static splicer read_request(struct slice request, bool has_cell, struct asked *a
     asked->is_all = !argv_next(&asked->names, &sub) || asked->names.left == 0;
     for (size_t i = 0; i < sizeof subcommands / sizeof subcommands[0]; i++)
         if (slice_eq_nocase(subcommands[i].name, sub))
-            return subcommands[i].splice;
+            return subcommands[i].merge;
     return NULL;
 }
 
-bool splice_command(struct slice request, struct slice reply, bool has_cell, struct build *out)
+bool command_merge(struct slice request, struct slice reply, bool has_cell, struct build *out)
 {
     struct asked asked;
-    splicer splice = read_request(request, has_cell, &asked);
-    return splice != NULL && splice(reply, &asked, out) && is_good(out);
+    merger merge = read_request(request, has_cell, &asked);
+    return merge != NULL && merge(reply, &asked, out) && is_good(out);
 }
 
 /* Writes the reply of a server without any commands. */
-static void build_none(struct build *none, splicer splice, size_t n_names)
+static void build_none(struct build *none, merger merge, size_t n_names)
 {
-    if (splice == docs) {
+    if (merge == docs) {
         build_map(none, 0);
-    } else if (splice == count) {
+    } else if (merge == count) {
         build_int(none, 0);
     } else {
-        build_array(none, splice == info ? n_names : 0);
-        for (size_t i = 0; splice == info && i < n_names; i++)
+        build_array(none, merge == info ? n_names : 0);
+        for (size_t i = 0; merge == info && i < n_names; i++)
             build_nil(none);
     }
 }
 
-void splice_alone(struct slice request, bool has_cell, struct build *out)
+void command_merge_alone(struct slice request, bool has_cell, struct build *out)
 {
     struct asked asked;
     struct build none;
-    splicer splice = read_request(request, has_cell, &asked);
+    merger merge = read_request(request, has_cell, &asked);
     build_init(&none, out->is_resp3);
-    build_none(&none, splice, asked.names.left);
+    build_none(&none, merge, asked.names.left);
     out->is_broken |= none.is_broken;
     struct slice reply = slice_of(none.at, none.len);
-    if (splice == NULL || !splice(reply, &asked, out) || !is_good(out)) {
+    if (merge == NULL || !merge(reply, &asked, out) || !is_good(out)) {
         out->len = 0;
         build_raw(out, reply);
     }

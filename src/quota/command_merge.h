@@ -4,25 +4,25 @@
  * Redis' entries for its own commands stay unchanged, byte for byte. Replies of unexpected form (an
  * error ...) and replies to other subcommands are left unchanged. Any thread.
  */
-#ifndef WEIR_QUOTA_SPLICE_H
-#define WEIR_QUOTA_SPLICE_H
+#ifndef WEIR_QUOTA_COMMAND_MERGE_H
+#define WEIR_QUOTA_COMMAND_MERGE_H
 
 #include <stdbool.h>
 
 #include "base/slice.h"
 #include "resp/build.h"
 
-#define SPLICE_MAX 8388608 /* bytes of a reply, before and after; chosen: 40 times COMMAND DOCS */
+#define COMMAND_MERGE_MAX 8388608 /* bytes of a reply, before and after; chosen: 40 times COMMAND DOCS */
 
 /*
  * `request` is a whole multibulk request for COMMAND, and `reply` the whole frame that answers it.
  * `out` is empty, with is_resp3 set. has_cell: CL.THROTTLE is one of weir's commands. True: answer
  * with `out`. False: answer with `reply`, and ignore `out`.
  */
-__attribute__((warn_unused_result)) bool splice_command(struct slice request, struct slice reply, bool has_cell,
-                                                        struct build *out);
+__attribute__((warn_unused_result)) bool command_merge(struct slice request, struct slice reply, bool has_cell,
+                                                       struct build *out);
 
 /* Writes the reply without Redis: that of a server which has weir's own commands alone. */
-void splice_alone(struct slice request, bool has_cell, struct build *out);
+void command_merge_alone(struct slice request, bool has_cell, struct build *out);
 
 #endif

@@ -2,7 +2,7 @@
  * Any bytes as the answer to COMMAND and its subcommands. The answer is passed on unchanged, or the
  * merged answer is one reply.
  */
-#include "quota/splice.h"
+#include "quota/command_merge.h"
 #include "resp/scan.h"
 
 #include "pieces.h"
@@ -37,8 +37,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     char *copy = piece_copy(data + 1, n - 1);
     struct build out;
     build_init(&out, data[0] % 2 == 1);
-    bool is_spliced = splice_command(slice_str(request), slice_of(copy, n - 1), data[0] < 128, &out);
-    if (is_spliced && is_one_frame(copy, n - 1))
+    bool is_merged = command_merge(slice_str(request), slice_of(copy, n - 1), data[0] < 128, &out);
+    if (is_merged && is_one_frame(copy, n - 1))
         REQUIRE(is_one_frame(out.at, out.len));
     build_fini(&out);
     free(copy);

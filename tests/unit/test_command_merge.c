@@ -13,7 +13,7 @@
 #include <stdlib.h>
 
 #include "quota/docs.h"
-#include "quota/splice.h"
+#include "quota/command_merge.h"
 #include "resp/emit.h"
 
 #include "guard.h"
@@ -50,11 +50,11 @@ static struct slice request_of(const char *line)
     return slice_of(guard_place(&request_guard, request, len), len);
 }
 
-static bool splice(const char *line, struct slice reply, bool is_resp3, struct build *out)
+static bool merge(const char *line, struct slice reply, bool is_resp3, struct build *out)
 {
     build_init(out, is_resp3);
     struct slice placed = slice_of(guard_place(&reply_guard, reply.at, reply.len), reply.len);
-    return splice_command(request_of(line), placed, true, out);
+    return command_merge(request_of(line), placed, true, out);
 }
 
 /*
@@ -92,18 +92,18 @@ static void assert_cuts_are_safe(const char *line, struct slice reply, bool is_r
 {
     for (size_t len = 0; len < reply.len; len++) {
         struct build out;
-        (void)!splice(line, slice_of(reply.at, len), is_resp3, &out);
+        (void)!merge(line, slice_of(reply.at, len), is_resp3, &out);
         build_fini(&out);
     }
 }
 
-static void assert_spliced(const char *line, const char *reply, bool is_resp3, const char *pattern)
+static void assert_merged(const char *line, const char *reply, bool is_resp3, const char *pattern)
 {
     struct build out;
     struct build expected;
     build_init(&expected, is_resp3);
     expect(&expected, pattern);
-    assert_true(splice(line, slice_str(reply), is_resp3, &out));
+    assert_true(merge(line, slice_str(reply), is_resp3, &out));
     assert_same(slice_of(out.at, out.len), slice_of(expected.at, expected.len));
     build_fini(&out);
     build_fini(&expected);
@@ -113,7 +113,7 @@ static void assert_spliced(const char *line, const char *reply, bool is_resp3, c
 static void assert_unchanged(const char *line, const char *reply, bool is_resp3)
 {
     struct build out;
-    assert_false(splice(line, slice_str(reply), is_resp3, &out));
+    assert_false(merge(line, slice_str(reply), is_resp3, &out));
     build_fini(&out);
     assert_cuts_are_safe(line, slice_str(reply), is_resp3);
 }
@@ -138,7 +138,7 @@ static void assert_all(const char *line, const char *before, size_t count, const
         if (kind == 'L' || docs_is_top(own_row(i)))
             len += (size_t)snprintf(pattern + len, sizeof pattern - len, "\1%c%s\1", kind, own_row(i)->name);
     assert_true(len < sizeof pattern);
-    assert_spliced(line, reply, is_resp3, pattern);
+    assert_merged(line, reply, is_resp3, pattern);
 }
 
 static void all_commands_are_followed_by_ours(void **state)
@@ -159,31 +159,31 @@ static void all_commands_are_followed_by_ours(void **state)
 static void names_that_are_ours_are_answered(void **state)
 {
     (void)state;
-    assert_spliced("COMMAND INFO limit|status ping nope LIMIT|Set limit|nope",
-                   "*5\r\n$-1\r\n" PING_2 "$-1\r\n$-1\r\n$-1\r\n", false,
-                   "*5\r\n\1Ilimit|status\1" PING_2 "$-1\r\n\1Ilimit|set\1$-1\r\n");
-    assert_spliced("COMMAND INFO PING Limit", "*2\r\n" PING_3 "_\r\n", true, "*2\r\n" PING_3 "\1Ilimit\1");
-    assert_spliced("COMMAND INFO limit", "*1\r\n$-1\r\n", false, "*1\r\n\1Ilimit\1");
-    assert_spliced("COMMAND INFO limit ping", "*2\r\n*-1\r\n" PING_62, false, "*2\r\n\1Ilimit\1" PING_62);
+    assert_merged("COMMAND INFO limit|status ping nope LIMIT|Set limit|nope",
+                  "*5\r\n$-1\r\n" PING_2 "$-1\r\n$-1\r\n$-1\r\n", false,
+                  "*5\r\n\1Ilimit|status\1" PING_2 "$-1\r\n\1Ilimit|set\1$-1\r\n");
+    assert_merged("COMMAND INFO PING Limit", "*2\r\n" PING_3 "_\r\n", true, "*2\r\n" PING_3 "\1Ilimit\1");
+    assert_merged("COMMAND INFO limit", "*1\r\n$-1\r\n", false, "*1\r\n\1Ilimit\1");
+    assert_merged("COMMAND INFO limit ping", "*2\r\n*-1\r\n" PING_62, false, "*2\r\n\1Ilimit\1" PING_62);
     /* Redis has a command LIMIT of its own, which no client sees. */
-    assert_spliced("COMMAND INFO limit", "*1\r\n" PING_2, false, "*1\r\n\1Ilimit\1");
+    assert_merged("COMMAND INFO limit", "*1\r\n" PING_2, false, "*1\r\n\1Ilimit\1");
 }
 
 static void docs_that_are_ours_follow_those_of_redis(void **state)
 {
     (void)state;
-    assert_spliced("COMMAND DOCS PING limit|status nope LIMIT ping limit|top", "*4\r\n" PING_DOCS_2 PING_DOCS_2, false,
-                   "*10\r\n" PING_DOCS_2 PING_DOCS_2 "\1Dlimit|status\1\1Dlimit\1\1Dlimit|top\1");
-    assert_spliced("COMMAND DOCS limit ping", "%1\r\n" PING_DOCS_3, true, "%2\r\n" PING_DOCS_3 "\1Dlimit\1");
-    assert_spliced("COMMAND DOCS limit", "*0\r\n", false, "*2\r\n\1Dlimit\1");
-    assert_spliced("COMMAND DOCS limit", "%0\r\n", true, "%1\r\n\1Dlimit\1");
-    assert_spliced("COMMAND DOCS ping", "%1\r\n" PING_DOCS_3, true, "%1\r\n" PING_DOCS_3);
+    assert_merged("COMMAND DOCS PING limit|status nope LIMIT ping limit|top", "*4\r\n" PING_DOCS_2 PING_DOCS_2, false,
+                  "*10\r\n" PING_DOCS_2 PING_DOCS_2 "\1Dlimit|status\1\1Dlimit\1\1Dlimit|top\1");
+    assert_merged("COMMAND DOCS limit ping", "%1\r\n" PING_DOCS_3, true, "%2\r\n" PING_DOCS_3 "\1Dlimit\1");
+    assert_merged("COMMAND DOCS limit", "*0\r\n", false, "*2\r\n\1Dlimit\1");
+    assert_merged("COMMAND DOCS limit", "%0\r\n", true, "%1\r\n\1Dlimit\1");
+    assert_merged("COMMAND DOCS ping", "%1\r\n" PING_DOCS_3, true, "%1\r\n" PING_DOCS_3);
 }
 
 static void the_count_is_ours_too(void **state)
 {
     (void)state;
-    assert_spliced("COMMAND COUNT", ":240\r\n", false, ":242\r\n");
+    assert_merged("COMMAND COUNT", ":240\r\n", false, ":242\r\n");
     assert_unchanged("COMMAND COUNT", ":99999999999999999\r\n", false);
 }
 
@@ -203,7 +203,7 @@ static void what_is_left_to_redis_is_not_ours(void **state)
         build_init(&out, false);
         struct slice reply = slice_str(rows[i].reply);
         reply = slice_of(guard_place(&reply_guard, reply.at, reply.len), reply.len);
-        assert_true(splice_command(request_of(rows[i].line), reply, false, &out));
+        assert_true(command_merge(request_of(rows[i].line), reply, false, &out));
         assert_same(slice_of(out.at, out.len), slice_str(rows[i].expected));
         build_fini(&out);
     }
@@ -270,7 +270,7 @@ static void weirs_commands_alone_are_told(void **state)
         build_init(&out, i % 2 == 1);
         build_init(&expected, i % 2 == 1);
         expect(&expected, rows[i / 2].expected[i % 2]);
-        splice_alone(request_of(rows[i / 2].line), true, &out);
+        command_merge_alone(request_of(rows[i / 2].line), true, &out);
         assert_same(slice_of(out.at, out.len), slice_of(expected.at, expected.len));
         build_fini(&out);
         build_fini(&expected);
@@ -290,8 +290,8 @@ static void no_reply_grows_beyond_the_bound(void **state)
     assert_non_null(request);
     struct build out;
     build_init(&out, true);
-    assert_false(splice_command(slice_of(request, emit_array(request, words, NAMES + 2)), SLICE("%0\r\n"), true, &out));
-    assert_true(out.len < SPLICE_MAX + 65536);
+    assert_false(command_merge(slice_of(request, emit_array(request, words, NAMES + 2)), SLICE("%0\r\n"), true, &out));
+    assert_true(out.len < COMMAND_MERGE_MAX + 65536);
     build_fini(&out);
     free(request);
 }
