@@ -115,7 +115,7 @@ static bool append(struct link *link, const char *data, size_t n);
  */
 static struct link *passing_to(struct link *link, size_t *most)
 {
-    if (link->ops->on_passing == NULL || link_tls(link) != NULL || !siphon_works(&link_loop(link)->siphon))
+    if (link->ops->on_passing == NULL || link_tls(link) != NULL || !splice_pipe_works(&link_loop(link)->splice_pipe))
         return NULL;
     struct link *to = link->ops->on_passing(link, most);
     bool can_take = to != NULL && to->state == LINK_OPEN && to->error == 0 && !to->is_full && !to->is_finishing &&
@@ -130,10 +130,10 @@ static struct link *passing_to(struct link *link, size_t *most)
 static ssize_t pass(struct link *link, struct link *to, size_t most)
 {
     struct loop *loop = link_loop(link);
-    struct siphoned done = siphon_pass(&loop->siphon, link->watch.fd, to->watch.fd, most);
+    struct spliced done = splice_pipe_pass(&loop->splice_pipe, link->watch.fd, to->watch.fd, most);
     if (done.taken <= 0)
         return done.taken;
-    bool is_whole = siphon_fetch(&loop->siphon, loop->read_buffer, done.left);
+    bool is_whole = splice_pipe_fetch(&loop->splice_pipe, loop->read_buffer, done.left);
     count_add(&loop->traffic[to->rank].written, (uint64_t)done.taken - done.left);
     to->n_written += (uint64_t)done.taken - done.left;
     if (done.error != 0 || !is_whole)
@@ -158,7 +158,7 @@ static void read_share(struct link *link)
             return; /* out of memory for input */
         ssize_t n = to != NULL ? pass(link, to, room) : receive(link, at, room);
         if (n < 0 && to != NULL && errno == EINVAL) {
-            siphon_fini(&link_loop(link)->siphon);
+            splice_pipe_fini(&link_loop(link)->splice_pipe);
             continue;
         }
         if (n < 0) {

@@ -212,7 +212,7 @@ void loop_init(struct loop *loop)
     list_init(&loop->woken);
     list_init(&loop->again);
     list_init(&loop->closed);
-    siphon_init(&loop->siphon);
+    splice_pipe_init(&loop->splice_pipe);
     loop->n_links = 0;
     loop->is_closing = loop->goes_on = false;
     pool_init(&loop->pool);
@@ -249,7 +249,7 @@ void loop_fini(struct loop *loop)
     int left = uv_loop_close(&loop->uv);
     if (left != 0)
         log_error("an event loop was closed with handles open: this is a bug");
-    siphon_fini(&loop->siphon);
+    splice_pipe_fini(&loop->splice_pipe);
     poller_fini(&loop->poller);
     pool_fini(&loop->pool);
     free(loop->read_buffer);

@@ -23,7 +23,7 @@
 #include "base/histo.h"
 #include "base/list.h"
 #include "net/poller.h"
-#include "net/siphon.h"
+#include "net/splice_pipe.h"
 
 /*
  * time in one iteration for links woken by link_wake_again; bounds the delay of other links
@@ -56,7 +56,7 @@ struct loop {
     struct list again;
     struct list closed; /* closed links before on_closed, by link.dirty */
     struct poller poller;
-    struct siphon siphon;
+    struct splice_pipe splice_pipe;
     /* open links, and closed ones before on_closed; the loop runs while there are any */
     unsigned n_links;
     bool is_closing; /* loop_close has been called */
