@@ -191,7 +191,7 @@ static bool is_witnessed_there(const struct client *client)
     struct read_side *reading = read_side_of(client);
     struct login *login = session_login(client);
     const struct auth_users *users = &lanes_of(client->shared.lane)->base.users;
-    return login == NULL || proof_is_witnessed(&reading->proof, users, login);
+    return login == NULL || auth_proof_is_witnessed(&reading->proof, users, login);
 }
 
 /*

@@ -43,76 +43,76 @@ static int end(void **state)
 static void a_proof_holds_while_a_connection_is_open(void **state)
 {
     (void)state;
-    struct proof proof = {0}, other = {0};
-    assert_false(proof_holds(&proof, &users, old));
+    struct auth_proof proof = {0}, other = {0};
+    assert_false(auth_proof_holds(&proof, &users, old));
     auth_user_open(app, old);
-    proof_take(&proof, app);
-    assert_true(proof_is_witnessed(&proof, &users, old) && auth_user_needs_it(app));
+    auth_proof_take(&proof, app);
+    assert_true(auth_proof_is_witnessed(&proof, &users, old) && auth_user_needs_it(app));
     auth_user_open(app, new);
     assert_false(auth_user_needs_it(app));
     auth_user_close(app);
-    assert_true(proof_holds(&proof, &users, old));
+    assert_true(auth_proof_holds(&proof, &users, old));
     auth_user_close(app); /* the last connection, closed by weir */
-    assert_false(proof_holds(&proof, &users, old));
+    assert_false(auth_proof_holds(&proof, &users, old));
     auth_user_open(app, old);
-    assert_false(proof_holds(&proof, &users, old));
-    proof_copy(&other, &proof);
-    assert_false(proof_holds(&other, &users, old));
+    assert_false(auth_proof_holds(&proof, &users, old));
+    auth_proof_copy(&other, &proof);
+    assert_false(auth_proof_holds(&other, &users, old));
     auth_user_close(app);
-    proof_drop(&proof);
-    proof_drop(&other);
+    auth_proof_drop(&proof);
+    auth_proof_drop(&other);
     assert_int_equal(app->n_proofs, 0);
 }
 
 static void a_connection_that_redis_closes_ends_all_proofs(void **state)
 {
     (void)state;
-    struct proof proof = {0};
+    struct auth_proof proof = {0};
     auth_user_open(app, old);
     auth_user_open(app, old);
-    proof_take(&proof, app);
+    auth_proof_take(&proof, app);
     auth_user_close(app);
     auth_user_kicked(app);
-    assert_false(proof_holds(&proof, &users, old));
-    proof_take(&proof, app);
-    assert_true(proof_is_witnessed(&proof, &users, old));
+    assert_false(auth_proof_holds(&proof, &users, old));
+    auth_proof_take(&proof, app);
+    assert_true(auth_proof_is_witnessed(&proof, &users, old));
     auth_user_close(app);
     auth_user_kicked(app);
-    assert_false(proof_holds(&proof, &users, old));
-    proof_drop(&proof);
+    assert_false(auth_proof_holds(&proof, &users, old));
+    auth_proof_drop(&proof);
 }
 
 static void before_the_first_connection_only_its_own_words_are_proven(void **state)
 {
     (void)state;
-    struct proof thief = {0}, owner = {0};
-    proof_take(&thief, app);
-    proof_take(&owner, app);
-    assert_true(proof_holds(&thief, &users, old) && !proof_is_witnessed(&thief, &users, old));
+    struct auth_proof thief = {0}, owner = {0};
+    auth_proof_take(&thief, app);
+    auth_proof_take(&owner, app);
+    assert_true(auth_proof_holds(&thief, &users, old) && !auth_proof_is_witnessed(&thief, &users, old));
     auth_user_open(app, new);
-    assert_false(proof_holds(&thief, &users, old));
-    assert_true(proof_is_witnessed(&owner, &users, new));
+    assert_false(auth_proof_holds(&thief, &users, old));
+    assert_true(auth_proof_is_witnessed(&owner, &users, new));
     auth_user_close(app);
     auth_user_open(app, old); /* another first connection proves nothing of the time before */
-    assert_false(proof_holds(&thief, &users, old) || proof_holds(&owner, &users, new));
+    assert_false(auth_proof_holds(&thief, &users, old) || auth_proof_holds(&owner, &users, new));
     auth_user_close(app);
-    proof_drop(&thief);
-    proof_drop(&owner);
+    auth_proof_drop(&thief);
+    auth_proof_drop(&owner);
 }
 
 static void a_proof_is_of_one_node(void **state)
 {
     (void)state;
     static struct auth_users elsewhere;
-    struct proof proof = {0};
+    struct auth_proof proof = {0};
     auth_users_init(&elsewhere, &proven);
     struct auth_user *there = auth_users_get(&elsewhere, SLICE("app"));
-    proof_take(&proof, there);
+    auth_proof_take(&proof, there);
     auth_user_put(there);
-    assert_true(proof_holds(&proof, &elsewhere, old) && !proof_holds(&proof, &users, old));
+    assert_true(auth_proof_holds(&proof, &elsewhere, old) && !auth_proof_holds(&proof, &users, old));
     auth_users_fini(&elsewhere); /* the node is gone: the user lives as long as its proof */
-    assert_false(proof_holds(&proof, &elsewhere, old));
-    proof_drop(&proof);
+    assert_false(auth_proof_holds(&proof, &elsewhere, old));
+    auth_proof_drop(&proof);
 }
 
 static void the_newest_password_is_tried_first(void **state)

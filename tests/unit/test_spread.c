@@ -40,7 +40,7 @@ void login_put(struct login *login)
     (void)login;
 }
 
-void proof_drop(struct proof *proof)
+void auth_proof_drop(struct auth_proof *proof)
 {
     (void)proof;
 }

@@ -162,7 +162,7 @@ static void free_step(struct login_step *step)
         alarms_release(alarms, 1);
     }
     login_put(step->question.login);
-    proof_drop(&step->question.proof);
+    auth_proof_drop(&step->question.proof);
     free(step->reply);
     free(step);
 }

@@ -22,14 +22,14 @@ static void end_question(struct read_side *reading)
     auth_lanes_forget(&reading->question);
     login_put(reading->question.login);
     reading->question.login = NULL;
-    proof_drop(&reading->question.proof);
+    auth_proof_drop(&reading->question.proof);
 }
 
 static void drop_all(struct read_side *reading)
 {
     end_question(reading);
     lease_drop(&reading->other);
-    proof_drop(&reading->proof);
+    auth_proof_drop(&reading->proof);
 }
 
 void read_side_stop(struct client *client)

@@ -32,9 +32,9 @@ struct read_side {
     struct client *client;
     /* the replica that the client reads from, or prepares to; one reference; NULL: none */
     struct node *node;
-    struct node *refused; /* a replica that refused the client's login; one reference; NULL: none */
-    struct lease other;   /* on the shared lane of the side that the client is not on */
-    struct proof proof;   /* that Redis accepts the client's credentials at the replica */
+    struct node *refused;    /* a replica that refused the client's login; one reference; NULL: none */
+    struct lease other;      /* on the shared lane of the side that the client is not on */
+    struct auth_proof proof; /* that Redis accepts the client's credentials at the replica */
     /* in flight while question.login is not NULL: asks the replica for `proof` */
     struct question question;
     uint64_t refused_until_ns; /* until then `refused` is not used */

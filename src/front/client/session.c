@@ -19,8 +19,8 @@ struct text {
 };
 
 struct session {
-    struct login *login; /* the client's own credentials; one reference; NULL: no login */
-    struct proof proof;  /* that Redis has accepted `login` */
+    struct login *login;     /* the client's own credentials; one reference; NULL: no login */
+    struct auth_proof proof; /* that Redis has accepted `login` */
     struct text name;
     struct library *library; /* one reference; NULL: unknown */
     uint32_t database;
@@ -218,13 +218,13 @@ struct nodes_row *session_row(const struct client *client)
  * The proof at this node. Without a place there the default node's proof, which does not hold at
  * other nodes.
  */
-static struct proof *proof_at(const struct client *client, const struct nodes_row *row)
+static struct auth_proof *proof_at(const struct client *client, const struct nodes_row *row)
 {
     struct place *place = row != front_home(client->front) ? spread_place(client_extra(client)->spread, row) : NULL;
     return place != NULL ? &place->proof : &client->session->proof;
 }
 
-const struct proof *session_proof(const struct client *client)
+const struct auth_proof *session_proof(const struct client *client)
 {
     return &client->session->proof;
 }
@@ -238,14 +238,14 @@ bool session_is_proven(const struct client *client)
 {
     struct session *session = client->session;
     return session == NULL || session->login == NULL ||
-           proof_holds(proof_at(client, session_row(client)), users_of(client), session->login);
+           auth_proof_holds(proof_at(client, session_row(client)), users_of(client), session->login);
 }
 
 bool session_is_witnessed(const struct client *client)
 {
     struct session *session = client->session;
     return session == NULL || session->login == NULL ||
-           proof_is_witnessed(proof_at(client, session_row(client)), users_of(client), session->login);
+           auth_proof_is_witnessed(proof_at(client, session_row(client)), users_of(client), session->login);
 }
 
 bool session_must_prove(const struct client *client)
@@ -260,14 +260,14 @@ bool session_is_of(const struct client *client, const struct auth_user *user)
     return client->session != NULL && client->session->proof.user == user;
 }
 
-void session_prove(struct client *client, const struct proof *proof)
+void session_prove(struct client *client, const struct auth_proof *proof)
 {
     const struct nodes *nodes = &client->front->nodes;
-    struct proof *at = &client->session->proof;
+    struct auth_proof *at = &client->session->proof;
     for (size_t i = 1; client_is_on_cluster(client) && i < nodes->n; i++)
         if (proof->user != NULL && proof->user->users == &nodes->rows[i]->lanes.base.users)
             at = proof_at(client, nodes->rows[i]);
-    proof_copy(at, proof);
+    auth_proof_copy(at, proof);
 }
 
 bool session_doubt(struct client *client)
@@ -275,14 +275,14 @@ bool session_doubt(struct client *client)
     struct session *session = client->session;
     if (session == NULL || session->login == NULL || session->was_doubted)
         return false;
-    proof_void(proof_at(client, session_row(client)));
+    auth_proof_void(proof_at(client, session_row(client)));
     lease_drop(&client->shared);
     session->was_doubted = true;
     return true;
 }
 
 /* The proof at the node that gets the client's requests. */
-static struct proof *proof_now(const struct client *client)
+static struct auth_proof *proof_now(const struct client *client)
 {
     if (client_is_on_cluster(client))
         return proof_at(client, session_row(client));
@@ -300,7 +300,7 @@ bool session_ask_witness(struct client *client, struct lane *lane)
     struct session *session = client->session;
     if (witness_ask(lane, proof_now(client), session->login))
         return true;
-    proof_void(proof_now(client));
+    auth_proof_void(proof_now(client));
     lease_drop(&client->shared);
     return false;
 }
@@ -410,7 +410,7 @@ bool session_ask(struct client *client, uint8_t protocol, bool has_name, struct 
 static void drop_texts(struct session *session)
 {
     login_put(session->login);
-    proof_drop(&session->proof);
+    auth_proof_drop(&session->proof);
     free(session->name.at);
     free(session->asked_name.at);
     library_put(session->asked_library);
@@ -445,7 +445,7 @@ static void change_lane(struct client *client, bool has_logged_in)
     }
 }
 
-bool session_log_in(struct client *client, struct login *login, const struct proof *proof)
+bool session_log_in(struct client *client, struct login *login, const struct auth_proof *proof)
 {
     struct session *session = need_session(client);
     if (session == NULL)
@@ -455,7 +455,7 @@ bool session_log_in(struct client *client, struct login *login, const struct pro
     login_put(session->login);
     session->login = login;
     session->was_doubted = false;
-    proof_copy(&session->proof, proof);
+    auth_proof_copy(&session->proof, proof);
     change_lane(client, true);
     return true;
 }

@@ -85,7 +85,7 @@ struct nodes_row *session_row(const struct client *client);
 /*
  * The proof of the client's credentials at the default node. Only for a client that has logged in.
  */
-const struct proof *session_proof(const struct client *client);
+const struct auth_proof *session_proof(const struct client *client);
 
 /*
  * True if Redis has accepted the credentials in the present generation of the user, or the client
@@ -106,7 +106,7 @@ bool session_is_of(const struct client *client, const struct auth_user *user);
 bool session_must_prove(const struct client *client);
 
 /* Redis has accepted the credentials again. */
-void session_prove(struct client *client, const struct proof *proof);
+void session_prove(struct client *client, const struct auth_proof *proof);
 
 /*
  * No lane could be opened with the passwords of the user: the proof is void. False: no login, or
@@ -143,7 +143,7 @@ bool session_must_log_in(const struct client *client);
  * calls binding_bind. False: out of memory, and the client keeps its user.
  */
 __attribute__((warn_unused_result)) bool session_log_in(struct client *client, struct login *login,
-                                                        const struct proof *proof);
+                                                        const struct auth_proof *proof);
 
 /*
  * Note what a request asks for: a protocol (0: none), a name, or both. SELECT passes neither. One

@@ -400,7 +400,7 @@ void spread_end_question(struct place *place)
     auth_lanes_forget(&place->question);
     login_put(place->question.login);
     place->question.login = NULL;
-    proof_drop(&place->question.proof);
+    auth_proof_drop(&place->question.proof);
 }
 
 void spread_end_session(struct spread *spread, bool has_logged_in)
@@ -413,7 +413,7 @@ void spread_end_session(struct spread *spread, bool has_logged_in)
         if (!has_logged_in)
             continue;
         spread_end_question(place);
-        proof_drop(&place->proof);
+        auth_proof_drop(&place->proof);
         place->was_proven = false;
     }
 }

@@ -62,7 +62,7 @@ struct place {
     struct reply_scan scan;       /* finds the end of the reply that is being passed on */
     uint32_t n_turns;             /* replies that the client has not received yet */
     struct unanswered unanswered; /* requests in flight at the node */
-    struct proof proof;           /* confirmation that the node accepts the client's credentials */
+    struct auth_proof proof;      /* confirmation that the node accepts the client's credentials */
     /* pending check of the client's credentials; question.login is NULL while no check runs */
     struct question question;
     /* why no lane was available, as text of Redis or weir; heap; NULL: no refusal */

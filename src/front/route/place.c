@@ -164,7 +164,7 @@ static void on_refused(struct lane_user *lane_user, enum lane_end end, struct sl
 {
     struct place *place = place_of(lane_user);
     if (end == END_LOGIN_REFUSED && place->proof.generation != 0) {
-        proof_void(&place->proof); /* the client's login is asked again */
+        auth_proof_void(&place->proof); /* the client's login is asked again */
         lease_drop(&place->shared);
         return;
     }
@@ -226,7 +226,7 @@ static void audit(const struct lane_user *lane_user, const struct lane *lane)
     struct lane_key key = session_key(place->client, lane_node(lane));
     key.is_apart = lane->key.is_apart;
     assert(lane->role == LANE_SHARED && lane_key_eq(&lane->key, &key) && nodes_row_of(lane) == place->row);
-    assert(login == NULL || proof_is_witnessed(&place->proof, &lane->base->users, login));
+    assert(login == NULL || auth_proof_is_witnessed(&place->proof, &lane->base->users, login));
     assert(login == NULL || witness_suits(lane, &place->proof, login));
     assert(place->client->lane_user.in_flight == 0);
     (void)login;
@@ -320,7 +320,7 @@ void place_leave(struct place *place)
     lane_user->wants_idle = false;
     unanswered_clear(&place->unanswered, pool_of(place));
     spread_end_question(place);
-    proof_drop(&place->proof);
+    auth_proof_drop(&place->proof);
     lease_drop(&place->shared);
 }
 
@@ -370,7 +370,7 @@ static bool is_proven(const struct place *place)
 {
     struct login *login = session_login(place->client);
     return login == NULL ||
-           proof_holds((struct proof *)(uintptr_t)&place->proof, &lanes_of_place(place)->base.users, login);
+           auth_proof_holds((struct auth_proof *)(uintptr_t)&place->proof, &lanes_of_place(place)->base.users, login);
 }
 
 /*
@@ -396,14 +396,14 @@ static void on_judged(struct question *question, enum judgement judgement, struc
     struct place *place = container_of(question, struct place, question);
     struct client *client = place->client;
     if (judgement == JUDGED_TRUE) {
-        proof_copy(&place->proof, &question->proof);
+        auth_proof_copy(&place->proof, &question->proof);
         place->was_proven = true;
     } else {
         place->was_refused = true; /* JUDGED_LOST, JUDGED_NOT: the node gave no answer */
     }
     login_put(question->login);
     question->login = NULL;
-    proof_drop(&question->proof);
+    auth_proof_drop(&question->proof);
     if (judgement == JUDGED_FALSE)
         refuse(place, reply);
     client_resume(client, WAIT_LOGIN);
@@ -429,10 +429,10 @@ static bool prove(struct place *place)
     struct login *login = session_login(place->client);
     if (is_proven(place))
         return true;
-    const struct proof *proof = session_proof(place->client);
-    if (proof_holds((struct proof *)(uintptr_t)proof, &lanes_of_place(place)->base.users, login)) {
+    const struct auth_proof *proof = session_proof(place->client);
+    if (auth_proof_holds((struct auth_proof *)(uintptr_t)proof, &lanes_of_place(place)->base.users, login)) {
         /* the proof of the default node, where the client has logged in */
-        proof_copy(&place->proof, proof);
+        auth_proof_copy(&place->proof, proof);
         place->was_proven = true;
         return true;
     }
@@ -446,8 +446,8 @@ static bool prove(struct place *place)
 static bool suits(struct place *place, const struct lane *lane)
 {
     struct login *login = session_login(place->client);
-    return login == NULL ||
-           (proof_is_witnessed(&place->proof, &lane->base->users, login) && witness_suits(lane, &place->proof, login));
+    return login == NULL || (auth_proof_is_witnessed(&place->proof, &lane->base->users, login) &&
+                             witness_suits(lane, &place->proof, login));
 }
 
 /* ---- the lane ---- */
@@ -555,7 +555,7 @@ static enum finding find_ready(struct place *place, const struct command *comman
             lane_wait(lane, &place->lane_user);
             return wait_for(place, WAIT_LANE);
         }
-        proof_void(&place->proof);
+        auth_proof_void(&place->proof);
         lease_drop(&place->shared);
         return LANE_UNPROVEN;
     }

@@ -316,7 +316,7 @@ void places_note_write(struct client *client, const struct lane *lane)
     struct place *place = is_there ? place_get(client, nodes_row_of(lane)) : NULL;
     if (place != NULL && is_new && session_login(client) != NULL)
         /* the proof with which the lane was found */
-        proof_copy(&place->proof, session_proof(client));
+        auth_proof_copy(&place->proof, session_proof(client));
     if (place != NULL)
         place->wrote_at = coverage_time(client);
 }

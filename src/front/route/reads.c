@@ -83,7 +83,7 @@ static void on_judged(struct question *question, enum judgement judgement, struc
     uint64_t again_ns = ASK_AGAIN_NS;
     (void)reply;
     if (judgement == JUDGED_TRUE) {
-        proof_copy(&reading->proof, &question->proof);
+        auth_proof_copy(&reading->proof, &question->proof);
     } else if (judgement == JUDGED_FALSE) {
         node_put(reading->refused);
         reading->refused = node_get(reading->node);
@@ -95,7 +95,7 @@ static void on_judged(struct question *question, enum judgement judgement, struc
     reading->ask_ns = now + again_ns;
     login_put(question->login);
     question->login = NULL;
-    proof_drop(&question->proof);
+    auth_proof_drop(&question->proof);
 }
 
 static void ask(struct client *client, struct nodes_row *row)
@@ -115,7 +115,7 @@ static bool is_let_in(struct client *client, struct nodes_row *row)
     if (login == NULL)
         return !session_has_no_login(client) ||
                (node_auth_generation(lanes_node(&row->lanes)) & AUTH_GENERATION_NEEDS_AUTH) == 0;
-    if (proof_holds(&read_side_of(client)->proof, &row->lanes.base.users, login))
+    if (auth_proof_holds(&read_side_of(client)->proof, &row->lanes.base.users, login))
         return true;
     ask(client, row);
     return false;
@@ -157,7 +157,7 @@ static bool suits(struct client *client, struct lane *lane)
     if (login == NULL || witness_suits(lane, &reading->proof, login))
         return true;
     if (!witness_ask(lane, &reading->proof, login))
-        proof_void(&reading->proof);
+        auth_proof_void(&reading->proof);
     return false;
 }
 
@@ -368,7 +368,7 @@ static const char *why_not_there(const struct client *client, const struct nodes
         return "no replica is in sync";
     if (as_of(client, row) <= reading->wrote_ns)
         return "no replica is known to have the client's last write";
-    if (login != NULL && !proof_holds(&reading->proof, &row->lanes.base.users, login))
+    if (login != NULL && !auth_proof_holds(&reading->proof, &row->lanes.base.users, login))
         return "the replica has not accepted the client's login";
     if (as_of(client, row) <= must_be_as_of(reading, reach_doubts(reach_of(row))))
         return "no replica is known to have what the client has read";

@@ -327,7 +327,7 @@ static enum finding find_own(struct tap *tap, struct nodes_row *row, struct plac
     if (is_up && (login == NULL || witness_suits(lane, &place->proof, login)))
         return dress(tap, lane);
     if (is_up && !witness_ask(lane, &place->proof, login)) {
-        proof_void(&place->proof);
+        auth_proof_void(&place->proof);
         return LANE_UNPROVEN;
     }
     lane_wait(lane, &tap->lane_user);

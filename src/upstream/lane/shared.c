@@ -167,7 +167,7 @@ static bool can_tell(const struct lane *lane, const struct lane *of)
  * Prefers a lane that is not slow. A slow witness is better than none: a client with an expired
  * password cannot log in again.
  */
-static struct lane *find(const struct lane *of, const struct proof *proof, const struct login *login)
+static struct lane *find(const struct lane *of, const struct auth_proof *proof, const struct login *login)
 {
     static const enum lane_list lists[] = {LIST_SHARED, LIST_RETIRED};
     struct lane *sluggish = NULL;
@@ -197,7 +197,7 @@ bool witness_is_last(const struct lane *lane)
     return true;
 }
 
-bool witness_ask(struct lane *lane, const struct proof *proof, const struct login *login)
+bool witness_ask(struct lane *lane, const struct auth_proof *proof, const struct login *login)
 {
     if (lane->witness != NULL)
         return true;

@@ -87,12 +87,13 @@ void shared_note_unleased(const struct lane *lane);
  * True if the lane suits a client with this proof, which holds and is of `login`. witness_suits may
  * raise proof->n_logins to the lane's number.
  */
-static inline bool witness_suits_by(const struct lane_login *in, const struct proof *proof, const struct login *login)
+static inline bool witness_suits_by(const struct lane_login *in, const struct auth_proof *proof,
+                                    const struct login *login)
 {
     return in->number <= proof->n_logins || login_same(in->by, login);
 }
 
-static inline bool witness_suits(const struct lane *lane, struct proof *proof, const struct login *login)
+static inline bool witness_suits(const struct lane *lane, struct auth_proof *proof, const struct login *login)
 {
     if (witness_suits_by(&lane->let_in, proof, login))
         return true;
@@ -106,7 +107,7 @@ static inline bool witness_suits(const struct lane *lane, struct proof *proof, c
  * Probe an older lane that suits. True: lane users that wait for `lane` are woken once the witness
  * answers or closes. False: no such lane can be probed now.
  */
-bool witness_ask(struct lane *lane, const struct proof *proof, const struct login *login);
+bool witness_ask(struct lane *lane, const struct auth_proof *proof, const struct login *login);
 
 /*
  * True if its user has clients with several passwords, and no other shared lane can be a witness.

@@ -126,7 +126,7 @@ static void on_refused(struct lane_user *lane_user, enum lane_end end, struct sl
 static bool begin_proof(struct lane *lane, struct question *question)
 {
     struct auth_user *user = auth_users_get(&lane->base->users, login_user(question->login));
-    proof_take(&question->proof, user);
+    auth_proof_take(&question->proof, user);
     auth_user_put(user);
     return user != NULL;
 }

@@ -34,7 +34,7 @@ struct question {
     /* the asker's reference, which stays until the judgement or auth_lanes_forget */
     struct login *login;
     /* what +OK proves, in the auth generation at the time of sending; dropped by the asker */
-    struct proof proof;
+    struct auth_proof proof;
     /* its lane was lost once; AUTH changes nothing on an auth lane, so a second try is safe */
     bool is_again;
     bool is_short; /* sent without a user: AUTH password */

@@ -179,36 +179,36 @@ bool auth_user_refuse(struct auth_user *user, const struct login *login)
     return user->proven[0] != NULL;
 }
 
-void proof_take(struct proof *proof, struct auth_user *user)
+void auth_proof_take(struct auth_proof *proof, struct auth_user *user)
 {
     if (user != NULL) {
         user->holders++;
         user->n_proofs++;
     }
-    proof_drop(proof);
-    *proof = (struct proof){0};
+    auth_proof_drop(proof);
+    *proof = (struct auth_proof){0};
     if (user != NULL)
-        *proof = (struct proof){user, user->generation, user->users != NULL ? user->users->n_logins : 0};
+        *proof = (struct auth_proof){user, user->generation, user->users != NULL ? user->users->n_logins : 0};
 }
 
-void proof_copy(struct proof *proof, const struct proof *from)
+void auth_proof_copy(struct auth_proof *proof, const struct auth_proof *from)
 {
-    const struct proof copy = *from;
-    proof_take(proof, from->user);
+    const struct auth_proof copy = *from;
+    auth_proof_take(proof, from->user);
     *proof = copy;
 }
 
-void proof_drop(struct proof *proof)
+void auth_proof_drop(struct auth_proof *proof)
 {
     struct auth_user *user = proof->user;
-    *proof = (struct proof){0};
+    *proof = (struct auth_proof){0};
     if (user == NULL)
         return;
     user->n_proofs--;
     auth_user_put(user);
 }
 
-bool proof_holds(struct proof *proof, const struct auth_users *users, const struct login *login)
+bool auth_proof_holds(struct auth_proof *proof, const struct auth_users *users, const struct login *login)
 {
     const struct auth_user *user = proof->user;
     if (user == NULL || user->users != users || proof->generation == 0)

@@ -63,7 +63,7 @@ struct auth_user {
 };
 
 /* Kept by a client, or by a question in flight. Zeroed: no proof, which never holds. */
-struct proof {
+struct auth_proof {
     struct auth_user *user; /* one reference */
     uint32_t generation;    /* 0: void */
     uint64_t n_logins;      /* auth_users.n_logins when AUTH was sent */
@@ -123,29 +123,30 @@ static inline struct login *auth_user_newest(const struct auth_user *user)
 /* ---- proofs ---- */
 
 /* Make `proof` a proof of the user's present generation. NULL: no user. */
-void proof_take(struct proof *proof, struct auth_user *user);
+void auth_proof_take(struct auth_proof *proof, struct auth_user *user);
 
 /* Make `proof` a copy of another proof. */
-void proof_copy(struct proof *proof, const struct proof *from);
+void auth_proof_copy(struct auth_proof *proof, const struct auth_proof *from);
 
-void proof_drop(struct proof *proof);
+void auth_proof_drop(struct auth_proof *proof);
 
 /* The proof holds no longer; its user stays. */
-static inline void proof_void(struct proof *proof)
+static inline void auth_proof_void(struct auth_proof *proof)
 {
     proof->generation = 0;
 }
 
 /* True if the proof holds at the node of this table. `login` is what Redis has said +OK to. */
-bool proof_holds(struct proof *proof, const struct auth_users *users, const struct login *login);
+bool auth_proof_holds(struct auth_proof *proof, const struct auth_users *users, const struct login *login);
 
 /*
- * As proof_holds, and a connection has been open ever since: Redis would have closed it if the user
- * were gone.
+ * As auth_proof_holds, and a connection has been open ever since: Redis would have closed it if the
+ * user were gone.
  */
-static inline bool proof_is_witnessed(struct proof *proof, const struct auth_users *users, const struct login *login)
+static inline bool auth_proof_is_witnessed(struct auth_proof *proof, const struct auth_users *users,
+                                           const struct login *login)
 {
-    return proof_holds(proof, users, login) && (proof->generation & 1) != 0;
+    return auth_proof_holds(proof, users, login) && (proof->generation & 1) != 0;
 }
 
 #endif
