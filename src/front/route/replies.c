@@ -182,12 +182,12 @@ static void pop(struct replies *replies)
 void replies_init(struct replies *replies, struct pool *pool)
 {
     *replies = (struct replies){.pool = pool};
-    list_init(&replies->asides);
+    list_init(&replies->all_unsolicited);
 }
 
-static struct reply_source *source_of(struct list *in_asides)
+static struct reply_source *source_of(struct list *in_unsolicited)
 {
-    return container_of(in_asides, struct reply_source, in_asides);
+    return container_of(in_unsolicited, struct reply_source, in_unsolicited);
 }
 
 static void forget(struct reply_source *source)
@@ -200,10 +200,10 @@ void replies_clear(struct replies *replies)
 {
     if (replies->speaking != NULL)
         forget(replies->speaking);
-    while (!list_is_empty(&replies->asides)) {
-        struct reply_source *source = source_of(replies->asides.next);
-        list_take(&source->in_asides);
-        drop_early(replies, &source->aside);
+    while (!list_is_empty(&replies->all_unsolicited)) {
+        struct reply_source *source = source_of(replies->all_unsolicited.next);
+        list_take(&source->in_unsolicited);
+        drop_early(replies, &source->unsolicited);
         forget(source);
     }
     for (; replies->head != replies->tail; replies->head++) {
@@ -287,25 +287,25 @@ static bool is_here(const struct replies *replies, const struct reply_source *so
 static void choose_place(const struct replies *replies, struct reply_source *source)
 {
     source->place = source->n_runs > 0 ? source->oldest : source->newest;
-    source->is_aside = source->n_runs == 0 && !is_here(replies, source, source->newest);
+    source->is_unsolicited = source->n_runs == 0 && !is_here(replies, source, source->newest);
 }
 
 static bool may_speak(const struct replies *replies, const struct reply_source *source)
 {
     if (source->is_cut)
         return replies->speaking == source;
-    if (replies->speaking != NULL || source->is_aside)
+    if (replies->speaking != NULL || source->is_unsolicited)
         return replies->speaking == NULL;
     return source->place == replies->head && early_is_empty(&run_at(replies, replies->head)->early);
 }
 
 static bool keep_in_place(struct replies *replies, struct reply_source *source, const char *data, size_t n)
 {
-    if (!source->is_aside)
+    if (!source->is_unsolicited)
         return keep(replies, &run_at(replies, source->place)->early, data, n);
-    if (early_is_empty(&source->aside))
-        list_push(&replies->asides, &source->in_asides);
-    return keep(replies, &source->aside, data, n);
+    if (early_is_empty(&source->unsolicited))
+        list_push(&replies->all_unsolicited, &source->in_unsolicited);
+    return keep(replies, &source->unsolicited, data, n);
 }
 
 enum replies_verdict replies_take(struct replies *replies, struct reply_source *source, const char *data, size_t n,
@@ -384,11 +384,11 @@ static bool put_own(struct replies *replies, uint32_t *bytes, const struct outle
     return true;
 }
 
-static bool put_aside(struct replies *replies, struct reply_source *source, const struct outlet *outlet)
+static bool put_unsolicited(struct replies *replies, struct reply_source *source, const struct outlet *outlet)
 {
-    list_take(&source->in_asides);
-    replies->speaking = source->is_cut && source->is_aside ? source : NULL;
-    return put_early(replies, &source->aside, outlet);
+    list_take(&source->in_unsolicited);
+    replies->speaking = source->is_cut && source->is_unsolicited ? source : NULL;
+    return put_early(replies, &source->unsolicited, outlet);
 }
 
 /* Sends what the oldest run has. False: nothing more can be sent. */
@@ -397,7 +397,7 @@ static bool put_run(struct replies *replies, const struct outlet *outlet)
     struct run *run = run_at(replies, replies->head);
     struct reply_source *source = run->source;
     if (!early_is_empty(&run->early)) {
-        bool ends_here = source->is_cut && !source->is_aside && source->place == replies->head;
+        bool ends_here = source->is_cut && !source->is_unsolicited && source->place == replies->head;
         if (!put_early(replies, &run->early, outlet))
             return false;
         replies->speaking = ends_here ? source : NULL;
@@ -413,8 +413,8 @@ void replies_flush(struct replies *replies, bool (*out)(void *arg, const char *d
     const struct outlet outlet = {out, arg};
     bool goes_on = true;
     while (goes_on && replies->speaking == NULL) {
-        if (!list_is_empty(&replies->asides))
-            goes_on = put_aside(replies, source_of(replies->asides.next), &outlet);
+        if (!list_is_empty(&replies->all_unsolicited))
+            goes_on = put_unsolicited(replies, source_of(replies->all_unsolicited.next), &outlet);
         else
             goes_on = replies->head != replies->tail && put_run(replies, &outlet);
     }

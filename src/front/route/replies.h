@@ -53,9 +53,9 @@ struct reply_source {
     uint32_t place;  /* position of the run to which the present frame belongs */
     /* the last bytes ended within a frame; the rest goes where the frame's beginning went */
     bool is_cut;
-    bool is_aside;         /* the present frame is unsolicited, so it belongs to no run */
-    struct early aside;    /* unsolicited frames that could not pass at once */
-    struct list in_asides; /* in replies.asides while `aside` is not empty */
+    bool is_unsolicited;        /* the present frame is unsolicited, so it belongs to no run */
+    struct early unsolicited;   /* unsolicited frames that could not pass at once */
+    struct list in_unsolicited; /* in replies.all_unsolicited while `unsolicited` is not empty */
 };
 
 struct run {
@@ -76,7 +76,7 @@ struct replies {
     struct chain own;              /* weir's own replies, of all runs */
     uint64_t early_bytes;          /* bytes kept with runs, and unsolicited bytes kept */
     struct reply_source *speaking; /* the source of a frame that is sent in part; NULL: none */
-    struct list asides;            /* struct reply_source, in the order of their first kept frame */
+    struct list all_unsolicited;   /* struct reply_source, in the order of their first kept frame */
 };
 
 void replies_init(struct replies *replies, struct pool *pool);

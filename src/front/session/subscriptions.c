@@ -8,7 +8,7 @@
 #include "limit/command/keys.h"
 #include "resp/confirmation.h"
 #include "resp/emit.h"
-#include "upstream/lane/aside.h"
+#include "upstream/lane/unsolicited.h"
 #include "upstream/node/not_run.h"
 
 #define ERROR_BYTES 4096 /* most bytes of a kept error; Redis' errors are shorter */
@@ -154,7 +154,7 @@ static void on_frame(struct tap *tap, const struct call *call, struct slice fram
         return;
     }
     struct slice word = glimpse_first_bulk(&tap->lane_user.lane->glimpse);
-    const uint32_t *counted = aside_confirmed(tap->lane_user.lane, word);
+    const uint32_t *counted = unsolicited_confirmed(tap->lane_user.lane, word);
     if (counted == NULL || !confirmation_read(frame, &said))
         tap_pass(tap, frame);
     else if (counted == &tap->lane_user.lane->shard_channels)

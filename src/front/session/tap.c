@@ -407,7 +407,7 @@ static bool is_clean(const struct tap *tap)
 
 bool tap_is_done(const struct tap *tap)
 {
-    return is_clean(tap) && tap->source.aside.first == NULL;
+    return is_clean(tap) && tap->source.unsolicited.first == NULL;
 }
 
 void tap_leave(struct tap *tap)

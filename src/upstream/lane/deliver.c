@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "limit/command/command.h"
-#include "upstream/lane/aside.h"
+#include "upstream/lane/unsolicited.h"
 #include "upstream/lane/calls.h"
 #include "upstream/lane/own_words.h"
 #include "upstream/lane/raw_end.h"
@@ -333,7 +333,7 @@ static bool tell_run_end(struct lane *lane)
  * A frame that answers no call has arrived in full. A run that ends with the frame ends, and an
  * owner that waits for the end of its replies resumes. False: the lane is closed.
  */
-static bool end_aside(struct lane *lane)
+static bool end_unsolicited(struct lane *lane)
 {
     if (lane->ends_run == RUN_ENDS_WITH_FRAME && !tell_run_end(lane))
         return false;
@@ -349,23 +349,23 @@ static bool end_frame(struct lane *lane)
     struct call *call = lane->framing == FRAMING_UNSOLICITED ? NULL : oldest(lane);
     bool is_list = lane->scan.kind == '>' || lane->scan.kind == '*';
     struct slice word = is_list ? glimpse_first_bulk(&lane->glimpse) : slice_of(NULL, 0);
-    bool confirms = aside_is_confirmed(call);
-    uint32_t *count = confirms ? aside_confirmed(lane, word) : NULL;
-    bool is_unasked = aside_ends_unasked(lane, call, word);
+    bool confirms = unsolicited_is_confirmed(call);
+    uint32_t *count = confirms ? unsolicited_confirmed(lane, word) : NULL;
+    bool is_unasked = unsolicited_ends_unasked(lane, call, word);
     lane->errs_late = count == &lane->shard_channels;
 
     if (is_unasked) {
-        aside_note_confirmation(lane, &lane->shard_channels);
-        return end_aside(lane);
+        unsolicited_note_confirmation(lane, &lane->shard_channels);
+        return end_unsolicited(lane);
     }
     if (count != NULL) {
         /* UNSUBSCRIBE of everything: one frame for each channel, and one frame if there is none */
         if (call->n == 0)
             call->n = *count > 0 ? *count : 1;
-        aside_note_confirmation(lane, count);
+        unsolicited_note_confirmation(lane, count);
         call->n--;
-    } else if (aside_is(lane, word)) {
-        return end_aside(lane);
+    } else if (unsolicited_is(lane, word)) {
+        return end_unsolicited(lane);
     } else if (call == NULL) {
         lane_fail(lane, END_NONSENSE, "it sent a reply that nobody waits for");
         return false;
@@ -392,7 +392,7 @@ static bool is_unheard(const struct call *call, char type)
  * True if a frame that answers no call may begin with this byte. Otherwise the owner would take it
  * for the reply to a request that waits in weir.
  */
-static bool may_come_aside(const struct lane *lane, char type)
+static bool may_come_unsolicited(const struct lane *lane, char type)
 {
     if (type == '>')
         return may_push(lane);
@@ -405,14 +405,14 @@ static bool begin_frame(struct lane *lane, struct slice head)
 {
     char type = head.at[0];
     const struct call *call = oldest(lane);
-    if (!may_come_aside(lane, type) && (type == '>' || call == NULL)) {
+    if (!may_come_unsolicited(lane, type) && (type == '>' || call == NULL)) {
         lane_fail(lane, END_NONSENSE, "it sent a reply that nobody waits for");
         return false;
     }
     glimpse_reset(&lane->glimpse);
     if (tells_id(call))
         lane->held.len = 0;
-    if (call != NULL && !aside_may_be_message(lane, head) && is_unheard(call, type))
+    if (call != NULL && !unsolicited_may_be_message(lane, head) && is_unheard(call, type))
         lane->framing = FRAMING_MUTED;
     return true;
 }
@@ -502,7 +502,7 @@ static inline enum lane_framing framing_of(struct lane *lane, struct slice bytes
 {
     const struct call *call = oldest(lane);
     bool is_push = bytes.at[0] == '>';
-    if (aside_is_monitored(lane, bytes) && own_words_in_line(bytes))
+    if (unsolicited_is_monitored(lane, bytes) && own_words_in_line(bytes))
         return FRAMING_OWN_WORDS;
     if (call == NULL && lane->errs_late && bytes.at[0] == '-')
         return FRAMING_DROPPED;
@@ -600,7 +600,7 @@ void deliver_end_run(struct lane *lane)
 const char *deliver(struct lane *lane, const char *p, const char *end)
 {
     const struct slice bytes = slice_of(p, (size_t)(end - p));
-    if (lane->ends_run != RUN_GOES_ON && !aside_begins(lane, oldest(lane), bytes)) {
+    if (lane->ends_run != RUN_GOES_ON && !unsolicited_begins(lane, oldest(lane), bytes)) {
         deliver_end_run(lane);
         if (lane_is_closed(lane))
             return NULL;

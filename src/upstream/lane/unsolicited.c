@@ -1,4 +1,4 @@
-#include "upstream/lane/aside.h"
+#include "upstream/lane/unsolicited.h"
 
 #include <string.h>
 
@@ -20,7 +20,7 @@ static const struct confirmation {
     {{"sunsubscribe", 12}, offsetof(struct lane, shard_channels)},
 };
 
-uint32_t *aside_confirmed(struct lane *lane, struct slice word)
+uint32_t *unsolicited_confirmed(struct lane *lane, struct slice word)
 {
     for (size_t i = 0; i < sizeof confirmations / sizeof confirmations[0]; i++)
         if (slice_eq(word, confirmations[i].word))
@@ -28,13 +28,13 @@ uint32_t *aside_confirmed(struct lane *lane, struct slice word)
     return NULL;
 }
 
-bool aside_ends_unasked(const struct lane *lane, const struct call *call, struct slice word)
+bool unsolicited_ends_unasked(const struct lane *lane, const struct call *call, struct slice word)
 {
     bool is_asked = call != NULL && call->flow == FLOW_UNSUBSCRIBE;
     return !is_asked && lane->shard_channels > 0 && slice_eq(word, SLICE("sunsubscribe"));
 }
 
-void aside_note_confirmation(struct lane *lane, uint32_t *count)
+void unsolicited_note_confirmation(struct lane *lane, uint32_t *count)
 {
     int64_t total = glimpse_last_integer(&lane->glimpse);
     uint32_t others = count == &lane->channels ? lane->patterns : count == &lane->patterns ? lane->channels : 0;
@@ -50,30 +50,30 @@ static bool is_message_word(struct slice word)
 }
 
 /* In RESP3 every unsolicited frame is a push, and every array is a reply. */
-static bool has_arrays_aside(const struct lane *lane)
+static bool has_unsolicited_arrays(const struct lane *lane)
 {
     return lane_is_subscribed(lane) && lane->key.protocol != 3;
 }
 
-bool aside_is_monitored(const struct lane *lane, struct slice head)
+bool unsolicited_is_monitored(const struct lane *lane, struct slice head)
 {
     return lane_is_monitoring(lane) && head.len > 1 && head.at[0] == '+' && (unsigned char)(head.at[1] - '0') <= 9;
 }
 
-bool aside_is(const struct lane *lane, struct slice word)
+bool unsolicited_is(const struct lane *lane, struct slice word)
 {
     if (lane->scan.kind == '>')
         return true;
     if (lane->scan.kind == '*')
-        return has_arrays_aside(lane) && is_message_word(word);
-    return aside_is_monitored(lane, slice_of(lane->glimpse.head, lane->glimpse.n_head));
+        return has_unsolicited_arrays(lane) && is_message_word(word);
+    return unsolicited_is_monitored(lane, slice_of(lane->glimpse.head, lane->glimpse.n_head));
 }
 
-bool aside_may_be_message(const struct lane *lane, struct slice head)
+bool unsolicited_may_be_message(const struct lane *lane, struct slice head)
 {
-    if (head.at[0] == '>' || aside_is_monitored(lane, head))
+    if (head.at[0] == '>' || unsolicited_is_monitored(lane, head))
         return true;
-    return head.at[0] == '*' && has_arrays_aside(lane) && !(head.len > 1 && head.at[1] == '2');
+    return head.at[0] == '*' && has_unsolicited_arrays(lane) && !(head.len > 1 && head.at[1] == '2');
 }
 
 /*
@@ -91,12 +91,12 @@ static struct slice first_word(struct slice bytes)
     return cr != NULL ? slice_of(word, (size_t)(cr - word)) : slice_of("", 0);
 }
 
-bool aside_begins(struct lane *lane, const struct call *call, struct slice bytes)
+bool unsolicited_begins(struct lane *lane, const struct call *call, struct slice bytes)
 {
     if (bytes.at[0] != '>')
-        return aside_is_monitored(lane, bytes);
-    if (!aside_is_confirmed(call))
+        return unsolicited_is_monitored(lane, bytes);
+    if (!unsolicited_is_confirmed(call))
         return true;
     struct slice word = first_word(bytes);
-    return word.len > 0 && aside_confirmed(lane, word) == NULL;
+    return word.len > 0 && unsolicited_confirmed(lane, word) == NULL;
 }
