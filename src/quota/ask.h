@@ -72,7 +72,7 @@ struct quota_ask {
     bool is_cell;                 /* CL.THROTTLE */
     /* a part in shadow mode: refuses nothing, and is charged as far as it has room */
     bool is_shadow;
-    bool is_raw; /* the key has no prefix, and is in the client's database; set by the caller */
+    bool is_unprefixed; /* the key has no prefix, and is in the client's database; set by the caller */
 };
 
 /* Returns the number of requests about single keys: the parts, or 1. */

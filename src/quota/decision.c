@@ -240,14 +240,14 @@ struct decision *decision_new(struct quota *quota, const struct quota_context *c
         return NULL;
     if ((asked.ask.name.at != NULL || asked.ask.is_named) && !resolve(&asked, context, error))
         return NULL;
-    asked.ask.is_raw = asked.ask.is_cell && context->cell == QUOTA_CELL_RAW;
-    if (asked.ask.is_raw && !context->has_database) {
+    asked.ask.is_unprefixed = asked.ask.is_cell && context->cell == QUOTA_CELL_RAW;
+    if (asked.ask.is_unprefixed && !context->has_database) {
         build_error(error, SLICE("ERR SELECT inside MULTI: weir does not know the database of the key"));
         return NULL;
     }
     char spelled[PREFIX_ROOM];
     struct slice prefix = SLICE("");
-    if (!asked.ask.is_raw && !prefix_of(context->prefix, context->user, spelled, &prefix)) {
+    if (!asked.ask.is_unprefixed && !prefix_of(context->prefix, context->user, spelled, &prefix)) {
         build_error(error, SLICE("ERR the user's name is too long for keys of its own: at most 255 bytes"));
         return NULL;
     }
@@ -269,7 +269,7 @@ struct decision *decision_new(struct quota *quota, const struct quota_context *c
     }
     if (quota_is_rated(&decision->ask))
         take_penalty(asked.limits[0], &decision->ask);
-    decision->database = asked.ask.is_raw ? context->database : 0;
+    decision->database = asked.ask.is_unprefixed ? context->database : 0;
     decision->failover_wait_ns = context->failover_wait_ns;
     if (decision->is_shadow)
         decision->ask.wait_ns = 0; /* a limit in shadow mode lets the call pass without waiting */

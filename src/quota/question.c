@@ -233,7 +233,7 @@ size_t quota_ask_words(const struct quota_ask *ask, unsigned database, struct sl
         [FAMILY_PARTS] = put_parts,    [FAMILY_HOLDING] = put_holding,
     };
     struct wording words = {.at = out, .channel = channel};
-    put_number(&words, ask->is_raw ? (int64_t)database : 0);
+    put_number(&words, ask->is_unprefixed ? (int64_t)database : 0);
     put(&words, SLICE("")); /* empty: Redis' own clock */
     put_how(&words, ask);
     parameters[quota_algorithm(ask->rule.kind)->family](ask, &words);

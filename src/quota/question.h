@@ -17,8 +17,8 @@
  * Writes the part of EVALSHA's ARGV that is equal for all keys, as RESP bulks: database, clock,
  * peek, parameters. Requests with the same script and the same bytes may share a batch. With the
  * same key too, and no token, they may share an entry with a count. `database` is the client's,
- * used only with is_raw. `channel` is where RELEASE publishes. `out` has QUOTA_WORDS_ROOM bytes and
- * the channel's length. *n_words: the number of bulks. Returns the number of bytes.
+ * used only with is_unprefixed. `channel` is where RELEASE publishes. `out` has QUOTA_WORDS_ROOM
+ * bytes and the channel's length. *n_words: the number of bulks. Returns the number of bytes.
  */
 /* 16 rates of 4 numbers of 16 digits, and 8 parts of 4 words, with headers take 2300 bytes. */
 #define QUOTA_WORDS_ROOM 3072

@@ -656,11 +656,11 @@ static void assert_words(const char *line, unsigned database, const char *expect
     assert_asked(&ask, database, expected);
 }
 
-/* The words for an operator's setting `is_raw`. */
+/* The words for an operator's setting `is_unprefixed`. */
 static void assert_raw_words(const char *line, unsigned database, const char *expected)
 {
     struct quota_ask ask = kit_ask(line);
-    ask.is_raw = true;
+    ask.is_unprefixed = true;
     assert_asked(&ask, database, expected);
 }
 

@@ -97,12 +97,12 @@ static void test_what_was_queued_says_nothing_of_the_next(void **state)
     (void)state;
     struct transaction transaction = opened();
     transaction.forges = true;
-    transaction.is_raw = true;
+    transaction.is_passthrough = true;
     (void)transaction_send(&transaction, EFFECT_DISCARD);
-    assert_true(transaction.forges && transaction.is_raw); /* Redis may refuse DISCARD */
+    assert_true(transaction.forges && transaction.is_passthrough); /* Redis may refuse DISCARD */
     transaction_answered(&transaction, EFFECT_DISCARD, true);
     assert_int_equal(transaction_send(&transaction, EFFECT_MULTI), EFFECT_MULTI);
-    assert_false(transaction.forges || transaction.is_raw || transaction.admits);
+    assert_false(transaction.forges || transaction.is_passthrough || transaction.admits);
 }
 
 static void test_a_multi_that_could_not_travel_is_broken_until_it_ends(void **state)

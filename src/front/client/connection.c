@@ -30,7 +30,7 @@
 #include "front/route/taken.h"
 #include "front/client/timeouts.h"
 #include "front/client/timing.h"
-#include "upstream/lane/raw_end.h"
+#include "upstream/lane/passthrough_end.h"
 #include "upstream/lane/stall.h"
 
 static struct client *client_of_link(struct link *link)
@@ -330,7 +330,7 @@ static const struct lane_user_ops lane_user_ops_kept = {LANE_USER_OPS, .on_bytes
  * The passthrough lane ends behind the replies that Redis still owes. For a half-closed client
  * Redis sends what it can write at once.
  */
-static void end_raw(struct client *client)
+static void end_passthrough(struct client *client)
 {
     struct lane *lane = pin_has(client, PIN_PASSTHROUGH) ? client->lane_user.lane : NULL;
     if (lane == NULL)
@@ -338,7 +338,7 @@ static void end_raw(struct client *client)
     if (client->is_eof)
         lane_part(lane);
     else
-        raw_end_begin(lane);
+        passthrough_end_begin(lane);
 }
 
 /*
@@ -348,7 +348,7 @@ static void end_raw(struct client *client)
 static void finish_when_answered(struct client *client)
 {
     fair_share_stop(client);
-    end_raw(client);
+    end_passthrough(client);
     again_go_on(client);
     places_go_on(client);
     compounds_go_on(client);
@@ -593,7 +593,7 @@ static void on_end(struct link *link, int status)
     if (client->lane_user.is_paying && !client_is_closed(client))
         catch_up(client);
     if (client_is_leaving(client) && !client_is_closed(client))
-        end_raw(client);
+        end_passthrough(client);
 }
 
 /*

@@ -170,7 +170,7 @@ static enum route exec(struct client *client, struct request *request)
 static bool changes_counting(const struct request *request)
 {
     enum flow flow = (enum flow)request->command->flow;
-    return flow == FLOW_SUBSCRIBE || flow == FLOW_UNSUBSCRIBE || flow == FLOW_MONITOR || flow == FLOW_RAW ||
+    return flow == FLOW_SUBSCRIBE || flow == FLOW_UNSUBSCRIBE || flow == FLOW_MONITOR || flow == FLOW_PASSTHROUGH ||
            flow == FLOW_REPLY;
 }
 

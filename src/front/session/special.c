@@ -30,11 +30,11 @@ static bool is_monitor_again(const struct client *client, const struct request *
     return request->argc == 1 && !(lane_is_subscribed(lane) && lane->key.protocol != 3);
 }
 
-static bool makes_raw(const struct client *client, const struct request *request)
+static bool makes_passthrough(const struct client *client, const struct request *request)
 {
     if (transaction_is_open(&client->transaction))
-        return request_effect(request) == EFFECT_EXEC && request->argc == 1 && client->transaction.is_raw;
-    return request->command->flow == FLOW_RAW || is_monitor_again(client, request);
+        return request_effect(request) == EFFECT_EXEC && request->argc == 1 && client->transaction.is_passthrough;
+    return request->command->flow == FLOW_PASSTHROUGH || is_monitor_again(client, request);
 }
 
 bool special_is_plain(const struct client *client, const struct request *request)
@@ -75,7 +75,7 @@ bool special_must_wait(const struct client *client, const struct request *reques
         return true; /* a second MONITOR may not be answered */
     enum effect effect = request_effect(request);
     bool is_special = request->command->flow != FLOW_ONE || effect != EFFECT_NONE;
-    return makes_raw(client, request) || (is_special && transaction_must_settle(&client->transaction, effect));
+    return makes_passthrough(client, request) || (is_special && transaction_must_settle(&client->transaction, effect));
 }
 
 /* ---- sending ---- */
@@ -104,7 +104,7 @@ bool special_break_multi(struct client *client, struct lane *lane)
  * stream, and of an EXEC with SUBSCRIBE, MONITOR, CLIENT REPLY or SYNC. CLIENT TRACKING cannot
  * point at another application's lane here either.
  */
-static bool send_raw(struct client *client, struct lane *lane, const struct request *request)
+static bool send_passthrough(struct client *client, struct lane *lane, const struct request *request)
 {
     if (!pin_has(client, PIN_PASSTHROUGH)) {
         pin_add(client, PIN_PASSTHROUGH);
@@ -152,7 +152,7 @@ static bool send_client_reply(struct client *client, struct lane *lane, const st
 static bool ends_counting(const struct request *request)
 {
     enum flow flow = (enum flow)request->command->flow;
-    return flow == FLOW_SUBSCRIBE || flow == FLOW_UNSUBSCRIBE || flow == FLOW_MONITOR || flow == FLOW_RAW ||
+    return flow == FLOW_SUBSCRIBE || flow == FLOW_UNSUBSCRIBE || flow == FLOW_MONITOR || flow == FLOW_PASSTHROUGH ||
            request_reply_word(request) != REPLY_NONE;
 }
 
@@ -187,7 +187,7 @@ static void note_queued(const struct sending *s, const struct stateful *row)
     if (row->queued != NULL)
         row->queued(s);
     if (ends_counting(s->request))
-        s->client->transaction.is_raw = true;
+        s->client->transaction.is_passthrough = true;
 }
 
 static void note_sent(const struct sending *s)
@@ -277,12 +277,12 @@ bool special_send(struct client *client, struct lane *lane, const struct request
         client_leave_for(client, CLOSED_PROTOCOL);
         return true;
     }
-    bool is_raw = pin_has(client, PIN_PASSTHROUGH) || makes_raw(client, request);
+    bool is_passthrough = pin_has(client, PIN_PASSTHROUGH) || makes_passthrough(client, request);
     bool is_reply =
         request->command->flow == FLOW_REPLY && !transaction_is_open(&client->transaction) && !request->is_large;
-    if (!is_raw && !is_reply)
+    if (!is_passthrough && !is_reply)
         return send_call(client, lane, request);
     /* the request gets no call of its own, so its count ends here */
     charge_answered(client, request->counted);
-    return is_raw ? send_raw(client, lane, request) : send_client_reply(client, lane, request);
+    return is_passthrough ? send_passthrough(client, lane, request) : send_client_reply(client, lane, request);
 }

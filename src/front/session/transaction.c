@@ -8,7 +8,7 @@ static void change(struct transaction *transaction, enum transaction_state state
 /* Forgets the properties of commands queued before. */
 static void forget_queued(struct transaction *transaction)
 {
-    transaction->admits = transaction->forges = transaction->is_raw = false;
+    transaction->admits = transaction->forges = transaction->is_passthrough = false;
 }
 
 bool transaction_must_settle(const struct transaction *transaction, enum effect effect)

@@ -37,9 +37,9 @@ enum transaction_state {
 struct transaction {
     uint8_t state : 3; /* enum transaction_state */
     /* Properties of the commands queued since the last MULTI: */
-    bool admits : 1; /* may change the user or rights of connections that do not log in */
-    bool forges : 1; /* has may_forge (command_row.h): after EXEC the lane is untrusted */
-    bool is_raw : 1; /* the answer has frames that cannot be counted */
+    bool admits : 1;         /* may change the user or rights of connections that do not log in */
+    bool forges : 1;         /* has may_forge (command_row.h): after EXEC the lane is untrusted */
+    bool is_passthrough : 1; /* the answer has frames that cannot be counted */
 };
 
 static inline bool transaction_is_none(const struct transaction *transaction)

@@ -24,12 +24,12 @@ enum flow {
     FLOW_SUBSCRIBE, /* a frame for each argument, or one error */
     /* a frame for each argument; without arguments one for each subscription, at least one */
     FLOW_UNSUBSCRIBE,
-    FLOW_MONITOR, /* one reply, then status lines without end */
-    FLOW_REPLY,   /* CLIENT REPLY: one reply to ON, none to OFF and SKIP */
-    FLOW_RAW,     /* from now on bytes that are not RESP frames (SYNC, PSYNC, REPLCONF) */
-    FLOW_QUIT,    /* one reply, then the connection is closed */
-    FLOW_DROP,    /* the connection is closed without a reply (POST, Host:) */
-    FLOW_OWN,     /* weir's own command, answered by weir: own.def */
+    FLOW_MONITOR,     /* one reply, then status lines without end */
+    FLOW_REPLY,       /* CLIENT REPLY: one reply to ON, none to OFF and SKIP */
+    FLOW_PASSTHROUGH, /* from now on bytes that are not RESP frames (SYNC, PSYNC, REPLCONF) */
+    FLOW_QUIT,        /* one reply, then the connection is closed */
+    FLOW_DROP,        /* the connection is closed without a reply (POST, Host:) */
+    FLOW_OWN,         /* weir's own command, answered by weir: own.def */
 };
 
 /*

@@ -6,7 +6,7 @@
 #include "upstream/lane/unsolicited.h"
 #include "upstream/lane/calls.h"
 #include "upstream/lane/own_words.h"
-#include "upstream/lane/raw_end.h"
+#include "upstream/lane/passthrough_end.h"
 #include "upstream/lane/stall.h"
 #include "upstream/node/not_run.h"
 
@@ -455,11 +455,11 @@ static const char *take_special(struct lane *lane, const char *p, const char *en
     return p + used;
 }
 
-static const char *take_raw(struct lane *lane, const char *p, const char *end)
+static const char *take_passthrough(struct lane *lane, const char *p, const char *end)
 {
     const struct slice bytes = slice_of(p, (size_t)(end - p));
     if (lane->state == LANE_ENDING)
-        raw_end_take(lane, bytes);
+        passthrough_end_take(lane, bytes);
     else
         lane->owner->ops->on_bytes(lane->owner, bytes.at, bytes.len);
     return NULL;
@@ -606,7 +606,7 @@ const char *deliver(struct lane *lane, const char *p, const char *end)
             return NULL;
     }
     if (lane_is_passthrough(lane))
-        return take_raw(lane, p, end);
+        return take_passthrough(lane, p, end);
     if (!lane_is_in_frame(lane))
         lane->framing =
             (uint8_t)(lane->keeps && may_be_refusal(lane, bytes) ? FRAMING_REFUSAL : framing_of(lane, bytes));

@@ -217,7 +217,7 @@ struct lane {
     struct nonce nonce;      /* sent, and not answered yet */
     /*
      * A frame that is examined whole: an answer to a greeting or to an auth lane's login, the end
-     * of passthrough (raw_end.h), a refusal. Heap.
+     * of passthrough (passthrough_end.h), a refusal. Heap.
      */
     struct bytes held;
     char *cover;   /* greeting_cover.key, heap; NULL: the lane covers no other connection */
@@ -631,8 +631,8 @@ void lane_part(struct lane *lane);
 void lane_close(struct lane *lane);
 
 /*
- * Close a lane after its owner has received everything (raw_end.h). The owner is woken without a
- * lane.
+ * Close a lane after its owner has received everything (passthrough_end.h). The owner is woken
+ * without a lane.
  */
 void lane_end(struct lane *lane);
 

@@ -6,7 +6,7 @@
 
 #include "upstream/lane/calls.h"
 #include "upstream/lane/deliver.h"
-#include "upstream/lane/raw_end.h"
+#include "upstream/lane/passthrough_end.h"
 
 static struct lane *lane_of(struct link *link)
 {
@@ -173,7 +173,7 @@ static void on_end(struct link *link, int status)
 {
     struct lane *lane = lane_of(link);
     if (lane->state == LANE_ENDING)
-        raw_end_flush(lane);
+        passthrough_end_flush(lane);
     if (lane_is_closed(lane))
         return;
     if (status == UV_EOF && lane_is_ending(lane))

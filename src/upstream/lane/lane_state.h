@@ -24,7 +24,7 @@ enum lane_state {
     LANE_READY,       /* greeted; replies are counted, frame by frame */
     LANE_RETIRED,     /* as READY, but takes no new calls: the calls on it are slow (shared.h) */
     LANE_PASSTHROUGH, /* replies cannot be counted: bytes pass to the owner as they arrive */
-    /* as PASSTHROUGH, and all is sent: closes behind the answer to a nonce (raw_end.h) */
+    /* as PASSTHROUGH, and all is sent: closes behind the answer to a nonce (passthrough_end.h) */
     LANE_ENDING,
     LANE_CLOSED, /* the link is being closed */
     LANE_GONE,   /* the link is closed: the memory waits for leases */

@@ -1,4 +1,4 @@
-#include "upstream/lane/raw_end.h"
+#include "upstream/lane/passthrough_end.h"
 
 #include <string.h>
 
@@ -13,7 +13,7 @@
 #define RESET_ANSWER "+RESET\r\n"
 #define ERROR "-ERR "
 
-void raw_end_begin(struct lane *lane)
+void passthrough_end_begin(struct lane *lane)
 {
     static const struct slice reset = SLICE(OWN_RESET), quit = SLICE(OWN_QUIT);
     char words[(NONCES + 1) * NONCE_REQUEST_ROOM + 64];
@@ -99,7 +99,7 @@ static size_t may_be_end(const struct bytes *held)
     return n + (ends_with_reset(held->at, line) ? sizeof RESET_ANSWER - 1 : 0);
 }
 
-void raw_end_take(struct lane *lane, struct slice bytes)
+void passthrough_end_take(struct lane *lane, struct slice bytes)
 {
     struct bytes *held = &lane->held;
     if (!bytes_add(held, bytes, SIZE_MAX)) {
@@ -114,7 +114,7 @@ void raw_end_take(struct lane *lane, struct slice bytes)
 }
 
 /* Passes whole lines only: the last line may be a part of the nonce's answer. */
-void raw_end_flush(struct lane *lane)
+void passthrough_end_flush(struct lane *lane)
 {
     (void)pass(lane, line_at(lane->held.at, lane->held.len));
 }

@@ -4,8 +4,8 @@
  * then the lane closes. An owner that has sent CLIENT REPLY OFF or SKIP gets no answer to the first
  * nonces. RESET, which ends that mode, and another nonce follow them.
  */
-#ifndef WEIR_UPSTREAM_RAW_END_H
-#define WEIR_UPSTREAM_RAW_END_H
+#ifndef WEIR_UPSTREAM_PASSTHROUGH_END_H
+#define WEIR_UPSTREAM_PASSTHROUGH_END_H
 
 #include "upstream/lane/lane.h"
 
@@ -14,12 +14,12 @@
  * without a lane. May be called again. If the owner has half-closed its own connection, lane_part
  * is called instead: Redis sends what it can write at once.
  */
-void raw_end_begin(struct lane *lane);
+void passthrough_end_begin(struct lane *lane);
 
 /* Take these bytes on a lane in LANE_ENDING. */
-void raw_end_take(struct lane *lane, struct slice bytes);
+void passthrough_end_take(struct lane *lane, struct slice bytes);
 
 /* No more bytes will arrive on a lane in LANE_ENDING. The buffered bytes go to the owner. */
-void raw_end_flush(struct lane *lane);
+void passthrough_end_flush(struct lane *lane);
 
 #endif
