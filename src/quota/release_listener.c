@@ -116,7 +116,7 @@ static void subscribe(struct release_listener *listener)
     char out[512];
     if (words[1].len > 256)
         return;
-    if (lane_call_special(listener->base.lane_user.lane, &listener->base.lane_user, FLOW_SUBSCRIBE, 1, 0) == NULL) {
+    if (lane_call_flow(listener->base.lane_user.lane, &listener->base.lane_user, FLOW_SUBSCRIBE, 1, 0) == NULL) {
         try_later(listener);
         return;
     }

@@ -147,7 +147,7 @@ static void keep_sha(struct script_node *node, unsigned script, struct slice rep
 
 static bool send_call(struct script_node *node, enum effect effect, unsigned argument, const char *request, size_t n)
 {
-    struct call *call = lane_call_special(node->base.lane_user.lane, &node->base.lane_user, FLOW_ONE, 1, 0);
+    struct call *call = lane_call_flow(node->base.lane_user.lane, &node->base.lane_user, FLOW_ONE, 1, 0);
     if (call == NULL)
         return false;
     call->flags = CALL_LOOK;

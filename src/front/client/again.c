@@ -288,7 +288,7 @@ static bool send_again(struct client *client, struct lane *lane, const struct re
     lane_count_sent(lane_user, SHARED_CALLS_FEW, back->len);
     bool is_noted = kept != NULL || !lane->keeps;
     const uint64_t tag = back->tag | (uint64_t)WAIT_AGAIN << 32;
-    struct call *call = is_noted ? lane_call_special(lane, lane_user, FLOW_ONE, 1, tag) : NULL;
+    struct call *call = is_noted ? lane_call_flow(lane, lane_user, FLOW_ONE, 1, tag) : NULL;
     if (call == NULL) {
         client_close_starved(client);
         return false;

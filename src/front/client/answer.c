@@ -10,7 +10,7 @@
 #include "front/client/login.h"
 #include "front/client/meter.h"
 #include "front/client/session.h"
-#include "front/session/special.h"
+#include "front/session/stateful_send.h"
 #include "front/client/timing.h"
 #include "limit/refusal.h"
 #include "upstream/lane/lend.h"
@@ -34,7 +34,7 @@ static enum route refuse(struct client *client, struct lane *lane, struct reques
     request->is_refused = true;
     /* on a cluster weir sends MULTI itself */
     bool has_multi = lane != NULL || client_is_on_cluster(client);
-    if (transaction_is_open(&client->transaction) && has_multi && !special_break_multi(client, lane)) {
+    if (transaction_is_open(&client->transaction) && has_multi && !stateful_break_multi(client, lane)) {
         client_close_starved(client);
         return ROUTE_STOP;
     }
@@ -249,7 +249,7 @@ static enum route reset_lane(struct client *client)
     static const char request[] = "*1\r\n$5\r\n" OWN_RESET "\r\n";
     struct lane *lane = client->lane_user.lane;
     struct call *call =
-        lane_vouch(lane, &client->lane_user) ? lane_call_special(lane, &client->lane_user, FLOW_ONE, 1, 0) : NULL;
+        lane_vouch(lane, &client->lane_user) ? lane_call_flow(lane, &client->lane_user, FLOW_ONE, 1, 0) : NULL;
     if (call == NULL) {
         client_close_starved(client);
         return ROUTE_STOP;

@@ -362,7 +362,7 @@ void login_look(struct front *front)
 /* A call that only weir sees the reply of. NULL: out of memory. */
 static struct call *call_lane(struct client *client, enum effect effect)
 {
-    struct call *call = lane_call_special(client->lane_user.lane, &client->lane_user, FLOW_ONE, 1, 0);
+    struct call *call = lane_call_flow(client->lane_user.lane, &client->lane_user, FLOW_ONE, 1, 0);
     if (call == NULL)
         return NULL;
     call->flags = CALL_MUTE | CALL_LOOK;

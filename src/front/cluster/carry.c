@@ -601,7 +601,7 @@ enum carry_found carry_find_lane(struct client *client, struct lane **lane)
 bool carry_ask(struct client *client, struct lane *lane)
 {
     static const char request[] = "*1\r\n$6\r\nASKING\r\n";
-    struct call *call = lane_call_special(lane, &client->lane_user, FLOW_ONE, 1, 0);
+    struct call *call = lane_call_flow(lane, &client->lane_user, FLOW_ONE, 1, 0);
     if (call == NULL) {
         client_close_starved(client);
         return false;
@@ -647,7 +647,7 @@ static void send_proof(struct client *client, struct lane *lane)
     struct carry *carry = carry_of(client);
     if (!lane_vouch(lane, &client->lane_user) || (carry_asks(carry) && !carry_ask(client, lane)))
         return;
-    struct call *call = lane_call_special(lane, &client->lane_user, FLOW_ONE, 1, 0);
+    struct call *call = lane_call_flow(lane, &client->lane_user, FLOW_ONE, 1, 0);
     if (call == NULL) {
         client_close_starved(client);
         return;
@@ -671,7 +671,7 @@ static void send_again(struct client *client, struct lane *lane)
         return;
     lane_user->arrived_ns = carry->arrived_ns;
     lane_user->waited_us = carry->waited_us;
-    struct call *call = lane_call_special(lane, lane_user, FLOW_ONE, 1, carry->tag | (uint64_t)WAIT_AGAIN << 32);
+    struct call *call = lane_call_flow(lane, lane_user, FLOW_ONE, 1, carry->tag | (uint64_t)WAIT_AGAIN << 32);
     if (call == NULL) {
         client_close_starved(client);
         return;

@@ -278,7 +278,7 @@ static void on_due(struct alarm *alarm)
 static bool write_asking(struct hop *hop, struct lane *lane)
 {
     struct bytes both = {0};
-    struct call *asking = lane_call_special(lane, &hop->lane_user, FLOW_ONE, 1, 0);
+    struct call *asking = lane_call_flow(lane, &hop->lane_user, FLOW_ONE, 1, 0);
     if (asking == NULL || !bytes_add(&both, SLICE(ASKING), SIZE_MAX) ||
         !bytes_add(&both, bytes_slice(&hop->request), SIZE_MAX)) {
         bytes_fini(&both);
@@ -286,7 +286,7 @@ static bool write_asking(struct hop *hop, struct lane *lane)
     }
     asking->flags = CALL_MUTE;
     asking->arrived_ns = 0;
-    struct call *call = lane_call_special(lane, &hop->lane_user, FLOW_ONE, 1, hop->tag);
+    struct call *call = lane_call_flow(lane, &hop->lane_user, FLOW_ONE, 1, hop->tag);
     if (call != NULL) {
         call->flags = CALL_ENDS_RUN;
         lane_send(lane, &hop->lane_user, both.at, both.len);
@@ -297,7 +297,7 @@ static bool write_asking(struct hop *hop, struct lane *lane)
 
 static bool write_alone(struct hop *hop, struct lane *lane)
 {
-    struct call *call = lane_call_special(lane, &hop->lane_user, FLOW_ONE, 1, hop->tag);
+    struct call *call = lane_call_flow(lane, &hop->lane_user, FLOW_ONE, 1, hop->tag);
     if (call == NULL)
         return false;
     call->flags = CALL_ENDS_RUN;
@@ -312,7 +312,7 @@ static bool write_alone(struct hop *hop, struct lane *lane)
 static bool write_train(struct hop *hop, struct lane *lane, struct slice requests)
 {
     for (uint32_t i = 0; i < hop->n_train; i++) {
-        struct call *call = lane_call_special(lane, &hop->lane_user, FLOW_ONE, 1, hop->tag);
+        struct call *call = lane_call_flow(lane, &hop->lane_user, FLOW_ONE, 1, hop->tag);
         if (call == NULL) {
             lane_fail(lane, END_LOST, "out of memory");
             return false;

@@ -79,7 +79,7 @@ bool lane_choice_dress(struct client *client, struct lane_user *lane_user, struc
     bool is_dressed = name.len == 0 && !lane->has_name;
     if (is_dressed || name.len > 4096)
         return true; /* a longer name is not worth a round trip */
-    struct call *call = lane_call_special(lane, lane_user, FLOW_ONE, 1, 0);
+    struct call *call = lane_call_flow(lane, lane_user, FLOW_ONE, 1, 0);
     if (call == NULL) {
         client_close_starved(client);
         return false;

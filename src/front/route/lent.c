@@ -241,7 +241,7 @@ static void ask_whether_it_blocks(struct lent *lent)
 static void send_request(struct lent *lent)
 {
     struct lane *lane = lent->lane_user.lane;
-    struct call *call = lane_call_special(lane, &lent->lane_user, FLOW_ONE, 1, lent->tag);
+    struct call *call = lane_call_flow(lane, &lent->lane_user, FLOW_ONE, 1, lent->tag);
     if (call == NULL) {
         client_close_starved(lent->client);
         return;

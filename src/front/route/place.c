@@ -596,7 +596,7 @@ static bool note_call(struct place *place, struct lane *lane, const struct reque
     if (request->counted == 0 && lane_user->waited_us == 0 && !is_unheard)
         return client_counts(client, UNIT_BYTES_OUT) ? lane_call_apart(lane, lane_user, tag, 1)
                                                      : lane_call(lane, lane_user, tag, 1);
-    struct call *call = lane_call_special(lane, lane_user, FLOW_ONE, 1, tag);
+    struct call *call = lane_call_flow(lane, lane_user, FLOW_ONE, 1, tag);
     if (call == NULL)
         return false;
     call->counted = request->counted;

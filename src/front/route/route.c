@@ -25,7 +25,7 @@
 #include "front/route/request.h"
 #include "front/client/session.h"
 #include "front/cluster/shard_reads.h"
-#include "front/session/special.h"
+#include "front/session/stateful_send.h"
 #include "front/session/subscribe.h"
 #include "front/cluster/spread.h"
 #include "front/route/target.h"
@@ -52,7 +52,7 @@ static bool note_call(struct client *client, struct lane *lane, const struct req
         return lane_call_apart(lane, &client->lane_user, tag, 1);
     if (request->counted == 0 && client->lane_user.waited_us == 0)
         return lane_call(lane, &client->lane_user, tag, 1);
-    struct call *call = lane_call_special(lane, &client->lane_user, FLOW_ONE, 1, tag);
+    struct call *call = lane_call_flow(lane, &client->lane_user, FLOW_ONE, 1, tag);
     if (call != NULL)
         call->counted = request->counted;
     return call != NULL;
@@ -101,8 +101,8 @@ static enum route note_carried(struct client *client, const struct request *requ
 static enum route send_to(struct client *client, struct lane *lane, const struct request *request)
 {
     lane_choice_note_read(client, request->command);
-    bool is_plain = special_is_plain(client, request);
-    if (!is_plain && !special_send(client, lane, request))
+    bool is_plain = stateful_is_plain(client, request);
+    if (!is_plain && !stateful_send(client, lane, request))
         return out_of_memory(client);
     if (client_is_closed(client))
         return ROUTE_STOP;
@@ -679,7 +679,7 @@ static enum route forward(struct client *client, struct request *request)
     enum route found = find_lane(client, request, &lane);
     if (found != ROUTE_GOES_ON)
         return found;
-    if (special_must_wait(client, request)) {
+    if (stateful_must_wait(client, request)) {
         client_wait_for_replies(client);
         return ROUTE_WAIT;
     }

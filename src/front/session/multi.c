@@ -246,7 +246,7 @@ enum route multi_take(struct client *client, struct request *request)
 static bool send_multi(struct client *client, struct lane *lane, bool asks)
 {
     struct call *call = lane_vouch(lane, &client->lane_user) && (!asks || carry_ask(client, lane))
-                            ? lane_call_special(lane, &client->lane_user, FLOW_ONE, 1, 0)
+                            ? lane_call_flow(lane, &client->lane_user, FLOW_ONE, 1, 0)
                             : NULL;
     if (call == NULL) {
         client_close_starved(client);
@@ -315,7 +315,7 @@ static void send_exec(struct client *client)
     const struct request request = {.argc = 1, .bytes = bytes_slice(&carry->request)};
     lane_user->arrived_ns = carry->arrived_ns;
     lane_user->waited_us = carry->waited_us;
-    struct call *call = lane_call_special(lane, lane_user, FLOW_ONE, 1, carry->tag);
+    struct call *call = lane_call_flow(lane, lane_user, FLOW_ONE, 1, carry->tag);
     if (call == NULL) {
         client_close_starved(client);
         return;
@@ -348,7 +348,7 @@ static void send_queue(struct client *client)
     if ((client->pins & PINS_THAT_LAST) != 0)
         lane_spend(lane);
     for (uint32_t i = 0; i < carry->queue.n; i++) {
-        struct call *call = lane_call_special(lane, &client->lane_user, FLOW_ONE, 1, 0);
+        struct call *call = lane_call_flow(lane, &client->lane_user, FLOW_ONE, 1, 0);
         if (call == NULL) {
             client_close_starved(client);
             return;

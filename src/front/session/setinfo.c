@@ -101,7 +101,7 @@ static bool tell(struct client *client, struct lane *lane, struct slice word, st
 {
     if (value.len == 0)
         return true;
-    struct call *call = lane_call_special(lane, &client->lane_user, FLOW_ONE, 1, 0);
+    struct call *call = lane_call_flow(lane, &client->lane_user, FLOW_ONE, 1, 0);
     if (call == NULL)
         return false;
     call->flags = CALL_MUTE;

@@ -384,7 +384,7 @@ void tap_forget_refusal(struct tap *tap, struct nodes_row *row)
 bool tap_send(struct tap *tap, const struct tap_request *request)
 {
     struct lane *lane = tap->lane_user.lane;
-    struct call *call = lane_call_special(lane, &tap->lane_user, request->flow, request->frames, request->tag);
+    struct call *call = lane_call_flow(lane, &tap->lane_user, request->flow, request->frames, request->tag);
     if (call == NULL) {
         client_close_starved(tap->client);
         return false;

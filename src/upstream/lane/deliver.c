@@ -418,7 +418,7 @@ static bool begin_frame(struct lane *lane, struct slice head)
 }
 
 /* Take one frame, or the piece that has arrived. Returns as take_plain. */
-static const char *take_special(struct lane *lane, const char *p, const char *end)
+static const char *take_flow(struct lane *lane, const char *p, const char *end)
 {
     if (!lane_is_in_frame(lane) && !begin_frame(lane, slice_of(p, (size_t)(end - p))))
         return NULL;
@@ -526,7 +526,7 @@ static inline const char *take_framed(struct lane *lane, const char *p, const ch
     case FRAMING_OWN_WORDS:
         return take_unheard(lane, p, end);
     default:
-        return take_special(lane, p, end);
+        return take_flow(lane, p, end);
     }
 }
 

@@ -388,8 +388,8 @@ bool lane_call_apart(struct lane *lane, struct lane_user *lane_user, uint64_t ta
     return true;
 }
 
-struct call *lane_call_special(struct lane *lane, struct lane_user *lane_user, uint8_t flow, uint32_t replies,
-                               uint64_t tag)
+struct call *lane_call_flow(struct lane *lane, struct lane_user *lane_user, uint8_t flow, uint32_t replies,
+                            uint64_t tag)
 {
     struct call *call = push(lane, lane_user, tag, 1);
     if (call == NULL)
@@ -473,7 +473,7 @@ bool lane_vouch(struct lane *lane, struct lane_user *lane_user)
         return true;
     assert(!lane_is_asked(lane));
     bool is_drawn = nonce_draw(&lane->nonce, form);
-    struct call *call = is_drawn ? lane_call_special(lane, lane_user, FLOW_ONE, 1, 0) : NULL;
+    struct call *call = is_drawn ? lane_call_flow(lane, lane_user, FLOW_ONE, 1, 0) : NULL;
     if (call == NULL)
         return false;
     call->flags = CALL_MUTE | CALL_NONCE;

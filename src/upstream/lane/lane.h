@@ -488,8 +488,8 @@ __attribute__((warn_unused_result)) static inline bool lane_call(struct lane *la
 }
 
 /* Note any other request: `replies` frames for FLOW_SUBSCRIBE, else 1. NULL: out of memory. */
-__attribute__((warn_unused_result)) struct call *lane_call_special(struct lane *lane, struct lane_user *lane_user,
-                                                                   uint8_t flow, uint32_t replies, uint64_t tag);
+__attribute__((warn_unused_result)) struct call *lane_call_flow(struct lane *lane, struct lane_user *lane_user,
+                                                                uint8_t flow, uint32_t replies, uint64_t tag);
 
 /*
  * End the run of the lane user's replies on this lane. The run ends behind its newest call, or with

@@ -135,7 +135,7 @@ static bool send_question(struct auth_lane *auth_lane, struct question *question
 {
     struct lane *lane = auth_lane->base.lane_user.lane;
     char *request = begin_proof(lane, question) ? malloc(login_room(question->login)) : NULL;
-    struct call *call = request != NULL ? lane_call_special(lane, &auth_lane->base.lane_user, FLOW_ONE, 1, 0) : NULL;
+    struct call *call = request != NULL ? lane_call_flow(lane, &auth_lane->base.lane_user, FLOW_ONE, 1, 0) : NULL;
     if (call == NULL) {
         free(request);
         return false;

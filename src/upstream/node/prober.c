@@ -34,7 +34,7 @@ static struct lane *ask(struct prober *prober)
     struct lane *lane = shared_get(prober->lanes, &newcomer, &prober->lane_user);
     if (lane != NULL && !lane_is_ready(lane))
         return lane;
-    struct call *call = lane != NULL ? lane_call_special(lane, &prober->lane_user, FLOW_ONE, 1, 0) : NULL;
+    struct call *call = lane != NULL ? lane_call_flow(lane, &prober->lane_user, FLOW_ONE, 1, 0) : NULL;
     if (call == NULL) {
         give_up(prober);
         return NULL;

@@ -1,4 +1,4 @@
-#include "front/session/special.h"
+#include "front/session/stateful_send.h"
 
 #include <stdlib.h>
 
@@ -37,7 +37,7 @@ static bool makes_passthrough(const struct client *client, const struct request 
     return request->command->flow == FLOW_PASSTHROUGH || is_monitor_again(client, request);
 }
 
-bool special_is_plain(const struct client *client, const struct request *request)
+bool stateful_is_plain(const struct client *client, const struct request *request)
 {
     const struct command *command = request->command;
     return command->flow == FLOW_ONE && command->effect == EFFECT_NONE && !command->blocks && !command->pins &&
@@ -63,7 +63,7 @@ static bool is_looked_at(const struct client *client, const struct request *requ
            (request->command->flow != FLOW_ONE || request_effect(request) != EFFECT_NONE || request->command->id == 0);
 }
 
-bool special_must_wait(const struct client *client, const struct request *request)
+bool stateful_must_wait(const struct client *client, const struct request *request)
 {
     if (client->lane_user.in_flight == 0 || pin_has(client, PIN_PASSTHROUGH))
         return false;
@@ -74,15 +74,15 @@ bool special_must_wait(const struct client *client, const struct request *reques
     if (request->command->flow == FLOW_MONITOR && !transaction_is_open(&client->transaction))
         return true; /* a second MONITOR may not be answered */
     enum effect effect = request_effect(request);
-    bool is_special = request->command->flow != FLOW_ONE || effect != EFFECT_NONE;
-    return makes_passthrough(client, request) || (is_special && transaction_must_settle(&client->transaction, effect));
+    bool is_stateful = request->command->flow != FLOW_ONE || effect != EFFECT_NONE;
+    return makes_passthrough(client, request) || (is_stateful && transaction_must_settle(&client->transaction, effect));
 }
 
 /* ---- sending ---- */
 
 static struct call *send_muted(struct client *client, struct lane *lane, const char *request, size_t n)
 {
-    struct call *call = lane_call_special(lane, &client->lane_user, FLOW_ONE, 1, 0);
+    struct call *call = lane_call_flow(lane, &client->lane_user, FLOW_ONE, 1, 0);
     if (call == NULL)
         return NULL;
     call->flags = CALL_MUTE;
@@ -91,7 +91,7 @@ static struct call *send_muted(struct client *client, struct lane *lane, const c
     return call;
 }
 
-bool special_break_multi(struct client *client, struct lane *lane)
+bool stateful_break_multi(struct client *client, struct lane *lane)
 {
     if (!client_is_on_cluster(client))
         return send_muted(client, lane, REQUEST(refused_request)) != NULL;
@@ -130,7 +130,7 @@ static bool send_client_reply(struct client *client, struct lane *lane, const st
     uint64_t tag = timing_tag(client, request->command, request->argc);
     if (lane->keeps && !client_keep(client, request->command, slice_of("", 0), 1))
         return false;
-    struct call *call = lane_call_special(lane, &client->lane_user, FLOW_ONE, 1, tag);
+    struct call *call = lane_call_flow(lane, &client->lane_user, FLOW_ONE, 1, tag);
     if (call == NULL)
         return false;
     if (word == REPLY_NONE) {
@@ -229,7 +229,7 @@ static bool send_call(struct client *client, struct lane *lane, const struct req
     uint64_t tag = timing_tag(client, request->command, request->argc);
     if (lane->keeps && !client_keep(client, request->command, request_kept_bytes(request), 1))
         return false;
-    struct call *call = lane_call_special(lane, &client->lane_user, (uint8_t)flow, frames_of(request, flow), tag);
+    struct call *call = lane_call_flow(lane, &client->lane_user, (uint8_t)flow, frames_of(request, flow), tag);
     if (call == NULL)
         return false;
     s.call = call;
@@ -269,7 +269,7 @@ static const char *why_not(const struct client *client, const struct request *re
     return is_silent && ends_counting(request) ? "it hears nothing, and queues what would be heard" : NULL;
 }
 
-bool special_send(struct client *client, struct lane *lane, const struct request *request)
+bool stateful_send(struct client *client, struct lane *lane, const struct request *request)
 {
     const char *why = why_not(client, request);
     if (why != NULL) {

@@ -2,8 +2,8 @@
  * Sends requests that have more than one plain reply, or that change the session. The stateful
  * commands are rows of stateful.c.
  */
-#ifndef WEIR_FRONT_SPECIAL_H
-#define WEIR_FRONT_SPECIAL_H
+#ifndef WEIR_FRONT_STATEFUL_SEND_H
+#define WEIR_FRONT_STATEFUL_SEND_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -13,22 +13,22 @@
 #include "upstream/lane/lane.h"
 
 /* True if the request can be sent as one plain call, without follow-up. */
-bool special_is_plain(const struct client *client, const struct request *request);
+bool stateful_is_plain(const struct client *client, const struct request *request);
 
 /*
  * True if all earlier calls must be answered before the request is sent. Otherwise the replies of
  * both could not be told apart, or the request ends the counting of replies.
  */
-bool special_must_wait(const struct client *client, const struct request *request);
+bool stateful_must_wait(const struct client *client, const struct request *request);
 
 /* Sends the request. False: out of memory. */
-__attribute__((warn_unused_result)) bool special_send(struct client *client, struct lane *lane,
-                                                      const struct request *request);
+__attribute__((warn_unused_result)) bool stateful_send(struct client *client, struct lane *lane,
+                                                       const struct request *request);
 
 /*
  * Sends a request that Redis certainly refuses, which voids the open transaction. The reply is
  * discarded. False: out of memory.
  */
-__attribute__((warn_unused_result)) bool special_break_multi(struct client *client, struct lane *lane);
+__attribute__((warn_unused_result)) bool stateful_break_multi(struct client *client, struct lane *lane);
 
 #endif
