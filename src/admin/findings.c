@@ -44,10 +44,10 @@ static void put_waiting(struct text *out, const struct snapshot *s)
     figure_duration(out, (double)s->health.oldest_ns / (double)NS_PER_S);
 }
 
-static const char *home_name(const struct snapshot *s)
+static const char *default_node_name(const struct snapshot *s)
 {
-    const struct snapshot_node *home = snapshot_home(s);
-    return home != NULL ? home->address : s->upstream;
+    const struct snapshot_node *default_node = snapshot_default_node(s);
+    return default_node != NULL ? default_node->address : s->upstream;
 }
 
 /* Returns a node that answers and cannot be used, NULL if there is none. */
@@ -116,7 +116,7 @@ static void find_redis(struct findings *findings, const struct snapshot *s)
     enum node_state state = s->health.state;
     if (state == NODE_UP)
         return;
-    if (s->is_replicated && snapshot_home(s) == NULL) {
+    if (s->is_replicated && snapshot_default_node(s) == NULL) {
         find_masterless(findings, s);
         return;
     }
@@ -131,7 +131,7 @@ static void find_redis(struct findings *findings, const struct snapshot *s)
     else if (state == NODE_PAUSED)
         text_add(&finding->more, SLICE("CLIENT PAUSE holds commands back"));
     else
-        text_add(&finding->more, slice_str(home_name(s)));
+        text_add(&finding->more, slice_str(default_node_name(s)));
     if (state == NODE_SILENT) {
         text_add(&finding->more, SLICE(" for "));
         figure_duration(&finding->more, (double)s->health.silence_ns / (double)NS_PER_S);

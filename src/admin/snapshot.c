@@ -37,7 +37,7 @@ const char *node_use_name(enum node_use use)
     return names[use];
 }
 
-const struct snapshot_node *snapshot_home(const struct snapshot *snapshot)
+const struct snapshot_node *snapshot_default_node(const struct snapshot *snapshot)
 {
     for (size_t i = 0; i < snapshot->n_nodes; i++)
         if (snapshot->nodes[i].use >= USED_FOR_SLOTS)

@@ -262,7 +262,7 @@ struct snapshot *snapshot_get(struct snapshot *snapshot);
 void snapshot_put(struct snapshot *snapshot);
 
 /* Returns the default node, NULL if no node is a master. */
-const struct snapshot_node *snapshot_home(const struct snapshot *snapshot);
+const struct snapshot_node *snapshot_default_node(const struct snapshot *snapshot);
 
 /* Returns the number of clients that count against max_clients. Operators do not. */
 uint64_t snapshot_clients(const struct snapshot *snapshot);

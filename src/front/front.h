@@ -231,17 +231,17 @@ struct front {
 };
 
 /*
- * The row of the default node, topology_home: clients log in there, the scripts of LIMIT run there,
- * and commands without a cluster slot go there.
+ * The row of the default node, topology_default_node: clients log in there, the scripts of LIMIT
+ * run there, and commands without a cluster slot go there.
  */
-static inline struct nodes_row *front_home(const struct front *front)
+static inline struct nodes_row *front_default_row(const struct front *front)
 {
-    return nodes_home(&front->nodes);
+    return nodes_default_row(&front->nodes);
 }
 
-static inline struct node *front_home_node(const struct front *front)
+static inline struct node *front_default_node(const struct front *front)
 {
-    return lanes_node(&front_home(front)->lanes);
+    return lanes_node(&front_default_row(front)->lanes);
 }
 
 /* Count this result for n commands; front_count: for one command. */

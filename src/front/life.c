@@ -128,7 +128,7 @@ static void on_user_refused(void *arg, const struct auth_user *user)
 static bool has_auth_generation(void *arg, const struct node *node, uint32_t auth_generation)
 {
     struct front *front = arg;
-    if (node != front_home_node(front))
+    if (node != front_default_node(front))
         return false;
     for (struct list *at = front->clients.next; at != &front->clients; at = at->next) {
         const struct client *client = container_of(at, struct client, in_front);
@@ -206,7 +206,7 @@ void front_init(struct front *front, struct loop *loop, struct front_settings *s
 }
 
 /* The default node is another. To each client this is as if it had just connected there. */
-static void move_home(struct front *front)
+static void move_default_node(struct front *front)
 {
     struct list *next;
     front->nodes.worker_lanes.n_broken++; /* WAIT at the new node cannot cover writes at the old one */
@@ -233,11 +233,11 @@ static void spread_clients(struct front *front)
 
 static void adopt_topology(struct front *front)
 {
-    const struct node *before = front_home_node(front);
+    const struct node *before = front_default_node(front);
     nodes_adopt(&front->nodes, front->topology);
     quota_adopt(front->quota);
-    if (front_home_node(front) != before)
-        move_home(front);
+    if (front_default_node(front) != before)
+        move_default_node(front);
     if (front->nodes.worker_lanes.upstream->is_cluster)
         spread_clients(front);
     (void)outage_wake(front, UINT_MAX);

@@ -68,7 +68,7 @@ struct nodes_row *routes_row(const struct routes *routes, uint16_t slot)
 {
     const struct nodes *nodes = routes->nodes;
     if (!routes->is_cluster)
-        return nodes_home(nodes);
+        return nodes_default_row(nodes);
     return nodes->topology->slots != NULL ? nodes_slot_row(nodes, slot) : NULL;
 }
 
@@ -76,7 +76,7 @@ struct nodes_row *routes_row(const struct routes *routes, uint16_t slot)
 static struct script_node *serving(struct routes *routes, uint16_t slot)
 {
     struct nodes_row *row = routes_row(routes, slot);
-    return member_of(routes, row != NULL ? row : nodes_home(routes->nodes));
+    return member_of(routes, row != NULL ? row : nodes_default_row(routes->nodes));
 }
 
 /* ---- unsent batches ---- */
@@ -490,9 +490,9 @@ void routes_adopt(struct routes *routes)
     }
     if (!has_left && !routes->is_cluster)
         return;
-    struct script_node *home = moves_until_ns > 0 ? member_of(routes, nodes_home(routes->nodes)) : NULL;
-    if (home != NULL && !routes->is_cluster)
-        home->moves_until_ns = moves_until_ns;
+    struct script_node *default_node = moves_until_ns > 0 ? member_of(routes, nodes_default_row(routes->nodes)) : NULL;
+    if (default_node != NULL && !routes->is_cluster)
+        default_node->moves_until_ns = moves_until_ns;
     put_all_anew(routes);
     ask_again(routes, UINT64_MAX);
 }

@@ -143,7 +143,7 @@ static void offer(struct proxy *proxy)
         log_warn(
             "upgrade: upstream %s is not there for process %d: it takes over once it is, or once process %d is not "
             "ready either",
-            topology_home(proxy->topology)->text, getpid(), getppid());
+            topology_default_node(proxy->topology)->text, getpid(), getppid());
     succession_offer(&proxy->succession, &proxy->loop);
 }
 
@@ -578,10 +578,10 @@ static void end_workers(struct proxy *proxy)
 
 static void tell_not_taking_over(const struct proxy *proxy)
 {
-    const char *text = topology_home(proxy->topology)->text;
+    const char *text = topology_default_node(proxy->topology)->text;
     const char *why = controls_why(proxy->controls);
     const char *no_master = controls_why_no_master(proxy->controls);
-    const struct finder *finder = controls_finder(proxy->controls, TOPOLOGY_HOME);
+    const struct finder *finder = controls_finder(proxy->controls, TOPOLOGY_DEFAULT);
     if (no_master[0] != '\0')
         log_error("upstream %s has no master: %s: not taking over", text, no_master);
     else if (finder != NULL && finder_name_error(finder)[0] != '\0')

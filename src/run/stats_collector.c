@@ -99,10 +99,10 @@ static void explain_upstream(const struct stats_collector *collector, char why[N
         explain_cluster(collector, controls_cluster(collector->controls), why);
         return;
     }
-    const char *text = topology_home(collector->topology)->text;
+    const char *text = topology_default_node(collector->topology)->text;
     const char *no_master = controls_why_no_master(collector->controls);
     const char *unfit = controls_why(collector->controls);
-    const struct finder *finder = controls_finder(collector->controls, TOPOLOGY_HOME);
+    const struct finder *finder = controls_finder(collector->controls, TOPOLOGY_DEFAULT);
     enum node_state state = collector_default_node_state(collector);
     uint64_t silence_ns = controls_silence_ns(collector->controls, clock_ns());
     why[0] = '\0';
@@ -151,7 +151,7 @@ bool collector_is_ready(const struct stats_collector *collector, char why[NOT_RE
 
 static void take_upstream(struct snapshot *s, const struct stats_collector *collector)
 {
-    snprintf(s->upstream, sizeof s->upstream, "%s", topology_home(collector->topology)->text);
+    snprintf(s->upstream, sizeof s->upstream, "%s", topology_default_node(collector->topology)->text);
     if (collector_is_ready(collector, s->not_ready))
         collector_tell_part(collector, s->partly);
     s->is_draining = collector->is_stopping;
@@ -223,7 +223,7 @@ struct snapshot *collector_look(const struct stats_collector *collector)
     s->is_private = collector->config->lanes_private;
     s->is_shadow = policies_is_shadow(rules->policies);
     s->max_clients = rules->max_clients;
-    s->max_lanes = room_most(&topology_home(collector->topology)->upstream->room);
+    s->max_lanes = room_most(&topology_default_node(collector->topology)->upstream->room);
     s->memory_bytes = memory_used(collector->memory);
     s->memory_limit_bytes = rules->memory_limit_bytes;
     s->memory_step = collector->memory->step;

@@ -75,7 +75,7 @@ static void look_at_row(struct about *about, const struct stats_collector *colle
 enum node_state collector_default_node_state(const struct stats_collector *collector)
 {
     struct about about;
-    look_at_row(&about, collector, TOPOLOGY_HOME);
+    look_at_row(&about, collector, TOPOLOGY_DEFAULT);
     return state_of(&about);
 }
 
@@ -128,7 +128,7 @@ static enum node_use use_of(const struct stats_collector *collector, size_t row,
 {
     if (collector->topology->slots != NULL && row < collector->topology->n_masters)
         return USED_FOR_SLOTS;
-    if (row == TOPOLOGY_HOME)
+    if (row == TOPOLOGY_DEFAULT)
         return USED_FOR_ALL;
     bool is_read = row != CONTROLS_NO_ROW && reach_is_in_sync(&node->reach, now_ns, node->upstream->reads.lag_max_ns);
     return is_read ? USED_FOR_READS : USED_FOR_NOTHING;
@@ -190,10 +190,11 @@ static void take_server(struct snapshot_node *to, const struct stats_collector *
 }
 
 /* Adds the default node before controls exist (at the start): only its address is known. */
-static void take_home(struct snapshot_node *to, const struct stats_collector *collector, const struct snapshot *s)
+static void take_default_node(struct snapshot_node *to, const struct stats_collector *collector,
+                              const struct snapshot *s)
 {
     struct about about;
-    look_at_row(&about, collector, TOPOLOGY_HOME);
+    look_at_row(&about, collector, TOPOLOGY_DEFAULT);
     snprintf(to->address, sizeof to->address, "%s", about.node->text);
     to->use = USED_FOR_ALL;
     take_addresses(to, about.node, NULL);
@@ -217,11 +218,11 @@ static uint64_t larger(uint64_t a, uint64_t b)
 /* Sums all nodes. The state of the upstream is the state of the default node. */
 static void take_whole(struct snapshot *s, const struct stats_collector *collector)
 {
-    struct about home;
-    look_at_row(&home, collector, TOPOLOGY_HOME);
-    s->health.state = state_of(&home);
-    if (s->health.state != NODE_AWAY && home.control != NULL)
-        s->health.silence_ns = control_silence_ns(home.control, s->taken_ns);
+    struct about default_node;
+    look_at_row(&default_node, collector, TOPOLOGY_DEFAULT);
+    s->health.state = state_of(&default_node);
+    if (s->health.state != NODE_AWAY && default_node.control != NULL)
+        s->health.silence_ns = control_silence_ns(default_node.control, s->taken_ns);
     s->is_replicated = collector->controls != NULL && controls_are_replicated(collector->controls);
     const struct cluster *cluster = collector->controls != NULL ? controls_cluster(collector->controls) : NULL;
     s->is_cluster = cluster != NULL;
@@ -246,7 +247,7 @@ bool collector_take_nodes(struct snapshot *s, const struct stats_collector *coll
     for (size_t i = 0; i < n && controls_server(collector->controls, i, &server); i++)
         take_server(&s->nodes[i], collector, &server, s);
     if (n == 0 && (collector->controls == NULL || !controls_are_replicated(collector->controls)))
-        take_home(&s->nodes[s->n_nodes++], collector, s);
+        take_default_node(&s->nodes[s->n_nodes++], collector, s);
     take_whole(s, collector);
     return true;
 }

@@ -201,8 +201,8 @@ static bool is_witnessed_there(const struct client *client)
 static bool are_leases_proven(const struct client *client)
 {
     bool is_there = read_side_is_at_replica(client);
-    bool is_home_needed = may_go_at_once(client) || (is_there && is_ready(&read_side_of(client)->other));
-    if (is_home_needed && !session_is_witnessed(client))
+    bool is_default_node_needed = may_go_at_once(client) || (is_there && is_ready(&read_side_of(client)->other));
+    if (is_default_node_needed && !session_is_witnessed(client))
         return false;
     return !may_go_at_once(client) ||
            (session_suits(client, client->shared.lane) && (!is_there || is_witnessed_there(client)));

@@ -113,7 +113,7 @@ static bool will_have_paid(const struct client *client)
 
 static bool will_have_share(const struct client *client)
 {
-    const struct fair_queue *queue = front_home(client->front)->lanes.base.fair;
+    const struct fair_queue *queue = front_default_row(client->front)->lanes.base.fair;
     const struct sender *sender = client->lane_user.sender != 0 ? fair_sender(queue, client->lane_user.sender) : NULL;
     return sender != NULL && (!list_is_empty(&sender->in_flow) || sender->is_crowding);
 }

@@ -28,7 +28,7 @@ struct row {
     const char *named; /* the master before; NULL: none */
     uint64_t epoch;
     uint64_t ago_ms; /* ms since the last change; 0: there was none */
-    const char *home, *named_now, *ask;
+    const char *default_node, *named_now, *ask;
     enum mastership_why why;
     enum mastership_pace pace;
     uint64_t epoch_now;
@@ -255,10 +255,10 @@ static void test_rows(void **state)
         struct mastership_choice choice = choose(row);
         char is[128], should[128];
         snprintf(is, sizeof is, "%s: home %s named %s ask %s why %d pace %d epoch %llu rivals %zu", row->what,
-                 text_of(choice.home), text_of(choice.named), text_of(choice.ask), (int)choice.why, (int)choice.pace,
-                 (unsigned long long)choice.epoch, choice.rivals);
+                 text_of(choice.default_node), text_of(choice.named), text_of(choice.ask), (int)choice.why,
+                 (int)choice.pace, (unsigned long long)choice.epoch, choice.rivals);
         snprintf(should, sizeof should, "%s: home %s named %s ask %s why %d pace %d epoch %llu rivals %zu", row->what,
-                 text_of(row->home), text_of(row->named_now), text_of(row->ask), (int)row->why, (int)row->pace,
+                 text_of(row->default_node), text_of(row->named_now), text_of(row->ask), (int)row->why, (int)row->pace,
                  (unsigned long long)row->epoch_now, row->rivals);
         assert_string_equal(is, should);
     }
@@ -298,7 +298,7 @@ static void test_never_flaps(void **state)
             claims[i] = (struct mastership_claim){&"1\0002\0003\0004\0005"[2 * i], keys[rand() % 3], 5, 0, CLAIM_FRESH};
         struct mastership_choice choice = mastership_choose(
             &(struct mastership_view){MASTERSHIP_SENTINELS, servers, 3, claims, 5, 5, before, now_ns});
-        assert_non_null(choice.home);
+        assert_non_null(choice.default_node);
         changes += strcmp(choice.named, before.named) != 0;
         before = (struct mastership_before){choice.named, choice.epoch, choice.changed_ns};
     }

@@ -32,10 +32,10 @@ static void test_master_and_replicas(void **state)
     assert_int_equal(topology->n_rows, 3);
     assert_int_equal(topology->n_masters, 1);
     assert_null(topology->slots);
-    assert_int_equal(topology->pubsub, TOPOLOGY_HOME);
-    assert_ptr_equal(topology_home(topology), nodes[0]);
+    assert_int_equal(topology->pubsub, TOPOLOGY_DEFAULT);
+    assert_ptr_equal(topology_default_node(topology), nodes[0]);
     for (size_t i = 0; i < 3; i++)
-        assert_int_equal(topology->rows[i].master, TOPOLOGY_HOME);
+        assert_int_equal(topology->rows[i].master, TOPOLOGY_DEFAULT);
     topology_put(topology_get(topology));
     assert_int_equal(atomic_load(&nodes[0]->holders), 2);
     topology_put(topology);

@@ -325,7 +325,7 @@ static void go_without(struct client *client)
     lane_choice_end_refused(client);
     client_forget_refusal(client);
     login_prove_again(client);
-    lanes_hurry(&front_home(client->front)->lanes);
+    lanes_hurry(&front_default_row(client->front)->lanes);
     look_later(client);
 }
 
@@ -366,7 +366,7 @@ static void tell(struct client *client, const struct returned_call *back)
 {
     bool is_muted = (back->flags & CALL_MUTE) != 0;
     if (back->is_refused) {
-        count_add(&front_home(client->front)->lanes.base.counts.error_replies, 1);
+        count_add(&front_default_row(client->front)->lanes.base.counts.error_replies, 1);
         front_count_fate(client->front, FATE_REFUSED);
     }
     charge_answered(client, back->counted);

@@ -232,7 +232,7 @@ static void refuse_proof(struct client *client)
 static bool is_refused_elsewhere(const struct client *client)
 {
     return client_is_on_cluster(client) && !client_has_own_lane(client) &&
-           session_row(client) != front_home(client->front);
+           session_row(client) != front_default_row(client->front);
 }
 
 static void on_judged(struct question *question, enum judgement judgement, struct slice reply)
@@ -286,7 +286,7 @@ static struct login_step *make_question(struct client *client, struct login *log
 static void ask_auth_lane(struct login_step *step)
 {
     step->stage = STAGE_ASKED;
-    struct nodes_row *row = step->is_proof ? session_row(step->client) : front_home(step->front);
+    struct nodes_row *row = step->is_proof ? session_row(step->client) : front_default_row(step->front);
     auth_lanes_ask(&row->auth_lanes, &step->question);
 }
 
@@ -450,7 +450,7 @@ static enum login_result pass(struct client *client, struct login_step *step)
 /* No auth lane is to be had, so Redis was not asked. */
 static enum login_result go_without(struct client *client, struct login_step *step)
 {
-    const struct lanes *lanes = &front_home(client->front)->lanes;
+    const struct lanes *lanes = &front_default_row(client->front)->lanes;
     switch (outage_meet(client, lanes->down != ERR_NONE ? lanes->down : ERR_UPSTREAM_BUSY, true)) {
     case OUTAGE_WAITS:
         step->stage = STAGE_AWAY;
@@ -502,7 +502,7 @@ static enum login_result judged(struct client *client, struct login_step *step)
  */
 static bool watch_dial(struct client *client, struct login_step *step, bool is_handshake)
 {
-    struct nodes_row *row = step->is_proof ? session_row(client) : front_home(client->front);
+    struct nodes_row *row = step->is_proof ? session_row(client) : front_default_row(client->front);
     if (step->stage != STAGE_ASKED || question_is_in_flight(&step->question) || lanes_is_taken(&row->lanes))
         return true;
     if (client->lane_user.is_returning) /* the outage belongs to the next request */
@@ -650,5 +650,5 @@ struct slice login_reply(const struct client *client)
     const struct login_step *step = client_extra(client)->login;
     if (step->reply != NULL)
         return slice_str(step->reply);
-    return err_text(lanes_why_away(&front_home(client->front)->lanes));
+    return err_text(lanes_why_away(&front_default_row(client->front)->lanes));
 }

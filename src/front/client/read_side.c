@@ -53,7 +53,7 @@ void read_side_free(struct read_side *reading)
 struct nodes_row *read_side_find_row(const struct front *front, const struct node *node)
 {
     const struct nodes *nodes = &front->nodes;
-    for (size_t i = TOPOLOGY_HOME + 1; node != NULL && i < nodes->n; i++)
+    for (size_t i = TOPOLOGY_DEFAULT + 1; node != NULL && i < nodes->n; i++)
         if (lanes_node(&nodes->rows[i]->lanes) == node)
             return nodes->rows[i];
     return NULL;
@@ -63,7 +63,7 @@ struct nodes_row *read_side_row(const struct client *client)
 {
     struct nodes_row *row =
         read_side_is_at_replica(client) ? read_side_find_row(client->front, read_side_of(client)->node) : NULL;
-    return row != NULL ? row : front_home(client->front);
+    return row != NULL ? row : front_default_row(client->front);
 }
 
 /* ---- sides ---- */
@@ -86,7 +86,7 @@ void read_side_enter(struct client *client)
 void read_side_leave(struct client *client)
 {
     swap_leases(client);
-    read_side_of(client)->side = SIDE_HOME;
+    read_side_of(client)->side = SIDE_DEFAULT;
     read_side_of(client)->there_ns = clock_ns();
     read_side_of(client)->look_ns = 0;
 }

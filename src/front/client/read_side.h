@@ -24,7 +24,7 @@
 #include "upstream/login/auth_lanes.h"
 
 enum side {
-    SIDE_HOME,
+    SIDE_DEFAULT,
     SIDE_REPLICA,
 };
 

@@ -164,7 +164,7 @@ static uint32_t auth_generation_at(const struct client *client, const struct nod
 {
     const struct read_side *reading = read_side_of(client);
     const struct place *place = spread_place_at(client_extra(client)->spread, node);
-    if (node == front_home_node(client->front))
+    if (node == front_default_node(client->front))
         return client->auth_generation;
     if (place != NULL)
         return place->auth_generation;
@@ -211,7 +211,7 @@ struct nodes_row *session_row(const struct client *client)
     bool has_lane = client_has_own_lane(client) && client->lane_user.lane != NULL;
     if (has_lane)
         return nodes_row_of(client->lane_user.lane);
-    return client_is_on_cluster(client) ? target_row(client) : front_home(client->front);
+    return client_is_on_cluster(client) ? target_row(client) : front_default_row(client->front);
 }
 
 /*
@@ -220,7 +220,8 @@ struct nodes_row *session_row(const struct client *client)
  */
 static struct auth_proof *proof_at(const struct client *client, const struct nodes_row *row)
 {
-    struct place *place = row != front_home(client->front) ? spread_place(client_extra(client)->spread, row) : NULL;
+    struct place *place =
+        row != front_default_row(client->front) ? spread_place(client_extra(client)->spread, row) : NULL;
     return place != NULL ? &place->proof : &client->session->proof;
 }
 
@@ -319,7 +320,7 @@ bool session_is_anonymous(const struct client *client)
      * Redis keeps serving connections from before there was a password. Once there is none, Redis
      * serves all connections.
      */
-    return (client->auth_generation & node_auth_generation(front_home_node(client->front)) &
+    return (client->auth_generation & node_auth_generation(front_default_node(client->front)) &
             AUTH_GENERATION_NEEDS_AUTH) != 0;
 }
 
@@ -327,7 +328,7 @@ bool session_must_log_in(const struct client *client)
 {
     if (!session_is_anonymous(client))
         return false;
-    node_doubt(front_home_node(client->front));
+    node_doubt(front_default_node(client->front));
     return true;
 }
 
@@ -462,7 +463,7 @@ bool session_log_in(struct client *client, struct login *login, const struct aut
 
 void session_begin(struct client *client)
 {
-    client->auth_generation = node_auth_generation(front_home_node(client->front));
+    client->auth_generation = node_auth_generation(front_default_node(client->front));
     spread_renew_auth_generations(client_extra(client)->spread);
 }
 

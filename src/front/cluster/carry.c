@@ -416,7 +416,7 @@ void carry_pause(struct client *client)
 static void count_given_up(const struct client *client)
 {
     const struct nodes *nodes = &client->front->nodes;
-    struct nodes_row *row = nodes_home(nodes);
+    struct nodes_row *row = nodes_default_row(nodes);
     for (size_t i = 0; i < nodes->n; i++)
         if (nodes->rows[i] == carry_of(client)->from)
             row = nodes->rows[i];
@@ -557,7 +557,7 @@ struct nodes_row *carry_row(const struct carry *carry)
     int32_t slot = carry->is_exec ? carry->queue.slot : carry->slot;
     if (carry_asks(carry))
         return carry->there;
-    return slot >= 0 ? nodes_slot_row(nodes, (uint16_t)slot) : nodes_home(nodes);
+    return slot >= 0 ? nodes_slot_row(nodes, (uint16_t)slot) : nodes_default_row(nodes);
 }
 
 enum carry_found carry_find_lane(struct client *client, struct lane **lane)

@@ -229,7 +229,7 @@ enum route console_answer(struct client *client, struct request *request)
     build_fini(&out);
     if (!needs_redis(request))
         return ROUTE_GOES_ON;
-    if (node_is_silent(front_home_node(client->front)))
+    if (node_is_silent(front_default_node(client->front)))
         return refuse(client, request, err_text(ERR_UPSTREAM_SILENT));
     if (!is_login(request) && session_must_log_in(client))
         return refuse(client, request, SLICE("-NOAUTH Authentication required.\r\n"));

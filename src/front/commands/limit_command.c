@@ -144,7 +144,7 @@ static void tell_destination_on_cluster(struct client *client, const struct requ
     } else if ((command->flags & CMD_PUBSUB) != 0) {
         tell_row(call, nodes_pubsub_row(nodes), "all channels that are no shard's are there");
     } else {
-        tell_row(call, nodes_home(nodes), "it is the home node, and the command names no key");
+        tell_row(call, nodes_default_row(nodes), "it is the home node, and the command names no key");
     }
 }
 

@@ -7,7 +7,7 @@
 /* One for all nodes of the upstream. */
 static struct fair_queue *queue_of_worker(const struct front *front)
 {
-    return front_home(front)->lanes.base.fair;
+    return front_default_row(front)->lanes.base.fair;
 }
 
 static struct fair_queue *queue_of(const struct client *client)
@@ -24,7 +24,7 @@ static struct sender *sender_of(const struct client *client)
 
 static enum pace_kind kind_of(const struct client *client, uint64_t now_ns)
 {
-    struct contention *contention = front_home_node(client->front)->contention;
+    struct contention *contention = front_default_node(client->front)->contention;
     bool are_lane_users = mixture_note(&contention->lane_users, client, now_ns);
     if (mixture_note(&contention->subjects, client->subject, now_ns))
         return PACE_SEVERAL;

@@ -27,8 +27,8 @@ static inline bool is_unburdened(const struct client *client)
      * read is unanswered. While lanes are wary of huge replies, the first read takes the full path,
      * too.
      */
-    bool is_stranger =
-        client->reader != READER_KNOWN && (client->reader != READER_NEW || shared_is_wary(&front_home(front)->lanes));
+    bool is_stranger = client->reader != READER_KNOWN &&
+                       (client->reader != READER_NEW || shared_is_wary(&front_default_row(front)->lanes));
     return burdens == 0 && extra->n_asked == 0 && extra->n_subscribed == 0 && extra->heavy_until_ns == 0 &&
            !is_stranger && !front->settings->lanes_private;
 }

@@ -397,7 +397,7 @@ static size_t number_of(const struct nodes *nodes, const struct nodes_row *row)
 static struct nodes_row *row_of_refusal(const struct hop *hop)
 {
     const struct nodes *nodes = &hop->client->front->nodes;
-    return number_of(nodes, hop->from) != SLOT_UNSERVED ? hop->from : nodes_home(nodes);
+    return number_of(nodes, hop->from) != SLOT_UNSERVED ? hop->from : nodes_default_row(nodes);
 }
 
 static struct nodes_row *target_of(const struct hop *hop, const struct redirect *redirect)
@@ -560,7 +560,7 @@ static struct nodes_row *row_of(const struct hop *hop)
     if (hop->row != NULL)
         return hop->row;
     return hop->slot >= 0 ? nodes_slot_row(&hop->client->front->nodes, (uint16_t)hop->slot)
-                          : front_home(hop->client->front);
+                          : front_default_row(hop->client->front);
 }
 
 /* Sends the hop, or lets it wait. */

@@ -14,7 +14,7 @@
 /* Returns the lanes to the node of the client's next request. */
 static struct lanes *lanes_of_client(const struct client *client)
 {
-    return client_is_on_cluster(client) ? &target_row(client)->lanes : &front_home(client->front)->lanes;
+    return client_is_on_cluster(client) ? &target_row(client)->lanes : &front_default_row(client->front)->lanes;
 }
 
 /*
@@ -202,7 +202,7 @@ bool outage_wake(struct front *front, unsigned most)
 void outage_look(struct alarm *alarm)
 {
     struct front *front = container_of(alarm, struct front, timeouts.look);
-    if (front_home(front)->lanes.down == ERR_NONE)
+    if (front_default_row(front)->lanes.down == ERR_NONE)
         (void)outage_wake(front, UINT_MAX);
     else if (!list_is_empty(&front->outages))
         look_later(front);

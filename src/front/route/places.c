@@ -73,7 +73,7 @@ static struct nodes_row *row_without_keys(const struct nodes *nodes)
     for (size_t i = 0; i < nodes->topology->n_masters; i++)
         if (nodes->rows[i]->lanes.down == ERR_NONE)
             return nodes->rows[i];
-    return nodes_home(nodes);
+    return nodes_default_row(nodes);
 }
 
 /* True if the slot is being migrated, or was redirected lately. */

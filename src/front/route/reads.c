@@ -44,18 +44,18 @@ bool reads_open(struct client *client)
 /* ---- which row a client prefers ---- */
 
 /*
- * Returns the row that the client prefers. TOPOLOGY_HOME: the client reads from the default node.
- * On a cluster: see front/cluster/shard_reads.h.
+ * Returns the row that the client prefers. TOPOLOGY_DEFAULT: the client reads from the default
+ * node. On a cluster: see front/cluster/shard_reads.h.
  */
 static size_t preferred_row(const struct client *client)
 {
     const struct read_side *reading = read_side_of(client);
     size_t n = client->front->nodes.n;
     if (n < 2 || client->front->nodes.worker_lanes.upstream->is_cluster)
-        return TOPOLOGY_HOME;
+        return TOPOLOGY_DEFAULT;
     if (settings_of(client)->reads == READS_REPLICAS)
         return reading->number % n;
-    return reading->has_asked ? 1 + reading->number % (n - 1) : TOPOLOGY_HOME;
+    return reading->has_asked ? 1 + reading->number % (n - 1) : TOPOLOGY_DEFAULT;
 }
 
 /* ---- one replica ---- */
@@ -217,7 +217,7 @@ static bool hold(struct client *client)
     reading->held_ns = now;
     reading->look_ns = 0;
     upstream_poll(client->front->nodes.worker_lanes.upstream);
-    lanes_wake_soon(&front_home(client->front)->lanes, &client->lane_user);
+    lanes_wake_soon(&front_default_row(client->front)->lanes, &client->lane_user);
     client_wait(client, WAIT_LANE);
     return true;
 }
@@ -261,7 +261,7 @@ static enum reads_step look(struct client *client)
 static bool may_read(const struct client *client, const struct request *request)
 {
     return request->command->reads_keys && !request->is_again && client_extra(client)->n_asked == 0 &&
-           transaction_is_none(&client->transaction) && preferred_row(client) != TOPOLOGY_HOME &&
+           transaction_is_none(&client->transaction) && preferred_row(client) != TOPOLOGY_DEFAULT &&
            !lane_choice_needs_private(client, request);
 }
 
@@ -342,7 +342,7 @@ bool reads_take_word(struct client *client, const struct request *request)
 /*
  * Returns why a read goes to the default node, whatever the replicas' state. NULL: no such reason.
  */
-static const char *why_home(const struct client *client, const struct command *command)
+static const char *why_default(const struct client *client, const struct command *command)
 {
     if (!command->reads_keys)
         return "the command is none that a replica answers";
@@ -350,7 +350,7 @@ static const char *why_home(const struct client *client, const struct command *c
         return "the client has a connection of its own";
     if (client->front->nodes.n < 2)
         return "there is no replica";
-    if (preferred_row(client) != TOPOLOGY_HOME)
+    if (preferred_row(client) != TOPOLOGY_DEFAULT)
         return NULL;
     return settings_of(client)->reads == READS_ASKED ? "the client has not sent READONLY"
                                                      : "the master answers a share of the clients";
@@ -378,13 +378,13 @@ static const char *why_not_there(const struct client *client, const struct nodes
 const struct node *reads_explain(const struct client *client, const struct command *command, const char **why)
 {
     const struct nodes_row *row = NULL;
-    *why = why_home(client, command);
+    *why = why_default(client, command);
     if (*why == NULL) {
         row = find_replica(client);
         *why = why_not_there(client, row);
     }
     if (*why != NULL)
-        return front_home_node(client->front);
+        return front_default_node(client->front);
     *why = "the replica is in sync, and has what the client has seen";
     return lanes_node(&row->lanes);
 }
@@ -397,6 +397,6 @@ enum reads_kind reads_kind_now(const struct client *client)
         bool stays = row != NULL && is_as_before(client, row) && session_is_witnessed(client);
         return stays ? READS_READS : READS_NONE;
     }
-    bool is_settled = preferred_row(client) == TOPOLOGY_HOME || now_ns(client) < reading->look_ns;
+    bool is_settled = preferred_row(client) == TOPOLOGY_DEFAULT || now_ns(client) < reading->look_ns;
     return is_settled ? READS_ANY : READS_OTHERS;
 }

@@ -642,7 +642,7 @@ static enum route aim(struct client *client, const struct request *request)
 {
     struct nodes_row *row = target_for(client, request);
     /* the place holds the proof of the login */
-    bool needs_place = row != front_home(client->front) && session_login(client) != NULL;
+    bool needs_place = row != front_default_row(client->front) && session_login(client) != NULL;
     bool is_set = target_set(client, row) && (!needs_place || place_get(client, row) != NULL);
     return is_set ? ROUTE_GOES_ON : ROUTE_STOP;
 }

@@ -12,7 +12,7 @@ struct nodes_row *target_row(const struct client *client)
     for (size_t i = 0; spread != NULL && spread->target != NULL && i < nodes->n; i++)
         if (nodes->rows[i] == spread->target)
             return spread->target;
-    return nodes_home(nodes);
+    return nodes_default_row(nodes);
 }
 
 bool target_set(struct client *client, struct nodes_row *row)
@@ -55,5 +55,5 @@ struct nodes_row *target_for(const struct client *client, const struct request *
         return row;
     if (slot < 0 && (request->command->flags & CMD_PUBSUB) != 0)
         return nodes_pubsub_row(nodes);
-    return has_lane && slot < 0 ? nodes_row_of(client->lane_user.lane) : nodes_home(nodes);
+    return has_lane && slot < 0 ? nodes_row_of(client->lane_user.lane) : nodes_default_row(nodes);
 }

@@ -237,7 +237,8 @@ static enum route ask_shard(struct subscriptions *subs, struct request *request)
         known = channels_find(&subs->channels, CHANNEL_SHARD, request->args[0]);
     struct nodes_row *row = known != NULL && known->tap != NULL ? tap_row(known->tap) : NULL;
     if (row == NULL)
-        row = slot >= 0 ? nodes_slot_row(subscriptions_nodes(subs), (uint16_t)slot) : front_home(subs->client->front);
+        row = slot >= 0 ? nodes_slot_row(subscriptions_nodes(subs), (uint16_t)slot)
+                        : front_default_row(subs->client->front);
     return row != NULL ? ask_at(subs, row, true, request) : wait_for_node(subs, request, UNSERVED);
 }
 
@@ -252,7 +253,7 @@ static struct nodes_row *next_shard(const struct subscriptions *subs)
         if (tap->is_shard && tap_is_subscribed(tap) && !tap->is_told)
             return tap_row(tap);
     }
-    return subs->has_asked ? NULL : front_home(subs->client->front);
+    return subs->has_asked ? NULL : front_default_row(subs->client->front);
 }
 
 /* SUNSUBSCRIBE without channels: asks one node after the other. */

@@ -57,7 +57,7 @@ struct subscriptions *subscriptions_need(struct client *client)
 
 void subscriptions_look_soon(struct subscriptions *subs)
 {
-    lanes_wake_soon(&front_home(subs->client->front)->lanes, &subs->retry);
+    lanes_wake_soon(&front_default_row(subs->client->front)->lanes, &subs->retry);
 }
 
 /* ---- answers of nodes ---- */

@@ -23,12 +23,12 @@ static struct node *new_nobody(const struct controls *controls, const struct nod
         .upstream = controls->upstream, .text = controls->text, .address = "", .endpoint = nowhere, .before = before});
 }
 
-struct node *controls_home_node(const struct controls *controls, const struct member *home)
+struct node *controls_default_node(const struct controls *controls, const struct member *default_node)
 {
-    struct node *now = topology_home(controls->topology);
-    if (home != NULL)
-        return node_get(finder_node(home->finder));
-    return controls_home(controls) == NULL ? node_get(now) : new_nobody(controls, now);
+    struct node *now = topology_default_node(controls->topology);
+    if (default_node != NULL)
+        return node_get(finder_node(default_node->finder));
+    return controls_default(controls) == NULL ? node_get(now) : new_nobody(controls, now);
 }
 
 /*
@@ -90,7 +90,7 @@ static void on_choose(uv_timer_t *timer)
     if (controls->cluster != NULL)
         controls_follow_cluster(controls);
     else
-        controls_choose_home(controls);
+        controls_choose_default_node(controls);
 }
 
 void controls_choose_soon(struct controls *controls)
@@ -114,7 +114,7 @@ static void on_poll(uv_timer_t *timer)
     if (controls->choice.made.pace == PACE_HURRY || controls->n_polls % POLLS_CALM == 0)
         members_ask_roles(&controls->members);
     if (!controls->is_settled)
-        controls_choose_home(controls);
+        controls_choose_default_node(controls);
     controls_tell_story(controls, clock_ns());
 }
 
@@ -134,14 +134,14 @@ static void on_node(void *arg)
     if (has_several(controls))
         controls_choose_soon(controls);
     else
-        controls_publish_home(controls, member);
+        controls_publish_default_node(controls, member);
 }
 
 static void on_table(void *arg, struct command_table *table)
 {
     struct member *member = arg;
     member_take_table(member, table);
-    if (member == controls_home(controls_of(member)))
+    if (member == controls_default(controls_of(member)))
         controls_hand_table(controls_of(member), member);
 }
 
@@ -171,8 +171,8 @@ static void on_settled(void *arg)
  */
 static void on_rejected(void *arg, const char *why)
 {
-    const struct member *member = arg, *home = controls_home(controls_of(member));
-    if (member == home || home == NULL || controls_of(member)->cluster != NULL)
+    const struct member *member = arg, *default_node = controls_default(controls_of(member));
+    if (member == default_node || default_node == NULL || controls_of(member)->cluster != NULL)
         log_error("upstream %s cannot be served: %s", member->key, why);
     else
         log_info("upstream %s, which is not the master, cannot be served: %s", member->key, why);
@@ -303,7 +303,7 @@ struct controls *controls_open(struct loop *loop, const struct controls_settings
         controls_open_cluster(controls);
         controls_add_nodes(controls, settings->nodes != NULL ? settings->nodes : "");
     } else if (!controls->is_replicated)
-        controls_publish_home(controls, controls->members.all[0]);
+        controls_publish_default_node(controls, controls->members.all[0]);
     init_handles(controls);
     controls->costs = cost_poll_open(controls);
     return controls;
@@ -354,27 +354,27 @@ const struct finder *controls_finder(const struct controls *controls, size_t row
 }
 
 /* Returns the control lane of the default node; NULL: the node has no address. */
-static const struct control *home_control(const struct controls *controls)
+static const struct control *default_control(const struct controls *controls)
 {
-    const struct finder *finder = controls_finder(controls, TOPOLOGY_HOME);
+    const struct finder *finder = controls_finder(controls, TOPOLOGY_DEFAULT);
     return finder != NULL ? finder_control(finder) : NULL;
 }
 
 bool controls_is_up(const struct controls *controls)
 {
-    const struct control *control = home_control(controls);
+    const struct control *control = default_control(controls);
     return control != NULL && control_is_up(control);
 }
 
 const char *controls_why(const struct controls *controls)
 {
-    const struct control *control = home_control(controls);
+    const struct control *control = default_control(controls);
     return control != NULL ? control_why(control) : "";
 }
 
 uint64_t controls_silence_ns(const struct controls *controls, uint64_t now_ns)
 {
-    const struct control *control = home_control(controls);
+    const struct control *control = default_control(controls);
     return control != NULL ? control_silence_ns(control, now_ns) : 0;
 }
 
@@ -385,7 +385,7 @@ bool controls_are_replicated(const struct controls *controls)
 
 const char *controls_text(const struct controls *controls)
 {
-    return controls->cluster != NULL ? controls->text : topology_home(controls->topology)->text;
+    return controls->cluster != NULL ? controls->text : topology_default_node(controls->topology)->text;
 }
 
 const struct cluster *controls_cluster(const struct controls *controls)
@@ -409,7 +409,7 @@ bool controls_server(const struct controls *controls, size_t i, struct controls_
     *out = (struct controls_server){.key = member->key,
                                     .finder = member->finder,
                                     .row = row_of(controls, member),
-                                    .epoch = member == controls_home(controls) ? controls->choice.made.epoch : 0,
+                                    .epoch = member == controls_default(controls) ? controls->choice.made.epoch : 0,
                                     .changed_ns = member->changed_ns};
     return true;
 }

@@ -141,7 +141,7 @@ static uint16_t add(struct cluster_rows *rows, struct member *member, const stru
  * False for a lost default node that most masters call failed: it would keep clients from logging
  * in.
  */
-static bool may_be_home(const struct member *member, const struct cluster_view_node *node)
+static bool may_be_default(const struct member *member, const struct cluster_view_node *node)
 {
     return !node->is_failed || !finder_word(member->finder).is_lost;
 }
@@ -156,12 +156,12 @@ static bool is_up(const struct member *member)
  * Returns the row of the default node: the present one if it may stay, else the first that is up,
  * else the first.
  */
-static size_t choose_home(const struct cluster_rows *rows, const struct cluster *cluster, const uint16_t *numbers,
-                          const struct member *home)
+static size_t choose_default_node(const struct cluster_rows *rows, const struct cluster *cluster,
+                                  const uint16_t *numbers, const struct member *default_node)
 {
     size_t best = 0;
     for (size_t i = 0; i < rows->n; i++) {
-        if (rows->members[i] == home && may_be_home(home, node_at(cluster, numbers[i])))
+        if (rows->members[i] == default_node && may_be_default(default_node, node_at(cluster, numbers[i])))
             return i;
         if (is_up(rows->members[i]) && !is_up(rows->members[best]))
             best = i;
@@ -187,7 +187,7 @@ static void swap(struct cluster_rows *rows, uint16_t *numbers, size_t a, size_t 
 /* ---- masters and replicas ---- */
 
 /* row_of[i] becomes the row of the view's node i, or SLOT_UNSERVED. */
-static void add_masters(struct cluster_rows *rows, const struct cluster *cluster, const struct member *home,
+static void add_masters(struct cluster_rows *rows, const struct cluster *cluster, const struct member *default_node,
                         uint16_t *row_of)
 {
     size_t n = cluster_view_count(cluster_known(cluster));
@@ -200,7 +200,7 @@ static void add_masters(struct cluster_rows *rows, const struct cluster *cluster
     }
     rows->n_masters = rows->n;
     if (rows->n > 0)
-        swap(rows, numbers, 0, choose_home(rows, cluster, numbers, home));
+        swap(rows, numbers, 0, choose_default_node(rows, cluster, numbers, default_node));
     for (size_t i = 0; i < rows->n; i++)
         row_of[numbers[i]] = (uint16_t)i;
     free(numbers);
@@ -252,11 +252,11 @@ static void set_slots(struct cluster_rows *rows, const struct cluster *cluster, 
 }
 
 /*
- * Makes the rows; the caller calls cluster_rows_fini. `home`: the member in row 0 now, NULL: none.
- * `now`: the topology that workers have.
+ * Makes the rows; the caller calls cluster_rows_fini. `default_node`: the member in row 0 now,
+ * NULL: none. `now`: the topology that workers have.
  */
-static void cluster_rows_make(struct cluster_rows *rows, const struct cluster *cluster, const struct member *home,
-                              const struct topology *now)
+static void cluster_rows_make(struct cluster_rows *rows, const struct cluster *cluster,
+                              const struct member *default_node, const struct topology *now)
 {
     size_t n = cluster_view_count(cluster_known(cluster));
     uint16_t *row_of = mem_zalloc(n + 1, sizeof *row_of);
@@ -264,7 +264,7 @@ static void cluster_rows_make(struct cluster_rows *rows, const struct cluster *c
         row_of[i] = SLOT_UNSERVED;
     *rows = (struct cluster_rows){.members = mem_zalloc(n + 1, sizeof(struct member *)),
                                   .rows = mem_zalloc(n + 1, sizeof(struct topology_row))};
-    add_masters(rows, cluster, home, row_of);
+    add_masters(rows, cluster, default_node, row_of);
     add_replicas(rows, cluster, row_of);
     set_slots(rows, cluster, now, row_of);
     free(row_of);
@@ -397,7 +397,7 @@ static void publish_rows(struct controls *controls, struct cluster_rows *rows)
 {
     struct node *nobody = NULL;
     if (rows->n == 0) {
-        nobody = controls_home_node(controls, NULL);
+        nobody = controls_default_node(controls, NULL);
         rows->rows[0] = (struct topology_row){.node = nobody, .master = 0};
         rows->n = rows->n_masters = 1;
     }
@@ -418,7 +418,7 @@ static void publish_rows(struct controls *controls, struct cluster_rows *rows)
 void controls_follow_cluster(struct controls *controls)
 {
     struct cluster_rows rows;
-    struct member *before = controls_home(controls);
+    struct member *before = controls_default(controls);
     cluster_sort_members(controls->cluster, controls->topology);
     cluster_rows_make(&rows, controls->cluster, before, controls->topology);
     publish_rows(controls, &rows);
@@ -426,8 +426,8 @@ void controls_follow_cluster(struct controls *controls)
     cluster_sort_members(controls->cluster, controls->topology);
     shard_stories_follow(&controls->shards, controls->topology, controls->rows, clock_ns());
     controls_drop_leaving(controls);
-    if (controls_home(controls) != NULL && controls_home(controls) != before)
-        controls_hand_table(controls, controls_home(controls));
+    if (controls_default(controls) != NULL && controls_default(controls) != before)
+        controls_hand_table(controls, controls_default(controls));
     if (!controls->is_started)
         return;
     tell_service(controls);

@@ -1,6 +1,6 @@
 /*
  * The state shared by the files of run/topology/controls.h. controls.c connects the parts,
- * controls_home.c chooses the master of a replicated upstream, controls_cluster.c follows a
+ * controls_default.c chooses the master of a replicated upstream, controls_cluster.c follows a
  * cluster. The polls (cost_poll.c, replica_poll.c) only read. Main thread.
  */
 #ifndef WEIR_RUN_CONTROLS_STATE_H
@@ -46,7 +46,7 @@ struct choice {
     enum mastership_form form;
     /* key of the member that is the master, or is expected to report this role; "": none */
     char named[ADDRESS_TEXT];
-    struct member *home;           /* NULL: no master now */
+    struct member *default_node;   /* NULL: no master now */
     struct member *asked;          /* to be asked for its role at once; NULL: none */
     struct mastership_choice made; /* the texts in it are not valid */
     char text[CHOICE_TEXT];        /* why there is no master, for people; "": there is one */
@@ -87,9 +87,9 @@ struct controls {
 };
 
 /* Returns the member in row 0; NULL: the row stands for a missing master. */
-static inline struct member *controls_home(const struct controls *controls)
+static inline struct member *controls_default(const struct controls *controls)
 {
-    return controls->rows[TOPOLOGY_HOME];
+    return controls->rows[TOPOLOGY_DEFAULT];
 }
 
 /* ---- controls.c ---- */
@@ -104,7 +104,7 @@ void controls_choose_soon(struct controls *controls);
  * Returns the node of row 0 for this member. NULL: a node without an address, kept while there is
  * no master. One reference, for the caller.
  */
-struct node *controls_home_node(const struct controls *controls, const struct member *home);
+struct node *controls_default_node(const struct controls *controls, const struct member *default_node);
 
 /* Installs the topology. Takes over `topology` and `rows`, the members of its rows. */
 void controls_set_topology(struct controls *controls, struct topology *topology, struct member **rows);
@@ -117,15 +117,15 @@ void controls_settle(struct controls *controls);
 void controls_tell(void *arg, enum log_level level, const char *about, const char *line);
 void controls_drop_leaving(struct controls *controls);
 
-/* ---- controls_home.c ---- */
+/* ---- controls_default.c ---- */
 
 /*
  * Makes this member the default node, or none, and publishes the topology if its node or a row has
  * changed.
  */
-void controls_publish_home(struct controls *controls, struct member *home);
+void controls_publish_default_node(struct controls *controls, struct member *default_node);
 
-void controls_choose_home(struct controls *controls);
+void controls_choose_default_node(struct controls *controls);
 void controls_tell_story(struct controls *controls, uint64_t now_ns);
 
 /* ---- controls_cluster.c ---- */

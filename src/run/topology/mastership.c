@@ -67,10 +67,10 @@ static struct mastership_choice choose_of_list(const struct mastership_view *vie
     bool is_start = view->before.named == NULL && view->before.changed_ns == 0;
     choice.rivals = n;
     if (stays && (now->reach == REACH_OK || n != 1)) {
-        choice.home = choice.named = now->key;
+        choice.default_node = choice.named = now->key;
         choice.why = now->reach == REACH_OK ? MASTERSHIP_GOOD : MASTERSHIP_LOST;
     } else if (n == 1 && !(is_start && has_untried(view))) {
-        choice.home = choice.named = other->key;
+        choice.default_node = choice.named = other->key;
         choice.why = MASTERSHIP_GOOD;
         choice.rivals = 0;
         choice.changed_ns = view->now_ns;
@@ -272,7 +272,7 @@ static void judge_named(const struct mastership_view *view, const struct counted
         choice->why = why_unnamed(counted, choice);
         ask = choice->why == MASTERSHIP_IS_REPLICA ? counted->replica : NULL;
     } else if (server != NULL && server->role == ROLE_MASTER) {
-        choice->home = choice->named;
+        choice->default_node = choice->named;
         choice->why = server->reach == REACH_OK ? MASTERSHIP_GOOD : MASTERSHIP_LOST;
         ask = NULL;
     } else {

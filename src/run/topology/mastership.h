@@ -1,9 +1,9 @@
 /*
- * Chooses the master among several servers: `home`, the default node.
+ * Chooses the master among several servers: `default_node`, the default node.
  *
- * Two forms. In a list the home is the server that reports to be a master, until that server is
- * lost or reports to be a replica. With sentinels the home is the server that the sentinels name,
- * once its last report is that it is a master.
+ * Two forms. In a list the default node is the server that reports to be a master, until that
+ * server is lost or reports to be a replica. With sentinels the default node is the server that the
+ * sentinels name, once its last report is that it is a master.
  *
  * Rules with sentinels:
  * - Claims of sentinels precede reports of servers: once another server is named, the old home gets
@@ -100,8 +100,11 @@ enum mastership_pace {
 };
 
 struct mastership_choice {
-    const char *home; /* where commands go; NULL: nowhere */
-    /* the home, or the server that becomes it once it reports master: to be dialled. NULL: none */
+    const char *default_node; /* where commands go; NULL: nowhere */
+    /*
+     * the default node, or the server that becomes it once it reports master: to be dialled. NULL:
+     * none
+     */
     const char *named;
     enum mastership_why why;
     enum mastership_pace pace;

@@ -88,11 +88,11 @@ static struct nodes_row *new_row(struct nodes *nodes, struct node *node, const s
 }
 
 /* Logins that wait at the old default node move to the new one. */
-static void retire(struct nodes *nodes, struct nodes_row *row, bool was_home)
+static void retire(struct nodes *nodes, struct nodes_row *row, bool was_default)
 {
     count_set(&row->lanes.base.counts.is_down, 0);
     lanes_retire(&row->lanes);
-    auth_lanes_retire(&row->auth_lanes, was_home ? &nodes_home(nodes)->auth_lanes : NULL);
+    auth_lanes_retire(&row->auth_lanes, was_default ? &nodes_default_row(nodes)->auth_lanes : NULL);
     on_unused(&row->lanes);
 }
 
@@ -101,7 +101,7 @@ static void retire(struct nodes *nodes, struct nodes_row *row, bool was_home)
 void nodes_init(struct nodes *nodes, struct loop *loop, struct topology *topology, bool is_private,
                 const struct lanes_ops *ops, void *arg)
 {
-    struct upstream *upstream = topology_home(topology)->upstream;
+    struct upstream *upstream = topology_default_node(topology)->upstream;
     worker_lanes_init(&nodes->worker_lanes, loop, upstream, is_private);
     pthread_mutex_init(&nodes->lock, NULL);
     list_init(&nodes->retired);
@@ -138,13 +138,13 @@ void nodes_adopt(struct nodes *nodes, struct topology *topology)
     struct nodes_row **before = nodes->rows;
     size_t n_before = nodes->n;
     struct topology *topology_before = nodes->topology;
-    const struct lanes *home = &nodes_home(nodes)->lanes;
+    const struct lanes *default_node = &nodes_default_row(nodes)->lanes;
     struct nodes_row **now = mem_zalloc(topology->n_rows, sizeof(struct nodes_row *));
     for (size_t i = 0; i < topology->n_rows; i++)
         now[i] = find_row(nodes, topology->rows[i].node);
     for (size_t i = 0; i < topology->n_rows; i++)
         if (now[i] == NULL) {
-            now[i] = new_row(nodes, topology->rows[i].node, home);
+            now[i] = new_row(nodes, topology->rows[i].node, default_node);
             health_start(&now[i]->lanes);
         }
     pthread_mutex_lock(&nodes->lock);
@@ -157,11 +157,11 @@ void nodes_adopt(struct nodes *nodes, struct topology *topology)
     pthread_mutex_unlock(&nodes->lock);
     for (size_t i = 0; i < n_before; i++)
         if (!has_node(topology, lanes_node(&before[i]->lanes)))
-            retire(nodes, before[i], i == TOPOLOGY_HOME);
+            retire(nodes, before[i], i == TOPOLOGY_DEFAULT);
     free(before);
     topology_put(topology_before);
     /* lane users that wait for room were served by the tick of another row */
-    lanes_tick(&nodes_home(nodes)->lanes);
+    lanes_tick(&nodes_default_row(nodes)->lanes);
 }
 
 void nodes_set_login(struct nodes *nodes, const struct own_login_words *words)

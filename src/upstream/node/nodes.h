@@ -81,8 +81,8 @@ void nodes_sum_row(const struct nodes *nodes, size_t row, struct nodes_sum *sum)
 /* As nodes_sum, for all rows together, with all former nodes. */
 void nodes_sum_all(const struct nodes *nodes, struct nodes_sum *sum);
 
-/* The row of topology_home. */
-static inline struct nodes_row *nodes_home(const struct nodes *nodes)
+/* The row of topology_default_node. */
+static inline struct nodes_row *nodes_default_row(const struct nodes *nodes)
 {
     return nodes->rows[0];
 }

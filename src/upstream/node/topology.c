@@ -35,7 +35,7 @@ static struct topology *new_topology(size_t n, size_t n_masters)
     topology->n_rows = n;
     topology->n_masters = n_masters;
     topology->slots = NULL;
-    topology->pubsub = TOPOLOGY_HOME;
+    topology->pubsub = TOPOLOGY_DEFAULT;
     return topology;
 }
 
@@ -43,13 +43,13 @@ struct topology *topology_new(struct node *const *nodes, size_t n)
 {
     struct topology *topology = new_topology(n, 1);
     for (size_t i = 0; i < n; i++)
-        topology->rows[i] = (struct topology_row){.node = node_get(nodes[i]), .master = TOPOLOGY_HOME};
+        topology->rows[i] = (struct topology_row){.node = node_get(nodes[i]), .master = TOPOLOGY_DEFAULT};
     return topology;
 }
 
 static uint16_t find_pubsub(const struct topology *topology)
 {
-    uint16_t least = TOPOLOGY_HOME;
+    uint16_t least = TOPOLOGY_DEFAULT;
     for (uint16_t i = 0; i < topology->n_masters; i++)
         if (strcmp(topology->rows[i].node->text, topology->rows[least].node->text) < 0)
             least = i;

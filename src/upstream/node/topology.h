@@ -85,7 +85,7 @@ struct topology {
     size_t n_rows;
     size_t n_masters;       /* at least one; 1 without a cluster */
     struct slot_map *slots; /* owned; NULL: no cluster */
-    uint16_t pubsub;        /* the row of classic pub/sub; TOPOLOGY_HOME unless it is a cluster */
+    uint16_t pubsub;        /* the row of classic pub/sub; TOPOLOGY_DEFAULT unless it is a cluster */
     struct topology_row rows[];
 };
 
@@ -111,7 +111,7 @@ void topology_put(struct topology *topology);             /* NULL is allowed */
  * is chosen for. Of a master and its replicas it is the master; without a master, a node without an
  * address. Of a cluster it stays the one master for as long as that master serves slots.
  */
-#define TOPOLOGY_HOME 0
+#define TOPOLOGY_DEFAULT 0
 
 /*
  * Classic pub/sub (SUBSCRIBE, PSUBSCRIBE, PUBLISH, PUBSUB) of all clients of a cluster is at one
@@ -120,9 +120,9 @@ void topology_put(struct topology *topology);             /* NULL is allowed */
  * workers, and other instances of weir that see the same addresses, choose alike.
  */
 
-static inline struct node *topology_home(const struct topology *topology)
+static inline struct node *topology_default_node(const struct topology *topology)
 {
-    return topology->rows[TOPOLOGY_HOME].node;
+    return topology->rows[TOPOLOGY_DEFAULT].node;
 }
 
 #endif

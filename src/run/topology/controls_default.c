@@ -70,7 +70,7 @@ static void explain(struct choice *choice, const struct mastership_view *view, c
 {
     const char *part = sentinels_part(choice->made.why);
     choice->text[0] = '\0';
-    if (choice->home != NULL)
+    if (choice->default_node != NULL)
         return;
     size_t n = (size_t)snprintf(choice->text, sizeof choice->text, "%s%s", part,
                                 part[0] != '\0' && view->n_servers > 0 ? ": " : "");
@@ -105,7 +105,7 @@ static void choose(struct choice *choice, const struct members *members, const s
         .now_ns = now_ns,
     };
     const struct mastership_choice made = mastership_choose(&view);
-    choice->home = members_find(members, made.home);
+    choice->default_node = members_find(members, made.default_node);
     choice->asked = members_find(members, made.ask);
     if (made.named != choice->named)
         snprintf(choice->named, sizeof choice->named, "%s", made.named != NULL ? made.named : "");
@@ -159,7 +159,7 @@ static void dismiss_untold(const struct sentinel_view *view, struct members *mem
         is_any_fresh = is_any_fresh || view->claims[i].age == CLAIM_FRESH;
     for (size_t i = 0; is_any_fresh && i < members->n; i++) {
         struct member *member = members->all[i];
-        bool is_chosen = member == choice->home || strcmp(member->key, choice->named) == 0;
+        bool is_chosen = member == choice->default_node || strcmp(member->key, choice->named) == 0;
         member->is_leaving = !is_chosen && !is_told_of(view, member);
     }
 }
@@ -182,24 +182,24 @@ static bool reads_replicas(const struct upstream *upstream)
 }
 
 /* True if clients may read from the member, by its role. */
-static bool is_replica(const struct controls *controls, const struct member *member, const struct member *home)
+static bool is_replica(const struct controls *controls, const struct member *member, const struct member *default_node)
 {
     const struct node *node = finder_node(member->finder);
-    return reads_replicas(controls->upstream) && member != home && !member->is_leaving && node_has_address(node) &&
-           !node_is_demoted(node) && node_role(node) == ROLE_REPLICA;
+    return reads_replicas(controls->upstream) && member != default_node && !member->is_leaving &&
+           node_has_address(node) && !node_is_demoted(node) && node_role(node) == ROLE_REPLICA;
 }
 
-void controls_publish_home(struct controls *controls, struct member *home)
+void controls_publish_default_node(struct controls *controls, struct member *default_node)
 {
     const struct members *members = &controls->members;
     struct member **rows = mem_zalloc(members->n + 1, sizeof(struct member *));
     struct node **nodes = mem_zalloc(members->n + 1, sizeof(struct node *));
-    struct node *first = controls_home_node(controls, home);
+    struct node *first = controls_default_node(controls, default_node);
     size_t n = 1;
-    rows[TOPOLOGY_HOME] = home;
-    nodes[TOPOLOGY_HOME] = first;
+    rows[TOPOLOGY_DEFAULT] = default_node;
+    nodes[TOPOLOGY_DEFAULT] = first;
     for (size_t i = 0; i < members->n; i++)
-        if (is_replica(controls, members->all[i], home)) {
+        if (is_replica(controls, members->all[i], default_node)) {
             rows[n] = members->all[i];
             nodes[n++] = finder_node(members->all[i]->finder);
         }
@@ -219,33 +219,33 @@ void controls_publish_home(struct controls *controls, struct member *home)
 
 static void on_choose(uv_timer_t *timer)
 {
-    controls_choose_home(timer->data);
+    controls_choose_default_node(timer->data);
 }
 
 /* Changes the default node. No more requests go to the old master, whatever role it reports. */
-static void change_home(struct controls *controls, struct member *home)
+static void change_default_node(struct controls *controls, struct member *default_node)
 {
-    struct member *before = controls_home(controls);
-    struct node *node = node_get(topology_home(controls->topology));
+    struct member *before = controls_default(controls);
+    struct node *node = node_get(topology_default_node(controls->topology));
     if (before != NULL)
         node_demote(node);
-    controls_publish_home(controls, home);
+    controls_publish_default_node(controls, default_node);
     if (before != NULL && finder_node(before->finder) == node)
         finder_give_up(before->finder);
     node_put(node);
-    if (home != NULL)
-        controls_hand_table(controls, home);
+    if (default_node != NULL)
+        controls_hand_table(controls, default_node);
 }
 
-static void tell_home(struct controls *controls)
+static void tell_default_node(struct controls *controls)
 {
     char line[SOURCES_TEXT + CHOICE_TEXT + ADDRESS_TEXT];
-    const struct member *home = controls_home(controls);
-    if (home != NULL)
-        snprintf(line, sizeof line, "upstream %s is the master", home->key);
+    const struct member *default_node = controls_default(controls);
+    if (default_node != NULL)
+        snprintf(line, sizeof line, "upstream %s is the master", default_node->key);
     else
         snprintf(line, sizeof line, "upstream %s has no master: %s", controls->text, controls->choice.text);
-    controls_tell(controls, home != NULL ? LOG_INFO : LOG_WARN, line, line);
+    controls_tell(controls, default_node != NULL ? LOG_INFO : LOG_WARN, line, line);
 }
 
 /* True if every configured server and sentinel has answered, or failed once. */
@@ -291,16 +291,16 @@ static void make_choice(struct controls *controls, uint64_t now_ns)
  */
 static void follow_story(struct controls *controls, const struct member *before, uint64_t now_ns)
 {
-    const struct member *home = controls_home(controls);
+    const struct member *default_node = controls_default(controls);
     struct finder_word word = {.lost_ns = 0};
-    if (home != NULL)
-        word = finder_word(home->finder);
-    if (before != NULL && before != home)
+    if (default_node != NULL)
+        word = finder_word(default_node->finder);
+    if (before != NULL && before != default_node)
         failover_story_miss(&controls->story, before->key, now_ns);
-    else if (home != NULL && word.lost_ns != 0)
-        failover_story_miss(&controls->story, home->key, word.lost_ns);
-    if (home != NULL && word.lost_ns == 0)
-        failover_story_find(&controls->story, home->key, now_ns);
+    else if (default_node != NULL && word.lost_ns != 0)
+        failover_story_miss(&controls->story, default_node->key, word.lost_ns);
+    if (default_node != NULL && word.lost_ns == 0)
+        failover_story_find(&controls->story, default_node->key, now_ns);
 }
 
 void controls_tell_story(struct controls *controls, uint64_t now_ns)
@@ -314,25 +314,25 @@ void controls_tell_story(struct controls *controls, uint64_t now_ns)
     failover_story_rest(&controls->story, &fates);
 }
 
-void controls_choose_home(struct controls *controls)
+void controls_choose_default_node(struct controls *controls)
 {
     const struct choice *choice = &controls->choice;
-    struct member *before = controls_home(controls);
+    struct member *before = controls_default(controls);
     enum mastership_why why = choice->made.why;
     uint64_t now_ns = clock_ns();
     make_choice(controls, now_ns);
-    if (choice->home != before)
-        change_home(controls, choice->home);
+    if (choice->default_node != before)
+        change_default_node(controls, choice->default_node);
     else
-        controls_publish_home(controls, before);
+        controls_publish_default_node(controls, before);
     ask_beside_polls(controls, now_ns);
     follow_story(controls, before, now_ns);
     controls_drop_leaving(controls);
-    bool is_news = choice->home != before || (choice->home == NULL && choice->made.why != why);
+    bool is_news = choice->default_node != before || (choice->default_node == NULL && choice->made.why != why);
     if (is_news && (controls->is_settled || are_heard(controls)))
-        tell_home(controls);
+        tell_default_node(controls);
     if (choice->made.again_ns > now_ns)
         uv_timer_start(&controls->timers[CHOOSE], on_choose, (choice->made.again_ns - now_ns) / NS_PER_MS + 1, 0);
-    if (choice->home != NULL ? choice->home->is_settled : are_heard(controls))
+    if (choice->default_node != NULL ? choice->default_node->is_settled : are_heard(controls))
         controls_settle(controls);
 }
