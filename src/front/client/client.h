@@ -286,7 +286,7 @@ struct client {
     uint8_t generation : 1; /* front.generation of the rules that bind the client */
     uint8_t own_lane : 3;   /* enum own_lane; written only by lane_choice.c */
     /* the private lane has the client's CLIENT SETNAME name, or the name that is kept for it */
-    bool is_dressed : 1;
+    bool is_name_set : 1;
     bool was_refused : 1; /* the lane that the client waited for could not be opened */
     bool is_eof : 1;      /* the client has half-closed */
     /* on a cluster: a call on the private lane may come back, or has; written only by carried.h */

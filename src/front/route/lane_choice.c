@@ -73,11 +73,11 @@ struct slice lane_choice_why_none(const struct client *client, const struct requ
     return refusal != NULL ? slice_str(refusal) : err_text(lanes_why_none(lanes_for(client, request)));
 }
 
-bool lane_choice_dress(struct client *client, struct lane_user *lane_user, struct lane *lane)
+bool lane_choice_set_name(struct client *client, struct lane_user *lane_user, struct lane *lane)
 {
     struct slice name = session_name(client);
-    bool is_dressed = name.len == 0 && !lane->has_name;
-    if (is_dressed || name.len > 4096)
+    bool is_name_set = name.len == 0 && !lane->has_name;
+    if (is_name_set || name.len > 4096)
         return true; /* a longer name is not worth a round trip */
     struct call *call = lane_call_flow(lane, lane_user, FLOW_ONE, 1, 0);
     if (call == NULL) {
@@ -94,10 +94,10 @@ bool lane_choice_dress(struct client *client, struct lane_user *lane_user, struc
     return true;
 }
 
-static bool dress(struct client *client, struct lane *lane)
+static bool set_name(struct client *client, struct lane *lane)
 {
-    client->is_dressed = true;
-    return lane_choice_dress(client, &client->lane_user, lane);
+    client->is_name_set = true;
+    return lane_choice_set_name(client, &client->lane_user, lane);
 }
 
 /* A lane of an earlier owner was not clean and is closed. The next lane must be a new one. */
@@ -212,7 +212,7 @@ static enum finding find_private(struct client *client, const struct request *re
             return find_none(client, request);
         end_retries(client);
         client->own_lane = is_urgent ? OWN_URGENT_NEW : OWN_NEW;
-        client->is_dressed = client->is_dressed && lane == before && lane_is_ready(lane);
+        client->is_name_set = client->is_name_set && lane == before && lane_is_ready(lane);
     }
     *found = lane_user->lane;
     return LANE_FOUND;
@@ -291,7 +291,7 @@ static void give_back(struct client *client)
     struct lease *kept = &client->extra->kept;
     lend_take_back(lane, kept);
     /* another kept lane may have another name */
-    client->is_dressed &= lease_holds(kept) && kept->lane == lane;
+    client->is_name_set &= lease_holds(kept) && kept->lane == lane;
 }
 
 /* True if the private lane leads to a node that has left the topology. */
@@ -345,7 +345,7 @@ void lane_choice_abandon(struct client *client)
     client->lane_user.wants_idle = false;
     fair_share_forget(client);
     leave_own_lane(client);
-    client->is_dressed = false;
+    client->is_name_set = false;
     client_keep_nothing(client);
     if (client->extra != NULL && spread_in_flight(client->extra->spread) == 0)
         /* these replies stood behind answers that will not come */
@@ -365,7 +365,7 @@ void lane_choice_leave(struct client *client)
     stop_waiting_for_lane(client);
     client->lane_user.lane = NULL;
     leave_own_lane(client);
-    client->is_dressed = false;
+    client->is_name_set = false;
     coverage_note_elsewhere(client);
     lend_take_back_as_is(lane);
 }
@@ -465,12 +465,12 @@ void lane_choice_note_sent(struct client *client)
 
 void lane_choice_note_name(struct client *client)
 {
-    client->is_dressed = client_has_own_lane(client);
+    client->is_name_set = client_has_own_lane(client);
 }
 
 void lane_choice_note_login(struct client *client)
 {
-    client->is_dressed = pin_has(client, PIN_SESSION);
+    client->is_name_set = pin_has(client, PIN_SESSION);
 }
 
 void lane_choice_note_refused(struct client *client)
@@ -756,7 +756,7 @@ enum finding lane_choice_find(struct client *client, const struct request *reque
     }
     if (client_has_own_lane(client)) {
         coverage_note_lane(client, *found);
-        if (!client->is_dressed && !is_for_select_alone(client, request) && !dress(client, *found))
+        if (!client->is_name_set && !is_for_select_alone(client, request) && !set_name(client, *found))
             return LANE_NONE;
     }
     return LANE_FOUND;

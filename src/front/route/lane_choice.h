@@ -146,7 +146,7 @@ void lane_choice_end_refused(struct client *client);
  * HELLO is used, because HELLO needs no rights that the client may lack. False: out of memory, and
  * the client is closed.
  */
-__attribute__((warn_unused_result)) bool lane_choice_dress(struct client *client, struct lane_user *lane_user,
-                                                           struct lane *lane);
+__attribute__((warn_unused_result)) bool lane_choice_set_name(struct client *client, struct lane_user *lane_user,
+                                                              struct lane *lane);
 
 #endif

@@ -265,7 +265,7 @@ struct nodes_row *tap_row(const struct tap *tap)
 static bool borrow(struct tap *tap, struct nodes_row *row)
 {
     const struct lane_key key = session_key(tap->client, lanes_node(&row->lanes));
-    tap->is_dressed = false;
+    tap->is_name_set = false;
     if (lend_private(&row->lanes, &key, &tap->lane_user, NULL, tap->wants_new) == NULL)
         return false;
     tap->wants_new = true;
@@ -304,11 +304,11 @@ static struct place *place_of(const struct tap *tap, struct nodes_row *row)
  * Sets the client's name, before the first subscription on the lane. A later change of the name is
  * not sent.
  */
-static enum finding dress(struct tap *tap, struct lane *lane)
+static enum finding set_name(struct tap *tap, struct lane *lane)
 {
-    if (!tap->is_dressed && !lane_choice_dress(tap->client, &tap->lane_user, lane))
+    if (!tap->is_name_set && !lane_choice_set_name(tap->client, &tap->lane_user, lane))
         return LANE_NONE;
-    tap->is_dressed = true;
+    tap->is_name_set = true;
     return LANE_FOUND;
 }
 
@@ -325,7 +325,7 @@ static enum finding find_own(struct tap *tap, struct nodes_row *row, struct plac
     struct lane *lane = tap->lane_user.lane;
     bool is_up = lane_is_ready(lane) && !lane_is_congested(lane);
     if (is_up && (login == NULL || witness_suits(lane, &place->proof, login)))
-        return dress(tap, lane);
+        return set_name(tap, lane);
     if (is_up && !witness_ask(lane, &place->proof, login)) {
         auth_proof_void(&place->proof);
         return LANE_UNPROVEN;

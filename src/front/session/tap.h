@@ -50,7 +50,7 @@ struct tap {
     char *refusal;
     /* for SSUBSCRIBE; another tap serves the rest, since confirmations look alike */
     bool is_shard;
-    bool is_dressed; /* the lane's name is the client's, if the client has a name */
+    bool is_name_set; /* the lane's name is the client's, if the client has a name */
     /* the tap has had a lane since tap_leave, so it borrows a new lane instead of a kept one */
     bool wants_new;
     bool is_told; /* the present request was sent here */
