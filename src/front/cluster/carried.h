@@ -85,11 +85,11 @@ struct carry {
     bool is_muted;       /* the client does not receive the reply */
     bool in_reply;       /* a part of the reply has been passed on */
     /* ---- EXISTS sent by weir, after a redirect that a script may have forged ---- */
-    struct bytes proof;        /* the EXISTS request; heap */
-    struct nodes_row *suspect; /* the node that sent the redirect; compared, never dereferenced */
-    bool is_proving;           /* the request being sent is this EXISTS */
-    bool is_proven;            /* another node has answered this EXISTS */
-    bool has_failed;           /* this EXISTS was answered by an error */
+    struct bytes proof;              /* the EXISTS request; heap */
+    struct nodes_row *redirected_by; /* the node that sent the redirect; compared, never dereferenced */
+    bool is_proving;                 /* the request being sent is this EXISTS */
+    bool is_proven;                  /* another node has answered this EXISTS */
+    bool has_failed;                 /* this EXISTS was answered by an error */
     /* ---- EXISTS sent by weir, before a request that is too large to be kept ---- */
     /* the node that answered the EXISTS; looked up in the topology before use; NULL: none */
     struct nodes_row *owner;

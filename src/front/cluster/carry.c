@@ -758,7 +758,7 @@ static bool begin_proof(struct client *client)
         client_close_starved(client);
         return false;
     }
-    carry->suspect = carry->from;
+    carry->redirected_by = carry->from;
     carry->is_proving = true;
     carry->why = CARRY_NOT_REFUSED;
     carry->n_redirects = 0;
@@ -777,7 +777,7 @@ static void end_proof(struct client *client)
     struct nodes_row *owner = has_lane ? nodes_row_of(client->lane_user.lane) : NULL;
     bool asks = carry->why == CARRY_ASK;
     carry->is_proving = false;
-    if (carry->has_failed || owner == NULL || owner == carry->suspect) {
+    if (carry->has_failed || owner == NULL || owner == carry->redirected_by) {
         count_given_up(client);
         carry_answer(client, MOVED_AWAY);
         return;
