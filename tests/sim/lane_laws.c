@@ -99,7 +99,7 @@ static bool is_asked_as_it_trusts(const struct lane *lane)
 static bool holds_no_clients_state(const struct lane *lane)
 {
     bool may_hold = (lane->role == LANE_PRIVATE && lane->in != LIST_IDLE) || lane->role == LANE_SCRIPT;
-    bool holds = lane->is_spent || lane->is_parted || lane_is_passthrough(lane) || lane_is_subscribed(lane) ||
+    bool holds = lane->is_not_reusable || lane->is_parted || lane_is_passthrough(lane) || lane_is_subscribed(lane) ||
                  lane_is_monitoring(lane) || lane_is_asked(lane);
     bool is_shaped = lane->role == LANE_SHARED && (lane_is_untrusted(lane) || lane->beside != BESIDE_NOTHING);
     return may_hold || (!holds && !is_shaped);

@@ -92,7 +92,7 @@ void pin_add(struct client *client, enum pin pin)
     client->pins |= (uint16_t)pin;
     if ((pin & PINS_THAT_LAST) == 0 || lane == NULL)
         return;
-    lane_spend(lane);
+    lane_forbid_reuse(lane);
     lend_list(lane);
 }
 

@@ -68,7 +68,7 @@ static void note_lane(struct client *client, struct lane *lane, const struct req
     bool is_mark =
         command->effect == EFFECT_TRACKING || command->effect == EFFECT_NO_EVICT || command->effect == EFFECT_NO_TOUCH;
     if (command->pins || is_mark || command->flow == FLOW_MONITOR)
-        lane_spend(lane);
+        lane_forbid_reuse(lane);
     if (command->pins || command->flow == FLOW_SUBSCRIBE)
         lend_list(lane);
     if (!command->may_forge)

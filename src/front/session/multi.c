@@ -346,7 +346,7 @@ static void send_queue(struct client *client)
     carry->there = NULL;
     carry_set_step(carry, CARRY_REPLAYS);
     if ((client->pins & PINS_THAT_LAST) != 0)
-        lane_spend(lane);
+        lane_forbid_reuse(lane);
     for (uint32_t i = 0; i < carry->queue.n; i++) {
         struct call *call = lane_call_flow(lane, &client->lane_user, FLOW_ONE, 1, 0);
         if (call == NULL) {

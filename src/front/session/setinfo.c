@@ -37,8 +37,8 @@ static void send_setinfo(struct lane *lane, const struct lane_user *lane_user, s
 /* True if the lane stays the client's, or may not be lent to another client anyway. */
 static bool is_for_good(const struct client *client, const struct lane *lane)
 {
-    return client_has_own_lane(client) &&
-           (lane->is_spent || transaction_is_open(&client->transaction) || client->front->settings->lanes_private);
+    return client_has_own_lane(client) && (lane->is_not_reusable || transaction_is_open(&client->transaction) ||
+                                           client->front->settings->lanes_private);
 }
 
 /*
@@ -82,7 +82,7 @@ bool setinfo_send(struct client *client, struct lane *lane, const struct request
     /* if Redis refuses the command, no lane is told */
     calls_newest(&lane->calls)->argument = is_good;
     if (is_as_it_is && client_has_own_lane(client))
-        lane_spend(lane);
+        lane_forbid_reuse(lane);
     if (!is_as_it_is)
         send_stand_in(client, lane, words[2]);
     else

@@ -49,7 +49,7 @@ static bool may_push(const struct lane *lane)
  */
 static bool wants_push(const struct lane *lane)
 {
-    return lane->owner != NULL && (lane->beside != BESIDE_NOTHING || lane->is_spent || lane_is_untrusted(lane) ||
+    return lane->owner != NULL && (lane->beside != BESIDE_NOTHING || lane->is_not_reusable || lane_is_untrusted(lane) ||
                                    (lane->is_listed && owned_is_pointed_at(lane_node(lane)->owned, lane->id)));
 }
 

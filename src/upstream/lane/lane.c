@@ -343,7 +343,7 @@ static void audit(const struct lane *lane, const struct lane_user *lane_user)
     assert(is_shared ? lane->owner == NULL : lane->owner == lane_user && lane_user->lane == lane);
     assert(is_shared ? lane->in == LIST_SHARED || lane_user->in_flight > 0 : lane->in != LIST_IDLE);
     assert(is_shared ? !lane_is_subscribed(lane) : true);
-    assert(!is_shared || !(lane->beside != BESIDE_NOTHING || lane_is_untrusted(lane) || lane->is_spent));
+    assert(!is_shared || !(lane->beside != BESIDE_NOTHING || lane_is_untrusted(lane) || lane->is_not_reusable));
     if (lane_user->ops->audit != NULL)
         lane_user->ops->audit(lane_user, lane);
 }

@@ -245,8 +245,8 @@ struct lane {
     bool errs_late;
     /* the lane is in node->owned: other clients of its owner's user may name it by its id */
     bool is_listed;
-    /* not reusable: the lane closes when its owner leaves it; set by lane_spend */
-    bool is_spent;
+    /* not reusable: the lane closes when its owner leaves it; set by lane_forbid_reuse */
+    bool is_not_reusable;
     bool has_name;    /* the owner's name is set on the connection, by CLIENT SETNAME or HELLO */
     bool has_library; /* the owner's library is set on the connection, by CLIENT SETINFO */
 };
@@ -553,16 +553,16 @@ void lane_cover(struct lane *lane, struct slice written);
 bool lane_take_cover(struct lane *lane);
 
 /* Make the lane not reusable after its owner: Redis may keep state of the owner across RESET. */
-static inline void lane_spend(struct lane *lane)
+static inline void lane_forbid_reuse(struct lane *lane)
 {
-    lane->is_spent = true;
+    lane->is_not_reusable = true;
 }
 
 /* The owner's library is set on the connection. RESET does not remove it. */
 static inline void lane_note_library(struct lane *lane)
 {
     lane->has_library = true;
-    lane_spend(lane);
+    lane_forbid_reuse(lane);
 }
 
 /*

@@ -28,7 +28,7 @@ void lend_list(struct lane *lane)
 static void unlist(struct lane *lane)
 {
     if (lane->is_listed && owned_leave(lane_node(lane)->owned, lane->id))
-        lane_spend(lane);
+        lane_forbid_reuse(lane);
     lane->is_listed = false;
 }
 
@@ -158,7 +158,7 @@ static bool end_ownership(struct lanes *lanes, struct lane *lane)
 {
     lend_end_use(lane);
     lane->owner = NULL;
-    return !lane->is_spent && !lanes->is_retired && node_nonce_form(lanes_node(lanes)) != NONCE_NONE &&
+    return !lane->is_not_reusable && !lanes->is_retired && node_nonce_form(lanes_node(lanes)) != NONCE_NONE &&
            !cannot_reset(lanes, lane) && !is_wanted_elsewhere(lanes);
 }
 

@@ -62,7 +62,7 @@ static bool is_due(const struct lanes *lanes, const struct lane *lane, uint64_t 
  */
 static bool may_speak(const struct lane *lane)
 {
-    if (!lane_is_clean(lane) || lane->beside != BESIDE_NOTHING || lane->is_spent || lane->is_parted ||
+    if (!lane_is_clean(lane) || lane->beside != BESIDE_NOTHING || lane->is_not_reusable || lane->is_parted ||
         lane_is_untrusted(lane) || lane_is_asked(lane) || lane_is_congested(lane))
         return false;
     const struct lane_user *owner = lane->owner;
