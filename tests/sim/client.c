@@ -114,10 +114,10 @@ static const struct expected *expected_at(const struct client *client, unsigned 
  */
 static unsigned subjects_of(const struct client *client)
 {
-    bool is_unsure = client->is_lost;
-    for (unsigned i = 0; i < client->n_expected && !is_unsure; i++)
-        is_unsure = (expected_at(client, i)->act.op->flags & OP_ENTERS) != 0;
-    return is_unsure ? ((1U << (USERS - 1)) - 1) | 1U << (USERS + client->address) : 1U << subject_of(client);
+    bool is_outcome_unknown = client->is_lost;
+    for (unsigned i = 0; i < client->n_expected && !is_outcome_unknown; i++)
+        is_outcome_unknown = (expected_at(client, i)->act.op->flags & OP_ENTERS) != 0;
+    return is_outcome_unknown ? ((1U << (USERS - 1)) - 1) | 1U << (USERS + client->address) : 1U << subject_of(client);
 }
 
 /* An op without classes is not judged by limits, so it may be charged to any class. */

@@ -7,7 +7,7 @@ static struct own_list *list_of(struct client *client, uint32_t key)
     return &client->session.own[client->session.database].lists[key % OWN_KEYS];
 }
 
-static bool is_unsure(const struct client *client)
+static bool is_outcome_unknown(const struct client *client)
 {
     return client->session.losses != run.losses;
 }
@@ -39,7 +39,7 @@ static void give(struct own_list *list, uint32_t item, bool is_left)
 
 static const char *as_value(const struct client *client, uint32_t number, const struct reply *reply)
 {
-    if (is_unsure(client))
+    if (is_outcome_unknown(client))
         return NULL;
     if (number == 0)
         return reply->is_nil ? NULL : "a value where there is none";
@@ -59,7 +59,7 @@ static const char *judge_brpop(struct client *client, const struct act *act, con
 {
     struct reply value;
     uint32_t number = take(list_of(client, act->a), false);
-    if (is_unsure(client) || number == 0)
+    if (is_outcome_unknown(client) || number == 0)
         return as_value(client, number, reply);
     if (reply->type != '*' || reply->number != 2 || !reply_at(reply, 1, &value))
         return "it is no key with its value";

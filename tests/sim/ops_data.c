@@ -22,7 +22,7 @@ static void touch(struct client *client, uint32_t key)
 }
 
 /* True if Redis has lost data since this connection began: the content is unknown. */
-static bool is_unsure(const struct client *client)
+static bool is_outcome_unknown(const struct client *client)
 {
     return client->session.losses != run.losses;
 }
@@ -34,7 +34,7 @@ static bool is_nil(const struct reply *reply)
 
 static const char *as_value(const struct client *client, uint32_t number, const struct reply *reply)
 {
-    if (is_unsure(client))
+    if (is_outcome_unknown(client))
         return NULL;
     if (number == 0)
         return is_nil(reply) ? NULL : "a value where there is none";
@@ -43,7 +43,7 @@ static const char *as_value(const struct client *client, uint32_t number, const 
 
 static const char *as_integer(const struct client *client, int64_t number, const struct reply *reply)
 {
-    if (is_unsure(client))
+    if (is_outcome_unknown(client))
         return reply->type == ':' ? NULL : "no integer";
     return reply_is_integer(reply, number) ? NULL : "not the number that it must be";
 }
@@ -226,7 +226,7 @@ static const char *judge_blpop(struct client *client, const struct act *act, con
 {
     struct reply value;
     uint32_t number = shift(list_of(client, act));
-    if (is_unsure(client))
+    if (is_outcome_unknown(client))
         return NULL;
     if (number == 0)
         return reply->is_nil ? NULL : "a value where there is none";

@@ -18,7 +18,7 @@ static struct shared {
     uint32_t n_items, room;
 } shared;
 
-static bool is_unsure(const struct client *client)
+static bool is_outcome_unknown(const struct client *client)
 {
     return client->session.losses != run.losses;
 }
@@ -91,7 +91,7 @@ static const char *judge_count(struct client *client, const struct act *act, con
     *last = reply->number;
     if (reply->type != ':')
         return "it is no number";
-    return reply->number > before || is_unsure(client) ? NULL : "it has counted back";
+    return reply->number > before || is_outcome_unknown(client) ? NULL : "it has counted back";
 }
 
 /* ---- a queue: each item comes out once ---- */

@@ -28,7 +28,7 @@ bool transaction_must_settle(const struct transaction *transaction, enum effect 
 enum effect transaction_send(struct transaction *transaction, enum effect effect)
 {
     bool is_open = transaction_is_open(transaction);
-    bool is_unsure = transaction->state == TRANSACTION_BEGUN;
+    bool was_begun = transaction->state == TRANSACTION_BEGUN;
     switch (effect) {
     case EFFECT_MULTI:
         if (is_open)
@@ -39,7 +39,7 @@ enum effect transaction_send(struct transaction *transaction, enum effect effect
     case EFFECT_EXEC:
         if (!is_open)
             return EFFECT_NONE;
-        change(transaction, is_unsure ? TRANSACTION_ENDED : TRANSACTION_NONE);
+        change(transaction, was_begun ? TRANSACTION_ENDED : TRANSACTION_NONE);
         break;
     case EFFECT_DISCARD:
         if (!is_open)

@@ -42,7 +42,7 @@ struct row {
     struct suggestion suggestion;
     uint64_t limited; /* subjects that would have been limited */
     /* subjects that might have been limited: only bounds of their peaks are known */
-    uint64_t unsure;
+    uint64_t maybe_limited;
     struct named names[NAMES];
     size_t n_names;
 };
@@ -165,7 +165,7 @@ static void judge(struct row *row, struct slice name, const struct peaks *peaks)
     if (suggestion_limits(&row->suggestion, peaks))
         row->limited++;
     else if (!suggestion_passes(&row->suggestion, peaks))
-        row->unsure++;
+        row->maybe_limited++;
     note_name(row, name, peaks);
 }
 
@@ -193,7 +193,7 @@ static void judge_forgotten(struct row *row)
         if (suggestion_limits(&row->suggestion, &lower))
             row->limited += cell->subjects;
         else if (!suggestion_passes(&row->suggestion, &upper))
-            row->unsure += cell->subjects;
+            row->maybe_limited += cell->subjects;
     }
     for (size_t i = 0; i < row->forgotten.n_most; i++) {
         const struct observed_name *most = &row->forgotten.most[i];
@@ -317,12 +317,12 @@ static int tell_whose(char *out, size_t room, const struct survey *survey, const
 static int tell_fate(char *out, size_t room, const struct row *row)
 {
     if (row->limited == 0)
-        return row->unsure == 0 ? snprintf(out, room, "none would have been limited, nearest")
-                                : snprintf(out, room, "%" PRIu64 " might have been limited", row->unsure);
-    if (row->unsure == 0)
+        return row->maybe_limited == 0 ? snprintf(out, room, "none would have been limited, nearest")
+                                       : snprintf(out, room, "%" PRIu64 " might have been limited", row->maybe_limited);
+    if (row->maybe_limited == 0)
         return snprintf(out, room, "%" PRIu64 " would have been limited", row->limited);
     return snprintf(out, room, "%" PRIu64 " would have been limited, %" PRIu64 " more might", row->limited,
-                    row->unsure);
+                    row->maybe_limited);
 }
 
 /* Prints "user:acme (5400 in 10 s)": the window with the highest excess. */
@@ -351,8 +351,8 @@ static void tell_suggestion(struct text *out, const struct survey *survey, const
                        right.at, whose, span_text(sheet->seconds, span));
     len += tell_fate(line + len, sizeof line - (size_t)len, row);
     text_add(out, slice_of(line, (size_t)len));
-    bool is_fine = row->limited + row->unsure == 0;
-    uint64_t left = is_fine ? 1 : row->limited + row->unsure;
+    bool is_fine = row->limited + row->maybe_limited == 0;
+    uint64_t left = is_fine ? 1 : row->limited + row->maybe_limited;
     for (size_t i = 0; i < row->n_names && left > 0; i++, left--) {
         int more = tell_name(name, sizeof name, row, &row->names[i]);
         if ((size_t)(len + more) + sizeof ", ..., " > INIFILE_LINE_MAX)
