@@ -16,7 +16,7 @@
 #include "base/list.h"
 #include "base/slice.h"
 #include "front/client/walk.h"
-#include "front/commands/order.h"
+#include "front/commands/admin_command.h"
 #include "front/rules.h"
 #include "limit/attempts.h"
 #include "limit/command/command.h"
@@ -69,8 +69,8 @@ struct front_settings {
     struct reconnects *reconnects;
     unsigned n_workers;
     struct policy_state *unlimited; /* counters of subjects that no policy binds */
-    /* Take over an admin command. front_order_done follows on the worker's own thread. */
-    void (*give)(void *worker, struct order *order);
+    /* Take over an admin command. front_admin_command_done follows on the worker's own thread. */
+    void (*give)(void *worker, struct admin_command *admin_command);
     /* The last client of a draining worker has gone. May be called twice. */
     void (*on_empty)(void *worker);
     struct hash_key share_key; /* of addresses; see upstream/lane/room.h */

@@ -16,7 +16,7 @@
 #include "net/tcp_peer.h"
 #include "run/commands/config_manager.h"
 #include "run/commands/handover.h"
-#include "run/commands/order_report.h"
+#include "run/commands/admin_report.h"
 #include "run/commands/upkeep.h"
 #include "run/config/address.h"
 #include "run/worker_pool.h"
@@ -512,16 +512,16 @@ static void settle(void *arg)
     live_rules_settle(config_manager_live(proxy->manager), tables);
 }
 
-static void on_order(void *arg, struct order *order)
+static void on_admin_command(void *arg, struct admin_command *admin_command)
 {
     struct proxy *proxy = arg;
     const struct stats_collector collector = make_collector(proxy);
-    if (order_is_report(order))
-        order_report(order, &collector, clock_ns());
+    if (admin_command_is_report(admin_command))
+        admin_report(admin_command, &collector, clock_ns());
     else
-        config_manager_carry_out(proxy->manager, order);
-    if (order->kind == ORDER_DIFF)
-        order_report_differences(order);
+        config_manager_carry_out(proxy->manager, admin_command);
+    if (admin_command->kind == ADMIN_DIFF)
+        admin_report_differences(admin_command);
     upkeep_await(&proxy->upkeep);
 }
 
@@ -533,7 +533,7 @@ static void start_workers(struct proxy *proxy)
     proxy->settings.unlimited = config_manager_live(proxy->manager)->unlimited;
     const struct tables tables = tables_now(proxy);
     proxy->pool = worker_pool_start(&proxy->loop, &proxy->settings, proxy->listening, &tables);
-    worker_pool_obey(proxy->pool, on_order, proxy);
+    worker_pool_obey(proxy->pool, on_admin_command, proxy);
     worker_pool_watch(proxy->pool, settle, proxy);
     config_manager_live(proxy->manager)->on_change = on_change;
     config_manager_live(proxy->manager)->arg = proxy;
@@ -620,16 +620,17 @@ static int serve(struct proxy *proxy)
     return has_failed ? EXIT_SYSTEM : 0;
 }
 
-static void carry_out(void *arg, struct order *const *orders, size_t n)
+static void carry_out(void *arg, struct admin_command *const *admin_commands, size_t n)
 {
-    config_manager_carry_out_all(arg, orders, n);
+    config_manager_carry_out_all(arg, admin_commands, n);
 }
 
 /* Carries out the admin commands that the predecessor has handed over. */
-static void take_orders(struct proxy *proxy, const struct inherited *inherited)
+static void take_admin_commands(struct proxy *proxy, const struct inherited *inherited)
 {
-    const char *orders = inherited->orders;
-    proxy->succession.has_orders = orders != NULL && handover_read(orders, proxy->journal, carry_out, proxy->manager);
+    const char *admin_commands = inherited->admin_commands;
+    proxy->succession.has_admin_commands =
+        admin_commands != NULL && handover_read(admin_commands, proxy->journal, carry_out, proxy->manager);
 }
 
 /* Opens or inherits all listening sockets. Returns 0, or the exit status. */
@@ -640,7 +641,7 @@ static int open_sockets(struct proxy *proxy)
         return EXIT_CONFIG;
     proxy->succession.has_answers = inherited->has_answers;
     proxy->succession.fd = inherited->predecessor;
-    take_orders(proxy, inherited);
+    take_admin_commands(proxy, inherited);
     proxy->nodes = inherited->nodes;
     inherited->nodes = NULL;
     sd_notify_hold(proxy->succession.fd >= 0);

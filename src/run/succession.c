@@ -31,7 +31,7 @@ struct found {
 static void forget_environment(void)
 {
     static const char *const names[] = {"LISTEN_PID",   "LISTEN_FDS",    "LISTEN_FDNAMES",
-                                        UPGRADE_PID,    UPGRADE_SOCKETS, UPGRADE_ORDERS,
+                                        UPGRADE_PID,    UPGRADE_SOCKETS, UPGRADE_ADMIN_COMMANDS,
                                         UPGRADE_OFFERS, UPGRADE_NODES,   UPGRADE_REASONS};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         unsetenv(names[i]);
@@ -96,9 +96,9 @@ struct inherited *inherit_find(void)
     bool is_good = adopt_all(inherited, UPGRADE_FD + is_upgrade, n);
     for (size_t i = 0; i < inherited->n; i++)
         inherited->sockets[i].is_systemds = is_activated || letters[i] == UPGRADE_SYSTEMD;
-    long orders = is_upgrade ? num_of_environment(UPGRADE_ORDERS, SOCKETS_MAX) : 0;
-    if (orders == (long)(UPGRADE_FD + 1 + n))
-        inherited->orders = read_all((int)orders);
+    long admin_commands = is_upgrade ? num_of_environment(UPGRADE_ADMIN_COMMANDS, SOCKETS_MAX) : 0;
+    if (admin_commands == (long)(UPGRADE_FD + 1 + n))
+        inherited->admin_commands = read_all((int)admin_commands);
     const char *nodes = is_upgrade ? getenv(UPGRADE_NODES) : NULL;
     inherited->nodes = mem_strdup(nodes);
     forget_environment();
@@ -167,7 +167,7 @@ void inherit_free(struct inherited *inherited)
     for (size_t i = 0; i < inherited->n; i++)
         if (inherited->sockets[i].fd >= 0)
             close(inherited->sockets[i].fd);
-    free(inherited->orders);
+    free(inherited->admin_commands);
     free(inherited->nodes);
     free(inherited->sockets);
     free(inherited);
@@ -262,7 +262,7 @@ void succession_serve(struct succession *succession, struct loop *loop)
     if (succession->fd < 0)
         return;
     /* An error means that the predecessor has ended: on_word then gets the end at once. */
-    (void)!write(succession->fd, &(const char){succession->has_orders ? UPGRADE_HAS_ORDERS : '\0'}, 1);
+    (void)!write(succession->fd, &(const char){succession->has_admin_commands ? UPGRADE_HAS_ADMIN_COMMANDS : '\0'}, 1);
     succession->is_serving = true;
     listen_to(succession, loop);
 }

@@ -22,9 +22,9 @@
 /* ---- the protocol of the two processes ---- */
 
 /* In the environment of the successor. */
-#define UPGRADE_PID "WEIR_UPGRADE_PID"         /* the predecessor's pid */
-#define UPGRADE_SOCKETS "WEIR_UPGRADE_SOCKETS" /* a letter for each socket that is handed over */
-#define UPGRADE_ORDERS "WEIR_UPGRADE_ORDERS"   /* the descriptor of a file with admin commands */
+#define UPGRADE_PID "WEIR_UPGRADE_PID"               /* the predecessor's pid */
+#define UPGRADE_SOCKETS "WEIR_UPGRADE_SOCKETS"       /* a letter for each socket that is handed over */
+#define UPGRADE_ADMIN_COMMANDS "WEIR_UPGRADE_ORDERS" /* the descriptor of a file with admin commands */
 /* the predecessor's pid, if it answers UPGRADE_OFFER */
 #define UPGRADE_OFFERS "WEIR_UPGRADE_OFFERS"
 #define UPGRADE_NODES "WEIR_UPGRADE_NODES"     /* as controls_list_nodes prints it */
@@ -46,7 +46,7 @@
  * The successor serves, and has the admin commands. Any other byte: the successor, an older weir,
  * serves without the admin commands.
  */
-#define UPGRADE_HAS_ORDERS 'o'
+#define UPGRADE_HAS_ADMIN_COMMANDS 'o'
 
 #define UPGRADE_TOLD '\x01'   /* mark of a line that is in no log yet */
 #define UPGRADE_LOGGED '\x02' /* mark of a line that the successor has logged itself */
@@ -66,7 +66,7 @@ struct inherited {
     int predecessor;  /* the socket to the weir that this process replaces; -1: no predecessor */
     bool has_answers; /* the predecessor answers an offer */
     /* the predecessor's admin commands as text (run/commands/handover.h); heap; NULL: none */
-    char *orders;
+    char *admin_commands;
     /* the nodes that the predecessor knows (controls_list_nodes); heap; NULL: unknown */
     char *nodes;
 };
@@ -105,9 +105,9 @@ void succession_tell_reasons(void);
 bool succession_tells_reasons(void);
 
 struct succession {
-    int fd;          /* the socket to the predecessor; -1: none */
-    bool has_orders; /* this process has read the predecessor's admin commands */
-    bool may_serve;  /* the predecessor is not ready, or has ended */
+    int fd;                  /* the socket to the predecessor; -1: none */
+    bool has_admin_commands; /* this process has read the predecessor's admin commands */
+    bool may_serve;          /* the predecessor is not ready, or has ended */
     void (*on_alone)(void *arg);
     void (*on_may_serve)(void *arg);
     void *arg;

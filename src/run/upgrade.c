@@ -24,8 +24,9 @@
 /* True for a variable that is not passed on: it is meant for this process only, or set anew. */
 static bool is_ours(const char *variable)
 {
-    static const char *const names[] = {"WATCHDOG_PID=",    UPGRADE_PID "=",   UPGRADE_SOCKETS "=", UPGRADE_ORDERS "=",
-                                        UPGRADE_OFFERS "=", UPGRADE_NODES "=", UPGRADE_REASONS "="};
+    static const char *const names[] = {
+        "WATCHDOG_PID=",    UPGRADE_PID "=",   UPGRADE_SOCKETS "=", UPGRADE_ADMIN_COMMANDS "=",
+        UPGRADE_OFFERS "=", UPGRADE_NODES "=", UPGRADE_REASONS "="};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (strncmp(variable, names[i], strlen(names[i])) == 0)
             return true;
@@ -75,7 +76,8 @@ static char *letters(const struct heirloom *sockets, size_t n)
 }
 
 /* Returns the successor's descriptors; the caller frees. NULL: out of memory. */
-static uv_stdio_container_t *descriptors(struct upgrade *upgrade, const struct heirloom *sockets, size_t n, int orders)
+static uv_stdio_container_t *descriptors(struct upgrade *upgrade, const struct heirloom *sockets, size_t n,
+                                         int admin_commands)
 {
     uv_stdio_container_t *all = calloc(STANDARD_FDS + 1 + n + 1, sizeof *all);
     if (all == NULL)
@@ -86,8 +88,8 @@ static uv_stdio_container_t *descriptors(struct upgrade *upgrade, const struct h
     all[STANDARD_FDS].data.stream = (uv_stream_t *)&upgrade->answer;
     for (size_t i = 0; i < n; i++)
         all[STANDARD_FDS + 1 + i] = (uv_stdio_container_t){.flags = UV_INHERIT_FD, .data.fd = sockets[i].fd};
-    if (orders >= 0)
-        all[STANDARD_FDS + 1 + n] = (uv_stdio_container_t){.flags = UV_INHERIT_FD, .data.fd = orders};
+    if (admin_commands >= 0)
+        all[STANDARD_FDS + 1 + n] = (uv_stdio_container_t){.flags = UV_INHERIT_FD, .data.fd = admin_commands};
     return all;
 }
 
@@ -204,27 +206,27 @@ static void on_room(uv_handle_t *handle, size_t size, uv_buf_t *buf)
  * Logs the admin commands that were given or taken back while the successor started; all of them if
  * the successor takes no admin commands over.
  */
-static void tell_lost_orders(const struct upgrade *upgrade)
+static void tell_lost_admin_commands(const struct upgrade *upgrade)
 {
-    const char *taken = upgrade->has_orders ? upgrade->orders : NULL;
-    char *orders = config_manager_hand_over(upgrade->manager);
-    if (orders == NULL)
+    const char *taken = upgrade->has_admin_commands ? upgrade->admin_commands : NULL;
+    char *admin_commands = config_manager_hand_over(upgrade->manager);
+    if (admin_commands == NULL)
         return;
-    handover_log(orders, taken, "dropped",
+    handover_log(admin_commands, taken, "dropped",
                  taken != NULL ? "it was given while the new process started: give it again"
                                : "the new process takes no orders over: give it again",
                  upgrade->journal);
     if (taken != NULL)
-        handover_log(taken, orders, "holds on", "it was taken back while the new process started: take it back again",
-                     upgrade->journal);
-    free(orders);
+        handover_log(taken, admin_commands, "holds on",
+                     "it was taken back while the new process started: take it back again", upgrade->journal);
+    free(admin_commands);
 }
 
 static void hand_over(struct upgrade *upgrade)
 {
     int pid = upgrade->process.pid;
     log_info("upgrade: process %d has taken over from %d, which stops", pid, getpid());
-    tell_lost_orders(upgrade);
+    tell_lost_admin_commands(upgrade);
     sd_notify_send("MAINPID=%d", pid);
     sd_notify_hold(true);
     listening_hand_over(upgrade->listening);
@@ -247,7 +249,7 @@ static void on_answer(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
             continue;
         uv_read_stop(stream);
         upgrade->state = UPGRADE_DONE;
-        upgrade->has_orders = upgrade->orders != NULL && upgrade->room[i] == UPGRADE_HAS_ORDERS;
+        upgrade->has_admin_commands = upgrade->admin_commands != NULL && upgrade->room[i] == UPGRADE_HAS_ADMIN_COMMANDS;
         hand_over(upgrade);
         return;
     }
@@ -287,15 +289,15 @@ static struct heirloom *list_sockets(const struct upgrade *upgrade, size_t *n)
 static void start(struct upgrade *upgrade, struct loop *loop, const struct heirloom *sockets, size_t n,
                   const char *nodes)
 {
-    char *orders = config_manager_hand_over(upgrade->manager);
-    char pid[64], reasons[64], offers[64], which[64] = UPGRADE_ORDERS "=";
-    int file = orders != NULL ? file_of(orders) : -1;
-    free(upgrade->orders);
-    upgrade->orders = file >= 0 ? orders : NULL;
+    char *admin_commands = config_manager_hand_over(upgrade->manager);
+    char pid[64], reasons[64], offers[64], which[64] = UPGRADE_ADMIN_COMMANDS "=";
+    int file = admin_commands != NULL ? file_of(admin_commands) : -1;
+    free(upgrade->admin_commands);
+    upgrade->admin_commands = file >= 0 ? admin_commands : NULL;
     if (file < 0)
-        free(orders);
+        free(admin_commands);
     else
-        snprintf(which, sizeof which, UPGRADE_ORDERS "=%zu", STANDARD_FDS + 1 + n);
+        snprintf(which, sizeof which, UPGRADE_ADMIN_COMMANDS "=%zu", STANDARD_FDS + 1 + n);
     char *kinds = letters(sockets, n), *known = known_nodes(nodes);
     snprintf(pid, sizeof pid, UPGRADE_PID "=%d", getpid());
     snprintf(reasons, sizeof reasons, UPGRADE_REASONS "=%d", getpid());
@@ -368,5 +370,5 @@ void upgrade_close(struct upgrade *upgrade)
 
 void upgrade_fini(struct upgrade *upgrade)
 {
-    free(upgrade->orders);
+    free(upgrade->admin_commands);
 }

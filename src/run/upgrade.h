@@ -42,10 +42,10 @@ struct upgrade {
     void *arg;
     /* private, zero before */
     enum upgrade_state state;
-    bool has_offer;  /* the successor is not ready, and offers to serve */
-    bool has_orders; /* the successor has read the admin commands */
-    char *orders;    /* the admin commands given to the successor; heap; NULL: none */
-    unsigned open;   /* handles that are not closed yet */
+    bool has_offer;          /* the successor is not ready, and offers to serve */
+    bool has_admin_commands; /* the successor has read the admin commands */
+    char *admin_commands;    /* the admin commands given to the successor; heap; NULL: none */
+    unsigned open;           /* handles that are not closed yet */
     uv_process_t process;
     uv_pipe_t answer;
     char room[256]; /* of the answer, as it comes */

@@ -14,7 +14,7 @@
 #include "front/life.h"
 #include "front/client/login.h"
 #include "front/client/feed.h"
-#include "front/commands/orders.h"
+#include "front/commands/admin_commands.h"
 #include "net/listen.h"
 
 /* Work that the main thread has handed over and the worker has not taken yet; under the lock. */
@@ -22,7 +22,7 @@ struct inbox {
     pthread_mutex_t lock;
     struct tables tables; /* rules is NULL when there are none */
     /* admin commands that have been carried out, or that visit every worker */
-    struct list orders;
+    struct list admin_commands;
     uint64_t tick_ms; /* drain interval of clients; 0: not draining */
     unsigned pokes;
     bool has_successor;
@@ -114,10 +114,10 @@ static void go_on(struct worker *worker)
     if (front_is_binding(&worker->front) && front_bind_some(&worker->front))
         tell_adopted(worker);
     if (!list_is_empty(&worker->rounds)) {
-        struct order *order = container_of(worker->rounds.next, struct order, in_queue);
-        if (front_round_some(&worker->front, order)) {
-            list_take(&order->in_queue);
-            worker->ops->on_order(worker->ops->arg, order);
+        struct admin_command *admin_command = container_of(worker->rounds.next, struct admin_command, in_queue);
+        if (front_round_some(&worker->front, admin_command)) {
+            list_take(&admin_command->in_queue);
+            worker->ops->on_admin_command(worker->ops->arg, admin_command);
         }
     }
 }
@@ -183,14 +183,14 @@ static void on_told(uv_async_t *async)
 {
     struct worker *worker = async->data;
     struct inbox *inbox = &worker->inbox;
-    struct list orders;
+    struct list admin_commands;
     struct tables tables = {0};
     pthread_mutex_lock(&inbox->lock);
     if (!front_is_binding(&worker->front)) {
         tables = inbox->tables;
         inbox->tables = (struct tables){0};
     }
-    list_take_all(&orders, &inbox->orders);
+    list_take_all(&admin_commands, &inbox->admin_commands);
     uint64_t tick_ms = inbox->tick_ms;
     inbox->tick_ms = 0;
     bool has_successor = inbox->has_successor;
@@ -200,13 +200,13 @@ static void on_told(uv_async_t *async)
 
     if (tables.rules != NULL)
         adopt(worker, &tables);
-    while (!list_is_empty(&orders)) {
-        struct order *order = container_of(orders.next, struct order, in_queue);
-        list_take(&order->in_queue);
-        if (order->is_on_its_round)
-            list_push(&worker->rounds, &order->in_queue);
+    while (!list_is_empty(&admin_commands)) {
+        struct admin_command *admin_command = container_of(admin_commands.next, struct admin_command, in_queue);
+        list_take(&admin_command->in_queue);
+        if (admin_command->is_on_its_round)
+            list_push(&worker->rounds, &admin_command->in_queue);
         else
-            front_order_done(&worker->front, order);
+            front_admin_command_done(&worker->front, admin_command);
     }
     go_on(worker);
     memory_pressure_look(&worker->front);
@@ -281,19 +281,19 @@ unsigned worker_beats(const struct worker *worker)
     return atomic_load(&worker->beats);
 }
 
-void worker_return(struct worker *worker, struct order *order)
+void worker_return(struct worker *worker, struct admin_command *admin_command)
 {
     pthread_mutex_lock(&worker->inbox.lock);
-    list_push(&worker->inbox.orders, &order->in_queue);
+    list_push(&worker->inbox.admin_commands, &admin_command->in_queue);
     pthread_mutex_unlock(&worker->inbox.lock);
     uv_async_send(&worker->told);
 }
 
-void worker_give(void *arg, struct order *order)
+void worker_give(void *arg, struct admin_command *admin_command)
 {
     struct worker *worker = arg;
-    order->worker = worker;
-    worker->ops->on_order(worker->ops->arg, order);
+    admin_command->worker = worker;
+    worker->ops->on_admin_command(worker->ops->arg, admin_command);
 }
 
 /* ---- the life of a worker ---- */
@@ -314,7 +314,7 @@ struct worker *worker_start(struct front_settings *settings, unsigned index, con
     worker->openings = listening_openings(listening, index, &worker->n_listeners);
     atomic_init(&worker->generation, tables->generation);
     pthread_mutex_init(&worker->inbox.lock, NULL);
-    list_init(&worker->inbox.orders);
+    list_init(&worker->inbox.admin_commands);
     list_init(&worker->rounds);
     loop_init(&worker->loop);
     front_init(&worker->front, &worker->loop, settings, index, worker, tables);
@@ -341,12 +341,12 @@ void worker_stop(struct worker *worker)
 }
 
 /* Frees admin commands that were answered too late: their clients are closed. */
-static void drop_orders(struct list *orders)
+static void drop_admin_commands(struct list *admin_commands)
 {
-    while (!list_is_empty(orders)) {
-        struct order *order = container_of(orders->next, struct order, in_queue);
-        list_take(&order->in_queue);
-        order_free(order);
+    while (!list_is_empty(admin_commands)) {
+        struct admin_command *admin_command = container_of(admin_commands->next, struct admin_command, in_queue);
+        list_take(&admin_command->in_queue);
+        admin_command_free(admin_command);
     }
 }
 
@@ -354,8 +354,8 @@ void worker_join(struct worker *worker)
 {
     pthread_join(worker->thread, NULL);
     tables_put(&worker->inbox.tables);
-    drop_orders(&worker->inbox.orders);
-    drop_orders(&worker->rounds);
+    drop_admin_commands(&worker->inbox.admin_commands);
+    drop_admin_commands(&worker->rounds);
     front_fini(&worker->front);
     loop_fini(&worker->loop);
     pthread_mutex_destroy(&worker->inbox.lock);

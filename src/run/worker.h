@@ -18,7 +18,7 @@ struct worker;
 struct worker_ops {
     void (*on_news)(void *arg); /* worker_generation or worker_stage has changed */
     /* takes over the admin command, which is new or visits every worker */
-    void (*on_order)(void *arg, struct order *order);
+    void (*on_admin_command)(void *arg, struct admin_command *admin_command);
     void *arg;
 };
 
@@ -31,7 +31,7 @@ struct worker *worker_start(struct front_settings *settings, unsigned index, con
                             const struct tables *tables, const struct worker_ops *ops);
 
 /* For front_settings.give: takes over an admin command of a client of this worker. */
-void worker_give(void *worker, struct order *order);
+void worker_give(void *worker, struct admin_command *admin_command);
 
 /* For front_settings.on_empty. */
 void worker_emptied(void *worker);
@@ -76,7 +76,7 @@ unsigned worker_beats(const struct worker *worker);
 const struct front *worker_front(const struct worker *worker);
 
 /* Gives back an admin command that came from this worker. */
-void worker_return(struct worker *worker, struct order *order);
+void worker_return(struct worker *worker, struct admin_command *admin_command);
 
 /*
  * worker_stop closes everything asynchronously. worker_join waits for the thread and frees. Nothing

@@ -21,7 +21,7 @@ struct worker_pool {
     void (*settle)(void *arg); /* NULL: not set yet */
     void *settle_arg;
     struct worker_ops ops;
-    void (*carry_out)(void *arg, struct order *order);
+    void (*carry_out)(void *arg, struct admin_command *admin_command);
     void *arg;
     uv_async_t stirred; /* sent by workers that have something to report */
     /* admin commands carried out, waiting until every worker has adopted the tables */
@@ -101,22 +101,22 @@ static void on_news(void *arg)
     pthread_mutex_unlock(&pool->lock);
 }
 
-static void on_order(void *arg, struct order *order)
+static void on_admin_command(void *arg, struct admin_command *admin_command)
 {
     struct worker_pool *pool = arg;
     pthread_mutex_lock(&pool->lock);
-    list_push(&pool->given, &order->in_queue);
+    list_push(&pool->given, &admin_command->in_queue);
     stir(pool);
     pthread_mutex_unlock(&pool->lock);
 }
 
 /* ---- on the main thread ---- */
 
-static struct order *take_first(struct list *orders)
+static struct admin_command *take_first(struct list *admin_commands)
 {
-    struct order *order = container_of(orders->next, struct order, in_queue);
-    list_take(&order->in_queue);
-    return order;
+    struct admin_command *admin_command = container_of(admin_commands->next, struct admin_command, in_queue);
+    list_take(&admin_command->in_queue);
+    return admin_command;
 }
 
 static bool is_adopted(const struct worker_pool *pool)
@@ -128,12 +128,13 @@ static bool is_adopted(const struct worker_pool *pool)
 }
 
 /* Passes the admin command to the next worker that takes part in it. False: none is left. */
-static bool send_round(struct worker_pool *pool, struct order *order)
+static bool send_round(struct worker_pool *pool, struct admin_command *admin_command)
 {
-    order->is_on_its_round = order_goes_round(order) && order->visited < pool->n_workers;
-    if (order->is_on_its_round)
-        worker_return(pool->workers[order->visited++], order);
-    return order->is_on_its_round;
+    admin_command->is_on_its_round =
+        admin_command_goes_round(admin_command) && admin_command->visited < pool->n_workers;
+    if (admin_command->is_on_its_round)
+        worker_return(pool->workers[admin_command->visited++], admin_command);
+    return admin_command->is_on_its_round;
 }
 
 static void carry_out(struct worker_pool *pool)
@@ -143,11 +144,11 @@ static void carry_out(struct worker_pool *pool)
     list_take_all(&given, &pool->given);
     pthread_mutex_unlock(&pool->lock);
     while (!list_is_empty(&given)) {
-        struct order *order = take_first(&given);
-        if (send_round(pool, order))
+        struct admin_command *admin_command = take_first(&given);
+        if (send_round(pool, admin_command))
             continue;
-        pool->carry_out(pool->arg, order);
-        list_push(&pool->carried, &order->in_queue);
+        pool->carry_out(pool->arg, admin_command);
+        list_push(&pool->carried, &admin_command->in_queue);
     }
 }
 
@@ -189,8 +190,8 @@ static void return_carried(struct worker_pool *pool)
         let_tables_go(pool, 1);
     settle(pool);
     while (is_adopted(pool) && !list_is_empty(&pool->carried)) {
-        struct order *order = take_first(&pool->carried);
-        worker_return(order->worker, order);
+        struct admin_command *admin_command = take_first(&pool->carried);
+        worker_return(admin_command->worker, admin_command);
     }
 }
 
@@ -262,7 +263,8 @@ void worker_pool_watch(struct worker_pool *pool, void (*settle_fn)(void *arg), v
     pool->settle_arg = arg;
 }
 
-void worker_pool_obey(struct worker_pool *pool, void (*carry_out_fn)(void *arg, struct order *order), void *arg)
+void worker_pool_obey(struct worker_pool *pool, void (*carry_out_fn)(void *arg, struct admin_command *admin_command),
+                      void *arg)
 {
     pool->carry_out = carry_out_fn;
     pool->arg = arg;
@@ -272,7 +274,7 @@ struct worker_pool *worker_pool_start(struct loop *main_loop, struct front_setti
                                       const struct listening *listening, const struct tables *tables)
 {
     struct worker_pool *pool = mem_zalloc(1, sizeof *pool);
-    pool->ops = (struct worker_ops){on_news, on_order, pool};
+    pool->ops = (struct worker_ops){on_news, on_admin_command, pool};
     pool->n_workers = settings->n_workers;
     pool->workers = mem_zalloc(pool->n_workers, sizeof(struct worker *));
     list_init(&pool->carried);
@@ -348,9 +350,9 @@ void worker_pool_join(struct worker_pool *pool)
     for (unsigned w = 0; w < pool->n_workers; w++)
         worker_join(pool->workers[w]);
     while (!list_is_empty(&pool->given))
-        order_free(take_first(&pool->given));
+        admin_command_free(take_first(&pool->given));
     while (!list_is_empty(&pool->carried))
-        order_free(take_first(&pool->carried));
+        admin_command_free(take_first(&pool->carried));
     pthread_mutex_destroy(&pool->lock);
     let_tables_go(pool, 0);
     free(pool->handed);

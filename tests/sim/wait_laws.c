@@ -132,7 +132,7 @@ static bool will_be_decided(const struct client *client)
 
 static bool will_be_carried_out(const struct client *client)
 {
-    return client_extra(client)->order != NULL;
+    return client_extra(client)->admin_command != NULL;
 }
 
 static bool will_be_looked_at(const struct client *client)

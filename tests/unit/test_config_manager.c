@@ -20,7 +20,7 @@
 #include "quota/ask.h"
 #include "run/commands/config_manager.h"
 #include "run/commands/handover.h"
-#include "run/commands/order_block.h"
+#include "run/commands/admin_block.h"
 #include "run/commands/set_lines.h"
 #include "run/config/config_build.h"
 
@@ -83,24 +83,24 @@ static char *copy(const char *text)
     return text ? mem_strndup(text, strlen(text)) : NULL;
 }
 
-static struct order *give(enum order_kind kind, const char *policy, const char *what, const char *expression)
+static struct admin_command *give(enum admin_kind kind, const char *policy, const char *what, const char *expression)
 {
-    struct order *order = order_new(kind);
-    order->policy = copy(policy);
-    order->what = copy(what);
-    order->expression = copy(expression);
-    config_manager_carry_out(manager, order);
-    return order;
+    struct admin_command *admin_command = admin_command_new(kind);
+    admin_command->policy = copy(policy);
+    admin_command->what = copy(what);
+    admin_command->expression = copy(expression);
+    config_manager_carry_out(manager, admin_command);
+    return admin_command;
 }
 
-static void check(enum order_kind kind, const char *policy, const char *what, const char *expression, const char *error)
+static void check(enum admin_kind kind, const char *policy, const char *what, const char *expression, const char *error)
 {
-    struct order *order = give(kind, policy, what, expression);
+    struct admin_command *admin_command = give(kind, policy, what, expression);
     if (error)
-        assert_string_equal(order->error ? order->error : "", error);
-    else if (order->error)
-        fail_msg("%s", order->error);
-    order_free(order);
+        assert_string_equal(admin_command->error ? admin_command->error : "", error);
+    else if (admin_command->error)
+        fail_msg("%s", admin_command->error);
+    admin_command_free(admin_command);
 }
 
 /* Checks the newest event of the journal. */
@@ -125,59 +125,59 @@ static const struct limit *limit(size_t i)
 
 static void check_diff(size_t n, const char *section, const char *what, const char *running, const char *in_file)
 {
-    struct order *order = give(ORDER_DIFF, NULL, NULL, NULL);
-    assert_null(order->error);
-    assert_int_equal(order->n_differences, n);
+    struct admin_command *admin_command = give(ADMIN_DIFF, NULL, NULL, NULL);
+    assert_null(admin_command->error);
+    assert_int_equal(admin_command->n_differences, n);
     if (n > 0) {
-        assert_string_equal(order->differences[0].section, section);
-        assert_string_equal(order->differences[0].what, what);
-        assert_string_equal(order->differences[0].running, running);
-        assert_string_equal(order->differences[0].file, in_file);
+        assert_string_equal(admin_command->differences[0].section, section);
+        assert_string_equal(admin_command->differences[0].what, what);
+        assert_string_equal(admin_command->differences[0].running, running);
+        assert_string_equal(admin_command->differences[0].file, in_file);
     }
-    order_free(order);
+    admin_command_free(admin_command);
 }
 
 static void test_set_and_unset(void **state)
 {
     (void)state;
     start_with(FREE "read = 10/s\nread = 100/m\nwrite = 5/s\n");
-    check(ORDER_SET, "FREE", "Read", " 7/s , 70/m per policy", NULL);
+    check(ADMIN_SET, "FREE", "Read", " 7/s , 70/m per policy", NULL);
     check_journal("set", "[policy free] Read = 7/s , 70/m per policy (before: 10/s, 100/m)");
     assert_int_equal(changes, 1);
     assert_int_equal(policy(0)->n_limits, 3);
     assert_int_equal(limit(0)->rate.count, 7);
     assert_int_equal(limit(1)->scope, PER_POLICY);
-    check(ORDER_SET, "free", "all", "1k/s", NULL);
-    check(ORDER_UNSET, "free", "write", NULL, NULL);
+    check(ADMIN_SET, "free", "all", "1k/s", NULL);
+    check(ADMIN_UNSET, "free", "write", NULL, NULL);
     check_journal("unset", "[policy free] write removed (before: 5/s; now: none)");
     assert_int_equal(policy(0)->n_limits, 3);
     assert_int_equal(limit(0)->rate.count, 7);
     assert_int_equal(limit(2)->rate.count, 1000);
     assert_int_equal(changes, 3);
-    check(ORDER_UNSET, "free", "write", NULL, "ERR policy free has no limit write");
+    check(ADMIN_UNSET, "free", "write", NULL, "ERR policy free has no limit write");
     check_diff(3, "policy free", "read", "7/s , 70/m per policy", "10/s, 100/m");
     stop();
 }
 
-static void test_bad_orders_change_nothing(void **state)
+static void test_bad_admin_commands_change_nothing(void **state)
 {
     (void)state;
     start_with(FREE "read = 10/s\n");
     const struct rules *before = config_manager_rules(manager);
-    check(ORDER_SET, "fre", "read", "1/s", "ERR no policy fre (did you mean free?)");
-    check(ORDER_SET, "nobody", "read", "1/s", "ERR no policy nobody: there is free");
-    check(ORDER_SET, "free", "cmd.flushal", "deny",
+    check(ADMIN_SET, "fre", "read", "1/s", "ERR no policy fre (did you mean free?)");
+    check(ADMIN_SET, "nobody", "read", "1/s", "ERR no policy nobody: there is free");
+    check(ADMIN_SET, "free", "cmd.flushal", "deny",
           "ERR flushal is no command that weir knows (did you mean flushall?)");
-    check(ORDER_SET, "free", "raed", "1/s", "ERR [policy free] raed: unknown class raed (did you mean read?)");
-    check(ORDER_SET, "free", "read", "0/s",
+    check(ADMIN_SET, "free", "raed", "1/s", "ERR [policy free] raed: unknown class raed (did you mean read?)");
+    check(ADMIN_SET, "free", "read", "0/s",
           "ERR [policy free] read: a rate of 0 lets nothing pass, ever: give at least 1");
-    check(ORDER_SET, "free", "read", "", "ERR [policy free] read: a value is missing");
-    check(ORDER_SET, "free", "match", "ip:10.0.0.1",
+    check(ADMIN_SET, "free", "read", "", "ERR [policy free] read: a value is missing");
+    check(ADMIN_SET, "free", "match", "ip:10.0.0.1",
           "ERR match is not a limit: change it in the file, then LIMIT RELOAD");
-    check(ORDER_UNSET, "free", "Admin", NULL, "ERR Admin is not a limit: change it in the file, then LIMIT RELOAD");
-    check(ORDER_SET, "free", "read", "1/s\r\n+OK", "ERR control characters have no place in a configuration");
-    check(ORDER_MODE, NULL, NULL, "off", "ERR [weir] mode: \"off\" is neither enforce nor shadow");
-    check(ORDER_MODE, NULL, NULL, "a\nb", "ERR a mode is enforce or shadow");
+    check(ADMIN_UNSET, "free", "Admin", NULL, "ERR Admin is not a limit: change it in the file, then LIMIT RELOAD");
+    check(ADMIN_SET, "free", "read", "1/s\r\n+OK", "ERR control characters have no place in a configuration");
+    check(ADMIN_MODE, NULL, NULL, "off", "ERR [weir] mode: \"off\" is neither enforce nor shadow");
+    check(ADMIN_MODE, NULL, NULL, "a\nb", "ERR a mode is enforce or shadow");
     assert_ptr_equal(config_manager_rules(manager), before);
     assert_int_equal(changes, 0);
     check_diff(0, NULL, NULL, NULL, NULL);
@@ -188,15 +188,15 @@ static void test_mode(void **state)
 {
     (void)state;
     start_with(FREE "read = 10/s\n");
-    check(ORDER_MODE, NULL, NULL, "Shadow", NULL);
+    check(ADMIN_MODE, NULL, NULL, "Shadow", NULL);
     check_journal("mode", "mode = shadow");
     assert_true(policies_is_shadow(config_manager_rules(manager)->policies));
     check_diff(1, "weir", "mode", "Shadow", "enforce");
-    check(ORDER_SET, "free", "read", "20/s", NULL);
+    check(ADMIN_SET, "free", "read", "20/s", NULL);
     assert_true(policies_is_shadow(config_manager_rules(manager)->policies));
     config_manager_on_table(manager, command_table_builtin());
     assert_true(policies_is_shadow(config_manager_rules(manager)->policies));
-    check(ORDER_MODE, NULL, NULL, "enforce", NULL);
+    check(ADMIN_MODE, NULL, NULL, "enforce", NULL);
     assert_false(policies_is_shadow(config_manager_rules(manager)->policies));
     stop();
 }
@@ -207,7 +207,7 @@ static void test_a_limit_keeps_its_slot_and_id(void **state)
     start_with(FREE "read = 10/s\nwrite = 5/s, 9/m\n");
     uint16_t slot = limit(2)->slot, id = limit(2)->id;
     write_file("[policy first]\nmatch = user:a\nall = 3/s\n" FREE "all = 7/s\ncost = 3/s\nwrite = 50/h, 90/d\n");
-    check(ORDER_RELOAD, NULL, NULL, NULL, NULL);
+    check(ADMIN_RELOAD, NULL, NULL, NULL, NULL);
     check_journal("reload", "configuration reloaded from weir.conf");
     const struct policy *free_policy = policy(1);
     assert_string_equal(free_policy->limits[3].label, "free/write");
@@ -223,15 +223,15 @@ static void test_a_bad_file_changes_nothing(void **state)
     (void)state;
     start_with(FREE "read = 10/s\n");
     write_file(FREE "read = 0/s\nwriet = 1/s\n");
-    check(ORDER_RELOAD, NULL, NULL, NULL,
+    check(ADMIN_RELOAD, NULL, NULL, NULL,
           "ERR configuration not reloaded: weir.conf:3: [policy free] read: a rate of 0 lets nothing pass, ever: give "
           "at least 1");
     assert_int_equal(changes, 0);
-    check(ORDER_DIFF, NULL, NULL, NULL,
+    check(ADMIN_DIFF, NULL, NULL, NULL,
           "ERR the file cannot be compared: weir.conf:3: [policy free] read: a rate of 0 lets nothing pass, ever: give "
           "at least 1");
     unlink("weir.conf");
-    check(ORDER_RELOAD, NULL, NULL, NULL,
+    check(ADMIN_RELOAD, NULL, NULL, NULL,
           "ERR configuration not reloaded: weir.conf: cannot be opened: No such file or directory");
     assert_int_equal(limit(0)->rate.count, 10);
     stop();
@@ -241,10 +241,10 @@ static void test_a_reload_drops_what_was_only_set(void **state)
 {
     (void)state;
     start_with(FREE "read = 10/s\nwrite = 5/s\n");
-    check(ORDER_SET, "free", "read", "20/s", NULL);
-    check(ORDER_SET, "free", "write", "6/s", NULL);
+    check(ADMIN_SET, "free", "read", "20/s", NULL);
+    check(ADMIN_SET, "free", "write", "6/s", NULL);
     write_file(FREE "read = 10/s\nwrite = 6/s\n");
-    check(ORDER_RELOAD, NULL, NULL, NULL, NULL);
+    check(ADMIN_RELOAD, NULL, NULL, NULL, NULL);
     struct journal_event events[8];
     size_t n = journal_last(journal, events, 8);
     assert_int_equal(n, 4);
@@ -258,16 +258,16 @@ static void test_a_reload_drops_what_was_only_set(void **state)
 /* LIMIT SET LIMIT name line FOR key, and UNSET if `line` is NULL. */
 static void check_key(const char *name, const char *line, const char *key, const char *lives, const char *error)
 {
-    struct order *order = order_new(line ? ORDER_SET_KEY : ORDER_UNSET_KEY);
-    order->policy = copy(name);
-    order->expression = copy(line);
-    order->key = copy(key);
-    order->key_len = strlen(key);
-    order->lives = copy(lives);
-    config_manager_carry_out(manager, order);
-    if (error || order->error)
-        assert_string_equal(order->error ? order->error : "", error ? error : "");
-    order_free(order);
+    struct admin_command *admin_command = admin_command_new(line ? ADMIN_SET_KEY : ADMIN_UNSET_KEY);
+    admin_command->policy = copy(name);
+    admin_command->expression = copy(line);
+    admin_command->key = copy(key);
+    admin_command->key_len = strlen(key);
+    admin_command->lives = copy(lives);
+    config_manager_carry_out(manager, admin_command);
+    if (error || admin_command->error)
+        assert_string_equal(admin_command->error ? admin_command->error : "", error ? error : "");
+    admin_command_free(admin_command);
 }
 
 /* The number of units for a key of the limit. */
@@ -335,17 +335,17 @@ static void test_what_becomes_of_rates_of_single_keys(void **state)
     start_with(SIGNUP FREE "read = 10/s\n");
     check_key("signup", "sliding = 7/60s", "ann", NULL, NULL);
     check_key("signup", "sliding = 8/60s", "bob", "1h", NULL);
-    check(ORDER_SET, "free", "read", "20/s", NULL);
-    check(ORDER_SET_LIMIT, "signup", NULL, "sliding = 6/60s", NULL);
+    check(ADMIN_SET, "free", "read", "20/s", NULL);
+    check(ADMIN_SET_LIMIT, "signup", NULL, "sliding = 6/60s", NULL);
     assert_int_equal(count_for("signup", "ann"), 7);
     assert_int_equal(count_for("signup", "bob"), 8);
     assert_int_equal(count_for("signup", "cyd"), 6);
-    check(ORDER_RELOAD, NULL, NULL, NULL, NULL);
+    check(ADMIN_RELOAD, NULL, NULL, NULL, NULL);
     assert_int_equal(count_for("signup", "ann"), 5);
     assert_int_equal(count_for("signup", "bob"), 8);
     assert_int_equal(journal_last(journal, events, 3), 3);
     check_diff(1, "limit signup", "sliding for bob", "8/60s ex 3600s", "");
-    check(ORDER_SET_LIMIT, "signup", NULL, "fixed = 6/60s", NULL);
+    check(ADMIN_SET_LIMIT, "signup", NULL, "fixed = 6/60s", NULL);
     assert_int_equal(count_for("signup", "bob"), 6);
     assert_int_equal(journal_last(journal, events, 3), 3);
     assert_string_equal(events[2].text, "dropped, for it was only SET: [limit Signup] sliding = 8/60s for bob");
@@ -369,21 +369,21 @@ static void test_so_many_keys_have_rates_of_their_own(void **state)
     check_key("signup", NULL, "key:0", NULL, NULL);
     check_key("other", "fixed = 2/d", "one more", NULL, NULL);
     write_file("[limit other]\nfixed = 1/d\n");
-    check(ORDER_RELOAD, NULL, NULL, NULL, NULL);
+    check(ADMIN_RELOAD, NULL, NULL, NULL, NULL);
     assert_int_equal(count_for("other", "one more"), 1);
     stop();
 }
 
 static void check_block(const char *subject, const char *lives, const char *reason, const char *error)
 {
-    struct order *order = order_new(ORDER_BLOCK);
-    order->key = copy(subject);
-    order->key_len = strlen(subject);
-    order->lives = copy(lives);
-    order->expression = copy(reason);
-    config_manager_carry_out(manager, order);
-    assert_string_equal(order->error ? order->error : "", error ? error : "");
-    order_free(order);
+    struct admin_command *admin_command = admin_command_new(ADMIN_BLOCK);
+    admin_command->key = copy(subject);
+    admin_command->key_len = strlen(subject);
+    admin_command->lives = copy(lives);
+    admin_command->expression = copy(reason);
+    config_manager_carry_out(manager, admin_command);
+    assert_string_equal(admin_command->error ? admin_command->error : "", error ? error : "");
+    admin_command_free(admin_command);
 }
 
 static const struct block *blocked(const char *subject)
@@ -406,7 +406,7 @@ static void test_blocks(void **state)
     config_manager_end(manager, end_ns - 1);
     assert_int_equal(changes, 2);
     write_file(FREE "read = 11/s\n");
-    check(ORDER_RELOAD, NULL, NULL, NULL, NULL);
+    check(ADMIN_RELOAD, NULL, NULL, NULL, NULL);
     assert_true(slice_eq(blocked("user:free-1")->reason, SLICE("scans")));
     check_diff(2, "block", "user:bob", "blocked", "");
     config_manager_end(manager, end_ns);
@@ -414,12 +414,12 @@ static void test_blocks(void **state)
     assert_null(blocked("user:free-1"));
     assert_non_null(blocked("user:bob"));
     assert_int_equal(config_manager_next_end(manager), 0);
-    struct order *order = order_new(ORDER_UNBLOCK);
-    order->key = copy("user:bob");
-    order->key_len = strlen(order->key);
-    config_manager_carry_out(manager, order);
-    assert_null(order->error);
-    order_free(order);
+    struct admin_command *admin_command = admin_command_new(ADMIN_UNBLOCK);
+    admin_command->key = copy("user:bob");
+    admin_command->key_len = strlen(admin_command->key);
+    config_manager_carry_out(manager, admin_command);
+    assert_null(admin_command->error);
+    admin_command_free(admin_command);
     check_journal("unblock", "user:bob is no longer blocked");
     assert_null(config_manager_rules(manager)->exceptions);
     stop();
@@ -439,29 +439,29 @@ static void test_so_many_are_blocked(void **state)
         shared_set_put(all);
         all = next;
     }
-    struct order order = {.kind = ORDER_BLOCK, .key = copy("user:x"), .key_len = 6};
-    char *error = order_block_next(&order, &identity, all, 0, &next);
+    struct admin_command admin_command = {.kind = ADMIN_BLOCK, .key = copy("user:x"), .key_len = 6};
+    char *error = admin_block_next(&admin_command, &identity, all, 0, &next);
     assert_string_equal(error, "ERR there are already 10000 blocked subjects: unblock some, or let them end (EX)");
     free(error);
-    order.key[5] = '7';
-    assert_null(order_block_next(&order, &identity, all, 0, &next));
+    admin_command.key[5] = '7';
+    assert_null(admin_block_next(&admin_command, &identity, all, 0, &next));
     assert_int_equal(shared_set_count(next), BLOCKS_MAX);
-    free(order.key);
+    free(admin_command.key);
     shared_set_put(all);
     shared_set_put(next);
 }
 
 static char *set_for(const char *policy_name, const char *subject, const char *lives)
 {
-    struct order *order = order_new(ORDER_SET);
-    order->policy = copy(policy_name);
-    order->what = copy("read");
-    order->expression = copy("7/s");
-    order->key = copy(subject);
-    order->lives = copy(lives);
-    config_manager_carry_out(manager, order);
-    char *error = copy(order->error);
-    order_free(order);
+    struct admin_command *admin_command = admin_command_new(ADMIN_SET);
+    admin_command->policy = copy(policy_name);
+    admin_command->what = copy("read");
+    admin_command->expression = copy("7/s");
+    admin_command->key = copy(subject);
+    admin_command->lives = copy(lives);
+    config_manager_carry_out(manager, admin_command);
+    char *error = copy(admin_command->error);
+    admin_command_free(admin_command);
     return error;
 }
 
@@ -487,10 +487,10 @@ static void test_lines_for_one_or_for_a_time(void **state)
     stop();
 }
 
-static void carry_out(void *arg, struct order *const *orders, size_t n)
+static void carry_out(void *arg, struct admin_command *const *admin_commands, size_t n)
 {
     (void)arg;
-    config_manager_carry_out_all(manager, orders, n);
+    config_manager_carry_out_all(manager, admin_commands, n);
 }
 
 static void test_what_is_handed_over(void **state)
@@ -611,19 +611,20 @@ static void test_so_many_lines_are_set(void **state)
         snprintf(name, sizeof name, "user:%d", i);
         set_lines_put(&lines, &(struct set_line){"free", "read", "1/s", name, 0});
     }
-    struct order order = {.kind = ORDER_SET, .what = copy("read"), .expression = copy("2/s"), .key = copy("user:x")};
+    struct admin_command admin_command = {
+        .kind = ADMIN_SET, .what = copy("read"), .expression = copy("2/s"), .key = copy("user:x")};
     const struct line_name line = {SECTION_POLICY, SLICE("free"), SLICE("read")};
-    char *error = order_lines_set(&order, &line, &identity, &lines, 0);
+    char *error = admin_lines_set(&admin_command, &line, &identity, &lines, 0);
     assert_string_equal(error, "ERR there are already 1000 lines set for one subject or for a time: take some back, or "
                                "let them end (EX)");
     free(error);
-    order.key[5] = '7';
-    assert_null(order_lines_set(&order, &line, &identity, &lines, 0));
+    admin_command.key[5] = '7';
+    assert_null(admin_lines_set(&admin_command, &line, &identity, &lines, 0));
     assert_int_equal(lines.n, SET_LINES_MAX);
     set_lines_fini(&lines);
-    free(order.what);
-    free(order.expression);
-    free(order.key);
+    free(admin_command.what);
+    free(admin_command.expression);
+    free(admin_command.key);
 }
 
 static void test_settings_that_need_a_restart(void **state)
@@ -633,7 +634,7 @@ static void test_settings_that_need_a_restart(void **state)
     write_file("[weir]\nlisten = 127.0.0.1:1\nworkers = 7\nmax-clients = 60\nerror-prefix = SLOW\nidentity = ip\n"
                "output-limit = 1mb\n" FREE "read = 11/s\n[admin]\nsocket = /tmp/none.sock\nhost = a\nhost = b\n");
     for (int i = 0; i < 2; i++) {
-        check(ORDER_RELOAD, NULL, NULL, NULL, NULL);
+        check(ADMIN_RELOAD, NULL, NULL, NULL, NULL);
         struct journal_event events[2];
         assert_int_equal(journal_last(journal, events, 2), 2);
         assert_string_equal(events[1].text,
@@ -653,11 +654,11 @@ static void test_without_a_file(void **state)
 {
     (void)state;
     start(NULL);
-    check(ORDER_RELOAD, NULL, NULL, NULL, "ERR configuration not reloaded: weir was started without a file (-c FILE)");
-    check(ORDER_DIFF, NULL, NULL, NULL,
+    check(ADMIN_RELOAD, NULL, NULL, NULL, "ERR configuration not reloaded: weir was started without a file (-c FILE)");
+    check(ADMIN_DIFF, NULL, NULL, NULL,
           "ERR weir was started without a file (-c FILE): there is nothing to compare with");
-    check(ORDER_SET, "default", "read", "1/s", "ERR no policy default: there is none at all");
-    check(ORDER_MODE, NULL, NULL, "shadow", NULL);
+    check(ADMIN_SET, "default", "read", "1/s", "ERR no policy default: there is none at all");
+    check(ADMIN_MODE, NULL, NULL, "shadow", NULL);
     assert_false(config_manager_reload(manager));
     assert_true(policies_is_shadow(config_manager_rules(manager)->policies));
     stop();
@@ -667,7 +668,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_set_and_unset),
-        cmocka_unit_test(test_bad_orders_change_nothing),
+        cmocka_unit_test(test_bad_admin_commands_change_nothing),
         cmocka_unit_test(test_mode),
         cmocka_unit_test(test_a_limit_keeps_its_slot_and_id),
         cmocka_unit_test(test_a_bad_file_changes_nothing),

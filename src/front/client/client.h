@@ -152,7 +152,7 @@ struct extra {
     /* Redis' error when no lane for the client could be opened; heap; NULL: none */
     char *refusal;
     /* the client waits for this admin command; owned by the main thread; NULL: none */
-    struct order *order;
+    struct admin_command *admin_command;
     struct list asked; /* struct decision: LIMIT calls that Redis decides, oldest first */
     uint32_t n_asked;  /* length of `asked` */
     /* until then the client gets a private lane, since it sends or reads much; 0: no */

@@ -398,8 +398,8 @@ static void on_close(struct client *client, enum client_state was)
     const struct extra *extra = client_extra(client);
     if (extra->ending != NULL)
         prober_cancel(&extra->ending->probe);
-    if (extra->order != NULL)
-        extra->order->client = NULL;
+    if (extra->admin_command != NULL)
+        extra->admin_command->client = NULL;
     decisions_cancel(client);
     if (client->reason == CLOSED_UPSTREAM)
         binding_note_outage(client);

@@ -24,7 +24,8 @@ static bool is_unfinished(const struct client *client)
 {
     const struct extra *extra = client_extra(client);
     return client_has_calls(client) || client->waits != 0 || reply_mode_skips(&client->reply_mode) ||
-           extra->n_asked > 0 || extra->passage != NULL || extra->order != NULL || replies_bytes(&extra->replies) > 0 ||
+           extra->n_asked > 0 || extra->passage != NULL || extra->admin_command != NULL ||
+           replies_bytes(&extra->replies) > 0 ||
            (client->intake != NULL && client->intake->taken < client->intake->filled) || link_has_unread(&client->link);
 }
 

@@ -288,7 +288,7 @@ static bool is_busy(struct client *client)
     if (only_reads(client))
         return reads_on(client);
     return client_is_shaking(client) || client_is_leaving(client) || client_has_calls(client) || listens(client) ||
-           is_hindered(client) || client_extra(client)->n_asked > 0 || client_extra(client)->order != NULL ||
+           is_hindered(client) || client_extra(client)->n_asked > 0 || client_extra(client)->admin_command != NULL ||
            link_is_sending(&client->link);
 }
 

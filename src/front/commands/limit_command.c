@@ -13,7 +13,7 @@
 #include "front/commands/decisions.h"
 #include "front/commands/limit_people.h"
 #include "front/commands/limit_words.h"
-#include "front/commands/orders.h"
+#include "front/commands/admin_commands.h"
 #include "front/client/meter.h"
 #include "front/client/session.h"
 #include "front/client/unbound.h"
@@ -330,8 +330,8 @@ static void top(struct client *client, const struct limit_words *words, struct b
     if (i < words->n && !is_of_keys && !(has_by && take_by(words->at[i + 1], &by)))
         refuse_top(words, i, out);
     else
-        orders_give_report(client, ORDER_TOP, &(struct report_wanted){.by = is_of_keys ? TOP_BY_COUNT : by, .n = n},
-                           SLICE(""), out);
+        admin_commands_give_report(
+            client, ADMIN_TOP, &(struct report_wanted){.by = is_of_keys ? TOP_BY_COUNT : by, .n = n}, SLICE(""), out);
 }
 
 /* LIMIT LOG [n] */
@@ -387,7 +387,8 @@ static void list(struct client *client, const struct limit_words *words, struct 
     else if (!report_filter_is_good(&filter))
         build_error(out, SLICE("ERR a pattern is at most 128 bytes, and a [ in it has its ]"));
     else
-        orders_give_report(client, ORDER_LIST, &(struct report_wanted){.is_refusing = is_refusing}, filter.glob, out);
+        admin_commands_give_report(client, ADMIN_LIST, &(struct report_wanted){.is_refusing = is_refusing}, filter.glob,
+                                   out);
 }
 
 static void help(struct client *client, const struct limit_words *words, struct build *out)
@@ -401,7 +402,7 @@ static void help(struct client *client, const struct limit_words *words, struct 
 
 static void note_forgiven(const struct client *client, struct slice name, size_t n)
 {
-    char by[ORDER_BY_ROOM];
+    char by[ADMIN_BY_ROOM];
     char text[SHOWN + sizeof by + 64];
     session_print_operator(client, by, sizeof by);
     snprintf(text, sizeof text, "forgiven: %.*s (%zu subject%s), by %s", (int)(name.len < SHOWN ? name.len : SHOWN),
@@ -433,9 +434,9 @@ static void mode(struct client *client, const struct limit_words *words, struct 
 /* LIMIT UNSET LIMIT name FOR key, LIMIT UNSET policy what FOR subject */
 static void unset_for(struct client *client, const struct limit_words *words, struct build *out)
 {
-    enum order_kind kind = limit_word_is(words, 2, "limit") ? ORDER_UNSET_KEY : ORDER_UNSET;
+    enum admin_kind kind = limit_word_is(words, 2, "limit") ? ADMIN_UNSET_KEY : ADMIN_UNSET;
     if (words->n == 6 && limit_word_is(words, 4, "for"))
-        orders_give(client, kind, words, out);
+        admin_commands_give(client, kind, words, out);
     else
         limit_words_error(words, !limit_word_is(words, 4, "for") ? 4 : words->n < 6 ? 5 : 6, out);
 }
@@ -454,7 +455,7 @@ static void set(struct client *client, const struct limit_words *words, struct b
     else if (fault > 0)
         limit_words_span_error(words, fault, &span, out);
     else if (is_named || span.subject == 0 || limit_people_is_one(client, words->at[span.subject], out))
-        orders_give(client, is_named ? ORDER_SET_LIMIT : ORDER_SET, words, out);
+        admin_commands_give(client, is_named ? ADMIN_SET_LIMIT : ADMIN_SET, words, out);
 }
 
 /* Checks PERCENTILE and the names behind EXCEPT. False if `out` holds an error. */
@@ -487,16 +488,16 @@ static void suggest(struct client *client, const struct limit_words *words, stru
     else if (fault > 0)
         limit_words_error(words, fault, out);
     else if (is_suggestible(client, words, &found, out))
-        orders_give_suggest(client, words, &found, out);
+        admin_commands_give_suggest(client, words, &found, out);
 }
 
 /* ---- the table ---- */
 
 static const struct {
     const char *name;
-    /* NULL: an admin command of kind `order` */
+    /* NULL: an admin command of kind `admin_command` */
     void (*tell)(struct client *client, const struct limit_words *words, struct build *out);
-    enum order_kind order;
+    enum admin_kind admin_command;
 } subcommands[] = {
     {"help", help, 0},
     {"status", status, 0},
@@ -512,12 +513,12 @@ static const struct {
     {"clients", limit_people_clients, 0},
     {"kick", limit_people_kick, 0},
     {"suggest", suggest, 0},
-    {"upstream", NULL, ORDER_UPSTREAM},
-    {"mode", NULL, ORDER_MODE},
+    {"upstream", NULL, ADMIN_UPSTREAM},
+    {"mode", NULL, ADMIN_MODE},
     {"set", set, 0},
-    {"unset", NULL, ORDER_UNSET},
-    {"diff", NULL, ORDER_DIFF},
-    {"reload", NULL, ORDER_RELOAD},
+    {"unset", NULL, ADMIN_UNSET},
+    {"diff", NULL, ADMIN_DIFF},
+    {"reload", NULL, ADMIN_RELOAD},
 };
 
 static void run(struct client *client, const struct limit_words *words, struct build *out)
@@ -525,13 +526,13 @@ static void run(struct client *client, const struct limit_words *words, struct b
     for (size_t i = 0; i < sizeof subcommands / sizeof subcommands[0]; i++) {
         if (!limit_word_is(words, 1, subcommands[i].name))
             continue;
-        bool is_order = subcommands[i].tell == NULL;
-        if (is_order && subcommands[i].order == ORDER_MODE && words->n == 2)
+        bool is_admin_command = subcommands[i].tell == NULL;
+        if (is_admin_command && subcommands[i].admin_command == ADMIN_MODE && words->n == 2)
             mode(client, words, out);
-        else if (is_order && subcommands[i].order == ORDER_UNSET && words->n > 4)
+        else if (is_admin_command && subcommands[i].admin_command == ADMIN_UNSET && words->n > 4)
             unset_for(client, words, out);
-        else if (is_order)
-            orders_give(client, subcommands[i].order, words, out);
+        else if (is_admin_command)
+            admin_commands_give(client, subcommands[i].admin_command, words, out);
         else
             subcommands[i].tell(client, words, out);
         return;
@@ -556,8 +557,8 @@ void limit_command_info(struct client *client, const struct request *request)
     struct limit_words words;
     limit_words_read(&words, request->bytes);
     build_init(&out, session_protocol(client) == 3);
-    orders_give(client, ORDER_INFO, &words, &out);
-    if (client_extra(client)->order == NULL)
+    admin_commands_give(client, ADMIN_INFO, &words, &out);
+    if (client_extra(client)->admin_command == NULL)
         answer_built(client, &out);
     else
         build_fini(&out);
@@ -570,7 +571,7 @@ void limit_command_run(struct client *client, const struct request *request)
     limit_words_read(&words, request->bytes);
     build_init(&out, session_protocol(client) == 3);
     run(client, &words, &out);
-    if (client_extra(client)->order == NULL)
+    if (client_extra(client)->admin_command == NULL)
         answer_built(client, &out);
     else
         build_fini(&out);

@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "base/why.h"
-#include "front/commands/orders.h"
+#include "front/commands/admin_commands.h"
 #include "limit/policy/named_subject.h"
 #include "limit/policy/rate.h"
 
@@ -83,12 +83,12 @@ static bool is_block(const struct limit_words *words, struct build *out)
 void limit_people_block(struct client *client, const struct limit_words *words, struct build *out)
 {
     if (is_block(words, out) && limit_people_is_one(client, words->at[2], out))
-        orders_give(client, ORDER_BLOCK, words, out);
+        admin_commands_give(client, ADMIN_BLOCK, words, out);
 }
 
 void limit_people_unblock(struct client *client, const struct limit_words *words, struct build *out)
 {
-    orders_give(client, ORDER_UNBLOCK, words, out);
+    admin_commands_give(client, ADMIN_UNBLOCK, words, out);
 }
 
 void limit_people_blocks(struct client *client, const struct limit_words *words, struct build *out)
@@ -97,7 +97,7 @@ void limit_people_blocks(struct client *client, const struct limit_words *words,
     if (words->n > 3)
         limit_words_error(words, 3, out);
     else if (limit_words_count(words, 2, BLOCKS_TOLD, &n, out))
-        orders_give_report(client, ORDER_BLOCKS, &(struct report_wanted){.n = n}, SLICE(""), out);
+        admin_commands_give_report(client, ADMIN_BLOCKS, &(struct report_wanted){.n = n}, SLICE(""), out);
 }
 
 /* ---- connections ---- */
@@ -131,13 +131,13 @@ void limit_people_clients(struct client *client, const struct limit_words *words
     if (!limit_people_may_name(words, out))
         return;
     if (words->n == 2 || is_of_connections(client, words->at[3], out))
-        orders_give(client, ORDER_CLIENTS, words, out);
+        admin_commands_give(client, ADMIN_CLIENTS, words, out);
 }
 
 void limit_people_kick(struct client *client, const struct limit_words *words, struct build *out)
 {
     if (is_of_connections(client, words->at[2], out))
-        orders_give(client, ORDER_KICK, words, out);
+        admin_commands_give(client, ADMIN_KICK, words, out);
 }
 
 /* ---- the state of a subject ---- */

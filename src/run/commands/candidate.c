@@ -11,7 +11,7 @@
 #include "limit/policy/imply.h"
 #include "limit/policy/named_subject.h"
 #include "quota/algorithm.h"
-#include "run/commands/order_line.h"
+#include "run/commands/admin_line.h"
 #include "run/config/config_build.h"
 #include "run/config/config_edit.h"
 
@@ -25,10 +25,10 @@ static void on_unknown(void *arg, struct slice class, struct slice unknown, stru
     (void)class;
     if (*error == NULL && near.len > 0)
         *error =
-            order_error("%.*s is no command that weir knows (did you mean %.*s?)", WHY_SLICE(unknown), WHY_SLICE(near));
+            admin_error("%.*s is no command that weir knows (did you mean %.*s?)", WHY_SLICE(unknown), WHY_SLICE(near));
     else if (*error == NULL)
         *error =
-            order_error("%.*s is no command that weir knows: for one of a module that is not loaded yet, write the "
+            admin_error("%.*s is no command that weir knows: for one of a module that is not loaded yet, write the "
                         "line into the file, then LIMIT RELOAD",
                         WHY_SLICE(unknown));
 }
@@ -53,26 +53,26 @@ static char *check_class(const struct line_name *name, const struct command_tabl
  * Returns NULL, or an error (heap): the line cannot be set for one subject or for a time, or
  * another policy binds the subject.
  */
-static char *check_line_subject(const struct order *order, const struct line_name *name,
+static char *check_line_subject(const struct admin_command *admin_command, const struct line_name *name,
                                 const struct identity *identity, const struct policies *policies)
 {
     char why[WHY_ROOM];
     struct named_subject named;
     const struct policy *other;
     if (!config_is_limit_line(name->key))
-        return order_error("%s cannot be SET for one subject or for a time: only limits can", order->what);
+        return admin_error("%s cannot be SET for one subject or for a time: only limits can", admin_command->what);
     const struct policy *policy = policies_find(policies, name->section);
-    if (policy == NULL || order->key == NULL ||
-        !named_subject_read(&named, identity, slice_str(order->key), why, sizeof why) || !named.is_whole)
+    if (policy == NULL || admin_command->key == NULL ||
+        !named_subject_read(&named, identity, slice_str(admin_command->key), why, sizeof why) || !named.is_whole)
         return NULL; /* a wrong name is reported elsewhere */
-    struct slice kind, rest = slice_str(order->key);
+    struct slice kind, rest = slice_str(admin_command->key);
     split_next(&rest, ':', &kind);
     if (!policies_bind_elsewhere(policies, policy, &named.facts, kind, &other))
         return NULL;
     if (other == NULL)
-        return order_error("%s is not bound by policy %s, nor by any other", order->key, policy->name);
-    return order_error("%s is bound by policy %s, not by %s: LIMIT SET %s ...", order->key, other->name, policy->name,
-                       other->name);
+        return admin_error("%s is not bound by policy %s, nor by any other", admin_command->key, policy->name);
+    return admin_error("%s is bound by policy %s, not by %s: LIMIT SET %s ...", admin_command->key, other->name,
+                       policy->name, other->name);
 }
 
 struct candidate candidate_new(const struct config_file *running, const struct set_lines *lines)
@@ -107,16 +107,16 @@ static char *value_for_all(const struct candidate *candidate, const struct line_
  * Returns NULL, or an error (heap) if the line could have no effect. A line that replaces another
  * may name an unknown command.
  */
-static char *check_effect(const struct candidate *candidate, const struct order *order, const struct line_name *name,
-                          const struct live_rules *live)
+static char *check_effect(const struct candidate *candidate, const struct admin_command *admin_command,
+                          const struct line_name *name, const struct live_rules *live)
 {
-    if (order->is_handed_over)
+    if (admin_command->is_handed_over)
         return NULL;
     char *there = value_for_all(candidate, name);
     char *error = there != NULL ? NULL : check_class(name, live->commands);
     free(there);
-    if (error == NULL && order_is_special(order))
-        error = check_line_subject(order, name, &live->rules->identity, live->rules->policies);
+    if (error == NULL && admin_command_is_special(admin_command))
+        error = check_line_subject(admin_command, name, &live->rules->identity, live->rules->policies);
     return error;
 }
 
@@ -124,18 +124,19 @@ static char *check_effect(const struct candidate *candidate, const struct order 
  * Sets or removes a line for one subject, or for a time. Returns NULL and *told, or an error
  * (heap).
  */
-static char *change_lines(struct candidate *candidate, const struct order *order, const struct line_name *name,
-                          const struct identity *identity, char **told)
+static char *change_lines(struct candidate *candidate, const struct admin_command *admin_command,
+                          const struct line_name *name, const struct identity *identity, char **told)
 {
-    const struct set_line *known = set_lines_find(&candidate->lines, name->section, name->key, order->key);
-    char *before = known != NULL        ? mem_strdup(known->expression)
-                   : order->key == NULL ? config_file_value(&candidate->file, name)
-                                        : NULL;
-    char *error = order->kind == ORDER_SET ? order_lines_set(order, name, identity, &candidate->lines, clock_ns())
-                                           : order_lines_unset(order, name, &candidate->lines);
+    const struct set_line *known = set_lines_find(&candidate->lines, name->section, name->key, admin_command->key);
+    char *before = known != NULL                ? mem_strdup(known->expression)
+                   : admin_command->key == NULL ? config_file_value(&candidate->file, name)
+                                                : NULL;
+    char *error = admin_command->kind == ADMIN_SET
+                      ? admin_lines_set(admin_command, name, identity, &candidate->lines, clock_ns())
+                      : admin_lines_unset(admin_command, name, &candidate->lines);
     if (error == NULL) {
         char *now = value_for_all(candidate, name);
-        *told = order_lines_told(order, name, before, now);
+        *told = admin_lines_told(admin_command, name, before, now);
         free(now);
     }
     free(before);
@@ -149,40 +150,44 @@ static void replace(struct candidate *candidate, const struct line_name *name, c
     set_lines_drop(&candidate->lines, name->section, name->key, NULL);
 }
 
-static char *set(struct candidate *candidate, const struct order *order, const struct live_rules *live, char **told)
+static char *set(struct candidate *candidate, const struct admin_command *admin_command, const struct live_rules *live,
+                 char **told)
 {
     struct line_name name;
-    char *error = order_line(order, live->rules->policies, &name);
+    char *error = admin_line(admin_command, live->rules->policies, &name);
     if (error == NULL)
-        error = check_effect(candidate, order, &name, live);
+        error = check_effect(candidate, admin_command, &name, live);
     if (error != NULL)
         return error;
-    if (order_is_special(order))
-        return change_lines(candidate, order, &name, &live->rules->identity, told);
-    struct slice value = split_trim(slice_str(order->expression));
+    if (admin_command_is_special(admin_command))
+        return change_lines(candidate, admin_command, &name, &live->rules->identity, told);
+    struct slice value = split_trim(slice_str(admin_command->expression));
     char *expression = mem_strndup(value.at, value.len);
     char *before = config_file_value(&candidate->file, &name);
     replace(candidate, &name, expression);
-    *told = mem_print("[policy %.*s] %s = %s (before: %s)", WHY_SLICE(name.section), order->what, expression,
+    *told = mem_print("[policy %.*s] %s = %s (before: %s)", WHY_SLICE(name.section), admin_command->what, expression,
                       or_none(before));
     free(before);
     free(expression);
     return NULL;
 }
 
-static char *unset(struct candidate *candidate, const struct order *order, const struct live_rules *live, char **told)
+static char *unset(struct candidate *candidate, const struct admin_command *admin_command,
+                   const struct live_rules *live, char **told)
 {
     struct line_name name;
-    char *error = order_line(order, live->rules->policies, &name);
+    char *error = admin_line(admin_command, live->rules->policies, &name);
     if (error != NULL)
         return error;
-    if (order_is_special(order) || set_lines_find(&candidate->lines, name.section, name.key, NULL) != NULL)
-        return change_lines(candidate, order, &name, &live->rules->identity, told);
+    if (admin_command_is_special(admin_command) ||
+        set_lines_find(&candidate->lines, name.section, name.key, NULL) != NULL)
+        return change_lines(candidate, admin_command, &name, &live->rules->identity, told);
     char *before = config_file_value(&candidate->file, &name);
     if (before == NULL)
-        return order_error("policy %.*s has no limit %s", WHY_SLICE(name.section), order->what);
+        return admin_error("policy %.*s has no limit %s", WHY_SLICE(name.section), admin_command->what);
     replace(candidate, &name, NULL);
-    *told = mem_print("[policy %.*s] %s removed (before: %s; now: none)", WHY_SLICE(name.section), order->what, before);
+    *told = mem_print("[policy %.*s] %s removed (before: %s; now: none)", WHY_SLICE(name.section), admin_command->what,
+                      before);
     free(before);
     return NULL;
 }
@@ -204,53 +209,54 @@ static void replace_named(struct config_file *file, const struct line_name *name
     config_file_replace(file, name, value);
 }
 
-static char *set_limit(struct candidate *candidate, const struct order *order, const struct live_rules *live,
-                       char **told)
+static char *set_limit(struct candidate *candidate, const struct admin_command *admin_command,
+                       const struct live_rules *live, char **told)
 {
     struct line_name name;
     struct slice value;
-    char *error = order_named_line(order, live->rules->named, &name, &value);
+    char *error = admin_named_line(admin_command, live->rules->named, &name, &value);
     if (error != NULL)
         return error;
     char *text = mem_strndup(value.at, value.len);
     char *before = config_file_value(&candidate->file, &name);
     replace_named(&candidate->file, &name, text);
-    *told = mem_print("[limit %s] %.*s = %s (before: %s)", order->policy, WHY_SLICE(name.key), text, or_none(before));
+    *told = mem_print("[limit %s] %.*s = %s (before: %s)", admin_command->policy, WHY_SLICE(name.key), text,
+                      or_none(before));
     free(before);
     free(text);
     return NULL;
 }
 
-static char *set_mode(struct candidate *candidate, const struct order *order, const struct live_rules *live,
-                      char **told)
+static char *set_mode(struct candidate *candidate, const struct admin_command *admin_command,
+                      const struct live_rules *live, char **told)
 {
     const struct line_name name = {SECTION_WEIR, SLICE(""), SLICE("mode")};
     (void)live;
-    if (!order_is_one_line(order->expression))
-        return order_error("a mode is enforce or shadow");
-    config_file_replace(&candidate->file, &name, order->expression);
-    bool is_shadow = slice_eq_nocase(split_trim(slice_str(order->expression)), SLICE("shadow"));
+    if (!admin_command_is_one_line(admin_command->expression))
+        return admin_error("a mode is enforce or shadow");
+    config_file_replace(&candidate->file, &name, admin_command->expression);
+    bool is_shadow = slice_eq_nocase(split_trim(slice_str(admin_command->expression)), SLICE("shadow"));
     *told = mem_print("mode = %s", is_shadow ? "shadow" : "enforce");
     return NULL;
 }
 
 /* ---- admin commands ---- */
 
-static char *(*const kinds[])(struct candidate *candidate, const struct order *order, const struct live_rules *live,
-                              char **told) = {
-    [ORDER_SET] = set,
-    [ORDER_UNSET] = unset,
-    [ORDER_SET_LIMIT] = set_limit,
-    [ORDER_MODE] = set_mode,
+static char *(*const kinds[])(struct candidate *candidate, const struct admin_command *admin_command,
+                              const struct live_rules *live, char **told) = {
+    [ADMIN_SET] = set,
+    [ADMIN_UNSET] = unset,
+    [ADMIN_SET_LIMIT] = set_limit,
+    [ADMIN_MODE] = set_mode,
 };
 
-bool candidate_is_for(const struct order *order)
+bool candidate_is_for(const struct admin_command *admin_command)
 {
-    return order->kind < sizeof kinds / sizeof kinds[0] && kinds[order->kind] != NULL;
+    return admin_command->kind < sizeof kinds / sizeof kinds[0] && kinds[admin_command->kind] != NULL;
 }
 
-char *candidate_change(struct candidate *candidate, const struct order *order, const struct live_rules *live,
-                       char **told)
+char *candidate_change(struct candidate *candidate, const struct admin_command *admin_command,
+                       const struct live_rules *live, char **told)
 {
-    return kinds[order->kind](candidate, order, live, told);
+    return kinds[admin_command->kind](candidate, admin_command, live, told);
 }

@@ -10,7 +10,7 @@
 
 #include <stdbool.h>
 
-#include "front/commands/order.h"
+#include "front/commands/admin_command.h"
 #include "run/config/config_file.h"
 #include "run/commands/live_rules.h"
 #include "run/commands/set_lines.h"
@@ -25,14 +25,15 @@ struct candidate candidate_new(const struct config_file *running, const struct s
 void candidate_fini(struct candidate *candidate);
 
 /* True if the admin command changes a candidate config. */
-bool candidate_is_for(const struct order *order);
+bool candidate_is_for(const struct admin_command *admin_command);
 
 /*
  * Carries out such an admin command. Returns NULL and sets *told to the line for the log once the
  * candidate runs (heap); or returns an error ("ERR ...", heap). Errors in the new line itself show
  * only when the candidate is built.
  */
-__attribute__((warn_unused_result)) char *candidate_change(struct candidate *candidate, const struct order *order,
+__attribute__((warn_unused_result)) char *candidate_change(struct candidate *candidate,
+                                                           const struct admin_command *admin_command,
                                                            const struct live_rules *live, char **told);
 
 #endif

@@ -11,9 +11,9 @@
 #include "base/process.h"
 #include "run/commands/candidate.h"
 #include "run/commands/handover.h"
-#include "run/commands/order_block.h"
-#include "run/commands/order_key.h"
-#include "run/commands/order_line.h"
+#include "run/commands/admin_block.h"
+#include "run/commands/admin_key.h"
+#include "run/commands/admin_line.h"
 #include "run/config/config_build.h"
 #include "run/config/config_edit.h"
 
@@ -151,9 +151,9 @@ static char *compare_file(const struct config_manager *g, struct differences *d)
     struct config *config = config_read(&file, g->builtin);
     if (config != NULL) {
         *d = config_diff(&g->file, &file);
-        order_key_differences(g->live.rules->named, clock_ns(), d);
+        admin_key_differences(g->live.rules->named, clock_ns(), d);
         set_lines_differences(&g->lines, &file, clock_ns(), d);
-        order_block_differences(g->live.blocks, clock_ns(), d);
+        admin_block_differences(g->live.blocks, clock_ns(), d);
     }
     drop_file(&file);
     if (config == NULL)
@@ -175,26 +175,26 @@ static char *compare_file(const struct config_manager *g, struct differences *d)
  * True if there is memory for a build of the configuration. Reading and building use base/mem.h,
  * which never fails, so the check comes before. False: nothing may change.
  */
-static bool has_memory(const struct config_manager *g, size_t n_orders)
+static bool has_memory(const struct config_manager *g, size_t n_admin_commands)
 {
     return mem_would_give(2 * g->bytes + SPARE_BYTES + BYTES_PER_BYTE * config_file_bytes(&g->loaded) +
-                          BYTES_PER_POLICY * n_orders);
+                          BYTES_PER_POLICY * n_admin_commands);
 }
 
 /*
  * True if there is memory for n admin commands of a kind. A command about one subject or key copies
  * little, except for the first block.
  */
-static bool has_memory_for(const struct config_manager *g, enum order_kind kind, size_t n)
+static bool has_memory_for(const struct config_manager *g, enum admin_kind kind, size_t n)
 {
     switch (kind) {
-    case ORDER_CLIENTS:
-    case ORDER_KICK:
+    case ADMIN_CLIENTS:
+    case ADMIN_KICK:
         return true;
-    case ORDER_BLOCK:
-    case ORDER_UNBLOCK:
-    case ORDER_SET_KEY:
-    case ORDER_UNSET_KEY:
+    case ADMIN_BLOCK:
+    case ADMIN_UNBLOCK:
+    case ADMIN_SET_KEY:
+    case ADMIN_UNSET_KEY:
         return mem_would_give(SPARE_BYTES + BYTES_PER_POLICY * policies_count(g->live.rules->policies));
     default:
         return has_memory(g, n);
@@ -218,9 +218,9 @@ static void note_starved_reload(struct config_manager *g)
     journal_log(g->journal, LOG_ERROR, "reload", "configuration not reloaded: %s: what ran before goes on", why);
 }
 
-static char *read_again(struct config_manager *g, struct order *order)
+static char *read_again(struct config_manager *g, struct admin_command *admin_command)
 {
-    char *why = read_file(g, &order->text);
+    char *why = read_file(g, &admin_command->text);
     g->reloads.is_last_bad = why != NULL;
     g->reloads.bad += why != NULL;
     if (why == NULL) {
@@ -228,18 +228,18 @@ static char *read_again(struct config_manager *g, struct order *order)
         g->reloads.last_good_unix_ms = clock_unix_ms();
         return NULL;
     }
-    char *error = order_error("configuration not reloaded: %s", why);
+    char *error = admin_error("configuration not reloaded: %s", why);
     snprintf(g->reloads.last_error, sizeof g->reloads.last_error, "%s", why);
     journal_log(g->journal, LOG_ERROR, "reload", "%s: what ran before goes on", error + 4);
     free(why);
     return error;
 }
 
-static char *reload(struct config_manager *g, struct order *order)
+static char *reload(struct config_manager *g, struct admin_command *admin_command)
 {
-    char *error = read_again(g, order);
+    char *error = read_again(g, admin_command);
     if (error == NULL)
-        log_order(g->journal, order, "reload", "configuration reloaded from %s", g->path);
+        log_admin_command(g->journal, admin_command, "reload", "configuration reloaded from %s", g->path);
     return error;
 }
 
@@ -255,17 +255,17 @@ const struct reloads *config_manager_reloads(const struct config_manager *g)
 
 bool config_manager_reload(struct config_manager *g)
 {
-    struct order order = {.kind = ORDER_RELOAD};
+    struct admin_command admin_command = {.kind = ADMIN_RELOAD};
     size_t given = mem_given();
     bool has_room = has_memory(g, 1);
     if (has_room)
-        order.error = read_again(g, &order);
+        admin_command.error = read_again(g, &admin_command);
     else
         note_starved_reload(g);
     note_memory(g, given);
-    bool is_good = has_room && order.error == NULL;
-    free(order.error);
-    free(order.text);
+    bool is_good = has_room && admin_command.error == NULL;
+    free(admin_command.error);
+    free(admin_command.text);
     return is_good;
 }
 
@@ -280,13 +280,13 @@ void config_manager_tell_reloaded(const struct config_manager *g)
  * Changes a candidate config by all the commands and runs it. Returns NULL, or the error of the
  * candidate (heap). A command that cannot be carried out gets its own error.
  */
-static char *change_all(struct config_manager *g, struct order *const *orders, size_t n, char **told)
+static char *change_all(struct config_manager *g, struct admin_command *const *admin_commands, size_t n, char **told)
 {
     struct candidate candidate = candidate_new(&g->file, &g->lines);
     bool has_changed = false;
     for (size_t i = 0; i < n; i++) {
-        orders[i]->error = candidate_change(&candidate, orders[i], &g->live, &told[i]);
-        has_changed |= orders[i]->error == NULL;
+        admin_commands[i]->error = candidate_change(&candidate, admin_commands[i], &g->live, &told[i]);
+        has_changed |= admin_commands[i]->error == NULL;
     }
     if (has_changed)
         return use_candidate(g, &candidate);
@@ -294,62 +294,63 @@ static char *change_all(struct config_manager *g, struct order *const *orders, s
     return NULL;
 }
 
-static void tell_changes(struct config_manager *g, struct order *const *orders, size_t n, char *const *told)
+static void tell_changes(struct config_manager *g, struct admin_command *const *admin_commands, size_t n,
+                         char *const *told)
 {
     static const char *const words[] = {
-        [ORDER_SET] = "set", [ORDER_SET_LIMIT] = "set", [ORDER_UNSET] = "unset", [ORDER_MODE] = "mode"};
+        [ADMIN_SET] = "set", [ADMIN_SET_LIMIT] = "set", [ADMIN_UNSET] = "unset", [ADMIN_MODE] = "mode"};
     for (size_t i = 0; i < n; i++)
-        if (orders[i]->error == NULL)
-            log_order(g->journal, orders[i], words[orders[i]->kind], "%s", told[i]);
+        if (admin_commands[i]->error == NULL)
+            log_admin_command(g->journal, admin_commands[i], words[admin_commands[i]->kind], "%s", told[i]);
 }
 
 /*
  * Carries out n commands in one step. If the candidate is bad, each half is tried by itself, until
  * the bad command is alone.
  */
-static void change(struct config_manager *g, struct order *const *orders, size_t n)
+static void change(struct config_manager *g, struct admin_command *const *admin_commands, size_t n)
 {
     char **told = mem_zalloc(n, sizeof *told);
-    char *why = change_all(g, orders, n, told);
+    char *why = change_all(g, admin_commands, n, told);
     if (why == NULL)
-        tell_changes(g, orders, n, told);
+        tell_changes(g, admin_commands, n, told);
     for (size_t i = 0; i < n; i++)
         free(told[i]);
     free(told);
     if (why != NULL && n == 1) {
-        orders[0]->error = order_error("%s", why);
+        admin_commands[0]->error = admin_error("%s", why);
     } else if (why != NULL) {
         for (size_t i = 0; i < n; i++)
-            free(orders[i]->error);
-        change(g, orders, n / 2);
-        change(g, orders + n / 2, n - n / 2);
+            free(admin_commands[i]->error);
+        change(g, admin_commands, n / 2);
+        change(g, admin_commands + n / 2, n - n / 2);
     }
     free(why);
 }
 
 /* ---- admin commands about single keys and subjects ---- */
 
-static char *change_key(struct config_manager *g, struct order *order)
+static char *change_key(struct config_manager *g, struct admin_command *admin_command)
 {
     struct named *next;
-    char *error = (order->kind == ORDER_SET_KEY ? order_key_set : order_key_unset)(order, g->live.rules->named,
-                                                                                   clock_ns(), g->journal, &next);
+    char *error = (admin_command->kind == ADMIN_SET_KEY ? admin_key_set : admin_key_unset)(
+        admin_command, g->live.rules->named, clock_ns(), g->journal, &next);
     if (error == NULL)
         live_rules_set_named(&g->live, next);
     return error;
 }
 
-static char *block(struct config_manager *g, struct order *order)
+static char *block(struct config_manager *g, struct admin_command *admin_command)
 {
-    return order_block(order, &g->live, clock_ns());
+    return admin_block(admin_command, &g->live, clock_ns());
 }
 
 /* Logs an admin command that the workers have carried out. */
-static char *note_round(struct config_manager *g, struct order *order)
+static char *note_round(struct config_manager *g, struct admin_command *admin_command)
 {
-    if (order->kind == ORDER_KICK)
-        log_order(g->journal, order, "kick", "%zu connection%s of %s closed", order->n_rows,
-                  order->n_rows == 1 ? "" : "s", order->key);
+    if (admin_command->kind == ADMIN_KICK)
+        log_admin_command(g->journal, admin_command, "kick", "%zu connection%s of %s closed", admin_command->n_rows,
+                          admin_command->n_rows == 1 ? "" : "s", admin_command->key);
     return NULL;
 }
 
@@ -375,7 +376,7 @@ void config_manager_end(struct config_manager *g, uint64_t now_ns)
 {
     if (!has_memory(g, 0))
         return;
-    order_blocks_end(&g->live, now_ns);
+    admin_blocks_end(&g->live, now_ns);
     end_lines(g, now_ns);
 }
 
@@ -388,7 +389,7 @@ size_t config_manager_blocks(const struct config_manager *g, bool *has_been, uin
 
 bool config_manager_set_password(struct config_manager *g, char *password)
 {
-    if (!has_memory_for(g, ORDER_SET_KEY, 1))
+    if (!has_memory_for(g, ADMIN_SET_KEY, 1))
         return false;
     live_rules_set_password(&g->live, password);
     return true;
@@ -405,71 +406,71 @@ char *config_manager_hand_over(const struct config_manager *g)
                                              .blocks = g->live.blocks});
 }
 
-static char *compare(struct config_manager *g, struct order *order)
+static char *compare(struct config_manager *g, struct admin_command *admin_command)
 {
     struct differences differences;
     if (g->path == NULL)
-        return order_error("weir was started without a file (-c FILE): there is nothing to compare with");
+        return admin_error("weir was started without a file (-c FILE): there is nothing to compare with");
     char *why = compare_file(g, &differences);
     if (why == NULL) {
-        order->differences = differences.at;
-        order->n_differences = differences.count;
+        admin_command->differences = differences.at;
+        admin_command->n_differences = differences.count;
         return NULL;
     }
-    char *error = order_error("the file cannot be compared: %s", why);
+    char *error = admin_error("the file cannot be compared: %s", why);
     free(why);
     return error;
 }
 
 /* ---- admin commands by kind ---- */
 
-static char *(*const kinds[])(struct config_manager *g, struct order *order) = {
-    [ORDER_RELOAD] = reload, [ORDER_SET_KEY] = change_key, [ORDER_UNSET_KEY] = change_key, [ORDER_DIFF] = compare,
-    [ORDER_BLOCK] = block,   [ORDER_UNBLOCK] = block,      [ORDER_CLIENTS] = note_round,   [ORDER_KICK] = note_round,
+static char *(*const kinds[])(struct config_manager *g, struct admin_command *admin_command) = {
+    [ADMIN_RELOAD] = reload, [ADMIN_SET_KEY] = change_key, [ADMIN_UNSET_KEY] = change_key, [ADMIN_DIFF] = compare,
+    [ADMIN_BLOCK] = block,   [ADMIN_UNBLOCK] = block,      [ADMIN_CLIENTS] = note_round,   [ADMIN_KICK] = note_round,
 };
 
 /* Every admin command that candidate_is_for rejects has a row. */
-static char *run_kind(struct config_manager *g, struct order *order)
+static char *run_kind(struct config_manager *g, struct admin_command *admin_command)
 {
-    assert(order->kind < sizeof kinds / sizeof kinds[0] && kinds[order->kind] != NULL);
-    return kinds[order->kind](g, order);
+    assert(admin_command->kind < sizeof kinds / sizeof kinds[0] && kinds[admin_command->kind] != NULL);
+    return kinds[admin_command->kind](g, admin_command);
 }
 
-static void note_starved(struct config_manager *g, const struct order *order)
+static void note_starved(struct config_manager *g, const struct admin_command *admin_command)
 {
-    if (order->kind == ORDER_RELOAD)
+    if (admin_command->kind == ADMIN_RELOAD)
         note_starved_reload(g);
     else
         log_at(LOG_SITE_MEMORY, LOG_WARN, "an operator's order is not carried out: out of memory");
 }
 
 /* Carries out one admin command, or n that candidate_is_for accepts. */
-static void carry_out(struct config_manager *g, struct order *const *orders, size_t n)
+static void carry_out(struct config_manager *g, struct admin_command *const *admin_commands, size_t n)
 {
     size_t given = mem_given();
-    bool is_starved = !has_memory_for(g, orders[0]->kind, n);
+    bool is_starved = !has_memory_for(g, admin_commands[0]->kind, n);
     for (size_t i = 0; i < n; i++)
-        orders[i]->is_starved = is_starved;
+        admin_commands[i]->is_starved = is_starved;
     if (is_starved)
-        note_starved(g, orders[0]);
-    else if (candidate_is_for(orders[0]))
-        change(g, orders, n);
+        note_starved(g, admin_commands[0]);
+    else if (candidate_is_for(admin_commands[0]))
+        change(g, admin_commands, n);
     else
-        orders[0]->error = run_kind(g, orders[0]);
+        admin_commands[0]->error = run_kind(g, admin_commands[0]);
     note_memory(g, given);
 }
 
-void config_manager_carry_out(struct config_manager *g, struct order *order)
+void config_manager_carry_out(struct config_manager *g, struct admin_command *admin_command)
 {
-    carry_out(g, &order, 1);
+    carry_out(g, &admin_command, 1);
 }
 
-void config_manager_carry_out_all(struct config_manager *g, struct order *const *orders, size_t n)
+void config_manager_carry_out_all(struct config_manager *g, struct admin_command *const *admin_commands, size_t n)
 {
     for (size_t i = 0, end; i < n; i = end) {
-        for (end = i + 1; candidate_is_for(orders[i]) && end < n && candidate_is_for(orders[end]);)
+        for (end = i + 1; candidate_is_for(admin_commands[i]) && end < n && candidate_is_for(admin_commands[end]);)
             end++;
-        carry_out(g, orders + i, end - i);
+        carry_out(g, admin_commands + i, end - i);
     }
 }
 

@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "front/commands/order.h"
+#include "front/commands/admin_command.h"
 #include "run/commands/live_rules.h"
 #include "run/config/config.h"
 #include "run/config/config_file.h"
@@ -61,10 +61,11 @@ const char *config_manager_path(const struct config_manager *manager);
 const struct reloads *config_manager_reloads(const struct config_manager *manager);
 
 /* Carries out the admin command, and sets its result. */
-void config_manager_carry_out(struct config_manager *manager, struct order *order);
+void config_manager_carry_out(struct config_manager *manager, struct admin_command *admin_command);
 
 /* Carries out n admin commands. Consecutive ones that change the configuration are one step. */
-void config_manager_carry_out_all(struct config_manager *manager, struct order *const *orders, size_t n);
+void config_manager_carry_out_all(struct config_manager *manager, struct admin_command *const *admin_commands,
+                                  size_t n);
 
 /*
  * config_manager_next_end returns when the next block or line ends (base/clock.h); 0: none does.

@@ -151,54 +151,55 @@ static char *copy(struct slice word)
     return word.len > 0 ? mem_strndup(word.at, word.len) : NULL;
 }
 
-static void set_key(struct order *order, struct slice key)
+static void set_key(struct admin_command *admin_command, struct slice key)
 {
-    order->key = copy(key);
-    order->key_len = key.len;
+    admin_command->key = copy(key);
+    admin_command->key_len = key.len;
 }
 
 /* Fills the command from the line. False: this weir does not know the line. */
-static bool fill(struct order *order, const struct line *line)
+static bool fill(struct admin_command *admin_command, const struct line *line)
 {
     const struct slice *words = line->words;
     int64_t until_ns = 0;
     bool is_key = slice_eq(words[0], SLICE("key")), is_limit = slice_eq(words[0], SLICE("limit"));
     if (slice_eq(words[0], SLICE("set")) && line->n == 6) {
-        order->kind = ORDER_SET;
-        order->policy = copy(words[1]);
-        order->what = copy(words[2]);
-        order->expression = copy(words[3]);
-        set_key(order, words[4]);
+        admin_command->kind = ADMIN_SET;
+        admin_command->policy = copy(words[1]);
+        admin_command->what = copy(words[2]);
+        admin_command->expression = copy(words[3]);
+        set_key(admin_command, words[4]);
     } else if (slice_eq(words[0], SLICE("unset")) && line->n == 3) {
-        order->kind = ORDER_UNSET;
-        order->policy = copy(words[1]);
-        order->what = copy(words[2]);
+        admin_command->kind = ADMIN_UNSET;
+        admin_command->policy = copy(words[1]);
+        admin_command->what = copy(words[2]);
     } else if ((is_limit && line->n == 4) || (is_key && line->n == 6)) {
-        order->kind = is_key ? ORDER_SET_KEY : ORDER_SET_LIMIT;
-        order->policy = copy(words[1]);
-        order->expression = mem_print("%.*s = %.*s", (int)words[2].len, words[2].at, (int)words[3].len, words[3].at);
+        admin_command->kind = is_key ? ADMIN_SET_KEY : ADMIN_SET_LIMIT;
+        admin_command->policy = copy(words[1]);
+        admin_command->expression =
+            mem_print("%.*s = %.*s", (int)words[2].len, words[2].at, (int)words[3].len, words[3].at);
         if (is_key)
-            order->key = mem_strndup(words[4].at, words[4].len), order->key_len = words[4].len;
+            admin_command->key = mem_strndup(words[4].at, words[4].len), admin_command->key_len = words[4].len;
     } else if (slice_eq(words[0], SLICE("mode")) && line->n == 2) {
-        order->kind = ORDER_MODE;
-        order->expression = copy(words[1]);
+        admin_command->kind = ADMIN_MODE;
+        admin_command->expression = copy(words[1]);
     } else if (slice_eq(words[0], SLICE("block")) && line->n == 4) {
-        order->kind = ORDER_BLOCK;
-        set_key(order, words[1]);
-        order->expression = copy(words[2]);
+        admin_command->kind = ADMIN_BLOCK;
+        set_key(admin_command, words[1]);
+        admin_command->expression = copy(words[2]);
     } else {
         return false;
     }
-    bool has_time = line->n == 6 || order->kind == ORDER_BLOCK;
+    bool has_time = line->n == 6 || admin_command->kind == ADMIN_BLOCK;
     if (has_time && (!num_parse(words[line->n - 1], &until_ns) || until_ns < 0))
         return false;
-    order->until_ns = (uint64_t)until_ns;
+    admin_command->until_ns = (uint64_t)until_ns;
     return true;
 }
 
 /* The commands that were read, and the line of each. */
 struct found {
-    struct order **orders;
+    struct admin_command **admin_commands;
     struct line *lines;
     size_t n, room;
     size_t n_over; /* commands that have ended already; not kept */
@@ -207,20 +208,20 @@ struct found {
 static void found_fini(struct found *found)
 {
     for (size_t i = 0; i < found->n; i++)
-        order_free(found->orders[i]);
-    free(found->orders);
+        admin_command_free(found->admin_commands[i]);
+    free(found->admin_commands);
     free(found->lines);
 }
 
 /* Takes over the command. */
-static void add_order(struct found *found, struct order *order, const struct line *line)
+static void add_admin_command(struct found *found, struct admin_command *admin_command, const struct line *line)
 {
     if (found->n == found->room) {
         found->room = 2 * found->room + 16;
-        found->orders = mem_realloc(found->orders, found->room, sizeof(struct order *));
+        found->admin_commands = mem_realloc(found->admin_commands, found->room, sizeof(struct admin_command *));
         found->lines = mem_realloc(found->lines, found->room, sizeof *found->lines);
     }
-    found->orders[found->n] = order;
+    found->admin_commands[found->n] = admin_command;
     found->lines[found->n++] = *line;
 }
 
@@ -234,18 +235,18 @@ static void log_dropped(const struct line *line, const char *why, struct journal
 /* Reads one line. Returns NULL, or why the line is dropped. */
 static const char *find(struct found *found, const struct line *line)
 {
-    struct order *order = order_new(ORDER_SET);
-    if (order == NULL)
+    struct admin_command *admin_command = admin_command_new(ADMIN_SET);
+    if (admin_command == NULL)
         return "out of memory";
-    snprintf(order->by, sizeof order->by, "the process before");
-    order->is_handed_over = true;
-    bool is_known = fill(order, line);
-    bool is_over = is_known && order->until_ns > 0 && order->until_ns <= clock_ns();
+    snprintf(admin_command->by, sizeof admin_command->by, "the process before");
+    admin_command->is_handed_over = true;
+    bool is_known = fill(admin_command, line);
+    bool is_over = is_known && admin_command->until_ns > 0 && admin_command->until_ns <= clock_ns();
     found->n_over += is_over;
     if (is_known && !is_over)
-        add_order(found, order, line);
+        add_admin_command(found, admin_command, line);
     else
-        order_free(order);
+        admin_command_free(admin_command);
     return is_known ? NULL : "this weir does not know it";
 }
 
@@ -263,18 +264,18 @@ static size_t log_outcome(const struct found *found, struct journal *journal)
 {
     size_t n_taken = found->n_over;
     for (size_t i = 0; i < found->n; i++) {
-        const struct order *order = found->orders[i];
-        n_taken += !order->is_starved && order->error == NULL;
-        if (order->is_starved)
+        const struct admin_command *admin_command = found->admin_commands[i];
+        n_taken += !admin_command->is_starved && admin_command->error == NULL;
+        if (admin_command->is_starved)
             log_dropped(&found->lines[i], "out of memory", journal);
-        else if (order->error != NULL)
-            log_dropped(&found->lines[i], order->error + strlen("ERR "), journal);
+        else if (admin_command->error != NULL)
+            log_dropped(&found->lines[i], admin_command->error + strlen("ERR "), journal);
     }
     return n_taken;
 }
 
 bool handover_read(const char *text, struct journal *journal,
-                   void (*carry_out)(void *arg, struct order *const *orders, size_t n), void *arg)
+                   void (*carry_out)(void *arg, struct admin_command *const *admin_commands, size_t n), void *arg)
 {
     struct slice rest = slice_str(text), one;
     struct found found = {0};
@@ -286,7 +287,7 @@ bool handover_read(const char *text, struct journal *journal,
         if (why != NULL)
             log_dropped(&line, why, journal);
     }
-    carry_out(arg, found.orders, found.n);
+    carry_out(arg, found.admin_commands, found.n);
     size_t n_taken = log_outcome(&found, journal);
     if (n_taken > 0)
         journal_log(journal, LOG_INFO, "upgrade", "upgrade: %zu order%s of operators taken over", n_taken,

@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "front/commands/order.h"
+#include "front/commands/admin_command.h"
 #include "limit/blocks.h"
 #include "limit/figures/journal.h"
 #include "quota/named.h"
@@ -37,7 +37,7 @@ char *handover_write(const struct handover *from);
  * failed commands, and the number of the others. False: the text is of another kind.
  */
 bool handover_read(const char *text, struct journal *journal,
-                   void (*carry_out)(void *arg, struct order *const *orders, size_t n), void *arg);
+                   void (*carry_out)(void *arg, struct admin_command *const *admin_commands, size_t n), void *arg);
 
 /*
  * Logs each command of `text` that is not in `other` (NULL: nothing): `what` becomes of it, and

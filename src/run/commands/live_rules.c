@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "limit/gate.h"
-#include "run/commands/order_key.h"
+#include "run/commands/admin_key.h"
 
 /* ---- max-clients and the limit on open files ---- */
 
@@ -130,7 +130,7 @@ static struct tls_context *kept(struct tls_context *fresh, struct tls_context *r
 static void inherit(struct live_rules *live, struct named *fresh, bool is_reload)
 {
     named_inherit(fresh, live->rules->named);
-    order_key_inherit(fresh, live->rules->named, is_reload, clock_ns(), live->journal);
+    admin_key_inherit(fresh, live->rules->named, is_reload, clock_ns(), live->journal);
     for (size_t i = 0; i < named_count(fresh); i++) {
         const struct named_limit *limit = named_at(fresh, i);
         const struct named_limit *before = named_find(live->rules->named, slice_str(limit->name));

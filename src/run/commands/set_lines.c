@@ -11,7 +11,7 @@
 #include "base/slice.h"
 #include "base/why.h"
 #include "limit/policy/named_subject.h"
-#include "run/commands/order_line.h"
+#include "run/commands/admin_line.h"
 
 #define WHY_ROOM 512
 
@@ -228,32 +228,33 @@ void set_lines_differences(const struct set_lines *lines, const struct config_fi
 
 #define WHY_ROOM 512
 
-bool order_is_special(const struct order *order)
+bool admin_command_is_special(const struct admin_command *admin_command)
 {
-    return order->key != NULL || order->lives != NULL || order->until_ns > 0;
+    return admin_command->key != NULL || admin_command->lives != NULL || admin_command->until_ns > 0;
 }
 
-static char *check_subject(const struct order *order, const struct identity *identity)
+static char *check_subject(const struct admin_command *admin_command, const struct identity *identity)
 {
     char why[WHY_ROOM];
     struct named_subject named;
-    if (order->key == NULL || named_subject_read(&named, identity, slice_str(order->key), why, sizeof why))
+    if (admin_command->key == NULL ||
+        named_subject_read(&named, identity, slice_str(admin_command->key), why, sizeof why))
         return NULL;
-    return order_error("%s", why);
+    return admin_error("%s", why);
 }
 
-char *order_lines_set(const struct order *order, const struct line_name *name, const struct identity *identity,
-                      struct set_lines *lines, uint64_t now_ns)
+char *admin_lines_set(const struct admin_command *admin_command, const struct line_name *name,
+                      const struct identity *identity, struct set_lines *lines, uint64_t now_ns)
 {
-    struct slice expression = split_trim(slice_str(order->expression));
-    struct set_line line = {.what = order->what, .subject = order->key};
-    char *error = order_end(order, now_ns, &line.until_ns);
+    struct slice expression = split_trim(slice_str(admin_command->expression));
+    struct set_line line = {.what = admin_command->what, .subject = admin_command->key};
+    char *error = admin_end(admin_command, now_ns, &line.until_ns);
     if (error == NULL)
-        error = check_subject(order, identity);
+        error = check_subject(admin_command, identity);
     if (error != NULL)
         return error;
-    if (set_lines_find(lines, name->section, name->key, order->key) == NULL && lines->n >= SET_LINES_MAX)
-        return order_error("there are already %d lines set for one subject or for a time: take some back, or let them "
+    if (set_lines_find(lines, name->section, name->key, admin_command->key) == NULL && lines->n >= SET_LINES_MAX)
+        return admin_error("there are already %d lines set for one subject or for a time: take some back, or let them "
                            "end (EX)",
                            SET_LINES_MAX);
     line.policy = mem_strndup(name->section.at, name->section.len);
@@ -264,21 +265,26 @@ char *order_lines_set(const struct order *order, const struct line_name *name, c
     return NULL;
 }
 
-char *order_lines_unset(const struct order *order, const struct line_name *name, struct set_lines *lines)
+char *admin_lines_unset(const struct admin_command *admin_command, const struct line_name *name,
+                        struct set_lines *lines)
 {
-    if (!set_lines_drop(lines, name->section, name->key, order->key))
-        return order_error("policy %.*s has no limit %s for %s", WHY_SLICE(name->section), order->what, order->key);
+    if (!set_lines_drop(lines, name->section, name->key, admin_command->key))
+        return admin_error("policy %.*s has no limit %s for %s", WHY_SLICE(name->section), admin_command->what,
+                           admin_command->key);
     return NULL;
 }
 
-char *order_lines_told(const struct order *order, const struct line_name *name, const char *before, const char *now)
+char *admin_lines_told(const struct admin_command *admin_command, const struct line_name *name, const char *before,
+                       const char *now)
 {
-    const char *for_word = order->key != NULL ? " for " : "", *subject = order->key != NULL ? order->key : "";
-    char end[ORDER_END_ROOM];
+    const char *for_word = admin_command->key != NULL ? " for " : "",
+               *subject = admin_command->key != NULL ? admin_command->key : "";
+    char end[ADMIN_END_ROOM];
     before = before != NULL ? before : "none";
-    if (order->kind == ORDER_UNSET)
-        return mem_print("[policy %.*s] %s%s%s removed (before: %s; now: %s)", WHY_SLICE(name->section), order->what,
-                         for_word, subject, before, now != NULL ? now : "none");
-    return mem_print("[policy %.*s] %s = %s%s%s%s (before: %s)", WHY_SLICE(name->section), order->what,
-                     order->expression, for_word, subject, order_print_end(order, ", ends in ", end), before);
+    if (admin_command->kind == ADMIN_UNSET)
+        return mem_print("[policy %.*s] %s%s%s removed (before: %s; now: %s)", WHY_SLICE(name->section),
+                         admin_command->what, for_word, subject, before, now != NULL ? now : "none");
+    return mem_print("[policy %.*s] %s = %s%s%s%s (before: %s)", WHY_SLICE(name->section), admin_command->what,
+                     admin_command->expression, for_word, subject, admin_print_end(admin_command, ", ends in ", end),
+                     before);
 }

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "front/commands/order.h"
+#include "front/commands/admin_command.h"
 #include "limit/figures/journal.h"
 #include "limit/policy/identity.h"
 #include "limit/policy/variant.h"
@@ -68,22 +68,23 @@ void set_lines_differences(const struct set_lines *lines, const struct config_fi
                            struct differences *differences);
 
 /* True if the admin command is about a line for one subject or for a time. */
-bool order_is_special(const struct order *order);
+bool admin_command_is_special(const struct admin_command *admin_command);
 
 /*
- * Carry out the command on `lines`. `name`: from order_line. Return NULL, or an error ("ERR ...",
+ * Carry out the command on `lines`. `name`: from admin_line. Return NULL, or an error ("ERR ...",
  * heap), and then nothing has changed.
  */
-__attribute__((warn_unused_result)) char *order_lines_set(const struct order *order, const struct line_name *name,
-                                                          const struct identity *identity, struct set_lines *lines,
-                                                          uint64_t now_ns);
-__attribute__((warn_unused_result)) char *order_lines_unset(const struct order *order, const struct line_name *name,
-                                                            struct set_lines *lines);
+__attribute__((warn_unused_result)) char *admin_lines_set(const struct admin_command *admin_command,
+                                                          const struct line_name *name, const struct identity *identity,
+                                                          struct set_lines *lines, uint64_t now_ns);
+__attribute__((warn_unused_result)) char *admin_lines_unset(const struct admin_command *admin_command,
+                                                            const struct line_name *name, struct set_lines *lines);
 
 /*
  * Returns the line for the log, heap. `before`: the previous value. `now`: the value for all
  * subjects of the policy. NULL: no value.
  */
-char *order_lines_told(const struct order *order, const struct line_name *name, const char *before, const char *now);
+char *admin_lines_told(const struct admin_command *admin_command, const struct line_name *name, const char *before,
+                       const char *now);
 
 #endif

@@ -15,7 +15,7 @@
 #include "base/why.h"
 #include "limit/figures/observed.h"
 #include "limit/figures/suggestion.h"
-#include "run/commands/order_line.h"
+#include "run/commands/admin_line.h"
 #include "run/config/inifile.h"
 
 #define LIVE_CELLS 8192 /* 64 KB at most for each row */
@@ -203,13 +203,14 @@ static void judge_forgotten(struct row *row)
 
 /* ---- the rows of the reply ---- */
 
-static bool is_asked(const struct order *order, const struct observed *observed, unsigned class)
+static bool is_asked(const struct admin_command *admin_command, const struct observed *observed, unsigned class)
 {
-    return order->what == NULL || slice_eq_nocase(observed_name(observed, class), slice_str(order->what));
+    return admin_command->what == NULL ||
+           slice_eq_nocase(observed_name(observed, class), slice_str(admin_command->what));
 }
 
-static void add_sheet(struct survey *survey, const struct order *order, const struct policy_state *policy_state,
-                      const char *name, uint64_t now_ns)
+static void add_sheet(struct survey *survey, const struct admin_command *admin_command,
+                      const struct policy_state *policy_state, const char *name, uint64_t now_ns)
 {
     struct observed *observed = policy_state->observed;
     struct sheet *sheet = &survey->sheets[survey->n_sheets];
@@ -222,7 +223,7 @@ static void add_sheet(struct survey *survey, const struct order *order, const st
         .policy_state = policy_state, .name = name, .seconds = observed_seconds(observed, now_ns), .rows = rows};
     survey->by_state[policy_state->number] = (uint16_t)++survey->n_sheets;
     for (unsigned class = 0; class < observed_count(observed); class ++) {
-        if (!is_asked(order, observed, class))
+        if (!is_asked(admin_command, observed, class))
             continue;
         struct row *row = &rows[sheet->n_rows++];
         row->class = class;
@@ -232,25 +233,26 @@ static void add_sheet(struct survey *survey, const struct order *order, const st
     }
 }
 
-static bool asks_for_unlimited(const struct order *order)
+static bool asks_for_unlimited(const struct admin_command *admin_command)
 {
-    return order->policy == NULL || slice_eq_nocase(slice_str(order->policy), SLICE(UNLIMITED));
+    return admin_command->policy == NULL || slice_eq_nocase(slice_str(admin_command->policy), SLICE(UNLIMITED));
 }
 
-static void add_sheets(struct survey *survey, const struct order *order, const struct policies *policies,
-                       const struct policy_state *unlimited, uint64_t now_ns)
+static void add_sheets(struct survey *survey, const struct admin_command *admin_command,
+                       const struct policies *policies, const struct policy_state *unlimited, uint64_t now_ns)
 {
     survey->sheets = calloc(policies_count(policies) + 1, sizeof *survey->sheets);
     survey->is_starved = survey->sheets == NULL;
-    const struct policy *only = order->policy != NULL ? policies_find(policies, slice_str(order->policy)) : NULL;
+    const struct policy *only =
+        admin_command->policy != NULL ? policies_find(policies, slice_str(admin_command->policy)) : NULL;
     for (size_t i = 0; i < policies_count(policies) && !survey->is_starved; i++) {
         const struct policy *policy = policies_at(policies, i);
-        if (order->policy == NULL || policy == only)
-            add_sheet(survey, order, policy->policy_state, policy->name, now_ns);
+        if (admin_command->policy == NULL || policy == only)
+            add_sheet(survey, admin_command, policy->policy_state, policy->name, now_ns);
     }
     bool is_bound = policies_find(policies, SLICE(UNLIMITED)) != NULL;
-    if (!is_bound && asks_for_unlimited(order) && !survey->is_starved)
-        add_sheet(survey, order, unlimited, UNLIMITED, now_ns);
+    if (!is_bound && asks_for_unlimited(admin_command) && !survey->is_starved)
+        add_sheet(survey, admin_command, unlimited, UNLIMITED, now_ns);
 }
 
 static void drop(struct survey *survey)
@@ -398,11 +400,11 @@ static size_t rows_seen(const struct sheet *sheet)
  * Prints one policy. A policy that the command does not name has only rows with traffic. The
  * heading is left out if the command asks for one line.
  */
-static void tell_sheet(struct text *out, const struct survey *survey, const struct order *order,
+static void tell_sheet(struct text *out, const struct survey *survey, const struct admin_command *admin_command,
                        const struct sheet *sheet)
 {
-    bool is_one = order->policy != NULL && order->what != NULL;
-    if (order->policy == NULL && rows_seen(sheet) == 0)
+    bool is_one = admin_command->policy != NULL && admin_command->what != NULL;
+    if (admin_command->policy == NULL && rows_seen(sheet) == 0)
         return;
     if (!is_one)
         text_print(out, "[policy %s]\n", sheet->name);
@@ -454,17 +456,18 @@ static void tell_unseen(struct text *out, const struct survey *survey, struct su
     }
 }
 
-static void tell(struct order *order, const struct survey *survey, struct subjects *const *tables, size_t n)
+static void tell(struct admin_command *admin_command, const struct survey *survey, struct subjects *const *tables,
+                 size_t n)
 {
     struct text out = {0};
     for (size_t i = 0; i < survey->n_sheets; i++)
-        tell_sheet(&out, survey, order, &survey->sheets[i]);
+        tell_sheet(&out, survey, admin_command, &survey->sheets[i]);
     if (out.len == 0)
         text_add(&out, SLICE("; nobody has sent anything yet\n"));
     tell_unseen(&out, survey, tables, n);
-    order->is_starved = out.is_broken;
-    order->lines = out.at;
-    order->lines_len = out.len;
+    admin_command->is_starved = out.is_broken;
+    admin_command->lines = out.at;
+    admin_command->lines_len = out.len;
 }
 
 static void look(struct survey *survey, struct subjects *const *tables, size_t n)
@@ -478,38 +481,39 @@ static void look(struct survey *survey, struct subjects *const *tables, size_t n
 }
 
 /* Returns an error (heap), or NULL if there is a reply. */
-static char *find_fault(const struct survey *survey, const struct order *order, const struct policies *policies)
+static char *find_fault(const struct survey *survey, const struct admin_command *admin_command,
+                        const struct policies *policies)
 {
     size_t rows = 0;
     if (survey->n_sheets == 0)
-        return order_no_policy(policies, slice_str(order->policy));
+        return admin_no_policy(policies, slice_str(admin_command->policy));
     for (size_t i = 0; i < survey->n_sheets; i++)
         rows += survey->sheets[i].n_rows;
-    if (rows > 0 || order->what == NULL)
+    if (rows > 0 || admin_command->what == NULL)
         return NULL;
-    return order_error("class %.*s is not observed%s%.*s: only all, read, write, the classes that the policy's limits "
+    return admin_error("class %.*s is not observed%s%.*s: only all, read, write, the classes that the policy's limits "
                        "name, and your own",
-                       WHY_SLICE(slice_str(order->what)), order->policy != NULL ? " in policy " : "",
-                       WHY_SLICE(slice_str(order->policy != NULL ? order->policy : "")));
+                       WHY_SLICE(slice_str(admin_command->what)), admin_command->policy != NULL ? " in policy " : "",
+                       WHY_SLICE(slice_str(admin_command->policy != NULL ? admin_command->policy : "")));
 }
 
-void suggest_carry_out(struct order *order, const struct policies *policies, const struct front_settings *settings,
-                       uint64_t now_ns)
+void suggest_carry_out(struct admin_command *admin_command, const struct policies *policies,
+                       const struct front_settings *settings, uint64_t now_ns)
 {
     struct subjects *const tables[] = {settings->subjects, settings->key_subjects};
     struct survey *survey = calloc(1, sizeof *survey);
     if (survey == NULL) {
-        order->is_starved = true;
+        admin_command->is_starved = true;
         return;
     }
-    survey->percentile = order->wanted.percentile;
-    survey->excepted = slice_str(order->expression != NULL ? order->expression : "");
-    add_sheets(survey, order, policies, settings->unlimited, now_ns);
-    order->is_starved = survey->is_starved;
-    order->error = survey->is_starved ? NULL : find_fault(survey, order, policies);
-    if (order->error == NULL && !order->is_starved) {
+    survey->percentile = admin_command->wanted.percentile;
+    survey->excepted = slice_str(admin_command->expression != NULL ? admin_command->expression : "");
+    add_sheets(survey, admin_command, policies, settings->unlimited, now_ns);
+    admin_command->is_starved = survey->is_starved;
+    admin_command->error = survey->is_starved ? NULL : find_fault(survey, admin_command, policies);
+    if (admin_command->error == NULL && !admin_command->is_starved) {
         look(survey, tables, sizeof tables / sizeof tables[0]);
-        tell(order, survey, tables, sizeof tables / sizeof tables[0]);
+        tell(admin_command, survey, tables, sizeof tables / sizeof tables[0]);
     }
     drop(survey);
 }

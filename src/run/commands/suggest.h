@@ -9,11 +9,11 @@
 #include <stdint.h>
 
 #include "front/front.h"
-#include "front/commands/order.h"
+#include "front/commands/admin_command.h"
 #include "limit/policy/policy.h"
 
-/* Sets the result of an ORDER_SUGGEST. */
-void suggest_carry_out(struct order *order, const struct policies *policies, const struct front_settings *settings,
-                       uint64_t now_ns);
+/* Sets the result of an ADMIN_SUGGEST. */
+void suggest_carry_out(struct admin_command *admin_command, const struct policies *policies,
+                       const struct front_settings *settings, uint64_t now_ns);
 
 #endif

@@ -2,7 +2,7 @@
 #ifndef WEIR_RUN_CONFIG_EDIT_H
 #define WEIR_RUN_CONFIG_EDIT_H
 
-#include "front/commands/order.h"
+#include "front/commands/admin_command.h"
 #include "limit/figures/journal.h"
 #include "run/config/config_file.h"
 

@@ -1,4 +1,4 @@
-#include "run/commands/order_block.h"
+#include "run/commands/admin_block.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -9,65 +9,66 @@
 #include "base/why.h"
 #include "limit/figures/journal.h"
 #include "limit/policy/named_subject.h"
-#include "run/commands/order_line.h"
+#include "run/commands/admin_line.h"
 
 #define WHY_ROOM 512
 #define ENDED_NAMED 16 /* ends logged one by one at a time; further ends are logged as a number */
 
-static struct slice subject_of(const struct order *order)
+static struct slice subject_of(const struct admin_command *admin_command)
 {
-    return slice_of(order->key, order->key_len);
+    return slice_of(admin_command->key, admin_command->key_len);
 }
 
-static struct slice reason_of(const struct order *order)
+static struct slice reason_of(const struct admin_command *admin_command)
 {
-    return order->expression != NULL ? slice_str(order->expression) : SLICE("");
+    return admin_command->expression != NULL ? slice_str(admin_command->expression) : SLICE("");
 }
 
 /* ---- admin commands ---- */
 
-char *order_block_next(const struct order *order, const struct identity *identity, const struct shared_set *blocks,
-                       uint64_t now_ns, struct shared_set **next)
+char *admin_block_next(const struct admin_command *admin_command, const struct identity *identity,
+                       const struct shared_set *blocks, uint64_t now_ns, struct shared_set **next)
 {
     char why[WHY_ROOM];
     struct named_subject named;
-    struct block one = {.subject = subject_of(order), .reason = reason_of(order)};
-    char *error = order_end(order, now_ns, &one.until_ns);
+    struct block one = {.subject = subject_of(admin_command), .reason = reason_of(admin_command)};
+    char *error = admin_end(admin_command, now_ns, &one.until_ns);
     if (error != NULL)
         return error;
     if (!named_subject_read(&named, identity, one.subject, why, sizeof why))
-        return order_error("%s", why);
-    if (!order_is_one_line(order->expression))
-        return order_error("control characters have no place in a reason");
+        return admin_error("%s", why);
+    if (!admin_command_is_one_line(admin_command->expression))
+        return admin_error("control characters have no place in a reason");
     if (one.reason.len > BLOCK_REASON_MAX)
-        return order_error("the reason is too long: at most %d bytes", BLOCK_REASON_MAX);
+        return admin_error("the reason is too long: at most %d bytes", BLOCK_REASON_MAX);
     if (blocks_find(blocks, one.subject) == NULL && shared_set_count(blocks) >= BLOCKS_MAX)
-        return order_error("there are already %d blocked subjects: unblock some, or let them end (EX)", BLOCKS_MAX);
+        return admin_error("there are already %d blocked subjects: unblock some, or let them end (EX)", BLOCKS_MAX);
     *next = blocks_with(blocks, &one);
     return NULL;
 }
 
-static char *unblock(const struct order *order, const struct shared_set *blocks, struct shared_set **next)
+static char *unblock(const struct admin_command *admin_command, const struct shared_set *blocks,
+                     struct shared_set **next)
 {
-    struct slice subject = subject_of(order);
+    struct slice subject = subject_of(admin_command);
     if (blocks_find(blocks, subject) == NULL)
-        return order_error("%.*s is not blocked", WHY_SLICE(subject));
+        return admin_error("%.*s is not blocked", WHY_SLICE(subject));
     *next = shared_set_without(blocks, subject);
     return NULL;
 }
 
 /* ---- log lines ---- */
 
-static void log_block(const struct order *order, struct journal *journal)
+static void log_block(const struct admin_command *admin_command, struct journal *journal)
 {
-    struct slice subject = subject_of(order), reason = reason_of(order);
-    char end[ORDER_END_ROOM];
-    if (order->kind == ORDER_UNBLOCK)
-        log_order(journal, order, "unblock", "%.*s is no longer blocked", WHY_SLICE(subject));
+    struct slice subject = subject_of(admin_command), reason = reason_of(admin_command);
+    char end[ADMIN_END_ROOM];
+    if (admin_command->kind == ADMIN_UNBLOCK)
+        log_admin_command(journal, admin_command, "unblock", "%.*s is no longer blocked", WHY_SLICE(subject));
     else
-        log_order(journal, order, "block", "%.*s is blocked%s%s%.*s%s", WHY_SLICE(subject),
-                  order_print_end(order, " for ", end), reason.len > 0 ? " (" : "", (int)reason.len, reason.at,
-                  reason.len > 0 ? ")" : "");
+        log_admin_command(journal, admin_command, "block", "%.*s is blocked%s%s%.*s%s", WHY_SLICE(subject),
+                          admin_print_end(admin_command, " for ", end), reason.len > 0 ? " (" : "", (int)reason.len,
+                          reason.at, reason.len > 0 ? ")" : "");
 }
 
 static void log_ended(const struct shared_set *blocks, uint64_t now_ns, struct journal *journal)
@@ -90,23 +91,23 @@ static char *use(struct live_rules *live, struct shared_set *next)
     if (live_rules_set_blocks(live, next))
         return NULL;
     shared_set_put(next);
-    return order_error("there have been too many different limits since the start: restart weir");
+    return admin_error("there have been too many different limits since the start: restart weir");
 }
 
-char *order_block(const struct order *order, struct live_rules *live, uint64_t now_ns)
+char *admin_block(const struct admin_command *admin_command, struct live_rules *live, uint64_t now_ns)
 {
     struct shared_set *next;
-    char *error = order->kind == ORDER_UNBLOCK
-                      ? unblock(order, live->blocks, &next)
-                      : order_block_next(order, &live->rules->identity, live->blocks, now_ns, &next);
+    char *error = admin_command->kind == ADMIN_UNBLOCK
+                      ? unblock(admin_command, live->blocks, &next)
+                      : admin_block_next(admin_command, &live->rules->identity, live->blocks, now_ns, &next);
     if (error == NULL)
         error = use(live, next);
     if (error == NULL)
-        log_block(order, live->journal);
+        log_block(admin_command, live->journal);
     return error;
 }
 
-void order_blocks_end(struct live_rules *live, uint64_t now_ns)
+void admin_blocks_end(struct live_rules *live, uint64_t now_ns)
 {
     uint64_t next_ns = shared_set_next_end(live->blocks);
     if (next_ns == 0 || next_ns > now_ns)
@@ -125,7 +126,7 @@ static char *text_of(const struct block *one, uint64_t now_ns)
                      one->reason.at);
 }
 
-void order_block_differences(const struct shared_set *blocks, uint64_t now_ns, struct differences *d)
+void admin_block_differences(const struct shared_set *blocks, uint64_t now_ns, struct differences *d)
 {
     for (size_t i = 0; i < shared_set_count(blocks); i++) {
         const struct block *one = blocks_at(blocks, i);

@@ -1,4 +1,4 @@
-#include "run/commands/order_key.h"
+#include "run/commands/admin_key.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 #include "base/why.h"
 #include "limit/policy/rate.h"
 #include "quota/ask.h"
-#include "run/commands/order_line.h"
+#include "run/commands/admin_line.h"
 
 #define WHY_ROOM 256
 /* dropped overrides logged one by one at a time; further ones are logged as a number */
@@ -18,9 +18,9 @@
 
 /* ---- words ---- */
 
-static struct slice key_of(const struct order *order)
+static struct slice key_of(const struct admin_command *admin_command)
 {
-    return slice_of(order->key, order->key_len);
+    return slice_of(admin_command->key, admin_command->key_len);
 }
 
 static int shown(struct slice key)
@@ -32,8 +32,8 @@ static char *check_key(struct slice key)
 {
     for (size_t i = 0; i < key.len; i++)
         if ((unsigned char)key.at[i] < ' ' || key.at[i] == 0x7f)
-            return order_error("control characters have no place in an order");
-    return key.len <= QUOTA_KEY_MAX ? NULL : order_error("the key is too long: at most %d bytes", QUOTA_KEY_MAX);
+            return admin_error("control characters have no place in an order");
+    return key.len <= QUOTA_KEY_MAX ? NULL : admin_error("the key is too long: at most %d bytes", QUOTA_KEY_MAX);
 }
 
 /*
@@ -47,15 +47,15 @@ static char *read_rates(const struct named_limit *limit, const struct line_name 
     const char *algorithm = quota_algorithm(limit->rule.kind)->name;
     *rule = (struct quota_rule){0};
     if (named_is_setting(line->key))
-        return order_error("[limit %s] %.*s: a single key is given rates, and nothing else: write %s = 5/60s",
+        return admin_error("[limit %s] %.*s: a single key is given rates, and nothing else: write %s = 5/60s",
                            limit->name, WHY_SLICE(line->key), algorithm);
     if (!quota_limit_parse(line->key, value, rule, why, sizeof why))
-        return order_error("[limit %s] %.*s: %s", limit->name, WHY_SLICE(line->key), why);
+        return admin_error("[limit %s] %.*s: %s", limit->name, WHY_SLICE(line->key), why);
     if (rule->kind != limit->rule.kind)
-        return order_error("[limit %s] is %s, and so are the rates of its keys: write %s = 5/60s", limit->name,
+        return admin_error("[limit %s] is %s, and so are the rates of its keys: write %s = 5/60s", limit->name,
                            algorithm, algorithm);
     if (value.len > OVERRIDE_RATES_MAX)
-        return order_error("the rates are too long: at most %d bytes", OVERRIDE_RATES_MAX);
+        return admin_error("the rates are too long: at most %d bytes", OVERRIDE_RATES_MAX);
     return NULL;
 }
 
@@ -69,46 +69,47 @@ static size_t count_all(const struct named *named, uint64_t now_ns)
     return n;
 }
 
-char *order_key_set(const struct order *order, const struct named *named, uint64_t now_ns, struct journal *journal,
-                    struct named **next)
+char *admin_key_set(const struct admin_command *admin_command, const struct named *named, uint64_t now_ns,
+                    struct journal *journal, struct named **next)
 {
     struct line_name line;
     struct slice value;
-    struct override one = {.key = key_of(order)};
-    char end[ORDER_END_ROOM];
-    char *error = order_named_line(order, named, &line, &value);
+    struct override one = {.key = key_of(admin_command)};
+    char end[ADMIN_END_ROOM];
+    char *error = admin_named_line(admin_command, named, &line, &value);
     const struct named_limit *limit = error != NULL ? NULL : named_find(named, line.section);
     if (error != NULL || (error = check_key(one.key)) != NULL ||
-        (error = order_end(order, now_ns, &one.until_ns)) != NULL ||
+        (error = admin_end(admin_command, now_ns, &one.until_ns)) != NULL ||
         (error = read_rates(limit, &line, value, &one.rule)) != NULL)
         return error;
     const struct override *before = overrides_find(limit->overrides, one.key, now_ns);
     if (before == NULL && count_all(named, now_ns) >= OVERRIDES_MAX)
-        return order_error("there are already %d keys with rates of their own: take some back, or let them end (EX)",
+        return admin_error("there are already %d keys with rates of their own: take some back, or let them end (EX)",
                            OVERRIDES_MAX);
     one.rates = value;
-    log_order(journal, order, "set", "[limit %s] %s = %.*s for %.*s%s (before: %.*s)", limit->name,
-              quota_algorithm(limit->rule.kind)->name, (int)value.len, value.at, shown(one.key), one.key.at,
-              order_print_end(order, ", ends in ", end), before != NULL ? (int)before->rates.len : 4,
-              before != NULL ? before->rates.at : "none");
+    log_admin_command(journal, admin_command, "set", "[limit %s] %s = %.*s for %.*s%s (before: %.*s)", limit->name,
+                      quota_algorithm(limit->rule.kind)->name, (int)value.len, value.at, shown(one.key), one.key.at,
+                      admin_print_end(admin_command, ", ends in ", end), before != NULL ? (int)before->rates.len : 4,
+                      before != NULL ? before->rates.at : "none");
     *next = named_copy(named);
     named_override(*next, line.section, overrides_with(limit->overrides, &one, now_ns));
     return NULL;
 }
 
-char *order_key_unset(const struct order *order, const struct named *named, uint64_t now_ns, struct journal *journal,
-                      struct named **next)
+char *admin_key_unset(const struct admin_command *admin_command, const struct named *named, uint64_t now_ns,
+                      struct journal *journal, struct named **next)
 {
-    struct slice key = key_of(order);
-    char *error = order_named(order, named);
+    struct slice key = key_of(admin_command);
+    char *error = admin_named(admin_command, named);
     if (error != NULL || (error = check_key(key)) != NULL)
         return error;
-    const struct named_limit *limit = named_find(named, slice_str(order->policy));
+    const struct named_limit *limit = named_find(named, slice_str(admin_command->policy));
     const struct override *before = overrides_find(limit->overrides, key, now_ns);
     if (before == NULL)
-        return order_error("limit %s has no rates for the key %.*s", limit->name, shown(key), key.at);
-    log_order(journal, order, "unset", "[limit %s] %s for %.*s removed (before: %.*s)", limit->name,
-              quota_algorithm(limit->rule.kind)->name, shown(key), key.at, (int)before->rates.len, before->rates.at);
+        return admin_error("limit %s has no rates for the key %.*s", limit->name, shown(key), key.at);
+    log_admin_command(journal, admin_command, "unset", "[limit %s] %s for %.*s removed (before: %.*s)", limit->name,
+                      quota_algorithm(limit->rule.kind)->name, shown(key), key.at, (int)before->rates.len,
+                      before->rates.at);
     *next = named_copy(named);
     named_override(*next, slice_str(limit->name), overrides_without(limit->overrides, key, now_ns));
     return NULL;
@@ -136,7 +137,7 @@ static void name_dropped(const struct named_limit *before, const struct shared_s
                     before->name);
 }
 
-void order_key_inherit(struct named *fresh, const struct named *before, bool is_reload, uint64_t now_ns,
+void admin_key_inherit(struct named *fresh, const struct named *before, bool is_reload, uint64_t now_ns,
                        struct journal *journal)
 {
     for (size_t i = 0; i < named_count(before); i++) {
@@ -172,7 +173,7 @@ static void add_difference(struct differences *d, const struct named_limit *limi
                                            mem_strndup("", 0)});
 }
 
-void order_key_differences(const struct named *named, uint64_t now_ns, struct differences *differences)
+void admin_key_differences(const struct named *named, uint64_t now_ns, struct differences *differences)
 {
     for (size_t i = 0; i < named_count(named); i++) {
         const struct named_limit *limit = named_at(named, i);

@@ -1,4 +1,4 @@
-#include "run/commands/order_report.h"
+#include "run/commands/admin_report.h"
 
 #include "admin/info.h"
 #include "limit/policy/exceptions.h"
@@ -8,7 +8,7 @@
 
 /* ---- limits and subjects ---- */
 
-static void report_limits(struct order *order, const struct stats_collector *collector, uint64_t now_ns)
+static void report_limits(struct admin_command *admin_command, const struct stats_collector *collector, uint64_t now_ns)
 {
     const struct rules *rules = config_manager_rules(collector->manager);
     const struct front_settings *settings = collector->settings;
@@ -20,14 +20,15 @@ static void report_limits(struct order *order, const struct stats_collector *col
         .n_workers = settings->n_workers,
         .named = rules->named,
         .when_down = rules->when_down,
-        .filter = {.glob = slice_of(order->key, order->key_len),
-                   .stopping = order->wanted.is_refusing ? settings->stopping : NULL,
+        .filter = {.glob = slice_of(admin_command->key, admin_command->key_len),
+                   .stopping = admin_command->wanted.is_refusing ? settings->stopping : NULL,
                    .limited = settings->quota.limited},
     };
-    report_list(&order->rows, &list, now_ns);
+    report_list(&admin_command->rows, &list, now_ns);
 }
 
-static void report_heaviest(struct order *order, const struct stats_collector *collector, uint64_t now_ns)
+static void report_heaviest(struct admin_command *admin_command, const struct stats_collector *collector,
+                            uint64_t now_ns)
 {
     const struct rules *rules = config_manager_rules(collector->manager);
     const struct front_settings *settings = collector->settings;
@@ -36,40 +37,42 @@ static void report_heaviest(struct order *order, const struct stats_collector *c
         .block_id = rules->block_id,
         .tops = settings->tops,
         .n_workers = settings->n_workers,
-        .by = order->wanted.by,
-        .n = order->wanted.n,
+        .by = admin_command->wanted.by,
+        .n = admin_command->wanted.n,
     };
     if (asked.by == TOP_BY_COUNT)
-        report_top_limited(&order->rows, settings->quota.limited, asked.n, now_ns);
+        report_top_limited(&admin_command->rows, settings->quota.limited, asked.n, now_ns);
     else
-        report_top(&order->rows, &asked, now_ns);
+        report_top(&admin_command->rows, &asked, now_ns);
 }
 
-static void report_blocked(struct order *order, const struct stats_collector *collector, uint64_t now_ns)
+static void report_blocked(struct admin_command *admin_command, const struct stats_collector *collector,
+                           uint64_t now_ns)
 {
     const struct rules *rules = config_manager_rules(collector->manager);
-    report_blocks(&order->rows, exceptions_blocks(rules->exceptions), order->wanted.n, now_ns);
+    report_blocks(&admin_command->rows, exceptions_blocks(rules->exceptions), admin_command->wanted.n, now_ns);
 }
 
-static void report_suggestions(struct order *order, const struct stats_collector *collector, uint64_t now_ns)
+static void report_suggestions(struct admin_command *admin_command, const struct stats_collector *collector,
+                               uint64_t now_ns)
 {
-    suggest_carry_out(order, config_manager_rules(collector->manager)->policies, collector->settings, now_ns);
+    suggest_carry_out(admin_command, config_manager_rules(collector->manager)->policies, collector->settings, now_ns);
 }
 
 /* ---- INFO, and a row for each server of the upstream ---- */
 
-static void report_info(struct order *order, const struct stats_collector *collector, uint64_t now_ns)
+static void report_info(struct admin_command *admin_command, const struct stats_collector *collector, uint64_t now_ns)
 {
     struct snapshot *snapshot = collector_look(collector);
     (void)now_ns;
-    order->is_starved = snapshot == NULL;
+    admin_command->is_starved = snapshot == NULL;
     if (snapshot == NULL)
         return;
     struct text text = {0};
-    info_write(&text, snapshot, order->what != NULL ? slice_str(order->what) : SLICE(""));
-    order->is_starved = text.is_broken;
-    order->text = text.at;
-    order->text_len = text.len;
+    info_write(&text, snapshot, admin_command->what != NULL ? slice_str(admin_command->what) : SLICE(""));
+    admin_command->is_starved = text.is_broken;
+    admin_command->text = text.at;
+    admin_command->text_len = text.len;
     snapshot_put(snapshot);
 }
 
@@ -126,48 +129,50 @@ static void put_row(struct build *out, const struct snapshot_node *node, const s
     put_number(out, "slots_moving", node->slots_moving);
 }
 
-static void report_upstream(struct order *order, const struct stats_collector *collector, uint64_t now_ns)
+static void report_upstream(struct admin_command *admin_command, const struct stats_collector *collector,
+                            uint64_t now_ns)
 {
     struct snapshot *snapshot = collector_look(collector);
     (void)now_ns;
-    order->is_starved = snapshot == NULL;
+    admin_command->is_starved = snapshot == NULL;
     if (snapshot == NULL)
         return;
-    build_array(&order->rows, snapshot->n_nodes);
+    build_array(&admin_command->rows, snapshot->n_nodes);
     for (size_t i = 0; i < snapshot->n_nodes; i++)
-        put_row(&order->rows, &snapshot->nodes[i], snapshot);
+        put_row(&admin_command->rows, &snapshot->nodes[i], snapshot);
     snapshot_put(snapshot);
 }
 
 /* ---- reports by kind ---- */
 
-static void (*const kinds[])(struct order *order, const struct stats_collector *collector, uint64_t now_ns) = {
-    [ORDER_LIST] = report_limits, [ORDER_TOP] = report_heaviest,        [ORDER_BLOCKS] = report_blocked,
-    [ORDER_INFO] = report_info,   [ORDER_SUGGEST] = report_suggestions, [ORDER_UPSTREAM] = report_upstream,
+static void (*const kinds[])(struct admin_command *admin_command, const struct stats_collector *collector,
+                             uint64_t now_ns) = {
+    [ADMIN_LIST] = report_limits, [ADMIN_TOP] = report_heaviest,        [ADMIN_BLOCKS] = report_blocked,
+    [ADMIN_INFO] = report_info,   [ADMIN_SUGGEST] = report_suggestions, [ADMIN_UPSTREAM] = report_upstream,
 };
 
-bool order_is_report(const struct order *order)
+bool admin_command_is_report(const struct admin_command *admin_command)
 {
-    return order->kind < sizeof kinds / sizeof kinds[0] && kinds[order->kind] != NULL;
+    return admin_command->kind < sizeof kinds / sizeof kinds[0] && kinds[admin_command->kind] != NULL;
 }
 
-void order_report(struct order *order, const struct stats_collector *collector, uint64_t now_ns)
+void admin_report(struct admin_command *admin_command, const struct stats_collector *collector, uint64_t now_ns)
 {
-    kinds[order->kind](order, collector, now_ns);
-    order->is_starved |= order->rows.is_broken;
+    kinds[admin_command->kind](admin_command, collector, now_ns);
+    admin_command->is_starved |= admin_command->rows.is_broken;
 }
 
-void order_report_differences(struct order *order)
+void admin_report_differences(struct admin_command *admin_command)
 {
-    struct build *out = &order->rows;
-    build_array(out, order->n_differences);
-    for (size_t i = 0; i < order->n_differences; i++) {
-        const struct difference *one = &order->differences[i];
+    struct build *out = &admin_command->rows;
+    build_array(out, admin_command->n_differences);
+    for (size_t i = 0; i < admin_command->n_differences; i++) {
+        const struct difference *one = &admin_command->differences[i];
         const char *const fields[] = {"section", one->section, "what", one->what,
                                       "running", one->running, "file", one->file};
         build_map(out, 4);
         for (size_t j = 0; j < sizeof fields / sizeof fields[0]; j++)
             build_bulk_str(out, fields[j]);
     }
-    order->is_starved |= out->is_broken;
+    admin_command->is_starved |= out->is_broken;
 }

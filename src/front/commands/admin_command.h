@@ -1,0 +1,130 @@
+/*
+ * An admin command: a client's command that concerns the whole process (LIMIT SET, LIMIT RELOAD
+ * ...). The client's worker makes the command, and the main thread carries it out. The command
+ * returns to the worker with its result when every worker has the change.
+ *
+ * Ownership moves with the pointer. The worker owns the command until giving it to the main thread,
+ * the main thread until returning it.
+ */
+#ifndef WEIR_FRONT_ADMIN_COMMAND_H
+#define WEIR_FRONT_ADMIN_COMMAND_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/list.h"
+#include "limit/figures/top.h"
+#include "resp/build.h"
+
+enum admin_kind {
+    ADMIN_RELOAD,
+    ADMIN_SET,
+    ADMIN_SET_LIMIT,
+    ADMIN_SET_KEY,
+    ADMIN_UNSET,
+    ADMIN_UNSET_KEY,
+    ADMIN_MODE,
+    ADMIN_DIFF,
+    ADMIN_BLOCK,
+    ADMIN_UNBLOCK,
+    ADMIN_CLIENTS, /* passes through all workers: front/commands/admin_commands.h */
+    ADMIN_KICK,    /* likewise */
+    ADMIN_SUGGEST,
+    ADMIN_INFO,
+    ADMIN_LIST,
+    ADMIN_TOP,
+    ADMIN_BLOCKS,
+    ADMIN_UPSTREAM,
+};
+
+/* Contents of a report. */
+struct report_wanted {
+    bool is_refusing;    /* ADMIN_LIST: only limits that refuse now */
+    enum top_by by;      /* ADMIN_TOP; TOP_BY_COUNT: the report is about keys of named limits */
+    size_t n;            /* ADMIN_TOP, ADMIN_BLOCKS: number of rows */
+    unsigned percentile; /* ADMIN_SUGGEST: see suggestion_make */
+};
+
+/*
+ * A line with a running value that differs from the file. A member is "" if its side lacks the
+ * line.
+ */
+struct difference {
+    char *section; /* for example "policy free" or "weir" */
+    char *what;
+    char *running;
+    char *file;
+};
+
+#define ADMIN_BY_ROOM 256
+
+struct admin_command {
+    struct list in_queue; /* of its current owner */
+    enum admin_kind kind;
+    /* the operator, as session_print_operator prints it; "": given by a signal */
+    char by[ADMIN_BY_ROOM];
+    /*
+     * ADMIN_SET, ADMIN_UNSET: the policy. ADMIN_SET_LIMIT, ADMIN_SET_KEY, ADMIN_UNSET_KEY: the
+     * limit's name. ADMIN_SUGGEST: the policy, NULL for all.
+     */
+    char *policy;
+    /*
+     * ADMIN_SET, ADMIN_UNSET: the key; ADMIN_SUGGEST: the class; ADMIN_INFO: the section; NULL: all
+     */
+    char *what;
+    /*
+     * ADMIN_SET: the value of the line. ADMIN_SET_LIMIT, ADMIN_SET_KEY: the line. ADMIN_MODE:
+     * enforce or shadow. ADMIN_BLOCK: the reason, NULL for none. ADMIN_SUGGEST: the excluded
+     * subjects, separated by blanks, NULL for none.
+     */
+    char *expression;
+    /*
+     * ADMIN_SET_KEY, ADMIN_UNSET_KEY: the key, any bytes. ADMIN_BLOCK, ADMIN_UNBLOCK, ADMIN_KICK:
+     * the subject's name. ADMIN_SET, ADMIN_UNSET, ADMIN_CLIENTS: the subject's name, NULL for all.
+     * ADMIN_LIST: the pattern.
+     */
+    char *key;
+    size_t key_len;
+    /* ADMIN_SET, ADMIN_SET_KEY, ADMIN_BLOCK: the duration as written; NULL: until revoked */
+    char *lives;
+    /*
+     * end of the duration (base/clock.h) of a command given to the previous process; 0: see `lives`
+     */
+    uint64_t until_ns;
+    bool is_handed_over; /* was valid in the previous process; not checked for an effect again */
+    void *worker;        /* the worker of `client`; used by the main thread */
+    void *client;        /* NULL: the client is closed */
+
+    bool is_starved; /* result: out of memory, and the command was not carried out */
+    char *error;     /* result: why the command was not carried out; NULL: it was */
+    /* ADMIN_CLIENTS, ADMIN_KICK: number of workers that have received the command */
+    unsigned visited;
+    bool is_on_its_round; /* the receiving worker does its part and passes the command on */
+    size_t n_rows;        /* number of clients in `rows`, or number of closed clients */
+    size_t n_more;        /* number of matching clients that `rows` omits */
+    /* ADMIN_CLIENTS: rows; reports, ADMIN_DIFF and ADMIN_UPSTREAM: the whole reply */
+    struct build rows;
+    struct report_wanted wanted; /* ADMIN_LIST, ADMIN_TOP, ADMIN_BLOCKS, ADMIN_SUGGEST */
+    struct difference *differences;
+    size_t n_differences;
+    char *lines; /* ADMIN_SUGGEST: lines, each with a line feed; not NUL-terminated */
+    size_t lines_len;
+    /* ADMIN_INFO: not NUL-terminated; ADMIN_RELOAD: what needs a restart, NULL: nothing */
+    char *text;
+    size_t text_len;
+};
+
+static inline bool admin_command_goes_round(const struct admin_command *admin_command)
+{
+    return admin_command->kind == ADMIN_CLIENTS || admin_command->kind == ADMIN_KICK;
+}
+
+/*
+ * Returns a new admin command, zeroed except for its kind. NULL if out of memory. The caller owns
+ * the command.
+ */
+struct admin_command *admin_command_new(enum admin_kind kind);
+void admin_command_free(struct admin_command *admin_command); /* safe on NULL */
+
+#endif

@@ -1,0 +1,36 @@
+/*
+ * Admin commands that block and unblock subjects (limit/blocks.h), and the end of blocks in time.
+ * Main thread.
+ */
+#ifndef WEIR_RUN_ADMIN_BLOCK_H
+#define WEIR_RUN_ADMIN_BLOCK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "front/commands/admin_command.h"
+#include "limit/blocks.h"
+#include "limit/policy/identity.h"
+#include "run/commands/live_rules.h"
+#include "run/config/config_edit.h"
+
+/* Carries out the command, and logs it. Returns NULL, or an error ("ERR ...", heap). */
+__attribute__((warn_unused_result)) char *admin_block(const struct admin_command *admin_command,
+                                                      struct live_rules *live, uint64_t now_ns);
+
+/*
+ * Sets *next to the blocks after an ADMIN_BLOCK; the caller owns it. Returns NULL, or an error
+ * (heap) without *next.
+ */
+__attribute__((warn_unused_result)) char *admin_block_next(const struct admin_command *admin_command,
+                                                           const struct identity *identity,
+                                                           const struct shared_set *blocks, uint64_t now_ns,
+                                                           struct shared_set **next);
+
+/* Removes the blocks that have ended, and logs them. */
+void admin_blocks_end(struct live_rules *live, uint64_t now_ns);
+
+/* Adds all blocks to the differences: no block is in a file. */
+void admin_block_differences(const struct shared_set *blocks, uint64_t now_ns, struct differences *differences);
+
+#endif
