@@ -32,12 +32,12 @@ struct charge_target {
 enum part { PART_ALL, PART_CONNECTION, PART_COMMAND };
 
 /* in further queues a command keeps no position, and passes when there is room */
-#define TURN_PLACES 4
+#define QUEUE_POSITIONS_MAX 4
 
 /* The positions of one command in the queues of limits that delay: at most one for each limit. */
-struct turn {
+struct queue_positions {
     unsigned n;
-    struct kept_place places[TURN_PLACES];
+    struct kept_position kept[QUEUE_POSITIONS_MAX];
 };
 
 #define ONE_OF_EACH                                                                                                    \
@@ -66,7 +66,7 @@ struct ask {
     bool may_wait;
     /* asked again: 1 + id of the limit that made the command wait; 0: first time */
     uint32_t waited_for;
-    const struct turn *turn; /* asked again: the turn of the last verdict; NULL: none */
+    const struct queue_positions *positions; /* asked again: the turn of the last verdict; NULL: none */
     /*
      * The virtual clock of the connection: when its last command would have gone if limits in
      * shadow mode delayed. These limits are checked at the later of virtual_ns and now_ns. 0: no
@@ -95,7 +95,7 @@ struct verdict {
      * refuse, or would refuse in shadow mode.
      */
     const struct limit *limit;
-    struct turn turn; /* GATE_WAIT: its positions; queues of limits on bytes have none */
+    struct queue_positions positions; /* GATE_WAIT: its positions; queues of limits on bytes have none */
     /*
      * GATE_WAIT: ns until the command may go. Refused: ns until an equal command would pass, or
      * GATE_NEVER.

@@ -326,7 +326,7 @@ static FUNNEL_RARE bool has_ended(const struct trial *trial, uint64_t delays, st
         const struct subject *holder = trial->target->holders[limit->scope];
         const struct rate_table *has = atomic_load_explicit(&holder->rates, memory_order_relaxed);
         const struct rate_table *own = trial->target->policy->rates[limit->scope];
-        if (!limit_has_places(limit) || has->order <= own->order + 1 || subject_has_queue(holder, limit->slot))
+        if (!limit_has_positions(limit) || has->order <= own->order + 1 || subject_has_queue(holder, limit->slot))
             continue;
         verdict_set(verdict, limit, RULES_NS);
         return true;
@@ -342,17 +342,17 @@ static enum gate decide(const struct trial *asked, uint64_t limits, bool is_shad
 {
     const struct policy *policy = asked->target->policy;
     uint64_t delays = limits & policy->of_action[OVER_DELAY];
-    const struct trial trial = {asked->target, asked->ask, asked->limit_counters, gate_places_had(asked, delays),
+    const struct trial trial = {asked->target, asked->ask, asked->limit_counters, gate_positions_had(asked, delays),
                                 asked->is_current};
     enum gate gate = veto(&trial, limits & ~trial.had, is_shadow, verdict);
     if (gate == GATE_PASS && trial.ask->may_wait && !is_shadow)
         gate = !trial.is_current && has_ended(&trial, delays, verdict) ? GATE_WAIT
-                                                                       : gate_places_wait(&trial, delays, verdict);
+                                                                       : gate_positions_wait(&trial, delays, verdict);
     if (gate != GATE_PASS)
         return gate;
     trial_charge(&trial, limits & ~trial.had & ~(is_shadow ? 0 : delays));
     if (!is_shadow)
-        gate_places_depart(&trial, delays, &verdict->turn);
+        gate_positions_depart(&trial, delays, &verdict->positions);
     if (limits & policy->of_unit[UNIT_INFLIGHT])
         verdict->counted |= is_shadow ? COUNTED_SHADOW : COUNTED;
     return GATE_PASS;
@@ -380,7 +380,7 @@ static struct ask ask_at(const struct trial *trial, uint64_t at_ns)
     struct ask ask = *trial->ask;
     ask.now_ns = ask.headed_ns = at_ns;
     ask.waited_for = 0;
-    ask.turn = NULL;
+    ask.positions = NULL;
     return ask;
 }
 
@@ -481,7 +481,7 @@ static uint64_t charged_ahead(const struct trial *trial, uint64_t limits)
     for (; limits; limits &= limits - 1) {
         const struct limit *limit = trial_limit(trial, lowest(limits));
         const struct subject *holder = trial->target->holders[limit->scope];
-        enum slot_queue kind = limit_has_places(limit) ? SLOT_QUEUE_SHADOW : SLOT_AHEAD;
+        enum slot_queue kind = limit_has_positions(limit) ? SLOT_QUEUE_SHADOW : SLOT_AHEAD;
         ahead |= subject_slot_queue(holder, limit->slot) == kind ? limits & -limits : 0;
     }
     return ahead;
@@ -536,9 +536,9 @@ enum gate gate_ask(const struct charge_target *target, const struct ask *ask, st
     verdict->is_shadowed = false;
     verdict->would = GATE_PASS;
     verdict->virtual_ns = 0;
-    verdict->turn.n = 0;
-    if (ask->turn != NULL)
-        verdict->turn = *ask->turn;
+    verdict->positions.n = 0;
+    if (ask->positions != NULL)
+        verdict->positions = *ask->positions;
     if (!binds)
         return GATE_PASS;
     if (policy->is_plain && !ask->is_dry) {
@@ -557,23 +557,23 @@ enum gate gate_ask_refusal(const struct charge_target *target, const struct ask 
     struct trial trial = {target, ask, ask->is_dry ? NULL : limit_counters, 0, false};
     uint64_t limits = bound(policy, ask->command) & asked(policy, ask->part) & ~policy->shadows;
     trial.is_current = holders_lock(target, ask->now_ns);
-    trial.had = gate_places_had(&trial, limits & policy->of_action[OVER_DELAY]);
+    trial.had = gate_positions_had(&trial, limits & policy->of_action[OVER_DELAY]);
     enum gate gate = veto(&trial, limits & ~trial.had, false, verdict);
     holders_unlock(target);
     return gate;
 }
 
-uint64_t gate_turn_due(struct turn *turn)
+uint64_t gate_positions_due(struct queue_positions *positions)
 {
     uint64_t due_ns = 0;
-    for (unsigned i = 0; i < turn->n; i++) {
-        struct kept_place *place = &turn->places[i];
-        if (place->holder == NULL || place->has_gone)
+    for (unsigned i = 0; i < positions->n; i++) {
+        struct kept_position *position = &positions->kept[i];
+        if (position->holder == NULL || position->has_gone)
             continue;
-        subject_lock(place->holder);
-        (void)queue_look(place);
-        uint64_t until_ns = queue_until(place);
-        subject_unlock(place->holder);
+        subject_lock(position->holder);
+        (void)queue_look(position);
+        uint64_t until_ns = queue_until(position);
+        subject_unlock(position->holder);
         due_ns = until_ns > due_ns ? until_ns : due_ns;
     }
     return due_ns;
@@ -583,34 +583,34 @@ uint64_t gate_turn_due(struct turn *turn)
  * A position of the overflow subject is not given back. The debt of the overflow subject never
  * shrinks: subjects that owed no more were dropped.
  */
-static void leave_place(const struct kept_place *place, struct limit_counters *limit_counters)
+static void leave_position(const struct kept_position *position, struct limit_counters *limit_counters)
 {
-    subject_lock(place->holder);
-    queue_wait_no_more(place);
-    if (!subject_is_overflow(place->holder))
-        queue_leave(place);
-    counter_add(&limit_counters[place->id].admitted, -place->units);
-    subject_unlock(place->holder);
+    subject_lock(position->holder);
+    queue_wait_no_more(position);
+    if (!subject_is_overflow(position->holder))
+        queue_leave(position);
+    counter_add(&limit_counters[position->id].admitted, -position->units);
+    subject_unlock(position->holder);
 }
 
-void gate_leave(const struct turn *turn, struct limit_counters *limit_counters)
+void gate_leave(const struct queue_positions *positions, struct limit_counters *limit_counters)
 {
-    for (unsigned i = 0; i < turn->n; i++)
-        if (turn->places[i].holder != NULL && !turn->places[i].has_gone)
-            leave_place(&turn->places[i], limit_counters);
+    for (unsigned i = 0; i < positions->n; i++)
+        if (positions->kept[i].holder != NULL && !positions->kept[i].has_gone)
+            leave_position(&positions->kept[i], limit_counters);
 }
 
-void gate_forget_places(struct turn *turn)
+void gate_forget_positions(struct queue_positions *positions)
 {
-    for (unsigned i = 0; i < turn->n; i++) {
-        struct kept_place *place = &turn->places[i];
-        if (place->holder == NULL)
+    for (unsigned i = 0; i < positions->n; i++) {
+        struct kept_position *position = &positions->kept[i];
+        if (position->holder == NULL)
             continue;
-        subject_lock(place->holder);
-        if (!place->has_gone)
-            queue_wait_no_more(place);
-        subject_unlock(place->holder);
-        place->holder = NULL;
+        subject_lock(position->holder);
+        if (!position->has_gone)
+            queue_wait_no_more(position);
+        subject_unlock(position->holder);
+        position->holder = NULL;
     }
 }
 

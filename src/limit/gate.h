@@ -84,19 +84,19 @@ __attribute__((warn_unused_result)) enum gate gate_ask_overdrawn(const struct ch
  * Updates the positions of a command that waits. Returns when the command may go, in ns; 0: the
  * command has no position.
  */
-uint64_t gate_turn_due(struct turn *turn);
+uint64_t gate_positions_due(struct queue_positions *positions);
 
 /*
  * A command that waits will not go: gives its positions back. A position with commands behind it
  * stays charged, since the times of these commands are already fixed.
  */
-void gate_leave(const struct turn *turn, struct limit_counters *limit_counters);
+void gate_leave(const struct queue_positions *positions, struct limit_counters *limit_counters);
 
 /*
  * Clears the holders of its positions: the caller may then release these subjects. Keeps what the
  * command was charged.
  */
-void gate_forget_places(struct turn *turn);
+void gate_forget_positions(struct queue_positions *positions);
 
 /*
  * Converts the debts of the holders to the rates of the policy, unless a holder has newer rates.

@@ -32,7 +32,7 @@ enum gate gate_ask_debtor(const struct charge_target *target, uint64_t now_ns, s
     if (wait_ns == 0)
         return GATE_PASS;
     verdict_set(verdict, slowest, wait_ns);
-    verdict->turn.n = 0;
+    verdict->positions.n = 0;
     trial_count(&trial, slowest, GATE_WAIT, false);
     return GATE_WAIT;
 }
@@ -78,7 +78,7 @@ enum gate gate_ask_overdrawn(const struct charge_target *target, uint64_t now_ns
             verdict_set(verdict, &policy->limits[lowest(bytes)], over_ns);
         longest_ns = over_ns > longest_ns ? over_ns : longest_ns;
     }
-    verdict->turn.n = 0;
+    verdict->positions.n = 0;
     return longest_ns > 0 ? GATE_WAIT : GATE_PASS;
 }
 

@@ -32,68 +32,69 @@ static uint64_t departure_shift(const struct departure *departure, bool is_ahead
 }
 
 /* The position moved back by by_ns. */
-static struct queue_place departure_moved(struct queue_place place, uint64_t by_ns)
+static struct queue_position departure_moved(struct queue_position position, uint64_t by_ns)
 {
-    return (struct queue_place){place.begin_ns + by_ns, place.end_ns + by_ns, place.due_ns + by_ns};
+    return (struct queue_position){position.begin_ns + by_ns, position.end_ns + by_ns, position.due_ns + by_ns};
 }
 
 /*
  * The position of length span_ns at the head: before all waiting commands, after all departures and
  * earlier joins at the head.
  */
-static struct queue_place departure_ahead(const struct departure *departure, uint64_t span_ns, uint64_t burst_ns,
-                                          uint64_t now_ns)
+static struct queue_position departure_ahead(const struct departure *departure, uint64_t span_ns, uint64_t burst_ns,
+                                             uint64_t now_ns)
 {
     uint64_t begin_ns = later(word(departure, DEPARTURE_LAST), word(departure, DEPARTURE_FRONT));
     begin_ns = later(later(begin_ns, now_ns), less(now_ns + burst_ns, span_ns));
-    return (struct queue_place){begin_ns, begin_ns + span_ns, less(begin_ns + span_ns, burst_ns)};
+    return (struct queue_position){begin_ns, begin_ns + span_ns, less(begin_ns + span_ns, burst_ns)};
 }
 
 /*
  * A command takes the position at the head, and the positions behind it move back by by_ns. The
  * caller moves the funnel by as much.
  */
-static void departure_put_ahead(const struct departure *departure, const struct queue_place *place, uint64_t by_ns)
+static void departure_put_ahead(const struct departure *departure, const struct queue_position *position,
+                                uint64_t by_ns)
 {
     set(departure->words[DEPARTURE_SHIFT], word(departure, DEPARTURE_SHIFT) + by_ns);
     set(departure->words[DEPARTURE_AHEAD], word(departure, DEPARTURE_AHEAD) + by_ns);
-    set(departure->words[DEPARTURE_FRONT], place->end_ns);
+    set(departure->words[DEPARTURE_FRONT], position->end_ns);
 }
 
 /*
  * The position's command could leave, but waits in another queue. Later joins at the head come
  * behind this position.
  */
-static void departure_pass(const struct departure *departure, const struct queue_place *place)
+static void departure_pass(const struct departure *departure, const struct queue_position *position)
 {
-    set(departure->words[DEPARTURE_LAST], later(word(departure, DEPARTURE_LAST), place->end_ns));
+    set(departure->words[DEPARTURE_LAST], later(word(departure, DEPARTURE_LAST), position->end_ns));
 }
 
 /* The earliest time at which the command of this position may leave. */
-static uint64_t departure_until(const struct departure *departure, const struct queue_place *place)
+static uint64_t departure_until(const struct departure *departure, const struct queue_position *position)
 {
-    uint64_t free_ns = less(word(departure, DEPARTURE_GONE) + place->due_ns, place->begin_ns);
-    return later(free_ns, place->due_ns);
+    uint64_t free_ns = less(word(departure, DEPARTURE_GONE) + position->due_ns, position->begin_ns);
+    return later(free_ns, position->due_ns);
 }
 
 /*
  * The time from which a departure is charged, a little before now_ns. The difference is the cost
  * beyond the burst, for which the command has waited, plus the slack that the burst does not cover.
  */
-static uint64_t earliest_ns(const struct queue_place *place, uint64_t now_ns)
+static uint64_t earliest_ns(const struct queue_position *position, uint64_t now_ns)
 {
-    uint64_t allowed_ns = less(place->due_ns + DEPARTURE_SLACK_NS, place->begin_ns);
+    uint64_t allowed_ns = less(position->due_ns + DEPARTURE_SLACK_NS, position->begin_ns);
     return less(now_ns, allowed_ns);
 }
 
 /* The command of the position leaves. */
-static void departure_go(const struct departure *departure, const struct queue_place *place, uint64_t now_ns)
+static void departure_go(const struct departure *departure, const struct queue_position *position, uint64_t now_ns)
 {
-    uint64_t begin_ns = earliest_ns(place, now_ns);
+    uint64_t begin_ns = earliest_ns(position, now_ns);
     uint64_t gone_ns = word(departure, DEPARTURE_GONE);
     uint64_t last_ns = word(departure, DEPARTURE_LAST);
-    gone_ns = later(gone_ns, begin_ns) + (place->end_ns - place->begin_ns);
-    last_ns = later(last_ns, place->end_ns);
+    gone_ns = later(gone_ns, begin_ns) + (position->end_ns - position->begin_ns);
+    last_ns = later(last_ns, position->end_ns);
     uint64_t behind_ns = less(gone_ns, last_ns);
     if (behind_ns > 0) {
         set(departure->queue, funnel_word(departure->queue) + behind_ns);
@@ -117,23 +118,24 @@ static struct departure departure_in(const struct queue *queue)
     return departure_of(queue->holder, queue->limit->slot, queue->limit->departures);
 }
 
-static struct departure departure_at(const struct kept_place *place)
+static struct departure departure_at(const struct kept_position *position)
 {
-    return departure_of(place->holder, place->slot, place->departures);
+    return departure_of(position->holder, position->slot, position->departures);
 }
 
-static struct kept_place place_in(const struct queue *queue, struct queue_place at, uint64_t units, bool is_ahead)
+static struct kept_position position_in(const struct queue *queue, struct queue_position at, uint64_t units,
+                                        bool is_ahead)
 {
     const struct departure departure = departure_in(queue);
-    return (struct kept_place){.holder = queue->holder,
-                               .at = at,
-                               .shift_ns = departure_shift(&departure, is_ahead),
-                               .timed = funnel_word(departure.words[DEPARTURE_TIMED]),
-                               .units = units,
-                               .slot = queue->limit->slot,
-                               .departures = queue->limit->departures,
-                               .id = queue->limit->id,
-                               .is_ahead = is_ahead};
+    return (struct kept_position){.holder = queue->holder,
+                                  .at = at,
+                                  .shift_ns = departure_shift(&departure, is_ahead),
+                                  .timed = funnel_word(departure.words[DEPARTURE_TIMED]),
+                                  .units = units,
+                                  .slot = queue->limit->slot,
+                                  .departures = queue->limit->departures,
+                                  .id = queue->limit->id,
+                                  .is_ahead = is_ahead};
 }
 
 static uint64_t span_of(const struct rate *rate, uint64_t units)
@@ -148,116 +150,117 @@ uint64_t queue_wait_ahead(const struct queue *queue, uint64_t units, uint64_t no
     uint64_t last_ns = funnel_queue(departure.queue, rate, now_ns, units);
     if (last_ns == 0)
         return 0;
-    const struct queue_place at = departure_ahead(&departure, span_of(rate, units), rate->burst_ns, now_ns);
+    const struct queue_position at = departure_ahead(&departure, span_of(rate, units), rate->burst_ns, now_ns);
     uint64_t until_ns = departure_until(&departure, &at);
     uint64_t wait_ns = until_ns > now_ns ? until_ns - now_ns : 0;
     return at.begin_ns < funnel_word(departure.queue) || wait_ns > last_ns ? wait_ns : last_ns;
 }
 
-struct kept_place queue_join_ahead(const struct queue *queue, uint64_t units, uint64_t now_ns)
+struct kept_position queue_join_ahead(const struct queue *queue, uint64_t units, uint64_t now_ns)
 {
     const struct rate *rate = subject_rate(queue->holder, queue->limit);
     const struct departure departure = departure_in(queue);
     uint64_t before_ns = funnel_word(departure.queue);
-    struct queue_place at = departure_ahead(&departure, span_of(rate, units), rate->burst_ns, now_ns);
+    struct queue_position at = departure_ahead(&departure, span_of(rate, units), rate->burst_ns, now_ns);
     uint64_t last_ns = funnel_queue(departure.queue, rate, now_ns, units);
     if (last_ns == 0 || at.begin_ns >= before_ns)
         return queue_join(queue, units, now_ns, last_ns);
     funnel_enqueue(departure.queue, rate, now_ns, units);
     departure_put_ahead(&departure, &at, funnel_word(departure.queue) - before_ns);
-    return place_in(queue, at, units, true);
+    return position_in(queue, at, units, true);
 }
 
-struct kept_place queue_join(const struct queue *queue, uint64_t units, uint64_t now_ns, uint64_t wait_ns)
+struct kept_position queue_join(const struct queue *queue, uint64_t units, uint64_t now_ns, uint64_t wait_ns)
 {
     struct funnel *funnel = subject_funnel(queue->holder, queue->limit->slot);
     uint64_t before_ns = funnel_word(funnel);
     funnel_enqueue(funnel, subject_rate(queue->holder, queue->limit), now_ns, units);
-    const struct queue_place at = {before_ns > now_ns ? before_ns : now_ns, funnel_word(funnel), now_ns + wait_ns};
-    return place_in(queue, at, units, false);
+    const struct queue_position at = {before_ns > now_ns ? before_ns : now_ns, funnel_word(funnel), now_ns + wait_ns};
+    return position_in(queue, at, units, false);
 }
 
-struct kept_place queue_last(const struct queue *queue, uint64_t units)
+struct kept_position queue_last(const struct queue *queue, uint64_t units)
 {
     const struct rate *rate = subject_rate(queue->holder, queue->limit);
     uint64_t end_ns = funnel_word(subject_funnel(queue->holder, queue->limit->slot));
     uint64_t span_ns = span_of(rate, units);
-    const struct queue_place at = {end_ns > span_ns ? end_ns - span_ns : 0, end_ns,
-                                   end_ns > rate->burst_ns ? end_ns - rate->burst_ns : 0};
-    return place_in(queue, at, units, false);
+    const struct queue_position at = {end_ns > span_ns ? end_ns - span_ns : 0, end_ns,
+                                      end_ns > rate->burst_ns ? end_ns - rate->burst_ns : 0};
+    return position_in(queue, at, units, false);
 }
 
 /*
  * Moves the position back to the total shift shift_ns. LIMIT FORGIVE may have reset the total to 0.
  */
-static bool move(struct kept_place *place, uint64_t shift_ns)
+static bool move(struct kept_position *position, uint64_t shift_ns)
 {
-    uint64_t by_ns = less(shift_ns, place->shift_ns);
-    place->at = departure_moved(place->at, by_ns);
-    place->shift_ns = shift_ns;
+    uint64_t by_ns = less(shift_ns, position->shift_ns);
+    position->at = departure_moved(position->at, by_ns);
+    position->shift_ns = shift_ns;
     return by_ns > 0;
 }
 
 /* The position that ends at end_ns, at the current rate of the queue. */
-static struct queue_place place_until(uint64_t end_ns, uint64_t span_ns, uint64_t burst_ns)
+static struct queue_position position_until(uint64_t end_ns, uint64_t span_ns, uint64_t burst_ns)
 {
-    return (struct queue_place){less(end_ns, span_ns), end_ns, less(end_ns, burst_ns)};
+    return (struct queue_position){less(end_ns, span_ns), end_ns, less(end_ns, burst_ns)};
 }
 
 /* Applies all rate changes since the last look to the position. True if there were any. */
-static bool retime(struct kept_place *place, const struct departure *departure)
+static bool retime(struct kept_position *position, const struct departure *departure)
 {
     uint64_t timed = funnel_word(departure->words[DEPARTURE_TIMED]);
-    bool is_timed_anew = place->timed < timed;
-    while (place->timed < timed) {
-        const struct retiming *how = subject_retiming(place->holder, place->departures, place->timed + 1);
-        uint64_t span_ns = place->at.end_ns - place->at.begin_ns;
+    bool is_timed_anew = position->timed < timed;
+    while (position->timed < timed) {
+        const struct retiming *how = subject_retiming(position->holder, position->departures, position->timed + 1);
+        uint64_t span_ns = position->at.end_ns - position->at.begin_ns;
         if (how == NULL) { /* change no longer recorded: the position goes to the end */
-            place->at = place_until(funnel_word(departure->queue), span_ns, place->at.end_ns - place->at.due_ns);
-            place->timed = timed;
+            position->at =
+                position_until(funnel_word(departure->queue), span_ns, position->at.end_ns - position->at.due_ns);
+            position->timed = timed;
             break;
         }
-        (void)move(place, how->shift_ns - (place->is_ahead ? how->ahead_ns : 0));
-        uint64_t end_ns = place->at.end_ns;
+        (void)move(position, how->shift_ns - (position->is_ahead ? how->ahead_ns : 0));
+        uint64_t end_ns = position->at.end_ns;
         if (end_ns > how->at_ns)
             end_ns = how->at_ns + debt_at(end_ns - how->at_ns, how->from, how->to);
         end_ns = end_ns < how->end_ns ? end_ns : how->end_ns;
-        place->at = place_until(end_ns, debt_at(span_ns, how->from, how->to), how->burst_ns);
-        place->timed++;
+        position->at = position_until(end_ns, debt_at(span_ns, how->from, how->to), how->burst_ns);
+        position->timed++;
     }
     return is_timed_anew;
 }
 
-static bool look(struct kept_place *place, const struct departure *departure)
+static bool look(struct kept_position *position, const struct departure *departure)
 {
-    bool is_timed_anew = retime(place, departure);
-    return move(place, departure_shift(departure, place->is_ahead)) || is_timed_anew;
+    bool is_timed_anew = retime(position, departure);
+    return move(position, departure_shift(departure, position->is_ahead)) || is_timed_anew;
 }
 
-bool queue_look(struct kept_place *place)
+bool queue_look(struct kept_position *position)
 {
-    const struct departure departure = departure_at(place);
-    return look(place, &departure);
+    const struct departure departure = departure_at(position);
+    return look(position, &departure);
 }
 
-uint64_t queue_until(const struct kept_place *place)
+uint64_t queue_until(const struct kept_position *position)
 {
-    const struct departure departure = departure_at(place);
-    return departure_until(&departure, &place->at);
+    const struct departure departure = departure_at(position);
+    return departure_until(&departure, &position->at);
 }
 
-void queue_keep(struct kept_place *place)
+void queue_keep(struct kept_position *position)
 {
-    const struct departure departure = departure_at(place);
-    departure_pass(&departure, &place->at);
-    place->is_ahead = true;
-    place->shift_ns = departure_shift(&departure, true);
+    const struct departure departure = departure_at(position);
+    departure_pass(&departure, &position->at);
+    position->is_ahead = true;
+    position->shift_ns = departure_shift(&departure, true);
 }
 
-void queue_go(const struct kept_place *place, uint64_t now_ns)
+void queue_go(const struct kept_position *position, uint64_t now_ns)
 {
-    const struct departure departure = departure_at(place);
-    departure_go(&departure, &place->at, now_ns);
+    const struct departure departure = departure_at(position);
+    departure_go(&departure, &position->at, now_ns);
 }
 
 /* No command waits: the queue now ends behind the last used position. */
@@ -269,11 +272,11 @@ static void cut(const struct departure *departure)
         continue;
 }
 
-void queue_leave(const struct kept_place *place)
+void queue_leave(const struct kept_position *position)
 {
-    const struct departure departure = departure_at(place);
-    struct kept_place now = *place;
-    if (!subject_has_queue(place->holder, place->slot))
+    const struct departure departure = departure_at(position);
+    struct kept_position now = *position;
+    if (!subject_has_queue(position->holder, position->slot))
         return; /* the position became empty when the queue ended */
     (void)look(&now, &departure);
     uint64_t begin_ns = funnel_word(departure.words[DEPARTURE_LAST]);
@@ -284,17 +287,17 @@ void queue_leave(const struct kept_place *place)
         cut(&departure);
 }
 
-void queue_wait(const struct kept_place *place)
+void queue_wait(const struct kept_position *position)
 {
-    const struct departure departure = departure_at(place);
+    const struct departure departure = departure_at(position);
     struct funnel *last = departure.words[DEPARTURE_LAST];
-    if (gauge_value(departure.words[DEPARTURE_WAITING]) == 0 && funnel_word(last) < place->at.begin_ns)
-        atomic_store_explicit(&last->tat_ns, place->at.begin_ns, memory_order_relaxed);
-    gauge_add(departure.words[DEPARTURE_WAITING], place->units);
+    if (gauge_value(departure.words[DEPARTURE_WAITING]) == 0 && funnel_word(last) < position->at.begin_ns)
+        atomic_store_explicit(&last->tat_ns, position->at.begin_ns, memory_order_relaxed);
+    gauge_add(departure.words[DEPARTURE_WAITING], position->units);
 }
 
-void queue_wait_no_more(const struct kept_place *place)
+void queue_wait_no_more(const struct kept_position *position)
 {
-    struct funnel *waiting = subject_funnel(place->holder, (uint16_t)(place->departures + DEPARTURE_WAITING));
-    gauge_take(waiting, place->units < gauge_value(waiting) ? place->units : gauge_value(waiting));
+    struct funnel *waiting = subject_funnel(position->holder, (uint16_t)(position->departures + DEPARTURE_WAITING));
+    gauge_take(waiting, position->units < gauge_value(waiting) ? position->units : gauge_value(waiting));
 }

@@ -68,7 +68,7 @@ struct departure {
  * A position in the queue. Its command moves the funnel from begin_ns to end_ns, and may go at
  * due_ns, one burst before end_ns.
  */
-struct queue_place {
+struct queue_position {
     uint64_t begin_ns, end_ns;
     uint64_t due_ns;
 };
@@ -79,10 +79,10 @@ struct queue_place {
  * A command's position in the queue of one limit. The owner of the position also owns a reference
  * on `holder`.
  */
-struct kept_place {
+struct kept_position {
     /* holds the limit's funnel; NULL: the position is lost, though it was charged */
     struct subject *holder;
-    struct queue_place at;
+    struct queue_position at;
     uint64_t shift_ns; /* departure_shift as of `at` */
     uint64_t timed;    /* DEPARTURE_TIMED as of `at` */
     uint64_t units;
@@ -94,7 +94,7 @@ struct kept_place {
     bool is_ahead;
 };
 
-/* The queue of one holder for a limit that satisfies limit_has_places. */
+/* The queue of one holder for a limit that satisfies limit_has_positions. */
 struct queue {
     struct subject *holder;
     const struct limit *limit;
@@ -104,41 +104,41 @@ struct queue {
 uint64_t queue_wait_ahead(const struct queue *queue, uint64_t units, uint64_t now_ns);
 
 /* Takes the position at the head; all other positions move back. Charges the funnel. */
-struct kept_place queue_join_ahead(const struct queue *queue, uint64_t units, uint64_t now_ns);
+struct kept_position queue_join_ahead(const struct queue *queue, uint64_t units, uint64_t now_ns);
 
 /* Takes the position at the end, for which funnel_queue returned wait_ns. Charges the funnel. */
-struct kept_place queue_join(const struct queue *queue, uint64_t units, uint64_t now_ns, uint64_t wait_ns);
+struct kept_position queue_join(const struct queue *queue, uint64_t units, uint64_t now_ns, uint64_t wait_ns);
 
 /* The position charged last: a substitute for a command's own lost position. */
-struct kept_place queue_last(const struct queue *queue, uint64_t units);
+struct kept_position queue_last(const struct queue *queue, uint64_t units);
 
-/* Updates place->at. True if the position was moved or retimed since the last update. */
-bool queue_look(struct kept_place *place);
+/* Updates position->at. True if the position was moved or retimed since the last update. */
+bool queue_look(struct kept_position *position);
 
 /* The earliest time at which the command may go, as of the last queue_look. */
-uint64_t queue_until(const struct kept_place *place);
+uint64_t queue_until(const struct kept_position *position);
 
 /*
  * The position is due, but its command waits in another queue. No command joins ahead of this
  * position any more.
  */
-void queue_keep(struct kept_place *place);
+void queue_keep(struct kept_position *position);
 
 /*
  * Counts the units of the position of a command that waits. While the count is not 0 the queue is
  * not cut to its burst. Time before the first such position counts as used.
  */
-void queue_wait(const struct kept_place *place);
-void queue_wait_no_more(const struct kept_place *place);
+void queue_wait(const struct kept_position *position);
+void queue_wait_no_more(const struct kept_position *position);
 
 /* The command of the position goes. */
-void queue_go(const struct kept_place *place, uint64_t now_ns);
+void queue_go(const struct kept_position *position, uint64_t now_ns);
 
 /*
  * Gives back the position of a command that will not go; call queue_wait_no_more first. A position
  * with others behind it stays charged while any command waits. Then all unused positions are given
  * back.
  */
-void queue_leave(const struct kept_place *place);
+void queue_leave(const struct kept_position *position);
 
 #endif

@@ -37,23 +37,23 @@ void settle_all(const struct charge_target *target, uint64_t now_ns)
 /* ---- positions ---- */
 
 /* The position of the command in the limit's queue; NULL: none. */
-static struct kept_place *place_with(struct turn *turn, const struct limit *limit)
+static struct kept_position *position_with(struct queue_positions *positions, const struct limit *limit)
 {
-    for (unsigned i = 0; i < turn->n; i++)
-        if (turn->places[i].id == limit->id)
-            return &turn->places[i];
+    for (unsigned i = 0; i < positions->n; i++)
+        if (positions->kept[i].id == limit->id)
+            return &positions->kept[i];
     return NULL;
 }
 
-uint64_t gate_places_had(const struct trial *trial, uint64_t delays)
+uint64_t gate_positions_had(const struct trial *trial, uint64_t delays)
 {
-    const struct turn *turn = trial->ask->turn;
+    const struct queue_positions *positions = trial->ask->positions;
     uint64_t had = 0;
     for (; delays; delays &= delays - 1) {
         uint16_t id = trial_limit(trial, lowest(delays))->id;
         bool has_had = trial->ask->waited_for == id + 1U;
-        for (unsigned i = 0; turn != NULL && i < turn->n; i++)
-            has_had |= turn->places[i].id == id;
+        for (unsigned i = 0; positions != NULL && i < positions->n; i++)
+            has_had |= positions->kept[i].id == id;
         had |= has_had ? delays & -delays : 0;
     }
     return had;
@@ -62,50 +62,51 @@ uint64_t gate_places_had(const struct trial *trial, uint64_t delays)
 /*
  * Takes and charges a position. The subject is locked, and the charge builds on the current word.
  */
-static struct kept_place take_place(const struct trial *trial, unsigned index)
+static struct kept_position take_position(const struct trial *trial, unsigned index)
 {
     const struct limit *limit = trial_limit(trial, index);
     const struct queue queue = trial_queue(trial, limit);
     uint64_t units = trial_units(trial, limit);
     uint64_t now_ns = trial->ask->now_ns;
-    const struct kept_place place = trial->had != 0 ? queue_join_ahead(&queue, units, now_ns)
-                                                    : queue_join(&queue, units, now_ns, trial_wait(trial, index));
+    const struct kept_position position = trial->had != 0 ? queue_join_ahead(&queue, units, now_ns)
+                                                          : queue_join(&queue, units, now_ns, trial_wait(trial, index));
     trial_note_admitted(trial, index, units);
-    return place;
+    return position;
 }
 
 /*
  * A dry decision keeps no position. Limits on bytes have none, since the bytes are not known yet.
  */
-static void keep_place(const struct trial *trial, unsigned index, struct turn *turn)
+static void keep_position(const struct trial *trial, unsigned index, struct queue_positions *positions)
 {
-    if (trial->limit_counters == NULL || !limit_has_places(trial_limit(trial, index)) || turn->n >= TURN_PLACES)
+    if (trial->limit_counters == NULL || !limit_has_positions(trial_limit(trial, index)) ||
+        positions->n >= QUEUE_POSITIONS_MAX)
         return;
-    turn->places[turn->n] = take_place(trial, index);
-    queue_wait(&turn->places[turn->n++]);
+    positions->kept[positions->n] = take_position(trial, index);
+    queue_wait(&positions->kept[positions->n++]);
 }
 
-void gate_places_depart(const struct trial *trial, uint64_t delays, struct turn *turn)
+void gate_positions_depart(const struct trial *trial, uint64_t delays, struct queue_positions *positions)
 {
     for (; trial->limit_counters != NULL && delays; delays &= delays - 1) {
         const struct limit *limit = trial_limit(trial, lowest(delays));
-        if (!limit_has_places(limit))
+        if (!limit_has_positions(limit))
             continue;
         const struct queue queue = trial_queue(trial, limit);
-        struct kept_place *own = place_with(turn, limit);
-        struct kept_place place;
+        struct kept_position *own = position_with(positions, limit);
+        struct kept_position position;
         if (own != NULL && own->has_gone)
             continue;
         if ((trial->had & delays & -delays) == 0)
-            place = take_place(trial, lowest(delays));
+            position = take_position(trial, lowest(delays));
         else
-            place = own != NULL && own->holder != NULL ? *own : queue_last(&queue, trial_units(trial, limit));
+            position = own != NULL && own->holder != NULL ? *own : queue_last(&queue, trial_units(trial, limit));
         if (own != NULL && own->holder != NULL)
             queue_wait_no_more(own);
         if (own != NULL)
             own->has_gone = true;
-        (void)queue_look(&place);
-        queue_go(&place, trial->ask->now_ns);
+        (void)queue_look(&position);
+        queue_go(&position, trial->ask->now_ns);
     }
 }
 
@@ -123,11 +124,11 @@ static FUNNEL_RARE enum gate wait_on(const struct trial *trial, struct verdict *
     uint64_t latest_ns = 0;
     enum gate gate = GATE_PASS;
     for (uint64_t had = trial->had; had; had &= had - 1) {
-        struct kept_place *place = place_with(&verdict->turn, trial_limit(trial, lowest(had)));
-        if (place == NULL || place->holder == NULL || place->has_gone)
+        struct kept_position *position = position_with(&verdict->positions, trial_limit(trial, lowest(had)));
+        if (position == NULL || position->holder == NULL || position->has_gone)
             continue;
-        bool is_moved = queue_look(place);
-        uint64_t until_ns = queue_until(place);
+        bool is_moved = queue_look(position);
+        uint64_t until_ns = queue_until(position);
         if ((!is_moved && until_ns <= now_ns) || until_ns < latest_ns)
             continue;
         latest_ns = until_ns;
@@ -143,19 +144,19 @@ static FUNNEL_RARE enum gate wait_on(const struct trial *trial, struct verdict *
  * The positions of the command are due, but other queues delay it. The command joins those queues
  * at the head.
  */
-static FUNNEL_RARE void go_ahead(const struct trial *trial, uint64_t others, struct turn *turn)
+static FUNNEL_RARE void go_ahead(const struct trial *trial, uint64_t others, struct queue_positions *positions)
 {
     for (uint64_t had = trial->limit_counters != NULL ? trial->had : 0; had; had &= had - 1) {
-        struct kept_place *place = place_with(turn, trial_limit(trial, lowest(had)));
-        if (place != NULL && place->holder != NULL && !place->has_gone)
-            queue_keep(place);
+        struct kept_position *position = position_with(positions, trial_limit(trial, lowest(had)));
+        if (position != NULL && position->holder != NULL && !position->has_gone)
+            queue_keep(position);
     }
     for (; others; others &= others - 1)
         if (trial_wait(trial, lowest(others)) > 0)
-            keep_place(trial, lowest(others), turn);
+            keep_position(trial, lowest(others), positions);
 }
 
-enum gate gate_places_wait(const struct trial *trial, uint64_t delays, struct verdict *verdict)
+enum gate gate_positions_wait(const struct trial *trial, uint64_t delays, struct verdict *verdict)
 {
     const struct limit *slowest = NULL;
     uint64_t others = delays & ~trial->had;
@@ -165,9 +166,9 @@ enum gate gate_places_wait(const struct trial *trial, uint64_t delays, struct ve
     if (wait_ns == 0)
         return GATE_PASS;
     if (trial->had != 0)
-        go_ahead(trial, others, &verdict->turn);
+        go_ahead(trial, others, &verdict->positions);
     else
-        keep_place(trial, (unsigned)(slowest - trial->target->policy->limits), &verdict->turn);
+        keep_position(trial, (unsigned)(slowest - trial->target->policy->limits), &verdict->positions);
     trial_count(trial, slowest, GATE_WAIT, false);
     verdict_set(verdict, slowest, wait_ns);
     return GATE_WAIT;

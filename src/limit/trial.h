@@ -159,7 +159,7 @@ static inline uint64_t trial_wait(const struct trial *trial, unsigned index)
     struct funnel *funnel = funnel_at(trial->target, index);
     if (unit_is_gauge((enum unit)limit->unit))
         return gauge_value(funnel) >= limit->rate.count ? TRIAL_FULL : 0;
-    if (trial->had != 0 && limit_has_places(limit))
+    if (trial->had != 0 && limit_has_positions(limit))
         return trial_wait_ahead(trial, limit);
     if (limit->action == OVER_DELAY)
         return funnel_queue(funnel, trial_rate(trial, limit), trial->ask->now_ns, trial_units(trial, limit));
@@ -230,15 +230,15 @@ void trial_count(const struct trial *trial, const struct limit *limit, enum gate
 /* ---- positions of one command in the queues of limits that delay ---- */
 
 /* The limits among `delays` (bits) where the command has a position, or has waited. */
-uint64_t gate_places_had(const struct trial *trial, uint64_t delays);
+uint64_t gate_positions_had(const struct trial *trial, uint64_t delays);
 
 /*
  * GATE_WAIT: the command must wait in a queue of `delays`. The command takes a position in the
  * longest queue only. The other limits are charged when the command goes.
  */
-enum gate gate_places_wait(const struct trial *trial, uint64_t delays, struct verdict *verdict);
+enum gate gate_positions_wait(const struct trial *trial, uint64_t delays, struct verdict *verdict);
 
 /* The command goes: charges the limits in `delays` not charged yet, and leaves all queues. */
-void gate_places_depart(const struct trial *trial, uint64_t delays, struct turn *turn);
+void gate_positions_depart(const struct trial *trial, uint64_t delays, struct queue_positions *positions);
 
 #endif

@@ -241,11 +241,11 @@ static void a_queue_is_timed_anew(void **state)
     limit("write", "10/s over delay 10s");
     open_gate();
     assert_true(pass("set", START));
-    struct turn turns[WAITERS];
+    struct queue_positions all_positions[WAITERS];
     for (uint64_t i = 0; i < WAITERS; i++) {
         assert_int_equal(ask("set", 1, START), GATE_WAIT);
         assert_int_equal(verdict.wait_ns, (i + 1) * 100 * MS);
-        turns[i] = verdict.turn;
+        all_positions[i] = verdict.positions;
     }
     for (size_t k = 0; k < sizeof faster / sizeof faster[0]; k++) {
         new_rules();
@@ -255,15 +255,15 @@ static void a_queue_is_timed_anew(void **state)
         uint64_t interval_ns = policy->limits[0].rate.interval_ns;
         for (int i = 0; i < WAITERS; i++)
             if (k != 1 || i % 2 == 0) /* the other positions miss a change */
-                assert_int_equal(gate_turn_due(&turns[i]), START + (uint64_t)(i + 1) * interval_ns);
+                assert_int_equal(gate_positions_due(&all_positions[i]), START + (uint64_t)(i + 1) * interval_ns);
         assert_int_equal(word(0), START + (WAITERS + 1) * interval_ns);
     }
     uint64_t left = 0;
     for (int i = 0; i < WAITERS; i++) {
-        uint64_t due_ns = gate_turn_due(&turns[i]);
+        uint64_t due_ns = gate_positions_due(&all_positions[i]);
         struct ask wish = ask_of("set", 1, due_ns);
         wish.headed_ns = START;
-        wish.turn = &turns[i];
+        wish.positions = &all_positions[i];
         wish.waited_for = 1U + policy->limits[0].id;
         left += gate_ask(&target, &wish, limit_counters, &verdict) == GATE_PASS;
     }
@@ -286,36 +286,36 @@ static void places_given_up_are_cut(void **state)
     limit("write", "1000/s over delay 10s");
     open_gate();
     assert_true(pass("set", START));
-    static struct turn turns[1000];
+    static struct queue_positions all_positions[1000];
     for (int i = 0; i < 1000; i++) {
         assert_int_equal(ask("set", 1, START), GATE_WAIT);
-        turns[i] = verdict.turn;
+        all_positions[i] = verdict.positions;
     }
     for (int i = 0; i < 999; i++)
-        gate_leave(&turns[i], limit_counters);
+        gate_leave(&all_positions[i], limit_counters);
     assert_int_equal(word(0), START + S + MS);
     new_rules();
     limit("write", "1/h over delay 10s");
     open_gate();
     gate_settle(&target, START);
     assert_int_equal(word(0), START + 2 * HOUR); /* a burst, and the waiting command */
-    assert_int_equal(gate_turn_due(&turns[999]), START + HOUR);
-    gate_forget_places(&turns[999]);
+    assert_int_equal(gate_positions_due(&all_positions[999]), START + HOUR);
+    gate_forget_positions(&all_positions[999]);
     tear_down(NULL);
 }
 
 /* The gate's decision for a waiting command under the current rules. */
-static enum gate ask_again(const struct turn *turn, uint64_t now_ns)
+static enum gate ask_again(const struct queue_positions *positions, uint64_t now_ns)
 {
     struct ask wish = ask_of("set", 1, now_ns);
     wish.headed_ns = START;
     wish.waited_for = 1U + policy->limits[0].id;
-    wish.turn = turn;
+    wish.positions = positions;
     return gate_ask(&target, &wish, limit_counters, &verdict);
 }
 
 /* Two writes have departed at 3/m, and five wait. */
-static void wait_in_a_queue(struct turn turns[WAITERS])
+static void wait_in_a_queue(struct queue_positions all_positions[WAITERS])
 {
     set_up(NULL);
     limit("write", "3/m burst 2 over delay 20m");
@@ -324,7 +324,7 @@ static void wait_in_a_queue(struct turn turns[WAITERS])
     assert_true(pass("set", START));
     for (int i = 0; i < WAITERS; i++) {
         assert_int_equal(ask("set", 1, START), GATE_WAIT);
-        turns[i] = verdict.turn;
+        all_positions[i] = verdict.positions;
     }
     assert_int_equal(word(0), START + 7 * MINUTE / 3);
 }
@@ -349,8 +349,8 @@ static void a_queue_that_ends_leaves_what_has_left(void **state)
                 {"3000/m burst 2", 2 * MINUTE / 3000, false},
                 {"3/m burst 2 over delay 20m", 2 * MINUTE / 3, true}};
     for (size_t k = 0; k < sizeof next / sizeof next[0]; k++) {
-        struct turn turns[WAITERS];
-        wait_in_a_queue(turns);
+        struct queue_positions all_positions[WAITERS];
+        wait_in_a_queue(all_positions);
         new_rules();
         policies_set_shadow(policies, next[k].is_shadow);
         limit("write", next[k].expression);
@@ -358,7 +358,7 @@ static void a_queue_that_ends_leaves_what_has_left(void **state)
         gate_settle(&target, START);
         assert_int_equal(word(0), START + next[k].owed_ns);
         for (int i = 0; i < WAITERS; i++) {
-            gate_leave(&turns[i], limit_counters);
+            gate_leave(&all_positions[i], limit_counters);
             assert_int_equal(word(0), START + next[k].owed_ns);
         }
         assert_int_equal(atomic_load(&counters(0)->admitted), 2);
@@ -372,15 +372,15 @@ static void a_queue_that_ends_leaves_what_has_left(void **state)
 static void a_queue_that_ends_lets_nothing_pass_twice(void **state)
 {
     (void)state;
-    struct turn turns[WAITERS];
-    wait_in_a_queue(turns);
+    struct queue_positions all_positions[WAITERS];
+    wait_in_a_queue(all_positions);
     new_rules();
     limit("write", "3/m burst 3");
     open_gate();
     int passed = 0;
     for (int i = 0; i < WAITERS; i++) {
         passed += ask_again(NULL, START) == GATE_PASS;
-        gate_leave(&turns[i], limit_counters);
+        gate_leave(&all_positions[i], limit_counters);
         passed += pass("set", START);
     }
     assert_int_equal(passed, 1); /* the burst has grown by one */
@@ -395,8 +395,8 @@ static void a_queue_that_ends_lets_nothing_pass_twice(void **state)
 static void a_queue_that_begins_again(void **state)
 {
     (void)state;
-    struct turn turns[WAITERS];
-    wait_in_a_queue(turns);
+    struct queue_positions all_positions[WAITERS];
+    wait_in_a_queue(all_positions);
     new_rules();
     limit("write", "3/m burst 3");
     open_gate();
@@ -408,15 +408,15 @@ static void a_queue_that_begins_again(void **state)
     gate_settle(&target, START);
     uint64_t now_ns = START, left = 0;
     for (int i = 0; i < WAITERS - 1; i++) {
-        assert_int_equal(ask_again(&turns[i], now_ns), GATE_WAIT);
-        turns[i] = verdict.turn;
+        assert_int_equal(ask_again(&all_positions[i], now_ns), GATE_WAIT);
+        all_positions[i] = verdict.positions;
         now_ns += (uint64_t)verdict.wait_ns;
-        left += ask_again(&turns[i], now_ns) == GATE_PASS;
+        left += ask_again(&all_positions[i], now_ns) == GATE_PASS;
         assert_int_equal(now_ns, START + left * MINUTE / 3);
     }
     assert_int_equal(left, WAITERS - 1);
     uint64_t before = word(0);
-    gate_leave(&turns[WAITERS - 1], limit_counters);
+    gate_leave(&all_positions[WAITERS - 1], limit_counters);
     assert_int_equal(word(0), before);
     tear_down(NULL);
 }
@@ -428,8 +428,8 @@ static void a_queue_that_begins_again(void **state)
 static void old_rules_wait_for_newer_ones(void **state)
 {
     (void)state;
-    struct turn turns[WAITERS];
-    wait_in_a_queue(turns);
+    struct queue_positions all_positions[WAITERS];
+    wait_in_a_queue(all_positions);
     const struct charge_target old = target;
     new_rules();
     limit("write", "3/m burst 2");
@@ -439,9 +439,9 @@ static void old_rules_wait_for_newer_ones(void **state)
     target = old;
     uint64_t before = word(0);
     assert_int_equal(ask("set", 1, START), GATE_WAIT);
-    assert_int_equal(verdict.turn.n, 0);
+    assert_int_equal(verdict.positions.n, 0);
     assert_in_range(verdict.wait_ns, 1, 10 * MS);
-    assert_int_equal(ask_again(&turns[0], START + MINUTE / 3), GATE_WAIT);
+    assert_int_equal(ask_again(&all_positions[0], START + MINUTE / 3), GATE_WAIT);
     assert_in_range(verdict.wait_ns, 1, 10 * MS);
     target = now;
     assert_int_equal(word(0), before);

@@ -363,7 +363,7 @@ static void dry_is_the_same_and_touches_nothing(void **state)
         open_gate();
         uint64_t seed = i, now_ns = START + i * 10000 * S;
         gate_settle(&target, now_ns);
-        for (int turn = 0; turn < 2000; turn++) {
+        for (int positions = 0; positions < 2000; positions++) {
             struct limit_counters before[POLICY_MAX_LIMITS];
             uint64_t words[POLICY_MAX_LIMITS];
             struct verdict dry = {0};

@@ -367,7 +367,7 @@ struct waiting {
     uint64_t headed_ns, due_ns;
     size_t command;
     uint32_t waited_for;
-    struct turn turn;
+    struct queue_positions positions;
 };
 
 /* A delaying limit lets a command depart up to DEPARTURE_SLACK_NS earlier than its rate says. */
@@ -418,14 +418,14 @@ static void departures_obey_every_queue(void **state)
             struct ask wish = ask_of(names[one.command], 1, now_ns);
             wish.headed_ns = one.headed_ns;
             wish.waited_for = one.waited_for;
-            wish.turn = one.waited_for != 0 ? &one.turn : NULL;
+            wish.positions = one.waited_for != 0 ? &one.positions : NULL;
             wish.may_wait = n_queue < sizeof queue / sizeof queue[0];
             enum gate gate = gate_ask(&target, &wish, limit_counters, &verdict);
             if (gate == GATE_WAIT) {
                 waits++;
                 one.due_ns = now_ns + (uint64_t)verdict.wait_ns;
                 one.waited_for = 1U + verdict.limit->id;
-                one.turn = verdict.turn;
+                one.positions = verdict.positions;
                 queue[n_queue++] = one;
             }
             if (gate != GATE_PASS)
@@ -445,13 +445,13 @@ static void departures_obey_every_queue(void **state)
 
 /* ---- timers that fire late ---- */
 
-/* The gate's decision when the timer for the position of `turn` with limit `index` fires. */
-static enum gate ring(const struct turn *turn, const char *command, size_t index, uint64_t now_ns)
+/* The gate's decision when the timer for the position of `positions` with limit `index` fires. */
+static enum gate ring(const struct queue_positions *positions, const char *command, size_t index, uint64_t now_ns)
 {
     struct ask wish = ask_of(command, 1, now_ns);
     wish.headed_ns = START;
     wish.waited_for = 1U + policy->limits[index].id;
-    wish.turn = turn;
+    wish.positions = positions;
     return gate_ask(&target, &wish, limit_counters, &verdict);
 }
 
@@ -462,37 +462,37 @@ static enum gate ring(const struct turn *turn, const char *command, size_t index
 static void who_is_late_moves_those_behind(void **state)
 {
     (void)state;
-    struct turn turns[6];
+    struct queue_positions all_positions[6];
     limit("all", "100/s over delay 120ms");
     open_gate();
     assert_int_equal(ask("get", 1, START), GATE_PASS);
     for (size_t i = 0; i < 6; i++) {
         assert_int_equal(ask("get", 1, START), GATE_WAIT);
-        turns[i] = verdict.turn;
+        all_positions[i] = verdict.positions;
     }
     /* counts as 2 ms late */
-    assert_int_equal(ring(&turns[0], "get", 0, START + 90 * MS), GATE_PASS);
+    assert_int_equal(ring(&all_positions[0], "get", 0, START + 90 * MS), GATE_PASS);
     assert_int_equal(word(0), START + 148 * MS);
     for (size_t i = 1; i < 3; i++) {
-        assert_int_equal(ring(&turns[i], "get", 0, START + 90 * MS), GATE_WAIT);
+        assert_int_equal(ring(&all_positions[i], "get", 0, START + 90 * MS), GATE_WAIT);
         assert_int_equal(verdict.wait_ns, i * 10 * MS - 2 * MS);
-        assert_int_equal(verdict.turn.places[0].at.due_ns, turns[i].places[0].at.due_ns + 78 * MS);
-        turns[i] = verdict.turn;
+        assert_int_equal(verdict.positions.kept[0].at.due_ns, all_positions[i].kept[0].at.due_ns + 78 * MS);
+        all_positions[i] = verdict.positions;
     }
     /* longer than the maximum delay, since the queue moved */
-    assert_int_equal(ring(&turns[4], "get", 0, START + 90 * MS), GATE_WAIT);
+    assert_int_equal(ring(&all_positions[4], "get", 0, START + 90 * MS), GATE_WAIT);
     assert_int_equal(verdict.wait_ns, 38 * MS);
     /* waits behind the commands with earlier timers */
-    assert_int_equal(ring(&turns[4], "get", 0, START + 200 * MS), GATE_WAIT);
+    assert_int_equal(ring(&all_positions[4], "get", 0, START + 200 * MS), GATE_WAIT);
     assert_int_equal(verdict.wait_ns, -(int64_t)(72 * MS));
     assert_int_equal(ask("get", 1, START + 90 * MS), GATE_WAIT);
     assert_int_equal(verdict.wait_ns, 58 * MS);
-    gate_leave(&verdict.turn, limit_counters);
+    gate_leave(&verdict.positions, limit_counters);
     assert_int_equal(word(0), START + 148 * MS);
-    gate_leave(&turns[5], limit_counters); /* the last position that was moved gives back its charge */
+    gate_leave(&all_positions[5], limit_counters); /* the last position that was moved gives back its charge */
     assert_int_equal(word(0), START + 138 * MS);
-    assert_int_equal(ring(&turns[1], "get", 0, START + 98 * MS), GATE_PASS);
-    assert_int_equal(ring(&turns[2], "get", 0, START + 108 * MS + 1), GATE_PASS);
+    assert_int_equal(ring(&all_positions[1], "get", 0, START + 98 * MS), GATE_PASS);
+    assert_int_equal(ring(&all_positions[2], "get", 0, START + 108 * MS + 1), GATE_PASS);
     assert_int_equal(word(0), START + 138 * MS);
     assert_counters(0, 6, 7, 0, 0);
 }
@@ -501,26 +501,26 @@ static void who_is_late_moves_those_behind(void **state)
 static void a_burst_bears_lateness(void **state)
 {
     (void)state;
-    struct turn turns[7];
+    struct queue_positions all_positions[7];
     limit("all", "100/s burst 5 over delay 1s");
     open_gate();
     for (size_t i = 0; i < 5; i++)
         assert_int_equal(ask("get", 1, START), GATE_PASS);
     for (size_t i = 0; i < 7; i++) {
         assert_int_equal(ask("get", 1, START), GATE_WAIT);
-        turns[i] = verdict.turn;
+        all_positions[i] = verdict.positions;
     }
     for (size_t i = 0; i < 5; i++)
-        assert_int_equal(ring(&turns[i], "get", 0, START + 50 * MS), GATE_PASS);
+        assert_int_equal(ring(&all_positions[i], "get", 0, START + 50 * MS), GATE_PASS);
     assert_int_equal(word(0), START + 120 * MS); /* no position has moved */
-    assert_int_equal(ring(&turns[5], "get", 0, START + 60 * MS), GATE_PASS);
-    assert_int_equal(ring(&turns[6], "get", 0, START + 70 * MS - 1), GATE_WAIT);
+    assert_int_equal(ring(&all_positions[5], "get", 0, START + 60 * MS), GATE_PASS);
+    assert_int_equal(ring(&all_positions[6], "get", 0, START + 70 * MS - 1), GATE_WAIT);
     assert_int_equal(verdict.wait_ns, 1);
 }
 
 struct late {
     struct waiting waiting;
-    struct turn turn;
+    struct queue_positions positions;
     uint64_t rings_ns;
 };
 
@@ -553,11 +553,11 @@ static size_t go_late(uint64_t *seed, unsigned cost_most, uint64_t lateness_ns, 
         struct ask wish = ask_of("get", 1 + late->waiting.command, now_ns);
         wish.headed_ns = late->waiting.headed_ns;
         wish.waited_for = late->waiting.waited_for;
-        wish.turn = late->waiting.waited_for != 0 ? &late->turn : NULL;
+        wish.positions = late->waiting.waited_for != 0 ? &late->positions : NULL;
         enum gate gate = gate_ask(&target, &wish, limit_counters, &verdict);
         assert_true(gate == GATE_PASS || gate == GATE_WAIT);
         if (gate == GATE_WAIT) {
-            late->turn = verdict.turn;
+            late->positions = verdict.positions;
             late->waiting.waited_for = 1U + verdict.limit->id;
             late->rings_ns =
                 now_ns + (verdict.wait_ns > 0 ? (uint64_t)verdict.wait_ns : 0) + dice_below(seed, lateness_ns + 1);
@@ -619,7 +619,8 @@ static void late_departures_obey_the_law(void **state)
  * Queues five commands. words[k] is the funnel's word before the command with the position turns[k]
  * was queued. Returns the number of commands that passed before.
  */
-static uint64_t five_wait(const char *what, const char *expression, struct turn turns[5], uint64_t words[6])
+static uint64_t five_wait(const char *what, const char *expression, struct queue_positions all_positions[5],
+                          uint64_t words[6])
 {
     tear_down(NULL);
     set_up(NULL);
@@ -628,12 +629,12 @@ static uint64_t five_wait(const char *what, const char *expression, struct turn 
     open_gate();
     while (ask("get", 1, START) == GATE_PASS)
         continue;
-    gate_leave(&verdict.turn, limit_counters);
+    gate_leave(&verdict.positions, limit_counters);
     uint64_t passed = atomic_load(&counters(0)->admitted);
     for (size_t k = 0; k < 5; k++) {
         words[k] = word(0);
         assert_int_equal(ask("get", k < 2 ? 2 : 1, START + k), GATE_WAIT);
-        turns[k] = verdict.turn;
+        all_positions[k] = verdict.positions;
     }
     words[5] = word(0);
     return passed;
@@ -649,19 +650,19 @@ static void a_command_that_leaves_gives_its_place_back(void **state)
     static const char *const lines[][2] = {
         {"all", "10/s over delay 1s"}, {"cost", "10/s over delay 1s"}, {"cost", "700m/s burst 3 over delay 1s"}};
     for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
-        struct turn turns[5];
+        struct queue_positions all_positions[5];
         uint64_t words[6];
-        (void)five_wait(lines[i][0], lines[i][1], turns, words);
+        (void)five_wait(lines[i][0], lines[i][1], all_positions, words);
         for (size_t k = 5; k-- > 0;) {
-            gate_leave(&turns[k], limit_counters);
+            gate_leave(&all_positions[k], limit_counters);
             assert_int_equal(word(0), words[k]);
         }
-        uint64_t passed = five_wait(lines[i][0], lines[i][1], turns, words);
+        uint64_t passed = five_wait(lines[i][0], lines[i][1], all_positions, words);
         for (size_t k = 0; k < 4; k++) {
-            gate_leave(&turns[k], limit_counters);
+            gate_leave(&all_positions[k], limit_counters);
             assert_int_equal(word(0), words[5]);
         }
-        gate_leave(&turns[4], limit_counters);
+        gate_leave(&all_positions[4], limit_counters);
         assert_int_equal(word(0), words[0]);
         assert_int_equal(atomic_load(&counters(0)->admitted), passed);
     }
@@ -675,7 +676,7 @@ static void who_leaves_an_empty_queue(void **state)
     open_gate();
     assert_int_equal(ask("get", 7, START), GATE_WAIT);
     assert_int_equal(word(0), START + 700 * MS);
-    gate_leave(&verdict.turn, limit_counters);
+    gate_leave(&verdict.positions, limit_counters);
     assert_int_equal(word(0), START);
     assert_counters(0, 0, 1, 0, 0);
 }
@@ -689,14 +690,14 @@ static void places_are_of_what_is_charged(void **state)
     assert_int_equal(ask("get", 1, START), GATE_PASS);
     gate_owe_bytes(&target, UNIT_BYTES_OUT, 4000, 0, START, limit_counters);
     assert_int_equal(ask("get", 1, START), GATE_WAIT); /* waits for bytes-out */
-    assert_int_equal(verdict.turn.n, 0);
+    assert_int_equal(verdict.positions.n, 0);
     assert_int_equal(ask("get", 1, START + 4 * S), GATE_PASS);
     struct ask wish = ask_of("get", 1, START + 4 * S);
     wish.is_dry = true;
     assert_int_equal(gate_ask(&target, &wish, limit_counters, &verdict), GATE_WAIT);
-    assert_int_equal(verdict.turn.n, 0);
+    assert_int_equal(verdict.positions.n, 0);
     assert_int_equal(ask("get", 1, START + 4 * S), GATE_WAIT);
-    assert_ptr_equal(verdict.turn.places[0].holder, target.holders[PER_SUBJECT]);
+    assert_ptr_equal(verdict.positions.kept[0].holder, target.holders[PER_SUBJECT]);
 }
 
 static void calls_are_in_flight_when_they_depart(void **state)

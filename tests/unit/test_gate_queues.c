@@ -21,7 +21,7 @@ struct client {
     uint64_t headed_ns, rings_ns;
     uint64_t waited_longest_ns;
     uint32_t waited_for;
-    struct turn turn;
+    struct queue_positions positions;
 };
 
 /* classes: all and read; all and write; all */
@@ -44,10 +44,10 @@ static void ring(struct client *client, uint64_t now_ns, uint64_t lateness_ns, u
     struct ask wish = ask_of(client->command, 1, now_ns);
     wish.headed_ns = client->headed_ns;
     wish.waited_for = client->waited_for;
-    wish.turn = client->waited_for != 0 ? &client->turn : NULL;
+    wish.positions = client->waited_for != 0 ? &client->positions : NULL;
     enum gate gate = gate_ask(&target, &wish, limit_counters, &verdict);
     if (gate == GATE_WAIT) {
-        client->turn = verdict.turn;
+        client->positions = verdict.positions;
         client->waited_for = 1U + verdict.limit->id;
         client->rings_ns = now_ns + (uint64_t)verdict.wait_ns + (lateness_ns > 0 ? dice_below(seed, lateness_ns) : 0);
         return;
@@ -207,11 +207,13 @@ static void who_has_waited_goes_ahead(void **state)
     assert_int_equal(ask("set", 1, START), GATE_PASS);
     assert_int_equal(ask("set", 1, START), GATE_WAIT);
     assert_int_equal(verdict.wait_ns, 500 * MS);
-    struct client set = {.command = "set", .kind = 1, .waited_for = 1U + verdict.limit->id, .turn = verdict.turn};
+    struct client set = {
+        .command = "set", .kind = 1, .waited_for = 1U + verdict.limit->id, .positions = verdict.positions};
     struct client gets[8];
     for (size_t i = 0; i < 8; i++) {
         assert_int_equal(ask("get", 1, START), GATE_WAIT);
-        gets[i] = (struct client){.command = "get", .waited_for = 1U + verdict.limit->id, .turn = verdict.turn};
+        gets[i] =
+            (struct client){.command = "get", .waited_for = 1U + verdict.limit->id, .positions = verdict.positions};
         gets[i].rings_ns = START + (uint64_t)verdict.wait_ns;
         assert_int_equal(gets[i].rings_ns, START + (i + 1) * 100 * MS);
         gets[i].headed_ns = set.headed_ns = START;
@@ -225,7 +227,7 @@ static void who_has_waited_goes_ahead(void **state)
     ring(&set, START + 500 * MS, 0, &seed); /* the fifth has just departed */
     assert_int_equal(n_gone[1], 0);
     assert_int_equal(set.rings_ns, START + 600 * MS);
-    assert_int_equal(set.turn.n, 2);
+    assert_int_equal(set.positions.n, 2);
     assert_int_equal(word(1), START + 1000 * MS);
     ring(&gets[5], START + 600 * MS, 0, &seed);
     assert_int_equal(gets[5].rings_ns, START + 700 * MS);
@@ -252,14 +254,14 @@ static void who_has_waited_may_be_refused(void **state)
     assert_int_equal(ask("set", 1, START), GATE_PASS);
     assert_int_equal(ask("set", 1, START), GATE_WAIT);
     struct ask wish = ask_of("set", 1, START + 500 * MS);
-    const struct turn turn = verdict.turn;
+    const struct queue_positions positions = verdict.positions;
     wish.headed_ns = START;
     wish.waited_for = 1U + verdict.limit->id;
-    wish.turn = &turn;
+    wish.positions = &positions;
     assert_int_equal(ask("publish", 1, START + 100 * MS), GATE_PASS);
     assert_int_equal(gate_ask(&target, &wish, limit_counters, &verdict), GATE_REFUSE);
     assert_ptr_equal(verdict.limit, &policy->limits[1]);
-    gate_leave(&turn, limit_counters);
+    gate_leave(&positions, limit_counters);
     assert_int_equal(word(0), START + 500 * MS);
     assert_int_equal(word(1), START + 20 * S);
     assert_counters(0, 1, 1, 0, 0);
@@ -274,7 +276,7 @@ static struct client *ring_next(size_t n, uint64_t now_ns)
 {
     struct client *first;
     while ((first = first_to_ring(n))->rings_ns <= now_ns) {
-        uint64_t due_ns = gate_turn_due(&first->turn);
+        uint64_t due_ns = gate_positions_due(&first->positions);
         if (due_ns <= first->rings_ns)
             return first;
         first->rings_ns = due_ns;
@@ -288,9 +290,9 @@ static bool goes(struct client *client, uint64_t now_ns)
     struct ask wish = ask_of("publish", 1, now_ns);
     wish.headed_ns = START;
     wish.waited_for = client->waited_for;
-    wish.turn = &client->turn;
+    wish.positions = &client->positions;
     enum gate gate = gate_ask(&target, &wish, limit_counters, &verdict);
-    client->turn = verdict.turn;
+    client->positions = verdict.positions;
     client->rings_ns = gate == GATE_PASS ? UINT64_MAX : now_ns + (uint64_t)verdict.wait_ns;
     return gate == GATE_PASS;
 }
@@ -315,7 +317,7 @@ static void late_alarms_keep_the_order(void **state)
         for (size_t i = 0; i < CLIENTS; i++) {
             clients[i] = (struct client){.rings_ns = START + (uint64_t)verdict.wait_ns,
                                          .waited_for = 1U + verdict.limit->id,
-                                         .turn = verdict.turn};
+                                         .positions = verdict.positions};
             assert_int_equal(ask("publish", 1, START), GATE_WAIT);
         }
         while (n_left > 0) {

@@ -257,17 +257,17 @@ static void play_enforced(void)
     for (size_t i = 0; i < ARRIVALS; i++) {
         uint64_t now_ns = arrivals[i].at_ns > free_ns ? arrivals[i].at_ns : free_ns;
         struct ask wish = ask_of(arrivals[i].command, arrivals[i].cost, now_ns);
-        struct turn turn;
+        struct queue_positions positions;
         enum gate gate = gate_ask(&target, &wish, limit_counters, &verdict);
         while (gate == GATE_WAIT) {
-            turn = verdict.turn;
+            positions = verdict.positions;
             wish.now_ns += (uint64_t)verdict.wait_ns;
             wish.waited_for = 1U + verdict.limit->id;
-            wish.turn = &turn;
+            wish.positions = &positions;
             gate = gate_ask(&target, &wish, limit_counters, &verdict);
         }
         if (gate != GATE_PASS)
-            gate_leave(&verdict.turn, limit_counters);
+            gate_leave(&verdict.positions, limit_counters);
         free_ns = wish.now_ns;
     }
 }

@@ -91,7 +91,7 @@ static bool find_subject(struct client *client)
     client->bound = policy;
     client->subject = subject;
     if (client->subject != old)
-        meter_forget_places(client);
+        meter_forget_positions(client);
     if (!is_same || client->subject != old)
         fair_share_leave(client);
     client->generation = front->generation;

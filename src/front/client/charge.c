@@ -32,7 +32,7 @@ bool charge_waits_long(const struct client *client)
  */
 static uint32_t waits_for(const struct verdict *verdict)
 {
-    return verdict->turn.n > 0 || !limit_has_places(verdict->limit) ? verdict->limit->id + 1U : 0;
+    return verdict->positions.n > 0 || !limit_has_positions(verdict->limit) ? verdict->limit->id + 1U : 0;
 }
 
 /*
@@ -43,14 +43,14 @@ static enum gate wait(struct client *client, const struct charge_target *whose, 
 {
     struct meter *meter = meter_make(client);
     if (meter == NULL) {
-        gate_leave(&verdict->turn, client->front->limit_counters);
+        gate_leave(&verdict->positions, client->front->limit_counters);
         client_close_starved(client);
         return GATE_CLOSE;
     }
     front_note_stopped(client->front, whose, verdict->limit, OFFENDER_DELAYED);
     meter->headed_ns = headed_ns;
     meter->waited_for = waits_for(verdict);
-    meter->turn = verdict->turn;
+    meter->positions = verdict->positions;
     alarm_set(&client->front->alarms, &meter->delay, client->front->loop->now_ns + (uint64_t)verdict->wait_ns);
     client_wait(client, WAIT_DELAY);
     return GATE_WAIT;
@@ -83,11 +83,11 @@ static enum gate wait_on(struct client *client, const struct charge_target *own,
     struct meter *meter = client->meter;
     settle_target(client, own);
     settle_target(client, target);
-    if (meter->turn.n == 0) {
+    if (meter->positions.n == 0) {
         meter->waited_for = 0;
         return GATE_PASS;
     }
-    uint64_t due_ns = gate_turn_due(&meter->turn);
+    uint64_t due_ns = gate_positions_due(&meter->positions);
     alarm_set(&client->front->alarms, &meter->delay, due_ns != 0 ? due_ns : meter->delay.due_ns);
     client_wait(client, WAIT_DELAY);
     return GATE_WAIT;
@@ -102,7 +102,7 @@ static void end_wait(struct client *client)
     histo_add(&client->front->counts.times.delay, waited_ns, 1);
     client->lane_user.waited_us = waited_us < UINT32_MAX ? (uint32_t)waited_us : UINT32_MAX;
     client->meter->headed_ns = 0;
-    meter_forget_turn(client);
+    meter_drop_positions(client);
 }
 
 void charge_begin(struct client *client)
@@ -234,10 +234,10 @@ static uint64_t keep_virtual(struct client *client, const struct charge_target *
 }
 
 /* Keeps the positions that a command which was asked again has not used. */
-static void keep_turn(struct client *client, const struct ask *ask, const struct verdict *verdict)
+static void keep_positions(struct client *client, const struct ask *ask, const struct verdict *verdict)
 {
-    if (ask->turn != NULL)
-        client->meter->turn = verdict->turn;
+    if (ask->positions != NULL)
+        client->meter->positions = verdict->positions;
 }
 
 /*
@@ -249,8 +249,8 @@ static enum gate ask_both(struct client *client, const struct charge_target *own
 {
     struct limit_counters *limit_counters = client->front->limit_counters;
     enum gate gate = GATE_PASS;
-    if (ask->turn != NULL)
-        verdict->turn = *ask->turn; /* kept unless one of the two decisions changes it */
+    if (ask->positions != NULL)
+        verdict->positions = *ask->positions; /* kept unless one of the two decisions changes it */
     ask->part = PART_COMMAND;
     if (own->policy != NULL && keyed->policy != NULL && gate_delays(own->policy, ask->command, PART_CONNECTION))
         /* or a command would wait only to be refused then */
@@ -261,7 +261,7 @@ static enum gate ask_both(struct client *client, const struct charge_target *own
     if (own->policy != NULL)
         gate = gate_ask(own, ask, limit_counters, verdict);
     uint8_t counted = verdict->counted;
-    keep_turn(client, ask, verdict);
+    keep_positions(client, ask, verdict);
     if (gate == GATE_PASS)
         ask->virtual_ns = keep_virtual(client, own, verdict);
     if (gate != GATE_PASS || keyed->policy == NULL)
@@ -293,7 +293,7 @@ static struct ask ask_for(const struct client *client, const struct request *req
     if (has_delays(target) || has_delays(own)) {
         ask.may_wait = may_wait(client);
         ask.waited_for = meter_is_waiting(client) ? client->meter->waited_for : 0;
-        ask.turn = meter_is_waiting(client) ? &client->meter->turn : NULL;
+        ask.positions = meter_is_waiting(client) ? &client->meter->positions : NULL;
         ask.headed_ns = headed_ns(client);
         ask.virtual_ns = client->meter != NULL ? client->meter->virtual_ns : 0;
     }
@@ -362,7 +362,7 @@ enum gate charge_ask(struct client *client, const struct request *request, struc
     struct ask ask = ask_for(client, request, &own, &target, &amounts);
     enum gate gate = is_others(&target, &own) ? ask_both(client, &own, &target, &ask, verdict)
                                               : gate_ask(&target, &ask, front->limit_counters, verdict);
-    keep_turn(client, &ask, verdict);
+    keep_positions(client, &ask, verdict);
     if (gate == GATE_WAIT)
         return wait(client, whose(&target, &own, verdict), ask.headed_ns, verdict);
     if (gate != GATE_PASS)

@@ -8,15 +8,15 @@
 #define METER_ALARMS 3
 
 /* The delay of the next command is over. */
-static void on_turn(struct alarm *delay)
+static void on_position_due(struct alarm *delay)
 {
     client_resume(container_of(delay, struct meter, delay)->client, WAIT_DELAY);
 }
 
 /* The due time may be later now: the command's positions in queues may have moved back. */
-static uint64_t turn_by_now(struct alarm *delay)
+static uint64_t position_by_now(struct alarm *delay)
 {
-    return gate_turn_due(&container_of(delay, struct meter, delay)->turn);
+    return gate_positions_due(&container_of(delay, struct meter, delay)->positions);
 }
 
 /* The debt of request bytes is small enough again. */
@@ -39,8 +39,8 @@ struct meter *meter_make(struct client *client)
         free(meter);
         return NULL;
     }
-    meter->delay.on_due = on_turn;
-    meter->delay.due_by_now = turn_by_now;
+    meter->delay.on_due = on_position_due;
+    meter->delay.due_by_now = position_by_now;
     meter->payments[0].on_due = on_paid_in;
     meter->payments[1].on_due = on_paid_out;
     meter->client = client;
@@ -146,23 +146,23 @@ bool meter_is_waiting(const struct client *client)
     return client->meter != NULL && client->meter->headed_ns != 0;
 }
 
-void meter_forget_places(struct client *client)
+void meter_forget_positions(struct client *client)
 {
     if (client->meter != NULL)
-        gate_forget_places(&client->meter->turn);
+        gate_forget_positions(&client->meter->positions);
 }
 
-void meter_forget_turn(struct client *client)
+void meter_drop_positions(struct client *client)
 {
     if (client->meter != NULL)
-        client->meter->turn.n = 0;
+        client->meter->positions.n = 0;
 }
 
 void meter_leave_queue(struct client *client)
 {
     if (client->meter != NULL)
-        gate_leave(&client->meter->turn, client->front->limit_counters);
-    meter_forget_turn(client);
+        gate_leave(&client->meter->positions, client->front->limit_counters);
+    meter_drop_positions(client);
 }
 
 /* ---- which funnels are charged ---- */
@@ -186,7 +186,7 @@ void payer_let_keyed_go(struct client *client)
 {
     if (client->meter == NULL || client->meter->keyed == NULL)
         return;
-    meter_forget_places(client);
+    meter_forget_positions(client);
     subject_put(client->front->settings->key_subjects, client->meter->keyed);
     client->meter->keyed = NULL;
 }

@@ -22,13 +22,13 @@
 struct meter {
     /* funnels of the connection, one holder for each policy that ever bound it; linked by `next` */
     struct subject *owns;
-    struct subject *keyed;   /* the subject that a key named last; one reference; NULL: none */
-    uint8_t connected;       /* set of COUNTED*: the limits on connections that count this one */
-    uint32_t counted;        /* calls in flight that limits count */
-    uint32_t counted_shadow; /* calls in flight that limits in shadow mode count */
-    uint32_t waited_for;     /* 1 + id of the limit that delays the next command; see struct ask */
-    struct turn turn;        /* positions of the next command in queues; n 0: none */
-    uint64_t headed_ns;      /* when the delayed command became the next; 0: no limit delays one */
+    struct subject *keyed;            /* the subject that a key named last; one reference; NULL: none */
+    uint8_t connected;                /* set of COUNTED*: the limits on connections that count this one */
+    uint32_t counted;                 /* calls in flight that limits count */
+    uint32_t counted_shadow;          /* calls in flight that limits in shadow mode count */
+    uint32_t waited_for;              /* 1 + id of the limit that delays the next command; see struct ask */
+    struct queue_positions positions; /* positions of the next command in queues; n 0: none */
+    uint64_t headed_ns;               /* when the delayed command became the next; 0: no limit delays one */
     /* when limits in shadow mode would have let the last command go; 0: at once */
     uint64_t virtual_ns;
     struct alarm delay;       /* set while a limit delays the next command */
@@ -68,13 +68,13 @@ void meter_settle(struct client *client, const struct policies *policies);
 bool meter_is_waiting(const struct client *client);
 
 /* The holders of the command's positions may be released. What was charged stays known. */
-void meter_forget_places(struct client *client);
+void meter_forget_positions(struct client *client);
 
 /*
- * meter_forget_turn: the positions are used, or lost. meter_leave_queue: the command will not go
+ * meter_drop_positions: the positions are used, or lost. meter_leave_queue: the command will not go
  * and gives its positions up.
  */
-void meter_forget_turn(struct client *client);
+void meter_drop_positions(struct client *client);
 void meter_leave_queue(struct client *client);
 
 /* ---- which funnels are charged ---- */

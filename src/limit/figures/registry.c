@@ -182,9 +182,9 @@ bool registry_enter(struct registry *registry, struct policy_state *policy_state
         entry = add(registry, policy_state, line, limit);
     if (entry == NULL)
         return false;
-    if (limit_has_places(limit) && entry->departures == NOWHERE)
+    if (limit_has_positions(limit) && entry->departures == NOWHERE)
         entry->departures = add_slots(policy_state, limit->scope, DEPARTURE_WORDS);
-    if (limit_has_places(limit) && entry->departures == NOWHERE)
+    if (limit_has_positions(limit) && entry->departures == NOWHERE)
         return false;
     limit->slot = entry->slot;
     limit->departures = entry->departures;

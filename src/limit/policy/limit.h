@@ -44,7 +44,7 @@ struct limit {
     uint64_t until_ns;         /* end of a limit that an operator has set (monotonic); 0: no end */
     uint16_t position;         /* index among the limits of its line */
     uint16_t slot;             /* index of its funnel in each holder; set by registry_enter */
-    /* first index of its departure's words, if limit_has_places; set by registry_enter */
+    /* first index of its departure's words, if limit_has_positions; set by registry_enter */
     uint16_t departures;
     /* index of its counters, for the life of the process; set by registry_enter */
     uint16_t id;
@@ -91,7 +91,7 @@ static inline bool unit_is_bytes(enum unit unit)
  * True if the limit delays commands in a queue with a position for each. False for bytes, since
  * their number is unknown while a command waits.
  */
-static inline bool limit_has_places(const struct limit *limit)
+static inline bool limit_has_positions(const struct limit *limit)
 {
     return limit->action == OVER_DELAY && unit_is_taken((enum unit)limit->unit);
 }

@@ -531,7 +531,7 @@ static bool has_delay(const struct policy *policy)
 
 static enum slot_queue queue_of(const struct limit *limit, bool is_shadow, bool has_clocks)
 {
-    if (limit_has_places(limit))
+    if (limit_has_positions(limit))
         return is_shadow ? SLOT_QUEUE_SHADOW : SLOT_QUEUE;
     return is_shadow && has_clocks ? SLOT_AHEAD : SLOT_QUEUE_NONE;
 }
