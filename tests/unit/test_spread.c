@@ -89,7 +89,7 @@ static const struct spread_outlet outlet = {hear, NULL};
 
 static bool ask_many(unsigned place, uint32_t n)
 {
-    return spread_turn(spread, &replies, &places[place], n);
+    return spread_expect(spread, &replies, &places[place], n);
 }
 
 static bool ask(unsigned place)
@@ -172,7 +172,7 @@ static void assert_done(void)
     assert_true(replies_are_idle(&replies));
     assert_int_equal(replies_bytes(&replies), 0);
     for (unsigned i = 0; i < PLACES; i++) {
-        assert_int_equal(places[i].n_turns, 0);
+        assert_int_equal(places[i].n_owed, 0);
         assert_null(places[i].strand.first);
     }
 }
@@ -390,7 +390,7 @@ static void a_place_that_goes_keeps_its_turn(void **state)
     list_push(&spread->retired, &places[1].in_retired);
     assert_true(take_part(0, "+a\r\n+"));
     assert_heard("+a\r\n+b\r\n+");
-    assert_int_equal(places[1].n_turns, 0);
+    assert_int_equal(places[1].n_owed, 0);
     assert_true(ask(0) && take(0, "c\r\n+d\r\n"));
     assert_heard("c\r\n+d\r\n");
     assert_done();

@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#define FIRST_TURNS 16
+#define FIRST_ENTRIES 16
 
 struct spread *spread_new(void)
 {
@@ -50,16 +50,16 @@ struct place *spread_place_at(const struct spread *spread, const struct node *no
 
 /* ---- the order of replies ---- */
 
-static struct reply_turn *turn_at(const struct spread *spread, uint32_t position)
+static struct reply_entry *entry_at(const struct spread *spread, uint32_t position)
 {
-    return &spread->turns[position & (spread->capacity - 1)];
+    return &spread->entries[position & (spread->capacity - 1)];
 }
 
-static void shed_turns(struct spread *spread, struct pool *pool)
+static void shed_entries(struct spread *spread, struct pool *pool)
 {
-    pool_note_less(pool, spread->capacity * sizeof *spread->turns);
-    free(spread->turns);
-    spread->turns = NULL;
+    pool_note_less(pool, spread->capacity * sizeof *spread->entries);
+    free(spread->entries);
+    spread->entries = NULL;
     spread->capacity = 0;
 }
 
@@ -68,20 +68,20 @@ static bool make_room(struct spread *spread, struct pool *pool)
 {
     if (spread->tail - spread->head + 2 <= spread->capacity)
         return true;
-    uint32_t capacity = spread->capacity == 0 ? FIRST_TURNS : 2 * spread->capacity;
-    struct reply_turn *turns = malloc(capacity * sizeof *turns);
-    if (turns == NULL)
+    uint32_t capacity = spread->capacity == 0 ? FIRST_ENTRIES : 2 * spread->capacity;
+    struct reply_entry *entries = malloc(capacity * sizeof *entries);
+    if (entries == NULL)
         return false;
     for (uint32_t at = spread->head; at != spread->tail; at++)
-        turns[at & (capacity - 1)] = *turn_at(spread, at);
-    shed_turns(spread, pool);
-    pool_note_more(pool, capacity * sizeof *turns);
-    spread->turns = turns;
+        entries[at & (capacity - 1)] = *entry_at(spread, at);
+    shed_entries(spread, pool);
+    pool_note_more(pool, capacity * sizeof *entries);
+    spread->entries = entries;
     spread->capacity = capacity;
     return true;
 }
 
-bool spread_turn_slowly(struct spread *spread, struct replies *replies, struct place *place, uint32_t n)
+bool spread_expect_slowly(struct spread *spread, struct replies *replies, struct place *place, uint32_t n)
 {
     if (!make_room(spread, replies->pool))
         return false;
@@ -93,8 +93,8 @@ bool spread_turn_slowly(struct spread *spread, struct replies *replies, struct p
             return false;
         spread->is_open = true;
     }
-    *turn_at(spread, spread->tail++) = (struct reply_turn){place, n, spread->order};
-    place->n_turns += n;
+    *entry_at(spread, spread->tail++) = (struct reply_entry){place, n, spread->order};
+    place->n_owed += n;
     spread->order += n;
     return true;
 }
@@ -105,7 +105,7 @@ static void end_run(struct spread *spread, struct replies *replies)
     spread->is_open = spread->is_run = false;
     replies_close(replies, &spread->source);
     if (spread->head != spread->tail)
-        *turn_at(spread, spread->tail++) = (struct reply_turn){NULL, 0, spread->order};
+        *entry_at(spread, spread->tail++) = (struct reply_entry){NULL, 0, spread->order};
     else
         replies_end(replies, &spread->source);
 }
@@ -134,8 +134,8 @@ bool spread_is_in_frame(const struct spread *spread)
 {
     if (spread->head == spread->tail)
         return false;
-    const struct reply_turn *turn = turn_at(spread, spread->head);
-    return turn->place != NULL && turn->place->is_in_frame;
+    const struct reply_entry *entry = entry_at(spread, spread->head);
+    return entry->place != NULL && entry->place->is_in_frame;
 }
 
 static struct slice behind(struct slice bytes, size_t n)
@@ -182,12 +182,12 @@ uint32_t spread_order_of(const struct spread *spread, const struct place *place)
 {
     uint32_t n = count_kept(place);
     for (uint32_t at = spread->head; at != spread->tail; at++) {
-        const struct reply_turn *turn = turn_at(spread, at);
-        if (turn->place != place)
+        const struct reply_entry *entry = entry_at(spread, at);
+        if (entry->place != place)
             continue;
-        if (n < turn->n)
-            return turn->order + n;
-        n -= turn->n;
+        if (n < entry->n)
+            return entry->order + n;
+        n -= entry->n;
     }
     return spread->order;
 }
@@ -252,19 +252,19 @@ static bool end_going(struct going *going)
     struct spread *spread = going->spread;
     if (!going->is_over && !replies_are_idle(going->replies))
         replies_flush(going->replies, going->outlet->put, going->outlet->arg);
-    if (spread->head == spread->tail && spread->capacity > SPREAD_TURNS_KEPT)
-        shed_turns(spread, going->replies->pool);
+    if (spread->head == spread->tail && spread->capacity > SPREAD_ENTRIES_KEPT)
+        shed_entries(spread, going->replies->pool);
     return !going->is_starved;
 }
 
 /* Called when the first place in the order has delivered n replies. */
 static void note_given(struct spread *spread, uint32_t n)
 {
-    struct reply_turn *turn = turn_at(spread, spread->head);
-    turn->n -= n;
-    turn->order += n;
-    turn->place->n_turns -= n;
-    spread->head += turn->n == 0;
+    struct reply_entry *entry = entry_at(spread, spread->head);
+    entry->n -= n;
+    entry->order += n;
+    entry->place->n_owed -= n;
+    spread->head += entry->n == 0;
 }
 
 /* Called when the oldest group is answered. False if nothing more can be passed on. */
@@ -285,8 +285,8 @@ static bool end_answered_run(struct going *going)
 static bool put_strand(struct going *going)
 {
     struct spread *spread = going->spread;
-    const struct reply_turn *turn = turn_at(spread, spread->head);
-    struct place *place = turn->place;
+    const struct reply_entry *entry = entry_at(spread, spread->head);
+    struct place *place = entry->place;
     const struct early_piece *at = NULL;
     struct slice bytes;
     enum strand_next next = strand_look(&place->strand, &at, &bytes);
@@ -294,7 +294,7 @@ static bool put_strand(struct going *going)
         return false;
     struct part part = {bytes.len, 1};
     if (next == STRAND_BYTES)
-        part = scan_part(place, bytes, turn->n);
+        part = scan_part(place, bytes, entry->n);
     if (!put(going, slice_of(bytes.at, part.len), !place->is_in_frame))
         return false;
     strand_drop(going->replies, &place->strand, part.len);
@@ -307,7 +307,7 @@ static void put_strands(struct going *going)
     const struct spread *spread = going->spread;
     bool goes_on = true;
     while (goes_on && spread->head != spread->tail)
-        goes_on = turn_at(spread, spread->head)->place == NULL ? end_answered_run(going) : put_strand(going);
+        goes_on = entry_at(spread, spread->head)->place == NULL ? end_answered_run(going) : put_strand(going);
 }
 
 bool spread_go_on(struct spread *spread, struct replies *replies, const struct spread_outlet *outlet)
@@ -320,22 +320,23 @@ bool spread_go_on(struct spread *spread, struct replies *replies, const struct s
 /* True if the place is first in the order and its strand is empty. */
 static bool may_go(const struct spread *spread, const struct place *place)
 {
-    return spread->head != spread->tail && turn_at(spread, spread->head)->place == place && place->strand.first == NULL;
+    return spread->head != spread->tail && entry_at(spread, spread->head)->place == place &&
+           place->strand.first == NULL;
 }
 
 bool spread_take(struct spread *spread, struct replies *replies, struct place *place, struct slice bytes, bool is_whole,
                  const struct spread_outlet *outlet)
 {
     struct going going = {.spread = spread, .replies = replies, .outlet = outlet};
-    while (bytes.len > 0 && place->n_turns > 0) {
+    while (bytes.len > 0 && place->n_owed > 0) {
         if (!may_go(spread, place))
             return strand_keep(replies, &place->strand, bytes.at, bytes.len);
         struct part part = {bytes.len, 1};
-        if (is_whole && place->n_turns == 1) {
+        if (is_whole && place->n_owed == 1) {
             place->scan = (struct reply_scan){0};
             place->is_in_frame = false;
         } else {
-            part = scan_part(place, bytes, turn_at(spread, spread->head)->n);
+            part = scan_part(place, bytes, entry_at(spread, spread->head)->n);
         }
         if (!put(&going, slice_of(bytes.at, part.len), !place->is_in_frame))
             break;
@@ -362,7 +363,7 @@ static void forget_strand(struct replies *replies, struct place *place)
     strand_clear(replies, &place->strand);
     place->scan = (struct reply_scan){0};
     place->is_in_frame = false;
-    place->n_turns = 0;
+    place->n_owed = 0;
 }
 
 void spread_forget(struct spread *spread, struct replies *replies)
@@ -373,7 +374,7 @@ void spread_forget(struct spread *spread, struct replies *replies)
     for (const struct list *at = spread->retired.next; at != &spread->retired; at = at->next)
         forget_strand(replies, retired_at(at));
     spread->head = spread->tail = 0;
-    shed_turns(spread, replies->pool);
+    shed_entries(spread, replies->pool);
     spread->is_open = spread->is_run = false;
 }
 

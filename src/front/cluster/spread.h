@@ -17,7 +17,7 @@
  * requests in flight at places are answered. While a hop is not yet sent in order, no newer request
  * is taken: WAIT_AGAIN.
  *
- * Order of replies: spread.turns says which place answers next, and how many replies in a row.
+ * Order of replies: spread.entries says which place answers next, and how many replies in a row.
  * Early replies of another place wait in that place's strand. For front/route/replies.h all places
  * are one source. Each group of consecutive requests at places is one run there. Compounds and
  * weir's own replies stand between the runs. Without compounds or own replies, replies.h is idle.
@@ -46,7 +46,7 @@
 
 struct client;
 
-#define SPREAD_TURNS_KEPT 32 /* an empty ring of at most this capacity is kept (chosen) */
+#define SPREAD_ENTRIES_KEPT 32 /* an empty ring of at most this capacity is kept (chosen) */
 /* place.wrote_at: writes there may be lost, and a WAIT has reported the loss */
 #define WROTE_TOLD 1U
 
@@ -60,7 +60,7 @@ struct place {
     struct lease shared;          /* on the node's shared lane */
     struct early strand;          /* replies that cannot be passed on yet */
     struct reply_scan scan;       /* finds the end of the reply that is being passed on */
-    uint32_t n_turns;             /* replies that the client has not received yet */
+    uint32_t n_owed;              /* replies that the client has not received yet */
     struct unanswered unanswered; /* requests in flight at the node */
     struct auth_proof proof;      /* confirmation that the node accepts the client's credentials */
     /* pending check of the client's credentials; question.login is NULL while no check runs */
@@ -83,7 +83,7 @@ struct place {
 };
 
 /* Consecutive replies of one place. */
-struct reply_turn {
+struct reply_entry {
     struct place *place; /* NULL: the end of a group that is a run in replies.h */
     uint32_t n;
     uint32_t order; /* of the first reply: the value of spread.order at its request */
@@ -103,7 +103,7 @@ struct spread {
     struct list *heir_next;
     uint32_t heir_order; /* order of that finished hop, which the new hops take over */
     /* ring of the order of replies, oldest first; heap; NULL: no ring yet */
-    struct reply_turn *turns;
+    struct reply_entry *entries;
     uint32_t capacity;          /* of the ring; a power of two */
     uint32_t head, tail;        /* of the ring; never reset, wrap around */
     uint32_t order;             /* requests so far, including hops and compounds; wraps around */
@@ -144,26 +144,26 @@ struct place *spread_place_at(const struct spread *spread, const struct node *no
  * Appends n requests at this place to the order of replies. Requests without a reply to the client
  * (CLIENT REPLY) are not counted. False if out of memory.
  */
-__attribute__((warn_unused_result)) bool spread_turn_slowly(struct spread *spread, struct replies *replies,
-                                                            struct place *place, uint32_t n);
+__attribute__((warn_unused_result)) bool spread_expect_slowly(struct spread *spread, struct replies *replies,
+                                                              struct place *place, uint32_t n);
 
-__attribute__((warn_unused_result)) static inline bool spread_turn(struct spread *spread, struct replies *replies,
-                                                                   struct place *place, uint32_t n)
+__attribute__((warn_unused_result)) static inline bool spread_expect(struct spread *spread, struct replies *replies,
+                                                                     struct place *place, uint32_t n)
 {
     if (!spread->is_open)
-        return spread_turn_slowly(spread, replies, place, n);
+        return spread_expect_slowly(spread, replies, place, n);
     const uint32_t mask = spread->capacity - 1;
     if (spread->head == spread->tail) {
         if (spread->is_run || spread->capacity == 0 || !replies_are_idle(replies))
-            return spread_turn_slowly(spread, replies, place, n);
-        spread->turns[spread->tail++ & mask] = (struct reply_turn){place, n, spread->order};
+            return spread_expect_slowly(spread, replies, place, n);
+        spread->entries[spread->tail++ & mask] = (struct reply_entry){place, n, spread->order};
     } else {
-        struct reply_turn *newest = &spread->turns[(spread->tail - 1) & mask];
+        struct reply_entry *newest = &spread->entries[(spread->tail - 1) & mask];
         if (newest->place != place)
-            return spread_turn_slowly(spread, replies, place, n);
+            return spread_expect_slowly(spread, replies, place, n);
         newest->n += n;
     }
-    place->n_turns += n;
+    place->n_owed += n;
     spread->order += n;
     return true;
 }
@@ -189,11 +189,11 @@ __attribute__((warn_unused_result)) bool spread_take(struct spread *spread, stru
  */
 static inline bool spread_take_only(struct spread *spread, const struct replies *replies, struct place *place)
 {
-    if (place->n_turns != 1 || spread->tail - spread->head != 1 || place->strand.first != NULL ||
-        spread->capacity > SPREAD_TURNS_KEPT || !replies_are_idle(replies))
+    if (place->n_owed != 1 || spread->tail - spread->head != 1 || place->strand.first != NULL ||
+        spread->capacity > SPREAD_ENTRIES_KEPT || !replies_are_idle(replies))
         return false;
     spread->head++;
-    place->n_turns = 0;
+    place->n_owed = 0;
     if (place->is_in_frame) {
         place->scan = (struct reply_scan){0};
         place->is_in_frame = false;

@@ -379,7 +379,7 @@ static inline bool send_some(struct client *client, struct place *place, const s
     if (run->command->is_pausable)
         place->wrote_at = coverage_time(client);
     lane_count_sent(lane_user, SHARED_CALLS_FEW, bytes);
-    if (!spread_turn(client->extra->spread, &client->extra->replies, place, n) ||
+    if (!spread_expect(client->extra->spread, &client->extra->replies, place, n) ||
         unanswered_add_more(&place->unanswered, &client->front->loop->pool, keep_kind(run->command),
                             slice_of(at, bytes), n) == NULL ||
         !lane_call(lane, lane_user, timing_tag(client, run->command, run->argc), n)) {

@@ -591,7 +591,7 @@ static bool note_call(struct place *place, struct lane *lane, const struct reque
     struct lane_user *lane_user = &place->lane_user;
     uint64_t tag = timing_tag(client, request->command, request->argc);
     bool is_unheard = reply_mode_take(&client->reply_mode);
-    if (!is_unheard && !spread_turn(client->extra->spread, &client->extra->replies, place, 1))
+    if (!is_unheard && !spread_expect(client->extra->spread, &client->extra->replies, place, 1))
         return false;
     if (request->counted == 0 && lane_user->waited_us == 0 && !is_unheard)
         return client_counts(client, UNIT_BYTES_OUT) ? lane_call_apart(lane, lane_user, tag, 1)

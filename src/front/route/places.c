@@ -169,7 +169,7 @@ void places_note_keys(const struct client *client, const struct request *request
 /* True if a call, a hop, or a queued run of replies still refers to the place. */
 static bool is_needed(const struct place *place)
 {
-    return place->lane_user.in_flight > 0 || place->n_hops > 0 || place->n_turns > 0;
+    return place->lane_user.in_flight > 0 || place->n_hops > 0 || place->n_owed > 0;
 }
 
 static void retire(struct spread *spread, struct place *place)
