@@ -103,13 +103,13 @@ static void push_times(struct history *history, const struct snapshot *s)
     struct histo delays = since(&before->delay, &now->delay);
     struct histo overhead = since(&before->overhead, &now->overhead);
     struct histo waits = since(&before->share, &now->share);
-    struct histo turns = since(&history->turns, &s->turns);
+    struct histo iterations = since(&history->iterations, &s->iterations);
     push_both(history, SERIES_LATENCY_P50, &requests);
     push_both(history, SERIES_UPSTREAM_P50, &upstream);
     push_both(history, SERIES_DELAY_P50, &delays);
     push_both(history, SERIES_OVERHEAD_P50, &overhead);
     push_both(history, SERIES_WAIT_P50, &waits);
-    push_quantile(history->points[SERIES_TURN_P99], &turns, SLOW);
+    push_quantile(history->points[SERIES_ITERATION_P99], &iterations, SLOW);
 }
 
 static void add_up(const struct snapshot *s, double *totals)
@@ -254,7 +254,7 @@ static void begin(struct history *history, const struct snapshot *s)
     history->blocked = s->blocked_commands;
     add_up(s, history->totals);
     history->times = s->counts.times;
-    history->turns = s->turns;
+    history->iterations = s->iterations;
 }
 
 bool history_note(struct history *history, struct snapshot *snapshot)
@@ -304,7 +304,7 @@ const char *series_name(enum series series)
         [SERIES_OVERHEAD_P99] = "overhead_p99_seconds",
         [SERIES_WAIT_P50] = "share_wait_p50_seconds",
         [SERIES_WAIT_P99] = "share_wait_p99_seconds",
-        [SERIES_TURN_P99] = "loop_turn_p99_seconds",
+        [SERIES_ITERATION_P99] = "loop_turn_p99_seconds",
     };
     return names[series];
 }

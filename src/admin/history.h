@@ -49,7 +49,7 @@ enum series {
     SERIES_OVERHEAD_P99,
     SERIES_WAIT_P50, /* likewise for times.share: the wait for a fair share */
     SERIES_WAIT_P99,
-    SERIES_TURN_P99, /* likewise for the iterations of the workers' loops */
+    SERIES_ITERATION_P99, /* likewise for the iterations of the workers' loops */
     SERIES_COUNT
 };
 
@@ -79,7 +79,7 @@ struct history {
     uint64_t last_ns;            /* time of the newest point */
     double totals[SERIES_RATES]; /* counters at the newest point, like the histograms below */
     struct times times;
-    struct histo turns;
+    struct histo iterations;
     uint64_t blocked;          /* snapshot.blocked_commands at the last history_note */
     uint64_t blocked_until_ns; /* blocks count as active until this time */
     float points[SERIES_COUNT][HISTORY_POINTS];

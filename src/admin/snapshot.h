@@ -229,7 +229,7 @@ struct snapshot {
     size_t n_listeners;
     struct counts counts;
     /* iterations of the workers' loops */
-    struct histo turns;
+    struct histo iterations;
     uint64_t client_read, client_written, upstream_read, upstream_written; /* bytes */
     uint64_t client_pauses, upstream_pauses;
 

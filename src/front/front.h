@@ -206,7 +206,7 @@ struct front {
     struct quota *quota;  /* LIMIT commands that Redis decides */
     struct alarms alarms; /* of commands that a limit delays; rung when new rules bind the client */
     /* of LIMIT WAIT calls; Redis has set their scheduled times, which new rules do not change */
-    struct alarms turns;
+    struct alarms quota_alarms;
     struct list clients; /* in the order of waited_for.looked_ms */
     /* struct outage: the client that has waited longest for a wake-up is first */
     struct list outages;

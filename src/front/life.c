@@ -173,7 +173,7 @@ void front_init(struct front *front, struct loop *loop, struct front_settings *s
     memset(front, 0, sizeof *front);
     front->loop = loop;
     loop->on_written = timing_written;
-    loop->on_turn = fair_share_on_turn;
+    loop->on_iteration = fair_share_on_iteration;
     loop->is_unsettled = fair_share_is_unsettled;
     loop->owner = front;
     front->settings = settings;
@@ -194,7 +194,7 @@ void front_init(struct front *front, struct loop *loop, struct front_settings *s
     list_init(&front->agains);
     list_init(&front->libraries);
     alarms_init(&front->alarms, loop, 0);
-    alarms_init(&front->turns, loop, QUOTA_ALARMS);
+    alarms_init(&front->quota_alarms, loop, QUOTA_ALARMS);
     timeouts_init(front);
     client_drain_init(front);
     nodes_init(&front->nodes, loop, front->topology, settings->lanes_private, &lanes_ops, front);
@@ -202,7 +202,7 @@ void front_init(struct front *front, struct loop *loop, struct front_settings *s
     adopt_room(front);
     fair_share_init(front);
     nodes_start(&front->nodes);
-    front->quota = quota_new(&front->nodes, &front->turns, &settings->quota, decisions_done);
+    front->quota = quota_new(&front->nodes, &front->quota_alarms, &settings->quota, decisions_done);
 }
 
 /* The default node is another. To each client this is as if it had just connected there. */
@@ -308,7 +308,7 @@ void front_close(struct front *front)
     remains_close(front);
     quota_free(front->quota);
     alarms_close(&front->alarms);
-    alarms_close(&front->turns);
+    alarms_close(&front->quota_alarms);
     timeouts_close(front);
     fair_share_close(front);
     nodes_close(&front->nodes);
@@ -318,7 +318,7 @@ void front_fini(struct front *front)
 {
     client_drain_fini(front);
     alarms_fini(&front->alarms);
-    alarms_fini(&front->turns);
+    alarms_fini(&front->quota_alarms);
     timeouts_fini(front);
     nodes_fini(&front->nodes);
     command_table_put(front->commands);

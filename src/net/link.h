@@ -107,7 +107,7 @@ struct link {
     bool is_parting : 1;
     bool is_again : 1;  /* the last call was link_wake_again */
     bool wants_end : 1; /* link_watch_end was called, and on_end_ahead has not followed yet */
-    /* set by the owner: output is not written before woken links are called (loop.on_turn) */
+    /* set by the owner: output is not written before woken links are called (loop.on_iteration) */
     bool is_patient : 1;
     /*
      * Of an accepted link: the address from accept(), or the one that the owner has set since (a

@@ -124,7 +124,7 @@ static void flush(struct loop *loop, bool is_all)
 
 static void settle(struct loop *loop)
 {
-    bool is_urgent = loop->on_turn != NULL && loop->on_turn(loop);
+    bool is_urgent = loop->on_iteration != NULL && loop->on_iteration(loop);
     if (is_urgent && is_any_woken(loop))
         flush(loop, false);
     wake_all(loop);
@@ -134,11 +134,11 @@ static void settle(struct loop *loop)
     bury(loop);
 }
 
-static void end_turn(struct loop *loop)
+static void end_iteration(struct loop *loop)
 {
-    if (loop->turn_ns != 0 && loop->written_ns > loop->turn_ns)
-        histo_add(&loop->turns, loop->written_ns - loop->turn_ns, 1);
-    loop->turn_ns = 0;
+    if (loop->iteration_ns != 0 && loop->written_ns > loop->iteration_ns)
+        histo_add(&loop->iterations, loop->written_ns - loop->iteration_ns, 1);
+    loop->iteration_ns = 0;
 }
 
 /* Writes output caused by timers and by messages from other threads. */
@@ -161,11 +161,11 @@ static void on_trim(uv_timer_t *timer)
 }
 
 /* Runs one iteration. False if libuv has something to do. */
-static bool take_turn(struct loop *loop)
+static bool iterate(struct loop *loop)
 {
     if (has_work(loop))
         settle(loop);
-    end_turn(loop);
+    end_iteration(loop);
     if (loop->pool.given_back > TRIM_BYTES && !loop->is_closing && !uv_is_active((uv_handle_t *)&loop->trim))
         uv_timer_start(&loop->trim, on_trim, TRIM_MS, 0);
     uv_update_time(&loop->uv);
@@ -183,7 +183,7 @@ static void on_before_poll(uv_prepare_t *prepare)
 {
     struct loop *loop = prepare->loop->data;
     uv_idle_stop(&loop->not_idle);
-    while (take_turn(loop))
+    while (iterate(loop))
         ;
     if (!uv_is_closing((uv_handle_t *)&loop->not_idle))
         uv_idle_start(&loop->not_idle, on_not_idle);

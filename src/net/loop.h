@@ -4,8 +4,9 @@
  * An iteration waits, then reports events to links and listeners (net/poller.h). Handlers only
  * append output and mark links. The loop then calls on_wake of woken links, writes each dirty lane
  * once, and then each dirty client once. All requests of one iteration are thus one write to Redis,
- * made before replies are written. If on_turn returns true, woken links have much to do. The other
- * links, except for patient ones, are then also written before on_wake. No timer delays any output.
+ * made before replies are written. If on_iteration returns true, woken links have much to do. The
+ * other links, except for patient ones, are then also written before on_wake. No timer delays any
+ * output.
  *
  * Timers, signals and messages between threads are libuv's. libuv's loop is the outer one:
  * iterations run where libuv would start to wait, until libuv itself has something to do.
@@ -64,11 +65,11 @@ struct loop {
     struct pool pool;
     struct traffic traffic[RANK_COUNT];
     /* duration of iterations with output: input that arrived meanwhile waited as long */
-    struct histo turns;
-    uint64_t now_ns;     /* time after the newest read; the time that handlers use */
-    uint64_t turn_ns;    /* time of the first read in this iteration; 0: no read yet */
-    uint64_t writing_ns; /* time at which the last writing of output began */
-    uint64_t written_ns; /* time at which the last writing of output ended */
+    struct histo iterations;
+    uint64_t now_ns;       /* time after the newest read; the time that handlers use */
+    uint64_t iteration_ns; /* time of the first read in this iteration; 0: no read yet */
+    uint64_t writing_ns;   /* time at which the last writing of output began */
+    uint64_t written_ns;   /* time at which the last writing of output ended */
     /*
      * Called when all dirty links are written, as far as their sockets took the output. May be
      * NULL.
@@ -78,7 +79,7 @@ struct loop {
      * Called in every iteration before on_wake. True: existing output must not wait for woken
      * links. May be NULL.
      */
-    bool (*on_turn)(struct loop *loop);
+    bool (*on_iteration)(struct loop *loop);
     /*
      * Called at the end of every iteration. True: the next iteration follows at once. May be NULL.
      */
@@ -93,8 +94,8 @@ struct loop {
 static inline void loop_tick(struct loop *loop)
 {
     uint64_t now_ns = clock_ns();
-    if (loop->turn_ns == 0)
-        loop->turn_ns = now_ns;
+    if (loop->iteration_ns == 0)
+        loop->iteration_ns = now_ns;
     loop->now_ns = now_ns;
 }
 

@@ -17,7 +17,7 @@ static void take_worker(struct snapshot *s, const struct front *front)
 {
     const struct traffic *traffic = front->loop->traffic;
     counts_add(&s->counts, &front->counts, sizeof s->counts);
-    counts_add(&s->turns, &front->loop->turns, sizeof s->turns);
+    counts_add(&s->iterations, &front->loop->iterations, sizeof s->iterations);
     s->client_read += count_read(&traffic[RANK_CLIENT].read);
     s->client_written += count_read(&traffic[RANK_CLIENT].written);
     s->upstream_read += count_read(&traffic[RANK_LANE].read);

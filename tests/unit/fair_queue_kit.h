@@ -244,7 +244,7 @@ static void turn(struct tenant **tenants, unsigned n)
         for (unsigned i = 0; i < tenants[t]->n_lane_users && tenants[t]->is_flood; i++)
             ask(tenants[t], i, 500);
     do {
-        fair_turn(&server->fair, false);
+        fair_iteration(&server->fair, false);
         for (unsigned t = 0; t < n; t++)
             for (unsigned i = 0; i < tenants[t]->n_lane_users; i++)
                 if (tenants[t]->is_flood || tenants[t]->senders[i]->granted_ns > 0)

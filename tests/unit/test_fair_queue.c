@@ -142,14 +142,14 @@ static void what_is_never_answered_is_not_counted_on(void **state)
     tenants[0]->known_ns = NS_PER_US;
     ask(tenants[0], 0, 1000);
     ask(tenants[1], 0, 1000);
-    fair_turn(&server->fair, false);
+    fair_iteration(&server->fair, false);
     assert_true(tenants[0]->lane_users[0].is_held_up && tenants[1]->lane_users[0].is_held_up);
     assert_in_range(server->fair.work_ns, 1, 2 * window_size_ns(&server->fair.window));
     n_woken = 0;
     for (unsigned i = 0; i < 100 && n_woken == 0; i++) {
         server->now_ns += FAIR_PATIENCE_NS;
         fair_tick(&server->fair, server->now_ns);
-        fair_turn(&server->fair, false);
+        fair_iteration(&server->fair, false);
     }
     assert_true(n_woken > 0);
     close_tenant(tenants[0]);
@@ -323,21 +323,21 @@ static void debts_are_paid_by_the_work_of_others(void **state)
     n_woken = 0;
     for (unsigned i = 0; i < 40; i++) {
         server->now_ns += NS_PER_MS / 4;
-        fair_turn(&server->fair, false);
+        fair_iteration(&server->fair, false);
         assert_int_equal(n_woken, 0);
         if (fair_is_unsettled(&server->fair))
             fail();
     }
     for (unsigned i = 0; i < 3; i++) {
         fair_answered(b->senders[0], 1000, server->now_ns, server->now_ns);
-        fair_turn(&server->fair, false);
+        fair_iteration(&server->fair, false);
         assert_false(fair_is_unsettled(&server->fair));
         assert_int_equal(n_woken, 0);
     }
     fair_answered(b->senders[0], 1000, server->now_ns, server->now_ns);
-    fair_turn(&server->fair, false);
+    fair_iteration(&server->fair, false);
     fair_is_unsettled(&server->fair);
-    fair_turn(&server->fair, false);
+    fair_iteration(&server->fair, false);
     assert_int_equal(n_woken, 1);
     fair_settle(a->senders[0]);
     close_tenant(a);

@@ -113,7 +113,7 @@ static void give_way(struct client *client)
     link_wake_again(&client->link);
 }
 
-/* True if the client has used FAIR_TURN_NS of the worker. */
+/* True if the client has used FAIR_ITERATION_NS of the worker. */
 static bool has_had_its_time(struct client *client, struct pace *pace)
 {
     if (!pace->is_used) {
@@ -124,7 +124,7 @@ static bool has_had_its_time(struct client *client, struct pace *pace)
     if (pace->left > 0)
         return false;
     pace->left = FAIR_SLICE;
-    if (clock_ns() - pace->began_ns < FAIR_TURN_NS)
+    if (clock_ns() - pace->began_ns < FAIR_ITERATION_NS)
         return false;
     give_way(client);
     return true;
@@ -138,7 +138,8 @@ static bool has_subject_had_its_time(struct client *client, const struct sender 
 {
     const struct loop *loop = client->front->loop;
     const struct fair_flow *flow = sender->flow;
-    if (flow->turn_ns != loop->turn_ns || flow->taken_ns < FAIR_SUBJECT_NS || loop->goes_on || sender->granted_ns > 0)
+    if (flow->iteration_ns != loop->iteration_ns || flow->taken_ns < FAIR_SUBJECT_NS || loop->goes_on ||
+        sender->granted_ns > 0)
         return false;
     give_way(client);
     return true;
@@ -148,9 +149,9 @@ static void note_time(struct front *front, struct fair_flow *flow)
 {
     uint64_t began_ns = front->loop->now_ns > front->fair.taken_ns ? front->loop->now_ns : front->fair.taken_ns;
     front->fair.taken_ns = clock_ns();
-    if (flow->turn_ns != front->loop->turn_ns)
+    if (flow->iteration_ns != front->loop->iteration_ns)
         flow->taken_ns = 0;
-    flow->turn_ns = front->loop->turn_ns;
+    flow->iteration_ns = front->loop->iteration_ns;
     flow->taken_ns += front->fair.taken_ns - began_ns;
 }
 
@@ -295,13 +296,13 @@ static bool is_shared(const struct front *front, const struct fair_queue *queue,
 }
 
 /* True if several subjects send: clients that had to wait do not keep other clients waiting. */
-bool fair_share_on_turn(struct loop *loop)
+bool fair_share_on_iteration(struct loop *loop)
 {
     struct front *front = loop->owner;
     struct fair_queue *queue = queue_of_worker(front);
     bool is_open = !is_shared(front, queue, loop->now_ns);
     assert(queue->granted_ns == 0); /* clients with grants were woken at once, and have settled */
-    fair_turn(queue, is_open);
+    fair_iteration(queue, is_open);
     return !is_open;
 }
 

@@ -4,7 +4,8 @@
  *
  * While no other client sends, or with fair-share = off, there is nothing to ask. Else a client
  * takes requests for as much of Redis' time as upstream/fair/fair_queue.h grants. A client leaves
- * the worker to other clients after FAIR_TURN_NS, all clients of a subject after FAIR_SUBJECT_NS.
+ * the worker to other clients after FAIR_ITERATION_NS, all clients of a subject after
+ * FAIR_SUBJECT_NS.
  *
  * A waiting request has not been taken: no limit has decided it, nothing is charged, and its bytes
  * stay in the intake. The fair queue wakes the link. Between MULTI and EXEC no request waits: half
@@ -25,9 +26,9 @@
 #include "limit/command/command.h"
 
 /* Chosen. Time of a worker for one client, while other clients send too. */
-#define FAIR_TURN_NS (50 * NS_PER_US)
+#define FAIR_ITERATION_NS (50 * NS_PER_US)
 /* Chosen. Time of a worker for all clients of a subject, in one iteration of the event loop. */
-#define FAIR_SUBJECT_NS (4 * FAIR_TURN_NS)
+#define FAIR_SUBJECT_NS (4 * FAIR_ITERATION_NS)
 #define FAIR_SLICE 256  /* requests between two looks at the clock */
 #define FAIR_LONG_WAY 8 /* a request off the fast path counts as so many */
 
@@ -167,7 +168,7 @@ static inline bool fair_share_is_held_up(const struct client *client)
 
 void fair_share_init(struct front *front);
 void fair_share_close(struct front *front); /* when no client is left */
-bool fair_share_on_turn(struct loop *loop);
+bool fair_share_on_iteration(struct loop *loop);
 bool fair_share_is_unsettled(struct loop *loop);
 
 #endif

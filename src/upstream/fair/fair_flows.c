@@ -36,7 +36,7 @@ static struct fair_flow *make_flow(struct fair_queue *queue, struct subject *sub
     flow->cost_ns = 1;
     flow->others_ns = queue->answered_ns;
     list_init(&flow->waiting);
-    list_init(&flow->in_turn);
+    list_init(&flow->in_round);
     list_push(&queue->flows[subject->hash % FAIR_BUCKETS], &flow->in_table);
     pool_note_more(queue->pool, sizeof *flow);
     return flow;

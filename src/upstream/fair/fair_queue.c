@@ -92,10 +92,10 @@ void fair_forget(struct sender *sender)
 static void join(struct fair_flow *flow)
 {
     struct fair_queue *queue = flow->queue;
-    if (!list_is_empty(&flow->in_turn))
+    if (!list_is_empty(&flow->in_round))
         return;
     if (flow->is_low) {
-        list_push(&queue->low, &flow->in_turn);
+        list_push(&queue->low, &flow->in_round);
         return;
     }
     /* A flow that waits on several workers has a part of its share on each. */
@@ -103,13 +103,13 @@ static void join(struct fair_flow *flow)
     flow->counted = flow->weight > queues ? flow->weight / queues : 1;
     queue->weights += flow->counted;
     atomic_fetch_add_explicit(&queue->contention->weights, flow->counted, memory_order_relaxed);
-    list_push(&queue->round, &flow->in_turn);
+    list_push(&queue->round, &flow->in_round);
 }
 
 static void part(struct fair_flow *flow)
 {
     struct fair_queue *queue = flow->queue;
-    list_take(&flow->in_turn);
+    list_take(&flow->in_round);
     flow->is_visited = false;
     if (flow->counted == 0)
         return;
@@ -309,12 +309,12 @@ static void skip_rounds(struct fair_queue *queue)
 {
     int64_t least = INT64_MAX;
     for (struct list *at = queue->round.next; at != &queue->round; at = at->next) {
-        const struct fair_flow *flow = container_of(at, struct fair_flow, in_turn);
+        const struct fair_flow *flow = container_of(at, struct fair_flow, in_round);
         int64_t rounds = -flow->credit_ns / quantum_ns(flow);
         least = rounds < least ? rounds : least;
     }
     for (struct list *at = queue->round.next; at != &queue->round && least > 0; at = at->next) {
-        struct fair_flow *flow = container_of(at, struct fair_flow, in_turn);
+        struct fair_flow *flow = container_of(at, struct fair_flow, in_round);
         flow->credit_ns += least * quantum_ns(flow);
     }
 }
@@ -347,7 +347,7 @@ static struct fair_flow *next_in_round(struct fair_queue *queue)
 {
     const struct fair_flow *first = NULL;
     for (;;) {
-        struct fair_flow *flow = container_of(queue->round.next, struct fair_flow, in_turn);
+        struct fair_flow *flow = container_of(queue->round.next, struct fair_flow, in_round);
         if (!flow->is_visited && flow->round_no == queue->round_no) {
             if (queue->n_out > 0)
                 return NULL;
@@ -360,8 +360,8 @@ static struct fair_flow *next_in_round(struct fair_queue *queue)
         if (flow->credit_ns > 0)
             return flow;
         flow->is_visited = false;
-        list_take(&flow->in_turn);
-        list_push(&queue->round, &flow->in_turn);
+        list_take(&flow->in_round);
+        list_push(&queue->round, &flow->in_round);
         if (first == flow)
             skip_rounds(queue);
         else if (first == NULL)
@@ -376,7 +376,7 @@ static struct fair_flow *next(struct fair_queue *queue)
         return is_full(queue, 0) ? NULL : next_in_round(queue);
     if (list_is_empty(&queue->low) || queue->n_out > 0 || are_others_waiting(queue) || is_full(queue, 0))
         return NULL;
-    struct fair_flow *flow = container_of(queue->low.next, struct fair_flow, in_turn);
+    struct fair_flow *flow = container_of(queue->low.next, struct fair_flow, in_round);
     if (flow->credit_ns <= 0)
         flow->credit_ns = quantum_ns(flow);
     return flow;
@@ -398,15 +398,15 @@ static void grant(struct fair_flow *flow)
         queue->n_out++;
         queue->out = flow;
     } else if (flow->is_low) {
-        list_take(&flow->in_turn);
-        list_push(&queue->low, &flow->in_turn);
+        list_take(&flow->in_round);
+        list_push(&queue->low, &flow->in_round);
     }
 }
 
 static void wake_all_of(struct list *flows)
 {
     while (!list_is_empty(flows)) {
-        struct fair_flow *flow = container_of(flows->next, struct fair_flow, in_turn);
+        struct fair_flow *flow = container_of(flows->next, struct fair_flow, in_round);
         while (!list_is_empty(&flow->waiting)) {
             struct sender *sender = container_of(flow->waiting.next, struct sender, in_flow);
             list_take(&sender->in_flow);
@@ -416,7 +416,7 @@ static void wake_all_of(struct list *flows)
     }
 }
 
-void fair_turn(struct fair_queue *queue, bool is_open)
+void fair_iteration(struct fair_queue *queue, bool is_open)
 {
     uint64_t window_ns = window_size_ns(&queue->window);
     queue->is_open = is_open;

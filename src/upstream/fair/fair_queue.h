@@ -4,7 +4,7 @@
  *
  *     sender asks -- fair_room: the work it may send, or none --> fair_wait
  *                 -- fair_sent
- *     answers     -- fair_answered ... fair_turn: the next senders are woken, each with a grant
+ *     answers     -- fair_answered ... fair_iteration: the next senders are woken, each with a grant
  *
  * All work is in ns of Redis' time. The cost of a request is known (limit/command/command_costs.h),
  * and is charged when the request is sent. The bytes of replies are charged when they arrive
@@ -92,8 +92,8 @@ struct fair_flow {
     struct subject *subject; /* NULL: no sender is left; kept for its debt */
     uint64_t hash;           /* the subject's */
     struct list in_table;
-    struct list in_turn; /* in queue.round or queue.low while any of its senders waits */
-    struct list waiting; /* sender.in_flow: the next is first */
+    struct list in_round; /* in queue.round or queue.low while any of its senders waits */
+    struct list waiting;  /* sender.in_flow: the next is first */
     uint32_t n_senders;
     uint32_t weight;      /* FAIR_WEIGHT is an ordinary share */
     uint32_t counted;     /* part of queue.weights while the flow waits; 0: does not wait */
@@ -107,8 +107,8 @@ struct fair_flow {
     uint64_t others_ns;   /* the work of all other flows when the debt was last reduced */
     uint64_t moved_ns;    /* last answer, or last send while nothing was in flight */
     uint64_t taken_ns;    /* the worker's time for reading requests of the flow, ... */
-    /* ... in the event-loop iteration that began at turn_ns: front/route/fair_share.c */
-    uint64_t turn_ns;
+    /* ... in the event-loop iteration that began at iteration_ns: front/route/fair_share.c */
+    uint64_t iteration_ns;
 };
 
 /* A client in the fair queue. */
@@ -216,7 +216,7 @@ void fair_answered(struct sender *sender, uint32_t n, uint64_t sent_ns, uint64_t
 void fair_forget(struct sender *sender);
 
 /* Call once in each iteration, before woken links are called. `is_open`: no sender must wait. */
-void fair_turn(struct fair_queue *queue, bool is_open);
+void fair_iteration(struct fair_queue *queue, bool is_open);
 
 /*
  * True if a waiting sender may go that no answer will wake. Another iteration must follow at once.
