@@ -34,11 +34,11 @@ static bool is_accepted_by_policy(const struct command_table *table, struct slic
 }
 
 /* hint_check.is_accepted; `table` is a struct command_table. */
-static bool line_is_accepted(const void *table, enum hint_place place, struct slice key, struct slice value)
+static bool line_is_accepted(const void *table, enum hint_location location, struct slice key, struct slice value)
 {
     char unused[CONFIG_WHY_ROOM];
-    const struct config_key *own = config_key_find(place == HINT_IN_ADMIN ? SECTION_ADMIN : SECTION_WEIR, key);
-    if (place == HINT_IN_POLICY || own == NULL)
+    const struct config_key *own = config_key_find(location == HINT_IN_ADMIN ? SECTION_ADMIN : SECTION_WEIR, key);
+    if (location == HINT_IN_POLICY || own == NULL)
         return is_accepted_by_policy(table, key, value);
     struct config *config = mem_zalloc(1, sizeof *config);
     config->rules.policies = policies_new(classes_new());
@@ -78,7 +78,7 @@ static struct slice as_written(const struct entry *entry)
     return slice_str(entry->raw != NULL ? entry->raw : entry->value);
 }
 
-static enum hint_place place_of(enum section_kind section)
+static enum hint_location place_of(enum section_kind section)
 {
     return section == SECTION_ADMIN ? HINT_IN_ADMIN : HINT_IN_WEIR;
 }
@@ -119,9 +119,9 @@ static void set_key(struct loading *l, enum section_kind section, const struct e
     }
     const struct entry **first = first_of(firsts, key);
     if (*first != NULL && !key->is_list) {
-        char place[PLACE_ROOM];
+        char location[LOCATION_ROOM];
         snprintf(why, sizeof why, "given twice: the first is in %s",
-                 place_print(l->file, (*first)->place, entry->place, place));
+                 location_print(l->file, (*first)->location, entry->location, location));
         entry_error(l->file, entry, why);
         return;
     }
@@ -398,7 +398,7 @@ static void hint_policy_line(const struct loading *l, const struct entry *entry,
 
 static void load_policy_line(struct loading *l, struct policy *policy, const struct entry *entry)
 {
-    char why[CONFIG_WHY_ROOM] = "", place[PLACE_ROOM];
+    char why[CONFIG_WHY_ROOM] = "", location[LOCATION_ROOM];
     struct slice key = slice_str(entry->key), value = slice_str(entry->value);
     bool is_default = slice_eq_nocase(slice_str(policy->name), SLICE("default"));
     const struct entry *first = find_trait(key) != NULL ? line_before(l, entry) : NULL;
@@ -407,7 +407,7 @@ static void load_policy_line(struct loading *l, struct policy *policy, const str
         snprintf(why, sizeof why, "a value is missing");
     else if (first != NULL)
         snprintf(why, sizeof why, "given twice: the first is in %s",
-                 place_print(l->file, first->place, entry->place, place));
+                 location_print(l->file, first->location, entry->location, location));
     else if (find_trait(key) != NULL)
         is_good = find_trait(key)->set(policy, value, why, sizeof why);
     else if (config_is_limit_line(key))
@@ -453,7 +453,7 @@ static void load_policies(struct loading *l)
 
 static void load_costs(struct loading *l)
 {
-    char why[CONFIG_WHY_ROOM], place[PLACE_ROOM];
+    char why[CONFIG_WHY_ROOM], location[LOCATION_ROOM];
     const struct entry *e = NULL;
     while ((e = config_file_next(l->file, SECTION_COST, e)) != NULL) {
         const struct entry *first = line_before(l, e);
@@ -462,7 +462,7 @@ static void load_costs(struct loading *l)
             entry_error(l->file, e, why);
         } else if (first != NULL) {
             snprintf(why, sizeof why, "given twice: the one in %s does not count",
-                     place_print(l->file, first->place, e->place, place));
+                     location_print(l->file, first->location, e->location, location));
             entry_says(l->file, false, e, why);
         }
     }

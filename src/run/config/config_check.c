@@ -148,7 +148,7 @@ static void clash(struct config_file *file, const struct entry *entry, const str
     if (entry != NULL)
         entry_error(file, entry, what);
     else
-        config_file_say(file, true, (struct place){0}, NULL, NULL, what);
+        config_file_say(file, true, (struct location){0}, NULL, NULL, what);
 }
 
 /* ---- the checks ---- */

@@ -36,20 +36,20 @@ static void report_line(struct config_file *f, bool is_error, const char *line)
     f->report(f->arg, is_error, line);
 }
 
-static const char *path_of(const struct config_file *f, struct place place)
+static const char *path_of(const struct config_file *f, struct location location)
 {
-    return place.file < f->n_sources ? f->sources[place.file].path : f->path;
+    return location.file < f->n_sources ? f->sources[location.file].path : f->path;
 }
 
-void config_file_say(struct config_file *f, bool is_error, struct place place, const char *section, const char *key,
-                     const char *what)
+void config_file_say(struct config_file *f, bool is_error, struct location location, const char *section,
+                     const char *key, const char *what)
 {
     char text[LINE_ROOM];
     char at[PATH_ROOM] = "";
-    if (f->path != NULL && place.line > 0)
-        snprintf(at, sizeof at, "%s:%u: ", path_of(f, place), place.line);
+    if (f->path != NULL && location.line > 0)
+        snprintf(at, sizeof at, "%s:%u: ", path_of(f, location), location.line);
     else if (f->path != NULL)
-        snprintf(at, sizeof at, "%s: ", path_of(f, place));
+        snprintf(at, sizeof at, "%s: ", path_of(f, location));
     const char *gap = section != NULL && key != NULL ? " " : "";
     snprintf(text, sizeof text, "%s%s%s%s%s%s%s%s", at, section != NULL ? "[" : "", section != NULL ? section : "",
              section != NULL ? "]" : "", gap, key != NULL ? key : "", section != NULL || key != NULL ? ": " : "", what);
@@ -63,7 +63,7 @@ void entry_says(struct config_file *f, bool is_error, const struct entry *entry,
         return;
     if (entry->raw != NULL)
         config_hide(slice_str(entry->raw), what, hidden, sizeof hidden);
-    config_file_say(f, is_error, entry->place, f->sections[entry->section].title, entry->key,
+    config_file_say(f, is_error, entry->location, f->sections[entry->section].title, entry->key,
                     entry->raw != NULL ? hidden : what);
 }
 
@@ -74,7 +74,7 @@ void entry_error(struct config_file *f, const struct entry *entry, const char *w
 
 void section_says(struct config_file *f, bool is_error, const struct section *section, const char *what)
 {
-    config_file_say(f, is_error, section->place, section->title, NULL, what);
+    config_file_say(f, is_error, section->location, section->title, NULL, what);
 }
 
 void section_error(struct config_file *f, const struct section *section, const char *what)
@@ -82,12 +82,13 @@ void section_error(struct config_file *f, const struct section *section, const c
     section_says(f, true, section, what);
 }
 
-const char *place_print(const struct config_file *f, struct place place, struct place near, char out[PLACE_ROOM])
+const char *location_print(const struct config_file *f, struct location location, struct location near,
+                           char out[LOCATION_ROOM])
 {
-    if (place.file == near.file)
-        snprintf(out, PLACE_ROOM, "line %u", place.line);
+    if (location.file == near.file)
+        snprintf(out, LOCATION_ROOM, "line %u", location.line);
     else
-        snprintf(out, PLACE_ROOM, "line %u of %s", place.line, path_of(f, place));
+        snprintf(out, LOCATION_ROOM, "line %u of %s", location.line, path_of(f, location));
     return out;
 }
 
@@ -176,7 +177,7 @@ static void on_section(void *arg, unsigned line, struct slice name)
     r->has_section = true;
     r->section = f->n_sections++;
     struct section *section = &f->sections[r->section];
-    *section = (struct section){.place = {line, r->source}, .title = mem_strndup(name.at, name.len)};
+    *section = (struct section){.location = {line, r->source}, .title = mem_strndup(name.at, name.len)};
     classify(f, section);
 }
 
@@ -204,7 +205,7 @@ static void on_key(void *arg, unsigned line, struct slice key, struct slice valu
     if (!r->has_section) {
         char *name = mem_strndup(key.at, key.len);
         config_file_say(
-            f, true, (struct place){line, r->source}, NULL, name,
+            f, true, (struct location){line, r->source}, NULL, name,
             "no section yet: put [weir] above it, or what it belongs to; a limit belongs to a [policy NAME]");
         free(name);
         return;
@@ -212,7 +213,7 @@ static void on_key(void *arg, unsigned line, struct slice key, struct slice valu
     f->entries = mem_realloc(f->entries, f->n_entries + 1, sizeof *f->entries);
     struct entry *entry = &f->entries[f->n_entries++];
     *entry = (struct entry){
-        .place = {line, r->source},
+        .location = {line, r->source},
         .section = r->section,
         .key = mem_strndup(key.at, key.len),
         .value = mem_strndup(value.at, value.len),
@@ -228,7 +229,7 @@ static void on_error(void *arg, unsigned line, const char *what)
 {
     struct reading *r = arg;
     const char *title = r->has_section && line > 0 ? r->file->sections[r->section].title : NULL;
-    config_file_say(r->file, true, (struct place){line, r->source}, title, NULL, what);
+    config_file_say(r->file, true, (struct location){line, r->source}, title, NULL, what);
 }
 
 static void read_source(struct config_file *f, unsigned source, unsigned depth)
@@ -243,7 +244,7 @@ static void read_source(struct config_file *f, unsigned source, unsigned depth)
                  "this is %s, and weir reads INI: [weir] on a line of its own, and below it key = value, like "
                  "upstream = 127.0.0.1:6379",
                  format);
-        config_file_say(f, true, (struct place){line, source}, NULL, NULL, what);
+        config_file_say(f, true, (struct location){line, source}, NULL, NULL, what);
         return;
     }
     inifile_read(f->sources[source].path, &events);
@@ -267,7 +268,7 @@ static bool leads_to(const struct config_file *f, unsigned source, unsigned from
     return from == source;
 }
 
-static unsigned add_source(struct config_file *f, const char *path, struct place from, const struct stat *status)
+static unsigned add_source(struct config_file *f, const char *path, struct location from, const struct stat *status)
 {
     f->sources = mem_realloc(f->sources, f->n_sources + 1U, sizeof *f->sources);
     f->sources[f->n_sources] = (struct source){
@@ -283,7 +284,7 @@ static unsigned add_source(struct config_file *f, const char *path, struct place
 static bool may_include(const struct config_file *f, const struct reading *r, const char *path, struct stat *status,
                         char *why)
 {
-    char place[PLACE_ROOM];
+    char location[LOCATION_ROOM];
     if (stat(path, status) != 0)
         return why_set(why, CONFIG_WHY_ROOM, "%s cannot be opened: %s", path, strerror(errno));
     if (S_ISDIR(status->st_mode))
@@ -291,12 +292,12 @@ static bool may_include(const struct config_file *f, const struct reading *r, co
     if (!S_ISREG(status->st_mode))
         return why_set(why, CONFIG_WHY_ROOM, "%s is not a regular file", path);
     unsigned known = find_source(f, status);
-    struct place here = {1, r->source};
+    struct location here = {1, r->source};
     if (known < f->n_sources && leads_to(f, known, r->source))
         return why_set(why, CONFIG_WHY_ROOM, "%s is being read: it would include itself", path);
     if (known < f->n_sources)
         return why_set(why, CONFIG_WHY_ROOM, "%s is included already, in %s", path,
-                       place_print(f, f->sources[known].from, here, place));
+                       location_print(f, f->sources[known].from, here, location));
     if (r->depth == INCLUDE_DEPTH_MAX)
         return why_set(why, CONFIG_WHY_ROOM, "files are included more than %d deep", INCLUDE_DEPTH_MAX);
     if (f->n_sources > INCLUDE_FILES_MAX)
@@ -356,7 +357,7 @@ static void include_fitting(struct reading *r, size_t entry, struct slice patter
         entry_says(f, result != GLOB_NOMATCH || !is_pattern, &f->entries[entry], why);
     for (size_t i = 0; result == 0 && i < found.gl_pathc; i++) {
         if (may_include(f, r, found.gl_pathv[i], &status, why))
-            read_source(f, add_source(f, found.gl_pathv[i], f->entries[entry].place, &status), r->depth + 1);
+            read_source(f, add_source(f, found.gl_pathv[i], f->entries[entry].location, &status), r->depth + 1);
         else
             entry_error(f, &f->entries[entry], why);
     }
@@ -381,7 +382,7 @@ void config_file_read(struct config_file *f)
     struct stat status = {0};
     if (stat(f->path, &status) != 0)
         status = (struct stat){0}; /* read_source reports the error */
-    read_source(f, add_source(f, f->path, (struct place){0}, &status), 0);
+    read_source(f, add_source(f, f->path, (struct location){0}, &status), 0);
     config_file_index(f);
 }
 

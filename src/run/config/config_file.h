@@ -24,14 +24,14 @@ enum section_kind {
 };
 
 /* A position in a file. */
-struct place {
+struct location {
     unsigned line; /* 0: none */
     unsigned file; /* index of config_file.sources */
 };
 
 struct section {
     enum section_kind kind;
-    struct place place;
+    struct location location;
     char *title;       /* as written between the brackets */
     struct slice name; /* part of title: what follows "class" or "policy" */
     bool is_done;      /* a class that is defined, or has an error that is reported */
@@ -42,7 +42,7 @@ struct section {
 };
 
 struct entry {
-    struct place place;
+    struct location location;
     size_t section; /* index */
     /* index plus one of the next entry in sections of this kind and name; 0: none */
     size_t next;
@@ -56,8 +56,8 @@ struct entry {
 /* A file that is or has been read. */
 struct source {
     char *path;
-    struct place from; /* the line that includes it; none for the first file */
-    dev_t device;      /* device and inode identify the file */
+    struct location from; /* the line that includes it; none for the first file */
+    dev_t device;         /* device and inode identify the file */
     ino_t inode;
 };
 
@@ -123,15 +123,16 @@ struct slice section_word(enum section_kind kind);
  * Reports "file:line: [section] key: what". A path, section or key that is NULL, and line 0, are
  * left out.
  */
-void config_file_say(struct config_file *file, bool is_error, struct place place, const char *section, const char *key,
-                     const char *what);
+void config_file_say(struct config_file *file, bool is_error, struct location location, const char *section,
+                     const char *key, const char *what);
 
 /*
- * Prints "line 3", or if `place` is in another file than `near`, "line 3 of conf.d/a.conf". Returns
- * `out`.
+ * Prints "line 3", or if `location` is in another file than `near`, "line 3 of conf.d/a.conf".
+ * Returns `out`.
  */
-#define PLACE_ROOM 160
-const char *place_print(const struct config_file *file, struct place place, struct place near, char out[PLACE_ROOM]);
+#define LOCATION_ROOM 160
+const char *location_print(const struct config_file *file, struct location location, struct location near,
+                           char out[LOCATION_ROOM]);
 
 void section_says(struct config_file *file, bool is_error, const struct section *section, const char *what);
 void entry_says(struct config_file *file, bool is_error, const struct entry *entry, const char *what);

@@ -12,7 +12,7 @@
 /* ---- keys and headings ---- */
 
 static const struct hint {
-    enum hint_place place;
+    enum hint_location location;
     const char *name;
     const char *text;
 } hints[] = {
@@ -28,7 +28,7 @@ static size_t least(size_t a, size_t b)
 
 /* The state of writing one message. */
 struct hinting {
-    enum hint_place place;
+    enum hint_location location;
     const struct hint_check *check;
     struct slice value; /* value of the wrong line */
     struct slice text;  /* the hint's text before its {X} */
@@ -51,7 +51,7 @@ static bool is_accepted(const struct hinting *h, struct slice value)
         snprintf(line, sizeof line, "%.*s%.*s", (int)(h->text.len - from), h->text.at + from, (int)value.len, value.at);
     bool is_of_admin = memmem(h->text.at, h->text.len, "[admin]", 7) != NULL;
     return len > 0 && (size_t)len < sizeof line &&
-           h->check->is_accepted(h->check->arg, is_of_admin ? HINT_IN_ADMIN : h->place,
+           h->check->is_accepted(h->check->arg, is_of_admin ? HINT_IN_ADMIN : h->location,
                                  slice_of(h->text.at + key, at - key), slice_str(line));
 }
 
@@ -102,13 +102,13 @@ static bool is_same_name(struct slice a, struct slice b)
     return a.len == b.len;
 }
 
-bool config_hint_name(enum hint_place place, const struct hint_check *check, struct slice name, struct slice value,
-                      struct why why)
+bool config_hint_name(enum hint_location location, const struct hint_check *check, struct slice name,
+                      struct slice value, struct why why)
 {
-    struct hinting h = {.place = place, .check = check, .value = value};
+    struct hinting h = {.location = location, .check = check, .value = value};
     for (size_t i = 0; i < sizeof hints / sizeof hints[0]; i++)
-        if (hints[i].place == place && is_same_name(name, slice_str(hints[i].name))) {
-            tell(&h, place == HINT_IN_SECTION ? "section" : "key", hints[i].text, why.out, why.size);
+        if (hints[i].location == location && is_same_name(name, slice_str(hints[i].name))) {
+            tell(&h, location == HINT_IN_SECTION ? "section" : "key", hints[i].text, why.out, why.size);
             return true;
         }
     return false;
@@ -163,12 +163,12 @@ bool config_hint_spelling(const struct hint_check *check, struct slice key, stru
 
 /* ---- comments ---- */
 
-bool config_hint_comment(enum hint_place place, const struct hint_check *check, struct slice key, struct slice value,
-                         struct why why)
+bool config_hint_comment(enum hint_location location, const struct hint_check *check, struct slice key,
+                         struct slice value, struct why why)
 {
     struct slice rest = value, own;
     if (!split_next(&rest, ';', &own) || rest.at == NULL || (rest.len > 0 && !split_is_space(rest.at[0])) ||
-        !check->is_accepted(check->arg, place, key, own))
+        !check->is_accepted(check->arg, location, key, own))
         return false;
     why_refuse(why, "a comment behind a value begins with a blank and a semicolon: write %.*s = %.*s", WHY_SLICE(key),
                WHY_SLICE(own));

@@ -9,11 +9,11 @@
 #include "base/why.h"
 
 /* Where the unknown name is: a key of a section, or the first word of a heading. */
-enum hint_place { HINT_IN_WEIR, HINT_IN_ADMIN, HINT_IN_POLICY, HINT_IN_SECTION };
+enum hint_location { HINT_IN_WEIR, HINT_IN_ADMIN, HINT_IN_POLICY, HINT_IN_SECTION };
 
 /* Tells if a line by itself is accepted in a section. */
 struct hint_check {
-    bool (*is_accepted)(const void *arg, enum hint_place place, struct slice key, struct slice value);
+    bool (*is_accepted)(const void *arg, enum hint_location location, struct slice key, struct slice value);
     const void *arg;
 };
 
@@ -22,8 +22,8 @@ struct hint_check {
  * the value of the line as in the file. A message repeats it only in a line that would be accepted.
  * False: nothing is known about the name there. A section needs no check.
  */
-bool config_hint_name(enum hint_place place, const struct hint_check *check, struct slice name, struct slice value,
-                      struct why why);
+bool config_hint_name(enum hint_location location, const struct hint_check *check, struct slice name,
+                      struct slice value, struct why why);
 
 /*
  * True if a line of a policy is known, except for its punctuation: "cmd:get", "auth_failures".
@@ -35,8 +35,8 @@ bool config_hint_spelling(const struct hint_check *check, struct slice key, stru
  * True if the value is valid up to a semicolon without a blank before it. `why` then names the line
  * to write.
  */
-bool config_hint_comment(enum hint_place place, const struct hint_check *check, struct slice key, struct slice value,
-                         struct why why);
+bool config_hint_comment(enum hint_location location, const struct hint_check *check, struct slice key,
+                         struct slice value, struct why why);
 
 /*
  * True if the value is in quotes. `why` then says how to write it, or with is_taken, that the

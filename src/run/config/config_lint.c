@@ -182,13 +182,13 @@ static void check_named(struct config_file *file, const struct named_limit *limi
 
 /* ---- operators ---- */
 
-static unsigned count_match_lines(const struct subject_matter *s, struct place *first)
+static unsigned count_match_lines(const struct subject_matter *s, struct location *first)
 {
     const struct entry *e = NULL;
     unsigned n = 0;
     while ((e = next_line(s, e)) != NULL)
         if (is_key(e, "match") && n++ == 0)
-            *first = e->place;
+            *first = e->location;
     return n;
 }
 
@@ -215,8 +215,8 @@ static void check_operators_terms(const struct subject_matter *s)
 
 static void check_operators(const struct subject_matter *s)
 {
-    char what[CONFIG_WHY_ROOM], place[PLACE_ROOM];
-    struct place first = {0};
+    char what[CONFIG_WHY_ROOM], location[LOCATION_ROOM];
+    struct location first = {0};
     const struct entry *e = NULL;
     while ((e = next_line(s, e)) != NULL && !is_key(e, "admin"))
         ;
@@ -235,7 +235,7 @@ static void check_operators(const struct subject_matter *s)
         why_set(what, sizeof what,
                 "makes operators of whom any of %u match lines binds, from %s on: is a [policy NAME] missing "
                 "between them? If all are meant, join them in one",
-                n, place_print(s->file, first, e->place, place));
+                n, location_print(s->file, first, e->location, location));
         entry_says(s->file, false, e, what);
     }
     check_operators_terms(s);
@@ -287,15 +287,15 @@ static void check_reach(const struct subject_matter *s)
     if (before == NULL)
         return;
     const struct section *section = section_of(s, s->policy);
-    char place[PLACE_ROOM];
-    place_print(s->file, section_of(s, before)->place, section->place, place);
+    char location[LOCATION_ROOM];
+    location_print(s->file, section_of(s, before)->location, section->location, location);
     if (s->policy->n_matches == 0)
-        why_set(what, sizeof what, "binds nobody: [policy %s] in %s binds everybody", before->name, place);
+        why_set(what, sizeof what, "binds nobody: [policy %s] in %s binds everybody", before->name, location);
     else
         why_set(what, sizeof what,
                 "binds nobody: whom it matches is bound before, by [policy %s] in %s: move it above, or take it "
                 "out",
-                before->name, place);
+                before->name, location);
     section_says(s->file, false, section, what);
 }
 
@@ -356,7 +356,7 @@ static const struct limit *find_above(const struct subject_matter *s, const stru
 
 static void check_connections(const struct subject_matter *s, unsigned index)
 {
-    char what[CONFIG_WHY_ROOM], place[PLACE_ROOM];
+    char what[CONFIG_WHY_ROOM], location[LOCATION_ROOM];
     const struct limit *limit = &s->policy->limits[index];
     bool is_of_connections = limit->unit == UNIT_CONNECTIONS || limit->unit == UNIT_CONNECTS;
     if (!is_of_connections || s->policy->n_matches > 0 || limit->action == OVER_SHADOW)
@@ -372,7 +372,8 @@ static void check_connections(const struct subject_matter *s, unsigned index)
     why_set(what, sizeof what,
             "%.*s is less than the %.*s of [policy %s] in %s: connections of its users count here if they send a "
             "command before they log in, or have not logged in after 10 s",
-            WHY_SLICE(item), WHY_SLICE(other), whose->name, place_print(s->file, at->place, e->place, place));
+            WHY_SLICE(item), WHY_SLICE(other), whose->name,
+            location_print(s->file, at->location, e->location, location));
     entry_says(s->file, false, e, what);
 }
 
@@ -398,7 +399,7 @@ static void check_burst(const struct subject_matter *s, const struct entry *e, s
 
 static void check_limit(const struct subject_matter *s, unsigned index)
 {
-    char what[CONFIG_WHY_ROOM], place[PLACE_ROOM];
+    char what[CONFIG_WHY_ROOM], location[LOCATION_ROOM];
     struct slice item, other;
     const struct entry *e = find_item(s, false, index, &item);
     const struct limit *limit = &s->policy->limits[index];
@@ -417,7 +418,7 @@ static void check_limit(const struct subject_matter *s, unsigned index)
     const struct entry *at = find_item(s, false, (size_t)(stricter - s->policy->limits), &other);
     why_set(what, sizeof what, "%.*s never binds: %.*s = %.*s in %s stops all that it would: take one of them out",
             WHY_SLICE(item), WHY_SLICE(slice_str(at->key)), WHY_SLICE(other),
-            place_print(s->file, at->place, e->place, place));
+            location_print(s->file, at->location, e->location, location));
     entry_says(s->file, false, e, what);
 }
 
@@ -431,7 +432,7 @@ static void check_patterns(const struct policies *policies, struct config_file *
             "the match lines have %zu patterns that are neither a whole text (user:ann), a text and a star "
             "(user:free-*) nor a network: each client is compared with them one by one: more than %d are slow",
             n, PATTERNS_MOST);
-    config_file_say(file, false, (struct place){0}, NULL, NULL, what);
+    config_file_say(file, false, (struct location){0}, NULL, NULL, what);
 }
 
 /* ---- destinations of passwords ---- */

@@ -27,7 +27,7 @@ static void say_for(struct config_file *file, bool is_error, const char *key, co
     if (e != NULL)
         entry_says(file, is_error, e, what);
     else
-        config_file_say(file, is_error, (struct place){0}, "weir", key, what);
+        config_file_say(file, is_error, (struct location){0}, "weir", key, what);
 }
 
 static void say(void *arg, bool is_error, enum tls_setting which, const char *what)
