@@ -17,7 +17,7 @@
 _Static_assert(LISTENS_MAX < LISTEN_ADDRESSES_MAX, "each address and the operators' socket has a number of its own");
 
 /* One configured address. */
-struct place {
+struct bound_address {
     char text[ADDRESS_TEXT];
     const char *path;            /* file of a unix socket to be removed at the end; NULL: none */
     struct listen_rights rights; /* rights of the file */
@@ -34,7 +34,7 @@ struct watched {
 };
 
 struct listening {
-    struct place *places;
+    struct bound_address *all_bound;
     size_t n_places;
     unsigned workers;
     struct watched *watched; /* by worker */
@@ -64,94 +64,95 @@ static void say_cannot_listen(const char *where, const struct listen_address *li
     log_error("cannot listen on %s: %s%s", where, reason, remedy);
 }
 
-static void add_socket(struct place *place, int fd, bool is_systemds)
+static void add_socket(struct bound_address *bound, int fd, bool is_systemds)
 {
-    place->sockets = mem_realloc(place->sockets, place->n_sockets + 1, sizeof *place->sockets);
-    place->sockets[place->n_sockets++] = (struct heirloom){fd, is_systemds};
+    bound->sockets = mem_realloc(bound->sockets, bound->n_sockets + 1, sizeof *bound->sockets);
+    bound->sockets[bound->n_sockets++] = (struct heirloom){fd, is_systemds};
 }
 
-static void watch(struct listening *l, unsigned worker, int fd, const struct place *place)
+static void watch(struct listening *l, unsigned worker, int fd, const struct bound_address *bound)
 {
     struct watched *watched = &l->watched[worker];
     watched->openings = mem_realloc(watched->openings, watched->n + 1, sizeof *watched->openings);
-    watched->openings[watched->n++] = (struct opening){fd, &place->listen_address};
+    watched->openings[watched->n++] = (struct opening){fd, &bound->listen_address};
 }
 
 /* Every inherited socket must have a worker that accepts: connections may be waiting in it. */
-static void take_inherited(struct listening *l, struct place *place, struct endpoint *at, struct inherited *inherited)
+static void take_inherited(struct listening *l, struct bound_address *bound, struct endpoint *at,
+                           struct inherited *inherited)
 {
     int fd;
     bool is_systemds;
     while ((fd = inherit_take(inherited, at, &is_systemds)) >= 0) {
-        watch(l, (unsigned)(place->n_sockets % l->workers), fd, place);
-        add_socket(place, fd, is_systemds);
+        watch(l, (unsigned)(bound->n_sockets % l->workers), fd, bound);
+        add_socket(bound, fd, is_systemds);
         /* the file belongs to the predecessor, which may go on, or to systemd */
-        place->path = NULL;
+        bound->path = NULL;
     }
 }
 
 /* True if several sockets can be bound to the address (SO_REUSEPORT). */
-static bool has_peers(const struct place *place)
+static bool has_peers(const struct bound_address *bound)
 {
     int is_shared = 0;
     socklen_t size = sizeof is_shared;
-    return !place->listen_address.is_unix &&
-           (place->n_sockets == 0 ||
-            (getsockopt(place->sockets[0].fd, SOL_SOCKET, SO_REUSEPORT, &is_shared, &size) == 0 && is_shared != 0));
+    return !bound->listen_address.is_unix &&
+           (bound->n_sockets == 0 ||
+            (getsockopt(bound->sockets[0].fd, SOL_SOCKET, SO_REUSEPORT, &is_shared, &size) == 0 && is_shared != 0));
 }
 
-static bool open_for_all(struct listening *l, struct place *place, struct endpoint *at,
+static bool open_for_all(struct listening *l, struct bound_address *bound, struct endpoint *at,
                          const struct listen_rights *rights, struct inherited *inherited)
 {
-    take_inherited(l, place, at, inherited);
-    if (place->n_sockets > 0 && place->sockets[0].is_systemds && !place->listen_address.is_admin &&
+    take_inherited(l, bound, at, inherited);
+    if (bound->n_sockets > 0 && bound->sockets[0].is_systemds && !bound->listen_address.is_admin &&
         (rights->has_mode || rights->has_group))
-        log_warn("%s: mode and group are systemd's there (SocketMode=, SocketGroup=)", place->text);
-    for (unsigned w = (unsigned)place->n_sockets; w < l->workers; w++) {
-        int fd = place->n_sockets == 0 || has_peers(place) ? listen_open(at, rights) : -1;
+        log_warn("%s: mode and group are systemd's there (SocketMode=, SocketGroup=)", bound->text);
+    for (unsigned w = (unsigned)bound->n_sockets; w < l->workers; w++) {
+        int fd = bound->n_sockets == 0 || has_peers(bound) ? listen_open(at, rights) : -1;
         if (fd >= 0) {
-            add_socket(place, fd, false);
-        } else if (place->n_sockets == 0 || has_peers(place)) {
-            say_cannot_listen(place->text, &place->listen_address, -fd);
+            add_socket(bound, fd, false);
+        } else if (bound->n_sockets == 0 || has_peers(bound)) {
+            say_cannot_listen(bound->text, &bound->listen_address, -fd);
             return false;
         }
-        watch(l, w, fd >= 0 ? fd : place->sockets[0].fd, place);
+        watch(l, w, fd >= 0 ? fd : bound->sockets[0].fd, bound);
     }
     return true;
 }
 
-static void note_file(struct place *place)
+static void note_file(struct bound_address *bound)
 {
     struct stat file;
-    if (place->path != NULL && lstat(place->path, &file) == 0) {
-        place->device = file.st_dev;
-        place->inode = file.st_ino;
+    if (bound->path != NULL && lstat(bound->path, &file) == 0) {
+        bound->device = file.st_dev;
+        bound->inode = file.st_ino;
     }
 }
 
 /* Removes the file if it is still the one that this process made. */
-static void remove_file(struct place *place)
+static void remove_file(struct bound_address *bound)
 {
     struct stat file;
-    if (place->path != NULL && lstat(place->path, &file) == 0 && file.st_dev == place->device &&
-        file.st_ino == place->inode)
-        unlink(place->path);
-    place->path = NULL;
+    if (bound->path != NULL && lstat(bound->path, &file) == 0 && file.st_dev == bound->device &&
+        file.st_ino == bound->inode)
+        unlink(bound->path);
+    bound->path = NULL;
 }
 
 static bool listen_on(struct listening *l, size_t i, const struct listen *listen, bool is_admin,
                       struct inherited *inherited)
 {
     const struct address *address = &listen->address;
-    struct place *place = &l->places[i];
+    struct bound_address *bound = &l->all_bound[i];
     struct address shown = *address;
     struct endpoint at;
     char text[ADDRESS_TEXT];
-    address_print(address, place->text, sizeof place->text);
-    place->rights = listen->rights;
+    address_print(address, bound->text, sizeof bound->text);
+    bound->rights = listen->rights;
     uint8_t index = (uint8_t)(i < COUNTED_LISTENERS - 1 ? i : COUNTED_LISTENERS - 1);
-    place->listen_address = (struct listen_address){
-        .listener = place->text,
+    bound->listen_address = (struct listen_address){
+        .listener = bound->text,
         .is_unix = address->is_unix,
         .is_tls = address->is_tls,
         .has_proxy_header = listen->has_proxy_header,
@@ -161,13 +162,13 @@ static bool listen_on(struct listening *l, size_t i, const struct listen *listen
     };
     const char *why = address_resolve(address, &at);
     if (why != NULL)
-        log_error("cannot listen on %s: %s", place->text, why);
-    place->path = address->is_unix ? address->host : NULL;
-    if (why != NULL || !open_for_all(l, place, &at, &listen->rights, inherited)) {
-        place->path = NULL; /* the file may belong to another program */
+        log_error("cannot listen on %s: %s", bound->text, why);
+    bound->path = address->is_unix ? address->host : NULL;
+    if (why != NULL || !open_for_all(l, bound, &at, &listen->rights, inherited)) {
+        bound->path = NULL; /* the file may belong to another program */
         return false;
     }
-    note_file(place);
+    note_file(bound);
     if (!address->is_unix)
         shown.port = endpoint_port(&at);
     address_print(&shown, text, sizeof text);
@@ -191,7 +192,7 @@ struct listening *listening_open(const struct config *config, struct inherited *
     struct listening *l = mem_zalloc(1, sizeof *l);
     l->workers = config->workers;
     l->n_places = config->n_listens + (config->admin_socket != NULL);
-    l->places = mem_zalloc(l->n_places, sizeof *l->places);
+    l->all_bound = mem_zalloc(l->n_places, sizeof *l->all_bound);
     l->watched = mem_zalloc(l->workers, sizeof *l->watched);
     if (listen_everywhere(l, config, inherited))
         return l;
@@ -201,38 +202,38 @@ struct listening *listening_open(const struct config *config, struct inherited *
 
 struct heirloom listening_socket(const struct listening *l, size_t i)
 {
-    for (size_t p = 0; p < l->n_places; i -= l->places[p++].n_sockets)
-        if (i < l->places[p].n_sockets)
-            return l->places[p].sockets[i];
+    for (size_t p = 0; p < l->n_places; i -= l->all_bound[p++].n_sockets)
+        if (i < l->all_bound[p].n_sockets)
+            return l->all_bound[p].sockets[i];
     return (struct heirloom){.fd = -1};
 }
 
 /* True for a unix socket of a predecessor if this process has not taken its file over. */
-static bool is_handed_over(const struct place *place)
+static bool is_handed_over(const struct bound_address *bound)
 {
-    return place->listen_address.is_unix && place->path == NULL && !place->sockets[0].is_systemds;
+    return bound->listen_address.is_unix && bound->path == NULL && !bound->sockets[0].is_systemds;
 }
 
 /* The path in "unix:/path". */
-static const char *path_of(const struct place *place)
+static const char *path_of(const struct bound_address *bound)
 {
-    return place->text + sizeof "unix:" - 1;
+    return bound->text + sizeof "unix:" - 1;
 }
 
 bool listening_take_over(struct listening *l)
 {
     for (size_t i = 0; i < l->n_places; i++) {
-        struct place *place = &l->places[i];
-        int error = is_handed_over(place) ? -listen_set_rights(path_of(place), &place->rights) : 0;
+        struct bound_address *bound = &l->all_bound[i];
+        int error = is_handed_over(bound) ? -listen_set_rights(path_of(bound), &bound->rights) : 0;
         if (error != 0 && error != ENOENT) { /* a socket without a file stays as it is */
-            say_cannot_listen(place->text, &place->listen_address, error);
+            say_cannot_listen(bound->text, &bound->listen_address, error);
             return false;
         }
     }
     for (size_t i = 0; i < l->n_places; i++)
-        if (is_handed_over(&l->places[i])) {
-            l->places[i].path = path_of(&l->places[i]);
-            note_file(&l->places[i]);
+        if (is_handed_over(&l->all_bound[i])) {
+            l->all_bound[i].path = path_of(&l->all_bound[i]);
+            note_file(&l->all_bound[i]);
         }
     return true;
 }
@@ -240,34 +241,34 @@ bool listening_take_over(struct listening *l)
 void listening_hand_over(struct listening *l)
 {
     for (size_t i = 0; i < l->n_places; i++)
-        l->places[i].path = NULL;
+        l->all_bound[i].path = NULL;
 }
 
 /* Sockets of systemds stay open in systemd, with their queue. */
 void listening_refuse(struct listening *l)
 {
     for (size_t i = 0; i < l->n_places; i++) {
-        struct place *place = &l->places[i];
-        for (size_t s = 0; s < place->n_sockets; s++)
-            if (!place->listen_address.is_unix && !place->sockets[s].is_systemds)
-                listen_refuse(place->sockets[s].fd);
-        if (!place->listen_address.is_admin)
-            remove_file(place);
+        struct bound_address *bound = &l->all_bound[i];
+        for (size_t s = 0; s < bound->n_sockets; s++)
+            if (!bound->listen_address.is_unix && !bound->sockets[s].is_systemds)
+                listen_refuse(bound->sockets[s].fd);
+        if (!bound->listen_address.is_admin)
+            remove_file(bound);
     }
 }
 
-static void shut(struct place *place)
+static void shut(struct bound_address *bound)
 {
-    while (place->n_sockets > 0)
-        close(place->sockets[--place->n_sockets].fd);
-    remove_file(place);
+    while (bound->n_sockets > 0)
+        close(bound->sockets[--bound->n_sockets].fd);
+    remove_file(bound);
 }
 
 void listening_shut(struct listening *l, bool has_successor)
 {
     for (size_t i = 0; i < l->n_places; i++)
-        if (has_successor || !l->places[i].listen_address.is_admin)
-            shut(&l->places[i]);
+        if (has_successor || !l->all_bound[i].listen_address.is_admin)
+            shut(&l->all_bound[i]);
 }
 
 void listening_close(struct listening *l)
@@ -275,12 +276,12 @@ void listening_close(struct listening *l)
     if (l == NULL)
         return;
     for (size_t i = 0; i < l->n_places; i++) {
-        shut(&l->places[i]);
-        free(l->places[i].sockets);
+        shut(&l->all_bound[i]);
+        free(l->all_bound[i].sockets);
     }
     for (unsigned w = 0; w < l->workers; w++)
         free(l->watched[w].openings);
-    free(l->places);
+    free(l->all_bound);
     free(l->watched);
     free(l);
 }
@@ -292,7 +293,7 @@ size_t listening_count(const struct listening *l)
 
 const struct listen_address *listening_listen_address(const struct listening *l, size_t i)
 {
-    return &l->places[i].listen_address;
+    return &l->all_bound[i].listen_address;
 }
 
 const struct opening *listening_openings(const struct listening *l, unsigned worker, size_t *n)
