@@ -91,7 +91,7 @@ static bool run_one(const struct plan *plan, bool is_traced, const char *record)
 static void tell_failed(const struct plan *plan, const char *record)
 {
     char place[32] = "";
-    if (plan->memory.mode == MEMORY_ONE_PLACE)
+    if (plan->memory.mode == MEMORY_ONE_SITE)
         snprintf(place, sizeof place, " --fail-site %" PRIu32, plan->memory.place);
     /* Another build inlines other calls, and so numbers the allocation sites otherwise. */
     fprintf(stderr, "sim: seed %" PRIu64 " failed: repeat it with %s --seed %" PRIu64 " --steps %" PRIu64 "%s%s\n",

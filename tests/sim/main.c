@@ -131,7 +131,7 @@ static bool run_seed(const struct options *options, uint64_t seed)
 {
     struct plan plan;
     make(&plan, options, seed);
-    struct planned_memory memory = {.mode = MEMORY_ONE_PLACE};
+    struct planned_memory memory = {.mode = MEMORY_ONE_SITE};
     if (options->refuses)
         plan_refuse(&plan, &(struct planned_memory){.mode = MEMORY_BY_CHANCE, .odds = REFUSALS});
     if (options->site != NULL) {
@@ -145,11 +145,11 @@ static bool run_seed(const struct options *options, uint64_t seed)
 static bool walk_seed(const struct options *options, uint64_t seed)
 {
     struct plan plan;
-    struct planned_memory memory = {.mode = MEMORY_ONE_PLACE, .place = UINT32_MAX};
+    struct planned_memory memory = {.mode = MEMORY_ONE_SITE, .place = UINT32_MAX};
     make(&plan, options, seed);
     plan_refuse(&plan, &memory);
     bool is_good = run_plan(options, &plan);
-    uint32_t n = memory_places();
+    uint32_t n = memory_sites();
     for (memory.place = 0; is_good && memory.place < n; memory.place++) {
         plan_refuse(&plan, &memory);
         is_good = run_plan(options, &plan);

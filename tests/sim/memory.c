@@ -23,7 +23,7 @@ enum { STREAM_MEMORY = 6 };
 extern const char __executable_start;
 
 /* A hash table with open addressing. */
-struct place {
+struct site {
     uintptr_t at; /* 0: free */
     uint32_t number;
     uint32_t refused;
@@ -31,14 +31,14 @@ struct place {
     uint64_t asked;    /* number of allocations at that time */
 };
 
-struct places {
-    struct place all[PLACES_MAX];
+struct sites {
+    struct site all[PLACES_MAX];
     uint32_t n;
 };
 
 static struct memory {
     struct random chance;
-    struct places places;
+    struct sites sites;
     uint64_t step;  /* step of the last allocation */
     uint64_t nth;   /* number of allocations in that step */
     uint64_t asked; /* number of allocations in the run */
@@ -48,21 +48,21 @@ static struct memory {
 } memory;
 
 static struct shared {
-    struct places places;
+    struct sites sites;
     uint32_t n_last;
 } * shared; /* NULL: not shared */
 
-static struct place *find(struct places *places, uintptr_t at)
+static struct site *find(struct sites *sites, uintptr_t at)
 {
     size_t i = (size_t)(at * UINT64_C(0x9E3779B97F4A7C15) >> 32) % PLACES_MAX;
-    while (places->all[i].at != at && places->all[i].at != 0)
+    while (sites->all[i].at != at && sites->all[i].at != 0)
         i = (i + 1) % PLACES_MAX;
-    if (places->all[i].at == 0) {
-        if (places->n == PLACES_MAX - 1)
+    if (sites->all[i].at == 0) {
+        if (sites->n == PLACES_MAX - 1)
             abort();
-        places->all[i] = (struct place){.at = at, .number = places->n++};
+        sites->all[i] = (struct site){.at = at, .number = sites->n++};
     }
-    return &places->all[i];
+    return &sites->all[i];
 }
 
 /* ---- one run ---- */
@@ -85,7 +85,7 @@ static bool is_weirs(void)
     return world.current != NULL && world.current->is_weirs && run.phase == RUN_ACTS && run.commands > 0;
 }
 
-static void count(struct place *place)
+static void count(struct site *place)
 {
     memory.nth = memory.step == world.steps ? memory.nth + 1 : 1;
     memory.step = world.steps;
@@ -114,7 +114,7 @@ enum { OF_STEP, OF_TIME, OF_NTH, OF_PLACE, OF_ASKED, OF_BUILD };
  * The place has allocated as often at that time, or allocates next after it. In another build: the
  * step has as many allocations.
  */
-static bool is_same(const uint64_t *numbers, const struct place *place)
+static bool is_same(const uint64_t *numbers, const struct site *place)
 {
     uint64_t now_ns = world.now_ns - SIM_START_NS;
     if (numbers[OF_BUILD] == build())
@@ -124,7 +124,7 @@ static bool is_same(const uint64_t *numbers, const struct place *place)
 }
 
 /* A refusal that never came at its time strikes now. */
-static bool is_refused_again(const struct place *place)
+static bool is_refused_again(const struct site *place)
 {
     const struct line *line = scenario_peek(SCENARIO_MEMORY);
     if (line == NULL)
@@ -136,17 +136,17 @@ static bool is_refused_again(const struct place *place)
     return true;
 }
 
-static bool is_chosen(const struct place *place, bool is_new)
+static bool is_chosen(const struct site *place, bool is_new)
 {
     const struct planned_memory *plan = &run.plan.memory;
-    if (plan->mode == MEMORY_ONE_PLACE)
+    if (plan->mode == MEMORY_ONE_SITE)
         return is_new && place->number == plan->place;
     if (plan->mode == MEMORY_EACH_ONCE && place->refused > 0)
         return false;
     return random_hits(&memory.chance, plan->odds);
 }
 
-static void note_refused(struct place *place)
+static void note_refused(struct site *place)
 {
     char text[64];
     int n = snprintf(text, sizeof text, "no memory, place %" PRIu32, place->number);
@@ -164,11 +164,11 @@ static bool refuses(const void *caller)
 {
     if (run.plan.memory.mode == MEMORY_PLENTY || !is_weirs())
         return false;
-    uint32_t known = memory.places.n;
-    struct place *place = find(&memory.places, (uintptr_t)caller);
-    struct place *also = shared != NULL ? find(&shared->places, (uintptr_t)caller) : NULL;
+    uint32_t known = memory.sites.n;
+    struct site *place = find(&memory.sites, (uintptr_t)caller);
+    struct site *also = shared != NULL ? find(&shared->sites, (uintptr_t)caller) : NULL;
     count(place);
-    bool is_refused = scenario_is_replayed() ? is_refused_again(place) : is_chosen(place, memory.places.n > known);
+    bool is_refused = scenario_is_replayed() ? is_refused_again(place) : is_chosen(place, memory.sites.n > known);
     if (is_refused)
         note_refused(place);
     if (also != NULL)
@@ -192,7 +192,7 @@ bool memory_explains_end(void)
 void memory_fini(void)
 {
     if (shared != NULL)
-        shared->n_last = memory.places.n;
+        shared->n_last = memory.sites.n;
 }
 
 /* ---- many runs ---- */
@@ -206,13 +206,13 @@ void memory_share(void)
     }
 }
 
-uint32_t memory_places(void)
+uint32_t memory_sites(void)
 {
     return shared->n_last;
 }
 
 /* Prints function, file and line of a place from the debug information. */
-static void tell_place(const struct place *place)
+static void tell_place(const struct site *place)
 {
     char program[512], command[600], where[256];
     ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
@@ -229,14 +229,14 @@ void memory_tell(void)
 {
     uint32_t refused = 0;
     for (size_t i = 0; i < PLACES_MAX; i++) {
-        const struct place *place = &shared->places.all[i];
+        const struct site *place = &shared->sites.all[i];
         refused += place->refused > 0;
         if (place->at != 0 && place->refused == 0)
             tell_place(place);
     }
-    if (shared->places.n > 0)
+    if (shared->sites.n > 0)
         printf("sim: memory was refused at %" PRIu32 " of %" PRIu32 " places that asked for some\n", refused,
-               shared->places.n);
+               shared->sites.n);
 }
 
 /* ---- called by weir's objects ---- */

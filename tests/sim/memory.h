@@ -22,13 +22,13 @@ enum memory_mode {
     MEMORY_PLENTY,
     MEMORY_BY_CHANCE, /* each allocation */
     MEMORY_EACH_ONCE, /* each place once, by chance */
-    MEMORY_ONE_PLACE, /* one place, at its first use */
+    MEMORY_ONE_SITE,  /* one place, at its first use */
 };
 
 struct planned_memory {
     uint32_t mode;  /* enum memory_mode */
     uint32_t odds;  /* in millionths */
-    uint32_t place; /* of MEMORY_ONE_PLACE */
+    uint32_t place; /* of MEMORY_ONE_SITE */
 };
 
 void memory_start(void);
@@ -52,7 +52,7 @@ bool memory_was_short(void);
 void memory_share(void);
 
 /* Number of places in the last run. */
-uint32_t memory_places(void);
+uint32_t memory_sites(void);
 
 /* Prints how many of all places were refused memory, and which were not. */
 void memory_tell(void);
