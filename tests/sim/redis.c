@@ -182,7 +182,7 @@ void redis_clock(struct redis *redis, uint64_t now_us)
     redis->now_us = now_us;
 }
 
-void redis_stall(struct redis *redis, uint64_t us)
+void redis_slow_reader(struct redis *redis, uint64_t us)
 {
     redis->stalled_until_us = redis->now_us + us;
 }
@@ -309,7 +309,7 @@ static bool take_turn(struct redis *redis)
 }
 
 /* Output written during the stall becomes visible. */
-static void end_stall(struct redis *redis)
+static void end_slow_reader(struct redis *redis)
 {
     redis->stalled_until_us = 0;
     for (struct list *at = redis->all.next; at != &redis->all; at = at->next) {
@@ -343,7 +343,7 @@ bool redis_step(struct redis *redis)
     if (redis->now_us < redis->stalled_until_us)
         return false;
     if (redis->stalled_until_us != 0)
-        end_stall(redis);
+        end_slow_reader(redis);
     if (script_is_running(redis))
         return step_script(redis);
     expire_in_turn(redis);

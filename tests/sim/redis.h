@@ -135,7 +135,7 @@ void redis_restart(struct redis *redis, bool keeps_data, const char *requirepass
 void redis_restart_as(struct redis *redis, bool keeps_data, const struct redis_config *config);
 
 /* The server executes nothing for `us` from now on. */
-void redis_stall(struct redis *redis, uint64_t us);
+void redis_slow_reader(struct redis *redis, uint64_t us);
 
 /*
  * The server's disk takes no more snapshots, or takes them again. Without snapshots writes get

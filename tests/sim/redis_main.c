@@ -191,7 +191,7 @@ static bool obey(struct world *world, char *line)
     } else if (sscanf(line, "restart %u %n", &n, &used) == 1) {
         restart(world, n != 0, line + used);
     } else if (strncmp(line, "stall ", 6) == 0) {
-        redis_stall(world->redis, strtoull(line + 6, NULL, 10));
+        redis_slow_reader(world->redis, strtoull(line + 6, NULL, 10));
     } else if (strncmp(line, "clock ", 6) == 0) {
         advance(world, strtoull(line + 6, NULL, 10));
     } else if (sscanf(line, "close %u", &n) == 1 && n < CONNS_MAX) {

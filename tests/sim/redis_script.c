@@ -208,7 +208,7 @@ static void end_run(struct redis *redis)
     struct redis_conn *orphan = state->caller->is_orphan ? state->caller : NULL;
     forget_run(state);
     if (left_us > 0)
-        redis_stall(redis, left_us);
+        redis_slow_reader(redis, left_us);
     if (orphan != NULL)
         conn_free(orphan);
 }

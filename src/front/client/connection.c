@@ -31,7 +31,7 @@
 #include "front/client/timeouts.h"
 #include "front/client/timing.h"
 #include "upstream/lane/passthrough_end.h"
-#include "upstream/lane/stall.h"
+#include "upstream/lane/slow_reader.h"
 
 static struct client *client_of_link(struct link *link)
 {
@@ -95,7 +95,7 @@ static void stop_if_slow(struct client *client)
     if (!client_has_own_lane(client) || lane_user->lane == NULL)
         return;
     if (lane_user->is_paying || is_slow(client))
-        stall_begin(lane_user->lane);
+        slow_reader_begin(lane_user->lane);
     if (lane_user->wants_idle && client->link.is_congested)
         /* replies are left in Redis until the client reads; see has_many_replies_coming */
         client_resume(client, WAIT_REPLIES);
@@ -394,7 +394,7 @@ static void on_close(struct client *client, enum client_state was)
     timeouts_leave(client, was);
     memory_pressure_forget(client);
     if (client->lane_user.absorbed > 0)
-        stall_absorbed(&client->front->nodes.worker_lanes, &client->lane_user);
+        slow_reader_absorbed(&client->front->nodes.worker_lanes, &client->lane_user);
     const struct extra *extra = client_extra(client);
     if (extra->ending != NULL)
         prober_cancel(&extra->ending->probe);
@@ -561,7 +561,7 @@ static void go_on_unheard(struct client *client)
 {
     client_drop_output(client);
     if (client->lane_user.absorbed > 0)
-        stall_absorbed(&client->front->nodes.worker_lanes, &client->lane_user);
+        slow_reader_absorbed(&client->front->nodes.worker_lanes, &client->lane_user);
     catch_up(client);
     subscribe_catch_up(client);
     if (client_is_leaving(client))
@@ -609,7 +609,7 @@ static void on_drained(struct link *link)
 {
     struct client *client = client_of_link(link);
     if (client->lane_user.absorbed > 0)
-        stall_absorbed(&client->front->nodes.worker_lanes, &client->lane_user);
+        slow_reader_absorbed(&client->front->nodes.worker_lanes, &client->lane_user);
     catch_up(client);
     subscribe_catch_up(client);
 }

@@ -266,7 +266,7 @@ static bool only_reads(const struct client *client)
     bool has_lane = client->lane_user.in_flight > 0 || client_has_own_lane(client);
     /* otherwise lane_user.lane may dangle */
     const struct lane *lane = has_lane ? client->lane_user.lane : NULL;
-    bool is_its_turn = !client_is_owed(client) || (lane != NULL && lane->stalled == &client->lane_user);
+    bool is_its_turn = !client_is_owed(client) || (lane != NULL && lane->slow_user == &client->lane_user);
     return client->output == OUTPUT_CUT ||
            (client_is_leaving(client) && is_its_turn && client_extra(client)->n_asked == 0);
 }

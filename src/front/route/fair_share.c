@@ -37,7 +37,7 @@ static bool is_blocked(const struct client *client)
     const struct lane *lane = client->lane_user.lane;
     if (client->lane_user.in_flight == 0 || calls_is_empty(&lane->calls))
         return false;
-    return lane->stalled == &client->lane_user || (calls_oldest(&lane->calls)->flags & CALL_MAY_WAIT) != 0;
+    return lane->slow_user == &client->lane_user || (calls_oldest(&lane->calls)->flags & CALL_MAY_WAIT) != 0;
 }
 
 /* True if a node where commands of clients go holds back writes. */

@@ -206,7 +206,7 @@ static void on_heavy(struct lane_user *lane_user)
 static uint64_t left_of_reply(const struct hop *hop)
 {
     const struct lane_user *lane_user = &hop->lane_user;
-    bool is_stopped = lane_user->in_flight > 0 && lane_user->lane->stalled == lane_user;
+    bool is_stopped = lane_user->in_flight > 0 && lane_user->lane->slow_user == lane_user;
     return is_stopped ? lane_user->lane->scan.bulk_left : 0;
 }
 

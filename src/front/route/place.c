@@ -14,7 +14,7 @@
 #include "front/client/timing.h"
 #include "front/session/wait_coverage.h"
 #include "upstream/lane/shared.h"
-#include "upstream/lane/stall.h"
+#include "upstream/lane/slow_reader.h"
 
 /* most calls in flight of a client that pays for replies by size; as in lane_choice.c */
 #define UNKNOWN_CALLS 64
@@ -311,7 +311,7 @@ void place_leave(struct place *place)
     struct lane_user *lane_user = &place->lane_user;
     struct worker_lanes *worker_lanes = &place->client->front->nodes.worker_lanes;
     if (lane_user->absorbed > 0)
-        stall_absorbed(worker_lanes, lane_user);
+        slow_reader_absorbed(worker_lanes, lane_user);
     if (lane_user->lane != NULL && lane_user->in_flight > 0)
         remains_leave_lane_user(place->client, lane_user);
     list_take(&lane_user->waiting);

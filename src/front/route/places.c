@@ -11,7 +11,7 @@
 #include "front/client/session.h"
 #include "front/cluster/shard_reads.h"
 #include "limit/command/keys.h"
-#include "upstream/lane/stall.h"
+#include "upstream/lane/slow_reader.h"
 
 static struct place *retired_at(const struct list *at)
 {
@@ -251,7 +251,7 @@ void places_go_on(struct client *client)
 static void catch_up(struct client *client, struct place *place)
 {
     if (place->lane_user.absorbed > 0)
-        stall_absorbed(&client->front->nodes.worker_lanes, &place->lane_user);
+        slow_reader_absorbed(&client->front->nodes.worker_lanes, &place->lane_user);
     place->lane_user.is_paying = client->lane_user.is_paying;
     if (!place->lane_user.is_paying && place->lane_user.in_flight > 0)
         lane_catch_up(&place->lane_user);

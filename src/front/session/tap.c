@@ -11,7 +11,7 @@
 #include "upstream/lane/deliver.h"
 #include "upstream/lane/lend.h"
 #include "upstream/lane/shared.h"
-#include "upstream/lane/stall.h"
+#include "upstream/lane/slow_reader.h"
 
 static struct tap *tap_of(const struct lane_user *lane_user)
 {
@@ -195,7 +195,7 @@ static void stop_if_slow(struct tap *tap)
     const struct client *client = tap->client;
     bool is_slow = client->link.is_congested && (!client->link.is_paused || client_waits_for(client, WAIT_MEMORY));
     if (is_slow && tap->lane_user.lane != NULL && !lane_is_closed(tap->lane_user.lane))
-        stall_begin(tap->lane_user.lane);
+        slow_reader_begin(tap->lane_user.lane);
 }
 
 static void put(struct tap *tap, struct slice frame)

@@ -7,7 +7,7 @@
 #include "upstream/lane/calls.h"
 #include "upstream/lane/own_words.h"
 #include "upstream/lane/passthrough_end.h"
-#include "upstream/lane/stall.h"
+#include "upstream/lane/slow_reader.h"
 #include "upstream/node/not_run.h"
 
 static struct call *oldest(struct lane *lane)
@@ -232,7 +232,7 @@ static const char *take_plain(struct lane *lane, const char *p, const char *end)
     if (lane_is_closed(lane))
         return NULL;
     if (lane_user != NULL && lane_is_in_frame(lane))
-        stall_look(lane, lane_user);
+        slow_reader_look(lane, lane_user);
     if (is_answered)
         finish_oldest(lane);
     return p;
@@ -252,7 +252,7 @@ static void note_unheard(struct lane *lane, size_t n)
     lane_user->ops->on_unheard(lane_user, n);
     lane_user->counted = 0;
     if (!lane_is_closed(lane) && lane_is_in_frame(lane))
-        stall_look(lane, lane_user);
+        slow_reader_look(lane, lane_user);
 }
 
 static void note_reply(struct lane *lane, const struct call *call)
@@ -444,7 +444,7 @@ static const char *take_flow(struct lane *lane, const char *p, const char *end)
         if (lane_is_closed(lane))
             return NULL;
         if (lane_user != NULL && lane_is_in_frame(lane))
-            stall_look(lane, lane_user);
+            slow_reader_look(lane, lane_user);
     } else {
         note_unheard(lane, used);
         if (lane_is_closed(lane))
@@ -629,7 +629,7 @@ void deliver_passed(struct lane *lane, size_t n)
     lane_charge_bytes(lane, lane_user, n);
     lane_user->ops->on_passed(lane_user, n);
     if (!lane_is_closed(lane))
-        stall_look(lane, lane_user);
+        slow_reader_look(lane, lane_user);
 }
 
 bool deliver_is_in_frame_of(const struct lane *lane, const struct lane_user *lane_user)

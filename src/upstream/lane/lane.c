@@ -65,7 +65,7 @@ void lane_leave_user(struct lane *lane, bool is_kicked)
 
 void lane_see_user(struct lane *lane)
 {
-    if (lane->user == NULL && lane->stalled == NULL && !lane->is_parted && !lane_is_passthrough(lane) &&
+    if (lane->user == NULL && lane->slow_user == NULL && !lane->is_parted && !lane_is_passthrough(lane) &&
         lane_is_ready(lane) && calls_is_empty(&lane->calls) && !lane_is_in_frame(lane))
         count_for_user(lane);
 }
@@ -198,9 +198,9 @@ static void refuse_waiting(struct lane *lane, struct slice reply)
 void lane_catch_up(struct lane_user *lane_user)
 {
     struct lane *lane = lane_user->lane;
-    if (lane == NULL || lane->stalled != lane_user)
+    if (lane == NULL || lane->slow_user != lane_user)
         return;
-    lane->stalled = NULL;
+    lane->slow_user = NULL;
     link_resume(&lane->link);
 }
 
@@ -585,7 +585,7 @@ static bool is_owing(const struct lane *lane)
  */
 static bool is_redis_turn(const struct lane *lane)
 {
-    return lane_is_ready(lane) && lane->stalled == NULL && !lane->link.is_paused && !is_incomplete(lane);
+    return lane_is_ready(lane) && lane->slow_user == NULL && !lane->link.is_paused && !is_incomplete(lane);
 }
 
 bool lane_is_hung(const struct lane *lane, uint64_t since_ns)

@@ -130,7 +130,7 @@ enum lane_beside {
     BESIDE_MONITOR,
 };
 
-/* How slow the reader of the frame being read is (stall.h). */
+/* How slow the reader of the frame being read is (slow_reader.h). */
 enum lane_lag {
     LAG_NONE,
     /* the reader has not read for a tick, and calls of other lane users wait behind */
@@ -171,7 +171,8 @@ struct lane {
     struct lane_key key;
     /*
      * The user that Redis has the connection as; one reference. NULL: weir's user, no user, not
-     * logged in yet, or the lane stopped reading (stall.c) and has not answered all calls since.
+     * logged in yet, or the lane stopped reading (slow_reader.c) and has not answered all calls
+     * since.
      */
     struct auth_user *user;
     struct lane_login let_in; /* when the lane became the user's; set by lane_enter_user */
@@ -184,10 +185,12 @@ struct lane {
     struct login *last_login;
     struct lane_user *owner; /* NULL: shared, or private and idle */
     /* the lane user with the huge reply that has stopped the reading; NULL: the lane is read */
-    struct lane_user *stalled;
-    /* bytes that the stalled lane user had not read at the last check (stall_is_unread) ... */
-    size_t stalled_pending;
-    uint64_t stalled_ns; /* ... and when that number last changed */
+    struct lane_user *slow_user;
+    /*
+     * bytes that the stalled lane user had not read at the last check (slow_reader_is_unread) ...
+     */
+    size_t slow_pending;
+    uint64_t slow_since_ns; /* ... and when that number last changed */
     struct calls calls;
     struct tags tags; /* one for each request in flight */
     struct reply_scan scan;
@@ -227,7 +230,7 @@ struct lane {
     /* enum lane_framing of the frame being read, else of the last one; set by deliver.c */
     uint8_t framing;
     uint8_t beside; /* enum lane_beside; written by lane.c only */
-    /* enum lane_lag of the frame being read; raised by stall.c, reset at the frame's end */
+    /* enum lane_lag of the frame being read; raised by slow_reader.c, reset at the frame's end */
     uint8_t lag;
     uint8_t end;      /* enum lane_end, once the lane has failed */
     uint8_t role;     /* enum lane_role */
@@ -608,8 +611,8 @@ void lane_wait(struct lane *lane, struct lane_user *lane_user);
 void lane_wake_waiting(struct lane *lane);
 
 /*
- * The lane user's reader has caught up. If the lane stopped reading for that reader (stall.h),
- * reading resumes.
+ * The lane user's reader has caught up. If the lane stopped reading for that reader
+ * (slow_reader.h), reading resumes.
  */
 void lane_catch_up(struct lane_user *lane_user);
 

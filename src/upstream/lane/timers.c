@@ -3,7 +3,7 @@
 #include "net/tcp_peer.h"
 #include "upstream/lane/lanes.h"
 #include "upstream/lane/shared.h"
-#include "upstream/lane/stall.h"
+#include "upstream/lane/slow_reader.h"
 #include "upstream/node/health.h"
 
 #define IDLE_NS (3 * NS_PER_S)          /* chosen: idle and spare lanes are closed after so long */
@@ -149,23 +149,23 @@ static void expire_opening(struct lanes *lanes, uint64_t now_ns)
  * A slow reader with other calls behind its reply gets a second. The lane was retired for the
  * reply, or cannot be retired because no lane like it can be opened.
  */
-static void expire_stalled(struct lanes *lanes, enum lane_list in, uint64_t now_ns)
+static void expire_slow_user(struct lanes *lanes, enum lane_list in, uint64_t now_ns)
 {
     struct list *next;
     for (struct list *at = lanes->lists[in].next; at != &lanes->lists[in]; at = next) {
         struct lane *lane = lanes_at(at);
         next = at->next;
-        if (in == LIST_SHARED && !stall_is_in_huge(lane))
+        if (in == LIST_SHARED && !slow_reader_is_in_huge(lane))
             lane->deadline_ns = 0; /* the huge reply is over */
-        if (lane->stalled == NULL || !lane_has_others_waiting(lane))
+        if (lane->slow_user == NULL || !lane_has_others_waiting(lane))
             continue;
-        if (stall_absorb_late(lane)) {
-            lane_catch_up(lane->stalled);
+        if (slow_reader_absorb_late(lane)) {
+            lane_catch_up(lane->slow_user);
             continue;
         }
         if (now_ns < lane->deadline_ns)
             continue;
-        lane->stalled->ops->on_blocking(lane->stalled);
+        lane->slow_user->ops->on_blocking(lane->slow_user);
     }
 }
 
@@ -239,8 +239,8 @@ static void on_tick(uv_timer_t *timer)
     if (is_replaced(lanes))
         fail_replaced(lanes, now_ns);
     expire_opening(lanes, now_ns);
-    expire_stalled(lanes, LIST_RETIRED, now_ns);
-    expire_stalled(lanes, LIST_SHARED, now_ns);
+    expire_slow_user(lanes, LIST_RETIRED, now_ns);
+    expire_slow_user(lanes, LIST_SHARED, now_ns);
     wake_hoping(lanes);
     bool is_waiting = health_retry(lanes, now_ns);
     if (list_is_empty(&lanes->lists[LIST_OPENING]) && list_is_empty(&lanes->lists[LIST_RETIRED]) && !is_waiting &&
@@ -253,7 +253,7 @@ static void on_tick(uv_timer_t *timer)
 /* True if nothing has arrived since `since_ns`, and the lane is being read. */
 static bool is_silent(const struct lane *lane, uint64_t since_ns)
 {
-    return lane->stalled == NULL && !lane->link.is_paused && lane->moved_ns < since_ns;
+    return lane->slow_user == NULL && !lane->link.is_paused && lane->moved_ns < since_ns;
 }
 
 /*
@@ -329,15 +329,15 @@ static void judge_unread(struct lanes *lanes, enum lane_list in, uint64_t now_ns
     while (!list_is_empty(&now)) {
         struct lane *lane = lanes_at(now.next);
         lanes_move(lane, in);
-        if (stall_is_unread(lane, now_ns, now_ns - UNREAD_NS))
-            lane->stalled->ops->on_unread(lane->stalled, lane->frame_bytes + lane->scan.bulk_left);
+        if (slow_reader_is_unread(lane, now_ns, now_ns - UNREAD_NS))
+            lane->slow_user->ops->on_unread(lane->slow_user, lane->frame_bytes + lane->scan.bulk_left);
     }
 }
 
-static bool has_stalled(const struct list *list)
+static bool has_slow_user(const struct list *list)
 {
     for (const struct list *at = list->next; at != list; at = at->next)
-        if (container_of(at, struct lane, in_list)->stalled != NULL)
+        if (container_of(at, struct lane, in_list)->slow_user != NULL)
             return true;
     return false;
 }
@@ -405,7 +405,7 @@ static bool is_done(const struct lanes *lanes)
     const struct list *lists = lanes->lists;
     return lanes->upstream->timeout_ns == 0 && !owes_answers(lanes) && list_is_empty(&lists[LIST_IDLE]) &&
            list_is_empty(&lists[LIST_SPARE]) && list_is_empty(&lists[LIST_RETIRED]) && has_only_newcomers(lanes) &&
-           !has_stalled(&lists[LIST_SHARED]) && !has_stalled(&lists[LIST_PRIVATE]) &&
+           !has_slow_user(&lists[LIST_SHARED]) && !has_slow_user(&lists[LIST_PRIVATE]) &&
            !has_question(&lists[LIST_PRIVATE]) && !has_question(&lists[LIST_AUTH_LANE]) && prolong_is_over(lanes);
 }
 

@@ -55,7 +55,7 @@ struct worker_lanes {
     struct list retrying;
     uint32_t n_wanted; /* lane users of this worker that count in the upstream's room.wanted */
     uint32_t n_broken; /* ready lanes closed by Redis or the network, in total */
-    /* bytes of replies buffered for readers that have not caught up, see stall.h */
+    /* bytes of replies buffered for readers that have not caught up, see slow_reader.h */
     uint32_t absorbed;
     uint32_t share_us; /* how long the sending client waited for its fair share; 0: not at all */
 };

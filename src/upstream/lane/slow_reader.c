@@ -1,4 +1,4 @@
-#include "upstream/lane/stall.h"
+#include "upstream/lane/slow_reader.h"
 
 /* The calls wait for a reader, not for Redis. */
 static void forget_all(struct lane *lane)
@@ -9,17 +9,17 @@ static void forget_all(struct lane *lane)
 
 static void stall(struct lane *lane, struct lane_user *lane_user)
 {
-    if (lane->stalled != NULL)
+    if (lane->slow_user != NULL)
         return;
     forget_all(lane);
-    lane->stalled = lane_user;
-    lane->stalled_pending = 0;
+    lane->slow_user = lane_user;
+    lane->slow_pending = 0;
     link_pause(&lane->link);
     lane_leave_user(lane, false); /* a close by Redis would arrive behind the unread bytes */
     lane->base->ops->on_stalled(lane);
 }
 
-bool stall_is_in_huge(const struct lane *lane)
+bool slow_reader_is_in_huge(const struct lane *lane)
 {
     return lane->frame_bytes + lane->scan.bulk_left >= LANE_HUGE;
 }
@@ -35,7 +35,7 @@ static bool absorb(struct lane *lane, struct lane_user *lane_user)
         return true;
     }
     uint64_t size = lane->frame_bytes + lane->scan.bulk_left;
-    uint64_t room = lane->lag == LAG_UNREAD ? STALL_ABSORB_LATE_BYTES : STALL_ABSORB_BYTES;
+    uint64_t room = lane->lag == LAG_UNREAD ? SLOW_READER_ABSORB_LATE_BYTES : SLOW_READER_ABSORB_BYTES;
     if (lane->owner != NULL || worker_lanes->absorbed + size > room || !lane_has_others_waiting(lane))
         return false;
     lane->lag = LAG_ABSORBED;
@@ -44,9 +44,9 @@ static bool absorb(struct lane *lane, struct lane_user *lane_user)
     return true;
 }
 
-void stall_look(struct lane *lane, struct lane_user *lane_user)
+void slow_reader_look(struct lane *lane, struct lane_user *lane_user)
 {
-    if (!stall_is_in_huge(lane) || link_is_closed(lane_user_link(lane_user)))
+    if (!slow_reader_is_in_huge(lane) || link_is_closed(lane_user_link(lane_user)))
         return;
     lane_discount(lane, lane_user); /* Redis has done its work */
     lane->base->ops->on_huge(lane);
@@ -57,31 +57,31 @@ void stall_look(struct lane *lane, struct lane_user *lane_user)
         stall(lane, lane_user);
 }
 
-void stall_begin(struct lane *lane)
+void slow_reader_begin(struct lane *lane)
 {
     stall(lane, lane->owner);
 }
 
-bool stall_is_unread(struct lane *lane, uint64_t now_ns, uint64_t since_ns)
+bool slow_reader_is_unread(struct lane *lane, uint64_t now_ns, uint64_t since_ns)
 {
-    if (lane->stalled == NULL)
+    if (lane->slow_user == NULL)
         return false;
-    size_t pending = link_pending(lane_user_link(lane->stalled));
-    if (pending != lane->stalled_pending) {
-        lane->stalled_pending = pending;
-        lane->stalled_ns = now_ns;
+    size_t pending = link_pending(lane_user_link(lane->slow_user));
+    if (pending != lane->slow_pending) {
+        lane->slow_pending = pending;
+        lane->slow_since_ns = now_ns;
     }
-    return lane->stalled_ns <= since_ns;
+    return lane->slow_since_ns <= since_ns;
 }
 
-bool stall_absorb_late(struct lane *lane)
+bool slow_reader_absorb_late(struct lane *lane)
 {
     if (lane->lag == LAG_NONE)
         lane->lag = LAG_UNREAD;
-    return absorb(lane, lane->stalled);
+    return absorb(lane, lane->slow_user);
 }
 
-void stall_absorbed(struct worker_lanes *worker_lanes, struct lane_user *lane_user)
+void slow_reader_absorbed(struct worker_lanes *worker_lanes, struct lane_user *lane_user)
 {
     worker_lanes->absorbed -= lane_user->absorbed;
     lane_user->absorbed = 0;

@@ -7,38 +7,38 @@
  * is bounded. A lane user with holds_replies counts its replies itself: if other calls wait behind
  * such a reply, the reply is buffered whatever its size. The worker's thread only.
  */
-#ifndef WEIR_UPSTREAM_STALL_H
-#define WEIR_UPSTREAM_STALL_H
+#ifndef WEIR_UPSTREAM_SLOW_READER_H
+#define WEIR_UPSTREAM_SLOW_READER_H
 
 #include "upstream/lane/lane.h"
 
 /* chosen: a worker's memory for replies that are buffered at once */
-#define STALL_ABSORB_BYTES 8388608
+#define SLOW_READER_ABSORB_BYTES 8388608
 /* chosen: the same bound, if the reader of a reply has read nothing for a tick (timers.c) */
-#define STALL_ABSORB_LATE_BYTES 67108864
+#define SLOW_READER_ABSORB_LATE_BYTES 67108864
 
 /* True if the reply being read has at least LANE_HUGE bytes, as far as known. */
-bool stall_is_in_huge(const struct lane *lane);
+bool slow_reader_is_in_huge(const struct lane *lane);
 
 /*
  * A piece of the reply being read has been passed to its lane user, and more is to come: stop
  * reading the lane, or buffer.
  */
-void stall_look(struct lane *lane, struct lane_user *lane_user);
+void slow_reader_look(struct lane *lane, struct lane_user *lane_user);
 
 /* The owner is slower than the replies: stop reading until lane_catch_up. */
-void stall_begin(struct lane *lane);
+void slow_reader_begin(struct lane *lane);
 
 /* True if the slow reader has not read a byte since `since_ns`, as far as earlier checks show. */
-bool stall_is_unread(struct lane *lane, uint64_t now_ns, uint64_t since_ns);
+bool slow_reader_is_unread(struct lane *lane, uint64_t now_ns, uint64_t since_ns);
 
 /*
  * Buffer the rest of the reply for the slow reader, which has not read for a tick. False: no memory
- * for it, or no need. The memory counts for the lane user until stall_absorbed.
+ * for it, or no need. The memory counts for the lane user until slow_reader_absorbed.
  */
-bool stall_absorb_late(struct lane *lane);
+bool slow_reader_absorb_late(struct lane *lane);
 
 /* The lane user has read all bytes buffered for it, or has left. */
-void stall_absorbed(struct worker_lanes *worker_lanes, struct lane_user *lane_user);
+void slow_reader_absorbed(struct worker_lanes *worker_lanes, struct lane_user *lane_user);
 
 #endif
