@@ -29,7 +29,7 @@ struct sent {
 
 struct test_lane_user {
     struct lane_user lane_user;
-    bool is_held_up; /* set by ask, cleared by wake */
+    bool waits_for_share; /* set by ask, cleared by wake */
 };
 
 struct tenant {
@@ -71,7 +71,7 @@ static unsigned n_woken;
 
 static void wake(struct lane_user *lane_user)
 {
-    container_of(lane_user, struct test_lane_user, lane_user)->is_held_up = false;
+    container_of(lane_user, struct test_lane_user, lane_user)->waits_for_share = false;
     n_woken++;
 }
 
@@ -145,13 +145,13 @@ static void ask(struct tenant *tenant, unsigned i, uint32_t wanted)
 {
     struct sender *sender = tenant->senders[i];
     uint32_t sent = 0;
-    if (tenant->lane_users[i].is_held_up)
+    if (tenant->lane_users[i].waits_for_share)
         return;
     fair_set(sender, tenant->weight, tenant->is_low);
     while (sent < wanted) {
         int64_t room_ns = fair_room(sender, server->now_ns);
         if (room_ns == 0) {
-            tenant->lane_users[i].is_held_up = true;
+            tenant->lane_users[i].waits_for_share = true;
             fair_wait(sender);
             break;
         }

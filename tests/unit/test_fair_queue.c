@@ -99,7 +99,7 @@ static void who_asks_little_does_not_wait(void **state)
         if (i % 50 != 0)
             continue;
         ask(tenants[2], 0, 1);
-        assert_false(tenants[2]->lane_users[0].is_held_up);
+        assert_false(tenants[2]->lane_users[0].waits_for_share);
     }
     assert_true(tenants[2]->answered > 390);
     for (unsigned i = 0; i < 3; i++)
@@ -143,7 +143,7 @@ static void what_is_never_answered_is_not_counted_on(void **state)
     ask(tenants[0], 0, 1000);
     ask(tenants[1], 0, 1000);
     fair_iteration(&server->fair, false);
-    assert_true(tenants[0]->lane_users[0].is_held_up && tenants[1]->lane_users[0].is_held_up);
+    assert_true(tenants[0]->lane_users[0].waits_for_share && tenants[1]->lane_users[0].waits_for_share);
     assert_in_range(server->fair.work_ns, 1, 2 * window_size_ns(&server->fair.window));
     n_woken = 0;
     for (unsigned i = 0; i < 100 && n_woken == 0; i++) {
@@ -168,11 +168,11 @@ static void one_of_many_lane_users_has_no_more_than_two_windows(void **state)
     fair_sent(sender, room, room * NS_PER_US, server->now_ns);
     assert_int_equal(fair_room_alone(sender), 0);
     fair_wait_for_own(sender);
-    tenant->lane_users[0].is_held_up = true;
+    tenant->lane_users[0].waits_for_share = true;
     fair_answered(sender, room / 4, server->now_ns, server->now_ns + 50 * NS_PER_US);
-    assert_true(tenant->lane_users[0].is_held_up);
+    assert_true(tenant->lane_users[0].waits_for_share);
     fair_answered(sender, room / 2, server->now_ns, server->now_ns + 50 * NS_PER_US);
-    assert_false(tenant->lane_users[0].is_held_up);
+    assert_false(tenant->lane_users[0].waits_for_share);
     assert_true(fair_room_alone(tenant->senders[1]) > 0);
     close_tenant(tenant);
     close_server();
@@ -205,7 +205,7 @@ static void who_leaves_gives_back_what_it_had(void **state)
         struct sender **sender = &tenants[0]->senders[i];
         fair_leave(&server->fair, *sender);
         *sender = NULL;
-        tenants[0]->lane_users[i].is_held_up = true; /* sends no more */
+        tenants[0]->lane_users[i].waits_for_share = true; /* sends no more */
     }
     assert_int_equal(server->fair.n_senders, 1);
     close_tenant(tenants[1]);

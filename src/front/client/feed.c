@@ -99,8 +99,8 @@ static void take_all(struct client *client, struct intake *in)
     enum route result = ROUTE_TAKEN;
     struct pace pace;
     start_time(client, in);
-    bool is_held_up = fair_share_is_held_up(client);
-    if (is_held_up)
+    bool waits_for_share = fair_share_must_wait(client);
+    if (waits_for_share)
         end_hold(in);
     fair_share_begin(client, &pace);
     while (result == ROUTE_TAKEN && can_go_on(client)) {
@@ -112,9 +112,9 @@ static void take_all(struct client *client, struct intake *in)
             hold(client, in, client->lane_user.arrived_ns);
             break;
         }
-        if (is_held_up && is_next && in->taken < in->filled)
+        if (waits_for_share && is_next && in->taken < in->filled)
             timing_share_waited(client);
-        is_held_up &= !is_next;
+        waits_for_share &= !is_next;
         if (is_next) {
             size_t used;
             const struct slice rest = slice_of(in->data + in->taken, in->filled - in->taken);
@@ -360,7 +360,7 @@ static void adjust_reading(struct client *client)
 {
     if (client_is_leaving(client))
         return;
-    uint32_t most = fair_share_is_held_up(client) ? INTAKE_READ : INTAKE_MAX - INTAKE_MIN_READ;
+    uint32_t most = fair_share_must_wait(client) ? INTAKE_READ : INTAKE_MAX - INTAKE_MIN_READ;
     bool is_full = client->intake != NULL && client->intake->filled - client->intake->taken > most;
     bool is_passing = client_extra(client)->passage != NULL;
     bool is_stalled = client_waits_for(client, WAIT_MEMORY);

@@ -61,16 +61,16 @@ static bool is_free(const struct client *client, uint64_t now_ns)
 }
 
 /* A held-up client is patient: the replies of clients without a wait are written first. */
-static void set_held_up(struct client *client, bool is_held_up)
+static void set_waits_for_share(struct client *client, bool waits_for_share)
 {
-    client->link.is_patient = is_held_up;
+    client->link.is_patient = waits_for_share;
 }
 
 void fair_share_begin(struct client *client, struct pace *pace)
 {
     uint64_t now_ns = client->front->loop->now_ns;
     bool has_shares = client->front->rules->has_shares;
-    set_held_up(client, false);
+    set_waits_for_share(client, false);
     *pace = (struct pace){.kind = has_shares && client->subject != NULL ? kind_of(client, now_ns) : PACE_ALONE};
     client->front->fair.are_several = pace->kind == PACE_SEVERAL;
     if (pace->kind == PACE_ALONE) {
@@ -96,7 +96,7 @@ static struct sender *need_sender(struct client *client, uint64_t now_ns)
 
 static void hold_up(struct client *client, struct sender *sender, enum pace_kind kind)
 {
-    set_held_up(client, true);
+    set_waits_for_share(client, true);
     client_wait(client, WAIT_SHARE);
     if (kind == PACE_SEVERAL)
         fair_wait(sender);
@@ -108,7 +108,7 @@ static void hold_up(struct client *client, struct sender *sender, enum pace_kind
 /* Lets other clients of this worker go first. on_wake() of front/client/connection.c resumes it. */
 static void give_way(struct client *client)
 {
-    set_held_up(client, true);
+    set_waits_for_share(client, true);
     client_wait(client, WAIT_WORKER);
     link_wake_again(&client->link);
 }
@@ -188,13 +188,13 @@ void fair_share_end(struct client *client)
     if (client->front->fair.are_several)
         note_time(client->front, sender->flow);
     fair_settle(sender);
-    if (!fair_share_is_held_up(client)) /* released before its share allowed it */
+    if (!fair_share_must_wait(client)) /* released before its share allowed it */
         fair_stop_waiting(sender);
 }
 
 void fair_share_stop(struct client *client)
 {
-    set_held_up(client, false);
+    set_waits_for_share(client, false);
     fair_share_end(client);
 }
 

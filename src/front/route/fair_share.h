@@ -159,7 +159,7 @@ void fair_share_forget(struct client *client);
 void fair_share_leave(struct client *client);
 
 /* True if the client's next request waits for its share. */
-static inline bool fair_share_is_held_up(const struct client *client)
+static inline bool fair_share_must_wait(const struct client *client)
 {
     return client->link.is_patient;
 }
