@@ -67,7 +67,7 @@ static void prepare(struct scene *scene)
 
 static enum gate ask(struct scene *scene, struct verdict *verdict)
 {
-    const struct ask ask = {
+    const struct gate_request ask = {
         .command = get, .amount = one_of_each(), .now_ns = scene->now_ns, .headed_ns = scene->now_ns, .may_wait = true};
     return gate_ask(&scene->target, &ask, limit_counters, verdict);
 }

@@ -1,6 +1,6 @@
 #include "front/front.h"
 
-#include "limit/ask.h"
+#include "limit/gate_request.h"
 
 /* Operators' connections do not count for max-clients. */
 void front_leave(struct front *front, const struct listen_address *listen_address)

@@ -20,7 +20,7 @@
 #include <stdint.h>
 
 #include "base/list.h"
-#include "limit/ask.h"
+#include "limit/gate_request.h"
 #include "limit/figures/registry.h"
 
 struct attempts;

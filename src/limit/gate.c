@@ -256,7 +256,7 @@ bool gate_refuse_plainly(const struct policy *policy, struct subject *subject, c
  */
 static uint64_t overlong_wait(const struct trial *trial, uint64_t delays, const struct limit **which)
 {
-    const struct ask *ask = trial->ask;
+    const struct gate_request *ask = trial->ask;
     uint64_t waited_ns = ask->now_ns > ask->headed_ns ? ask->now_ns - ask->headed_ns : 0;
     uint64_t longest_ns = 0;
     for (; delays && !(ask->command->flags & CMD_CONTROL); delays &= delays - 1) {
@@ -375,9 +375,9 @@ static uint64_t latest_ns(const struct trial *trial)
 }
 
 /* The decision request at time at_ns, as if the command were then the next of its connection. */
-static struct ask ask_at(const struct trial *trial, uint64_t at_ns)
+static struct gate_request ask_at(const struct trial *trial, uint64_t at_ns)
 {
-    struct ask ask = *trial->ask;
+    struct gate_request ask = *trial->ask;
     ask.now_ns = ask.headed_ns = at_ns;
     ask.waited_for = 0;
     ask.positions = NULL;
@@ -391,7 +391,7 @@ static struct ask ask_at(const struct trial *trial, uint64_t at_ns)
  */
 static uint64_t wait_virtually(const struct trial *trial, uint64_t delays, struct verdict *verdict)
 {
-    struct ask ask = *trial->ask;
+    struct gate_request ask = *trial->ask;
     const struct trial then = {trial->target, &ask, trial->limit_counters, 0, trial->is_current};
     while (delays) {
         const struct limit *slowest = NULL;
@@ -440,13 +440,13 @@ static enum gate foresee(const struct trial *asked, uint64_t limits, struct verd
     uint64_t last_ns = latest_ns(asked), clock_ns = asked->ask->virtual_ns;
     bool is_ahead = clock_ns > last_ns;
     uint64_t at_ns = is_ahead ? last_ns : clock_ns > asked->ask->now_ns ? clock_ns : asked->ask->now_ns;
-    struct ask ask = ask_at(asked, at_ns);
+    struct gate_request ask = ask_at(asked, at_ns);
     const struct trial trial = {asked->target, &ask, asked->limit_counters, 0, asked->is_current};
     verdict->virtual_ns = is_ahead ? clock_ns : at_ns;
     enum gate gate = veto(&trial, is_ahead ? others : limits, true, verdict);
     if (gate != GATE_PASS)
         return gate;
-    struct ask leaving = ask;
+    struct gate_request leaving = ask;
     const struct trial departure = {asked->target, &leaving, asked->limit_counters, 0, asked->is_current};
     if (is_ahead) {
         delay_uncharged(&trial, delays, verdict);
@@ -491,7 +491,7 @@ static uint64_t charged_ahead(const struct trial *trial, uint64_t limits)
 static enum gate foresee_or_decide(const struct trial *trial, uint64_t limits, struct verdict *found)
 {
     uint64_t ahead = charged_ahead(trial, limits);
-    struct ask ask = ask_at(trial, trial->ask->now_ns);
+    struct gate_request ask = ask_at(trial, trial->ask->now_ns);
     ask.may_wait = false;
     const struct trial now = {trial->target, &ask, trial->limit_counters, 0, trial->is_current};
     enum gate gate = decide(&now, limits & ~ahead, true, found);
@@ -526,8 +526,8 @@ static enum gate pass_any(struct trial *trial, uint64_t binds, struct verdict *v
     return gate;
 }
 
-enum gate gate_ask(const struct charge_target *target, const struct ask *ask, struct limit_counters *limit_counters,
-                   struct verdict *verdict)
+enum gate gate_ask(const struct charge_target *target, const struct gate_request *ask,
+                   struct limit_counters *limit_counters, struct verdict *verdict)
 {
     const struct policy *policy = target->policy;
     uint64_t exempt = ask->blocks ? policy->of_unit[UNIT_INFLIGHT] : 0;
@@ -550,7 +550,7 @@ enum gate gate_ask(const struct charge_target *target, const struct ask *ask, st
     return pass_any(&trial, binds, verdict);
 }
 
-enum gate gate_ask_refusal(const struct charge_target *target, const struct ask *ask,
+enum gate gate_ask_refusal(const struct charge_target *target, const struct gate_request *ask,
                            struct limit_counters *limit_counters, struct verdict *verdict)
 {
     const struct policy *policy = target->policy;

@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "limit/ask.h"
+#include "limit/gate_request.h"
 #include "limit/command/command.h"
 #include "limit/figures/registry.h"
 #include "limit/policy/policy.h"
@@ -33,7 +33,8 @@
  * Any other result: nothing is charged, and *verdict holds the reason. After GATE_CLOSE the caller
  * closes the connection. Any thread.
  */
-__attribute__((warn_unused_result)) enum gate gate_ask(const struct charge_target *target, const struct ask *ask,
+__attribute__((warn_unused_result)) enum gate gate_ask(const struct charge_target *target,
+                                                       const struct gate_request *ask,
                                                        struct limit_counters *limit_counters, struct verdict *verdict);
 
 /*
@@ -41,7 +42,7 @@ __attribute__((warn_unused_result)) enum gate gate_ask(const struct charge_targe
  * that of gate_ask. GATE_PASS: the command would pass or wait; nothing is charged or counted.
  */
 __attribute__((warn_unused_result)) enum gate gate_ask_refusal(const struct charge_target *target,
-                                                               const struct ask *ask,
+                                                               const struct gate_request *ask,
                                                                struct limit_counters *limit_counters,
                                                                struct verdict *verdict);
 
@@ -121,7 +122,7 @@ void gate_owe_bytes(const struct charge_target *target, enum unit unit, uint64_t
 
 /*
  * gate_owe_bytes where limits in shadow mode would delay. These limits are charged at virtual_ns,
- * the virtual clock of the connection (struct ask).
+ * the virtual clock of the connection (struct gate_request).
  */
 void gate_owe_bytes_then(const struct charge_target *target, enum unit unit, uint64_t n, uint8_t counted,
                          uint64_t now_ns, uint64_t virtual_ns, struct limit_counters *limit_counters);

@@ -20,7 +20,7 @@ enum gate gate_ask_debtor(const struct charge_target *target, uint64_t now_ns, s
                           struct verdict *verdict)
 {
     const struct policy *policy = target->policy;
-    const struct ask ask = {.amount = one_of_each(), .now_ns = now_ns};
+    const struct gate_request ask = {.amount = one_of_each(), .now_ns = now_ns};
     const struct trial trial = {target, &ask, limit_counters, 0, false};
     const struct limit *slowest = NULL;
     uint64_t bytes = policy->of_unit[UNIT_BYTES_IN] | policy->of_unit[UNIT_BYTES_OUT];
@@ -224,7 +224,7 @@ enum gate gate_connect_units(const struct charge_target *target, unsigned units,
     verdict->is_shadowed = false;
     if (!limits)
         return GATE_PASS;
-    const struct ask ask = {.amount = one_of_each(), .now_ns = now_ns};
+    const struct gate_request ask = {.amount = one_of_each(), .now_ns = now_ns};
     const struct trial trial = {target, &ask, limit_counters, 0, false};
     uint64_t enforced = limits & ~policy->shadows;
     uint64_t shadows = limits & policy->shadows;

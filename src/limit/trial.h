@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "limit/ask.h"
+#include "limit/gate_request.h"
 #include "limit/figures/registry.h"
 #include "limit/funnel.h"
 #include "limit/policy/policy.h"
@@ -19,7 +19,7 @@
 
 struct trial {
     const struct charge_target *target;
-    const struct ask *ask;
+    const struct gate_request *ask;
     struct limit_counters *limit_counters; /* NULL: nothing is charged or counted */
     /*
      * limits (bits) where the command has a position; in other queues the command joins at the head

@@ -228,7 +228,8 @@ static unsigned classes(struct build *out, const struct policies *policies, cons
     return n;
 }
 
-static enum gate verdict(struct build *out, const struct report_subject *subject, const struct ask *ask, bool is_shadow)
+static enum gate verdict(struct build *out, const struct report_subject *subject, const struct gate_request *ask,
+                         bool is_shadow)
 {
     static const char *const words[] = {[GATE_PASS] = "pass",
                                         [GATE_WAIT] = "delay",
@@ -236,7 +237,7 @@ static enum gate verdict(struct build *out, const struct report_subject *subject
                                         [GATE_CLOSE] = "close",
                                         [GATE_DENY] = "deny"};
     struct verdict found = {0};
-    struct ask dry = *ask;
+    struct gate_request dry = *ask;
     dry.is_dry = true;
     const struct charge_target *target = &subject->target;
     enum gate gate = GATE_PASS;
@@ -311,7 +312,7 @@ enum gate report_explain(struct build *out, const struct policies *policies, con
     const struct command *command = call->command;
     struct amounts amounts;
     amounts_take(&amounts, policies, command, call->request, call->argc);
-    const struct ask made = {
+    const struct gate_request made = {
         .command = command,
         .amount = amounts.of,
         .now_ns = call->now_ns,
@@ -319,7 +320,7 @@ enum gate report_explain(struct build *out, const struct policies *policies, con
         .may_wait = true,
         .blocks = keys_may_wait(command, call->request, call->argc),
     };
-    const struct ask *ask = &made;
+    const struct gate_request *ask = &made;
     unsigned n = count_limits(subject);
     bool tells_server = call->server.len > 0;
     size_t n_fields = 14 + SHARE_FIELDS + (subject->block != NULL);

@@ -75,22 +75,22 @@ static inline void open_gate(void)
 }
 
 /* A command that has just come to the head of its connection, and may wait. */
-static inline struct ask ask_of(const char *command, uint64_t cost, uint64_t now_ns)
+static inline struct gate_request ask_of(const char *command, uint64_t cost, uint64_t now_ns)
 {
     /* of this thread's newest decision request */
     static _Thread_local uint64_t amounts[UNIT_COUNT];
     for (size_t i = 0; i < UNIT_COUNT; i++)
         amounts[i] = i == UNIT_COST ? cost : 1;
-    return (struct ask){.command = kit_command(table, command),
-                        .amount = amounts,
-                        .now_ns = now_ns,
-                        .headed_ns = now_ns,
-                        .may_wait = true};
+    return (struct gate_request){.command = kit_command(table, command),
+                                 .amount = amounts,
+                                 .now_ns = now_ns,
+                                 .headed_ns = now_ns,
+                                 .may_wait = true};
 }
 
 static inline enum gate ask(const char *command, uint64_t cost, uint64_t now_ns)
 {
-    const struct ask wish = ask_of(command, cost, now_ns);
+    const struct gate_request wish = ask_of(command, cost, now_ns);
     return gate_ask(&target, &wish, limit_counters, &verdict);
 }
 

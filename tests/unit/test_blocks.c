@@ -91,10 +91,10 @@ static enum gate ask(const struct policy *policy, enum part part, const char *na
     static struct limit_counters limit_counters[REGISTRY_LIMITS_MAX];
     struct subject *holder = subject_new_detached(policy->policy_state, PER_SUBJECT);
     const struct charge_target target = {policy, {holder, NULL, NULL}};
-    const struct ask wish = {.command = command_find(table, slice_str(name), slice_str("")),
-                             .part = part,
-                             .amount = one_of_each(),
-                             .now_ns = 1};
+    const struct gate_request wish = {.command = command_find(table, slice_str(name), slice_str("")),
+                                      .part = part,
+                                      .amount = one_of_each(),
+                                      .now_ns = 1};
     struct verdict verdict;
     enum gate gate = gate_ask(&target, &wish, limit_counters, &verdict);
     if (gate == GATE_DENY)

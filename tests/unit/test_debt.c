@@ -261,7 +261,7 @@ static void a_queue_is_timed_anew(void **state)
     uint64_t left = 0;
     for (int i = 0; i < WAITERS; i++) {
         uint64_t due_ns = gate_positions_due(&all_positions[i]);
-        struct ask wish = ask_of("set", 1, due_ns);
+        struct gate_request wish = ask_of("set", 1, due_ns);
         wish.headed_ns = START;
         wish.positions = &all_positions[i];
         wish.waited_for = 1U + policy->limits[0].id;
@@ -307,7 +307,7 @@ static void places_given_up_are_cut(void **state)
 /* The gate's decision for a waiting command under the current rules. */
 static enum gate ask_again(const struct queue_positions *positions, uint64_t now_ns)
 {
-    struct ask wish = ask_of("set", 1, now_ns);
+    struct gate_request wish = ask_of("set", 1, now_ns);
     wish.headed_ns = START;
     wish.waited_for = 1U + policy->limits[0].id;
     wish.positions = positions;
@@ -457,7 +457,7 @@ static void old_rules_wait_for_newer_ones(void **state)
 static uint64_t write_virtually(const struct charge_target *of, int n, uint64_t clock_ns)
 {
     for (int i = 0; i < n; i++) {
-        struct ask wish = ask_of("set", 1, START);
+        struct gate_request wish = ask_of("set", 1, START);
         wish.virtual_ns = clock_ns;
         assert_int_equal(gate_ask(of, &wish, limit_counters, &verdict), GATE_PASS);
         clock_ns = verdict.virtual_ns != 0 ? verdict.virtual_ns : clock_ns;

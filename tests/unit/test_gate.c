@@ -191,7 +191,7 @@ static void newer_commands_count_as_unknown(void **state)
     limit("all", "1/s burst 1");
     open_gate();
     struct command newer = {.id = UINT16_MAX};
-    struct ask wish = {.command = &newer, .amount = one_of_each(), .now_ns = START};
+    struct gate_request wish = {.command = &newer, .amount = one_of_each(), .now_ns = START};
     assert_int_equal(gate_ask(&target, &wish, limit_counters, &verdict), GATE_PASS);
     assert_int_equal(gate_ask(&target, &wish, limit_counters, &verdict), GATE_REFUSE);
     wish.command = command_table_row(table, 0);
@@ -211,7 +211,7 @@ static void only_the_scopes_there_are_need_a_holder(void **state)
         struct charge_target bare = target;
         for (size_t i = 0; i < SCOPE_COUNT; i++)
             bare.holders[i] = i == scope ? target.holders[i] : NULL;
-        const struct ask wish = ask_of("get", 1, START);
+        const struct gate_request wish = ask_of("get", 1, START);
         assert_int_equal(gate_ask(&bare, &wish, limit_counters, &verdict), GATE_PASS);
         assert_int_equal(gate_ask(&bare, &wish, limit_counters, &verdict), GATE_PASS);
         assert_int_equal(gate_ask(&bare, &wish, limit_counters, &verdict), GATE_REFUSE);
@@ -368,7 +368,7 @@ static void dry_is_the_same_and_touches_nothing(void **state)
             uint64_t words[POLICY_MAX_LIMITS];
             struct verdict dry = {0};
             now_ns += dice_below(&seed, 60 * MS);
-            struct ask wish = ask_of(commands[dice_below(&seed, 5)], 1 + dice_below(&seed, 12), now_ns);
+            struct gate_request wish = ask_of(commands[dice_below(&seed, 5)], 1 + dice_below(&seed, 12), now_ns);
             wish.may_wait = dice_below(&seed, 4) > 0;
             wish.waited_for = dice_below(&seed, 4) ? 0 : 1U + policy->limits[dice_below(&seed, policy->n_limits)].id;
             wish.headed_ns = now_ns - dice_below(&seed, 300 * MS);
@@ -524,7 +524,7 @@ static void scopes_share_as_they_say(void **state)
     static const int admitted[] = {9, 6, 3};
     for (size_t c = 0; c < 3; c++) {
         int passed = 0;
-        const struct ask wish = ask_of(commands[c], 1, START);
+        const struct gate_request wish = ask_of(commands[c], 1, START);
         for (int i = 0; i < 10; i++)
             for (size_t k = 0; k < 3; k++)
                 passed += gate_ask(targets[k], &wish, limit_counters, &verdict) == GATE_PASS;
@@ -548,7 +548,7 @@ static void every_ask_is_counted_once(void **state)
     for (int i = 0; i < 20000; i++) {
         now_ns += dice_below(&seed, 25 * MS);
         size_t command = dice_below(&seed, 5);
-        struct ask wish = ask_of(commands[command], 1, now_ns);
+        struct gate_request wish = ask_of(commands[command], 1, now_ns);
         of_control += command == 4;
         enum gate gate = gate_ask(&target, &wish, limit_counters, &verdict);
         gates[gate]++;

@@ -277,7 +277,7 @@ static void bytes_of_scopes(void **state)
     open_gate();
     struct charge_target same = kit_target(subjects, policy, "user:a", START);
     struct charge_target other = kit_target(subjects, policy, "user:b", START);
-    const struct ask wish = ask_of("get", 1, START);
+    const struct gate_request wish = ask_of("get", 1, START);
     owe(UNIT_BYTES_IN, 10, START);
     assert_false(pass("get", START));
     assert_int_equal(gate_ask(&same, &wish, limit_counters, &verdict), GATE_PASS);
@@ -323,7 +323,7 @@ static void who_may_block_says_so(void **state)
     (void)state;
     limit("inflight", "1");
     open_gate();
-    struct ask wish = ask_of("xread", 1, START);
+    struct gate_request wish = ask_of("xread", 1, START);
     wish.blocks = true;
     for (int i = 0; i < 3; i++) {
         assert_int_equal(gate_ask(&target, &wish, limit_counters, &verdict), GATE_PASS);
@@ -411,7 +411,7 @@ static void what_is_counted_is_taken_back(void **state)
         assert_int_equal(kit_word(&targets[who], 2), shadows);
         assert_true(n[who] <= 4 && total <= 9 && shadows <= 5);
         if (dice_below(&seed, 2)) {
-            const struct ask wish = ask_of("get", 1, START);
+            const struct gate_request wish = ask_of("get", 1, START);
             enum gate gate = gate_ask(&targets[who], &wish, limit_counters, &verdict);
             assert_int_equal(gate == GATE_PASS, n[who] < 4 && total < 9);
             if (gate == GATE_PASS)

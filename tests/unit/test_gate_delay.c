@@ -15,7 +15,7 @@
 /* The gate's decision for a command that has been at the head of its connection since headed_ns. */
 static enum gate ask_since(const char *command, uint64_t cost, uint64_t headed_ns, uint64_t now_ns)
 {
-    struct ask wish = ask_of(command, cost, now_ns);
+    struct gate_request wish = ask_of(command, cost, now_ns);
     wish.headed_ns = headed_ns;
     return gate_ask(&target, &wish, limit_counters, &verdict);
 }
@@ -23,7 +23,7 @@ static enum gate ask_since(const char *command, uint64_t cost, uint64_t headed_n
 /* The gate's decision for a command that is due in the queue of limit `index`. */
 static enum gate depart(const char *command, size_t index, uint64_t headed_ns, uint64_t now_ns)
 {
-    struct ask wish = ask_of(command, 1, now_ns);
+    struct gate_request wish = ask_of(command, 1, now_ns);
     wish.headed_ns = headed_ns;
     wish.waited_for = 1U + policy->limits[index].id;
     return gate_ask(&target, &wish, limit_counters, &verdict);
@@ -186,7 +186,7 @@ static void who_cannot_be_held_is_refused(void **state)
     (void)state;
     limit("all", "100/s over delay 1s");
     open_gate();
-    struct ask wish = ask_of("get", 1, START);
+    struct gate_request wish = ask_of("get", 1, START);
     wish.may_wait = false;
     assert_int_equal(gate_ask(&target, &wish, limit_counters, &verdict), GATE_PASS);
     uint64_t before = word(0);
@@ -209,7 +209,7 @@ static void control_waits_and_is_never_refused(void **state)
         assert_int_equal(ask("ping", 1, START), GATE_WAIT);
         assert_int_equal(verdict.wait_ns, i * 100 * MS);
     }
-    struct ask wish = ask_of("exec", 1, START);
+    struct gate_request wish = ask_of("exec", 1, START);
     wish.may_wait = false;
     assert_int_equal(gate_ask(&target, &wish, limit_counters, &verdict), GATE_PASS);
     assert_counters(0, 51, 49, 0, 0);
@@ -284,7 +284,7 @@ static void what_is_refused_is_not_delayed(void **state)
         (void)ask("get", 1, START + MS);
         uint64_t all = word(0), other = word(1), refused = atomic_load(&counters(1)->refused);
         for (int k = 0; k < 2; k++) {
-            struct ask wish = ask_of("set", 3, START + 2 * MS);
+            struct gate_request wish = ask_of("set", 3, START + 2 * MS);
             wish.is_dry = k == 0; /* LIMIT EXPLAIN decides without a charge */
             assert_int_equal(gate_ask(&target, &wish, limit_counters, &verdict), refusals[i].gate);
             assert_ptr_equal(verdict.limit, &policy->limits[1]);
@@ -292,7 +292,7 @@ static void what_is_refused_is_not_delayed(void **state)
             assert_int_equal(word(1), other);
         }
         assert_int_equal(atomic_load(&counters(1)->refused), refused + 1);
-        struct ask wish = ask_of("set", 3, START + 2 * MS);
+        struct gate_request wish = ask_of("set", 3, START + 2 * MS);
         assert_int_equal(gate_ask_refusal(&target, &wish, limit_counters, &verdict), refusals[i].gate);
         assert_int_equal(atomic_load(&counters(1)->refused), refused + 2);
         assert_int_equal(word(0), all);
@@ -324,7 +324,7 @@ static void shadows_refuse_no_place(void **state)
     limit("write", "1/h over shadow");
     open_gate();
     assert_int_equal(ask("set", 1, START), GATE_PASS);
-    struct ask wish = ask_of("set", 1, START);
+    struct gate_request wish = ask_of("set", 1, START);
     /* the command may have to wait */
     assert_int_equal(gate_ask_refusal(&target, &wish, limit_counters, &verdict), GATE_PASS);
     assert_counters(0, 1, 0, 0, 0);
@@ -415,7 +415,7 @@ static void departures_obey_every_queue(void **state)
                 next_ns += dice_below(&seed, 30 * MS);
             }
             now_ns = one.due_ns;
-            struct ask wish = ask_of(names[one.command], 1, now_ns);
+            struct gate_request wish = ask_of(names[one.command], 1, now_ns);
             wish.headed_ns = one.headed_ns;
             wish.waited_for = one.waited_for;
             wish.positions = one.waited_for != 0 ? &one.positions : NULL;
@@ -448,7 +448,7 @@ static void departures_obey_every_queue(void **state)
 /* The gate's decision when the timer for the position of `positions` with limit `index` fires. */
 static enum gate ring(const struct queue_positions *positions, const char *command, size_t index, uint64_t now_ns)
 {
-    struct ask wish = ask_of(command, 1, now_ns);
+    struct gate_request wish = ask_of(command, 1, now_ns);
     wish.headed_ns = START;
     wish.waited_for = 1U + policy->limits[index].id;
     wish.positions = positions;
@@ -550,7 +550,7 @@ static size_t go_late(uint64_t *seed, unsigned cost_most, uint64_t lateness_ns, 
         }
         if (lateness_ns > 2 * MS && dice_below(seed, 1000) == 0)
             behind_ns = now_ns + dice_below(seed, 300 * MS);
-        struct ask wish = ask_of("get", 1 + late->waiting.command, now_ns);
+        struct gate_request wish = ask_of("get", 1 + late->waiting.command, now_ns);
         wish.headed_ns = late->waiting.headed_ns;
         wish.waited_for = late->waiting.waited_for;
         wish.positions = late->waiting.waited_for != 0 ? &late->positions : NULL;
@@ -692,7 +692,7 @@ static void places_are_of_what_is_charged(void **state)
     assert_int_equal(ask("get", 1, START), GATE_WAIT); /* waits for bytes-out */
     assert_int_equal(verdict.positions.n, 0);
     assert_int_equal(ask("get", 1, START + 4 * S), GATE_PASS);
-    struct ask wish = ask_of("get", 1, START + 4 * S);
+    struct gate_request wish = ask_of("get", 1, START + 4 * S);
     wish.is_dry = true;
     assert_int_equal(gate_ask(&target, &wish, limit_counters, &verdict), GATE_WAIT);
     assert_int_equal(verdict.positions.n, 0);

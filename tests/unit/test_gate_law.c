@@ -62,7 +62,7 @@ static uint64_t try(const struct charge_target *charge_target_of, struct kind ki
     if (kind.unit == 3) {
         gate = gate_connect(charge_target_of, now_ns, limit_counters, &verdict);
     } else {
-        struct ask wish = ask_of("set", cost, now_ns);
+        struct gate_request wish = ask_of("set", cost, now_ns);
         gate = gate_ask(charge_target_of, &wish, limit_counters, &verdict);
     }
     if (atomic_load(&counters(0)->shadowed) > before)

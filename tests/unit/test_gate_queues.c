@@ -41,7 +41,7 @@ static struct client *first_to_ring(size_t n)
 
 static void ring(struct client *client, uint64_t now_ns, uint64_t lateness_ns, uint64_t *seed)
 {
-    struct ask wish = ask_of(client->command, 1, now_ns);
+    struct gate_request wish = ask_of(client->command, 1, now_ns);
     wish.headed_ns = client->headed_ns;
     wish.waited_for = client->waited_for;
     wish.positions = client->waited_for != 0 ? &client->positions : NULL;
@@ -253,7 +253,7 @@ static void who_has_waited_may_be_refused(void **state)
     begin(NULL, "2/s over delay 2s", "1/10s burst 2 over delay 1s");
     assert_int_equal(ask("set", 1, START), GATE_PASS);
     assert_int_equal(ask("set", 1, START), GATE_WAIT);
-    struct ask wish = ask_of("set", 1, START + 500 * MS);
+    struct gate_request wish = ask_of("set", 1, START + 500 * MS);
     const struct queue_positions positions = verdict.positions;
     wish.headed_ns = START;
     wish.waited_for = 1U + verdict.limit->id;
@@ -287,7 +287,7 @@ static struct client *ring_next(size_t n, uint64_t now_ns)
 /* Asks again for a client after its timer has fired. True if the client's command departs. */
 static bool goes(struct client *client, uint64_t now_ns)
 {
-    struct ask wish = ask_of("publish", 1, now_ns);
+    struct gate_request wish = ask_of("publish", 1, now_ns);
     wish.headed_ns = START;
     wish.waited_for = client->waited_for;
     wish.positions = &client->positions;

@@ -124,7 +124,8 @@ static uint32_t refuse_alone(const struct command *command, uint32_t n, uint64_t
 {
     uint32_t n_refused = 0;
     for (uint32_t i = 0; i < n; i++) {
-        const struct ask wish = {.command = command, .amount = one_of_each(), .now_ns = now_ns, .headed_ns = now_ns};
+        const struct gate_request wish = {
+            .command = command, .amount = one_of_each(), .now_ns = now_ns, .headed_ns = now_ns};
         n_refused += gate_ask_refusal(&alone, &wish, alone_counters, last) == GATE_REFUSE;
     }
     assert_true(n_refused == 0 || n_refused == n);

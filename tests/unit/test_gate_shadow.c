@@ -65,7 +65,7 @@ static uint64_t shadowed_so_far(void)
 
 static bool meet(const struct charge_target *who, const struct event *event, uint8_t flag, struct counts *counts)
 {
-    struct ask wish = ask_of(commands[event->command], event->cost, event->at_ns);
+    struct gate_request wish = ask_of(commands[event->command], event->cost, event->at_ns);
     uint64_t before = shadowed_so_far();
     enum gate gate = GATE_PASS;
     switch (event->what) {
@@ -256,7 +256,7 @@ static void play_enforced(void)
     uint64_t free_ns = 0;
     for (size_t i = 0; i < ARRIVALS; i++) {
         uint64_t now_ns = arrivals[i].at_ns > free_ns ? arrivals[i].at_ns : free_ns;
-        struct ask wish = ask_of(arrivals[i].command, arrivals[i].cost, now_ns);
+        struct gate_request wish = ask_of(arrivals[i].command, arrivals[i].cost, now_ns);
         struct queue_positions positions;
         enum gate gate = gate_ask(&target, &wish, limit_counters, &verdict);
         while (gate == GATE_WAIT) {
@@ -277,7 +277,7 @@ static void play_counted(void)
 {
     uint64_t clock_ns = 0;
     for (size_t i = 0; i < ARRIVALS; i++) {
-        struct ask wish = ask_of(arrivals[i].command, arrivals[i].cost, arrivals[i].at_ns);
+        struct gate_request wish = ask_of(arrivals[i].command, arrivals[i].cost, arrivals[i].at_ns);
         wish.virtual_ns = clock_ns;
         assert_int_equal(gate_ask(&target, &wish, limit_counters, &verdict), GATE_PASS);
         clock_ns = verdict.virtual_ns != 0 ? verdict.virtual_ns : clock_ns;
@@ -342,7 +342,7 @@ static void a_flood_would_be_delayed(void **state)
     open_gate();
     uint64_t clock_ns = 0;
     for (int i = 0; i < 200; i++) {
-        struct ask wish = ask_of("get", 1, START);
+        struct gate_request wish = ask_of("get", 1, START);
         wish.virtual_ns = clock_ns;
         assert_int_equal(gate_ask(&target, &wish, limit_counters, &verdict), GATE_PASS);
         assert_false(verdict.is_shadowed);
@@ -352,7 +352,7 @@ static void a_flood_would_be_delayed(void **state)
     assert_counters(0, 200, 199, 0, 0);
     assert_in_range(clock_ns, START + 2 * S, START + 3 * S);
     assert_true(word(0) <= START + 3 * S + 50 * MS);
-    struct ask other = ask_of("get", 1, START); /* of another connection: would wait too long */
+    struct gate_request other = ask_of("get", 1, START); /* of another connection: would wait too long */
     assert_int_equal(gate_ask(&target, &other, limit_counters, &verdict), GATE_PASS);
     assert_true(verdict.is_shadowed);
     assert_int_equal(verdict.would, GATE_REFUSE);
@@ -378,7 +378,7 @@ static void a_dry_question_tells_what_would_be(void **state)
         policies_set_shadow(policies, true);
         open_gate();
         assert_true(pass("get", START));
-        struct ask wish = ask_of("get", 1, START);
+        struct gate_request wish = ask_of("get", 1, START);
         wish.is_dry = true;
         assert_int_equal(gate_ask(&target, &wish, NULL, &verdict), GATE_PASS);
         assert_int_equal(verdict.would, rows[i].would);

@@ -59,7 +59,7 @@ static void *hammer(void *arg)
         size_t under = dice_below(&worker->seed, n_in_force);
         uint64_t amount[UNIT_COUNT] = ONE_OF_EACH;
         amount[UNIT_COST] = 1 + dice_below(&worker->seed, most_cost);
-        const struct ask wish = {
+        const struct gate_request wish = {
             .command = is_write ? set : get, .amount = amount, .now_ns = now_ns, .headed_ns = now_ns, .may_wait = true};
         enum gate gate = gate_ask(&in_force[worker->index][under], &wish, worker->limit_counters, &said);
         if (gate != GATE_PASS && gate != GATE_WAIT)
@@ -351,7 +351,7 @@ static _Atomic uint64_t in_flight, most_in_flight, wrong;
 static void *call(void *arg)
 {
     struct worker *worker = arg;
-    const struct ask wish = ask_of("get", 1, START);
+    const struct gate_request wish = ask_of("get", 1, START);
     for (int i = 0; i < TURNS / 2; i++) {
         struct verdict said, connected;
         const struct charge_target *mine = &in_force[worker->index][0];

@@ -181,7 +181,7 @@ static void compare(uint64_t seed, const struct policy *alone)
     struct charge_target one = kit_target(subjects, alone, "user:a", START);
     uint64_t now = START;
     for (int i = 0; i < 300; i++) {
-        const struct ask wish = ask_of(commands[dice_below(&seed, 3)], 1, now += dice_scale(&seed, S));
+        const struct gate_request wish = ask_of(commands[dice_below(&seed, 3)], 1, now += dice_scale(&seed, S));
         enum gate here = gate_ask(&both, &wish, limit_counters, &verdict);
         if (here != gate_ask(&one, &wish, limit_counters, &verdict))
             fail_msg("seed %llu, step %d", (unsigned long long)seed, i);

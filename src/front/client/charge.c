@@ -234,7 +234,7 @@ static uint64_t keep_virtual(struct client *client, const struct charge_target *
 }
 
 /* Keeps the positions that a command which was asked again has not used. */
-static void keep_positions(struct client *client, const struct ask *ask, const struct verdict *verdict)
+static void keep_positions(struct client *client, const struct gate_request *ask, const struct verdict *verdict)
 {
     if (ask->positions != NULL)
         client->meter->positions = verdict->positions;
@@ -245,7 +245,7 @@ static void keep_positions(struct client *client, const struct ask *ask, const s
  * units.
  */
 static enum gate ask_both(struct client *client, const struct charge_target *own, const struct charge_target *keyed,
-                          struct ask *ask, struct verdict *verdict)
+                          struct gate_request *ask, struct verdict *verdict)
 {
     struct limit_counters *limit_counters = client->front->limit_counters;
     enum gate gate = GATE_PASS;
@@ -280,11 +280,13 @@ static bool has_delays(const struct charge_target *target)
 }
 
 /* The decision request for one request. `amounts` must live as long as the result. */
-static struct ask ask_for(const struct client *client, const struct request *request, const struct charge_target *own,
-                          const struct charge_target *target, struct amounts *amounts)
+static struct gate_request ask_for(const struct client *client, const struct request *request,
+                                   const struct charge_target *own, const struct charge_target *target,
+                                   struct amounts *amounts)
 {
     uint64_t now_ns = client->front->loop->now_ns;
-    struct ask ask = {.command = request->command, .amount = one_of_each(), .now_ns = now_ns, .headed_ns = now_ns};
+    struct gate_request ask = {
+        .command = request->command, .amount = one_of_each(), .now_ns = now_ns, .headed_ns = now_ns};
     ask.blocks = request_blocks(request);
     if (target->policy != NULL && target->policy->is_measured) {
         amounts_take(amounts, client->front->rules->policies, request->command, request->bytes, request->argc);
@@ -359,7 +361,7 @@ enum gate charge_ask(struct client *client, const struct request *request, struc
             return debtor;
     }
     struct amounts amounts;
-    struct ask ask = ask_for(client, request, &own, &target, &amounts);
+    struct gate_request ask = ask_for(client, request, &own, &target, &amounts);
     enum gate gate = is_others(&target, &own) ? ask_both(client, &own, &target, &ask, verdict)
                                               : gate_ask(&target, &ask, front->limit_counters, verdict);
     keep_positions(client, &ask, verdict);
@@ -392,7 +394,7 @@ enum gate charge_ask_refusal(struct client *client, const struct request *reques
     const struct charge_target own = client->is_keyed ? payer_of(client) : target;
     bool is_split = is_others(&target, &own);
     struct amounts amounts;
-    struct ask ask = ask_for(client, request, &own, &target, &amounts);
+    struct gate_request ask = ask_for(client, request, &own, &target, &amounts);
     enum gate gate = GATE_PASS;
     if (is_split && own.policy != NULL) {
         ask.part = PART_CONNECTION;

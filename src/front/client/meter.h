@@ -26,7 +26,7 @@ struct meter {
     uint8_t connected;                /* set of COUNTED*: the limits on connections that count this one */
     uint32_t counted;                 /* calls in flight that limits count */
     uint32_t counted_shadow;          /* calls in flight that limits in shadow mode count */
-    uint32_t waited_for;              /* 1 + id of the limit that delays the next command; see struct ask */
+    uint32_t waited_for;              /* 1 + id of the limit that delays the next command; see struct gate_request */
     struct queue_positions positions; /* positions of the next command in queues; n 0: none */
     uint64_t headed_ns;               /* when the delayed command became the next; 0: no limit delays one */
     /* when limits in shadow mode would have let the last command go; 0: at once */

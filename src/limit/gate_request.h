@@ -1,8 +1,8 @@
 /*
  * The arguments of the gate (the charge target, the amount of each unit, the time) and its verdict.
  */
-#ifndef WEIR_LIMIT_ASK_H
-#define WEIR_LIMIT_ASK_H
+#ifndef WEIR_LIMIT_GATE_REQUEST_H
+#define WEIR_LIMIT_GATE_REQUEST_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -56,7 +56,7 @@ static inline const uint64_t *one_of_each(void)
 }
 
 /* A decision request: a command that asks to pass. */
-struct ask {
+struct gate_request {
     const struct command *command;
     enum part part;
     const uint64_t *amount; /* units of each kind that the command costs: UNIT_COUNT numbers */
