@@ -118,8 +118,8 @@ static void read_hold(int64_t *first, struct slice *error, struct quota_hold *ho
     *error = slice_of(NULL, 0);
 }
 
-static bool read_key(struct answer *answer, const struct quota_ask *ask, int64_t *numbers, struct quota_hold *hold,
-                     struct slice *error)
+static bool read_key(struct answer *answer, const struct decision_request *ask, int64_t *numbers,
+                     struct quota_hold *hold, struct slice *error)
 {
     unsigned n = quota_numbers(ask);
     for (unsigned i = 0; i < n; i++) {
@@ -133,11 +133,11 @@ static bool read_key(struct answer *answer, const struct quota_ask *ask, int64_t
     return true;
 }
 
-bool quota_numbers_read(struct answer *answer, const struct quota_ask *ask, int64_t *numbers, struct quota_hold *holds,
-                        struct slice *error)
+bool quota_numbers_read(struct answer *answer, const struct decision_request *ask, int64_t *numbers,
+                        struct quota_hold *holds, struct slice *error)
 {
-    for (unsigned p = 0; p < quota_ask_count(ask); numbers += quota_numbers(quota_ask_at(ask, p)), p++)
-        if (!read_key(answer, quota_ask_at(ask, p), numbers, &holds[p], error))
+    for (unsigned p = 0; p < decision_request_count(ask); numbers += quota_numbers(decision_request_at(ask, p)), p++)
+        if (!read_key(answer, decision_request_at(ask, p), numbers, &holds[p], error))
             return false;
     return true;
 }

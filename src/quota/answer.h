@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "base/slice.h"
-#include "quota/ask.h"
+#include "quota/decision_request.h"
 #include "quota/outcome.h"
 
 struct answer {
@@ -42,7 +42,7 @@ __attribute__((warn_unused_result)) bool answer_begin(struct slice text, size_t 
  * has room for quota_numbers(ask). `holds` is zeroed, one element for each key. If the script
  * reports an error for a key, *error is its text. Else *error is unchanged.
  */
-__attribute__((warn_unused_result)) bool quota_numbers_read(struct answer *answer, const struct quota_ask *ask,
+__attribute__((warn_unused_result)) bool quota_numbers_read(struct answer *answer, const struct decision_request *ask,
                                                             int64_t *numbers, struct quota_hold *holds,
                                                             struct slice *error);
 

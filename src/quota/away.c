@@ -44,7 +44,7 @@ enum unable unable_of(struct slice error)
 /* ---- decisions ---- */
 
 /* True if the request has no option that only Redis can decide. */
-static bool is_plain(const struct quota_ask *ask)
+static bool is_plain(const struct decision_request *ask)
 {
     return ask->mode == QUOTA_TAKE && !ask->counts_all && !ask->is_first && ask->cost > 0;
 }
@@ -58,7 +58,7 @@ static enum quota_when_down when_down_of(const struct decision *decision, unsign
 static unsigned saying(const struct decision *decision, enum quota_when_down when_down)
 {
     unsigned bits = 0;
-    for (unsigned i = 0; i < quota_ask_count(&decision->ask); i++)
+    for (unsigned i = 0; i < decision_request_count(&decision->ask); i++)
         if (when_down_of(decision, i) == when_down)
             bits |= 1U << i;
     return bits;
@@ -68,12 +68,12 @@ static unsigned saying(const struct decision *decision, enum quota_when_down whe
 static enum away count(const struct decision *decision, const struct quota_settings *settings, struct local_time time,
                        struct quota_outcome *outcome)
 {
-    struct quota_ask asks[QUOTA_PARTS_MAX];
+    struct decision_request asks[QUOTA_PARTS_MAX];
     uint64_t hashes[QUOTA_PARTS_MAX];
     uint8_t indexes[QUOTA_PARTS_MAX] = {0}, n = 0;
     unsigned refusing = saying(decision, QUOTA_DOWN_DENY); /* limits in shadow mode */
-    for (unsigned i = 0; i < quota_ask_count(&decision->ask); i++) {
-        const struct quota_ask *one = quota_ask_at(&decision->ask, i);
+    for (unsigned i = 0; i < decision_request_count(&decision->ask); i++) {
+        const struct decision_request *one = decision_request_at(&decision->ask, i);
         if (when_down_of(decision, i) != QUOTA_DOWN_LOCAL)
             continue;
         if (!is_plain(one))
@@ -82,7 +82,7 @@ static enum away count(const struct decision *decision, const struct quota_setti
         indexes[n] = (uint8_t)i;
         asks[n++] = *one;
     }
-    struct quota_ask some = decision->ask;
+    struct decision_request some = decision->ask;
     some.parts = asks;
     some.n_parts = decision->n_parts > 0 ? n : 0;
     if (!local_decide(settings->local, &some, hashes, time, outcome))
@@ -97,8 +97,8 @@ static enum away count(const struct decision *decision, const struct quota_setti
 enum away away_decide(const struct decision *decision, const struct quota_settings *settings, struct local_time time,
                       struct quota_outcome *outcome)
 {
-    unsigned denying = saying(decision, QUOTA_DOWN_DENY), n = quota_ask_count(&decision->ask), denier = 0;
-    while (denier < n && ((denying >> denier & 1) == 0 || quota_ask_at(&decision->ask, denier)->is_shadow))
+    unsigned denying = saying(decision, QUOTA_DOWN_DENY), n = decision_request_count(&decision->ask), denier = 0;
+    while (denier < n && ((denying >> denier & 1) == 0 || decision_request_at(&decision->ask, denier)->is_shadow))
         denier++;
     bool is_denied = denier < n;
     if (!quota_is_decision(&decision->ask) || saying(decision, QUOTA_DOWN_ERROR) != 0)
@@ -107,7 +107,7 @@ enum away away_decide(const struct decision *decision, const struct quota_settin
         return count(decision, settings, time, outcome);
     unsigned part = is_denied ? denier : 0;
     *outcome = (struct quota_outcome){
-        .limit = quota_ask_at(&decision->ask, part)->rule.rates[0].limit,
+        .limit = decision_request_at(&decision->ask, part)->rule.rates[0].limit,
         .granted = is_denied ? 0 : decision->ask.cost,
         .retry_ns = is_denied ? RETRY_NS : -1,
         .is_limited = is_denied,

@@ -6,7 +6,7 @@
 #include <sys/random.h>
 
 #include "base/log.h"
-#include "quota/ask_parse.h"
+#include "quota/request_parse.h"
 #include "quota/denials.h"
 #include "quota/outcome.h"
 #include "quota/prefix.h"
@@ -79,7 +79,7 @@ static void put_parts(struct decision *decision, char *at, struct slice prefix)
 {
     char *start = at;
     for (unsigned i = 0; i < decision->n_parts; i++) {
-        struct quota_ask *part = &decision->asks[i];
+        struct decision_request *part = &decision->asks[i];
         struct slice key = put_bulk(&at, prefix, part->name, part->key);
         decision->parts[i].shown = decision->ask.is_named ? slice_str(decision->parts[i].counters->name) : part->key;
         part->key = key;
@@ -92,7 +92,7 @@ static void put_parts(struct decision *decision, char *at, struct slice prefix)
 }
 
 /* Copies what the decision needs of the request. */
-static void keep(struct decision *decision, const struct quota_ask *ask, struct slice prefix)
+static void keep(struct decision *decision, const struct decision_request *ask, struct slice prefix)
 {
     char *at = decision->text;
     decision->ask = *ask;
@@ -131,8 +131,8 @@ static const struct named_limit *find_named(const struct named *named, struct sl
 
 /* The parsed request, and its named limits; of several keys one for each. */
 struct asked {
-    struct quota_ask ask;
-    struct quota_ask parts[QUOTA_PARTS_MAX];
+    struct decision_request ask;
+    struct decision_request parts[QUOTA_PARTS_MAX];
     const struct named_limit *limits[QUOTA_PARTS_MAX]; /* NULL: not a named limit */
 };
 
@@ -143,7 +143,7 @@ static bool resolve(struct asked *asked, const struct quota_context *context, st
     bool has_parts = asked->ask.n_parts > 0;
     struct quota_rule rule;
     for (unsigned i = 0; i < (has_parts ? asked->ask.n_parts : 1); i++) {
-        struct quota_ask *ask = has_parts ? &asked->parts[i] : &asked->ask;
+        struct decision_request *ask = has_parts ? &asked->parts[i] : &asked->ask;
         const struct named_limit *limit = find_named(context->named, ask->name, error);
         if (limit == NULL)
             return false;
@@ -154,7 +154,7 @@ static bool resolve(struct asked *asked, const struct quota_context *context, st
             ask->is_shadow = limit->is_shadow;
         }
     }
-    if (quota_ask_resolve(&asked->ask, asked->parts, has_parts ? NULL : &rule, text, sizeof text))
+    if (decision_request_resolve(&asked->ask, asked->parts, has_parts ? NULL : &rule, text, sizeof text))
         return true;
     build_error(error, slice_str(text));
     return false;
@@ -179,7 +179,7 @@ static void take_limit(const struct named_limit *limit, enum quota_when_down oth
 }
 
 /* The operator's penalty replaces the one that the client asked for. */
-static void take_penalty(const struct named_limit *limit, struct quota_ask *ask)
+static void take_penalty(const struct named_limit *limit, struct decision_request *ask)
 {
     if (limit != NULL && limit->penalty.first_ms > 0)
         ask->penalty = limit->penalty;
@@ -217,21 +217,21 @@ static bool take_limits(struct decision *decision, const struct asked *asked, co
 }
 
 /* False: the request is invalid, and `error` is set. */
-static bool parse(struct asked *asked, struct ask_memo *memo, struct slice name, struct slice request,
+static bool parse(struct asked *asked, struct request_memo *memo, struct slice name, struct slice request,
                   struct build *error)
 {
     char why[256];
-    if (ask_memo_find(memo, request, &asked->ask))
+    if (request_memo_find(memo, request, &asked->ask))
         return true;
-    if (!quota_ask_parse(&asked->ask, asked->parts, name, request, why, sizeof why)) {
+    if (!decision_request_parse(&asked->ask, asked->parts, name, request, why, sizeof why)) {
         build_error(error, slice_str(why));
         return false;
     }
-    ask_memo_note(memo, request, &asked->ask);
+    request_memo_note(memo, request, &asked->ask);
     return true;
 }
 
-struct decision *decision_new(struct quota *quota, const struct quota_context *context, struct ask_memo *memo,
+struct decision *decision_new(struct quota *quota, const struct quota_context *context, struct request_memo *memo,
                               struct slice name, struct slice request, void *owner, struct build *error)
 {
     struct asked asked;
@@ -293,7 +293,7 @@ struct decision *decision_part(struct decision *whole, struct slice key)
     if (decision == NULL)
         return NULL;
     init(decision, whole->quota, NULL, false);
-    decision->ask = (struct quota_ask){.rule.kind = whole->ask.rule.kind};
+    decision->ask = (struct decision_request){.rule.kind = whole->ask.rule.kind};
     decision->key = key;
     decision->n_keys = 1;
     decision->asked_ns = whole->asked_ns;
@@ -417,7 +417,7 @@ void decision_count(const struct decision *decision, const struct quota_settings
         return;
     count_for(decision, settings, now_ns, decision->counters, decision->key, decision->is_limited, decision->is_shadow);
     for (unsigned i = 0; i < decision->n_parts; i++) {
-        const struct quota_ask *part = &decision->asks[i];
+        const struct decision_request *part = &decision->asks[i];
         bool is_refused = (decision->refusing >> i & 1) != 0;
         if (!part->is_peek)
             count_for(decision, settings, now_ns, decision->parts[i].counters, part->key, is_refused, part->is_shadow);

@@ -13,11 +13,11 @@
 #include "base/list.h"
 #include "base/slice.h"
 #include "net/alarms.h"
-#include "quota/ask.h"
+#include "quota/decision_request.h"
 #include "quota/named.h"
 #include "resp/build.h"
 
-struct ask_memo;
+struct request_memo;
 struct quota;
 struct quota_outcome;
 struct quota_settings;
@@ -40,12 +40,12 @@ struct decision {
     struct list in_client; /* in the owner's list */
     struct list in_entry;  /* in batch_entry.calls */
     struct quota *quota;
-    struct quota_ask ask;     /* its slices point into text */
-    struct slice key;         /* in Redis, with its prefix; of several keys all of them, as bulks */
-    uint32_t n_keys;          /* number of bulks in `key`; 0: one key, no bulk */
-    uint8_t n_parts;          /* several keys, all or nothing: their number; else 0 */
-    struct quota_ask *asks;   /* several keys: the request for each; ask.parts points here */
-    struct quota_part *parts; /* several keys: further data for each */
+    struct decision_request ask;   /* its slices point into text */
+    struct slice key;              /* in Redis, with its prefix; of several keys all of them, as bulks */
+    uint32_t n_keys;               /* number of bulks in `key`; 0: one key, no bulk */
+    uint8_t n_parts;               /* several keys, all or nothing: their number; else 0 */
+    struct decision_request *asks; /* several keys: the request for each; ask.parts points here */
+    struct quota_part *parts;      /* several keys: further data for each */
     unsigned database;
     uint64_t until_ns; /* the end of WAIT; 0: the call does not wait */
     uint64_t asked_ns; /* start of the present try, which a renewal is part of */
@@ -125,7 +125,7 @@ struct quota_context {
  * Creates a decision from a whole multibulk request of the command `name`. `memo` is the worker's.
  * NULL: an error, out of memory included, and `error` is its reply.
  */
-struct decision *decision_new(struct quota *quota, const struct quota_context *context, struct ask_memo *memo,
+struct decision *decision_new(struct quota *quota, const struct quota_context *context, struct request_memo *memo,
                               struct slice name, struct slice request, void *owner, struct build *error);
 
 /* Creates a decision that is done already, with this reply. NULL: out of memory. */

@@ -46,7 +46,7 @@ void denials_put(struct denials *denials, struct slice key, uint64_t hash, unsig
 }
 
 bool denials_find(const struct denials *denials, struct slice key, uint64_t hash, unsigned database, uint32_t changes,
-                  uint64_t now_ns, const struct quota_ask *ask, struct quota_outcome *outcome)
+                  uint64_t now_ns, const struct decision_request *ask, struct quota_outcome *outcome)
 {
     const struct denial *denial = &denials->slots[hash % DENIALS_SLOTS];
     if (denial->sent_ns == 0 || denial->hash != hash || denial->changes != changes || denial->database != database ||

@@ -64,6 +64,7 @@ void denials_put(struct denials *denials, struct slice key, uint64_t hash, unsig
 /* True if `ask` is still denied, as *outcome says. `changes`: quota_changes of the key now. */
 __attribute__((warn_unused_result)) bool denials_find(const struct denials *denials, struct slice key, uint64_t hash,
                                                       unsigned database, uint32_t changes, uint64_t now_ns,
-                                                      const struct quota_ask *ask, struct quota_outcome *outcome);
+                                                      const struct decision_request *ask,
+                                                      struct quota_outcome *outcome);
 
 #endif

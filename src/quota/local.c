@@ -140,7 +140,7 @@ static void forget(struct shard *shard, size_t n_chains, uint64_t now_ns)
 }
 
 /* Returns the link to the key, or the end of its chain. */
-static struct key **find(struct shard *shard, const struct quota_ask *ask, uint64_t hash)
+static struct key **find(struct shard *shard, const struct decision_request *ask, uint64_t hash)
 {
     struct key **link = &shard->chains[hash / SHARDS % CHAINS];
     while (*link != NULL && !((*link)->hash == hash && (*link)->kind == ask->rule.kind &&
@@ -158,7 +158,7 @@ static bool has_room(struct shard *shard, size_t bytes, uint64_t now_ns)
 }
 
 /* Adds a key with a zero count for each rate. NULL: there is no room. */
-static struct key *add(struct shard *shard, const struct quota_ask *ask, uint64_t hash, uint64_t now_ns)
+static struct key *add(struct shard *shard, const struct decision_request *ask, uint64_t hash, uint64_t now_ns)
 {
     size_t bytes = size_of(ask->rule.n_rates, ask->key.len);
     struct key *key = has_room(shard, bytes, now_ns) ? calloc(1, bytes) : NULL;
@@ -208,7 +208,7 @@ static void inherit(struct key *key, const struct key *before)
  * Replaces a key by one with counts for other rates. NULL: there is no room, and the key is
  * unchanged.
  */
-static struct key *refit(struct shard *shard, struct key *before, const struct quota_ask *ask, uint64_t now_ns)
+static struct key *refit(struct shard *shard, struct key *before, const struct decision_request *ask, uint64_t now_ns)
 {
     uint64_t over_ns = before->over_ns;
     before->over_ns = UINT64_MAX; /* keeps the key from being freed meanwhile */
@@ -227,7 +227,7 @@ static struct key *refit(struct shard *shard, struct key *before, const struct q
 }
 
 /* Returns the key, made if need be. NULL: there is no room for it. */
-static struct key *need(struct shard *shard, const struct quota_ask *ask, uint64_t hash, uint64_t now_ns)
+static struct key *need(struct shard *shard, const struct decision_request *ask, uint64_t hash, uint64_t now_ns)
 {
     if (shard->chains == NULL && (shard->chains = calloc(CHAINS, sizeof *shard->chains)) == NULL)
         return NULL;
@@ -245,7 +245,8 @@ static void read_funnels(const struct key *key, struct local_time time, int64_t 
         numbers[i] = key->counts[i].paid_ns > time.now_ns ? (int64_t)(key->counts[i].paid_ns - time.now_ns) : 0;
 }
 
-static void charge_funnels(struct key *key, const struct quota_ask *ask, struct local_time time, const int64_t *numbers)
+static void charge_funnels(struct key *key, const struct decision_request *ask, struct local_time time,
+                           const int64_t *numbers)
 {
     struct quota_memory after;
     quota_reading(ask)->settle(ask, numbers, 1, 0, &after);
@@ -338,7 +339,7 @@ static int64_t reset_of(const struct key *key, const struct count *count, int64_
     return !is_fixed(key) && count->previous > 0 ? count->end_us - unix_us : 0;
 }
 
-static void read_windows(struct key *key, const struct quota_ask *ask, struct local_time time, int64_t *numbers)
+static void read_windows(struct key *key, const struct decision_request *ask, struct local_time time, int64_t *numbers)
 {
     move_on(key, ask->rule.zone, time.unix_us);
     numbers[0] = 1;
@@ -350,7 +351,7 @@ static void read_windows(struct key *key, const struct quota_ask *ask, struct lo
 }
 
 /* Counts the call if it is granted, and sets the times after it. */
-static void charge_windows(struct key *key, const struct quota_ask *ask, struct local_time time, bool is_charged,
+static void charge_windows(struct key *key, const struct decision_request *ask, struct local_time time, bool is_charged,
                            int64_t *numbers)
 {
     for (unsigned i = 0; i < key->n_counts; i++) {
@@ -366,7 +367,7 @@ static void charge_windows(struct key *key, const struct quota_ask *ask, struct 
 
 /* ---- deciding ---- */
 
-static void read_key(struct key *key, const struct quota_ask *ask, struct local_time time, int64_t *numbers)
+static void read_key(struct key *key, const struct decision_request *ask, struct local_time time, int64_t *numbers)
 {
     if (quota_is_funnel(ask->rule.kind))
         read_funnels(key, time, numbers);
@@ -374,7 +375,7 @@ static void read_key(struct key *key, const struct quota_ask *ask, struct local_
         read_windows(key, ask, time, numbers);
 }
 
-static void charge_key(struct key *key, const struct quota_ask *ask, struct local_time time, bool is_charged,
+static void charge_key(struct key *key, const struct decision_request *ask, struct local_time time, bool is_charged,
                        int64_t *numbers)
 {
     if (!quota_is_funnel(ask->rule.kind))
@@ -385,7 +386,7 @@ static void charge_key(struct key *key, const struct quota_ask *ask, struct loca
 
 /* The keys of a call. Their shards are locked. */
 struct keys {
-    const struct quota_ask *asks; /* one for each key */
+    const struct decision_request *asks; /* one for each key */
     const uint64_t *hashes;
     unsigned n;
     struct key *at[QUOTA_PARTS_MAX];
@@ -436,7 +437,7 @@ static int64_t penalty_left(const struct key *key, uint64_t now_ns)
  * True if the call can pass before its WAIT ends. The numbers of a single funnel include WAIT
  * already.
  */
-static bool can_wait(const struct quota_ask *ask, const struct quota_ask *part, const int64_t *numbers)
+static bool can_wait(const struct decision_request *ask, const struct decision_request *part, const int64_t *numbers)
 {
     struct quota_outcome own;
     if (quota_is_funnel(ask->rule.kind))
@@ -449,8 +450,8 @@ static bool can_wait(const struct quota_ask *ask, const struct quota_ask *part, 
  * Begins a penalty for a key that refuses for longer than the call waits. Returns its length in ns,
  * or 0.
  */
-static int64_t penalise(struct key *key, const struct quota_ask *ask, const struct quota_ask *part, uint64_t now_ns,
-                        const int64_t *numbers)
+static int64_t penalise(struct key *key, const struct decision_request *ask, const struct decision_request *part,
+                        uint64_t now_ns, const int64_t *numbers)
 {
     if (part->penalty.first_ms == 0 || ask->is_peek || quota_granted(part, numbers, 1) > 0 ||
         can_wait(ask, part, numbers))
@@ -465,7 +466,7 @@ static int64_t penalise(struct key *key, const struct quota_ask *ask, const stru
  * Decides the call. Of several keys the ones with room are charged, if all keys that bind have
  * room.
  */
-static void decide(const struct keys *keys, const struct quota_ask *ask, struct local_time time,
+static void decide(const struct keys *keys, const struct decision_request *ask, struct local_time time,
                    struct quota_outcome *outcome)
 {
     int64_t numbers[QUOTA_NUMBERS_MAX];
@@ -486,10 +487,10 @@ static void decide(const struct keys *keys, const struct quota_ask *ask, struct 
     quota_outcome_held(ask, numbers, holds, 1, 0, outcome);
 }
 
-bool local_decide(struct local *local, const struct quota_ask *ask, const uint64_t *hashes, struct local_time time,
-                  struct quota_outcome *outcome)
+bool local_decide(struct local *local, const struct decision_request *ask, const uint64_t *hashes,
+                  struct local_time time, struct quota_outcome *outcome)
 {
-    struct keys keys = {.asks = quota_ask_at(ask, 0), .hashes = hashes, .n = quota_ask_count(ask)};
+    struct keys keys = {.asks = decision_request_at(ask, 0), .hashes = hashes, .n = decision_request_count(ask)};
     for_shards(local, &keys, pthread_mutex_lock);
     bool has_room = need_all(local, &keys, time.now_ns);
     if (has_room)

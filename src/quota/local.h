@@ -16,7 +16,7 @@
 #include <stdint.h>
 
 #include "base/slice.h"
-#include "quota/ask.h"
+#include "quota/decision_request.h"
 #include "quota/outcome.h"
 
 #define LOCAL_BYTES_MAX ((size_t)16 << 20) /* bytes for all keys: some 100,000; chosen */
@@ -38,7 +38,7 @@ void local_free(struct local *local);
  * those in Redis, with prefix. `hashes` has the hash of each. False: there is no room to count the
  * call, and nothing is decided or changed.
  */
-__attribute__((warn_unused_result)) bool local_decide(struct local *local, const struct quota_ask *ask,
+__attribute__((warn_unused_result)) bool local_decide(struct local *local, const struct decision_request *ask,
                                                       const uint64_t *hashes, struct local_time time,
                                                       struct quota_outcome *outcome);
 

@@ -250,7 +250,7 @@ void option_next_part(struct reading *reading)
 }
 
 /* True if the debt beyond the burst stays within QUOTA_DEBT_MOST. */
-static bool is_payable(const struct quota_ask *ask)
+static bool is_payable(const struct decision_request *ask)
 {
     bool owes_more = ask->mode == QUOTA_FORCE || ask->mode == QUOTA_BORROW;
     for (unsigned i = 0; owes_more && quota_is_funnel(ask->rule.kind) && i < ask->rule.n_rates; i++) {
@@ -261,7 +261,7 @@ static bool is_payable(const struct quota_ask *ask)
     return true;
 }
 
-bool option_suit(const struct quota_ask *ask, char *why, size_t why_size)
+bool option_suit(const struct decision_request *ask, char *why, size_t why_size)
 {
     if (ask->mode == QUOTA_BORROW && !quota_is_funnel(ask->rule.kind))
         return why_set(why, why_size, "ERR BORROW is for FUNNEL and BUCKET");
@@ -283,7 +283,7 @@ bool option_suit(const struct quota_ask *ask, char *why, size_t why_size)
 }
 
 /* Copies options given for all keys into one part. */
-static void share(const struct quota_ask *ask, struct quota_ask *part)
+static void share(const struct decision_request *ask, struct decision_request *part)
 {
     part->mode = ask->mode;
     part->counts_all = ask->counts_all;
@@ -293,7 +293,7 @@ static void share(const struct quota_ask *ask, struct quota_ask *part)
     part->is_peek = ask->is_peek || part->cost == 0;
 }
 
-bool option_suit_all(const struct quota_ask *ask, struct quota_ask *parts, char *why, size_t why_size)
+bool option_suit_all(const struct decision_request *ask, struct decision_request *parts, char *why, size_t why_size)
 {
     bool has_first = false;
     unsigned n_rates = 0;
@@ -308,6 +308,6 @@ bool option_suit_all(const struct quota_ask *ask, struct quota_ask *parts, char 
         return why_set(why, why_size, "ERR FROM FIRST is for FIXED");
     if (n_rates > QUOTA_PARTS_RATES_MAX)
         return why_set(why, why_size, "ERR too many rates: at most %d in one call", QUOTA_PARTS_RATES_MAX);
-    return quota_ask_work_us(ask) <= QUOTA_WORK_MOST_US ||
+    return question_work_us(ask) <= QUOTA_WORK_MOST_US ||
            why_set(why, why_size, "ERR this is too much for one call: fewer keys, rates or units");
 }

@@ -11,15 +11,15 @@
 #include <stdint.h>
 
 #include "base/slice.h"
-#include "quota/ask.h"
+#include "quota/decision_request.h"
 
 /* The state of parsing one command. */
 struct reading {
-    struct quota_ask *ask; /* the whole command: most options belong to it */
+    struct decision_request *ask; /* the whole command: most options belong to it */
     /* the request about the current key: COST, APPROX, rates and their BURST belong to it */
-    struct quota_ask *part;
+    struct decision_request *part;
     /* room for QUOTA_PARTS_MAX, of which ask->n_parts are used */
-    struct quota_ask *parts;
+    struct decision_request *parts;
     struct argv_walk walk;                    /* the words not read yet */
     struct rate_text drafts[QUOTA_RATES_MAX]; /* rates of the current part */
     unsigned n_drafts;
@@ -67,10 +67,10 @@ __attribute__((warn_unused_result)) bool option_agree(const struct reading *read
 void option_next_part(struct reading *reading);
 
 /* True if the algorithm, once known, takes the options. False: `why` is an error reply. */
-__attribute__((warn_unused_result)) bool option_suit(const struct quota_ask *ask, char *why, size_t why_size);
+__attribute__((warn_unused_result)) bool option_suit(const struct decision_request *ask, char *why, size_t why_size);
 
 /* As option_suit, for several keys. Copies the options given for all keys into each part. */
-__attribute__((warn_unused_result)) bool option_suit_all(const struct quota_ask *ask, struct quota_ask *parts,
-                                                         char *why, size_t why_size);
+__attribute__((warn_unused_result)) bool option_suit_all(const struct decision_request *ask,
+                                                         struct decision_request *parts, char *why, size_t why_size);
 
 #endif

@@ -4,7 +4,7 @@
 
 /* ---- one call ---- */
 
-static void settle(const struct quota_ask *ask, const int64_t *numbers, uint64_t granted, uint64_t refused,
+static void settle(const struct decision_request *ask, const int64_t *numbers, uint64_t granted, uint64_t refused,
                    struct quota_memory *memory)
 {
     memory->rule = ask->rule;
@@ -42,7 +42,7 @@ static void allow(const struct quota_memory *memory, int64_t elapsed_ns, struct 
 }
 
 /* Reports the rate that refuses for longest. False: no rate refuses. */
-static bool deny(const struct quota_memory *memory, const struct quota_ask *ask, int64_t elapsed_ns,
+static bool deny(const struct quota_memory *memory, const struct decision_request *ask, int64_t elapsed_ns,
                  struct quota_outcome *outcome)
 {
     int64_t longest_ns = 0;
@@ -62,7 +62,8 @@ static bool deny(const struct quota_memory *memory, const struct quota_ask *ask,
  * Reports the last of `granted` calls. For a funnel with WAIT the state is that of the scheduled
  * time.
  */
-static void tell(const struct quota_ask *ask, const int64_t *numbers, uint64_t granted, struct quota_outcome *outcome)
+static void tell(const struct decision_request *ask, const int64_t *numbers, uint64_t granted,
+                 struct quota_outcome *outcome)
 {
     struct quota_memory memory;
     int64_t wait_ns = 0;
@@ -77,7 +78,7 @@ static void tell(const struct quota_ask *ask, const int64_t *numbers, uint64_t g
 }
 
 /* Refuses a call though the numbers have room for it. The client may retry at once. */
-static void deny_anyhow(const struct quota_ask *ask, struct quota_outcome *outcome)
+static void deny_anyhow(const struct decision_request *ask, struct quota_outcome *outcome)
 {
     *outcome = (struct quota_outcome){.is_limited = true, .limit = ask->rule.rates[0].limit, .retry_ns = 1};
 }
@@ -92,8 +93,8 @@ static void hold_back(const struct quota_hold *hold, struct quota_outcome *outco
 }
 
 /* Refused by a penalty, and maybe by a rate: reports the longer wait. */
-static void deny_held(const struct quota_ask *ask, const struct quota_memory *memory, const struct quota_hold *hold,
-                      struct quota_outcome *outcome)
+static void deny_held(const struct decision_request *ask, const struct quota_memory *memory,
+                      const struct quota_hold *hold, struct quota_outcome *outcome)
 {
     if (!deny(memory, ask, 0, outcome)) {
         allow(memory, 0, outcome);
@@ -107,7 +108,7 @@ static void deny_held(const struct quota_ask *ask, const struct quota_memory *me
 }
 
 /* Returns how many tries one key has room for. */
-static uint64_t fitting_held(const struct quota_ask *ask, const int64_t *numbers, const struct quota_hold *hold,
+static uint64_t fitting_held(const struct decision_request *ask, const int64_t *numbers, const struct quota_hold *hold,
                              uint64_t n)
 {
     if (ask->cost == 0 && ask->rule.kind != QUOTA_THROTTLE)
@@ -115,7 +116,7 @@ static uint64_t fitting_held(const struct quota_ask *ask, const int64_t *numbers
     return hold->left_ns > 0 && !quota_is_sure(ask) ? hold->granted : quota_granted(ask, numbers, n);
 }
 
-uint64_t quota_granted_held(const struct quota_ask *ask, const int64_t *numbers, const struct quota_hold *holds,
+uint64_t quota_granted_held(const struct decision_request *ask, const int64_t *numbers, const struct quota_hold *holds,
                             uint64_t n)
 {
     if (ask->n_parts == 0)
@@ -129,7 +130,8 @@ uint64_t quota_granted_held(const struct quota_ask *ask, const int64_t *numbers,
     return granted;
 }
 
-static bool hold_is_sane(const struct quota_ask *ask, const int64_t *numbers, const struct quota_hold *hold, uint64_t n)
+static bool hold_is_sane(const struct decision_request *ask, const int64_t *numbers, const struct quota_hold *hold,
+                         uint64_t n)
 {
     if (hold->left_ns == 0)
         return true;
@@ -138,13 +140,13 @@ static bool hold_is_sane(const struct quota_ask *ask, const int64_t *numbers, co
 }
 
 /* Of one of several keys. A part without cost always fits. */
-static bool part_hold_is_sane(const struct quota_ask *part, const int64_t *numbers, const struct quota_hold *hold,
-                              uint64_t n)
+static bool part_hold_is_sane(const struct decision_request *part, const int64_t *numbers,
+                              const struct quota_hold *hold, uint64_t n)
 {
     return hold_is_sane(part, numbers, hold, n) || (part->cost == 0 && hold->left_ns > 0 && hold->granted == n);
 }
 
-bool quota_holds_are_sane(const struct quota_ask *ask, const int64_t *numbers, const struct quota_hold *holds,
+bool quota_holds_are_sane(const struct decision_request *ask, const int64_t *numbers, const struct quota_hold *holds,
                           uint64_t n)
 {
     if (ask->n_parts == 0)
@@ -158,7 +160,7 @@ bool quota_holds_are_sane(const struct quota_ask *ask, const int64_t *numbers, c
 /* ---- one of many calls ---- */
 
 /* Computes the outcome for one of several keys after call k, when `granted` calls have passed. */
-static void part_outcome(const struct quota_ask *part, const int64_t *numbers, const struct quota_hold *hold,
+static void part_outcome(const struct decision_request *part, const int64_t *numbers, const struct quota_hold *hold,
                          uint64_t granted, uint64_t k, bool is_granted, struct quota_outcome *outcome)
 {
     struct quota_memory memory;
@@ -181,7 +183,7 @@ static int64_t longest_first(const struct quota_outcome *outcome)
 }
 
 /* True if `one` is reported rather than `other`: it refuses for longer, or has less remaining. */
-static bool is_rather(const struct quota_ask *ask, bool is_granted, const struct quota_outcome *one,
+static bool is_rather(const struct decision_request *ask, bool is_granted, const struct quota_outcome *one,
                       const struct quota_outcome *other)
 {
     if (ask->parts[one->part].is_shadow != ask->parts[other->part].is_shadow)
@@ -198,7 +200,7 @@ static bool is_rather(const struct quota_ask *ask, bool is_granted, const struct
  * no room for the call. The times of the reply cover all keys, including keys that the call has
  * filled up.
  */
-static void parts_outcome(const struct quota_ask *ask, const int64_t *numbers, const struct quota_hold *holds,
+static void parts_outcome(const struct decision_request *ask, const int64_t *numbers, const struct quota_hold *holds,
                           uint64_t n, uint64_t k, struct quota_outcome *outcome)
 {
     uint64_t call = ask->is_peek ? 0 : k, granted = quota_granted_held(ask, numbers, holds, n);
@@ -208,7 +210,7 @@ static void parts_outcome(const struct quota_ask *ask, const int64_t *numbers, c
     int64_t longest_ns = 0;
     uint8_t refusing = 0;
     for (unsigned p = 0; p < ask->n_parts; numbers += quota_numbers(&ask->parts[p]), p++) {
-        const struct quota_ask *part = &ask->parts[p];
+        const struct decision_request *part = &ask->parts[p];
         struct quota_outcome told;
         uint64_t fitting = fitting_held(part, numbers, &holds[p], n);
         part_outcome(part, numbers, &holds[p], fitting < granted ? fitting : granted, call, is_granted, &told);
@@ -227,8 +229,8 @@ static void parts_outcome(const struct quota_ask *ask, const int64_t *numbers, c
     outcome->retry_ns = is_granted || longest_ns == QUOTA_NEVER ? -1 : longest_ns > 0 ? longest_ns : 1;
 }
 
-void quota_outcome_held(const struct quota_ask *ask, const int64_t *numbers, const struct quota_hold *holds, uint64_t n,
-                        uint64_t k, struct quota_outcome *outcome)
+void quota_outcome_held(const struct decision_request *ask, const int64_t *numbers, const struct quota_hold *holds,
+                        uint64_t n, uint64_t k, struct quota_outcome *outcome)
 {
     struct quota_memory memory;
     if (ask->n_parts > 0) {
@@ -253,7 +255,7 @@ void quota_outcome_held(const struct quota_ask *ask, const int64_t *numbers, con
         deny_anyhow(ask, outcome);
 }
 
-void quota_outcome(const struct quota_ask *ask, const int64_t *numbers, uint64_t n, uint64_t k,
+void quota_outcome(const struct decision_request *ask, const int64_t *numbers, uint64_t n, uint64_t k,
                    struct quota_outcome *outcome)
 {
     static const struct quota_hold none[QUOTA_PARTS_MAX];
@@ -266,12 +268,12 @@ void quota_outcome(const struct quota_ask *ask, const int64_t *numbers, uint64_t
  * True if a denial may be cached. Requests that count when refused, or are not decided by cost
  * alone, always go to Redis.
  */
-static bool is_usual(const struct quota_ask *ask)
+static bool is_usual(const struct decision_request *ask)
 {
     return ask->mode == QUOTA_TAKE && !ask->counts_all && ask->penalty.first_ms == 0;
 }
 
-bool quota_remember(const struct quota_ask *ask, const int64_t *numbers, uint64_t n, struct quota_memory *memory)
+bool quota_remember(const struct decision_request *ask, const int64_t *numbers, uint64_t n, struct quota_memory *memory)
 {
     uint64_t granted = quota_granted(ask, numbers, n);
     if (!is_usual(ask) || granted == (ask->is_peek ? 1 : n))
@@ -281,7 +283,7 @@ bool quota_remember(const struct quota_ask *ask, const int64_t *numbers, uint64_
     return memory->exact_ns > 0;
 }
 
-bool quota_recall(const struct quota_memory *memory, const struct quota_ask *ask, uint64_t elapsed_ns,
+bool quota_recall(const struct quota_memory *memory, const struct decision_request *ask, uint64_t elapsed_ns,
                   struct quota_outcome *outcome)
 {
     bool is_known = quota_is_funnel(ask->rule.kind) ? ask->cost >= 1 : ask->cost == memory->cost;
@@ -309,7 +311,7 @@ static int64_t cell_seconds(int64_t ns)
 }
 
 /* True if the reply is a map. */
-static bool is_map(const struct build *out, const struct quota_ask *ask)
+static bool is_map(const struct build *out, const struct decision_request *ask)
 {
     return ask->rule.kind != QUOTA_THROTTLE &&
            (ask->shape == QUOTA_AS_SPOKEN ? out->is_resp3 : ask->shape == QUOTA_AS_MAP);
@@ -330,7 +332,7 @@ static void name(struct build *out, bool is_named, const char *text)
         build_bulk_str(out, text);
 }
 
-void quota_reply(struct build *out, const struct quota_ask *ask, const struct quota_outcome *outcome)
+void quota_reply(struct build *out, const struct decision_request *ask, const struct quota_outcome *outcome)
 {
     static const char *const names[] = {"limited", "limit", "remaining", "retry_after_ms", "reset_after_ms", "granted"};
     bool is_cell = ask->rule.kind == QUOTA_THROTTLE;
@@ -358,7 +360,8 @@ void quota_reply(struct build *out, const struct quota_ask *ask, const struct qu
         build_nil(out);
 }
 
-void quota_reply_holding(struct build *out, const struct quota_ask *ask, const int64_t *numbers, struct slice token)
+void quota_reply_holding(struct build *out, const struct decision_request *ask, const int64_t *numbers,
+                         struct slice token)
 {
     bool is_granted = numbers[HOLDERS_GRANTED] > 0;
     if (ask->rule.kind == QUOTA_BAN) {

@@ -15,12 +15,12 @@
 
 #include "base/clock.h"
 #include "base/slice.h"
-#include "quota/ask.h"
+#include "quota/decision_request.h"
 #include "quota/reading.h"
 #include "resp/build.h"
 
 /* Computes the outcome of call k of n, counted from 0. Only for requests with rates. */
-void quota_outcome(const struct quota_ask *ask, const int64_t *numbers, uint64_t n, uint64_t k,
+void quota_outcome(const struct decision_request *ask, const int64_t *numbers, uint64_t n, uint64_t k,
                    struct quota_outcome *outcome);
 
 /* The penalty of a key after its calls have been decided. */
@@ -33,12 +33,12 @@ struct quota_hold {
  * Variants of the functions without "held", for keys that may have penalties. `holds` has an
  * element for each of several keys, or one.
  */
-bool quota_holds_are_sane(const struct quota_ask *ask, const int64_t *numbers, const struct quota_hold *holds,
+bool quota_holds_are_sane(const struct decision_request *ask, const int64_t *numbers, const struct quota_hold *holds,
                           uint64_t n);
-uint64_t quota_granted_held(const struct quota_ask *ask, const int64_t *numbers, const struct quota_hold *holds,
+uint64_t quota_granted_held(const struct decision_request *ask, const int64_t *numbers, const struct quota_hold *holds,
                             uint64_t n);
-void quota_outcome_held(const struct quota_ask *ask, const int64_t *numbers, const struct quota_hold *holds, uint64_t n,
-                        uint64_t k, struct quota_outcome *outcome);
+void quota_outcome_held(const struct decision_request *ask, const int64_t *numbers, const struct quota_hold *holds,
+                        uint64_t n, uint64_t k, struct quota_outcome *outcome);
 
 /* ---- caching a denial: the next call then needs no round trip to Redis ---- */
 
@@ -51,15 +51,17 @@ void quota_outcome_held(const struct quota_ask *ask, const int64_t *numbers, con
  * Sets *memory from the integers. False: there is no denial to cache, because the last call passed
  * or a smaller one would pass.
  */
-bool quota_remember(const struct quota_ask *ask, const int64_t *numbers, uint64_t n, struct quota_memory *memory);
+bool quota_remember(const struct decision_request *ask, const int64_t *numbers, uint64_t n,
+                    struct quota_memory *memory);
 
 /*
  * True if `ask`, on the same key, is still denied `elapsed_ns` after the cached call was sent:
  * *outcome is set, with times recomputed. False: Redis must decide. A window is always sent to
  * Redis when the cost differs from the cached cost.
  */
-__attribute__((warn_unused_result)) bool quota_recall(const struct quota_memory *memory, const struct quota_ask *ask,
-                                                      uint64_t elapsed_ns, struct quota_outcome *outcome);
+__attribute__((warn_unused_result)) bool quota_recall(const struct quota_memory *memory,
+                                                      const struct decision_request *ask, uint64_t elapsed_ns,
+                                                      struct quota_outcome *outcome);
 
 /* ---- replies ---- */
 
@@ -68,12 +70,13 @@ __attribute__((warn_unused_result)) bool quota_recall(const struct quota_memory 
  * the refusing key. RESP3 gets a map, unless the request says otherwise (quota_shape). THROTTLE:
  * redis-cell's array, in seconds, in either version.
  */
-void quota_reply(struct build *out, const struct quota_ask *ask, const struct quota_outcome *outcome);
+void quota_reply(struct build *out, const struct decision_request *ask, const struct quota_outcome *outcome);
 
 /*
  * Writes the reply to ACQUIRE, RENEW and RELEASE. `numbers` are the integers of holders.lua.
  * `token` is the token that ACQUIRE sent.
  */
-void quota_reply_holding(struct build *out, const struct quota_ask *ask, const int64_t *numbers, struct slice token);
+void quota_reply_holding(struct build *out, const struct decision_request *ask, const int64_t *numbers,
+                         struct slice token);
 
 #endif

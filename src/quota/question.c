@@ -16,12 +16,12 @@ static unsigned steps_of(int64_t units)
     return units > 1 ? 64 - (unsigned)__builtin_clzll((uint64_t)units - 1) : 0;
 }
 
-unsigned quota_ask_work_us(const struct quota_ask *ask)
+unsigned question_work_us(const struct decision_request *ask)
 {
     const struct quota_algorithm *algorithm = quota_algorithm(ask->rule.kind);
     unsigned work_us = algorithm->work_us;
     for (unsigned i = 0; i < ask->n_parts; i++)
-        work_us += quota_ask_work_us(&ask->parts[i]);
+        work_us += question_work_us(&ask->parts[i]);
     for (unsigned i = 0; i < ask->rule.n_rates; i++) {
         work_us += algorithm->rate_us;
         if (ask->rule.kind == QUOTA_SLIDING)
@@ -39,7 +39,7 @@ static int64_t inc_of(const struct quota_rate *rate, int64_t units)
     return inc <= -QUOTA_MOST ? 1 - QUOTA_MOST : quota_span_ns(rate, units);
 }
 
-struct quota_gcra quota_ask_gcra(const struct quota_ask *ask, unsigned i)
+struct quota_gcra question_gcra(const struct decision_request *ask, unsigned i)
 {
     const struct quota_rate *rate = &ask->rule.rates[i];
     int64_t burst = quota_burst_ns(rate), units = quota_charge(ask);
@@ -55,7 +55,7 @@ struct quota_gcra quota_ask_gcra(const struct quota_ask *ask, unsigned i)
     return (struct quota_gcra){quota_span_ns(rate, units), room < QUOTA_MOST ? room : QUOTA_MOST - 1, burst};
 }
 
-struct quota_warm quota_ask_warm(const struct quota_ask *ask)
+struct quota_warm question_warm(const struct decision_request *ask)
 {
     const struct quota_rate *rate = &ask->rule.rates[0];
     return (struct quota_warm){.inc = quota_span_ns(rate, ask->cost),
@@ -102,7 +102,7 @@ static void add_numbered(struct letters *letters, char letter, int64_t number)
 }
 
 /* Adds the penalty for a call that is limited, as prelude.lua reads it. */
-static void add_penalty(struct letters *letters, const struct quota_ask *ask)
+static void add_penalty(struct letters *letters, const struct decision_request *ask)
 {
     if (ask->penalty.first_ms == 0 || ask->is_peek)
         return;
@@ -110,22 +110,22 @@ static void add_penalty(struct letters *letters, const struct quota_ask *ask)
     add_numbered(letters, ':', ask->penalty.longest_ms);
 }
 
-static bool may_penalise(const struct quota_ask *ask)
+static bool may_penalise(const struct decision_request *ask)
 {
     bool may = false;
-    for (unsigned i = 0; i < quota_ask_count(ask); i++)
-        may = may || quota_ask_at(ask, i)->penalty.first_ms > 0;
+    for (unsigned i = 0; i < decision_request_count(ask); i++)
+        may = may || decision_request_at(ask, i)->penalty.first_ms > 0;
     return may && !ask->is_peek;
 }
 
 /* True if the call waits in weir. A single funnel reserves its time in Redis. */
-static bool tries_again(const struct quota_ask *ask)
+static bool tries_again(const struct decision_request *ask)
 {
     return ask->wait_ns > 0 && !quota_is_funnel(ask->rule.kind);
 }
 
 /* Writes the word "how", as prelude.lua describes it. */
-static void put_how(struct wording *words, const struct quota_ask *ask)
+static void put_how(struct wording *words, const struct decision_request *ask)
 {
     struct letters how = {.len = 0};
     add_letter(&how, ask->is_peek ? '1' : '0');
@@ -145,14 +145,14 @@ static void put_how(struct wording *words, const struct quota_ask *ask)
 }
 
 /* Writes the arguments behind database, clock and how; of several keys, for each of them. */
-typedef void put_parameters(const struct quota_ask *ask, struct wording *words);
+typedef void put_parameters(const struct decision_request *ask, struct wording *words);
 
-static void put_funnels(const struct quota_ask *ask, struct wording *words)
+static void put_funnels(const struct decision_request *ask, struct wording *words)
 {
     put(words, slice_str(quota_algorithm(ask->rule.kind)->word));
     put_number(words, ask->rule.n_rates);
     for (unsigned i = 0; i < ask->rule.n_rates; i++) {
-        struct quota_gcra gcra = quota_ask_gcra(ask, i);
+        struct quota_gcra gcra = question_gcra(ask, i);
         put_number(words, ask->rule.rates[i].step);
         put_number(words, gcra.inc);
         put_number(words, gcra.room);
@@ -160,10 +160,10 @@ static void put_funnels(const struct quota_ask *ask, struct wording *words)
     }
 }
 
-static void put_warm(const struct quota_ask *ask, struct wording *words)
+static void put_warm(const struct decision_request *ask, struct wording *words)
 {
     const struct quota_rate *rate = &ask->rule.rates[0];
-    struct quota_warm warm = quota_ask_warm(ask);
+    struct quota_warm warm = question_warm(ask);
     put_number(words, rate->step);
     put_number(words, warm.inc);
     put_number(words, warm.most);
@@ -171,7 +171,7 @@ static void put_warm(const struct quota_ask *ask, struct wording *words)
 }
 
 /* Writes "d1795392000,...": the first letter of the period, and the starts of its windows. */
-static void put_calendar(struct wording *words, const struct quota_ask *ask, enum calendar calendar)
+static void put_calendar(struct wording *words, const struct decision_request *ask, enum calendar calendar)
 {
     char text[1 + CALENDAR_BOUNDS * 24];
     int64_t bounds[CALENDAR_BOUNDS];
@@ -182,7 +182,7 @@ static void put_calendar(struct wording *words, const struct quota_ask *ask, enu
     put(words, slice_of(text, (size_t)len));
 }
 
-static void put_windows(const struct quota_ask *ask, struct wording *words)
+static void put_windows(const struct decision_request *ask, struct wording *words)
 {
     put_number(words, ask->cost != 0 ? quota_charge(ask) : 1); /* COST 0 only looks */
     put_number(words, ask->rule.n_rates);
@@ -197,7 +197,7 @@ static void put_windows(const struct quota_ask *ask, struct wording *words)
 }
 
 /* Writes the letter of a part, as all.lua describes it. */
-static void put_letter(struct wording *words, const struct quota_ask *part)
+static void put_letter(struct wording *words, const struct decision_request *part)
 {
     struct letters word = {.len = 0};
     add_letter(&word, part->cost == 0 ? 'l' : part->is_shadow ? 's' : '-');
@@ -205,11 +205,11 @@ static void put_letter(struct wording *words, const struct quota_ask *part)
     put(words, slice_of(word.text, word.len));
 }
 
-static void put_parts(const struct quota_ask *ask, struct wording *words)
+static void put_parts(const struct decision_request *ask, struct wording *words)
 {
     put_number(words, ask->n_parts);
     for (unsigned i = 0; i < ask->n_parts; i++) {
-        const struct quota_ask *part = &ask->parts[i];
+        const struct decision_request *part = &ask->parts[i];
         bool is_funnel = quota_is_funnel(part->rule.kind);
         put(words, slice_str(is_funnel ? "funnel" : quota_algorithm(part->rule.kind)->name));
         put_letter(words, part);
@@ -217,7 +217,7 @@ static void put_parts(const struct quota_ask *ask, struct wording *words)
     }
 }
 
-static void put_holding(const struct quota_ask *ask, struct wording *words)
+static void put_holding(const struct decision_request *ask, struct wording *words)
 {
     put(words, slice_str(quota_algorithm(ask->rule.kind)->word));
     put_number(words, ask->max);
@@ -225,8 +225,8 @@ static void put_holding(const struct quota_ask *ask, struct wording *words)
     put(words, words->channel);
 }
 
-size_t quota_ask_words(const struct quota_ask *ask, unsigned database, struct slice channel, char *out,
-                       unsigned *n_words)
+size_t question_words(const struct decision_request *ask, unsigned database, struct slice channel, char *out,
+                      unsigned *n_words)
 {
     static put_parameters *const parameters[FAMILIES] = {
         [FAMILY_FUNNEL] = put_funnels, [FAMILY_WARM] = put_warm,       [FAMILY_WINDOW] = put_windows,

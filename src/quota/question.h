@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "base/slice.h"
-#include "quota/ask.h"
+#include "quota/decision_request.h"
 #include "upstream/script.h"
 
 /*
@@ -22,17 +22,17 @@
  */
 /* 16 rates of 4 numbers of 16 digits, and 8 parts of 4 words, with headers take 2300 bytes. */
 #define QUOTA_WORDS_ROOM 3072
-size_t quota_ask_words(const struct quota_ask *ask, unsigned database, struct slice channel, char *out,
-                       unsigned *n_words);
+size_t question_words(const struct decision_request *ask, unsigned database, struct slice channel, char *out,
+                      unsigned *n_words);
 
-/* The most that quota_ask_work_us returns. */
+/* The most that question_work_us returns. */
 #define QUOTA_WORK_MOST_US 1000
 
 /*
  * Returns how long the request keeps Redis busy, in us, at worst: with a full log, and all rates
  * looked at. Measured, and rounded up.
  */
-unsigned quota_ask_work_us(const struct quota_ask *ask);
+unsigned question_work_us(const struct decision_request *ask);
 
 /*
  * The arguments of funnel.lua for rate i, in ns, after its step. A cost above the burst must never
@@ -41,7 +41,7 @@ unsigned quota_ask_work_us(const struct quota_ask *ask);
 struct quota_gcra {
     int64_t inc, room, burst;
 };
-struct quota_gcra quota_ask_gcra(const struct quota_ask *ask, unsigned i);
+struct quota_gcra question_gcra(const struct decision_request *ask, unsigned i);
 
 /*
  * The arguments of warm.lua, in ns: the debt that a call adds, the highest debt with which it still
@@ -50,6 +50,6 @@ struct quota_gcra quota_ask_gcra(const struct quota_ask *ask, unsigned i);
 struct quota_warm {
     int64_t inc, most, warmup;
 };
-struct quota_warm quota_ask_warm(const struct quota_ask *ask);
+struct quota_warm question_warm(const struct decision_request *ask);
 
 #endif

@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "limit/command/keys.h"
 #include "limit/policy/rate.h"
-#include "quota/ask_parse.h"
+#include "quota/request_parse.h"
 #include "quota/away.h"
 #include "quota/exchange.h"
 #include "quota/local.h"
@@ -32,7 +32,7 @@ struct quota {
     struct quota_settings *settings;
     quota_on_done on_done;
     struct denials *denials;
-    struct ask_memo memo;
+    struct request_memo memo;
     char channel[PREFIX_CHANNEL_ROOM + 1];
 };
 
@@ -221,8 +221,8 @@ static void forget_denials(struct quota *quota)
 static void note_time(struct decision *decision)
 {
     bool has_calendar = false;
-    for (unsigned i = 0; i < quota_ask_count(&decision->ask); i++)
-        has_calendar = has_calendar || quota_has_calendar(&quota_ask_at(&decision->ask, i)->rule);
+    for (unsigned i = 0; i < decision_request_count(&decision->ask); i++)
+        has_calendar = has_calendar || quota_has_calendar(&decision_request_at(&decision->ask, i)->rule);
     if (!has_calendar)
         return;
     decision->ask.unix_s = (int64_t)(clock_unix_ms() / MS_PER_S);
@@ -236,11 +236,11 @@ static void ask(struct decision *decision, uint64_t hash)
     char words[QUOTA_WORDS_ROOM + sizeof quota->channel];
     struct batch_question question = {.algorithm = quota_algorithm(decision->ask.rule.kind),
                                       .words = slice_of(words, 0),
-                                      .work_us = quota_ask_work_us(&decision->ask)};
+                                      .work_us = question_work_us(&decision->ask)};
     note_time(decision);
     if (question.algorithm->script != SCRIPT_COUNT)
         question.words.len =
-            quota_ask_words(&decision->ask, decision->database, slice_str(quota->channel), words, &question.n_words);
+            question_words(&decision->ask, decision->database, slice_str(quota->channel), words, &question.n_words);
     if (!exchange_ask(&quota->exchange, decision, &question, hash)) {
         done_with(decision, err_text(ERR_OUT_OF_MEMORY));
         return;
@@ -366,16 +366,17 @@ static void decide_holding(struct decision *decision, const int64_t *numbers)
 }
 
 /* True if the keys were written. A penalty, where one is configured, may have begun. */
-static bool has_changed(const struct quota_ask *ask, const int64_t *numbers, const struct quota_hold *holds, uint64_t n)
+static bool has_changed(const struct decision_request *ask, const int64_t *numbers, const struct quota_hold *holds,
+                        uint64_t n)
 {
     bool has = ask->counts_all || quota_granted_held(ask, numbers, holds, n) > 0;
-    for (unsigned i = 0; i < quota_ask_count(ask); i++)
-        has = has || (holds[i].left_ns > 0 && quota_ask_at(ask, i)->penalty.first_ms > 0);
+    for (unsigned i = 0; i < decision_request_count(ask); i++)
+        has = has || (holds[i].left_ns > 0 && decision_request_at(ask, i)->penalty.first_ms > 0);
     return has;
 }
 
 /* Units were charged, or a penalty has begun: cached denials of the keys are invalid. */
-static void note_charged(struct quota *quota, const struct quota_ask *asked, struct batch_entry *entry)
+static void note_charged(struct quota *quota, const struct decision_request *asked, struct batch_entry *entry)
 {
     for (unsigned i = 0; i < asked->n_parts; i++)
         note_pass(quota, exchange_hash(&quota->exchange, asked->parts[i].key));
@@ -392,7 +393,7 @@ static void on_numbers(const struct batch *batch, struct batch_entry *entry, con
     struct quota *quota = first->quota;
     struct quota_memory memory;
     uint32_t n = entry->n;
-    const struct quota_ask asked = first->ask; /* a copy: the call may be freed below */
+    const struct decision_request asked = first->ask; /* a copy: the call may be freed below */
     if (quota_is_decision(&asked) && !asked.is_peek && has_changed(&asked, numbers, holds, n))
         note_charged(quota, &asked, entry);
     if (quota_is_rated(&asked) && holds->left_ns == 0 && quota_remember(&asked, numbers, n, &memory))

@@ -8,7 +8,7 @@
 #define USED_MOST (INT64_C(1) << 62)
 
 /* Returns how long the same call is refused, from the cached time. */
-static int64_t remembered_retry(const struct quota_memory *memory, const struct quota_ask *ask, unsigned i,
+static int64_t remembered_retry(const struct quota_memory *memory, const struct decision_request *ask, unsigned i,
                                 int64_t elapsed_ns)
 {
     (void)ask;
@@ -17,12 +17,12 @@ static int64_t remembered_retry(const struct quota_memory *memory, const struct 
 
 /* ---- funnels: a debt for each rate, as in upstream/scripts/funnel.lua ---- */
 
-static unsigned funnel_numbers(const struct quota_ask *ask)
+static unsigned funnel_numbers(const struct decision_request *ask)
 {
     return ask->rule.n_rates;
 }
 
-static bool funnel_is_sane(const struct quota_ask *ask, const int64_t *numbers, uint64_t n)
+static bool funnel_is_sane(const struct decision_request *ask, const int64_t *numbers, uint64_t n)
 {
     (void)n;
     for (unsigned i = 0; i < ask->rule.n_rates; i++)
@@ -49,10 +49,10 @@ static int64_t debt_after(const struct quota_gcra *gcra, int64_t debt_ns, uint64
     return debt < 0 ? 0 : debt > QUOTA_DEBT_MOST ? QUOTA_DEBT_MOST : (int64_t)debt;
 }
 
-static uint64_t funnel_granted(const struct quota_ask *ask, const int64_t *debts, uint64_t n)
+static uint64_t funnel_granted(const struct decision_request *ask, const int64_t *debts, uint64_t n)
 {
     for (unsigned i = 0; i < ask->rule.n_rates; i++) {
-        struct quota_gcra gcra = quota_ask_gcra(ask, i);
+        struct quota_gcra gcra = question_gcra(ask, i);
         n = fitting(&gcra, quota_within(debts[i], 0, QUOTA_DEBT_MOST), n);
     }
     return n;
@@ -61,11 +61,11 @@ static uint64_t funnel_granted(const struct quota_ask *ask, const int64_t *debts
 /*
  * Computes the debt after `granted` calls have passed. `refused` calls count as far as the burst.
  */
-static void funnel_settle(const struct quota_ask *ask, const int64_t *numbers, uint64_t granted, uint64_t refused,
-                          struct quota_memory *memory)
+static void funnel_settle(const struct decision_request *ask, const int64_t *numbers, uint64_t granted,
+                          uint64_t refused, struct quota_memory *memory)
 {
     for (unsigned i = 0; i < ask->rule.n_rates; i++) {
-        struct quota_gcra gcra = quota_ask_gcra(ask, i);
+        struct quota_gcra gcra = question_gcra(ask, i);
         int64_t debt_ns = debt_after(&gcra, quota_within(numbers[i], 0, QUOTA_DEBT_MOST), ask->is_peek ? 0 : granted);
         int64_t filled_ns = refused > 0 ? debt_after(&gcra, debt_ns, refused) : 0;
         filled_ns = filled_ns < gcra.burst ? filled_ns : gcra.burst;
@@ -73,10 +73,10 @@ static void funnel_settle(const struct quota_ask *ask, const int64_t *numbers, u
     }
 }
 
-static int64_t funnel_retry(const struct quota_memory *memory, const struct quota_ask *ask, unsigned i,
+static int64_t funnel_retry(const struct quota_memory *memory, const struct decision_request *ask, unsigned i,
                             int64_t elapsed_ns)
 {
-    struct quota_gcra gcra = quota_ask_gcra(ask, i);
+    struct quota_gcra gcra = question_gcra(ask, i);
     int64_t debt_ns = memory->debt[i] > elapsed_ns ? memory->debt[i] - elapsed_ns : 0;
     if (fitting(&gcra, debt_ns, 1) == 1)
         return 0;
@@ -109,12 +109,12 @@ static int64_t ns_of_us(int64_t us)
     return quota_within(us, 0, INT64_MAX / US_NS - 1) * US_NS;
 }
 
-static unsigned window_numbers(const struct quota_ask *ask)
+static unsigned window_numbers(const struct decision_request *ask)
 {
     return 1 + PER_RATE * (unsigned)ask->rule.n_rates;
 }
 
-static bool window_is_sane(const struct quota_ask *ask, const int64_t *numbers, uint64_t n)
+static bool window_is_sane(const struct decision_request *ask, const int64_t *numbers, uint64_t n)
 {
     for (unsigned i = 0; i < ask->rule.n_rates; i++)
         if (!quota_is_within(of_window(numbers, i, USED), 0, 2 * QUOTA_MOST) ||
@@ -125,14 +125,14 @@ static bool window_is_sane(const struct quota_ask *ask, const int64_t *numbers, 
 }
 
 /* The script returns the number. */
-static uint64_t window_granted(const struct quota_ask *ask, const int64_t *numbers, uint64_t n)
+static uint64_t window_granted(const struct decision_request *ask, const int64_t *numbers, uint64_t n)
 {
     (void)ask;
     uint64_t granted = numbers[GRANTED] > 0 ? (uint64_t)numbers[GRANTED] : 0;
     return granted < n ? granted : n;
 }
 
-static int64_t used_after(const struct quota_ask *ask, int64_t used, uint64_t granted)
+static int64_t used_after(const struct decision_request *ask, int64_t used, uint64_t granted)
 {
     __int128 after = quota_within(used, 0, USED_MOST);
     if (!ask->is_peek)
@@ -141,8 +141,8 @@ static int64_t used_after(const struct quota_ask *ask, int64_t used, uint64_t gr
 }
 
 /* Counted refusals fill the window. The times are those after the last of them. */
-static void window_settle(const struct quota_ask *ask, const int64_t *numbers, uint64_t granted, uint64_t refused,
-                          struct quota_memory *memory)
+static void window_settle(const struct decision_request *ask, const int64_t *numbers, uint64_t granted,
+                          uint64_t refused, struct quota_memory *memory)
 {
     for (unsigned i = 0; i < ask->rule.n_rates; i++) {
         memory->debt[i] = used_after(ask, of_window(numbers, i, USED), granted + refused);
@@ -167,13 +167,13 @@ static int64_t window_exact(const struct quota_memory *memory)
 
 enum { DEBT, REST, WARM_NUMBERS };
 
-static unsigned warm_numbers(const struct quota_ask *ask)
+static unsigned warm_numbers(const struct decision_request *ask)
 {
     (void)ask;
     return WARM_NUMBERS;
 }
 
-static bool warm_is_sane(const struct quota_ask *ask, const int64_t *numbers, uint64_t n)
+static bool warm_is_sane(const struct decision_request *ask, const int64_t *numbers, uint64_t n)
 {
     (void)n;
     return quota_is_within(numbers[DEBT], 0, QUOTA_MOST) && quota_is_within(numbers[REST], 0, ask->warmup_ns);
@@ -195,9 +195,9 @@ static int64_t warm_price(const struct quota_warm *warm, int64_t rest_ns, __int1
 }
 
 /* A call passes if the debts of the calls before it leave room. */
-static uint64_t warm_granted(const struct quota_ask *ask, const int64_t *numbers, uint64_t n)
+static uint64_t warm_granted(const struct decision_request *ask, const int64_t *numbers, uint64_t n)
 {
-    struct quota_warm warm = quota_ask_warm(ask);
+    struct quota_warm warm = question_warm(ask);
     int64_t room_ns = warm.most - quota_within(numbers[DEBT], 0, QUOTA_DEBT_MOST);
     uint64_t low = 0, high = n - 1; /* bounds of the number of calls before the last that passes */
     if (room_ns < 0 || n == 0)
@@ -213,10 +213,10 @@ static uint64_t warm_granted(const struct quota_ask *ask, const int64_t *numbers
 }
 
 /* Computes the state after this many calls. */
-static void warm_settle(const struct quota_ask *ask, const int64_t *numbers, uint64_t granted, uint64_t refused,
+static void warm_settle(const struct decision_request *ask, const int64_t *numbers, uint64_t granted, uint64_t refused,
                         struct quota_memory *memory)
 {
-    struct quota_warm warm = quota_ask_warm(ask);
+    struct quota_warm warm = question_warm(ask);
     __int128 taken_ns = ask->is_peek ? 0 : (__int128)warm.inc * granted;
     int64_t rest_ns = quota_within(numbers[REST], 0, warm.warmup);
     int64_t price_ns = warm_price(&warm, rest_ns, taken_ns);
@@ -235,13 +235,13 @@ static int64_t warm_exact(const struct quota_memory *memory)
 
 /* ---- holders ---- */
 
-static unsigned holding_numbers(const struct quota_ask *ask)
+static unsigned holding_numbers(const struct decision_request *ask)
 {
     (void)ask;
     return HOLDERS_NUMBERS;
 }
 
-static bool holding_is_sane(const struct quota_ask *ask, const int64_t *numbers, uint64_t n)
+static bool holding_is_sane(const struct decision_request *ask, const int64_t *numbers, uint64_t n)
 {
     (void)ask;
     (void)n;
@@ -251,7 +251,7 @@ static bool holding_is_sane(const struct quota_ask *ask, const int64_t *numbers,
 
 /* ---- several keys ---- */
 
-static unsigned parts_numbers(const struct quota_ask *ask)
+static unsigned parts_numbers(const struct decision_request *ask)
 {
     unsigned n = 0;
     for (unsigned p = 0; p < ask->n_parts; p++)
@@ -259,7 +259,7 @@ static unsigned parts_numbers(const struct quota_ask *ask)
     return n;
 }
 
-static bool parts_are_sane(const struct quota_ask *ask, const int64_t *numbers, uint64_t n)
+static bool parts_are_sane(const struct decision_request *ask, const int64_t *numbers, uint64_t n)
 {
     for (unsigned p = 0; p < ask->n_parts; numbers += quota_numbers(&ask->parts[p]), p++)
         if (!quota_numbers_are_sane(&ask->parts[p], numbers, n))
@@ -267,12 +267,12 @@ static bool parts_are_sane(const struct quota_ask *ask, const int64_t *numbers, 
     return true;
 }
 
-uint64_t quota_part_fitting(const struct quota_ask *part, const int64_t *numbers, uint64_t n)
+uint64_t quota_part_fitting(const struct decision_request *part, const int64_t *numbers, uint64_t n)
 {
     return part->cost == 0 ? n : quota_granted(part, numbers, n);
 }
 
-static uint64_t parts_granted(const struct quota_ask *ask, const int64_t *numbers, uint64_t n)
+static uint64_t parts_granted(const struct decision_request *ask, const int64_t *numbers, uint64_t n)
 {
     for (unsigned p = 0; p < ask->n_parts; numbers += quota_numbers(&ask->parts[p]), p++) {
         uint64_t fitting = quota_part_fitting(&ask->parts[p], numbers, n);
@@ -284,7 +284,7 @@ static uint64_t parts_granted(const struct quota_ask *ask, const int64_t *number
 
 /* ---- the rows ---- */
 
-const struct reading *quota_reading(const struct quota_ask *ask)
+const struct reading *quota_reading(const struct decision_request *ask)
 {
     static const struct reading rows[FAMILIES] = {
         [FAMILY_FUNNEL] = {funnel_numbers, funnel_is_sane, funnel_granted, funnel_settle, funnel_retry, funnel_exact},
@@ -297,12 +297,12 @@ const struct reading *quota_reading(const struct quota_ask *ask)
     return &rows[quota_algorithm(ask->rule.kind)->family];
 }
 
-unsigned quota_numbers(const struct quota_ask *ask)
+unsigned quota_numbers(const struct decision_request *ask)
 {
     return quota_reading(ask)->numbers(ask);
 }
 
-uint64_t quota_tries(const struct quota_ask *ask, uint64_t n)
+uint64_t quota_tries(const struct decision_request *ask, uint64_t n)
 {
     uint64_t tries;
     if (ask->mode != QUOTA_PARTIAL || ask->cost == 0)
@@ -310,12 +310,12 @@ uint64_t quota_tries(const struct quota_ask *ask, uint64_t n)
     return __builtin_mul_overflow(n, (uint64_t)ask->cost, &tries) ? UINT64_MAX : tries;
 }
 
-bool quota_numbers_are_sane(const struct quota_ask *ask, const int64_t *numbers, uint64_t n)
+bool quota_numbers_are_sane(const struct decision_request *ask, const int64_t *numbers, uint64_t n)
 {
     return quota_reading(ask)->is_sane(ask, numbers, quota_tries(ask, n));
 }
 
-uint64_t quota_granted(const struct quota_ask *ask, const int64_t *numbers, uint64_t n)
+uint64_t quota_granted(const struct decision_request *ask, const int64_t *numbers, uint64_t n)
 {
     uint64_t most = ask->is_peek && n > 1 ? 1 : quota_tries(ask, n);
     return quota_is_sure(ask) ? most : quota_reading(ask)->granted(ask, numbers, most);

@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 #include "base/slice.h"
-#include "quota/ask.h"
+#include "quota/decision_request.h"
 
 /*
  * How many integers a script returns for one call with R rates: funnels R, with a warm-up 2,
@@ -63,46 +63,47 @@ struct quota_memory {
  * two.
  */
 struct reading {
-    unsigned (*numbers)(const struct quota_ask *ask);
-    bool (*is_sane)(const struct quota_ask *ask, const int64_t *numbers, uint64_t n);
-    uint64_t (*granted)(const struct quota_ask *ask, const int64_t *numbers, uint64_t n);
+    unsigned (*numbers)(const struct decision_request *ask);
+    bool (*is_sane)(const struct decision_request *ask, const int64_t *numbers, uint64_t n);
+    uint64_t (*granted)(const struct decision_request *ask, const int64_t *numbers, uint64_t n);
     /* Sets the state after `granted` calls have passed and `refused` calls have been counted. */
-    void (*settle)(const struct quota_ask *ask, const int64_t *numbers, uint64_t granted, uint64_t refused,
+    void (*settle)(const struct decision_request *ask, const int64_t *numbers, uint64_t granted, uint64_t refused,
                    struct quota_memory *memory);
     /*
      * Returns how long rate i of the cached state refuses the call, in ns; at most 0: the rate does
      * not refuse.
      */
-    int64_t (*retry)(const struct quota_memory *memory, const struct quota_ask *ask, unsigned i, int64_t elapsed_ns);
+    int64_t (*retry)(const struct quota_memory *memory, const struct decision_request *ask, unsigned i,
+                     int64_t elapsed_ns);
     /* Returns quota_memory.exact_ns of the state. */
     int64_t (*exact)(const struct quota_memory *memory);
 };
 
 /* Returns the row for the family of the request. */
-const struct reading *quota_reading(const struct quota_ask *ask);
+const struct reading *quota_reading(const struct decision_request *ask);
 
 /* Returns how many tries n calls are: a PARTIAL call is one try for each unit. */
-uint64_t quota_tries(const struct quota_ask *ask, uint64_t n);
+uint64_t quota_tries(const struct decision_request *ask, uint64_t n);
 
-unsigned quota_numbers(const struct quota_ask *ask);
+unsigned quota_numbers(const struct decision_request *ask);
 
 /*
  * True if a script can have returned these integers for n such calls. If not, the answer is
  * rejected.
  */
-bool quota_numbers_are_sane(const struct quota_ask *ask, const int64_t *numbers, uint64_t n);
+bool quota_numbers_are_sane(const struct decision_request *ask, const int64_t *numbers, uint64_t n);
 
 /*
  * Returns how many of n calls passed. PARTIAL: how many units. PEEK: 1 or 0, for all get the same
  * answer.
  */
-uint64_t quota_granted(const struct quota_ask *ask, const int64_t *numbers, uint64_t n);
+uint64_t quota_granted(const struct decision_request *ask, const int64_t *numbers, uint64_t n);
 
 /*
  * For one of several keys: returns how many of n calls the key has room for, whatever the other
  * keys.
  */
-uint64_t quota_part_fitting(const struct quota_ask *part, const int64_t *numbers, uint64_t n);
+uint64_t quota_part_fitting(const struct decision_request *part, const int64_t *numbers, uint64_t n);
 
 /* Returns the number, clamped to [least, most]. */
 static inline int64_t quota_within(int64_t number, int64_t least, int64_t most)

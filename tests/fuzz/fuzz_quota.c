@@ -15,9 +15,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
  * The decision request for one key of several: an algorithm that an operator may name, at one or
  * two rates.
  */
-static struct quota_ask part_of(uint8_t byte, const struct quota_ask *whole, const struct quota_rate *rates)
+static struct decision_request part_of(uint8_t byte, const struct decision_request *whole,
+                                       const struct quota_rate *rates)
 {
-    struct quota_ask part = {
+    struct decision_request part = {
         .rule = {.kind = byte % QUOTA_WARM, .n_rates = 1 + (byte >> 5 & 1)},
         .cost = byte >> 6,
         .is_shadow = (byte & 16) != 0,
@@ -34,14 +35,14 @@ static struct quota_ask part_of(uint8_t byte, const struct quota_ask *whole, con
  * The first bytes choose the decision request. The parts of a request for several keys are in
  * `parts`.
  */
-static struct quota_ask ask_of(const uint8_t *head, struct quota_ask parts[QUOTA_PARTS_MAX])
+static struct decision_request ask_of(const uint8_t *head, struct decision_request parts[QUOTA_PARTS_MAX])
 {
     static const struct quota_rate rates[] = {{.limit = 1, .step = 1},
                                               {.limit = 10, .step = 1000000},
                                               {.limit = 10000, .step = 60000000},
                                               {.limit = 1, .step = QUOTA_MOST - 2}};
     static const struct quota_rate monthly = {.limit = 10, .calendar = CALENDAR_MONTH};
-    struct quota_ask ask = {
+    struct decision_request ask = {
         .rule = {.kind = head[0] % QUOTA_RESET, .n_rates = 1 + head[1] % QUOTA_RATES_MAX},
         .cost = 1 + head[2] % 16,
         .max = 1 + head[2],
@@ -83,7 +84,7 @@ static void check_outcome(const struct quota_outcome *outcome)
  * Checks that the reported and the refusing part are parts of the request. A shadow part never
  * refuses.
  */
-static void check_parts(const struct quota_ask *ask, const struct quota_outcome *outcome)
+static void check_parts(const struct decision_request *ask, const struct quota_outcome *outcome)
 {
     unsigned binding = 0;
     REQUIRE(outcome->part < ask->n_parts && outcome->refusing >> ask->n_parts == 0);
@@ -95,7 +96,8 @@ static void check_parts(const struct quota_ask *ask, const struct quota_outcome 
 }
 
 /* Checks that a subject that is refused under a penalty stays refused until the penalty is over. */
-static void check_held(const struct quota_ask *ask, const struct quota_hold *hold, const struct quota_outcome *outcome)
+static void check_held(const struct decision_request *ask, const struct quota_hold *hold,
+                       const struct quota_outcome *outcome)
 {
     if (ask->n_parts > 0 || hold->left_ns == 0)
         return;
@@ -104,7 +106,8 @@ static void check_held(const struct quota_ask *ask, const struct quota_hold *hol
     REQUIRE(!outcome->is_limited || (outcome->reset_ns >= hold->left_ns && outcome->remaining == 0));
 }
 
-static void decide(const struct quota_ask *ask, const int64_t *numbers, const struct quota_hold *holds, uint64_t calls)
+static void decide(const struct decision_request *ask, const int64_t *numbers, const struct quota_hold *holds,
+                   uint64_t calls)
 {
     struct quota_memory memory;
     struct quota_outcome outcome;
@@ -126,7 +129,7 @@ static void decide(const struct quota_ask *ask, const int64_t *numbers, const st
         check_outcome(&outcome);
 }
 
-static void read_numbers(const struct quota_ask *ask, struct slice text, uint64_t calls)
+static void read_numbers(const struct decision_request *ask, struct slice text, uint64_t calls)
 {
     unsigned n = quota_numbers(ask);
     struct answer answer;
@@ -173,8 +176,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
     if (n < 5)
         return 0;
-    struct quota_ask parts[QUOTA_PARTS_MAX];
-    const struct quota_ask ask = ask_of(data, parts);
+    struct decision_request parts[QUOTA_PARTS_MAX];
+    const struct decision_request ask = ask_of(data, parts);
     char *copy = piece_copy(data + 5, n - 5);
     struct slice text = slice_of(copy, n - 5);
     read_numbers(&ask, text, 1 + data[4] % 8);

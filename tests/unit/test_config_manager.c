@@ -17,7 +17,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "folder_kit.h"
-#include "quota/ask.h"
+#include "quota/decision_request.h"
 #include "run/commands/config_manager.h"
 #include "run/commands/handover.h"
 #include "run/commands/admin_block.h"

@@ -1,7 +1,7 @@
 /* Tests of named limits counted in weir's memory while Redis is down. */
 #include "quota/local.h"
 
-#include "ask_kit.h"
+#include "decision_kit.h"
 #include "base/clock.h"
 #include "base/hash.h"
 
@@ -36,7 +36,7 @@ static void pass_ms(int64_t ms)
 static struct quota_outcome decide(const char *line)
 {
     struct quota_outcome outcome;
-    struct quota_ask ask = kit_ask(line);
+    struct decision_request ask = kit_request(line);
     uint64_t hashes[QUOTA_PARTS_MAX] = {hash_bytes((struct hash_key){1, 2}, ask.key)};
     for (unsigned i = 0; i < ask.n_parts; i++)
         hashes[i] = hash_bytes((struct hash_key){1, 2}, ask.parts[i].key);
@@ -297,7 +297,7 @@ static void memory_is_bounded(void **state)
     size_t n = 0, refused = 0;
     for (; n < 400000 && refused < 1000; n++) {
         snprintf(line, sizeof line, "LIMIT FIXED k%zu 1/d", n);
-        struct quota_ask ask = kit_ask(line);
+        struct decision_request ask = kit_request(line);
         uint64_t hash = hash_bytes((struct hash_key){1, 2}, ask.key);
         refused += !local_decide(local, &ask, &hash, now, &outcome);
     }

@@ -11,7 +11,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "ask_kit.h"
+#include "decision_kit.h"
 #include "base/clock.h"
 #include "base/hash.h"
 #include "quota/outcome.h"
@@ -58,7 +58,7 @@ static int64_t read_time_us(const char *text)
     return 0;
 }
 
-static bool is_decided_here(const struct quota_ask *ask)
+static bool is_decided_here(const struct decision_request *ask)
 {
     bool has_algorithm = ask->rule.kind == QUOTA_FUNNEL || ask->rule.kind == QUOTA_BUCKET ||
                          ask->rule.kind == QUOTA_FIXED || ask->rule.kind == QUOTA_APPROX;
@@ -86,7 +86,7 @@ static struct slice key_of(const char *call)
 /* True if the line can be decided here, after the earlier lines of its key. */
 static bool suits(const struct one_case *c, struct line *line)
 {
-    struct quota_ask ask;
+    struct decision_request ask;
     if (line->reply[0] == '-' || !kit_parse(&ask, line->call) || !is_decided_here(&ask))
         return false;
     line->rule = ask.rule;
@@ -142,7 +142,7 @@ static void add_line(struct one_case *c, char *text)
 /* ---- comparing ---- */
 
 /* Prints an outcome as the file does. */
-static void tell(const struct quota_ask *ask, const struct quota_outcome *outcome, char *out, size_t size)
+static void tell(const struct decision_request *ask, const struct quota_outcome *outcome, char *out, size_t size)
 {
     struct build build;
     size_t len = 0;
@@ -171,7 +171,7 @@ static void hold(struct one_case *c)
         if (!line->is_ours)
             continue;
         is_held = true;
-        struct quota_ask ask = kit_ask(line->call);
+        struct decision_request ask = kit_request(line->call);
         struct local_time now = {NS_PER_S + (uint64_t)line->at_us * NS_PER_US, START_US + line->at_us};
         uint64_t hash = hash_bytes((struct hash_key){1, 2}, ask.key);
         assert_true(local_decide(local, &ask, &hash, now, &outcome));

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ask_kit.h"
+#include "decision_kit.h"
 #include "dice.h"
 #include "quota/outcome.h"
 #include "quota/question.h"
@@ -45,14 +45,14 @@ struct asked {
     bool is_peek;
 };
 
-static void read_words(const struct quota_ask *ask, struct asked *asked)
+static void read_words(const struct decision_request *ask, struct asked *asked)
 {
     static char request[QUOTA_WORDS_ROOM + EMIT_HEADER_MAX];
     static char words[QUOTA_WORDS_ROOM];
     unsigned n_words;
     struct argv_walk walk;
     struct slice word;
-    size_t len = quota_ask_words(ask, 0, SLICE(""), words, &n_words);
+    size_t len = question_words(ask, 0, SLICE(""), words, &n_words);
     size_t head = emit_header(request, '*', n_words);
     memcpy(request + head, words, len);
     argv_walk_init(&walk, slice_of(request, head + len));
@@ -158,7 +158,7 @@ static void run_fixed(const struct asked *asked, int64_t now, uint64_t n, int64_
     }
 }
 
-static void run(const struct quota_ask *ask, int64_t now, uint64_t n, int64_t *numbers)
+static void run(const struct decision_request *ask, int64_t now, uint64_t n, int64_t *numbers)
 {
     struct asked asked = {0};
     read_words(ask, &asked);
@@ -175,7 +175,7 @@ static void run(const struct quota_ask *ask, int64_t now, uint64_t n, int64_t *n
     }
 }
 
-static struct quota_outcome call(const struct quota_ask *ask, int64_t now)
+static struct quota_outcome call(const struct decision_request *ask, int64_t now)
 {
     int64_t numbers[QUOTA_NUMBERS_MAX];
     struct quota_outcome outcome;
@@ -194,7 +194,7 @@ static void forget(void)
 /* The integers of a reply, like "0 5 4 -1 1". */
 static void assert_reply(const char *line, int64_t at_us, const char *expected)
 {
-    struct quota_ask ask = kit_ask(line);
+    struct decision_request ask = kit_request(line);
     struct quota_outcome outcome = call(&ask, EPOCH + at_us * US);
     for (int is_resp3 = 0; is_resp3 <= 1; is_resp3++) {
         struct build build;
@@ -297,7 +297,7 @@ static void table_3(void **state)
 
 static void assert_bytes(const char *line, int64_t at_us, bool is_resp3, const char *expected)
 {
-    struct quota_ask ask = kit_ask(line);
+    struct decision_request ask = kit_request(line);
     struct quota_outcome outcome = call(&ask, EPOCH + at_us * US);
     struct build build;
     build_init(&build, is_resp3);
@@ -354,7 +354,7 @@ static void fine_rates(void **state)
         {"LIMIT FUNNEL k 3/s", 3},
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
-        struct quota_ask ask = kit_ask(rows[i].line);
+        struct decision_request ask = kit_request(rows[i].line);
         int64_t passed = 0, now = EPOCH, from_rest = 0;
         forget();
         while (!call(&ask, now).is_limited)
@@ -373,8 +373,8 @@ static void fine_rates(void **state)
         assert_true((__int128)passed * S <= most + (__int128)(burst - from_rest * ask.cost) * S);
         assert_true((__int128)passed * S >= most / 100 * 99);
     }
-    struct quota_ask ask = kit_ask("LIMIT FUNNEL k 700m/s BURST 700 COST 700"),
-                     one = kit_ask("LIMIT FUNNEL k 700m/s BURST 700");
+    struct decision_request ask = kit_request("LIMIT FUNNEL k 700m/s BURST 700 COST 700"),
+                            one = kit_request("LIMIT FUNNEL k 700m/s BURST 700");
     forget();
     assert_int_equal(call(&ask, EPOCH).remaining, 0);
     assert_int_equal(call(&ask, EPOCH).retry_ns, 1000);
@@ -393,7 +393,7 @@ static void nothing(void **state)
         forget();
         for (int used = 0; used <= 2; used++) {
             snprintf(line, sizeof line, "LIMIT %s COST 0", rates[i]);
-            struct quota_ask ask = kit_ask(line);
+            struct decision_request ask = kit_request(line);
             struct quota_outcome outcome = call(&ask, EPOCH);
             assert_true(ask.is_peek);
             assert_false(outcome.is_limited);
@@ -401,13 +401,13 @@ static void nothing(void **state)
             assert_int_equal(outcome.remaining, 2 - used);
             assert_int_equal(outcome.retry_ns, -1);
             snprintf(line, sizeof line, "LIMIT %s", rates[i]);
-            ask = kit_ask(line);
+            ask = kit_request(line);
             assert_int_equal(call(&ask, EPOCH).is_limited, used == 2);
         }
     }
     forget();
-    struct quota_ask queue = kit_ask("LIMIT FUNNEL k 1/s WAIT 5000"),
-                     none = kit_ask("LIMIT FUNNEL k 1/s COST 0 WAIT 5000");
+    struct decision_request queue = kit_request("LIMIT FUNNEL k 1/s WAIT 5000"),
+                            none = kit_request("LIMIT FUNNEL k 1/s COST 0 WAIT 5000");
     for (int i = 0; i < 3; i++)
         (void)call(&queue, EPOCH);
     struct quota_outcome outcome = call(&none, EPOCH);
@@ -424,7 +424,7 @@ static void several_rates(void **state)
 {
     (void)state;
     forget();
-    struct quota_ask ask = kit_ask("LIMIT BUCKET k 10/s 12/m BURST 12 100/s");
+    struct decision_request ask = kit_request("LIMIT BUCKET k 10/s 12/m BURST 12 100/s");
     struct quota_outcome outcome = call(&ask, EPOCH);
     assert_int_equal(outcome.limit, 10);
     assert_int_equal(outcome.remaining, 9);
@@ -445,7 +445,7 @@ static void several_rates(void **state)
     assert_int_equal(outcome.retry_ns, 4 * S);
     assert_int_equal(outcome.reset_ns, 59 * S);
     /* never counts as the longest wait */
-    ask = kit_ask("LIMIT BUCKET k 10/s 12/m BURST 12 100/s COST 11");
+    ask = kit_request("LIMIT BUCKET k 10/s 12/m BURST 12 100/s COST 11");
     outcome = call(&ask, EPOCH + S);
     assert_int_equal(outcome.limit, 10);
     assert_int_equal(outcome.retry_ns, -1);
@@ -457,19 +457,19 @@ static void equal_rates(void **state)
 {
     (void)state;
     forget();
-    struct quota_ask ask = kit_ask("LIMIT FUNNEL k 5/s 5/m");
+    struct decision_request ask = kit_request("LIMIT FUNNEL k 5/s 5/m");
     struct quota_outcome outcome = call(&ask, EPOCH);
     assert_int_equal(outcome.remaining, 4);
     assert_int_equal(outcome.reset_ns, S / 5);
-    ask = kit_ask("LIMIT FUNNEL k 3/s 5/m COST 9");
+    ask = kit_request("LIMIT FUNNEL k 3/s 5/m COST 9");
     outcome = call(&ask, EPOCH);
     assert_true(outcome.is_limited);
     assert_int_equal(outcome.limit, 3);
     forget();
-    ask = kit_ask("LIMIT FIXED k 5/m 5/s");
+    ask = kit_request("LIMIT FIXED k 5/m 5/s");
     outcome = call(&ask, EPOCH);
     assert_int_equal(outcome.reset_ns, 60 * S - EPOCH % (60 * S));
-    ask = kit_ask("LIMIT FIXED k 5/m 3/s COST 9");
+    ask = kit_request("LIMIT FIXED k 5/m 3/s COST 9");
     outcome = call(&ask, EPOCH);
     assert_int_equal(outcome.limit, 5);
 }
@@ -482,7 +482,7 @@ static void turns(void **state)
 {
     (void)state;
     forget();
-    struct quota_ask ask = kit_ask("LIMIT FUNNEL k 10/s BURST 2 WAIT 300");
+    struct decision_request ask = kit_request("LIMIT FUNNEL k 10/s BURST 2 WAIT 300");
     for (int i = 0; i < 5; i++) {
         struct quota_outcome outcome = call(&ask, EPOCH);
         assert_false(outcome.is_limited);
@@ -496,7 +496,7 @@ static void turns(void **state)
     assert_int_equal(outcome.retry_ns, S / 10);
     assert_int_equal(outcome.wait_ns, 0);
     assert_int_equal(outcome.reset_ns, S / 2);
-    struct quota_ask hasty = kit_ask("LIMIT FUNNEL k 10/s BURST 2");
+    struct decision_request hasty = kit_request("LIMIT FUNNEL k 10/s BURST 2");
     outcome = call(&hasty, EPOCH);
     assert_int_equal(outcome.retry_ns, 4 * S / 10);
     assert_int_equal(outcome.remaining, 0);
@@ -550,7 +550,7 @@ static void together_as_one_by_one(void **state)
         char line[256];
         int64_t now = EPOCH;
         print_ask(line, sizeof line, &dice_state, true);
-        struct quota_ask ask = kit_ask(line);
+        struct decision_request ask = kit_request(line);
         forget();
         for (int round = 0; round < 8; round++) {
             uint64_t n = dice_scale(&dice_state, 20);
@@ -593,7 +593,7 @@ static void memory_as_asking_again(void **state)
         uint64_t n;
         unsigned round = 0;
         print_ask(line, sizeof line, &dice_state, false);
-        struct quota_ask ask = kit_ask(line);
+        struct decision_request ask = kit_request(line);
         forget();
         do {
             now += (int64_t)dice_scale(&dice_state, 300000) * US;
@@ -639,7 +639,7 @@ static void memory_as_asking_again(void **state)
 static void memory_knows_its_limits(void **state)
 {
     (void)state;
-    struct quota_ask ask = kit_ask("LIMIT FIXED k 4/500ms");
+    struct decision_request ask = kit_request("LIMIT FIXED k 4/500ms");
     struct quota_memory memory;
     struct quota_outcome outcome;
     int64_t numbers[QUOTA_NUMBERS_MAX];
@@ -653,11 +653,11 @@ static void memory_knows_its_limits(void **state)
     assert_int_equal(outcome.reset_ns, 1);
     assert_int_equal(outcome.remaining, 0);
     assert_false(quota_recall(&memory, &ask, 500000000, &outcome));
-    struct quota_ask dearer = kit_ask("LIMIT FIXED k 4/500ms COST 3");
+    struct decision_request dearer = kit_request("LIMIT FIXED k 4/500ms COST 3");
     assert_false(quota_recall(&memory, &dearer, 0, &outcome));
-    struct quota_ask other = kit_ask("LIMIT SLIDING k 4/500ms");
+    struct decision_request other = kit_request("LIMIT SLIDING k 4/500ms");
     assert_false(quota_recall(&memory, &other, 0, &outcome));
-    other = kit_ask("LIMIT FIXED k 5/500ms");
+    other = kit_request("LIMIT FIXED k 5/500ms");
     assert_false(quota_recall(&memory, &other, 0, &outcome));
 
     /* nothing is remembered while a smaller cost may pass */
@@ -665,38 +665,38 @@ static void memory_knows_its_limits(void **state)
     for (int cost = 2; cost <= 5; cost++) {
         char line[64];
         snprintf(line, sizeof line, "LIMIT FUNNEL k 4/h COST %d", cost);
-        struct quota_ask costly = kit_ask(line);
+        struct decision_request costly = kit_request(line);
         run(&costly, EPOCH, 1, numbers);
         assert_false(quota_remember(&costly, numbers, 1, &memory));
     }
-    struct quota_ask costly = kit_ask("LIMIT FUNNEL k 4/h COST 2");
+    struct decision_request costly = kit_request("LIMIT FUNNEL k 4/h COST 2");
     run(&costly, EPOCH, 1, numbers);
     run(&costly, EPOCH, 1, numbers);
     assert_true(quota_remember(&costly, numbers, 1, &memory));
     assert_int_equal(memory.exact_ns, 900 * S);
-    struct quota_ask cheaper = kit_ask("LIMIT FUNNEL k 4/h");
+    struct decision_request cheaper = kit_request("LIMIT FUNNEL k 4/h");
     assert_true(quota_recall(&memory, &cheaper, 0, &outcome));
     assert_int_equal(outcome.retry_ns, 900 * S);
-    dearer = kit_ask("LIMIT FUNNEL k 4/h COST 5");
+    dearer = kit_request("LIMIT FUNNEL k 4/h COST 5");
     assert_true(quota_recall(&memory, &dearer, 0, &outcome));
     assert_int_equal(outcome.retry_ns, -1);
     assert_int_equal(outcome.remaining, 0);
 
-    struct quota_ask peek = kit_ask("LIMIT FIXED k 4/s PEEK");
+    struct decision_request peek = kit_request("LIMIT FIXED k 4/s PEEK");
     forget();
     run(&peek, EPOCH, 5, numbers);
     assert_false(quota_remember(&peek, numbers, 5, &memory));
 
-    struct quota_ask slow = kit_ask("LIMIT FUNNEL k 1/h");
+    struct decision_request slow = kit_request("LIMIT FUNNEL k 1/h");
     forget();
     run(&slow, EPOCH, 2, numbers);
     assert_true(quota_remember(&slow, numbers, 2, &memory));
     assert_true(quota_recall(&memory, &slow, QUOTA_MEMORY_NS, &outcome));
     assert_int_equal(outcome.retry_ns, 3599 * S);
     assert_false(quota_recall(&memory, &slow, QUOTA_MEMORY_NS + 1, &outcome));
-    struct quota_ask patient = kit_ask("LIMIT FUNNEL k 1/h WAIT 3600000");
+    struct decision_request patient = kit_request("LIMIT FUNNEL k 1/h WAIT 3600000");
     assert_false(quota_recall(&memory, &patient, 0, &outcome));
-    patient = kit_ask("LIMIT FUNNEL k 1/h WAIT 3599999");
+    patient = kit_request("LIMIT FUNNEL k 1/h WAIT 3599999");
     assert_true(quota_recall(&memory, &patient, 0, &outcome));
     assert_int_equal(outcome.retry_ns, MS);
 }
@@ -707,7 +707,7 @@ static void memory_knows_its_limits(void **state)
 static void assert_held(const char *line, const int64_t *numbers, struct quota_hold hold, uint64_t n, uint64_t k,
                         const int64_t *fields)
 {
-    struct quota_ask ask = kit_ask(line);
+    struct decision_request ask = kit_request(line);
     struct quota_outcome found;
     assert_true(quota_holds_are_sane(&ask, numbers, &hold, n));
     quota_outcome_held(&ask, numbers, &hold, n, k, &found);
@@ -742,7 +742,7 @@ static void penalties(void **state)
     HELD("LIMIT FIXED k 5/60s", wide, 9 * s, 0, 1, 0, 1, 5, 0, 30 * s, 60 * s);
     HELD("LIMIT FIXED k 5/60s", wide, 90 * s, 0, 1, 0, 1, 5, 0, 90 * s, 90 * s);
     /* a penalty that begins with these calls */
-    struct quota_ask ask = kit_ask("LIMIT FUNNEL k 1/s BURST 3 PENALTY 9s");
+    struct decision_request ask = kit_request("LIMIT FUNNEL k 1/s BURST 3 PENALTY 9s");
     struct quota_outcome found;
     const struct quota_hold begun = {9 * s, 2};
     quota_outcome_held(&ask, one, &begun, 4, 1, &found);
@@ -752,14 +752,14 @@ static void penalties(void **state)
 
     assert_false(quota_holds_are_sane(&ask, one, &(struct quota_hold){9 * s, 1}, 4));
     assert_false(quota_holds_are_sane(&ask, one, &(struct quota_hold){-1, 0}, 4));
-    ask = kit_ask("CL.THROTTLE k 1 1 1");
+    ask = kit_request("CL.THROTTLE k 1 1 1");
     assert_false(quota_holds_are_sane(&ask, one, &(struct quota_hold){9 * s, 0}, 1));
     struct quota_memory memory;
-    ask = kit_ask("LIMIT FUNNEL k 1/s BURST 3 PENALTY 9s");
+    ask = kit_request("LIMIT FUNNEL k 1/s BURST 3 PENALTY 9s");
     assert_false(quota_remember(&ask, full, 1, &memory));
-    ask = kit_ask("LIMIT FUNNEL k 1/s BURST 3");
+    ask = kit_request("LIMIT FUNNEL k 1/s BURST 3");
     assert_true(quota_remember(&ask, full, 1, &memory));
-    ask = kit_ask("LIMIT FUNNEL k 1/s BURST 3 PENALTY 9s");
+    ask = kit_request("LIMIT FUNNEL k 1/s BURST 3 PENALTY 9s");
     assert_false(quota_recall(&memory, &ask, 0, &found));
 }
 
@@ -772,7 +772,7 @@ static void odd_numbers(void **state)
         "LIMIT SLIDING k 5/s 9/m",     "LIMIT FIXED k 9007199254740991/s COST 9007199254740991"};
     for (uint64_t seed = 0; seed < dice_rounds(5000); seed++) {
         uint64_t dice_state = seed;
-        struct quota_ask ask = kit_ask(lines[dice_below(&dice_state, COUNT_OF(lines))]);
+        struct decision_request ask = kit_request(lines[dice_below(&dice_state, COUNT_OF(lines))]);
         int64_t numbers[QUOTA_NUMBERS_MAX];
         struct quota_memory memory;
         struct quota_outcome outcome;
@@ -786,7 +786,7 @@ static void odd_numbers(void **state)
             assert_true(outcome.is_limited && outcome.reset_ns >= 0);
     }
     /* refused, though the numbers do not refuse */
-    struct quota_ask ask = kit_ask("LIMIT SLIDING k 5/s");
+    struct decision_request ask = kit_request("LIMIT SLIDING k 5/s");
     struct quota_outcome outcome;
     quota_outcome(&ask, (int64_t[]){0, 4, 0, 9}, 1, 0, &outcome);
     assert_true(outcome.is_limited);
@@ -796,11 +796,11 @@ static void odd_numbers(void **state)
 static void shapes(void **state)
 {
     (void)state;
-    struct quota_ask ask = kit_ask("LIMIT FUNNEL k 1/s 2/s 3/s");
+    struct decision_request ask = kit_request("LIMIT FUNNEL k 1/s 2/s 3/s");
     assert_int_equal(quota_numbers(&ask), 3);
-    ask = kit_ask("LIMIT SLIDING k 1/s 2/s");
+    ask = kit_request("LIMIT SLIDING k 1/s 2/s");
     assert_int_equal(quota_numbers(&ask), 7);
-    ask = kit_ask("LIMIT RENEW k t 5");
+    ask = kit_request("LIMIT RENEW k t 5");
     assert_int_equal(quota_numbers(&ask), 3);
 }
 
@@ -808,7 +808,7 @@ static void shapes(void **state)
 
 static void assert_holding(const char *line, const int64_t *numbers, bool is_resp3, const char *expected)
 {
-    struct quota_ask ask = kit_ask(line);
+    struct decision_request ask = kit_request(line);
     struct build build;
     build_init(&build, is_resp3);
     quota_reply_holding(&build, &ask, numbers, SLICE("tok"));
@@ -837,8 +837,8 @@ static void warm_ups(void **state)
 {
     (void)state;
     struct quota_outcome outcome;
-    struct quota_ask ten = kit_ask("LIMIT BUCKET k 10/s BURST 1 COST 10 BORROW WARMUP 5s");
-    struct quota_ask one = kit_ask("LIMIT BUCKET k 10/s BURST 100 BORROW WARMUP 5s");
+    struct decision_request ten = kit_request("LIMIT BUCKET k 10/s BURST 1 COST 10 BORROW WARMUP 5s");
+    struct decision_request one = kit_request("LIMIT BUCKET k 10/s BURST 100 BORROW WARMUP 5s");
     static const int64_t cold[2] = {0, 5 * INT64_C(1000000000)}, owing[2] = {1, 0}, worn[2] = {0, 2500000000};
     assert_int_equal(quota_numbers(&ten), 2);
     assert_int_equal(quota_granted(&ten, cold, 3), 1);

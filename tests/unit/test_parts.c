@@ -2,7 +2,7 @@
  * Tests of several keys in one call: the numbers of each key give one outcome, also for batched
  * calls.
  */
-#include "ask_kit.h"
+#include "decision_kit.h"
 #include "quota/outcome.h"
 #include "quota/question.h"
 
@@ -14,7 +14,7 @@
 static struct quota_outcome outcome_of(const char *line, const int64_t *numbers, size_t n_numbers, uint64_t n,
                                        uint64_t k)
 {
-    struct quota_ask ask = kit_ask(line);
+    struct decision_request ask = kit_request(line);
     struct quota_outcome outcome;
     assert_int_equal(quota_numbers(&ask), n_numbers);
     assert_true(quota_numbers_are_sane(&ask, numbers, n));
@@ -63,7 +63,7 @@ static void the_first_pass(void **state)
     static const char line[] = "LIMIT ALL FUNNEL a 1/s BURST 5 AND FIXED b 4/60s COST 2";
     const int64_t numbers[] = {0, 2, 0, 30 * US_S, 30 * US_S}; /* five calls; b has room for two */
     (void)state;
-    struct quota_ask ask = kit_ask(line);
+    struct decision_request ask = kit_request(line);
     assert_int_equal(quota_granted(&ask, numbers, 5), 2);
     for (uint64_t k = 0; k < 5; k++) {
         struct quota_outcome found = outcome_of(line, numbers, COUNT_OF(numbers), 5, k);
@@ -103,7 +103,8 @@ static void never(void **state)
  */
 static void shadows_and_looks(void **state)
 {
-    struct quota_ask ask = kit_ask("LIMIT ALL FUNNEL a 1/s AND FUNNEL b 1/s BURST 3 AND FUNNEL c 1/s COST 0");
+    struct decision_request ask =
+        kit_request("LIMIT ALL FUNNEL a 1/s AND FUNNEL b 1/s BURST 3 AND FUNNEL c 1/s COST 0");
     const int64_t numbers[] = {S, S, S};
     struct quota_outcome found;
     (void)state;
@@ -155,7 +156,7 @@ static void replies(void **state)
     };
     (void)state;
     for (size_t i = 0; i < COUNT_OF(expected); i++) {
-        struct quota_ask ask = kit_ask("LIMIT ALL FIXED a 4/s");
+        struct decision_request ask = kit_request("LIMIT ALL FIXED a 4/s");
         struct quota_outcome outcome = {
             .is_limited = i < 2, .limit = 4, .retry_ns = i < 2 ? 5000000 : -1, .reset_ns = 4000001};
         struct build build;

@@ -64,12 +64,12 @@ static void test_answers(void **state)
 
 static void test_sane_numbers(void **state)
 {
-    struct quota_ask funnel = {
+    struct decision_request funnel = {
         .rule = {.kind = QUOTA_FUNNEL, .n_rates = 2, .rates = {{.limit = 1, .step = 1}, {.limit = 1, .step = 1}}},
         .cost = 1};
-    struct quota_ask window = {.rule = {.kind = QUOTA_SLIDING, .n_rates = 1, .rates = {{.limit = 5, .step = 1}}},
-                               .cost = 1};
-    struct quota_ask holders = {.rule = {.kind = QUOTA_ACQUIRE}, .max = 3};
+    struct decision_request window = {.rule = {.kind = QUOTA_SLIDING, .n_rates = 1, .rates = {{.limit = 5, .step = 1}}},
+                                      .cost = 1};
+    struct decision_request holders = {.rule = {.kind = QUOTA_ACQUIRE}, .max = 3};
     (void)state;
     assert_true(quota_numbers_are_sane(&funnel, (int64_t[]){0, QUOTA_MOST}, 1));
     assert_false(quota_numbers_are_sane(&funnel, (int64_t[]){0, QUOTA_MOST + 1}, 1));

@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "ask_kit.h"
+#include "decision_kit.h"
 #include "limit/policy/limit.h"
 #include "limit/policy/rate.h"
 #include "quota/rule.h"
@@ -220,7 +220,7 @@ static bool make_rule(uint8_t kind, struct expected expected, bool has_burst, st
 static void check_rule(const char *text, uint8_t kind, struct expected expected, bool has_burst)
 {
     struct quota_rule read = {0}, made;
-    struct quota_ask ask;
+    struct decision_request ask;
     char line[256];
     bool is_good = make_rule(kind, expected, has_burst, &made);
     struct slice name = slice_str(quota_algorithm(kind)->name);

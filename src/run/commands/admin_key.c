@@ -8,7 +8,7 @@
 #include "base/mem.h"
 #include "base/why.h"
 #include "limit/policy/rate.h"
-#include "quota/ask.h"
+#include "quota/decision_request.h"
 #include "run/commands/admin_line.h"
 
 #define WHY_ROOM 256

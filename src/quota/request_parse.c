@@ -4,7 +4,7 @@
  * Numbers are bounded here and in option.c only. The bounds keep sums from overflowing in weir, and
  * from losing digits in Lua.
  */
-#include "quota/ask_parse.h"
+#include "quota/request_parse.h"
 
 #include "base/clock.h"
 #include "base/num.h"
@@ -146,7 +146,7 @@ static bool add_part(struct reading *reading)
     option_next_part(reading);
     reading->ask->parts = reading->parts;
     reading->part = &reading->parts[reading->ask->n_parts++];
-    *reading->part = (struct quota_ask){.cost = 1};
+    *reading->part = (struct decision_request){.cost = 1};
     return true;
 }
 
@@ -155,7 +155,7 @@ static bool take_named(struct reading *reading)
     return take(reading, &reading->part->name) && take_key(reading, &reading->part->key);
 }
 
-static bool is_twice(const struct quota_ask *ask)
+static bool is_twice(const struct decision_request *ask)
 {
     for (unsigned i = 0; i < ask->n_parts; i++)
         for (unsigned j = 0; j < i; j++)
@@ -168,7 +168,7 @@ static bool is_twice(const struct quota_ask *ask)
 /* Called after the last key. */
 static bool end_parts(struct reading *reading)
 {
-    struct quota_ask *ask = reading->ask;
+    struct decision_request *ask = reading->ask;
     bool is_look = true;
     for (unsigned i = 0; i < ask->n_parts; i++)
         is_look = is_look && reading->parts[i].cost == 0;
@@ -180,9 +180,10 @@ static bool end_parts(struct reading *reading)
 /* Turns the call on one key into the first part of a call on several. */
 static void keep_first(struct reading *reading)
 {
-    struct quota_ask *ask = reading->ask;
+    struct decision_request *ask = reading->ask;
     bool is_credit = ask->mode == QUOTA_CREDIT; /* the number of CREDIT belongs to the whole call */
-    reading->parts[0] = (struct quota_ask){.name = ask->name, .key = ask->key, .cost = is_credit ? 1 : ask->cost};
+    reading->parts[0] =
+        (struct decision_request){.name = ask->name, .key = ask->key, .cost = is_credit ? 1 : ask->cost};
     ask->n_parts = 1;
     ask->is_named = true;
     ask->cost = is_credit ? ask->cost : 1;
@@ -385,14 +386,14 @@ static const struct form *find_form(struct slice name)
     return NULL;
 }
 
-bool quota_ask_parse(struct quota_ask *ask, struct quota_ask *parts, struct slice name, struct slice request, char *why,
-                     size_t why_size)
+bool decision_request_parse(struct decision_request *ask, struct decision_request *parts, struct slice name,
+                            struct slice request, char *why, size_t why_size)
 {
     const struct form *form = find_form(name);
     struct slice word;
     if (form == NULL)
         return why_set(why, why_size, "ERR unknown command '%.*s'", WHY_SLICE(name));
-    *ask = (struct quota_ask){.rule = {.kind = form->kind}, .cost = 1, .is_cell = form->n_names == 1};
+    *ask = (struct decision_request){.rule = {.kind = form->kind}, .cost = 1, .is_cell = form->n_names == 1};
     struct reading reading = {
         .ask = ask, .part = ask, .parts = parts, .name = form->name, .why = why, .why_size = why_size};
     argv_walk_init(&reading.walk, request);
@@ -402,8 +403,8 @@ bool quota_ask_parse(struct quota_ask *ask, struct quota_ask *parts, struct slic
     return form->read(&reading);
 }
 
-bool quota_ask_resolve(struct quota_ask *ask, struct quota_ask *parts, const struct quota_rule *rule, char *why,
-                       size_t why_size)
+bool decision_request_resolve(struct decision_request *ask, struct decision_request *parts,
+                              const struct quota_rule *rule, char *why, size_t why_size)
 {
     if (ask->n_parts > 0)
         return option_suit_all(ask, parts, why, why_size);
@@ -440,7 +441,7 @@ static bool cut(struct slice request, struct pieces *pieces)
     pieces->head = slice_of(request.at, (size_t)(at - request.at));
     pieces->key = slice_of(key, len);
     pieces->tail = slice_of(tail, (size_t)(end - tail));
-    return pieces->tail.len > 0 && pieces->tail.len <= ASK_MEMO_TAIL && pieces->head.len <= ASK_MEMO_HEAD;
+    return pieces->tail.len > 0 && pieces->tail.len <= REQUEST_MEMO_TAIL && pieces->head.len <= REQUEST_MEMO_HEAD;
 }
 
 /* Returns the index of a tail: a hash, for tails differ mostly in their digits. */
@@ -449,10 +450,10 @@ static unsigned slot_of(struct slice tail)
     uint32_t sum = (uint32_t)tail.len;
     for (size_t i = 0; i < tail.len; i++)
         sum = sum * 31 + (unsigned char)tail.at[i];
-    return (sum ^ sum >> 16) % ASK_MEMO_SLOTS;
+    return (sum ^ sum >> 16) % REQUEST_MEMO_SLOTS;
 }
 
-bool ask_memo_find(const struct ask_memo *memo, struct slice request, struct quota_ask *ask)
+bool request_memo_find(const struct request_memo *memo, struct slice request, struct decision_request *ask)
 {
     struct pieces pieces;
     if (!cut(request, &pieces))
@@ -467,7 +468,7 @@ bool ask_memo_find(const struct ask_memo *memo, struct slice request, struct quo
     return true;
 }
 
-void ask_memo_note(struct ask_memo *memo, struct slice request, const struct quota_ask *ask)
+void request_memo_note(struct request_memo *memo, struct slice request, const struct decision_request *ask)
 {
     struct pieces pieces;
     bool is_alone = ask->rule.n_rates > 0 && ask->n_parts == 0 && ask->name.at == NULL && ask->token.at == NULL &&

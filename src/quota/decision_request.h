@@ -1,10 +1,10 @@
 /*
- * A decision request: one parsed LIMIT command or CL.THROTTLE. Made by quota/ask_parse.h.
+ * A decision request: one parsed LIMIT command or CL.THROTTLE. Made by quota/request_parse.h.
  *
  * Any thread; nothing is allocated. All slices point into the request.
  */
-#ifndef WEIR_QUOTA_ASK_H
-#define WEIR_QUOTA_ASK_H
+#ifndef WEIR_QUOTA_DECISION_REQUEST_H
+#define WEIR_QUOTA_DECISION_REQUEST_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -41,8 +41,8 @@ enum quota_mode {
     QUOTA_CREDIT,  /* gives units back */
 };
 
-struct quota_ask {
-    /* has rates if the request needs a decision; for CHECK quota_ask_resolve sets it */
+struct decision_request {
+    /* has rates if the request needs a decision; for CHECK decision_request_resolve sets it */
     struct quota_rule rule;
     struct slice key;      /* as the client wrote it; RESET: the first */
     struct slice name;     /* CHECK, BAN CHECK, UNBAN CHECK: the limit's name; else empty */
@@ -52,7 +52,7 @@ struct quota_ask {
      * Several keys, all or nothing (kind QUOTA_ALL): the request for each key. The whole request
      * then has no rate and no key.
      */
-    const struct quota_ask *parts;
+    const struct decision_request *parts;
     uint8_t n_parts;
     bool is_named;     /* several keys: each belongs to a named limit */
     uint64_t wait_ns;  /* WAIT; 0: the call is answered at once */
@@ -76,18 +76,18 @@ struct quota_ask {
 };
 
 /* Returns the number of requests about single keys: the parts, or 1. */
-static inline unsigned quota_ask_count(const struct quota_ask *ask)
+static inline unsigned decision_request_count(const struct decision_request *ask)
 {
     return ask->n_parts > 0 ? ask->n_parts : 1;
 }
 
-static inline const struct quota_ask *quota_ask_at(const struct quota_ask *ask, unsigned i)
+static inline const struct decision_request *decision_request_at(const struct decision_request *ask, unsigned i)
 {
     return ask->n_parts > 0 ? &ask->parts[i] : ask;
 }
 
 /* True if rates alone decide, on one key. The family tells, for holders may have rates too. */
-static inline bool quota_is_rated(const struct quota_ask *ask)
+static inline bool quota_is_rated(const struct decision_request *ask)
 {
     uint8_t family = quota_algorithm(ask->rule.kind)->family;
     return family == FAMILY_FUNNEL || family == FAMILY_WARM || family == FAMILY_WINDOW;
@@ -97,13 +97,13 @@ static inline bool quota_is_rated(const struct quota_ask *ask)
  * True if rates alone decide, on one key or on several. Such a request has outcomes
  * (quota/outcome.h).
  */
-static inline bool quota_is_decision(const struct quota_ask *ask)
+static inline bool quota_is_decision(const struct decision_request *ask)
 {
     return quota_is_rated(ask) || ask->n_parts > 0;
 }
 
 /* True if the request asks for a permit, which a token holds from then on. */
-static inline bool quota_takes_place(const struct quota_ask *ask)
+static inline bool quota_takes_place(const struct decision_request *ask)
 {
     return quota_algorithm(ask->rule.kind)->takes_place;
 }
@@ -112,21 +112,21 @@ static inline bool quota_takes_place(const struct quota_ask *ask)
  * True if the call passes whatever the debt. redis-cell's quantity 0 passes only over an allowed
  * debt.
  */
-static inline bool quota_is_sure(const struct quota_ask *ask)
+static inline bool quota_is_sure(const struct decision_request *ask)
 {
     return (ask->cost == 0 && ask->rule.kind != QUOTA_THROTTLE) || ask->mode == QUOTA_FORCE ||
            ask->mode == QUOTA_CREDIT;
 }
 
 /* True if the call may make room. Denials cached before are then invalid, also for later calls. */
-static inline bool quota_makes_room(const struct quota_ask *ask)
+static inline bool quota_makes_room(const struct decision_request *ask)
 {
     return ask->rule.kind == QUOTA_RESET || ask->rule.kind == QUOTA_BAN || ask->rule.kind == QUOTA_UNBAN ||
            ask->mode == QUOTA_CREDIT || (ask->rule.kind == QUOTA_THROTTLE && ask->cost < 0);
 }
 
 /* Returns how many units one try takes. A PARTIAL call is as many tries of one unit as its cost. */
-static inline int64_t quota_charge(const struct quota_ask *ask)
+static inline int64_t quota_charge(const struct decision_request *ask)
 {
     return ask->mode == QUOTA_PARTIAL ? 1 : ask->mode == QUOTA_CREDIT ? -ask->cost : ask->cost;
 }

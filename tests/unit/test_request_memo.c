@@ -1,10 +1,10 @@
 /* Tests of the memo of parsed requests: its results equal those of parsing. */
-#include "ask_kit.h"
+#include "decision_kit.h"
 
 #include <string.h>
 
 #include "dice.h"
-#include "quota/ask_parse.h"
+#include "quota/request_parse.h"
 
 #define COUNT_OF(array) (sizeof(array) / sizeof(array)[0])
 #define ROUNDS 20000
@@ -37,7 +37,7 @@ static const char *const lines[] = {
     "CL.THROTTLE key 15 30 60",
 };
 
-static struct ask_memo memo;
+static struct request_memo memo;
 
 static size_t build(const char *line, const char *key, char *request, struct slice *name)
 {
@@ -54,7 +54,7 @@ static size_t build(const char *line, const char *key, char *request, struct sli
     return emit_array(request, words, n);
 }
 
-static void assert_same(const struct quota_ask *one, const struct quota_ask *other, const char *line)
+static void assert_same(const struct decision_request *one, const struct decision_request *other, const char *line)
 {
     bool is_same = quota_rule_is_same(&one->rule, &other->rule) && one->rule.kind == other->rule.kind &&
                    one->key.at == other->key.at && one->key.len == other->key.len && one->wait_ns == other->wait_ns &&
@@ -86,15 +86,15 @@ static void known_is_parsed(void **state)
         size_t row = dice_below(&seed, COUNT_OF(lines));
         random_key(&seed, key);
         struct slice whole = slice_of(request, build(lines[row], key, request, &name));
-        struct quota_ask parsed, known;
-        if (!quota_ask_parse(&parsed, kit_parts, name, whole, why, sizeof why))
+        struct decision_request parsed, known;
+        if (!decision_request_parse(&parsed, kit_parts, name, whole, why, sizeof why))
             fail_msg("%s: %s", lines[row], why);
-        bool is_known = ask_memo_find(&memo, whole, &known);
+        bool is_known = request_memo_find(&memo, whole, &known);
         if (is_known)
             assert_same(&parsed, &known, lines[row]);
         assert_true(!is_known || row < N_KEPT);
         n_known += is_known;
-        ask_memo_note(&memo, whole, &parsed);
+        request_memo_note(&memo, whole, &parsed);
     }
     assert_true(n_known > ROUNDS / 4);
 }
@@ -108,12 +108,12 @@ static void a_key_may_look_like_anything(void **state)
     memset(&memo, 0, sizeof memo);
     for (size_t i = 0; i < COUNT_OF(keys); i++) {
         struct slice whole = slice_of(request, build(lines[1], keys[i], request, &name));
-        struct quota_ask parsed, known;
-        assert_true(quota_ask_parse(&parsed, kit_parts, name, whole, why, sizeof why));
-        assert_int_equal(ask_memo_find(&memo, whole, &known), i > 0);
+        struct decision_request parsed, known;
+        assert_true(decision_request_parse(&parsed, kit_parts, name, whole, why, sizeof why));
+        assert_int_equal(request_memo_find(&memo, whole, &known), i > 0);
         if (i > 0)
             assert_same(&parsed, &known, keys[i]);
-        ask_memo_note(&memo, whole, &parsed);
+        request_memo_note(&memo, whole, &parsed);
     }
 }
 

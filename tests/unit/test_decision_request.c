@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "ask_kit.h"
+#include "decision_kit.h"
 #include "dice.h"
 #include "limit/command/own.h"
 #include "quota/question.h"
@@ -27,14 +27,14 @@ static const char modes_error[] = "ERR at most one of WAIT, PEEK, FORCE, PARTIAL
 
 static void assert_error(const char *line, const char *expected)
 {
-    struct quota_ask ask;
+    struct decision_request ask;
     if (kit_parse(&ask, line))
         fail_msg("%s is taken", line);
     if (expected == syntax_error ? strncmp(kit_why, expected, strlen(expected)) != 0 : strcmp(kit_why, expected) != 0)
         fail_msg("%s: \"%s\" is not \"%s\"", line, kit_why, expected);
 }
 
-static void assert_rate(const struct quota_ask *ask, unsigned i, int64_t limit, int64_t step)
+static void assert_rate(const struct decision_request *ask, unsigned i, int64_t limit, int64_t step)
 {
     assert_true(i < ask->rule.n_rates);
     assert_int_equal(ask->rule.rates[i].limit, limit);
@@ -52,7 +52,7 @@ static void assert_slice(struct slice slice, const char *expected)
 static void funnels(void **state)
 {
     (void)state;
-    struct quota_ask ask = kit_ask("LIMIT FUNNEL k 10/s");
+    struct decision_request ask = kit_request("LIMIT FUNNEL k 10/s");
     assert_int_equal(ask.rule.kind, QUOTA_FUNNEL);
     assert_slice(ask.key, "k");
     assert_int_equal(ask.rule.n_rates, 1);
@@ -62,7 +62,7 @@ static void funnels(void **state)
     assert_false(ask.is_peek);
     assert_false(ask.is_cell);
 
-    ask = kit_ask("limit bucket k 10/s burst 20 cost 3 3/s wait 250 BURST 2k");
+    ask = kit_request("limit bucket k 10/s burst 20 cost 3 3/s wait 250 BURST 2k");
     assert_int_equal(ask.rule.kind, QUOTA_BUCKET);
     assert_int_equal(ask.rule.n_rates, 2);
     assert_rate(&ask, 0, 20, S / 10);
@@ -70,30 +70,30 @@ static void funnels(void **state)
     assert_int_equal(ask.cost, 3);
     assert_int_equal(ask.wait_ns, 250 * MS);
 
-    ask = kit_ask("LIMIT FUNNEL peek Peek Cost 2 1/s 2/s 3/s 4/s 5/s 6/s 7/s 8/s");
+    ask = kit_request("LIMIT FUNNEL peek Peek Cost 2 1/s 2/s 3/s 4/s 5/s 6/s 7/s 8/s");
     assert_slice(ask.key, "peek");
     assert_true(ask.is_peek);
     assert_int_equal(ask.rule.n_rates, 8);
-    ask = kit_ask("LIMIT FUNNEL '' 1/s WAIT 86400000");
+    ask = kit_request("LIMIT FUNNEL '' 1/s WAIT 86400000");
     assert_slice(ask.key, "");
     assert_int_equal(ask.wait_ns, 86400 * S);
-    ask = kit_ask("LIMIT FUNNEL k 1/s COST 9007199254740991");
+    ask = kit_request("LIMIT FUNNEL k 1/s COST 9007199254740991");
     assert_int_equal(ask.cost, QUOTA_MOST - 1);
 }
 
 static void windows(void **state)
 {
     (void)state;
-    struct quota_ask ask = kit_ask("LIMIT SLIDING k 5/60s 100/d");
+    struct decision_request ask = kit_request("LIMIT SLIDING k 5/60s 100/d");
     assert_int_equal(ask.rule.kind, QUOTA_SLIDING);
     assert_rate(&ask, 0, 5, 60000000);
     assert_rate(&ask, 1, 100, INT64_C(86400000000));
-    ask = kit_ask("LIMIT SLIDING k 10k/s COST 10000");
+    ask = kit_request("LIMIT SLIDING k 10k/s COST 10000");
     assert_int_equal(ask.cost, QUOTA_LOG_MAX);
-    ask = kit_ask("LIMIT SLIDING k APPROX 2m/s PEEK COST 10001");
+    ask = kit_request("LIMIT SLIDING k APPROX 2m/s PEEK COST 10001");
     assert_int_equal(ask.rule.kind, QUOTA_APPROX);
     assert_rate(&ask, 0, 2000000, 1000000);
-    ask = kit_ask("LIMIT FIXED k 3g/365d WAIT 0");
+    ask = kit_request("LIMIT FIXED k 3g/365d WAIT 0");
     assert_int_equal(ask.rule.kind, QUOTA_FIXED);
     assert_rate(&ask, 0, INT64_C(3000000000), INT64_C(31536000000000));
 }
@@ -102,24 +102,24 @@ static void windows(void **state)
 static void modes(void **state)
 {
     (void)state;
-    struct quota_ask ask = kit_ask("LIMIT FUNNEL k force 1/s cost 5");
+    struct decision_request ask = kit_request("LIMIT FUNNEL k force 1/s cost 5");
     assert_int_equal(ask.mode, QUOTA_FORCE);
     assert_int_equal(ask.cost, 5);
     assert_true(quota_is_sure(&ask));
-    struct quota_gcra gcra = quota_ask_gcra(&ask, 0);
+    struct quota_gcra gcra = question_gcra(&ask, 0);
     assert_true(gcra.inc == 5 * S && gcra.room == S);
-    ask = kit_ask("LIMIT BUCKET k 2/s BURST 3 Borrow COST 50");
-    gcra = quota_ask_gcra(&ask, 0);
+    ask = kit_request("LIMIT BUCKET k 2/s BURST 3 Borrow COST 50");
+    gcra = question_gcra(&ask, 0);
     assert_true(gcra.inc == 25 * S && gcra.room == S + 25 * S && gcra.burst == 3 * S / 2);
-    ask = kit_ask("LIMIT SLIDING k 2/s CREDIT 7");
+    ask = kit_request("LIMIT SLIDING k 2/s CREDIT 7");
     assert_int_equal(quota_charge(&ask), -7);
-    ask = kit_ask("LIMIT FUNNEL k 1/d CREDIT 9007199254740991");
-    assert_true(quota_ask_gcra(&ask, 0).inc == 1 - QUOTA_MOST);
-    ask = kit_ask("LIMIT SLIDING k 2/s COST 7 PARTIAL");
+    ask = kit_request("LIMIT FUNNEL k 1/d CREDIT 9007199254740991");
+    assert_true(question_gcra(&ask, 0).inc == 1 - QUOTA_MOST);
+    ask = kit_request("LIMIT SLIDING k 2/s COST 7 PARTIAL");
     assert_int_equal(quota_charge(&ask), 1);
-    ask = kit_ask("LIMIT FIXED k 2/s From First count ALL PEEK");
+    ask = kit_request("LIMIT FIXED k 2/s From First count ALL PEEK");
     assert_true(ask.is_first && ask.counts_all && ask.is_peek);
-    ask = kit_ask("LIMIT FIXED k 2/s CREDIT 0");
+    ask = kit_request("LIMIT FIXED k 2/s CREDIT 0");
     assert_true(ask.is_peek && quota_is_sure(&ask));
     static const struct {
         const char *line, *error;
@@ -165,21 +165,21 @@ static void penalties(void **state)
     for (size_t i = 0; i < COUNT_OF(taken); i++) {
         char line[128];
         snprintf(line, sizeof line, "LIMIT FUNNEL k %s 5/s", taken[i].words);
-        struct quota_ask ask = kit_ask(line);
+        struct decision_request ask = kit_request(line);
         assert_int_equal(ask.penalty.first_ms, taken[i].first_ms);
         assert_int_equal(ask.penalty.longest_ms, taken[i].longest_ms);
     }
-    assert_int_equal(kit_ask("LIMIT CHECK n k PENALTY 2s").penalty.first_ms, 2000);
-    struct quota_ask ban = kit_ask("LIMIT BAN approx k 1m");
+    assert_int_equal(kit_request("LIMIT CHECK n k PENALTY 2s").penalty.first_ms, 2000);
+    struct decision_request ban = kit_request("LIMIT BAN approx k 1m");
     assert_int_equal(ban.rule.kind, QUOTA_BAN);
     assert_int_equal(ban.max, 'a');
     assert_int_equal(ban.ttl_ms, 60000);
     assert_true(ban.name.at == NULL);
-    ban = kit_ask("LIMIT UNBAN CHECK signup k");
+    ban = kit_request("LIMIT UNBAN CHECK signup k");
     assert_int_equal(ban.rule.kind, QUOTA_UNBAN);
     assert_true(slice_eq(ban.name, SLICE("signup")) && slice_eq(ban.key, SLICE("k")));
     const struct quota_rule rule = {.kind = QUOTA_SLIDING, .n_rates = 1};
-    assert_true(quota_ask_resolve(&ban, NULL, &rule, kit_why, sizeof kit_why));
+    assert_true(decision_request_resolve(&ban, NULL, &rule, kit_why, sizeof kit_why));
     assert_true(ban.rule.kind == QUOTA_UNBAN && ban.rule.n_rates == 0 && ban.max == 'z');
 
     static const char together[] = "ERR PENALTY goes with neither FORCE nor CREDIT, which are never limited";
@@ -210,11 +210,11 @@ static void penalties(void **state)
 static void shapes(void **state)
 {
     (void)state;
-    assert_int_equal(kit_ask("LIMIT FUNNEL k 1/s").shape, QUOTA_AS_SPOKEN);
-    assert_int_equal(kit_ask("LIMIT FUNNEL k as Array 1/s").shape, QUOTA_AS_ARRAY);
-    assert_int_equal(kit_ask("LIMIT SLIDING k 1/s APPROX AS MAP WAIT 5").shape, QUOTA_AS_MAP);
-    assert_int_equal(kit_ask("LIMIT CHECK n k AS MAP").shape, QUOTA_AS_MAP);
-    assert_int_equal(kit_ask("LIMIT ACQUIRE k 1 1 AS ARRAY WAIT 1").shape, QUOTA_AS_ARRAY);
+    assert_int_equal(kit_request("LIMIT FUNNEL k 1/s").shape, QUOTA_AS_SPOKEN);
+    assert_int_equal(kit_request("LIMIT FUNNEL k as Array 1/s").shape, QUOTA_AS_ARRAY);
+    assert_int_equal(kit_request("LIMIT SLIDING k 1/s APPROX AS MAP WAIT 5").shape, QUOTA_AS_MAP);
+    assert_int_equal(kit_request("LIMIT CHECK n k AS MAP").shape, QUOTA_AS_MAP);
+    assert_int_equal(kit_request("LIMIT ACQUIRE k 1 1 AS ARRAY WAIT 1").shape, QUOTA_AS_ARRAY);
     assert_error("LIMIT FIXED k 1/s AS", syntax_error);
     assert_error("LIMIT FIXED k 1/s AS SET", syntax_error);
     assert_error("LIMIT FIXED k 1/s AS MAP AS MAP", syntax_error);
@@ -248,22 +248,22 @@ static void mistakes(void **state)
 static void redis_cells(void **state)
 {
     (void)state;
-    struct quota_ask ask = kit_ask("CL.Throttle k 15 30 60");
+    struct decision_request ask = kit_request("CL.Throttle k 15 30 60");
     assert_int_equal(ask.rule.kind, QUOTA_THROTTLE);
     assert_true(ask.is_cell);
     assert_rate(&ask, 0, 16, 2 * S);
     assert_int_equal(ask.cost, 1);
-    ask = kit_ask("LIMIT THROTTLE k +2 007 +60 -3");
+    ask = kit_request("LIMIT THROTTLE k +2 007 +60 -3");
     assert_false(ask.is_cell);
     assert_rate(&ask, 0, 3, INT64_C(8571428571)); /* rounded down */
     assert_int_equal(ask.cost, -3);
-    ask = kit_ask("cl.throttle k -1 1 1 0");
+    ask = kit_request("cl.throttle k -1 1 1 0");
     assert_rate(&ask, 0, 0, S);
     assert_int_equal(ask.cost, 0);
     assert_true(ask.is_peek);
-    ask = kit_ask("cl.throttle k 0 1000000000 1");
+    ask = kit_request("cl.throttle k 0 1000000000 1");
     assert_rate(&ask, 0, 1, 1);
-    ask = kit_ask("cl.throttle k 0 9223372036854775807 9223372036854775807 -00000000000000000000000000001");
+    ask = kit_request("cl.throttle k 0 9223372036854775807 9223372036854775807 -00000000000000000000000000001");
     assert_rate(&ask, 0, 1, S);
     assert_int_equal(ask.cost, -1);
 }
@@ -271,38 +271,38 @@ static void redis_cells(void **state)
 static void the_rest(void **state)
 {
     (void)state;
-    struct quota_ask ask = kit_ask("LIMIT CHECK signup u1 cost 2 wait 5");
+    struct decision_request ask = kit_request("LIMIT CHECK signup u1 cost 2 wait 5");
     assert_int_equal(ask.rule.kind, QUOTA_CHECK);
     assert_slice(ask.name, "signup");
     assert_slice(ask.key, "u1");
     assert_int_equal(ask.cost, 2);
     struct quota_rule rule = {0};
     assert_true(quota_limit_parse(SLICE("sliding"), SLICE("5/60s, 100/d"), &rule, kit_why, sizeof kit_why));
-    assert_true(quota_ask_resolve(&ask, NULL, &rule, kit_why, sizeof kit_why));
+    assert_true(decision_request_resolve(&ask, NULL, &rule, kit_why, sizeof kit_why));
     assert_int_equal(ask.rule.kind, QUOTA_SLIDING);
     assert_rate(&ask, 1, 100, INT64_C(86400000000));
     assert_int_equal(ask.cost, 2);
-    ask = kit_ask("LIMIT CHECK signup u1 COST 10001");
-    assert_false(quota_ask_resolve(&ask, NULL, &rule, kit_why, sizeof kit_why));
+    ask = kit_request("LIMIT CHECK signup u1 COST 10001");
+    assert_false(decision_request_resolve(&ask, NULL, &rule, kit_why, sizeof kit_why));
     assert_string_equal(kit_why, "ERR COST of an exact sliding window is at most 10000: more takes APPROX");
     rule.kind = QUOTA_APPROX;
-    assert_true(quota_ask_resolve(&ask, NULL, &rule, kit_why, sizeof kit_why));
+    assert_true(decision_request_resolve(&ask, NULL, &rule, kit_why, sizeof kit_why));
 
-    ask = kit_ask("LIMIT ACQUIRE k 3 5000 Wait 100");
+    ask = kit_request("LIMIT ACQUIRE k 3 5000 Wait 100");
     assert_int_equal(ask.rule.kind, QUOTA_ACQUIRE);
     assert_int_equal(ask.max, 3);
     assert_int_equal(ask.ttl_ms, 5000);
     assert_int_equal(ask.wait_ns, 100 * MS);
-    ask = kit_ask("LIMIT ACQUIRE k 10000 3155760000000");
+    ask = kit_request("LIMIT ACQUIRE k 10000 3155760000000");
     assert_int_equal(ask.max, QUOTA_HOLDERS_MAX);
-    ask = kit_ask("LIMIT RENEW k tok 7000");
+    ask = kit_request("LIMIT RENEW k tok 7000");
     assert_slice(ask.token, "tok");
     assert_int_equal(ask.ttl_ms, 7000);
-    ask = kit_ask("LIMIT RELEASE k tok");
+    ask = kit_request("LIMIT RELEASE k tok");
     assert_int_equal(ask.rule.kind, QUOTA_RELEASE);
     assert_slice(ask.token, "tok");
 
-    ask = kit_ask("LIMIT RESET a b c");
+    ask = kit_request("LIMIT RESET a b c");
     assert_slice(ask.key, "a");
     struct slice key;
     const char *const expected[] = {"a", "b", "c"};
@@ -482,7 +482,7 @@ static void random_words(void **state)
         for (uint64_t left = dice_below(&dice_state, 7); left > 0; left--)
             len +=
                 (size_t)snprintf(line + len, sizeof line - len, " %s", words[dice_below(&dice_state, COUNT_OF(words))]);
-        struct quota_ask ask;
+        struct decision_request ask;
         if (!kit_parse(&ask, line)) {
             if (strncmp(kit_why, "ERR ", 4) != 0)
                 fail_msg("%s: %s", line, kit_why);
@@ -493,9 +493,9 @@ static void random_words(void **state)
         unsigned n_words;
         if (quota_algorithm(ask.rule.kind)->script == SCRIPT_COUNT)
             continue;
-        assert_true(quota_ask_words(&ask, 15, SLICE(""), out, &n_words) < sizeof out);
+        assert_true(question_words(&ask, 15, SLICE(""), out, &n_words) < sizeof out);
         for (unsigned i = 0; quota_is_funnel(ask.rule.kind) && i < ask.rule.n_rates; i++) {
-            struct quota_gcra gcra = quota_ask_gcra(&ask, i);
+            struct quota_gcra gcra = question_gcra(&ask, i);
             assert_true(gcra.inc < QUOTA_MOST && gcra.inc > -QUOTA_MOST);
             assert_true(gcra.room < QUOTA_MOST && gcra.burst < QUOTA_MOST);
             assert_true(gcra.room >= gcra.burst || ask.cost == 0);
@@ -519,7 +519,7 @@ static void keys_are_bounded(void **state)
     };
     char key[QUOTA_KEY_MAX + 2];
     char line[KIT_ROOM];
-    struct quota_ask ask;
+    struct decision_request ask;
     (void)state;
     memset(key, 'k', sizeof key);
     for (size_t i = 0; i < COUNT_OF(commands); i++)
@@ -542,13 +542,13 @@ static void too_many_keys(void **state)
 {
     char request[1024];
     struct slice words[QUOTA_KEYS_MAX + 3] = {SLICE("LIMIT"), SLICE("RESET")};
-    struct quota_ask ask;
+    struct decision_request ask;
     (void)state;
     for (size_t i = 2; i < COUNT_OF(words); i++)
         words[i] = SLICE("k");
     for (size_t n = COUNT_OF(words) - 1; n <= COUNT_OF(words); n++) {
         struct slice whole = slice_of(request, emit_array(request, words, n));
-        assert_int_equal(quota_ask_parse(&ask, kit_parts, SLICE("limit|reset"), whole, kit_why, sizeof kit_why),
+        assert_int_equal(decision_request_parse(&ask, kit_parts, SLICE("limit|reset"), whole, kit_why, sizeof kit_why),
                          n < COUNT_OF(words));
     }
     assert_string_equal(kit_why, "ERR too many keys: at most 64");
@@ -565,8 +565,8 @@ static void work_is_bounded(void **state)
     unsigned last = 0;
     (void)state;
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
-        struct quota_ask ask = kit_ask(rows[i]);
-        unsigned work_us = quota_ask_work_us(&ask);
+        struct decision_request ask = kit_request(rows[i]);
+        unsigned work_us = question_work_us(&ask);
         assert_true(work_us > last && work_us <= 1000);
         last = work_us;
     }
@@ -586,12 +586,12 @@ static void arities_agree(void **state)
         for (int argc = least - 1; argc <= least + (own->arity > 0); argc++) {
             struct slice words[16];
             char request[512];
-            struct quota_ask ask;
+            struct decision_request ask;
             for (int j = 0; j < argc; j++)
                 words[j] = SLICE("1");
             size_t len = emit_array(request, words, (size_t)argc);
-            bool is_taken =
-                quota_ask_parse(&ask, kit_parts, slice_str(own->name), slice_of(request, len), kit_why, sizeof kit_why);
+            bool is_taken = decision_request_parse(&ask, kit_parts, slice_str(own->name), slice_of(request, len),
+                                                   kit_why, sizeof kit_why);
             bool is_arity = !is_taken && strstr(kit_why, "wrong number of arguments") != NULL;
             if (is_arity != (argc != least))
                 fail_msg("%s with %d words: %s", own->name, argc, is_taken ? "taken" : kit_why);
@@ -631,13 +631,13 @@ static void options_agree(void **state)
 
 /* ---- the words of a script ---- */
 
-static void assert_asked(const struct quota_ask *ask, unsigned database, const char *expected)
+static void assert_asked(const struct decision_request *ask, unsigned database, const char *expected)
 {
     char request[QUOTA_WORDS_ROOM + EMIT_HEADER_MAX];
     char out[QUOTA_WORDS_ROOM];
     char text[QUOTA_WORDS_ROOM] = "";
     unsigned n_words;
-    size_t len = quota_ask_words(ask, database, SLICE("limit:free"), out, &n_words);
+    size_t len = question_words(ask, database, SLICE("limit:free"), out, &n_words);
     size_t head = emit_header(request, '*', n_words);
     memcpy(request + head, out, len);
     struct argv_walk walk;
@@ -652,14 +652,14 @@ static void assert_asked(const struct quota_ask *ask, unsigned database, const c
 
 static void assert_words(const char *line, unsigned database, const char *expected)
 {
-    struct quota_ask ask = kit_ask(line);
+    struct decision_request ask = kit_request(line);
     assert_asked(&ask, database, expected);
 }
 
 /* The words for an operator's setting `is_unprefixed`. */
 static void assert_raw_words(const char *line, unsigned database, const char *expected)
 {
-    struct quota_ask ask = kit_ask(line);
+    struct decision_request ask = kit_request(line);
     ask.is_unprefixed = true;
     assert_asked(&ask, database, expected);
 }
@@ -709,7 +709,7 @@ static void questions(void **state)
 static void parts(void **state)
 {
     (void)state;
-    struct quota_ask ask = kit_ask("LIMIT CHECK login ann COST 2 AND and AND and org and COST 3 WAIT 7");
+    struct decision_request ask = kit_request("LIMIT CHECK login ann COST 2 AND and AND and org and COST 3 WAIT 7");
     assert_int_equal(ask.rule.kind, QUOTA_ALL);
     assert_int_equal(ask.n_parts, 3);
     assert_true(ask.is_named && ask.wait_ns == 7 * MS && ask.cost == 1 && !ask.is_peek);
@@ -723,14 +723,14 @@ static void parts(void **state)
     for (unsigned i = 0; i < 3; i++)
         assert_true(quota_limit_parse(i == 1 ? SLICE("fixed") : SLICE("bucket"), SLICE("5/m"), &kit_parts[i].rule,
                                       kit_why, sizeof kit_why));
-    assert_true(quota_ask_resolve(&ask, kit_parts, NULL, kit_why, sizeof kit_why));
+    assert_true(decision_request_resolve(&ask, kit_parts, NULL, kit_why, sizeof kit_why));
     assert_true(ask.parts[0].wait_ns == 0 && !ask.parts[0].is_peek);
 
-    ask = kit_ask("LIMIT CHECK and and COST 5 PEEK");
+    ask = kit_request("LIMIT CHECK and and COST 5 PEEK");
     assert_true(ask.rule.kind == QUOTA_CHECK && ask.n_parts == 0 && ask.cost == 5 && ask.is_peek);
 
-    ask = kit_ask("limit all sliding a 5/s 9/m approx cost 0 as map and Bucket b 1/s burst 3 2/m burst 4 cost 2 "
-                  "and fixed c 3/s count all from first");
+    ask = kit_request("limit all sliding a 5/s 9/m approx cost 0 as map and Bucket b 1/s burst 3 2/m burst 4 cost 2 "
+                      "and fixed c 3/s count all from first");
     assert_int_equal(ask.n_parts, 3);
     assert_true(ask.shape == QUOTA_AS_MAP && ask.counts_all && !ask.is_named && !ask.is_peek);
     assert_int_equal(ask.parts[0].rule.kind, QUOTA_APPROX);
@@ -745,15 +745,15 @@ static void parts(void **state)
                  "0,,0a,3,approx,l,1,2,5,1000000,9,60000000,funnel,-,b,1,1000000000,1000000001,1000000000,1000000000,"
                  "fixed,-,1,1,3,1000000");
 
-    ask = kit_ask("LIMIT ALL FIXED a 9/s AND BUCKET b 9/s CREDIT 4");
+    ask = kit_request("LIMIT ALL FIXED a 9/s AND BUCKET b 9/s CREDIT 4");
     assert_true(ask.cost == 4 && ask.parts[0].cost == 4 && quota_charge(&ask.parts[1]) == -4);
-    ask = kit_ask("LIMIT CHECK a a CREDIT 4 AND b b");
+    ask = kit_request("LIMIT CHECK a a CREDIT 4 AND b b");
     assert_true(ask.cost == 4 && ask.n_parts == 2);
-    ask = kit_ask("LIMIT ALL FIXED a 9/s COST 0 AND BUCKET b 9/s COST 0");
+    ask = kit_request("LIMIT ALL FIXED a 9/s COST 0 AND BUCKET b 9/s COST 0");
     assert_true(ask.is_peek);
-    ask = kit_ask("LIMIT ALL FUNNEL a 1/s");
+    ask = kit_request("LIMIT ALL FUNNEL a 1/s");
     assert_int_equal(ask.n_parts, 1);
-    ask = kit_ask("LIMIT ALL FUNNEL a 1/s AND BUCKET b 1/s COST 9 BORROW");
+    ask = kit_request("LIMIT ALL FUNNEL a 1/s AND BUCKET b 1/s COST 9 BORROW");
     assert_true(ask.parts[1].mode == QUOTA_BORROW && ask.parts[0].cost == 1);
 }
 
@@ -800,11 +800,11 @@ static void parts_that_are_wrong(void **state)
     (void)state;
     for (size_t i = 0; i < COUNT_OF(rows); i++)
         assert_error(rows[i].line, rows[i].error);
-    struct quota_ask ask =
-        kit_ask("LIMIT ALL SLIDING a 10k/1s 10k/2s AND SLIDING b 10k/1s 10k/2s AND SLIDING c 10k/1s "
-                "10k/2s AND SLIDING d 10k/1s 10k/2s AND SLIDING e 10k/1s 10k/2s AND SLIDING f 10k/1s "
-                "10k/2s AND SLIDING g 10k/1s 10k/2s AND SLIDING h 10k/1s 10k/2s");
-    assert_true(quota_ask_work_us(&ask) > 500 && quota_ask_work_us(&ask) <= QUOTA_WORK_MOST_US);
+    struct decision_request ask =
+        kit_request("LIMIT ALL SLIDING a 10k/1s 10k/2s AND SLIDING b 10k/1s 10k/2s AND SLIDING c 10k/1s "
+                    "10k/2s AND SLIDING d 10k/1s 10k/2s AND SLIDING e 10k/1s 10k/2s AND SLIDING f 10k/1s "
+                    "10k/2s AND SLIDING g 10k/1s 10k/2s AND SLIDING h 10k/1s 10k/2s");
+    assert_true(question_work_us(&ask) > 500 && question_work_us(&ask) <= QUOTA_WORK_MOST_US);
 }
 
 static void scripts(void **state)
@@ -827,7 +827,7 @@ static void scripts(void **state)
         {"LIMIT CHECK n k", SCRIPT_COUNT},
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
-        struct quota_ask ask = kit_ask(rows[i].line);
+        struct decision_request ask = kit_request(rows[i].line);
         assert_int_equal(quota_algorithm(ask.rule.kind)->script, rows[i].script);
     }
 }
