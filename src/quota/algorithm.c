@@ -1,7 +1,7 @@
 #include "quota/algorithm.h"
 
 enum { UNNAMED, NAMED };
-enum { NO_PLACE, TAKES_PLACE };
+enum { NO_PERMIT, TAKES_PERMIT };
 
 /* Within a row DECISION and the options stand for their bits. */
 enum {
@@ -16,7 +16,7 @@ enum {
 };
 
 static const struct quota_algorithm rows[QUOTA_KINDS] = {
-#define ALGORITHM(id, name_, command, options_, family_, script_, word_, naming, joining_, place, work, rate)          \
+#define ALGORITHM(id, name_, command, options_, family_, script_, word_, naming, joining_, permit, work, rate)         \
     [QUOTA_##id] = {.name = (name_),                                                                                   \
                     .word = (word_),                                                                                   \
                     .script = SCRIPT_##script_,                                                                        \
@@ -26,7 +26,7 @@ static const struct quota_algorithm rows[QUOTA_KINDS] = {
                     .work_us = (work),                                                                                 \
                     .rate_us = (rate),                                                                                 \
                     .is_named = (naming) == NAMED,                                                                     \
-                    .takes_place = (place) == TAKES_PLACE},
+                    .takes_permit = (permit) == TAKES_PERMIT},
 #include "quota/algorithms.def"
 #undef ALGORITHM
 };

@@ -62,8 +62,8 @@ struct quota_algorithm {
     uint8_t joining;    /* enum quota_joining */
     /* how long Redis is busy with a key, at worst, and with each of its rates besides; measured */
     uint8_t work_us, rate_us;
-    bool is_named;    /* a [limit NAME] can have it */
-    bool takes_place; /* a call gets a token, which holds a permit of the key from then on */
+    bool is_named;     /* a [limit NAME] can have it */
+    bool takes_permit; /* a call gets a token, which holds a permit of the key from then on */
 };
 
 const struct quota_algorithm *quota_algorithm(uint8_t kind);

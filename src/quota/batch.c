@@ -238,7 +238,7 @@ static bool has_counts(const struct batch *batch)
 
 static struct slice token_of(const struct decision *decision)
 {
-    return quota_takes_place(&decision->ask) ? slice_str(decision->token) : decision->ask.token;
+    return quota_takes_permit(&decision->ask) ? slice_str(decision->token) : decision->ask.token;
 }
 
 static size_t request_room(const struct batch *batch, struct slice script)

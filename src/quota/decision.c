@@ -262,7 +262,7 @@ struct decision *decision_new(struct quota *quota, const struct quota_context *c
     }
     keep(decision, &asked.ask, prefix);
     (void)zone_get(decision->ask.rule.zone);
-    if (quota_takes_place(&decision->ask) && !make_token(decision)) {
+    if (quota_takes_permit(&decision->ask) && !make_token(decision)) {
         build_error(error, SLICE("ERR the system has no random numbers"));
         decision_free(decision);
         return NULL;

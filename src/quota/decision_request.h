@@ -103,9 +103,9 @@ static inline bool quota_is_decision(const struct decision_request *ask)
 }
 
 /* True if the request asks for a permit, which a token holds from then on. */
-static inline bool quota_takes_place(const struct decision_request *ask)
+static inline bool quota_takes_permit(const struct decision_request *ask)
 {
-    return quota_algorithm(ask->rule.kind)->takes_place;
+    return quota_algorithm(ask->rule.kind)->takes_permit;
 }
 
 /*

@@ -368,7 +368,7 @@ void quota_reply_holding(struct build *out, const struct decision_request *ask, 
         build_status(out, SLICE("OK"));
         return;
     }
-    if (!quota_takes_place(ask)) {
+    if (!quota_takes_permit(ask)) {
         build_int(out, is_granted);
         return;
     }

@@ -301,7 +301,7 @@ static void try(struct decision *decision)
     }
     decision->is_called = false;
     decision->asked_ns = now_of(quota);
-    if (quota_takes_place(&decision->ask) && decision->until_ns > 0)
+    if (quota_takes_permit(&decision->ask) && decision->until_ns > 0)
         release_listener_add(&quota->listener, decision);
     if (recall(decision, hash, &outcome))
         decide(decision, &outcome);
@@ -325,7 +325,7 @@ static void on_alarm(struct alarm *alarm)
 /* ---- answers ---- */
 
 /* The client has closed: releases the permit that ACQUIRE got for the client. */
-static void give_place_back(struct decision *decision)
+static void give_permit_back(struct decision *decision)
 {
     decision->ask.rule.kind = QUOTA_RELEASE;
     decision->ask.token = slice_str(decision->token);
@@ -348,12 +348,12 @@ static bool release_again(struct decision *decision)
 static void decide_holding(struct decision *decision, const int64_t *numbers)
 {
     uint64_t now_ns = now_of(decision->quota);
-    bool takes_place = quota_takes_place(&decision->ask);
+    bool takes_permit = quota_takes_permit(&decision->ask);
     bool is_granted = numbers[0] > 0;
     uint64_t retry_ms = numbers[2] > 0 && numbers[2] <= RETRY_MOST_MS ? (uint64_t)numbers[2] : 1;
-    if (takes_place && is_granted && decision->owner == NULL) {
-        give_place_back(decision);
-    } else if (takes_place && !is_granted && decision->owner != NULL && now_ns < decision->until_ns) {
+    if (takes_permit && is_granted && decision->owner == NULL) {
+        give_permit_back(decision);
+    } else if (takes_permit && !is_granted && decision->owner != NULL && now_ns < decision->until_ns) {
         decision->has_waited = true;
         /* is_called: a permit was released meanwhile */
         uint64_t due_ns = now_ns + (decision->is_called ? 0 : retry_ms * NS_PER_MS);
