@@ -39,11 +39,11 @@ static void a_whole_scan(void **state)
     uint64_t cursor = 0;
     for (uint32_t step = 0; step < 6; step++) {
         char text[24];
-        struct scan_place place;
-        assert_true(scan_cursor_read(&order, text_of(cursor, text), &place));
-        assert_int_equal(place.master, step / 2);
-        assert_int_equal(place.cursor, step % 2 == 0 ? 0 : 5);
-        assert_true(scan_cursor_next(&order, &place, step % 2 == 0 ? SLICE("5") : SLICE("0"), &cursor));
+        struct scan_position position;
+        assert_true(scan_cursor_read(&order, text_of(cursor, text), &position));
+        assert_int_equal(position.master, step / 2);
+        assert_int_equal(position.cursor, step % 2 == 0 ? 0 : 5);
+        assert_true(scan_cursor_next(&order, &position, step % 2 == 0 ? SLICE("5") : SLICE("0"), &cursor));
         assert_int_equal(cursor == 0, step == 5);
         assert_true(cursor < UINT64_C(1) << 20);
     }
@@ -68,16 +68,16 @@ static void other_masters_begin_anew(void **state)
     struct scan_order a = order_of(three, 3);
     struct scan_order b = order_of(others, 3);
     struct scan_order c = order_of(three, 2);
-    struct scan_place place = {0};
+    struct scan_position position = {0};
     uint64_t cursor;
     char text[24];
-    assert_true(scan_cursor_next(&a, &place, SLICE("77"), &cursor));
-    assert_true(scan_cursor_read(&a, text_of(cursor, text), &place));
-    assert_int_equal(place.cursor, 77);
-    assert_true(scan_cursor_read(&b, text_of(cursor, text), &place));
-    assert_int_equal(place.cursor + place.master, 0);
-    assert_true(scan_cursor_read(&c, text_of(cursor, text), &place));
-    assert_int_equal(place.cursor + place.master, 0);
+    assert_true(scan_cursor_next(&a, &position, SLICE("77"), &cursor));
+    assert_true(scan_cursor_read(&a, text_of(cursor, text), &position));
+    assert_int_equal(position.cursor, 77);
+    assert_true(scan_cursor_read(&b, text_of(cursor, text), &position));
+    assert_int_equal(position.cursor + position.master, 0);
+    assert_true(scan_cursor_read(&c, text_of(cursor, text), &position));
+    assert_int_equal(position.cursor + position.master, 0);
     scan_order_fini(&a);
     scan_order_fini(&b);
     scan_order_fini(&c);
@@ -87,12 +87,12 @@ static void nonsense(void **state)
 {
     (void)state;
     struct scan_order order = order_of(three, 3);
-    struct scan_place place;
+    struct scan_position position;
     static const char *const none[] = {"", "-1", "a", "1a", " 1", "18446744073709551616", "99999999999999999999999"};
     for (size_t i = 0; i < COUNT_OF(none); i++)
-        assert_false(scan_cursor_read(&order, slice_str(none[i]), &place));
-    assert_true(scan_cursor_read(&order, SLICE("18446744073709551615"), &place));
-    assert_true(scan_cursor_read(&order, SLICE("007"), &place));
+        assert_false(scan_cursor_read(&order, slice_str(none[i]), &position));
+    assert_true(scan_cursor_read(&order, SLICE("18446744073709551615"), &position));
+    assert_true(scan_cursor_read(&order, SLICE("007"), &position));
     scan_order_fini(&order);
 }
 
@@ -100,17 +100,17 @@ static void bounds(void **state)
 {
     (void)state;
     struct scan_order order = order_of(three, 3);
-    struct scan_place place = {0, 2};
+    struct scan_position position = {0, 2};
     uint64_t cursor;
     char text[24];
     uint64_t most = ((UINT64_C(1) << 52) - 3) / 3;
-    assert_true(scan_cursor_next(&order, &place, text_of(most, text), &cursor));
-    assert_true(scan_cursor_read(&order, text_of(cursor, text), &place));
-    assert_int_equal(place.cursor, most);
-    assert_int_equal(place.master, 2);
-    assert_false(scan_cursor_next(&order, &place, SLICE("18446744073709551615"), &cursor));
-    assert_false(scan_cursor_next(&order, &place, text_of(most + 1, text), &cursor));
-    assert_false(scan_cursor_next(&order, &place, SLICE("x"), &cursor));
+    assert_true(scan_cursor_next(&order, &position, text_of(most, text), &cursor));
+    assert_true(scan_cursor_read(&order, text_of(cursor, text), &position));
+    assert_int_equal(position.cursor, most);
+    assert_int_equal(position.master, 2);
+    assert_false(scan_cursor_next(&order, &position, SLICE("18446744073709551615"), &cursor));
+    assert_false(scan_cursor_next(&order, &position, text_of(most + 1, text), &cursor));
+    assert_false(scan_cursor_next(&order, &position, SLICE("x"), &cursor));
     scan_order_fini(&order);
 }
 

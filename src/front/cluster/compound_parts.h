@@ -80,7 +80,7 @@ struct compound {
     struct bytes request;           /* copy, while the compound is unfinished */
     struct slot_split split;        /* for FANOUT_SLOTS, FANOUT_WRITTEN */
     struct scan_order order;        /* for FANOUT_SCAN */
-    struct scan_place place;
+    struct scan_position place;
     struct portion *parts;
     struct convoy *convoys; /* of its parts; heap */
     uint32_t n_parts;

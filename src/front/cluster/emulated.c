@@ -15,9 +15,9 @@
 
 static void print_id(const struct emulated *emulated, char out[ID_ROOM])
 {
-    char place[512];
-    int n = snprintf(place, sizeof place, "%.*s:%u", (int)emulated->host.len, emulated->host.at, emulated->port);
-    struct slice text = slice_of(place, (size_t)n < sizeof place ? (size_t)n : sizeof place - 1);
+    char address[512];
+    int n = snprintf(address, sizeof address, "%.*s:%u", (int)emulated->host.len, emulated->host.at, emulated->port);
+    struct slice text = slice_of(address, (size_t)n < sizeof address ? (size_t)n : sizeof address - 1);
     uint64_t words[3];
     for (uint64_t i = 0; i < 3; i++)
         words[i] = hash_bytes((struct hash_key){i, ~i}, text);

@@ -82,14 +82,14 @@ size_t limit_words_span(const struct limit_words *words, size_t first, struct li
         i++;
     *span = (struct limit_span){.end = i < words->n ? i : words->n};
     for (; i < words->n; i += 2) {
-        size_t *place = limit_word_is(words, i, "for")  ? &span->subject
+        size_t *index = limit_word_is(words, i, "for")  ? &span->subject
                         : limit_word_is(words, i, "ex") ? &span->time
                                                         : NULL;
-        if (place == NULL || *place > 0)
+        if (index == NULL || *index > 0)
             return i;
         if (i + 1 == words->n)
             return words->n;
-        *place = i + 1;
+        *index = i + 1;
     }
     return 0;
 }
@@ -116,15 +116,15 @@ size_t limit_words_suggest(const struct limit_words *words, bool is_policy, stru
     if (i < words->n && (!is_suggest_token(words, i) || (is_policy && words->n == 3)))
         found->policy = i++;
     while (i < words->n && found->except == 0) {
-        size_t *place = limit_word_is(words, i, "class")        ? &found->class
+        size_t *index = limit_word_is(words, i, "class")        ? &found->class
                         : limit_word_is(words, i, "percentile") ? &found->percentile
                         : limit_word_is(words, i, "except")     ? &found->except
                                                                 : NULL;
-        if (place == NULL || *place > 0)
+        if (index == NULL || *index > 0)
             return i;
         if (i + 1 == words->n)
             return words->n;
-        *place = i + 1;
+        *index = i + 1;
         i += 2;
     }
     return 0;

@@ -50,11 +50,11 @@ static bool read_us(struct slice text, bool is_ms, uint64_t *us)
     for (; i < text.len && i < 12 && text.at[i] >= '0' && text.at[i] <= '9'; i++)
         whole = whole * 10 + (uint64_t)(text.at[i] - '0');
     uint64_t part = 0;
-    uint64_t place = unit;
+    uint64_t digit_value = unit;
     if (i < text.len && text.at[i] == '.' && !is_ms)
         for (i++; i < text.len && text.at[i] >= '0' && text.at[i] <= '9'; i++) {
-            place /= 10;
-            part += place * (uint64_t)(text.at[i] - '0');
+            digit_value /= 10;
+            part += digit_value * (uint64_t)(text.at[i] - '0');
         }
     *us = whole * unit + part;
     return i == text.len && text.len > 0;

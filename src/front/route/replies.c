@@ -286,7 +286,7 @@ static bool is_here(const struct replies *replies, const struct reply_source *so
  */
 static void choose_place(const struct replies *replies, struct reply_source *source)
 {
-    source->place = source->n_runs > 0 ? source->oldest : source->newest;
+    source->run_index = source->n_runs > 0 ? source->oldest : source->newest;
     source->is_unsolicited = source->n_runs == 0 && !is_here(replies, source, source->newest);
 }
 
@@ -296,13 +296,13 @@ static bool may_speak(const struct replies *replies, const struct reply_source *
         return replies->speaking == source;
     if (replies->speaking != NULL || source->is_unsolicited)
         return replies->speaking == NULL;
-    return source->place == replies->head && early_is_empty(&run_at(replies, replies->head)->early);
+    return source->run_index == replies->head && early_is_empty(&run_at(replies, replies->head)->early);
 }
 
 static bool keep_in_place(struct replies *replies, struct reply_source *source, const char *data, size_t n)
 {
     if (!source->is_unsolicited)
-        return keep(replies, &run_at(replies, source->place)->early, data, n);
+        return keep(replies, &run_at(replies, source->run_index)->early, data, n);
     if (early_is_empty(&source->unsolicited))
         list_push(&replies->all_unsolicited, &source->in_unsolicited);
     return keep(replies, &source->unsolicited, data, n);
@@ -397,7 +397,7 @@ static bool put_run(struct replies *replies, const struct outlet *outlet)
     struct run *run = run_at(replies, replies->head);
     struct reply_source *source = run->source;
     if (!early_is_empty(&run->early)) {
-        bool ends_here = source->is_cut && !source->is_unsolicited && source->place == replies->head;
+        bool ends_here = source->is_cut && !source->is_unsolicited && source->run_index == replies->head;
         if (!put_early(replies, &run->early, outlet))
             return false;
         replies->speaking = ends_here ? source : NULL;

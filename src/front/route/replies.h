@@ -49,8 +49,8 @@ struct reply_source {
          * ended run
          */
         newest;
-    uint32_t n_runs; /* runs that have not ended */
-    uint32_t place;  /* position of the run to which the present frame belongs */
+    uint32_t n_runs;    /* runs that have not ended */
+    uint32_t run_index; /* position of the run to which the present frame belongs */
     /* the last bytes ended within a frame; the rest goes where the frame's beginning went */
     bool is_cut;
     bool is_unsolicited;        /* the present frame is unsolicited, so it belongs to no run */

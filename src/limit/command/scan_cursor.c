@@ -83,22 +83,23 @@ static bool read_number(struct slice text, uint64_t *number)
     return text.len > 0;
 }
 
-bool scan_cursor_read(const struct scan_order *order, struct slice text, struct scan_place *place)
+bool scan_cursor_read(const struct scan_order *order, struct slice text, struct scan_position *position)
 {
     uint64_t number;
-    *place = (struct scan_place){0};
+    *position = (struct scan_position){0};
     if (!read_number(text, &number))
         return false;
     if (number == 0 || (number & CHECK_MASK) != order->check)
         return true;
     number >>= CHECK_BITS;
-    *place = (struct scan_place){number / order->n, (uint32_t)(number % order->n)};
+    *position = (struct scan_position){number / order->n, (uint32_t)(number % order->n)};
     return true;
 }
 
-bool scan_cursor_next(const struct scan_order *order, const struct scan_place *place, struct slice text, uint64_t *next)
+bool scan_cursor_next(const struct scan_order *order, const struct scan_position *position, struct slice text,
+                      uint64_t *next)
 {
-    struct scan_place to = *place;
+    struct scan_position to = *position;
     if (!read_number(text, &to.cursor))
         return false;
     *next = 0;

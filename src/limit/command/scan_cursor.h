@@ -22,7 +22,7 @@
 #include "base/slice.h"
 
 /* The position of a scan. */
-struct scan_place {
+struct scan_position {
     uint64_t cursor; /* cursor at the master; 0: the scan of the master begins */
     uint32_t master; /* index in the order */
 };
@@ -41,14 +41,14 @@ void scan_order_fini(struct scan_order *order);
 
 /* Reads a client's cursor. False: not a cursor; Redis would return an error. */
 __attribute__((warn_unused_result)) bool scan_cursor_read(const struct scan_order *order, struct slice text,
-                                                          struct scan_place *place);
+                                                          struct scan_position *position);
 
 /*
- * Computes the client's next cursor after the master at `place` has answered with the cursor
+ * Computes the client's next cursor after the master at `position` has answered with the cursor
  * `text`. False: `text` is not a cursor, or too large to encode.
  */
 __attribute__((warn_unused_result)) bool scan_cursor_next(const struct scan_order *order,
-                                                          const struct scan_place *place, struct slice text,
+                                                          const struct scan_position *position, struct slice text,
                                                           uint64_t *next);
 
 /* Prints a cursor into `out`. */

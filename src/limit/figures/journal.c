@@ -73,7 +73,7 @@ static uint64_t hash(uint64_t sum, const char *text)
 }
 
 /* The row of that event; otherwise the row it should replace. */
-static struct row *place(struct row *rows, uint64_t about)
+static struct row *row_for(struct row *rows, uint64_t about)
 {
     struct row *oldest = rows;
     for (struct row *row = rows; row < rows + JOURNAL_ROOM; row++) {
@@ -102,7 +102,7 @@ void journal_add_about(struct journal *journal, uint64_t unix_ms, const char *ki
     clean(event.text);
 
     pthread_mutex_lock(&journal->lock);
-    struct row *row = place(journal->rows[part_of(kind)], key);
+    struct row *row = row_for(journal->rows[part_of(kind)], key);
     if (row->event.count > 0 && row->about == key) {
         event.first_unix_ms = row->event.first_unix_ms;
         event.count += row->event.count;

@@ -21,7 +21,7 @@ struct offenders {
     _Atomic uint32_t taken; /* number of times rows were taken out */
     struct {
         uint64_t hash;
-        uint32_t place;
+        uint32_t key;
         uint32_t taken; /* value of `taken` + 1; 0: none */
     } last;             /* last offender noted; used by the owner only */
     size_t n;
@@ -73,12 +73,12 @@ void offenders_note(struct offenders *offenders, unsigned limit, enum offender_k
                     uint64_t hash)
 {
     struct offender row = {.hash = hash, .limit = (uint16_t)limit, .kind = (uint8_t)kind};
-    uint32_t place = limit << 2 | (unsigned)kind;
+    uint32_t key = limit << 2 | (unsigned)kind;
     uint32_t taken = atomic_load_explicit(&offenders->taken, memory_order_relaxed) + 1;
-    if (offenders->last.hash == hash && offenders->last.place == place && offenders->last.taken == taken)
+    if (offenders->last.hash == hash && offenders->last.key == key && offenders->last.taken == taken)
         return;
     offenders->last.hash = hash;
-    offenders->last.place = place;
+    offenders->last.key = key;
     offenders->last.taken = taken;
     pthread_mutex_lock(&offenders->lock);
     size_t slot = find(offenders, &row);

@@ -281,17 +281,17 @@ static size_t claim(struct top_table *table, const struct top_key *key, uint64_t
 /* Adds to the counter of the limit. With the lock. */
 static void top_add_refuser(struct top_refusers *refusers, uint32_t limit, double amount)
 {
-    size_t place = 0;
+    size_t index = 0;
     for (size_t i = 0; i < TOP_REFUSERS; i++) {
         if (refusers->sums[i] > 0 && refusers->limits[i] == limit) {
-            place = i;
+            index = i;
             break;
         }
-        if (refusers->sums[i] < refusers->sums[place])
-            place = i;
+        if (refusers->sums[i] < refusers->sums[index])
+            index = i;
     }
-    refusers->limits[place] = (uint16_t)limit;
-    refusers->sums[place] += amount;
+    refusers->limits[index] = (uint16_t)limit;
+    refusers->sums[index] += amount;
 }
 
 static void add(struct top *top, enum top_by by, const struct top_key *key, double amount, uint32_t refused_by)

@@ -22,7 +22,7 @@ struct owner {
 struct owned {
     pthread_mutex_t lock;
     struct hash_key key;
-    struct owner *places;
+    struct owner *entries;
     size_t room;
     size_t n;
 };
@@ -34,7 +34,7 @@ struct owned *owned_new(void)
     if (getrandom(&owned->key, sizeof owned->key, 0) != (ssize_t)sizeof owned->key)
         abort();
     owned->room = FIRST_ROOM;
-    owned->places = mem_zalloc(owned->room, sizeof *owned->places);
+    owned->entries = mem_zalloc(owned->room, sizeof *owned->entries);
     return owned;
 }
 
@@ -43,7 +43,7 @@ void owned_free(struct owned *owned)
     if (owned == NULL)
         return;
     pthread_mutex_destroy(&owned->lock);
-    free(owned->places);
+    free(owned->entries);
     free(owned);
 }
 
@@ -66,20 +66,20 @@ static size_t first_slot(const struct owned *owned, int64_t id)
 static struct owner *find(const struct owned *owned, int64_t id)
 {
     size_t at = first_slot(owned, id);
-    while (owned->places[at].id != 0 && owned->places[at].id != id)
+    while (owned->entries[at].id != 0 && owned->entries[at].id != id)
         at = (at + 1) & (owned->room - 1);
-    return &owned->places[at];
+    return &owned->entries[at];
 }
 
 static void grow(struct owned *owned)
 {
-    struct owner *old = owned->places;
-    struct owner *places = calloc(2 * owned->room, sizeof *places);
+    struct owner *old = owned->entries;
+    struct owner *entries = calloc(2 * owned->room, sizeof *entries);
     size_t n = owned->room;
-    if (places == NULL)
+    if (entries == NULL)
         return; /* searches take longer */
     owned->room *= 2;
-    owned->places = places;
+    owned->entries = entries;
     for (size_t i = 0; i < n; i++)
         if (old[i].id != 0)
             *find(owned, old[i].id) = old[i];
@@ -89,9 +89,9 @@ static void grow(struct owned *owned)
 /* Re-insert the entries behind a freed one, which could not be found otherwise. */
 static void close_up(struct owned *owned, size_t at)
 {
-    for (at = (at + 1) & (owned->room - 1); owned->places[at].id != 0; at = (at + 1) & (owned->room - 1)) {
-        struct owner moved = owned->places[at];
-        owned->places[at].id = 0;
+    for (at = (at + 1) & (owned->room - 1); owned->entries[at].id != 0; at = (at + 1) & (owned->room - 1)) {
+        struct owner moved = owned->entries[at];
+        owned->entries[at].id = 0;
         *find(owned, moved.id) = moved;
     }
 }
@@ -117,7 +117,7 @@ bool owned_leave(struct owned *owned, int64_t id)
     if (owner->id != 0) {
         owner->id = 0;
         owned->n--;
-        close_up(owned, (size_t)(owner - owned->places));
+        close_up(owned, (size_t)(owner - owned->entries));
     }
     pthread_mutex_unlock(&owned->lock);
     return was_pointed_at;

@@ -71,8 +71,8 @@ static struct slice take_until(struct slice *rest, char end)
 /* "host:port@bus,hostname,more"; before 7.0 the text ends with the bus port. */
 static bool read_address(const struct reading *reading, struct slice text, bool has_address, struct cluster_node *node)
 {
-    struct slice place = take_until(&text, ','), hostname = take_until(&text, ',');
-    struct slice at = take_until(&place, '@');
+    struct slice address = take_until(&text, ','), hostname = take_until(&text, ',');
+    struct slice at = take_until(&address, '@');
     const char *colon = at.len > 0 ? memrchr(at.at, ':', at.len) : NULL;
     int64_t port = 0;
     if (colon == NULL || !read_number(slice_of(colon + 1, at.len - (size_t)(colon - at.at) - 1), UINT16_MAX, &port))

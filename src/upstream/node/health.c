@@ -266,9 +266,9 @@ static enum lane_loss loss_of(const struct lane *lane, bool was_ready)
 /* Remembers the user of the last session: the user of the next session is not at fault. */
 static void remember_no_reset(struct lanes *lanes, const struct lane *lane)
 {
-    struct login **place = &lanes->no_reset[lanes->next_no_reset++ % LANES_NO_RESET];
-    login_put(*place);
-    *place = login_get(lane->last_login);
+    struct login **oldest = &lanes->no_reset[lanes->next_no_reset++ % LANES_NO_RESET];
+    login_put(*oldest);
+    *oldest = login_get(lane->last_login);
 }
 
 /* Another connection replaces the lane: only the counters and the log note its failure. */
