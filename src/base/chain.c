@@ -86,7 +86,7 @@ static struct chunk *chunk_get(struct pool *pool)
     return chunk;
 }
 
-static void chunk_put(struct pool *pool, struct chunk *chunk)
+static void chain_chunk_put(struct pool *pool, struct chunk *chunk)
 {
     if (pool->n_free == POOL_KEEP) {
         free(chunk);
@@ -151,7 +151,7 @@ void chain_drop(struct chain *chain, struct pool *pool, size_t n)
         }
         n -= left;
         chain->head = head->next;
-        chunk_put(pool, head);
+        chain_chunk_put(pool, head);
     }
     chain->tail = NULL;
 }

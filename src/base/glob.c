@@ -100,7 +100,7 @@ bool glob_is_closed(struct slice pattern)
     return true;
 }
 
-static bool has_any(struct slice text, const char *set)
+static bool glob_has_any(struct slice text, const char *set)
 {
     for (size_t i = 0; i < text.len; i++)
         if (text.at[i] != '\0' && strchr(set, text.at[i]) != NULL)
@@ -114,8 +114,8 @@ static bool has_any(struct slice text, const char *set)
  */
 bool glob_covers(struct slice wide, struct slice narrow)
 {
-    bool is_literal = !has_any(narrow, "*?[\\");
-    bool is_simple = !has_any(wide, "?[\\") && !has_any(narrow, "[\\");
+    bool is_literal = !glob_has_any(narrow, "*?[\\");
+    bool is_simple = !glob_has_any(wide, "?[\\") && !glob_has_any(narrow, "[\\");
     return slice_eq(wide, narrow) || glob_is_any(wide) || ((is_literal || is_simple) && glob_match(wide, narrow));
 }
 

@@ -14,7 +14,7 @@ uint64_t histo_bound_ns(unsigned i)
 }
 
 /* The search begins in the middle, for most times are far from both ends. */
-static unsigned bucket_of(uint64_t ns)
+static unsigned histo_bucket_of(uint64_t ns)
 {
     unsigned i = ns > bounds_ns[HISTO_SHOWN + 3] ? HISTO_SHOWN + 4 : 0;
     while (i < HISTO_BOUNDS && ns > bounds_ns[i])
@@ -24,13 +24,13 @@ static unsigned bucket_of(uint64_t ns)
 
 void histo_add(struct histo *histo, uint64_t ns, uint64_t n)
 {
-    count_add(&histo->buckets[bucket_of(ns)], n);
+    count_add(&histo->buckets[histo_bucket_of(ns)], n);
     count_add(&histo->sum_ns, ns * n);
 }
 
 void histo_add_shared(struct histo *histo, uint64_t ns)
 {
-    atomic_fetch_add_explicit(&histo->buckets[bucket_of(ns)], 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&histo->buckets[histo_bucket_of(ns)], 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&histo->sum_ns, ns, memory_order_relaxed);
 }
 

@@ -206,7 +206,7 @@ static bool tell_witness(enum log_level level, const char *text)
     return tell != NULL;
 }
 
-static void give(const char *line, size_t len, bool is_told)
+static void log_give(const char *line, size_t len, bool is_told)
 {
     if (!is_open() && !is_told) {
         if (write(STDERR_FILENO, line, len) < 0)
@@ -234,7 +234,7 @@ void log_at(enum log_site site, enum log_level level, const char *format, ...)
     bool is_told = tell_witness(level, text);
     entry.text = slice_of(text, (size_t)len < sizeof text ? (size_t)len : sizeof text - 1);
     clock_gettime(CLOCK_REALTIME, &entry.at);
-    give(line, log_form(line, log_current_format(), &entry), is_told);
+    log_give(line, log_form(line, log_current_format(), &entry), is_told);
 }
 
 /* ---- sinks ---- */
@@ -259,7 +259,7 @@ void log_reopen(void)
         log_sink_reopen(sinks[TO_FILE]);
 }
 
-static uint64_t until(uint64_t end_ns)
+static uint64_t log_until(uint64_t end_ns)
 {
     uint64_t now_ns = clock_ns();
     return now_ns < end_ns ? end_ns - now_ns : 0;
@@ -270,7 +270,7 @@ void log_flush(void)
     uint64_t end_ns = clock_ns() + LAST_WAIT_NS;
     for (size_t i = 0; i < SINKS; i++)
         if (sinks[i] != NULL)
-            (void)log_sink_flush(sinks[i], until(end_ns));
+            (void)log_sink_flush(sinks[i], log_until(end_ns));
 }
 
 /* All sinks end at the same time, so two sinks that are stuck share the one second. */
@@ -286,7 +286,7 @@ void log_close(void)
         if (sink == NULL)
             continue;
         lost_before += log_sink_lost(sink);
-        log_sink_free(sink, until(end_ns));
+        log_sink_free(sink, log_until(end_ns));
     }
 }
 

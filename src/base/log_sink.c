@@ -95,7 +95,7 @@ static size_t write_all(int fd, const char *bytes, size_t len)
  * again. If stderr has no room, the next failure tries again: the file's lines do not wait for the
  * reader of a pipe. Uses no stdio, for exit() waits for a stdio stream that is stuck.
  */
-static void complain(struct log_sink *sink, int error)
+static void log_sink_complain(struct log_sink *sink, int error)
 {
     char text[PATH_MAX + 128], line[LOG_LINE_MAX];
     struct pollfd room = {.fd = STDERR_FILENO, .events = POLLOUT};
@@ -109,7 +109,7 @@ static void complain(struct log_sink *sink, int error)
 }
 
 /* Returns how many lines are lost. */
-static uint64_t write_lines(struct log_sink *sink, const char *lines, size_t len)
+static uint64_t log_sink_write_lines(struct log_sink *sink, const char *lines, size_t len)
 {
     uint64_t lost = 0;
     if (sink->is_mid_line && write_all(sink->fd, "\n", 1) == 1)
@@ -120,14 +120,14 @@ static uint64_t write_lines(struct log_sink *sink, const char *lines, size_t len
     if (done > 0)
         sink->is_mid_line = lines[done - 1] != '\n';
     if (done < len)
-        complain(sink, errno);
+        log_sink_complain(sink, errno);
     else
         sink->has_complained = false;
     return lost;
 }
 
 /* Writes the number of lost lines. False: that line cannot be written either. */
-static bool tell(struct log_sink *sink, uint64_t lost)
+static bool log_sink_tell(struct log_sink *sink, uint64_t lost)
 {
     char text[96];
     char line[LOG_LINE_MAX];
@@ -136,7 +136,7 @@ static bool tell(struct log_sink *sink, uint64_t lost)
     int len = snprintf(text, sizeof text, "%" PRIu64 " line%s of the log %s lost here", lost, lost == 1 ? "" : "s",
                        lost == 1 ? "is" : "are");
     entry.text = slice_of(text, (size_t)len);
-    return write_lines(sink, line, log_form(line, log_current_format(), &entry)) == 0;
+    return log_sink_write_lines(sink, line, log_form(line, log_current_format(), &entry)) == 0;
 }
 
 /* Called under the lock, which is released while writing. */
@@ -146,7 +146,7 @@ static void tell_untold(struct log_sink *sink)
     if (lost == 0)
         return;
     pthread_mutex_unlock(&sink->lock);
-    bool is_told = tell(sink, lost);
+    bool is_told = log_sink_tell(sink, lost);
     pthread_mutex_lock(&sink->lock);
     sink->untold -= is_told ? lost : 0;
 }
@@ -158,7 +158,7 @@ static void write_batch(struct log_sink *sink)
     if (!sink->is_overflowing)
         tell_untold(sink);
     pthread_mutex_unlock(&sink->lock);
-    uint64_t lost = write_lines(sink, batch, len);
+    uint64_t lost = log_sink_write_lines(sink, batch, len);
     pthread_mutex_lock(&sink->lock);
     sink->lost += lost;
     sink->untold += lost;
@@ -169,14 +169,14 @@ static void write_batch(struct log_sink *sink)
     }
 }
 
-static int open_file(const char *path)
+static int log_sink_open_file(const char *path)
 {
     return open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, FILE_MODE);
 }
 
 static void reopen(struct log_sink *sink)
 {
-    int fd = open_file(sink->path);
+    int fd = log_sink_open_file(sink->path);
     if (fd < 0) {
         log_error("cannot open the log file %s again: %s: the old one is written on", sink->path, strerror(errno));
         return;
@@ -201,7 +201,7 @@ static void work(struct log_sink *sink)
     }
 }
 
-static void *run(void *arg)
+static void *log_sink_run(void *arg)
 {
     struct log_sink *sink = arg;
     pthread_mutex_lock(&sink->lock);
@@ -222,16 +222,16 @@ static void *run(void *arg)
     return NULL;
 }
 
-static int start(struct log_sink *sink)
+static int log_sink_start(struct log_sink *sink)
 {
     sigset_t before;
     signals_block(&before);
-    int error = pthread_create(&sink->thread, NULL, run, sink);
+    int error = pthread_create(&sink->thread, NULL, log_sink_run, sink);
     signals_restore(&before);
     return error;
 }
 
-static void let_go(struct log_sink *sink)
+static void log_sink_let_go(struct log_sink *sink)
 {
     if (sink->path != NULL)
         close(sink->fd);
@@ -244,7 +244,7 @@ static void let_go(struct log_sink *sink)
 
 struct log_sink *log_sink_new(const char *path, int fd)
 {
-    int own = path != NULL ? open_file(path) : fd;
+    int own = path != NULL ? log_sink_open_file(path) : fd;
     if (own < 0)
         return NULL;
     struct log_sink *sink = mem_zalloc(1, sizeof *sink);
@@ -257,10 +257,10 @@ struct log_sink *log_sink_new(const char *path, int fd)
     pthread_cond_init(&sink->filled, NULL);
     pthread_cond_init(&sink->settled, &monotonic);
     pthread_condattr_destroy(&monotonic);
-    int error = start(sink);
+    int error = log_sink_start(sink);
     if (error == 0)
         return sink;
-    let_go(sink);
+    log_sink_let_go(sink);
     errno = error;
     return NULL;
 }
@@ -289,7 +289,7 @@ void log_sink_reopen(struct log_sink *sink)
     pthread_mutex_unlock(&sink->lock);
 }
 
-static bool is_settled(const struct log_sink *sink)
+static bool log_sink_is_settled(const struct log_sink *sink)
 {
     return sink->used == 0 && !sink->is_writing && !sink->must_reopen && (!sink->must_end || sink->has_ended);
 }
@@ -300,9 +300,9 @@ static bool wait_until_settled(struct log_sink *sink, uint64_t most_ns)
     uint64_t end_ns = clock_ns() + most_ns;
     const struct timespec end = {(time_t)(end_ns / NS_PER_S), (long)(end_ns % NS_PER_S)};
     int error = 0;
-    while (!is_settled(sink) && error == 0)
+    while (!log_sink_is_settled(sink) && error == 0)
         error = pthread_cond_timedwait(&sink->settled, &sink->lock, &end);
-    return is_settled(sink);
+    return log_sink_is_settled(sink);
 }
 
 bool log_sink_flush(struct log_sink *sink, uint64_t most_ns)
@@ -330,7 +330,7 @@ void log_sink_free(struct log_sink *sink, uint64_t most_ns)
     if (!done)
         return;
     pthread_join(sink->thread, NULL);
-    let_go(sink);
+    log_sink_let_go(sink);
 }
 
 uint64_t log_sink_lost(struct log_sink *sink)

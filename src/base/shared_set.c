@@ -32,13 +32,13 @@ struct shared_set {
 
 /* ---- reference counts ---- */
 
-static void hold(_Atomic unsigned *holders)
+static void shared_set_hold(_Atomic unsigned *holders)
 {
     atomic_fetch_add_explicit(holders, 1, memory_order_relaxed);
 }
 
 /* True if the last reference is gone. */
-static bool let_go(_Atomic unsigned *holders)
+static bool shared_set_let_go(_Atomic unsigned *holders)
 {
     return atomic_fetch_sub_explicit(holders, 1, memory_order_acq_rel) == 1;
 }
@@ -52,13 +52,13 @@ void shared_entry_init(struct shared_entry *entry, struct slice name, uint64_t u
 
 static void entry_put(struct shared_entry *entry)
 {
-    if (let_go(&entry->holders))
+    if (shared_set_let_go(&entry->holders))
         free(entry);
 }
 
-static void chunk_put(struct chunk *chunk)
+static void shared_set_chunk_put(struct chunk *chunk)
 {
-    if (!let_go(&chunk->holders))
+    if (!shared_set_let_go(&chunk->holders))
         return;
     for (size_t i = 0; i < chunk->n; i++)
         entry_put(chunk->at[i]);
@@ -68,23 +68,23 @@ static void chunk_put(struct chunk *chunk)
 struct shared_set *shared_set_get(struct shared_set *set)
 {
     if (set != NULL)
-        hold(&set->holders);
+        shared_set_hold(&set->holders);
     return set;
 }
 
 void shared_set_put(struct shared_set *set)
 {
-    if (set == NULL || !let_go(&set->holders))
+    if (set == NULL || !shared_set_let_go(&set->holders))
         return;
     for (size_t i = 0; i < set->n; i++)
-        chunk_put(set->at[i].chunk);
+        shared_set_chunk_put(set->at[i].chunk);
     free(set);
 }
 
 /* ---- finding ---- */
 
 /* Shorter names first. */
-static int compare(struct slice a, struct slice b)
+static int shared_set_compare(struct slice a, struct slice b)
 {
     if (a.len != b.len)
         return a.len < b.len ? -1 : 1;
@@ -102,7 +102,7 @@ static size_t chunk_of(const struct shared_set *set, struct slice name)
     size_t low = 0, high = chunks_of(set);
     while (high - low > 1) {
         size_t middle = low + (high - low) / 2;
-        if (compare(set->at[middle].chunk->at[0]->name, name) <= 0)
+        if (shared_set_compare(set->at[middle].chunk->at[0]->name, name) <= 0)
             low = middle;
         else
             high = middle;
@@ -111,12 +111,12 @@ static size_t chunk_of(const struct shared_set *set, struct slice name)
 }
 
 /* Returns the first of the n entries that is not before the name. */
-static size_t index_of(struct shared_entry *const *entries, size_t n, struct slice name)
+static size_t shared_set_index_of(struct shared_entry *const *entries, size_t n, struct slice name)
 {
     size_t low = 0, high = n;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (compare(entries[middle]->name, name) < 0)
+        if (shared_set_compare(entries[middle]->name, name) < 0)
             low = middle + 1;
         else
             high = middle;
@@ -124,7 +124,7 @@ static size_t index_of(struct shared_entry *const *entries, size_t n, struct sli
     return low;
 }
 
-static bool is_at(struct shared_entry *const *entries, size_t n, size_t i, struct slice name)
+static bool shared_set_is_at(struct shared_entry *const *entries, size_t n, size_t i, struct slice name)
 {
     return i < n && slice_eq(entries[i]->name, name);
 }
@@ -134,8 +134,8 @@ const struct shared_entry *shared_set_find(const struct shared_set *set, struct 
     if (set == NULL)
         return NULL;
     const struct chunk *chunk = set->at[chunk_of(set, name)].chunk;
-    size_t i = index_of(chunk->at, chunk->n, name);
-    return is_at(chunk->at, chunk->n, i, name) ? chunk->at[i] : NULL;
+    size_t i = shared_set_index_of(chunk->at, chunk->n, name);
+    return shared_set_is_at(chunk->at, chunk->n, i, name) ? chunk->at[i] : NULL;
 }
 
 size_t shared_set_count(const struct shared_set *set)
@@ -206,7 +206,7 @@ static void add_chunk(struct shared_set *set, struct chunk *chunk)
 static void share_chunks(struct shared_set *set, const struct shared_set *before, size_t first, size_t end)
 {
     for (size_t i = first; i < end; i++) {
-        hold(&before->at[i].chunk->holders);
+        shared_set_hold(&before->at[i].chunk->holders);
         add_chunk(set, before->at[i].chunk);
     }
 }
@@ -237,8 +237,8 @@ static void add_entries(struct shared_set *set, struct shared_entry *const *entr
  * Returns a set with these entries in place of the chunks from `first` to `end`. Takes over the
  * entries' references.
  */
-static struct shared_set *replace(const struct shared_set *before, size_t first, size_t end,
-                                  struct shared_entry *const *entries, size_t n)
+static struct shared_set *shared_set_replace(const struct shared_set *before, size_t first, size_t end,
+                                             struct shared_entry *const *entries, size_t n)
 {
     size_t n_chunks = first + chunks_for(n) + chunks_of(before) - end;
     if (n_chunks == 0)
@@ -259,7 +259,7 @@ static size_t copy_others(const struct chunk *chunk, struct slice name, struct s
     size_t n = 0;
     for (size_t i = 0; i < chunk->n; i++)
         if (!slice_eq(chunk->at[i]->name, name)) {
-            hold(&chunk->at[i]->holders);
+            shared_set_hold(&chunk->at[i]->holders);
             out[n++] = chunk->at[i];
         }
     return n;
@@ -270,10 +270,10 @@ struct shared_set *shared_set_with(const struct shared_set *before, struct share
     struct shared_entry *entries[CHUNK_ENTRIES + 1];
     size_t first = chunk_of(before, entry->name);
     size_t n = before != NULL ? copy_others(before->at[first].chunk, entry->name, entries) : 0;
-    size_t i = index_of(entries, n, entry->name);
+    size_t i = shared_set_index_of(entries, n, entry->name);
     memmove(entries + i + 1, entries + i, (n - i) * sizeof *entries);
     entries[i] = entry;
-    return replace(before, first, first + (before != NULL), entries, n + 1);
+    return shared_set_replace(before, first, first + (before != NULL), entries, n + 1);
 }
 
 /* True if the two chunks fit well into one, once one entry is gone. */
@@ -286,14 +286,14 @@ struct shared_set *shared_set_without(const struct shared_set *before, struct sl
 {
     struct shared_entry *entries[CHUNK_ENTRIES];
     if (shared_set_find(before, name) == NULL)
-        return shared_set_count(before) > 0 ? replace(before, 0, 0, NULL, 0) : NULL;
+        return shared_set_count(before) > 0 ? shared_set_replace(before, 0, 0, NULL, 0) : NULL;
     size_t at = chunk_of(before, name);
     size_t first = at > 0 && are_few(before, at - 1) ? at - 1 : at;
     size_t end = first == at && are_few(before, at) ? at + 2 : at + 1;
     size_t n = 0;
     for (size_t i = first; i < end; i++)
         n += copy_others(before->at[i].chunk, name, entries + n);
-    return replace(before, first, end, entries, n);
+    return shared_set_replace(before, first, end, entries, n);
 }
 
 struct shared_set *shared_set_living(const struct shared_set *before, bool only_timed, uint64_t now_ns)
@@ -305,10 +305,10 @@ struct shared_set *shared_set_living(const struct shared_set *before, bool only_
             struct shared_entry *entry = before->at[i].chunk->at[j];
             if (shared_entry_is_over(entry, now_ns) || (only_timed && entry->until_ns == 0))
                 continue;
-            hold(&entry->holders);
+            shared_set_hold(&entry->holders);
             entries[n++] = entry;
         }
-    struct shared_set *set = replace(NULL, 0, 0, entries, n);
+    struct shared_set *set = shared_set_replace(NULL, 0, 0, entries, n);
     free(entries);
     return set;
 }

@@ -65,7 +65,7 @@ size_t json_quote(char *out, size_t room, struct slice value)
 
 #define FIRST_ROOM 1024
 
-static bool make_room(struct text *text, size_t more)
+static bool text_make_room(struct text *text, size_t more)
 {
     if (text->is_broken || text->room - text->len >= more)
         return !text->is_broken;
@@ -83,7 +83,7 @@ static bool make_room(struct text *text, size_t more)
 
 void text_add(struct text *text, struct slice piece)
 {
-    if (piece.len == 0 || !make_room(text, piece.len))
+    if (piece.len == 0 || !text_make_room(text, piece.len))
         return;
     memcpy(text->at + text->len, piece.at, piece.len);
     text->len += piece.len;
@@ -95,7 +95,7 @@ void text_print(struct text *text, const char *format, ...)
     va_start(args, format);
     int need = vsnprintf(NULL, 0, format, args);
     va_end(args);
-    if (need <= 0 || !make_room(text, (size_t)need + 1))
+    if (need <= 0 || !text_make_room(text, (size_t)need + 1))
         return;
     va_start(args, format);
     vsnprintf(text->at + text->len, (size_t)need + 1, format, args);
@@ -119,7 +119,7 @@ void text_add_label(struct text *text, struct slice value)
 void text_add_json(struct text *text, struct slice value)
 {
     size_t room = JSON_QUOTED_MAX(value.len);
-    if (make_room(text, room))
+    if (text_make_room(text, room))
         text->len += json_quote(text->at + text->len, room, value);
 }
 

@@ -46,7 +46,7 @@ bool choice_take(const char *const *words, struct slice value, unsigned *index, 
 #define NAME_MAX_BYTES 64
 #define EDITS_MAX 3 /* chosen: a guess with more edits would be noise */
 
-static size_t least(size_t a, size_t b)
+static size_t why_least(size_t a, size_t b)
 {
     return a < b ? a : b;
 }
@@ -56,14 +56,14 @@ static size_t most(size_t a, size_t b)
     return a > b ? a : b;
 }
 
-static bool is_same(char a, char b)
+static bool why_is_same(char a, char b)
 {
     return ascii_lower(a) == ascii_lower(b);
 }
 
 static bool is_swap(struct slice a, size_t i, struct slice b, size_t j)
 {
-    return i > 1 && j > 1 && is_same(a.at[i - 1], b.at[j - 2]) && is_same(a.at[i - 2], b.at[j - 1]);
+    return i > 1 && j > 1 && why_is_same(a.at[i - 1], b.at[j - 2]) && why_is_same(a.at[i - 2], b.at[j - 1]);
 }
 
 /*
@@ -83,10 +83,10 @@ static size_t distance(struct slice a, struct slice b)
         row = spare;
         row[0] = i;
         for (size_t j = 1; j <= b.len; j++) {
-            row[j] = least(last[j], row[j - 1]) + 1;
-            row[j] = least(row[j], last[j - 1] + !is_same(a.at[i - 1], b.at[j - 1]));
+            row[j] = why_least(last[j], row[j - 1]) + 1;
+            row[j] = why_least(row[j], last[j - 1] + !why_is_same(a.at[i - 1], b.at[j - 1]));
             if (is_swap(a, i, b, j))
-                row[j] = least(row[j], before[j - 2] + 1);
+                row[j] = why_least(row[j], before[j - 2] + 1);
         }
     }
     return row[b.len];

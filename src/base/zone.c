@@ -40,7 +40,7 @@ struct zone {
 
 /* ---- the rule: parsing ---- */
 
-static bool is_digit(char c)
+static bool zone_is_digit(char c)
 {
     return c >= '0' && c <= '9';
 }
@@ -53,12 +53,12 @@ static bool take_char(struct slice *rest, char c)
     return true;
 }
 
-static bool take_number(struct slice *rest, int32_t least, int32_t most, int32_t *number)
+static bool zone_take_number(struct slice *rest, int32_t least, int32_t most, int32_t *number)
 {
     *number = 0;
-    if (rest->len == 0 || !is_digit(rest->at[0]))
+    if (rest->len == 0 || !zone_is_digit(rest->at[0]))
         return false;
-    while (rest->len > 0 && is_digit(rest->at[0]) && *number <= most) {
+    while (rest->len > 0 && zone_is_digit(rest->at[0]) && *number <= most) {
         *number = *number * 10 + (rest->at[0] - '0');
         *rest = slice_of(rest->at + 1, rest->len - 1);
     }
@@ -66,7 +66,7 @@ static bool take_number(struct slice *rest, int32_t least, int32_t most, int32_t
 }
 
 /* Reads "CET" or "<+0330>". */
-static bool take_name(struct slice *rest)
+static bool zone_take_name(struct slice *rest)
 {
     bool is_quoted = take_char(rest, '<');
     size_t len = 0;
@@ -84,12 +84,12 @@ static bool take_time(struct slice *rest, int32_t most_hours, int32_t *seconds)
     bool is_negative = take_char(rest, '-');
     if (!is_negative)
         (void)take_char(rest, '+');
-    if (!take_number(rest, 0, most_hours, &part))
+    if (!zone_take_number(rest, 0, most_hours, &part))
         return false;
     *seconds = part * HOUR_S;
     while (unit > 1 && take_char(rest, ':')) {
         unit /= 60;
-        if (!take_number(rest, 0, 59, &part))
+        if (!zone_take_number(rest, 0, 59, &part))
             return false;
         *seconds += part * unit;
     }
@@ -100,8 +100,8 @@ static bool take_time(struct slice *rest, int32_t most_hours, int32_t *seconds)
 static bool take_month_day(struct slice *rest, struct zone_turn *turn)
 {
     int32_t month, week, day;
-    if (!take_number(rest, 1, 12, &month) || !take_char(rest, '.') || !take_number(rest, 1, 5, &week) ||
-        !take_char(rest, '.') || !take_number(rest, 0, 6, &day))
+    if (!zone_take_number(rest, 1, 12, &month) || !take_char(rest, '.') || !zone_take_number(rest, 1, 5, &week) ||
+        !take_char(rest, '.') || !zone_take_number(rest, 0, 6, &day))
         return false;
     turn->month = (uint8_t)(month - 1);
     turn->week = (uint8_t)week;
@@ -121,7 +121,7 @@ static bool take_turn(struct slice *rest, struct zone_turn *turn)
         if (!take_month_day(rest, turn))
             return false;
     } else {
-        if (!take_number(rest, turn->form == 'J', 365, &day))
+        if (!zone_take_number(rest, turn->form == 'J', 365, &day))
             return false;
         turn->day = (uint16_t)day;
     }
@@ -142,13 +142,13 @@ bool zone_rule_parse(struct slice text, struct zone_rule *rule)
 {
     struct slice rest = text;
     *rule = (struct zone_rule){0};
-    if (!take_name(&rest) || !take_offset(&rest, &rule->standard_s))
+    if (!zone_take_name(&rest) || !take_offset(&rest, &rule->standard_s))
         return false;
     if (rest.len == 0)
         return true;
     rule->has_summer = true;
     rule->summer_s = rule->standard_s + HOUR_S;
-    if (!take_name(&rest) || (rest.len > 0 && rest.at[0] != ',' && !take_offset(&rest, &rule->summer_s)))
+    if (!zone_take_name(&rest) || (rest.len > 0 && rest.at[0] != ',' && !take_offset(&rest, &rule->summer_s)))
         return false;
     return take_turn(&rest, &rule->begin) && take_turn(&rest, &rule->end) && rest.len == 0;
 }
@@ -243,7 +243,7 @@ static size_t block_bytes(const struct block *block)
            (size_t)block->n[LEAPS] * (block->time_bytes + 4) + block->n[IS_STANDARD] + block->n[IS_UT];
 }
 
-static bool take_block(struct slice *rest, size_t time_bytes, struct block *block)
+static bool zone_take_block(struct slice *rest, size_t time_bytes, struct block *block)
 {
     static const size_t counts_at = 20;
     if (rest->len < HEADER_BYTES || memcmp(rest->at, "TZif", 4) != 0)
@@ -266,7 +266,7 @@ static bool take_block(struct slice *rest, size_t time_bytes, struct block *bloc
 
 /* ---- the file: clock changes ---- */
 
-static bool read_offset(const struct block *block, unsigned type, int32_t *offset_s)
+static bool zone_read_offset(const struct block *block, unsigned type, int32_t *offset_s)
 {
     const char *types = block->data + block->n[TIMES] * (block->time_bytes + 1);
     if (type >= block->n[TYPES])
@@ -278,13 +278,13 @@ static bool read_offset(const struct block *block, unsigned type, int32_t *offse
 static bool read_turns(struct zone *zone, const struct block *block)
 {
     const char *kinds = block->data + block->n[TIMES] * block->time_bytes;
-    if (!read_offset(block, 0, &zone->first_s))
+    if (!zone_read_offset(block, 0, &zone->first_s))
         return false;
     zone->n = block->n[TIMES];
     for (size_t i = 0; i < zone->n; i++) {
         struct turn *turn = &zone->turns[i];
         turn->at_s = number_at(block->data + i * block->time_bytes, block->time_bytes);
-        if (!read_offset(block, (unsigned char)kinds[i], &turn->offset_s) ||
+        if (!zone_read_offset(block, (unsigned char)kinds[i], &turn->offset_s) ||
             (i > 0 && turn->at_s <= zone->turns[i - 1].at_s))
             return false;
     }
@@ -318,10 +318,10 @@ struct zone *zone_parse(struct slice name, struct slice tzif, char *why, size_t 
 {
     struct block block;
     struct slice rest = tzif;
-    bool is_whole = take_block(&rest, 4, &block);
+    bool is_whole = zone_take_block(&rest, 4, &block);
     bool has_footer = is_whole && block.version >= '2';
     if (has_footer)
-        is_whole = take_block(&rest, 8, &block);
+        is_whole = zone_take_block(&rest, 8, &block);
     if (!is_whole) {
         why_set(why, why_size, "the file of the zone %.*s is no whole TZif file", WHY_SLICE(name));
         return NULL;

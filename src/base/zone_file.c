@@ -49,7 +49,7 @@ static bool is_part(const char *text, size_t len)
     return len > 0 && is_upper(text[0]);
 }
 
-static bool is_name(struct slice name)
+static bool zone_file_is_name(struct slice name)
 {
     size_t start = 0;
     for (size_t i = 0; i <= name.len; i++) {
@@ -102,7 +102,7 @@ static void add_folder(struct names *names, const char *folder, unsigned depth)
         closedir(open);
 }
 
-static struct slice name_at(const void *arg, size_t i)
+static struct slice zone_file_name_at(const void *arg, size_t i)
 {
     const struct names *names = arg;
     return slice_str(names->at[i]);
@@ -112,7 +112,7 @@ static void say_unknown(struct slice name, char *why, size_t why_size)
 {
     struct names names = {NULL, 0};
     add_folder(&names, "", 1);
-    struct slice near = near_name(name, names.n, name_at, &names);
+    struct slice near = near_name(name, names.n, zone_file_name_at, &names);
     if (names.n == 0)
         why_set(why, why_size, "there is no zone in %s: install the package tzdata", database());
     else if (near.len > 0)
@@ -126,7 +126,7 @@ static void say_unknown(struct slice name, char *why, size_t why_size)
 /* ---- files ---- */
 
 /* Returns the file's size. -1: the file cannot be read (errno), or is no regular file. */
-static ssize_t read_file(const char *path, char *out, size_t size)
+static ssize_t zone_file_read_file(const char *path, char *out, size_t size)
 {
     size_t len = 0;
     ssize_t got = 1;
@@ -149,7 +149,7 @@ struct zone *zone_load(struct slice name, char *why, size_t why_size)
 {
     char path[PATH_MAX];
     struct zone *zone = NULL;
-    if (!is_name(name)) {
+    if (!zone_file_is_name(name)) {
         say_unknown(name, why, why_size);
         return NULL;
     }
@@ -158,7 +158,7 @@ struct zone *zone_load(struct slice name, char *why, size_t why_size)
         return NULL;
     }
     char *file = mem_alloc(FILE_BYTES_MAX);
-    ssize_t len = read_file(path, file, FILE_BYTES_MAX);
+    ssize_t len = zone_file_read_file(path, file, FILE_BYTES_MAX);
     int error = errno;
     if (len >= 0)
         zone = zone_parse(name, slice_of(file, (size_t)len), why, why_size);
