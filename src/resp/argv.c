@@ -15,7 +15,7 @@
  * Reads a header line of this type and its number. False if there is no such line, or the number is
  * negative.
  */
-static bool header_take(struct argv_walk *walk, char type, uint64_t *number)
+static bool argv_header_take(struct argv_walk *walk, char type, uint64_t *number)
 {
     if (walk->at == walk->end || *walk->at != type)
         return false;
@@ -34,7 +34,7 @@ void argv_walk_init(struct argv_walk *walk, struct slice request)
     if (request.len == 0)
         request = SLICE(""); /* avoids arithmetic on NULL */
     *walk = (struct argv_walk){request.at, request.at + request.len, 0};
-    if (header_take(walk, '*', &count) && count <= INT32_MAX)
+    if (argv_header_take(walk, '*', &count) && count <= INT32_MAX)
         walk->left = (uint32_t)count;
 }
 
@@ -42,7 +42,7 @@ void argv_walk_init(struct argv_walk *walk, struct slice request)
 bool argv_next(struct argv_walk *walk, struct slice *arg)
 {
     uint64_t len;
-    bool is_there = walk->left > 0 && header_take(walk, '$', &len) && walk->end - walk->at >= CRLF_LEN &&
+    bool is_there = walk->left > 0 && argv_header_take(walk, '$', &len) && walk->end - walk->at >= CRLF_LEN &&
                     len <= (uint64_t)(walk->end - walk->at) - CRLF_LEN;
     if (!is_there) {
         walk->left = 0;
@@ -55,7 +55,7 @@ bool argv_next(struct argv_walk *walk, struct slice *arg)
 }
 
 /* Like isspace in the C locale. */
-static bool is_blank(char byte)
+static bool argv_is_blank(char byte)
 {
     return byte == ' ' || (byte >= '\t' && byte <= '\r');
 }
@@ -74,7 +74,7 @@ static int hex_value(char byte)
     return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
 }
 
-static char unescape(char byte)
+static char argv_unescape(char byte)
 {
     switch (byte) {
     case 'n':
@@ -107,7 +107,7 @@ static char quoted_byte(struct slice *line, char quote)
             byte = (char)(hex_value(p[2]) * 16 + hex_value(p[3]));
         } else {
             took = 2;
-            byte = unescape(p[1]);
+            byte = argv_unescape(p[1]);
         }
     }
     line->at += took;
@@ -115,7 +115,7 @@ static char quoted_byte(struct slice *line, char quote)
     return byte;
 }
 
-static char next_byte(struct slice *line)
+static char argv_next_byte(struct slice *line)
 {
     line->len--;
     return *line->at++;
@@ -131,20 +131,20 @@ static bool quoted(struct slice *line, char quote, char **out)
         *(*out)++ = quoted_byte(line, quote);
     if (line->len == 0)
         return false;
-    next_byte(line);
-    return line->len == 0 || is_blank(line->at[0]);
+    argv_next_byte(line);
+    return line->len == 0 || argv_is_blank(line->at[0]);
 }
 
 /*
  * Takes the word at the start of `line`, to `out`. The word never grows. False if quotes are
  * unbalanced.
  */
-static bool word(struct slice *line, char *out, size_t *len)
+static bool argv_word(struct slice *line, char *out, size_t *len)
 {
     char *to = out;
     bool balanced = true;
     while (line->len > 0 && !ends_word(line->at[0])) {
-        char byte = next_byte(line);
+        char byte = argv_next_byte(line);
         if (byte == '"' || byte == '\'') {
             balanced = quoted(line, byte, &to);
             break;
@@ -155,10 +155,10 @@ static bool word(struct slice *line, char *out, size_t *len)
     return balanced;
 }
 
-static bool has_word(struct slice *line)
+static bool argv_has_word(struct slice *line)
 {
-    while (line->len > 0 && is_blank(line->at[0]))
-        next_byte(line);
+    while (line->len > 0 && argv_is_blank(line->at[0]))
+        argv_next_byte(line);
     return line->len > 0;
 }
 
@@ -179,9 +179,9 @@ bool argv_split(struct slice line, char *out, size_t *out_len)
     size_t gap = emit_header(widest, '$', (int64_t)line.len);
     char *to = out + gap;
     int64_t argc = 0;
-    while (has_word(&line)) {
+    while (argv_has_word(&line)) {
         size_t len;
-        if (!word(&line, to + gap, &len))
+        if (!argv_word(&line, to + gap, &len))
             return false;
         size_t header = emit_header(to, '$', (int64_t)len);
         memmove(to + header, to + gap, len);

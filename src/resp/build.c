@@ -21,7 +21,7 @@ void build_fini(struct build *build)
 }
 
 /* Doubles the room: a reply of n bytes is copied less than twice. */
-static bool grow(struct build *build, size_t n)
+static bool build_grow(struct build *build, size_t n)
 {
     size_t room = build->room > 0 ? build->room : FIRST_ROOM;
     while (room - build->len < n) {
@@ -41,11 +41,11 @@ static bool grow(struct build *build, size_t n)
 static char *reserve(struct build *build, size_t n)
 {
     if (!build->is_broken && build->room - build->len < n)
-        build->is_broken = !grow(build, n);
+        build->is_broken = !build_grow(build, n);
     return build->is_broken ? NULL : build->at + build->len;
 }
 
-static void append(struct build *build, struct slice bytes)
+static void build_append(struct build *build, struct slice bytes)
 {
     char *to = reserve(build, bytes.len);
     if (to == NULL || bytes.len == 0)
@@ -79,8 +79,8 @@ void build_set(struct build *build, size_t n)
 void build_bulk(struct build *build, struct slice bytes)
 {
     build_header(build, '$', (int64_t)bytes.len);
-    append(build, bytes);
-    append(build, SLICE("\r\n"));
+    build_append(build, bytes);
+    build_append(build, SLICE("\r\n"));
 }
 
 void build_bulk_str(struct build *build, const char *text)
@@ -101,7 +101,7 @@ __attribute__((format(printf, 3, 0))) static void bulk_of(struct build *build, s
         return;
     vsnprintf(to, len + 1, format, args);
     build->len += len;
-    append(build, SLICE("\r\n"));
+    build_append(build, SLICE("\r\n"));
 }
 
 void build_printf_bulk(struct build *build, const char *format, ...)
@@ -126,31 +126,31 @@ void build_int(struct build *build, int64_t number)
 
 void build_nil(struct build *build)
 {
-    append(build, build->is_resp3 ? SLICE("_\r\n") : SLICE("$-1\r\n"));
+    build_append(build, build->is_resp3 ? SLICE("_\r\n") : SLICE("$-1\r\n"));
 }
 
 void build_raw(struct build *build, struct slice bytes)
 {
-    append(build, bytes);
+    build_append(build, bytes);
 }
 
-static void line(struct build *build, struct slice type, struct slice text)
+static void build_line(struct build *build, struct slice type, struct slice text)
 {
-    append(build, type);
+    build_append(build, type);
     size_t begin = build->len;
-    append(build, text);
+    build_append(build, text);
     for (size_t i = begin; i < build->len; i++)
         if (build->at[i] == '\r' || build->at[i] == '\n')
             build->at[i] = ' ';
-    append(build, SLICE("\r\n"));
+    build_append(build, SLICE("\r\n"));
 }
 
 void build_status(struct build *build, struct slice text)
 {
-    line(build, SLICE("+"), text);
+    build_line(build, SLICE("+"), text);
 }
 
 void build_error(struct build *build, struct slice text)
 {
-    line(build, SLICE("-"), text);
+    build_line(build, SLICE("-"), text);
 }

@@ -10,7 +10,7 @@ struct reader {
 };
 
 /* Reads a line that begins with `type`. *text is the part between that byte and CRLF. */
-static bool read_line(struct reader *reader, char type, struct slice *text)
+static bool confirmation_read_line(struct reader *reader, char type, struct slice *text)
 {
     const char *cr = reader->at < reader->end && *reader->at == type
                          ? memchr(reader->at, '\r', (size_t)(reader->end - reader->at))
@@ -22,10 +22,10 @@ static bool read_line(struct reader *reader, char type, struct slice *text)
     return true;
 }
 
-static bool read_number(struct reader *reader, char type, int64_t *number)
+static bool confirmation_read_number(struct reader *reader, char type, int64_t *number)
 {
     struct slice text;
-    return read_line(reader, type, &text) && num_parse(text, number);
+    return confirmation_read_line(reader, type, &text) && num_parse(text, number);
 }
 
 /* Reads a bulk or nil. *has is false for nil. */
@@ -35,9 +35,9 @@ static bool read_bulk(struct reader *reader, struct slice *bulk, bool *has)
     struct slice rest;
     *bulk = slice_of("", 0);
     *has = false;
-    if (read_line(reader, '_', &rest))
+    if (confirmation_read_line(reader, '_', &rest))
         return rest.len == 0;
-    if (!read_number(reader, '$', &len))
+    if (!confirmation_read_number(reader, '$', &len))
         return false;
     if (len == -1)
         return true;
@@ -54,10 +54,10 @@ bool confirmation_read(struct slice frame, struct confirmation *out)
     struct reader reader = {frame.at, frame.at + frame.len};
     int64_t n;
     bool has_word;
-    bool is_list = read_number(&reader, '*', &n) || read_number(&reader, '>', &n);
+    bool is_list = confirmation_read_number(&reader, '*', &n) || confirmation_read_number(&reader, '>', &n);
     if (!is_list || n != 3 || !read_bulk(&reader, &out->word, &has_word) || !has_word ||
         !read_bulk(&reader, &out->channel, &out->has_channel))
         return false;
     out->count_at = (size_t)(reader.at - frame.at);
-    return read_number(&reader, ':', &out->count) && reader.at == reader.end;
+    return confirmation_read_number(&reader, ':', &out->count) && reader.at == reader.end;
 }

@@ -34,7 +34,7 @@ bool glimpse_starts(const struct glimpse *glimpse, struct slice text)
  * Returns the line that starts at `from`, without its CRLF. .at is NULL if the line ends beyond
  * `head`.
  */
-static struct slice line_at(const char *at, size_t n, size_t from)
+static struct slice glimpse_line_at(const char *at, size_t n, size_t from)
 {
     if (from >= n)
         return slice_of(NULL, 0);
@@ -45,11 +45,11 @@ static struct slice line_at(const char *at, size_t n, size_t from)
 struct slice glimpse_first_bulk(const struct glimpse *glimpse)
 {
     struct slice none = {NULL, 0};
-    struct slice header = line_at(glimpse->head, glimpse->n_head, 0);
+    struct slice header = glimpse_line_at(glimpse->head, glimpse->n_head, 0);
     if (header.at == NULL)
         return none;
     size_t at = header.len + 2;
-    struct slice bulk = line_at(glimpse->head, glimpse->n_head, at);
+    struct slice bulk = glimpse_line_at(glimpse->head, glimpse->n_head, at);
     int64_t len;
     if (bulk.at == NULL || bulk.len < 2 || bulk.at[0] != '$' || !num_parse(slice_of(bulk.at + 1, bulk.len - 1), &len))
         return none;

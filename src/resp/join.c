@@ -40,13 +40,13 @@ static const struct slice *first_error(const struct slice *replies, size_t n)
 
 /* ---- integers ---- */
 
-static int64_t add(int64_t a, int64_t b)
+static int64_t join_add(int64_t a, int64_t b)
 {
     int64_t sum;
     return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
 }
 
-static int64_t least(int64_t a, int64_t b)
+static int64_t join_least(int64_t a, int64_t b)
 {
     return a < b ? a : b;
 }
@@ -114,7 +114,7 @@ static bool join_pairs(struct build *out, const struct slice *replies, size_t n)
         int64_t all = 0, number;
         if (!element_next(&first.rest, &element))
             return false;
-        for (size_t i = 0; i < n && at % 2 != 0; i++, all = add(all, number))
+        for (size_t i = 0; i < n && at % 2 != 0; i++, all = join_add(all, number))
             if (!integer_at(replies[i], at, &number))
                 return false;
         if (at % 2 == 0)
@@ -127,7 +127,7 @@ static bool join_pairs(struct build *out, const struct slice *replies, size_t n)
 
 /* ---- concatenation ---- */
 
-static bool is_list(char type)
+static bool join_is_list(char type)
 {
     return type == '*' || type == '~' || type == '%';
 }
@@ -138,7 +138,7 @@ static bool join_lists(struct build *out, const struct slice *replies, size_t n)
     char type = 0;
     int64_t number = 0;
     for (size_t i = 0; i < n; i++) {
-        if (!element_head(replies[i], &header) || !is_list(header.type) || header.number < 0)
+        if (!element_head(replies[i], &header) || !join_is_list(header.type) || header.number < 0)
             return false;
         if (i > 0 && header.type != type)
             return false;
@@ -156,7 +156,7 @@ static bool join_lists(struct build *out, const struct slice *replies, size_t n)
 #define VERBATIM_PREFIX 4 /* "txt:" */
 
 /* Reads the string itself, without its line end. False if the reply is no string. */
-static bool read_text(struct slice reply, char *type, struct slice *text)
+static bool join_read_text(struct slice reply, char *type, struct slice *text)
 {
     struct element_head header;
     if (!element_head(reply, &header) || header.number < 0 || header.rest.len != (size_t)header.number + 2)
@@ -175,7 +175,7 @@ static bool join_texts(struct build *out, const struct slice *replies, size_t n)
     struct slice text;
     size_t len = 0;
     for (size_t i = 0; i < n; i++) {
-        if (!read_text(replies[i], &type, &text) || (i > 0 && type != first_type))
+        if (!join_read_text(replies[i], &type, &text) || (i > 0 && type != first_type))
             return false;
         first_type = type;
         len += text.len;
@@ -184,7 +184,7 @@ static bool join_texts(struct build *out, const struct slice *replies, size_t n)
     if (type == '=')
         build_raw(out, SLICE("txt:"));
     for (size_t i = 0; i < n; i++) {
-        (void)read_text(replies[i], &type, &text);
+        (void)join_read_text(replies[i], &type, &text);
         build_raw(out, text);
     }
     build_raw(out, SLICE("\r\n"));
@@ -228,7 +228,7 @@ static bool join_kills(struct build *out, const struct slice *replies, size_t n)
     struct slice any = any_of(replies, n);
     const struct slice *error = first_error(replies, n);
     if (any.len > 0 && *any.at == ':' && error == NULL)
-        return join_integers(out, replies, n, add);
+        return join_integers(out, replies, n, join_add);
     build_raw(out, any.len > 0 && *any.at == ':' ? *error : any);
     return true;
 }
@@ -245,11 +245,11 @@ static bool join_by(struct build *out, enum join join, const struct slice *repli
 {
     switch (join) {
     case JOIN_SUM:
-        return join_integers(out, replies, n, add);
+        return join_integers(out, replies, n, join_add);
     case JOIN_LEAST:
-        return join_integers(out, replies, n, least);
+        return join_integers(out, replies, n, join_least);
     case JOIN_LEAST_EACH:
-        return join_each(out, replies, n, least);
+        return join_each(out, replies, n, join_least);
     case JOIN_AND:
         return join_each(out, replies, n, and);
     case JOIN_PAIRS:

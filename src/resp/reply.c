@@ -60,17 +60,17 @@ static inline const struct type *type_of(const struct reply_scan *scan)
     return &types[(unsigned char)scan->type];
 }
 
-static inline bool wait_in(struct reply_scan *scan, enum phase phase)
+static inline bool reply_wait_in(struct reply_scan *scan, enum phase phase)
 {
     scan->phase = (uint8_t)phase;
     return false;
 }
 
-static inline bool line_end_byte(struct reply_scan *scan, struct cursor *c, char wanted, enum phase phase)
+static inline bool reply_line_end_byte(struct reply_scan *scan, struct cursor *c, char wanted, enum phase phase)
 {
     if (c->at == c->end)
-        return wait_in(scan, phase);
-    return *c->at++ == wanted || wait_in(scan, PHASE_LOST);
+        return reply_wait_in(scan, phase);
+    return *c->at++ == wanted || reply_wait_in(scan, PHASE_LOST);
 }
 
 /* Most lines are "OK": a call of memchr pays off only for longer lines. */
@@ -87,7 +87,7 @@ static inline bool text(struct reply_scan *scan, struct cursor *c)
 {
     const char *cr = find_cr(c->at, c->end);
     c->at = cr != NULL ? cr + 1 : c->end;
-    return cr != NULL ? true : wait_in(scan, PHASE_LINE);
+    return cr != NULL ? true : reply_wait_in(scan, PHASE_LINE);
 }
 
 static enum word word_after(enum word word, char type, char byte)
@@ -108,12 +108,12 @@ static bool word(struct reply_scan *scan, struct cursor *c)
     while (c->at < c->end) {
         char byte = *c->at++;
         if (byte == '\r')
-            return scan->word == (scan->type == '_' ? WORD_EMPTY : WORD_WHOLE) || wait_in(scan, PHASE_LOST);
+            return scan->word == (scan->type == '_' ? WORD_EMPTY : WORD_WHOLE) || reply_wait_in(scan, PHASE_LOST);
         scan->word = (uint8_t)word_after(scan->word, scan->type, byte);
         if (scan->word == WORD_BROKEN)
-            return wait_in(scan, PHASE_LOST);
+            return reply_wait_in(scan, PHASE_LOST);
     }
-    return wait_in(scan, PHASE_LINE);
+    return reply_wait_in(scan, PHASE_LINE);
 }
 
 static inline bool number_is_fit(const struct reply_scan *scan)
@@ -134,15 +134,15 @@ static inline bool number(struct reply_scan *scan, struct cursor *c)
     for (;;) {
         size_t digits = scan->digits + digits_take(c, &scan->number);
         if (digits > DIGITS_MAX)
-            return wait_in(scan, PHASE_LOST);
+            return reply_wait_in(scan, PHASE_LOST);
         scan->digits = (uint8_t)digits;
         if (c->at == c->end)
-            return wait_in(scan, PHASE_LINE);
+            return reply_wait_in(scan, PHASE_LINE);
         char byte = *c->at++;
         if (byte == '\r')
-            return number_is_fit(scan) || wait_in(scan, PHASE_LOST);
+            return number_is_fit(scan) || reply_wait_in(scan, PHASE_LOST);
         if (byte != '-' || digits > 0 || scan->negative)
-            return wait_in(scan, PHASE_LOST);
+            return reply_wait_in(scan, PHASE_LOST);
         scan->negative = true;
     }
 }
@@ -156,7 +156,7 @@ static inline bool line(struct reply_scan *scan, struct cursor *c)
     case SHAPE_WORD:
         return word(scan, c);
     case SHAPE_UNKNOWN:
-        return wait_in(scan, PHASE_LOST);
+        return reply_wait_in(scan, PHASE_LOST);
     default:
         return number(scan, c);
     }
@@ -182,7 +182,7 @@ static bool aggregate(struct reply_scan *scan)
     uint64_t open = scan->open + inside - (is_extra ? 0 : 1);
     scan->depth = inside == 0 ? 0 : (uint16_t)(scan->depth + 1);
     if (open > SCAN_OPEN_MAX || scan->depth > SCAN_DEPTH_MAX)
-        return wait_in(scan, PHASE_LOST);
+        return reply_wait_in(scan, PHASE_LOST);
     scan->open = open;
     return true;
 }
@@ -191,7 +191,7 @@ static bool aggregate(struct reply_scan *scan)
 static inline bool type_byte(struct reply_scan *scan, struct cursor *c)
 {
     if (c->at == c->end)
-        return wait_in(scan, PHASE_TYPE);
+        return reply_wait_in(scan, PHASE_TYPE);
     scan->type = *c->at++;
     scan->is_top = scan->kind == '\0' && scan->open == 1;
     if (scan->is_top && scan->type != '|') {
@@ -218,7 +218,7 @@ static inline bool element(struct reply_scan *scan, struct cursor *c, enum phase
             return false;
         /* fall through */
     case PHASE_LINE_LF:
-        if (!line_end_byte(scan, c, '\n', PHASE_LINE_LF))
+        if (!reply_line_end_byte(scan, c, '\n', PHASE_LINE_LF))
             return false;
         if (type_of(scan)->shape == SHAPE_AGGREGATE)
             return aggregate(scan);
@@ -228,14 +228,14 @@ static inline bool element(struct reply_scan *scan, struct cursor *c, enum phase
         /* fall through */
     case PHASE_DATA:
         if (!data_skip(c, &scan->bulk_left))
-            return wait_in(scan, PHASE_DATA);
+            return reply_wait_in(scan, PHASE_DATA);
         /* fall through */
     case PHASE_DATA_CR:
-        if (!line_end_byte(scan, c, '\r', PHASE_DATA_CR))
+        if (!reply_line_end_byte(scan, c, '\r', PHASE_DATA_CR))
             return false;
         /* fall through */
     case PHASE_DATA_LF:
-        return line_end_byte(scan, c, '\n', PHASE_DATA_LF) && leaf(scan);
+        return reply_line_end_byte(scan, c, '\n', PHASE_DATA_LF) && leaf(scan);
     case PHASE_LOST:
         break;
     }

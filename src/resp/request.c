@@ -28,25 +28,25 @@ enum phase {
 const struct request_limits request_limits_before_auth = {.args = 10, .bulk = 16384};
 const struct request_limits request_limits_normal = {.args = INT32_MAX, .bulk = SCAN_BULK_MAX};
 
-static inline bool wait_in(struct request_scan *scan, enum phase phase)
+static inline bool request_wait_in(struct request_scan *scan, enum phase phase)
 {
     scan->phase = (uint8_t)phase;
     return false;
 }
 
-static inline bool refuse(struct request_scan *scan, enum err error)
+static inline bool request_refuse(struct request_scan *scan, enum err error)
 {
     scan->error = error;
     return false;
 }
 
 /* Takes the byte `wanted`; any other is a protocol error. */
-static inline bool line_end_byte(struct request_scan *scan, struct cursor *c, char wanted, enum phase phase)
+static inline bool request_line_end_byte(struct request_scan *scan, struct cursor *c, char wanted, enum phase phase)
 {
     if (c->at == c->end)
-        return wait_in(scan, phase);
+        return request_wait_in(scan, phase);
     if (*c->at != wanted)
-        return refuse(scan, ERR_PROTO_CRLF);
+        return request_refuse(scan, ERR_PROTO_CRLF);
     c->at++;
     return true;
 }
@@ -64,12 +64,12 @@ static bool inline_line(struct request_scan *scan, struct cursor *c)
     size_t text = lf != NULL ? (size_t)(lf - c->at) : over ? room : have;
 
     if (memchr(c->at, '\0', text) != NULL)
-        return refuse(scan, ERR_PROTO_NUL);
+        return request_refuse(scan, ERR_PROTO_NUL);
     if (lf == NULL && over)
-        return refuse(scan, ERR_PROTO_INLINE_TOO_BIG);
+        return request_refuse(scan, ERR_PROTO_INLINE_TOO_BIG);
     scan->line += (uint32_t)text;
     c->at += text + (lf != NULL ? 1 : 0);
-    return lf != NULL ? true : wait_in(scan, PHASE_INLINE);
+    return lf != NULL ? true : request_wait_in(scan, PHASE_INLINE);
 }
 
 /*
@@ -89,11 +89,11 @@ static inline void header_start(struct request_scan *scan)
 static bool header_odd_byte(struct request_scan *scan, char byte, enum err too_big)
 {
     if (scan->line == SCAN_LINE_MAX)
-        return refuse(scan, too_big);
+        return request_refuse(scan, too_big);
     if (byte == '\0')
-        return refuse(scan, ERR_PROTO_NUL);
+        return request_refuse(scan, ERR_PROTO_NUL);
     if (byte == '\n')
-        return refuse(scan, ERR_PROTO_CRLF);
+        return request_refuse(scan, ERR_PROTO_CRLF);
     if (byte == '-' && scan->line == 1)
         scan->negative = true;
     else
@@ -108,10 +108,10 @@ static inline bool header_line(struct request_scan *scan, struct cursor *c, enum
     for (;;) {
         size_t line = scan->line + digits_take(c, &scan->number);
         if (line > SCAN_LINE_MAX)
-            return refuse(scan, too_big);
+            return request_refuse(scan, too_big);
         scan->line = (uint32_t)line;
         if (c->at == c->end)
-            return wait_in(scan, phase);
+            return request_wait_in(scan, phase);
         char byte = *c->at++;
         if (byte == '\r')
             return true;
@@ -126,13 +126,13 @@ static inline bool header_is_number(const struct request_scan *scan)
     return !scan->not_number && digits_are_number(scan->number, digits, scan->negative);
 }
 
-static inline bool take_count(struct request_scan *scan, const struct request_limits *limits)
+static inline bool request_take_count(struct request_scan *scan, const struct request_limits *limits)
 {
     if (!header_is_number(scan) || (scan->number > INT32_MAX && !scan->negative))
-        return refuse(scan, ERR_PROTO_MULTIBULK_LENGTH);
+        return request_refuse(scan, ERR_PROTO_MULTIBULK_LENGTH);
     uint32_t argc = scan->negative ? 0 : (uint32_t)scan->number;
     if (argc > limits->args)
-        return refuse(scan, ERR_PROTO_UNAUTH_MULTIBULK);
+        return request_refuse(scan, ERR_PROTO_UNAUTH_MULTIBULK);
     scan->argc = argc;
     return true;
 }
@@ -140,9 +140,9 @@ static inline bool take_count(struct request_scan *scan, const struct request_li
 static inline bool take_length(struct request_scan *scan, const struct request_limits *limits)
 {
     if (!header_is_number(scan) || scan->negative || scan->number > SCAN_BULK_MAX)
-        return refuse(scan, ERR_PROTO_BULK_LENGTH);
+        return request_refuse(scan, ERR_PROTO_BULK_LENGTH);
     if (scan->number > limits->bulk)
-        return refuse(scan, ERR_PROTO_UNAUTH_BULK);
+        return request_refuse(scan, ERR_PROTO_UNAUTH_BULK);
     return true;
 }
 
@@ -150,19 +150,19 @@ static bool count_line(struct request_scan *scan, struct cursor *c, const struct
                        enum phase phase)
 {
     if (phase == PHASE_COUNT) {
-        if (!header_line(scan, c, PHASE_COUNT, ERR_PROTO_MULTIBULK_LINE_TOO_BIG) || !take_count(scan, limits))
+        if (!header_line(scan, c, PHASE_COUNT, ERR_PROTO_MULTIBULK_LINE_TOO_BIG) || !request_take_count(scan, limits))
             return false;
     }
-    return line_end_byte(scan, c, '\n', PHASE_COUNT_LF);
+    return request_line_end_byte(scan, c, '\n', PHASE_COUNT_LF);
 }
 
 static inline bool dollar(struct request_scan *scan, struct cursor *c)
 {
     if (c->at == c->end)
-        return wait_in(scan, PHASE_DOLLAR);
+        return request_wait_in(scan, PHASE_DOLLAR);
     if (*c->at != '$') {
         scan->got = *c->at;
-        return refuse(scan, ERR_PROTO_EXPECTED_DOLLAR);
+        return request_refuse(scan, ERR_PROTO_EXPECTED_DOLLAR);
     }
     c->at++;
     header_start(scan);
@@ -197,26 +197,26 @@ static bool argument(struct request_scan *scan, struct cursor *c, const struct r
             return false;
         /* fall through */
     case PHASE_LENGTH_LF:
-        if (!line_end_byte(scan, c, '\n', PHASE_LENGTH_LF))
+        if (!request_line_end_byte(scan, c, '\n', PHASE_LENGTH_LF))
             return false;
         scan->bulk_left = scan->number;
         locate(scan, scan->arg, offset(scan, c, c->at), scan->number);
         /* fall through */
     case PHASE_DATA:
         if (!data_skip(c, &scan->bulk_left))
-            return wait_in(scan, PHASE_DATA);
+            return request_wait_in(scan, PHASE_DATA);
         /* fall through */
     case PHASE_DATA_CR:
-        if (!line_end_byte(scan, c, '\r', PHASE_DATA_CR))
+        if (!request_line_end_byte(scan, c, '\r', PHASE_DATA_CR))
             return false;
         /* fall through */
     case PHASE_DATA_LF:
-        return line_end_byte(scan, c, '\n', PHASE_DATA_LF);
+        return request_line_end_byte(scan, c, '\n', PHASE_DATA_LF);
     }
 }
 
 /* The first byte alone decides the kind of the request. */
-static enum phase start(struct request_scan *scan, struct cursor *c)
+static enum phase request_start(struct request_scan *scan, struct cursor *c)
 {
     *scan = (struct request_scan){.is_inline = *c->at != '*'};
     if (scan->is_inline)
@@ -232,7 +232,7 @@ static bool request(struct request_scan *scan, struct cursor *c, const struct re
     if (phase == PHASE_START) {
         if (c->at == c->end)
             return false;
-        phase = start(scan, c);
+        phase = request_start(scan, c);
     }
     if (phase == PHASE_INLINE)
         return inline_line(scan, c);
