@@ -61,7 +61,7 @@ void attempts_set_worker(struct attempts *attempts, unsigned index, void *worker
 /* ---- one address, under the lock ---- */
 
 /* Finds or makes the queue of this subject. NULL: out of memory. */
-static struct attempt_queue *queue_of(struct attempts *attempts, const struct subject *subject)
+static struct attempt_queue *attempts_queue_of(struct attempts *attempts, const struct subject *subject)
 {
     struct list *bucket = &attempts->buckets[subject->hash % BUCKETS];
     for (struct list *at = bucket->next; at != bucket; at = at->next) {
@@ -94,7 +94,7 @@ static enum attempt_state judge_next(const struct attempt_queue *queue, uint64_t
     return queue->under_way < room ? ATTEMPT_UNDER_WAY : ATTEMPT_WAITS;
 }
 
-static void settle(struct attempt *attempt, enum attempt_state state)
+static void attempts_settle(struct attempt *attempt, enum attempt_state state)
 {
     attempt->state = state;
     attempt->queue->under_way += state == ATTEMPT_UNDER_WAY;
@@ -112,7 +112,7 @@ static void advance(struct attempts *attempts, struct attempt_queue *queue, uint
         struct attempt *attempt = attempt_of(queue->waiting.next);
         struct attempt_worker *worker = &attempts->workers[attempt->worker];
         list_take(&attempt->in_list);
-        settle(attempt, state);
+        attempts_settle(attempt, state);
         list_push(&worker->news, &attempt->in_list);
         if (worker->worker != NULL)
             attempts->wake(worker->worker);
@@ -127,12 +127,12 @@ enum attempt_state attempts_begin(struct attempts *attempts, struct attempt *att
     *attempt = (struct attempt){.worker = worker, .state = ATTEMPT_STARVED};
     list_init(&attempt->in_list);
     pthread_mutex_lock(&attempts->lock);
-    struct attempt_queue *queue = attempt->queue = queue_of(attempts, target->holders[PER_SUBJECT]);
+    struct attempt_queue *queue = attempt->queue = attempts_queue_of(attempts, target->holders[PER_SUBJECT]);
     if (queue != NULL) {
         uint64_t room = gate_logins_left(target, now_ns);
         advance(attempts, queue, room); /* debt may have drained since the last login ended */
         enum attempt_state state = list_is_empty(&queue->waiting) ? judge_next(queue, room) : ATTEMPT_WAITS;
-        settle(attempt, state);
+        attempts_settle(attempt, state);
         if (state == ATTEMPT_WAITS)
             list_push(&queue->waiting, &attempt->in_list);
         free_if_empty(queue);

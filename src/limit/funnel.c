@@ -113,17 +113,17 @@ static uint64_t next_unit(const struct rate *rate, uint64_t at_ns)
 /*
  * The unit that a word in the future stands for; if the word is from another rate, the next unit.
  */
-static uint64_t unit_of(const struct rate *rate, uint64_t tat_ns)
+static uint64_t funnel_unit_of(const struct rate *rate, uint64_t tat_ns)
 {
     uint64_t k = last_unit(rate, tat_ns - 1) + 1;
     return due_ns(rate, k) == tat_ns ? k : next_unit(rate, tat_ns);
 }
 
 /* The last of `cost` units taken now. `cost` is cut to the units of RATE_LONGEST_NS. */
-static uint64_t end_of(const struct rate *rate, uint64_t tat_ns, uint64_t now_ns, uint64_t cost)
+static uint64_t funnel_end_of(const struct rate *rate, uint64_t tat_ns, uint64_t now_ns, uint64_t cost)
 {
     uint64_t most = last_unit(rate, RATE_LONGEST_NS);
-    uint64_t start = tat_ns > now_ns ? unit_of(rate, tat_ns) : next_unit(rate, now_ns);
+    uint64_t start = tat_ns > now_ns ? funnel_unit_of(rate, tat_ns) : next_unit(rate, now_ns);
     return start + (cost < most ? cost : most);
 }
 
@@ -131,13 +131,13 @@ static uint64_t wait_ns(const struct rate *rate, uint64_t tat_ns, uint64_t now_n
 {
     if (tat_ns <= now_ns && cost <= rate->burst)
         return 0;
-    uint64_t end = end_of(rate, tat_ns, now_ns, cost);
+    uint64_t end = funnel_end_of(rate, tat_ns, now_ns, cost);
     return end > last_unit(rate, now_ns) + rate->burst ? due_ns(rate, end - rate->burst) - now_ns : 0;
 }
 
 static uint64_t after_ns(const struct rate *rate, uint64_t tat_ns, uint64_t now_ns, uint64_t cost)
 {
-    uint64_t then_ns = due_ns(rate, end_of(rate, tat_ns, now_ns, cost));
+    uint64_t then_ns = due_ns(rate, funnel_end_of(rate, tat_ns, now_ns, cost));
     return then_ns < now_ns + RATE_LONGEST_NS ? then_ns : now_ns + RATE_LONGEST_NS;
 }
 
@@ -155,7 +155,7 @@ uint64_t fine_queue(const struct funnel *funnel, const struct rate *rate, uint64
  * Replaces the word. Returns false if another thread changed the word, and sets *tat_ns to the new
  * word.
  */
-static bool move(struct funnel *funnel, uint64_t *tat_ns, uint64_t next_ns)
+static bool funnel_move(struct funnel *funnel, uint64_t *tat_ns, uint64_t next_ns)
 {
     return atomic_compare_exchange_weak_explicit(&funnel->tat_ns, tat_ns, next_ns, memory_order_relaxed,
                                                  memory_order_relaxed);
@@ -170,7 +170,7 @@ uint64_t fine_take(struct funnel *funnel, const struct rate *rate, uint64_t now_
         uint64_t left_ns = wait_ns(rate, tat_ns, now_ns, cost);
         if (left_ns > 0)
             return left_ns;
-    } while (!move(funnel, &tat_ns, after_ns(rate, tat_ns, now_ns, cost)));
+    } while (!funnel_move(funnel, &tat_ns, after_ns(rate, tat_ns, now_ns, cost)));
     return 0;
 }
 
@@ -180,14 +180,14 @@ uint64_t fine_enqueue(struct funnel *funnel, const struct rate *rate, uint64_t n
     uint64_t next_ns;
     do
         next_ns = after_ns(rate, tat_ns, now_ns, cost);
-    while (!move(funnel, &tat_ns, next_ns));
+    while (!funnel_move(funnel, &tat_ns, next_ns));
     return next_ns;
 }
 
 uint64_t fine_room(const struct rate *rate, uint64_t tat_ns, uint64_t now_ns)
 {
     uint64_t full = last_unit(rate, now_ns) + rate->burst;
-    uint64_t taken = tat_ns > now_ns ? unit_of(rate, tat_ns) : last_unit(rate, now_ns);
+    uint64_t taken = tat_ns > now_ns ? funnel_unit_of(rate, tat_ns) : last_unit(rate, now_ns);
     return taken < full ? full - taken : 0;
 }
 
@@ -196,7 +196,7 @@ uint64_t fine_fit(const struct rate *rate, uint64_t tat_ns, uint64_t now_ns, uin
 {
     bool is_empty = tat_ns <= now_ns;
     uint64_t full = last_unit(rate, now_ns) + rate->burst;
-    uint64_t taken = is_empty ? next_unit(rate, now_ns) : unit_of(rate, tat_ns);
+    uint64_t taken = is_empty ? next_unit(rate, now_ns) : funnel_unit_of(rate, tat_ns);
     uint64_t room = taken < full ? full - taken : is_empty;
     return room < n ? room : n;
 }
@@ -208,7 +208,7 @@ uint64_t fine_after(const struct rate *rate, uint64_t tat_ns, uint64_t now_ns, u
 
 uint64_t fine_near_of(const struct rate *rate, uint64_t tat_ns, uint64_t now_ns, uint64_t n)
 {
-    uint64_t last = unit_of(rate, tat_ns);
+    uint64_t last = funnel_unit_of(rate, tat_ns);
     /* the last unit after which the word is not near the limit */
     uint64_t far = last_unit(rate, now_ns + rate->near_ns);
     uint64_t near = last > far ? last - far : 0;

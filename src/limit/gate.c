@@ -227,8 +227,8 @@ uint32_t gate_ask_plainly(const struct policy *policy, struct subject *subject, 
                   : ask_each(policy, subject, command, n, now_ns, limit_counters, verdict);
 }
 
-static FUNNEL_RARE uint64_t wait_anew(const struct policy *policy, const struct command *command,
-                                      struct subject *subject, uint64_t now_ns, const struct limit **slowest)
+static FUNNEL_RARE uint64_t gate_wait_anew(const struct policy *policy, const struct command *command,
+                                           struct subject *subject, uint64_t now_ns, const struct limit **slowest)
 {
     settle_rarely(policy, subject, PER_SUBJECT, now_ns);
     return longest_wait(policy->limits, bound(policy, command), subject, false, now_ns, slowest);
@@ -241,7 +241,7 @@ bool gate_refuse_plainly(const struct policy *policy, struct subject *subject, c
     subject_lock(subject);
     uint64_t wait_ns = subject_has_rates(subject, policy->rates[PER_SUBJECT])
                            ? longest_wait(policy->limits, bound(policy, command), subject, true, now_ns, &slowest)
-                           : wait_anew(policy, command, subject, now_ns, &slowest);
+                           : gate_wait_anew(policy, command, subject, now_ns, &slowest);
     subject_unlock(subject);
     if (wait_ns > 0)
         refuse_plainly(slowest, wait_ns, n, limit_counters, verdict);
@@ -272,8 +272,8 @@ static uint64_t overlong_wait(const struct trial *trial, uint64_t delays, const 
 }
 
 /* Sets the verdict: the limit that refuses, and the time until the command would pass. */
-static enum gate refuse(const struct trial *trial, const struct limit *limit, uint64_t wait_ns, bool is_shadow,
-                        struct verdict *verdict)
+static enum gate gate_refuse(const struct trial *trial, const struct limit *limit, uint64_t wait_ns, bool is_shadow,
+                             struct verdict *verdict)
 {
     enum gate gate = limit->action == OVER_DENY ? GATE_DENY : limit->action == OVER_CLOSE ? GATE_CLOSE : GATE_REFUSE;
     verdict_set(verdict, limit, wait_ns);
@@ -306,10 +306,10 @@ static enum gate veto(const struct trial *trial, uint64_t limits, bool is_shadow
     const struct limit *slowest = NULL;
     uint64_t denies = limits & policy->of_action[OVER_DENY];
     if (denies)
-        return refuse(trial, trial_limit(trial, lowest(denies)), UINT64_MAX, is_shadow, verdict);
+        return gate_refuse(trial, trial_limit(trial, lowest(denies)), UINT64_MAX, is_shadow, verdict);
     uint64_t delays = limits & policy->of_action[OVER_DELAY];
     uint64_t wait_ns = refusal_lasts(trial, limits & ~delays, delays, &slowest);
-    return wait_ns > 0 ? refuse(trial, slowest, wait_ns, is_shadow, verdict) : GATE_PASS;
+    return wait_ns > 0 ? gate_refuse(trial, slowest, wait_ns, is_shadow, verdict) : GATE_PASS;
 }
 
 #define RULES_NS NS_PER_MS /* time until a command that waits for newer rules is checked again */
@@ -338,7 +338,7 @@ static FUNNEL_RARE bool has_ended(const struct trial *trial, uint64_t delays, st
  * Decides about `limits` as if they were enforced, and charges them. A command that one limit
  * refuses is refused. Only a command that no limit refuses may be delayed.
  */
-static enum gate decide(const struct trial *asked, uint64_t limits, bool is_shadow, struct verdict *verdict)
+static enum gate gate_decide(const struct trial *asked, uint64_t limits, bool is_shadow, struct verdict *verdict)
 {
     const struct policy *policy = asked->target->policy;
     uint64_t delays = limits & policy->of_action[OVER_DELAY];
@@ -375,7 +375,7 @@ static uint64_t latest_ns(const struct trial *trial)
 }
 
 /* The decision request at time at_ns, as if the command were then the next of its connection. */
-static struct gate_request ask_at(const struct trial *trial, uint64_t at_ns)
+static struct gate_request gate_ask_at(const struct trial *trial, uint64_t at_ns)
 {
     struct gate_request ask = *trial->ask;
     ask.now_ns = ask.headed_ns = at_ns;
@@ -440,7 +440,7 @@ static enum gate foresee(const struct trial *asked, uint64_t limits, struct verd
     uint64_t last_ns = latest_ns(asked), clock_ns = asked->ask->virtual_ns;
     bool is_ahead = clock_ns > last_ns;
     uint64_t at_ns = is_ahead ? last_ns : clock_ns > asked->ask->now_ns ? clock_ns : asked->ask->now_ns;
-    struct gate_request ask = ask_at(asked, at_ns);
+    struct gate_request ask = gate_ask_at(asked, at_ns);
     const struct trial trial = {asked->target, &ask, asked->limit_counters, 0, asked->is_current};
     verdict->virtual_ns = is_ahead ? clock_ns : at_ns;
     enum gate gate = veto(&trial, is_ahead ? others : limits, true, verdict);
@@ -491,10 +491,10 @@ static uint64_t charged_ahead(const struct trial *trial, uint64_t limits)
 static enum gate foresee_or_decide(const struct trial *trial, uint64_t limits, struct verdict *found)
 {
     uint64_t ahead = charged_ahead(trial, limits);
-    struct gate_request ask = ask_at(trial, trial->ask->now_ns);
+    struct gate_request ask = gate_ask_at(trial, trial->ask->now_ns);
     ask.may_wait = false;
     const struct trial now = {trial->target, &ask, trial->limit_counters, 0, trial->is_current};
-    enum gate gate = decide(&now, limits & ~ahead, true, found);
+    enum gate gate = gate_decide(&now, limits & ~ahead, true, found);
     return gate == GATE_PASS && ahead != 0 ? foresee(trial, ahead, found) : gate;
 }
 
@@ -503,7 +503,7 @@ static void ask_shadows(const struct trial *trial, uint64_t limits, struct verdi
     const struct policy *policy = trial->target->policy;
     struct verdict found = {0};
     bool can_delay = (limits & policy->of_action[OVER_DELAY]) != 0 || trial->ask->virtual_ns > trial->ask->now_ns;
-    enum gate gate = can_delay ? foresee_or_decide(trial, limits, &found) : decide(trial, limits, true, &found);
+    enum gate gate = can_delay ? foresee_or_decide(trial, limits, &found) : gate_decide(trial, limits, true, &found);
     bool may = gate == GATE_PASS;
     verdict->counted |= may ? found.counted : owes_bytes(policy) ? SHADOW_REFUSED : 0;
     verdict->is_shadowed = !may;
@@ -519,7 +519,7 @@ static enum gate pass_any(struct trial *trial, uint64_t binds, struct verdict *v
     const struct policy *policy = trial->target->policy;
     trial->is_current = holders_lock(trial->target, trial->ask->now_ns);
     verdict->counted = 0;
-    enum gate gate = decide(trial, binds & ~policy->shadows, false, verdict);
+    enum gate gate = gate_decide(trial, binds & ~policy->shadows, false, verdict);
     if (gate == GATE_PASS && (binds & policy->shadows))
         ask_shadows(trial, binds & policy->shadows, verdict);
     holders_unlock(trial->target);

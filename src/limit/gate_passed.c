@@ -9,7 +9,7 @@
  * The limits among `limits` with funnels in this charge target. After a connection has closed,
  * limits `per connection` have none.
  */
-static uint64_t held(const struct charge_target *target, uint64_t limits)
+static uint64_t gate_passed_held(const struct charge_target *target, uint64_t limits)
 {
     return target->holders[PER_CONNECTION] != NULL ? limits : limits & ~target->policy->of_scope[PER_CONNECTION];
 }
@@ -121,7 +121,7 @@ static FUNNEL_RARE uint64_t owe_anew(const struct charge_target *target, unsigne
 }
 
 /* Charges the limit without the lock. Returns the new word. */
-static uint64_t owe(const struct charge_target *target, unsigned index, uint64_t n, struct passed passed)
+static uint64_t gate_passed_owe(const struct charge_target *target, unsigned index, uint64_t n, struct passed passed)
 {
     const struct limit *limit = &target->policy->limits[index];
     struct funnel *funnel = funnel_at(target, index);
@@ -158,14 +158,15 @@ void gate_owe_bytes_then(const struct charge_target *target, enum unit unit, uin
 {
     const struct passed passed = {now_ns, virtual_ns};
     uint64_t exempt = counted & SHADOW_REFUSED ? target->policy->shadows : 0;
-    for (uint64_t limits = held(target, target->policy->of_unit[unit] & ~exempt); limits; limits &= limits - 1) {
+    for (uint64_t limits = gate_passed_held(target, target->policy->of_unit[unit] & ~exempt); limits;
+         limits &= limits - 1) {
         unsigned i = lowest(limits);
         const struct limit *limit = &target->policy->limits[i];
         bool is_shadow = (target->policy->shadows >> i & 1) != 0;
         uint64_t at_ns = passed_by_policy(passed, target, limit);
         if ((is_shadow || (counted & GREETING) != 0) && overdraft_ns(target, i, at_ns) > 0)
             continue;
-        uint64_t tat_ns = owe(target, i, n, passed);
+        uint64_t tat_ns = gate_passed_owe(target, i, n, passed);
         counter_add(&limit_counters[limit->id].admitted, n);
         limit_counters_note_near(limit, tat_ns, now_ns, limit_counters);
     }
@@ -175,14 +176,14 @@ void gate_owe_bytes_then(const struct charge_target *target, enum unit unit, uin
 
 void gate_calls_begin(const struct charge_target *target, uint64_t counted, uint64_t counted_shadow)
 {
-    uint64_t limits = held(target, target->policy->of_unit[UNIT_INFLIGHT]);
+    uint64_t limits = gate_passed_held(target, target->policy->of_unit[UNIT_INFLIGHT]);
     gauges_add(target, limits & ~target->policy->shadows, counted);
     gauges_add(target, limits & target->policy->shadows, counted_shadow);
 }
 
 void gate_calls_end(const struct charge_target *target, uint64_t counted, uint64_t counted_shadow)
 {
-    uint64_t limits = held(target, target->policy->of_unit[UNIT_INFLIGHT]);
+    uint64_t limits = gate_passed_held(target, target->policy->of_unit[UNIT_INFLIGHT]);
     gauges_take(target, limits & ~target->policy->shadows, counted);
     gauges_take(target, limits & target->policy->shadows, counted_shadow);
 }

@@ -2,7 +2,7 @@
 
 /* ---- departures ---- */
 
-static void set(struct funnel *word, uint64_t ns)
+static void queue_set(struct funnel *word, uint64_t ns)
 {
     atomic_store_explicit(&word->tat_ns, ns, memory_order_relaxed);
 }
@@ -12,12 +12,12 @@ static uint64_t word(const struct departure *departure, enum departure_word whic
     return funnel_word(departure->words[which]);
 }
 
-static uint64_t less(uint64_t a, uint64_t b)
+static uint64_t queue_less(uint64_t a, uint64_t b)
 {
     return a > b ? a - b : 0;
 }
 
-static uint64_t later(uint64_t a_ns, uint64_t b_ns)
+static uint64_t queue_later(uint64_t a_ns, uint64_t b_ns)
 {
     return a_ns > b_ns ? a_ns : b_ns;
 }
@@ -28,7 +28,7 @@ static uint64_t later(uint64_t a_ns, uint64_t b_ns)
  */
 static uint64_t departure_shift(const struct departure *departure, bool is_ahead)
 {
-    return less(word(departure, DEPARTURE_SHIFT), is_ahead ? word(departure, DEPARTURE_AHEAD) : 0);
+    return queue_less(word(departure, DEPARTURE_SHIFT), is_ahead ? word(departure, DEPARTURE_AHEAD) : 0);
 }
 
 /* The position moved back by by_ns. */
@@ -44,9 +44,9 @@ static struct queue_position departure_moved(struct queue_position position, uin
 static struct queue_position departure_ahead(const struct departure *departure, uint64_t span_ns, uint64_t burst_ns,
                                              uint64_t now_ns)
 {
-    uint64_t begin_ns = later(word(departure, DEPARTURE_LAST), word(departure, DEPARTURE_FRONT));
-    begin_ns = later(later(begin_ns, now_ns), less(now_ns + burst_ns, span_ns));
-    return (struct queue_position){begin_ns, begin_ns + span_ns, less(begin_ns + span_ns, burst_ns)};
+    uint64_t begin_ns = queue_later(word(departure, DEPARTURE_LAST), word(departure, DEPARTURE_FRONT));
+    begin_ns = queue_later(queue_later(begin_ns, now_ns), queue_less(now_ns + burst_ns, span_ns));
+    return (struct queue_position){begin_ns, begin_ns + span_ns, queue_less(begin_ns + span_ns, burst_ns)};
 }
 
 /*
@@ -56,9 +56,9 @@ static struct queue_position departure_ahead(const struct departure *departure, 
 static void departure_put_ahead(const struct departure *departure, const struct queue_position *position,
                                 uint64_t by_ns)
 {
-    set(departure->words[DEPARTURE_SHIFT], word(departure, DEPARTURE_SHIFT) + by_ns);
-    set(departure->words[DEPARTURE_AHEAD], word(departure, DEPARTURE_AHEAD) + by_ns);
-    set(departure->words[DEPARTURE_FRONT], position->end_ns);
+    queue_set(departure->words[DEPARTURE_SHIFT], word(departure, DEPARTURE_SHIFT) + by_ns);
+    queue_set(departure->words[DEPARTURE_AHEAD], word(departure, DEPARTURE_AHEAD) + by_ns);
+    queue_set(departure->words[DEPARTURE_FRONT], position->end_ns);
 }
 
 /*
@@ -67,14 +67,14 @@ static void departure_put_ahead(const struct departure *departure, const struct 
  */
 static void departure_pass(const struct departure *departure, const struct queue_position *position)
 {
-    set(departure->words[DEPARTURE_LAST], later(word(departure, DEPARTURE_LAST), position->end_ns));
+    queue_set(departure->words[DEPARTURE_LAST], queue_later(word(departure, DEPARTURE_LAST), position->end_ns));
 }
 
 /* The earliest time at which the command of this position may leave. */
 static uint64_t departure_until(const struct departure *departure, const struct queue_position *position)
 {
-    uint64_t free_ns = less(word(departure, DEPARTURE_GONE) + position->due_ns, position->begin_ns);
-    return later(free_ns, position->due_ns);
+    uint64_t free_ns = queue_less(word(departure, DEPARTURE_GONE) + position->due_ns, position->begin_ns);
+    return queue_later(free_ns, position->due_ns);
 }
 
 /*
@@ -83,8 +83,8 @@ static uint64_t departure_until(const struct departure *departure, const struct 
  */
 static uint64_t earliest_ns(const struct queue_position *position, uint64_t now_ns)
 {
-    uint64_t allowed_ns = less(position->due_ns + DEPARTURE_SLACK_NS, position->begin_ns);
-    return less(now_ns, allowed_ns);
+    uint64_t allowed_ns = queue_less(position->due_ns + DEPARTURE_SLACK_NS, position->begin_ns);
+    return queue_less(now_ns, allowed_ns);
 }
 
 /* The command of the position leaves. */
@@ -93,16 +93,16 @@ static void departure_go(const struct departure *departure, const struct queue_p
     uint64_t begin_ns = earliest_ns(position, now_ns);
     uint64_t gone_ns = word(departure, DEPARTURE_GONE);
     uint64_t last_ns = word(departure, DEPARTURE_LAST);
-    gone_ns = later(gone_ns, begin_ns) + (position->end_ns - position->begin_ns);
-    last_ns = later(last_ns, position->end_ns);
-    uint64_t behind_ns = less(gone_ns, last_ns);
+    gone_ns = queue_later(gone_ns, begin_ns) + (position->end_ns - position->begin_ns);
+    last_ns = queue_later(last_ns, position->end_ns);
+    uint64_t behind_ns = queue_less(gone_ns, last_ns);
     if (behind_ns > 0) {
-        set(departure->queue, funnel_word(departure->queue) + behind_ns);
-        set(departure->words[DEPARTURE_SHIFT], word(departure, DEPARTURE_SHIFT) + behind_ns);
-        set(departure->words[DEPARTURE_FRONT], word(departure, DEPARTURE_FRONT) + behind_ns);
+        queue_set(departure->queue, funnel_word(departure->queue) + behind_ns);
+        queue_set(departure->words[DEPARTURE_SHIFT], word(departure, DEPARTURE_SHIFT) + behind_ns);
+        queue_set(departure->words[DEPARTURE_FRONT], word(departure, DEPARTURE_FRONT) + behind_ns);
     }
-    set(departure->words[DEPARTURE_GONE], gone_ns);
-    set(departure->words[DEPARTURE_LAST], last_ns + behind_ns);
+    queue_set(departure->words[DEPARTURE_GONE], gone_ns);
+    queue_set(departure->words[DEPARTURE_LAST], last_ns + behind_ns);
 }
 
 static struct departure departure_of(struct subject *holder, uint16_t slot, uint16_t departures)
@@ -192,9 +192,9 @@ struct kept_position queue_last(const struct queue *queue, uint64_t units)
 /*
  * Moves the position back to the total shift shift_ns. LIMIT FORGIVE may have reset the total to 0.
  */
-static bool move(struct kept_position *position, uint64_t shift_ns)
+static bool queue_move(struct kept_position *position, uint64_t shift_ns)
 {
-    uint64_t by_ns = less(shift_ns, position->shift_ns);
+    uint64_t by_ns = queue_less(shift_ns, position->shift_ns);
     position->at = departure_moved(position->at, by_ns);
     position->shift_ns = shift_ns;
     return by_ns > 0;
@@ -203,7 +203,7 @@ static bool move(struct kept_position *position, uint64_t shift_ns)
 /* The position that ends at end_ns, at the current rate of the queue. */
 static struct queue_position position_until(uint64_t end_ns, uint64_t span_ns, uint64_t burst_ns)
 {
-    return (struct queue_position){less(end_ns, span_ns), end_ns, less(end_ns, burst_ns)};
+    return (struct queue_position){queue_less(end_ns, span_ns), end_ns, queue_less(end_ns, burst_ns)};
 }
 
 /* Applies all rate changes since the last look to the position. True if there were any. */
@@ -220,7 +220,7 @@ static bool retime(struct kept_position *position, const struct departure *depar
             position->timed = timed;
             break;
         }
-        (void)move(position, how->shift_ns - (position->is_ahead ? how->ahead_ns : 0));
+        (void)queue_move(position, how->shift_ns - (position->is_ahead ? how->ahead_ns : 0));
         uint64_t end_ns = position->at.end_ns;
         if (end_ns > how->at_ns)
             end_ns = how->at_ns + debt_at(end_ns - how->at_ns, how->from, how->to);
@@ -234,7 +234,7 @@ static bool retime(struct kept_position *position, const struct departure *depar
 static bool look(struct kept_position *position, const struct departure *departure)
 {
     bool is_timed_anew = retime(position, departure);
-    return move(position, departure_shift(departure, position->is_ahead)) || is_timed_anew;
+    return queue_move(position, departure_shift(departure, position->is_ahead)) || is_timed_anew;
 }
 
 bool queue_look(struct kept_position *position)
@@ -264,7 +264,7 @@ void queue_go(const struct kept_position *position, uint64_t now_ns)
 }
 
 /* No command waits: the queue now ends behind the last used position. */
-static void cut(const struct departure *departure)
+static void queue_cut(const struct departure *departure)
 {
     uint64_t end_ns = funnel_word(departure->words[DEPARTURE_LAST]);
     uint64_t word_ns = funnel_peek(departure->queue);
@@ -284,7 +284,7 @@ void queue_leave(const struct kept_position *position)
     if (begin_ns < now.at.end_ns)
         (void)funnel_take_back(departure.queue, begin_ns, now.at.end_ns);
     if (gauge_value(departure.words[DEPARTURE_WAITING]) == 0)
-        cut(&departure);
+        queue_cut(&departure);
 }
 
 void queue_wait(const struct kept_position *position)

@@ -27,7 +27,7 @@ uint64_t debt_of_burst(const struct rate *rate, bool is_bytes)
     return rate_is_fine(rate) && !is_bytes ? rate_span_ns(rate, rate->burst) : rate->burst_ns;
 }
 
-static uint64_t common_divisor(uint64_t a, uint64_t b)
+static uint64_t rate_table_common_divisor(uint64_t a, uint64_t b)
 {
     while (b != 0) {
         uint64_t rest = a % b;
@@ -37,9 +37,9 @@ static uint64_t common_divisor(uint64_t a, uint64_t b)
     return a;
 }
 
-static void reduce(uint64_t *a, uint64_t *b)
+static void rate_table_reduce(uint64_t *a, uint64_t *b)
 {
-    uint64_t by = common_divisor(*a, *b);
+    uint64_t by = rate_table_common_divisor(*a, *b);
     *a /= by;
     *b /= by;
 }
@@ -76,10 +76,10 @@ static uint64_t scale_up(uint64_t n, wide factor, wide by)
 
 uint64_t debt_at(uint64_t debt_ns, struct unit_time from, struct unit_time to)
 {
-    reduce(&from.units, &from.ns);
-    reduce(&to.ns, &to.units);
-    reduce(&from.units, &to.units);
-    reduce(&to.ns, &from.ns);
+    rate_table_reduce(&from.units, &from.ns);
+    rate_table_reduce(&to.ns, &to.units);
+    rate_table_reduce(&from.units, &to.units);
+    rate_table_reduce(&to.ns, &from.ns);
     return scale_up(debt_ns, (wide)from.units * to.ns, (wide)from.ns * to.units);
 }
 

@@ -37,13 +37,13 @@ void reconnects_free(struct reconnects *reconnects)
     free(reconnects);
 }
 
-static uint64_t hash_of(const struct reconnects *reconnects, const struct ip *ip)
+static uint64_t reconnects_hash_of(const struct reconnects *reconnects, const struct ip *ip)
 {
     return hash_bytes(reconnects->key, slice_of((const char *)ip->bytes, sizeof ip->bytes));
 }
 
 /* The row of the address, or the row that is given up for the address. */
-static struct row *find_row(struct reconnects *reconnects, uint64_t hash)
+static struct row *reconnects_find_row(struct reconnects *reconnects, uint64_t hash)
 {
     struct row *best = &reconnects->rows[hash % ROWS];
     for (unsigned i = 0; i < PROBES; i++) {
@@ -60,9 +60,9 @@ void reconnects_note(struct reconnects *reconnects, const struct ip *ip, uint64_
 {
     if (ip->family == 0)
         return;
-    uint64_t hash = hash_of(reconnects, ip);
+    uint64_t hash = reconnects_hash_of(reconnects, ip);
     pthread_mutex_lock(&reconnects->lock);
-    struct row *row = find_row(reconnects, hash);
+    struct row *row = reconnects_find_row(reconnects, hash);
     uint32_t permits = row->hash == hash ? row->permits : 0;
     *row = (struct row){.hash = hash, .closed_ns = now_ns, .permits = permits + 1};
     pthread_mutex_unlock(&reconnects->lock);
@@ -84,9 +84,9 @@ bool reconnects_take(struct reconnects *reconnects, const struct ip *ip, uint64_
     uint64_t last_ns = atomic_load_explicit(&reconnects->last_ns, memory_order_acquire);
     if (ip->family == 0 || last_ns == 0 || now_ns > last_ns + within_ns)
         return false;
-    uint64_t hash = hash_of(reconnects, ip);
+    uint64_t hash = reconnects_hash_of(reconnects, ip);
     pthread_mutex_lock(&reconnects->lock);
-    struct row *row = find_row(reconnects, hash);
+    struct row *row = reconnects_find_row(reconnects, hash);
     bool is_good =
         row->permits > 0 && row->hash == hash && now_ns <= row->closed_ns + within_ns && is_outage(row, away_ns);
     row->permits -= is_good;

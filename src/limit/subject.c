@@ -208,7 +208,7 @@ static bool owes_nothing_at_all(const struct subject *subject, uint64_t now_ns)
 }
 
 /* Copies debts only. A gauge stays with the subject that counted it. */
-static void inherit(struct subject *heir, const struct funnel *funnels, size_t first, size_t n, uint64_t now_ns)
+static void subject_inherit(struct subject *heir, const struct funnel *funnels, size_t first, size_t n, uint64_t now_ns)
 {
     for (size_t i = 0; i < n && first + i < heir->n_funnels; i++)
         if (!funnel_is_empty(&funnels[i], now_ns))
@@ -222,10 +222,10 @@ void subject_inherit_overflow(struct subject *heir, uint64_t now_ns)
         return;
     subject_lock(overflow);
     atomic_init(&heir->rates, rate_table_get(atomic_load_explicit(&overflow->rates, memory_order_relaxed)));
-    inherit(heir, overflow->funnels, 0, overflow->n_funnels, now_ns);
+    subject_inherit(heir, overflow->funnels, 0, overflow->n_funnels, now_ns);
     struct more_funnels *more = atomic_load_explicit(&overflow->more, memory_order_acquire);
     for (; more != NULL; more = atomic_load_explicit(&more->next, memory_order_acquire))
-        inherit(heir, more->funnels, more->first, more->n, now_ns);
+        subject_inherit(heir, more->funnels, more->first, more->n, now_ns);
     subject_unlock(overflow);
 }
 

@@ -70,7 +70,7 @@ struct subjects *subjects_new(size_t max)
     return subjects;
 }
 
-static void free_chain(struct subject *subject)
+static void subjects_free_chain(struct subject *subject)
 {
     while (subject != NULL) {
         struct subject *next = subject->next;
@@ -84,7 +84,7 @@ void subjects_free(struct subjects *subjects)
     for (size_t i = 0; i < SHARDS; i++) {
         struct shard *shard = &subjects->shards[i];
         for (size_t bucket = 0; bucket < shard->n_buckets; bucket++)
-            free_chain(shard->buckets[bucket]);
+            subjects_free_chain(shard->buckets[bucket]);
         free(shard->buckets);
         pthread_mutex_destroy(&shard->lock);
     }
@@ -109,7 +109,7 @@ uint64_t subjects_overflows(struct subjects *subjects)
     return atomic_load_explicit(&subjects->n_overflows, memory_order_relaxed);
 }
 
-static bool is_wanted(const struct subject *subject, const struct wanted *wanted)
+static bool subjects_is_wanted(const struct subject *subject, const struct wanted *wanted)
 {
     return subject->hash == wanted->hash && subject->policy_state == wanted->policy_state &&
            slice_eq(subject_name(subject), wanted->name);
@@ -124,22 +124,22 @@ void subject_put(struct subjects *subjects, struct subject *subject)
 
 /* ---- one shard, under its lock ---- */
 
-static struct subject **bucket_of(const struct shard *shard, uint64_t hash)
+static struct subject **subjects_bucket_of(const struct shard *shard, uint64_t hash)
 {
     return &shard->buckets[hash >> SHARD_BITS & (shard->n_buckets - 1)];
 }
 
-static struct subject *find(const struct shard *shard, const struct wanted *wanted)
+static struct subject *subjects_find(const struct shard *shard, const struct wanted *wanted)
 {
-    struct subject *subject = shard->n_buckets > 0 ? *bucket_of(shard, wanted->hash) : NULL;
-    while (subject != NULL && !is_wanted(subject, wanted))
+    struct subject *subject = shard->n_buckets > 0 ? *subjects_bucket_of(shard, wanted->hash) : NULL;
+    while (subject != NULL && !subjects_is_wanted(subject, wanted))
         subject = subject->next;
     return subject;
 }
 
 static void link_in(struct shard *shard, struct subject *subject)
 {
-    struct subject **bucket = bucket_of(shard, subject->hash);
+    struct subject **bucket = subjects_bucket_of(shard, subject->hash);
     subject->next = *bucket;
     *bucket = subject;
 }
@@ -147,7 +147,7 @@ static void link_in(struct shard *shard, struct subject *subject)
 /*
  * Doubles the buckets when there is a subject for each. False only if there are no buckets at all.
  */
-static bool make_room(struct shard *shard)
+static bool subjects_make_room(struct shard *shard)
 {
     if (shard->count < shard->n_buckets)
         return true;
@@ -313,11 +313,11 @@ static struct subject *overflow_get(struct subjects *subjects, const struct poli
 /* ---- getting ---- */
 
 /* Makes a subject in claimed room. The shard is locked. NULL: out of memory. */
-static struct subject *make(struct subjects *subjects, struct shard *shard, const struct wanted *wanted,
-                            uint64_t now_ns)
+static struct subject *subjects_make(struct subjects *subjects, struct shard *shard, const struct wanted *wanted,
+                                     uint64_t now_ns)
 {
     uint16_t n_funnels = policy_state_slots(wanted->policy_state, PER_SUBJECT);
-    void *memory = make_room(shard) ? calloc(1, subject_bytes(wanted->name.len, n_funnels)) : NULL;
+    void *memory = subjects_make_room(shard) ? calloc(1, subject_bytes(wanted->name.len, n_funnels)) : NULL;
     if (memory == NULL) {
         give_back_room(subjects);
         return NULL;
@@ -340,13 +340,13 @@ static struct subject *find_or_make(struct subjects *subjects, struct shard *sha
                                     uint64_t now_ns)
 {
     pthread_mutex_lock(&shard->lock);
-    struct subject *subject = find(shard, wanted);
+    struct subject *subject = subjects_find(shard, wanted);
     if (subject != NULL) {
         subject_hold(subject);
     } else {
         forget_some(subjects, shard, now_ns);
         if (claim_room(subjects))
-            subject = make(subjects, shard, wanted, now_ns);
+            subject = subjects_make(subjects, shard, wanted, now_ns);
     }
     pthread_mutex_unlock(&shard->lock);
     return subject;
@@ -357,12 +357,12 @@ static struct subject *find_or_make_on(struct subjects *subjects, struct shard *
                                        uint64_t now_ns)
 {
     pthread_mutex_lock(&shard->lock);
-    struct subject *subject = find(shard, wanted); /* another thread may have been faster */
+    struct subject *subject = subjects_find(shard, wanted); /* another thread may have been faster */
     if (subject != NULL) {
         subject_hold(subject);
         give_back_room(subjects);
     } else {
-        subject = make(subjects, shard, wanted, now_ns);
+        subject = subjects_make(subjects, shard, wanted, now_ns);
     }
     pthread_mutex_unlock(&shard->lock);
     return subject;
@@ -418,7 +418,7 @@ struct subject *subject_find(struct subjects *subjects, struct slice name)
     uint64_t hash = hash_bytes(subjects->key, name);
     struct shard *shard = &subjects->shards[hash % SHARDS];
     pthread_mutex_lock(&shard->lock);
-    struct subject *subject = shard->n_buckets > 0 ? next_named(*bucket_of(shard, hash), hash, name) : NULL;
+    struct subject *subject = shard->n_buckets > 0 ? next_named(*subjects_bucket_of(shard, hash), hash, name) : NULL;
     if (subject != NULL)
         subject_hold(subject);
     pthread_mutex_unlock(&shard->lock);
@@ -439,7 +439,7 @@ size_t subjects_forgive(struct subjects *subjects, struct slice name)
     struct shard *shard = &subjects->shards[hash % SHARDS];
     size_t n = 0;
     pthread_mutex_lock(&shard->lock);
-    struct subject *subject = shard->n_buckets > 0 ? *bucket_of(shard, hash) : NULL;
+    struct subject *subject = shard->n_buckets > 0 ? *subjects_bucket_of(shard, hash) : NULL;
     while ((subject = next_named(subject, hash, name)) != NULL) {
         subject_forgive(subject);
         subject = subject->next;

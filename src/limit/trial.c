@@ -118,7 +118,7 @@ void gate_positions_depart(const struct trial *trial, uint64_t delays, struct qu
  * A command with a moved position waits again even if it could go now. The alarms of the commands
  * before it then ring first.
  */
-static FUNNEL_RARE enum gate wait_on(const struct trial *trial, struct verdict *verdict)
+static FUNNEL_RARE enum gate trial_wait_on(const struct trial *trial, struct verdict *verdict)
 {
     uint64_t now_ns = trial->ask->now_ns;
     uint64_t latest_ns = 0;
@@ -160,7 +160,7 @@ enum gate gate_positions_wait(const struct trial *trial, uint64_t delays, struct
 {
     const struct limit *slowest = NULL;
     uint64_t others = delays & ~trial->had;
-    if (trial->had != 0 && wait_on(trial, verdict) == GATE_WAIT)
+    if (trial->had != 0 && trial_wait_on(trial, verdict) == GATE_WAIT)
         return GATE_WAIT;
     uint64_t wait_ns = trial_longest_wait(trial, others, &slowest);
     if (wait_ns == 0)

@@ -203,7 +203,7 @@ const struct class *class_find(struct classes *classes, struct slice text, char 
 /* ---- membership ---- */
 
 /* The bit of the category; 0: the table has no such category. */
-static uint64_t category_bit(const struct command_table *table, struct slice name)
+static uint64_t class_category_bit(const struct command_table *table, struct slice name)
 {
     for (size_t bit = 0; bit < command_table_categories(table); bit++)
         if (slice_eq_nocase(command_table_category(table, bit), name))
@@ -212,7 +212,7 @@ static uint64_t category_bit(const struct command_table *table, struct slice nam
 }
 
 /* True if `name` is the command's or that of its container. */
-static bool is_named(const struct command *command, struct slice name)
+static bool class_is_named(const struct command *command, struct slice name)
 {
     struct slice own = slice_of(command->name, command->name_len);
     return slice_starts(own, name) && (own.len == name.len || own.at[name.len] == '|');
@@ -226,9 +226,9 @@ static bool term_has(const struct term *term, const struct command_table *table,
     case TERM_FLAG:
         return command->flags & term->flag;
     case TERM_CATEGORY:
-        return command->categories & category_bit(table, slice_str(term->text));
+        return command->categories & class_category_bit(table, slice_str(term->text));
     case TERM_COMMAND:
-        return is_named(command, slice_str(term->text));
+        return class_is_named(command, slice_str(term->text));
     case TERM_CLASS:
         return class_has(term->class, table, command);
     }
@@ -297,7 +297,7 @@ static struct slice with_at(char *out, struct slice category)
 static void check_category(const struct check *check, struct slice class, struct slice name)
 {
     char room[2][COMMAND_NAME_MAX + 1];
-    if (category_bit(check->table, name))
+    if (class_category_bit(check->table, name))
         return;
     struct slice near = near_name(name, command_table_categories(check->table), category_at, check->table);
     if (near.len > 0)
@@ -473,7 +473,7 @@ void members_free(struct members *members)
     free(members);
 }
 
-static bool *look_up(const struct members *members, const struct class *class)
+static bool *class_look_up(const struct members *members, const struct class *class)
 {
     size_t n = command_table_count(members->table);
     bool *of = mem_zalloc(n, sizeof *of);
@@ -488,7 +488,7 @@ const bool *members_of(struct members *members, const struct class *class)
     while (classes_at(members->classes, number) != class)
         number++;
     if (members->of[number] == NULL)
-        members->of[number] = look_up(members, class);
+        members->of[number] = class_look_up(members, class);
     return members->of[number];
 }
 

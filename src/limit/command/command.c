@@ -101,7 +101,7 @@ static inline bool key_append(struct key *key, struct slice text)
     return true;
 }
 
-static bool key_of(struct key *key, struct slice name)
+static bool command_key_of(struct key *key, struct slice name)
 {
     key_start(key);
     return name.len > 0 && key_append(key, name);
@@ -109,7 +109,7 @@ static bool key_of(struct key *key, struct slice name)
 
 /* ---- look-up ---- */
 
-static inline size_t find_id(const struct command_table *table, const struct key *key)
+static inline size_t command_find_id(const struct command_table *table, const struct key *key)
 {
     size_t mask = table->n_slots - 1;
     for (size_t i = key->hash & mask;; i = (i + 1) & mask) {
@@ -129,20 +129,20 @@ const struct command *command_find(const struct command_table *table, struct sli
     key_start(&key);
     if (!key_append(&key, name))
         return unknown;
-    const struct command *row = &table->rows[find_id(table, &key)];
+    const struct command *row = &table->rows[command_find_id(table, &key)];
     if (row->in_container) /* "config|get" as one word is not a command */
         return unknown;
     if (!row->has_subcommands || sub.len == 0)
         return row;
     if (!key_append(&key, SLICE("|")) || !key_append(&key, sub))
         return unknown;
-    return &table->rows[find_id(table, &key)];
+    return &table->rows[command_find_id(table, &key)];
 }
 
 const struct command *command_by_name(const struct command_table *table, struct slice name)
 {
     struct key key;
-    size_t id = key_of(&key, name) ? find_id(table, &key) : 0;
+    size_t id = command_key_of(&key, name) ? command_find_id(table, &key) : 0;
     return id ? &table->rows[id] : NULL;
 }
 
@@ -204,7 +204,7 @@ void command_table_carry_costs(struct command_table *to, const struct command_ta
 
 /* ---- the index ---- */
 
-static void index_put(struct command_table *table, uint32_t hash, uint32_t id)
+static void command_index_put(struct command_table *table, uint32_t hash, uint32_t id)
 {
     size_t mask = table->n_slots - 1;
     size_t i = hash & mask;
@@ -221,7 +221,7 @@ static void index_grow(struct command_table *table)
     table->slots = mem_zalloc(table->n_slots, sizeof *table->slots);
     for (size_t i = 0; i < n_old; i++)
         if (old[i].id != 0)
-            index_put(table, old[i].hash, old[i].id);
+            command_index_put(table, old[i].hash, old[i].id);
     free(old);
 }
 
@@ -241,13 +241,13 @@ static size_t row_new(struct command_table *table)
 /* Finds or makes the row of that name. 0: the table is full. */
 static size_t row_get(struct command_table *table, const struct key *key)
 {
-    size_t id = find_id(table, key);
+    size_t id = command_find_id(table, key);
     if (id != 0 || table->n_rows > UINT16_MAX)
         return id;
     id = row_new(table);
     if (table->n_rows * 2 > table->n_slots)
         index_grow(table);
-    index_put(table, key->hash, (uint32_t)id);
+    command_index_put(table, key->hash, (uint32_t)id);
     struct command *row = &table->rows[id];
     memcpy(row->name, key->text, key->len);
     row->name_len = (uint8_t)key->len;
@@ -256,7 +256,7 @@ static size_t row_get(struct command_table *table, const struct key *key)
 }
 
 /* Drops categories beyond the last bit; Redis has no room for more either. */
-static uint64_t category_bit(struct command_table *table, struct slice name)
+static uint64_t command_category_bit(struct command_table *table, struct slice name)
 {
     size_t bit = 0;
     while (bit < table->n_categories && !slice_eq_nocase(slice_str(table->categories[bit]), name))
@@ -273,15 +273,15 @@ static int16_t clamp(int64_t value)
     return (int16_t)(value > INT16_MAX ? INT16_MAX : value < INT16_MIN ? INT16_MIN : value);
 }
 
-static bool begins(struct slice name, struct slice container)
+static bool command_begins(struct slice name, struct slice container)
 {
     return slice_eq_nocase(slice_of(name.at, container.len), container);
 }
 
 /* Called for each pair of names. The first check settles most pairs: no '|' at that position. */
-static bool is_within(const struct slice *name, const struct slice *container)
+static bool command_is_within(const struct slice *name, const struct slice *container)
 {
-    return name->len > container->len && name->at[container->len] == '|' && begins(*name, *container);
+    return name->len > container->len && name->at[container->len] == '|' && command_begins(*name, *container);
 }
 
 /* Subcommands may be added before or after their container. */
@@ -301,7 +301,7 @@ static void link_container(struct command_table *table, size_t id)
     for (size_t i = 1; table->has_orphans && i < table->n_rows && !row->has_subcommands; i++) {
         const struct command *other = &table->rows[i];
         struct slice its = {.at = other->name, .len = other->name_len};
-        row->has_subcommands = is_within(&its, &name);
+        row->has_subcommands = command_is_within(&its, &name);
     }
 }
 
@@ -326,7 +326,7 @@ static uint32_t default_cost_ns(const struct command_info *info, const struct co
     return has_category(info, SLICE("dangerous")) ? DANGEROUS_NS : SLOW_NS;
 }
 
-static enum command_kind kind_of(const struct command_info *info, const struct command *row)
+static enum command_kind command_kind_of(const struct command_info *info, const struct command *row)
 {
     if (is_transactional((enum effect)row->effect))
         return KIND_TX;
@@ -370,10 +370,10 @@ static bool reads_keys(const struct command_info *info, const struct command *ro
 }
 
 /* Skips a name too long for look-up: it counts as an unknown command. */
-static void put(struct command_table *table, const struct command_info *info)
+static void command_put(struct command_table *table, const struct command_info *info)
 {
     struct key key;
-    size_t id = key_of(&key, info->name) ? row_get(table, &key) : 0;
+    size_t id = command_key_of(&key, info->name) ? row_get(table, &key) : 0;
     if (id == 0)
         return;
     struct travel travel = travel_of(info->name, info->flags);
@@ -400,14 +400,14 @@ static void put(struct command_table *table, const struct command_info *info)
     row->key_step = clamp(info->key_step);
     row->categories = 0;
     for (size_t i = 0; i < info->n_categories; i++)
-        row->categories |= category_bit(table, info->categories[i]);
-    row->kind = (uint8_t)kind_of(info, row);
+        row->categories |= command_category_bit(table, info->categories[i]);
+    row->kind = (uint8_t)command_kind_of(info, row);
     row->reads_keys = reads_keys(info, row);
     command_table_set_cost(table, id, default_cost_ns(info, row), 0);
     link_container(table, id);
 }
 
-static size_t split(const char *text, struct slice *words)
+static size_t command_split(const char *text, struct slice *words)
 {
     size_t n = 0;
     for (text += strspn(text, " "); *text && n < WORDS_MAX; text += strspn(text, " ")) {
@@ -428,12 +428,12 @@ static void put_fact(struct command_table *table, const struct fact *fact)
         .last_key = fact->last_key,
         .key_step = fact->key_step,
         .categories = categories,
-        .n_categories = split(fact->categories, categories),
+        .n_categories = command_split(fact->categories, categories),
     };
-    size_t n_flags = split(fact->flags, flags);
+    size_t n_flags = command_split(fact->flags, flags);
     for (size_t i = 0; i < n_flags; i++)
         info.flags |= command_flag(flags[i]);
-    put(table, &info);
+    command_put(table, &info);
 }
 
 /* Adds a command that Redis has not listed: the row of commands.def, or only its name. */
@@ -446,7 +446,7 @@ static void put_known(struct command_table *table, struct slice name)
             put_fact(table, &facts[i]);
             return;
         }
-    put(table, &(struct command_info){.name = name, .arity = -1});
+    command_put(table, &(struct command_info){.name = name, .arity = -1});
 }
 
 /*
@@ -458,11 +458,11 @@ static void put_subcommands(struct command_table *table, struct slice container)
     if (memchr(container.at, '|', container.len) != NULL)
         return;
     for (size_t i = 0; i < N_FACTS; i++)
-        if (is_within(&facts[i].name, &container) && command_by_name(table, facts[i].name) == NULL)
+        if (command_is_within(&facts[i].name, &container) && command_by_name(table, facts[i].name) == NULL)
             put_fact(table, &facts[i]);
     for (size_t i = 0; i < travel_count(); i++) {
         const struct slice *name = &travel_row(i)->name;
-        if (is_within(name, &container) && name->at[name->len - 1] != '*')
+        if (command_is_within(name, &container) && name->at[name->len - 1] != '*')
             put_known(table, *name);
     }
 }
@@ -472,23 +472,23 @@ void command_table_add(struct command_table *table, const struct command_info *i
 {
     if (own_find(info->name) != NULL)
         return;
-    put(table, info);
+    command_put(table, info);
     put_subcommands(table, info->name);
 }
 
-static void put_own(struct command_table *table, size_t i)
+static void command_put_own(struct command_table *table, size_t i)
 {
     const struct own *own = own_row(i);
     const struct slice categories[] = {SLICE("limit"), own->writes ? SLICE("limit-write") : SLICE("limit-read")};
-    put(table, &(struct command_info){
-                   .name = slice_str(own->name),
-                   .arity = own->arity,
-                   .first_key = own->first_key,
-                   .last_key = own->last_key,
-                   .key_step = own->key_step,
-                   .categories = categories,
-                   .n_categories = 2,
-               });
+    command_put(table, &(struct command_info){
+                           .name = slice_str(own->name),
+                           .arity = own->arity,
+                           .first_key = own->first_key,
+                           .last_key = own->last_key,
+                           .key_step = own->key_step,
+                           .categories = categories,
+                           .n_categories = 2,
+                       });
     table->rows[command_by_name(table, slice_str(own->name))->id].own = (uint8_t)(i + 1);
 }
 
@@ -510,7 +510,7 @@ struct command_table *command_table_new(void)
         if (travel_row(i)->flow == FLOW_QUIT || travel_row(i)->flow == FLOW_DROP)
             put_known(table, travel_row(i)->name);
     for (size_t i = 0; i < own_count(); i++)
-        put_own(table, i);
+        command_put_own(table, i);
     return table;
 }
 

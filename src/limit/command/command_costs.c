@@ -54,7 +54,7 @@ struct command_costs {
 /* ---- texts ---- */
 
 /* Takes `word` off the front of *text. False: *text does not begin with `word`. */
-static bool take_word(struct slice *text, struct slice word)
+static bool command_costs_take_word(struct slice *text, struct slice word)
 {
     if (text->len < word.len || memcmp(text->at, word.at, word.len) != 0)
         return false;
@@ -63,7 +63,7 @@ static bool take_word(struct slice *text, struct slice word)
 }
 
 /* Takes a number off the front of *text. False: no digits, or too many. */
-static bool take_number(struct slice *text, uint64_t *number)
+static bool command_costs_take_number(struct slice *text, uint64_t *number)
 {
     size_t n = 0;
     for (*number = 0; n < text->len && text->at[n] >= '0' && text->at[n] <= '9' && n <= DIGITS_MOST; n++)
@@ -75,14 +75,15 @@ static bool take_number(struct slice *text, uint64_t *number)
 /* Reads "cmdstat_get:calls=1,usec=8,...". A name has no ':'; Redis writes '_' instead. */
 static bool read_stat(struct slice line, struct slice *name, struct command_count *count)
 {
-    if (!take_word(&line, SLICE("cmdstat_")))
+    if (!command_costs_take_word(&line, SLICE("cmdstat_")))
         return false;
     const char *colon = memchr(line.at, ':', line.len);
     if (colon == NULL)
         return false;
     *name = slice_of(line.at, (size_t)(colon - line.at));
-    return take_word(&line, *name) && take_word(&line, SLICE(":calls=")) && take_number(&line, &count->calls) &&
-           take_word(&line, SLICE(",usec=")) && take_number(&line, &count->usec);
+    return command_costs_take_word(&line, *name) && command_costs_take_word(&line, SLICE(":calls=")) &&
+           command_costs_take_number(&line, &count->calls) && command_costs_take_word(&line, SLICE(",usec=")) &&
+           command_costs_take_number(&line, &count->usec);
 }
 
 /* Reads seconds, "12.345678", as ns; 0: not a number. */
@@ -90,10 +91,11 @@ static uint64_t read_seconds(struct slice text)
 {
     uint64_t seconds;
     uint64_t fraction = 0;
-    if (!take_number(&text, &seconds) || seconds > SECONDS_MOST)
+    if (!command_costs_take_number(&text, &seconds) || seconds > SECONDS_MOST)
         return 0;
     size_t left = text.len;
-    if (!take_word(&text, SLICE(".")) || !take_number(&text, &fraction) || left - text.len > 1 + FRACTION_DIGITS)
+    if (!command_costs_take_word(&text, SLICE(".")) || !command_costs_take_number(&text, &fraction) ||
+        left - text.len > 1 + FRACTION_DIGITS)
         return seconds * NS_PER_S;
     for (size_t digits = left - text.len - 1; digits < FRACTION_DIGITS; digits++)
         fraction *= 10;
@@ -105,10 +107,11 @@ uint64_t command_costs_read_cpu(struct slice text)
     uint64_t all_ns = 0;
     uint64_t main_ns = 0;
     for (struct slice line; split_next(&text, '\n', &line);)
-        if (take_word(&line, SLICE("used_cpu_sys_main_thread:")) ||
-            take_word(&line, SLICE("used_cpu_user_main_thread:")))
+        if (command_costs_take_word(&line, SLICE("used_cpu_sys_main_thread:")) ||
+            command_costs_take_word(&line, SLICE("used_cpu_user_main_thread:")))
             main_ns += read_seconds(line);
-        else if (take_word(&line, SLICE("used_cpu_sys:")) || take_word(&line, SLICE("used_cpu_user:")))
+        else if (command_costs_take_word(&line, SLICE("used_cpu_sys:")) ||
+                 command_costs_take_word(&line, SLICE("used_cpu_user:")))
             all_ns += read_seconds(line);
     return main_ns > 0 ? main_ns : all_ns;
 }
@@ -140,7 +143,7 @@ static bool difference(const struct command_count *now, struct command_count *be
     return more->calls <= COUNT_MOST && more->usec <= COUNT_MOST;
 }
 
-static void add(struct reported_work *sum, const struct reported_work *more)
+static void command_costs_add(struct reported_work *sum, const struct reported_work *more)
 {
     sum->calls += more->calls;
     sum->usec += more->usec;
@@ -154,7 +157,7 @@ static void take_subcommands(struct command_costs *costs, const struct command *
         const struct command *row = command_table_row(costs->table, id);
         if (row->in_container && row->name_len > container->name_len && row->name[container->name_len] == '|' &&
             memcmp(row->name, container->name, container->name_len) == 0)
-            add(&costs->rows[id], more);
+            command_costs_add(&costs->rows[id], more);
     }
 }
 
@@ -163,8 +166,8 @@ static void take_row(struct command_costs *costs, struct command_poll *told, con
 {
     if (command_is_bracket(command))
         more.usec = 0;
-    add(&costs->rows[command->id], &more);
-    add(&told->all, &more);
+    command_costs_add(&costs->rows[command->id], &more);
+    command_costs_add(&told->all, &more);
     if (command->kind == KIND_SCRIPT)
         told->script_usec += more.usec;
     if (command->has_subcommands)
@@ -192,7 +195,7 @@ void command_costs_take(struct command_costs *costs, struct command_counts *coun
             take_row(costs, &told, command, more);
     }
     if (!is_first && !was_reset && counts->cpu_ns > 0) {
-        add(&costs->poll.all, &told.all);
+        command_costs_add(&costs->poll.all, &told.all);
         costs->poll.script_usec += told.script_usec;
         costs->poll.cpu_ns += (double)(cpu_ns - counts->cpu_ns);
     }
@@ -220,7 +223,7 @@ static void set_cost(struct command_costs *costs, const struct command *command,
     command_table_set_cost(costs->table, command->id, (uint32_t)ns, (uint32_t)within(calls, 1, UINT32_MAX));
 }
 
-static void end_row(struct command_costs *costs, size_t id)
+static void command_costs_end_row(struct command_costs *costs, size_t id)
 {
     const struct command *command = command_table_row(costs->table, id);
     const struct reported_work told = costs->rows[id];
@@ -248,7 +251,7 @@ void command_costs_end_poll(struct command_costs *costs)
 {
     end_fixed(costs);
     for (size_t id = 1; id < command_table_count(costs->table); id++)
-        end_row(costs, id);
+        command_costs_end_row(costs, id);
 }
 
 uint32_t command_costs_fixed_ns(const struct command_costs *costs)

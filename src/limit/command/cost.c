@@ -81,7 +81,7 @@ void costs_fini(struct costs *costs, bool is_owner)
         free(costs->at);
 }
 
-static uint64_t times(const struct cost *cost, const struct command *command, struct slice request, uint32_t argc)
+static uint64_t cost_times(const struct cost *cost, const struct command *command, struct slice request, uint32_t argc)
 {
     if (cost->per == PER_KEY)
         return keys_most(command, request, argc);
@@ -94,7 +94,7 @@ uint64_t costs_units(const struct costs *costs, const struct command *command, s
     if (at == 0)
         return 1;
     const struct cost *cost = &costs->at[at - 1];
-    uint64_t n = times(cost, command, request, argc), units;
+    uint64_t n = cost_times(cost, command, request, argc), units;
     bool is_beyond = __builtin_mul_overflow(cost->units, n > 0 ? n : 1, &units) || units > INT64_MAX;
     return is_beyond ? INT64_MAX : units;
 }

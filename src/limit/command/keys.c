@@ -39,7 +39,7 @@ struct args {
 };
 
 /* Reads the header line at `at` and moves behind it. False: none, or incomplete. */
-static bool header_take(struct args *args, char type, uint64_t *number)
+static bool keys_header_take(struct args *args, char type, uint64_t *number)
 {
     if (args->at == args->end || *args->at != type)
         return false;
@@ -56,7 +56,7 @@ static bool header_take(struct args *args, char type, uint64_t *number)
 static bool args_next(struct args *args, struct slice *arg)
 {
     uint64_t len;
-    if (args->next >= args->argc || !header_take(args, '$', &len) || len > (uint64_t)(args->end - args->at)) {
+    if (args->next >= args->argc || !keys_header_take(args, '$', &len) || len > (uint64_t)(args->end - args->at)) {
         args->is_cut |= args->next < args->argc;
         args->at = args->end;
         return false;
@@ -74,7 +74,7 @@ static struct args args_of(struct slice request, uint32_t argc)
         request = SLICE(""); /* avoids arithmetic on NULL */
     struct args args = {request.at, request.at + request.len, 0, argc, false};
     uint64_t announced;
-    if (!header_take(&args, '*', &announced))
+    if (!keys_header_take(&args, '*', &announced))
         args.at = args.end;
     return args;
 }
@@ -198,7 +198,7 @@ static struct layout stored(const struct command *command, struct args *args)
     return layout;
 }
 
-static struct layout named(const struct command *command, struct args *args)
+static struct layout keys_named(const struct command *command, struct args *args)
 {
     struct slice word;
     uint32_t first = command->keys_arg + UINT32_C(1);
@@ -240,9 +240,9 @@ static struct layout migrate(const struct command *command, struct args *args)
 }
 
 static struct layout (*const rules[])(const struct command *command, struct args *args) = {
-    [KEYS_POSITION] = by_position, [KEYS_NONE] = none,       [KEYS_CHANNELS] = none, [KEYS_COUNTED] = counted,
-    [KEYS_STORE] = store,          [KEYS_STREAMS] = streams, [KEYS_STORED] = stored, [KEYS_MIGRATE] = migrate,
-    [KEYS_PARTS] = parts,          [KEYS_NAMED] = named,
+    [KEYS_POSITION] = by_position, [KEYS_NONE] = none,        [KEYS_CHANNELS] = none, [KEYS_COUNTED] = counted,
+    [KEYS_STORE] = store,          [KEYS_STREAMS] = streams,  [KEYS_STORED] = stored, [KEYS_MIGRATE] = migrate,
+    [KEYS_PARTS] = parts,          [KEYS_NAMED] = keys_named,
 };
 
 /* The layout of what has a slot: keys, or channels instead of keys. */
@@ -349,7 +349,7 @@ bool keys_first(const struct command *command, struct slice request, uint32_t ar
     return args_at(&args, is_store_first ? layout.store : layout.first, key);
 }
 
-static bool is_key(const struct layout *layout, uint32_t index)
+static bool keys_is_key(const struct layout *layout, uint32_t index)
 {
     uint32_t behind = index - layout->first;
     if (index == 0 || index == layout->store)
@@ -382,7 +382,7 @@ static bool walk_next(struct key_walk *walk, struct slice *key)
         uint32_t index = walk->args.next - 1;
         if (walk->layout.step == NO_STEP && index > walk->layout.first && slice_eq_nocase(*key, SLICE("and")))
             walk->layout.first = index + 2; /* the key of the next part, behind its algorithm */
-        if (!is_key(&walk->layout, index))
+        if (!keys_is_key(&walk->layout, index))
             continue;
         walk->left--;
         return true;

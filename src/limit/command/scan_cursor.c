@@ -16,7 +16,7 @@ struct named {
 };
 
 /* FNV-1a: gives equal values in every process. */
-static uint64_t hash_of(struct slice name)
+static uint64_t scan_cursor_hash_of(struct slice name)
 {
     uint64_t hash = UINT64_C(14695981039346656037);
     for (size_t i = 0; i < name.len; i++)
@@ -55,7 +55,7 @@ bool scan_order_init(struct scan_order *order, const struct slice *names, uint32
         return false;
     }
     for (uint32_t i = 0; i < n; i++)
-        named[i] = (struct named){hash_of(names[i]), names[i], i};
+        named[i] = (struct named){scan_cursor_hash_of(names[i]), names[i], i};
     qsort(named, n, sizeof *named, by_hash);
     for (uint32_t i = 0; i < n; i++)
         rows[i] = named[i].row;
@@ -72,7 +72,7 @@ void scan_order_fini(struct scan_order *order)
 
 /* ---- cursors ---- */
 
-static bool read_number(struct slice text, uint64_t *number)
+static bool scan_cursor_read_number(struct slice text, uint64_t *number)
 {
     *number = 0;
     for (size_t i = 0; i < text.len; i++) {
@@ -87,7 +87,7 @@ bool scan_cursor_read(const struct scan_order *order, struct slice text, struct 
 {
     uint64_t number;
     *position = (struct scan_position){0};
-    if (!read_number(text, &number))
+    if (!scan_cursor_read_number(text, &number))
         return false;
     if (number == 0 || (number & CHECK_MASK) != order->check)
         return true;
@@ -100,7 +100,7 @@ bool scan_cursor_next(const struct scan_order *order, const struct scan_position
                       uint64_t *next)
 {
     struct scan_position to = *position;
-    if (!read_number(text, &to.cursor))
+    if (!scan_cursor_read_number(text, &to.cursor))
         return false;
     *next = 0;
     if (to.cursor == 0 && ++to.master == order->n)
@@ -121,11 +121,12 @@ struct slice scan_cursor_print(uint64_t cursor, char out[SCAN_CURSOR_ROOM])
 /* ---- replies ---- */
 
 /* Takes a bulk string off the front, in Redis' form: "$2\r\n17\r\n". */
-static bool take_bulk(struct slice *rest, struct slice *bulk)
+static bool scan_cursor_take_bulk(struct slice *rest, struct slice *bulk)
 {
     uint64_t len;
     const char *end = rest->len > 1 ? memchr(rest->at, '\r', rest->len) : NULL;
-    if (end == NULL || *rest->at != '$' || !read_number(slice_of(rest->at + 1, (size_t)(end - rest->at) - 1), &len))
+    if (end == NULL || *rest->at != '$' ||
+        !scan_cursor_read_number(slice_of(rest->at + 1, (size_t)(end - rest->at) - 1), &len))
         return false;
     size_t head = (size_t)(end - rest->at) + 2;
     if (head > rest->len || len > rest->len - head || rest->len - head - len < 2)
@@ -141,5 +142,5 @@ bool scan_reply_read(struct slice reply, struct slice *cursor, struct slice *res
     if (reply.len < head.len || !slice_eq(slice_of(reply.at, head.len), head))
         return false;
     *rest = slice_of(reply.at + head.len, reply.len - head.len);
-    return take_bulk(rest, cursor);
+    return scan_cursor_take_bulk(rest, cursor);
 }

@@ -76,7 +76,7 @@ static uint32_t new_part(struct slot_split *split, uint16_t slot)
  * Finds or makes the part of the slot. by_slot: 1 + the part of each slot, for many keys; NULL:
  * search the parts one by one.
  */
-static uint32_t part_of(struct slot_split *split, uint32_t *by_slot, uint16_t slot)
+static uint32_t slot_part_of(struct slot_split *split, uint32_t *by_slot, uint16_t slot)
 {
     if (by_slot != NULL) {
         if (by_slot[slot] == 0)
@@ -92,7 +92,7 @@ static uint32_t part_of(struct slot_split *split, uint32_t *by_slot, uint16_t sl
 static void add_key(struct slot_split *split, uint32_t *by_slot, struct slice all, struct slice key)
 {
     const char *begin = split->request.at;
-    uint32_t part = part_of(split, by_slot, slot_of(key));
+    uint32_t part = slot_part_of(split, by_slot, slot_of(key));
     struct slot_split_part *in = &split->parts[part];
     uint32_t at = split->n_keys++;
     split->keys[at] = (struct slot_split_key){(uint32_t)(all.at - begin),

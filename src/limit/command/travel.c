@@ -40,7 +40,7 @@ const struct travel *travel_row(size_t i)
     return &rows[i];
 }
 
-static const struct travel *find(struct slice name)
+static const struct travel *travel_find(struct slice name)
 {
     for (size_t i = 0; i < travel_count(); i++)
         if (slice_eq_nocase(rows[i].name, name))
@@ -55,7 +55,7 @@ static const struct travel *find_star(struct slice name)
     if (bar == NULL || bar - name.at > COMMAND_NAME_MAX)
         return NULL;
     snprintf(star, sizeof star, "%.*s|*", (int)(bar - name.at), name.at);
-    return find(slice_str(star));
+    return travel_find(slice_str(star));
 }
 
 /* The worst case, for commands without a row. */
@@ -83,7 +83,7 @@ struct travel travel_of(struct slice name, uint16_t flags)
     const struct own *own = own_find(name);
     if (own != NULL)
         return (struct travel){.flow = FLOW_OWN, .is_shareable = true, .is_control = own->is_control};
-    const struct travel *row = find(name);
+    const struct travel *row = travel_find(name);
     if (row == NULL)
         row = find_star(name);
     if (row == NULL || (flags & CMD_MODULE) || (row->is_data && !is_plain_data(flags)))
@@ -115,7 +115,7 @@ static bool tip_begins(struct slice tip, struct slice with, struct slice *rest)
 }
 
 /* False: a policy that only a row of fanout.def can follow (multi_shard, special). */
-static bool read_request(struct slice policy, enum fanout *to)
+static bool travel_read_request(struct slice policy, enum fanout *to)
 {
     if (slice_eq(policy, SLICE("all_shards")))
         *to = FANOUT_MASTERS;
@@ -147,7 +147,7 @@ void fanout_read_tip(struct fanout_tips *tips, struct slice tip)
 {
     struct slice policy;
     if (tip_begins(tip, request_policy, &policy))
-        tips->has_request = read_request(policy, &tips->way.to);
+        tips->has_request = travel_read_request(policy, &tips->way.to);
     else if (tip_begins(tip, response_policy, &policy))
         tips->has_response = read_response(policy, &tips->way.join);
 }

@@ -9,7 +9,7 @@ static uint64_t span(uint64_t from_ns, uint64_t to_ns)
     return to_ns > from_ns ? to_ns - from_ns : 0;
 }
 
-static void count(struct times *times, const struct timed *timed, uint64_t now_ns)
+static void counts_count(struct times *times, const struct timed *timed, uint64_t now_ns)
 {
     uint64_t end_ns = now_ns > timed->answered_ns ? now_ns : timed->answered_ns;
     uint64_t request_ns = span(timed->arrived_ns, end_ns);
@@ -28,7 +28,7 @@ static void count(struct times *times, const struct timed *timed, uint64_t now_n
 void answered_count(struct answered *answered, struct times *times, uint64_t now_ns)
 {
     for (unsigned i = 0; i < answered->n; i++)
-        count(times, &answered->entries[i], now_ns);
+        counts_count(times, &answered->entries[i], now_ns);
     answered->n = 0;
 }
 

@@ -41,7 +41,7 @@ static const struct {
     {"memory", PART_OF_WEIR},    {"subjects", PART_OF_WEIR},  {"drain", PART_OF_WEIR},      {"upgrade", PART_OF_WEIR},
 };
 
-static enum part part_of(const char *kind)
+static enum part journal_part_of(const char *kind)
 {
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
         if (strcmp(kind, parts[i].kind) == 0)
@@ -102,7 +102,7 @@ void journal_add_about(struct journal *journal, uint64_t unix_ms, const char *ki
     clean(event.text);
 
     pthread_mutex_lock(&journal->lock);
-    struct row *row = row_for(journal->rows[part_of(kind)], key);
+    struct row *row = row_for(journal->rows[journal_part_of(kind)], key);
     if (row->event.count > 0 && row->about == key) {
         event.first_unix_ms = row->event.first_unix_ms;
         event.count += row->event.count;

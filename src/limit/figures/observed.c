@@ -92,7 +92,7 @@ static void observed_begin(struct observed *observed, uint64_t now_ns)
 /* ---- dropped subjects ---- */
 
 /* Keeps the names with the largest 60 s peaks, in descending order. A name occurs once. */
-static void note_name(struct observed_forgotten *forgotten, struct slice name, const struct peaks *peaks)
+static void observed_note_name(struct observed_forgotten *forgotten, struct slice name, const struct peaks *peaks)
 {
     struct observed_name *most = forgotten->most;
     struct observed_name noted = {.len = name.len < OBSERVED_NAME_MAX ? name.len : OBSERVED_NAME_MAX, .peaks = *peaks};
@@ -122,7 +122,7 @@ void observed_forget(struct observed *observed, struct slice name, struct peak_r
         if (peaks.of[PEAK_1S] == 0)
             continue;
         distribution_add(&forgotten->distribution, &peaks, 1);
-        note_name(forgotten, name, &peaks);
+        observed_note_name(forgotten, name, &peaks);
     }
     pthread_mutex_unlock(&observed->lock);
 }
@@ -194,7 +194,7 @@ static void change_class(const struct draft *draft, const bool *of, uint16_t bit
             draft->masks[id] = (uint16_t)(is_in ? draft->masks[id] | bit : draft->masks[id] & ~bit);
 }
 
-static bool has_any(const struct draft *draft, const bool *of)
+static bool observed_has_any(const struct draft *draft, const bool *of)
 {
     size_t id = 0;
     while (id < draft->plan->n_commands && !is_bound(draft, of, id))
@@ -203,10 +203,10 @@ static bool has_any(const struct draft *draft, const bool *of)
 }
 
 /* Observes the class, unless that makes too many groups. */
-static void observe(const struct draft *draft, const struct class *class)
+static void observed_observe(const struct draft *draft, const struct class *class)
 {
     const bool *of = members_of(draft->members, class);
-    if (!has_any(draft, of))
+    if (!observed_has_any(draft, of))
         return;
     unsigned index = observed_class(draft->observed, class_name(class));
     if (index == PEAK_CLASSES_MAX)
@@ -248,13 +248,13 @@ void peak_plan_make(struct peak_plan *plan, struct members *members, const struc
     (void)assign_groups(&draft);
     for (size_t i = 0; i < n_classes; i++)
         if (class_is_builtin(classes_at(classes, i)))
-            observe(&draft, classes_at(classes, i));
+            observed_observe(&draft, classes_at(classes, i));
     for (size_t i = 0; i < n_classes; i++)
         if (is_limited(classes_at(classes, i), limits, n_limits))
-            observe(&draft, classes_at(classes, i));
+            observed_observe(&draft, classes_at(classes, i));
     for (size_t i = 0; i < n_classes; i++)
         if (is_operators(classes_at(classes, i)))
-            observe(&draft, classes_at(classes, i));
+            observed_observe(&draft, classes_at(classes, i));
     free(draft.masks);
 }
 
@@ -267,7 +267,7 @@ void peak_plan_fini(struct peak_plan *plan)
 /* ---- counting ---- */
 
 /* Skips the overflow subject, which stands for many clients and shows nothing about any one. */
-static void tell(struct subject *subject, uint16_t mask, uint32_t n, uint64_t now_ns)
+static void observed_tell(struct subject *subject, uint16_t mask, uint32_t n, uint64_t now_ns)
 {
     if (mask == 0)
         return;
@@ -283,7 +283,7 @@ static __attribute__((noinline)) void flush_each(struct peak_rates_pending *pend
 {
     for (uint64_t left = pending->touched; left; left &= left - 1) {
         unsigned group = (unsigned)__builtin_ctzll(left);
-        tell(pending->subject, pending->plan->masks[group], pending->counts[group], now_ns);
+        observed_tell(pending->subject, pending->plan->masks[group], pending->counts[group], now_ns);
         pending->counts[group] = 0;
     }
     pending->touched = 0;
@@ -319,5 +319,5 @@ void peak_rates_drop(struct peak_rates_pending *pending)
 void peak_rates_tell(struct subject *subject, const struct peak_plan *plan, const struct command *command,
                      uint64_t now_ns)
 {
-    tell(subject, plan->masks[peak_plan_group(plan, command)], 1, now_ns);
+    observed_tell(subject, plan->masks[peak_plan_group(plan, command)], 1, now_ns);
 }

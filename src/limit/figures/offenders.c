@@ -46,7 +46,7 @@ void offenders_free(struct offenders *offenders)
 }
 
 /* The index entry of the row, or the free entry for it. */
-static size_t find(const struct offenders *offenders, const struct offender *row)
+static size_t offenders_find(const struct offenders *offenders, const struct offender *row)
 {
     uint64_t mixed = (row->hash ^ ((uint64_t)row->limit << 2 | row->kind)) * UINT64_C(0x9e3779b97f4a7c15);
     size_t slot = (size_t)(mixed >> (64 - SLOTS_BITS));
@@ -58,7 +58,7 @@ static size_t find(const struct offenders *offenders, const struct offender *row
     return slot;
 }
 
-static void set_name(struct offender *row, struct slice name)
+static void offenders_set_name(struct offender *row, struct slice name)
 {
     static const char cut[] = "...";
     size_t len = name.len < OFFENDER_NAME_MAX ? name.len : OFFENDER_NAME_MAX;
@@ -81,9 +81,9 @@ void offenders_note(struct offenders *offenders, unsigned limit, enum offender_k
     offenders->last.key = key;
     offenders->last.taken = taken;
     pthread_mutex_lock(&offenders->lock);
-    size_t slot = find(offenders, &row);
+    size_t slot = offenders_find(offenders, &row);
     if (offenders->slots[slot] == 0 && offenders->n < OFFENDERS_MAX) {
-        set_name(&row, name);
+        offenders_set_name(&row, name);
         offenders->rows[offenders->n++] = row;
         offenders->slots[slot] = (uint16_t)offenders->n;
     } else if (offenders->slots[slot] == 0) {

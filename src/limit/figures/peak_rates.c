@@ -14,7 +14,7 @@ unsigned peak_seconds(enum peak peak)
     return seconds[peak];
 }
 
-static uint32_t read_word(const _Atomic uint32_t *word)
+static uint32_t peak_rates_read_word(const _Atomic uint32_t *word)
 {
     return atomic_load_explicit(word, memory_order_relaxed);
 }
@@ -29,7 +29,7 @@ static uint32_t plus(uint32_t a, uint32_t b)
     return a < UINT32_MAX - b ? a + b : UINT32_MAX;
 }
 
-static uint32_t larger(uint32_t a, uint32_t b)
+static uint32_t peak_rates_larger(uint32_t a, uint32_t b)
 {
     return a > b ? a : b;
 }
@@ -38,15 +38,15 @@ static uint32_t larger(uint32_t a, uint32_t b)
 
 static void end_second_of(struct peak_rates_of_class *class, uint32_t n, uint32_t ended, uint32_t next)
 {
-    write_word(&class->peaks[PEAK_1S], larger(read_word(&class->peaks[PEAK_1S]), n));
+    write_word(&class->peaks[PEAK_1S], peak_rates_larger(peak_rates_read_word(&class->peaks[PEAK_1S]), n));
     for (unsigned i = PEAK_10S; i < PEAKS; i++) {
-        uint32_t sum = plus(read_word(&class->sum[i - 1]), n);
-        write_word(&class->peaks[i], larger(read_word(&class->peaks[i]), sum));
+        uint32_t sum = plus(peak_rates_read_word(&class->sum[i - 1]), n);
+        write_word(&class->peaks[i], peak_rates_larger(peak_rates_read_word(&class->peaks[i]), sum));
         write_word(&class->sum[i - 1], ended / seconds[i] == next / seconds[i] ? sum : 0);
     }
 }
 
-static uint32_t take_word(_Atomic uint32_t *word)
+static uint32_t peak_rates_take_word(_Atomic uint32_t *word)
 {
     return atomic_exchange_explicit(word, 0, memory_order_relaxed);
 }
@@ -55,7 +55,7 @@ static void end_second(struct peak_rates *block, bool has_builtins, uint32_t end
 {
     uint32_t n[PEAK_RATES_BLOCK];
     for (unsigned i = 0; i < PEAK_RATES_BLOCK; i++)
-        n[i] = take_word(&block->classes[i].now);
+        n[i] = peak_rates_take_word(&block->classes[i].now);
     if (has_builtins)
         n[PEAK_CLASS_ALL] = plus(n[PEAK_CLASS_ALL], plus(n[PEAK_CLASS_READ], n[PEAK_CLASS_WRITE]));
     for (unsigned i = 0; i < PEAK_RATES_BLOCK; i++)
@@ -68,7 +68,7 @@ static void end_second(struct peak_rates *block, bool has_builtins, uint32_t end
  */
 static void move_to(struct peak_rates *block, bool has_builtins, uint32_t second)
 {
-    uint32_t ended = read_word(&block->second);
+    uint32_t ended = peak_rates_read_word(&block->second);
     if (second > ended && atomic_compare_exchange_strong_explicit(&block->second, &ended, second, memory_order_relaxed,
                                                                   memory_order_relaxed))
         end_second(block, has_builtins, ended, second);
@@ -102,7 +102,7 @@ void peak_rates_add(_Atomic(struct peak_rates *) *first, uint16_t mask, uint32_t
             block = make_block(link, second);
         if (block == NULL)
             return;
-        if (second != read_word(&block->second))
+        if (second != peak_rates_read_word(&block->second))
             move_to(block, link == first, second);
         for (unsigned here = left & ((1U << PEAK_RATES_BLOCK) - 1); here != 0; here &= here - 1)
             peak_rates_count(block, (unsigned)__builtin_ctz(here), n);
@@ -111,12 +111,12 @@ void peak_rates_add(_Atomic(struct peak_rates *) *first, uint16_t mask, uint32_t
 }
 
 /* Commands in the current second. */
-static uint32_t now_of(const struct peak_rates *first, const struct peak_rates *block, unsigned i)
+static uint32_t peak_rates_now_of(const struct peak_rates *first, const struct peak_rates *block, unsigned i)
 {
-    uint32_t n = read_word(&block->classes[i].now);
+    uint32_t n = peak_rates_read_word(&block->classes[i].now);
     if (block == first && i == PEAK_CLASS_ALL)
-        n = plus(
-            n, plus(read_word(&block->classes[PEAK_CLASS_READ].now), read_word(&block->classes[PEAK_CLASS_WRITE].now)));
+        n = plus(n, plus(peak_rates_read_word(&block->classes[PEAK_CLASS_READ].now),
+                         peak_rates_read_word(&block->classes[PEAK_CLASS_WRITE].now)));
     return n;
 }
 
@@ -129,12 +129,13 @@ struct peaks peak_rates_get(struct peak_rates *first, unsigned class_index)
     if (block == NULL)
         return peaks;
     const struct peak_rates_of_class *class = &block->classes[class_index];
-    uint32_t now = now_of(first, block, class_index);
-    peaks.of[PEAK_1S] = larger(read_word(&class->peaks[PEAK_1S]), now);
+    uint32_t now = peak_rates_now_of(first, block, class_index);
+    peaks.of[PEAK_1S] = peak_rates_larger(peak_rates_read_word(&class->peaks[PEAK_1S]), now);
     for (unsigned i = PEAK_10S; i < PEAKS; i++) {
-        uint32_t peak = larger(read_word(&class->peaks[i]), plus(read_word(&class->sum[i - 1]), now));
+        uint32_t peak = peak_rates_larger(peak_rates_read_word(&class->peaks[i]),
+                                          plus(peak_rates_read_word(&class->sum[i - 1]), now));
         /* read during the end of a second, the words may disagree */
-        peaks.of[i] = larger(peak, peaks.of[i - 1]);
+        peaks.of[i] = peak_rates_larger(peak, peaks.of[i - 1]);
     }
     if (peaks.of[PEAK_1S] == 0)
         peaks = (struct peaks){{0}};

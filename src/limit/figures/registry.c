@@ -62,7 +62,7 @@ void registry_free(struct registry *registry)
 }
 
 /* The entry in the table of the policy of that name, or the free entry for it. */
-static uint16_t *spot_of(struct registry *registry, struct slice name)
+static uint16_t *registry_spot_of(struct registry *registry, struct slice name)
 {
     size_t at = (size_t)hash_bytes((struct hash_key){0, 0}, name) % TABLE_SIZE;
     while (registry->table[at] != 0 && !slice_eq(name, slice_str(registry->states[registry->table[at] - 1]->name)))
@@ -72,7 +72,7 @@ static uint16_t *spot_of(struct registry *registry, struct slice name)
 
 struct policy_state *registry_policy(struct registry *registry, struct slice name)
 {
-    uint16_t *spot = spot_of(registry, name);
+    uint16_t *spot = registry_spot_of(registry, name);
     if (*spot != 0)
         return registry->states[*spot - 1];
     if (registry->n_states == REGISTRY_POLICIES_MAX)
@@ -94,8 +94,8 @@ size_t registry_count(const struct registry *registry)
     return registry->n_states;
 }
 
-static struct entry *find(struct registry *registry, const struct policy_state *policy_state, struct slice line,
-                          const struct limit *limit)
+static struct entry *registry_find(struct registry *registry, const struct policy_state *policy_state,
+                                   struct slice line, const struct limit *limit)
 {
     for (uint16_t id = registry->first[policy_state->number]; id != 0; id = registry->entries[id - 1].next) {
         struct entry *entry = &registry->entries[id - 1];
@@ -118,8 +118,8 @@ static uint16_t add_slots(struct policy_state *policy_state, uint8_t scope, uint
     return first;
 }
 
-static struct entry *add(struct registry *registry, struct policy_state *policy_state, struct slice line,
-                         const struct limit *limit)
+static struct entry *registry_add(struct registry *registry, struct policy_state *policy_state, struct slice line,
+                                  const struct limit *limit)
 {
     if (registry->n_entries == REGISTRY_LIMITS_MAX || line.len > LINE_MAX)
         return NULL;
@@ -177,9 +177,9 @@ bool registry_take_changed(struct registry *registry)
 bool registry_enter(struct registry *registry, struct policy_state *policy_state, struct slice line,
                     struct limit *limit)
 {
-    struct entry *entry = find(registry, policy_state, line, limit);
+    struct entry *entry = registry_find(registry, policy_state, line, limit);
     if (entry == NULL)
-        entry = add(registry, policy_state, line, limit);
+        entry = registry_add(registry, policy_state, line, limit);
     if (entry == NULL)
         return false;
     if (limit_has_positions(limit) && entry->departures == NOWHERE)

@@ -31,7 +31,7 @@ void slowlog_free(struct slowlog *slowlog)
 }
 
 /* The i-th newest entry; 0 is the newest. */
-static struct slow_entry *entry_at(const struct slowlog *slowlog, size_t i)
+static struct slow_entry *slowlog_entry_at(const struct slowlog *slowlog, size_t i)
 {
     return &slowlog->entries[(slowlog->next_id - 1 - i) % slowlog->room];
 }
@@ -43,7 +43,7 @@ static void resize(struct slowlog *slowlog, size_t room)
         return;
     size_t n = slowlog->n < room ? slowlog->n : room;
     for (size_t i = 0; i < n; i++)
-        entries[(slowlog->next_id - 1 - i) % room] = *entry_at(slowlog, i);
+        entries[(slowlog->next_id - 1 - i) % room] = *slowlog_entry_at(slowlog, i);
     free(slowlog->entries);
     slowlog->entries = entries;
     slowlog->room = room;
@@ -77,7 +77,7 @@ size_t slowlog_last(struct slowlog *slowlog, struct slow_entry *out, size_t max)
     pthread_mutex_lock(&slowlog->lock);
     size_t n = slowlog->n < max ? slowlog->n : max;
     for (size_t i = 0; i < n; i++)
-        out[i] = *entry_at(slowlog, i);
+        out[i] = *slowlog_entry_at(slowlog, i);
     pthread_mutex_unlock(&slowlog->lock);
     return n;
 }

@@ -19,7 +19,7 @@
  * ---- steps: numbers of an octave with equal first five bits share one; peaks are 1 or more ----
  */
 
-static unsigned step_of(uint32_t n)
+static unsigned suggestion_step_of(uint32_t n)
 {
     unsigned octave = 31U - (unsigned)__builtin_clz(n);
     return (octave << STEP_BITS) + ((unsigned)((uint64_t)n << STEP_BITS >> octave) & (STEPS - 1));
@@ -38,16 +38,16 @@ static uint32_t most_of(unsigned step)
     return next == UINT32_MAX ? next : next - 1;
 }
 
-static unsigned part(uint32_t key, unsigned peak)
+static unsigned suggestion_part(uint32_t key, unsigned peak)
 {
     return key >> (peak * PEAK_BITS) & PEAK_MASK;
 }
 
-static uint32_t key_of(const struct peaks *peaks, unsigned coarse)
+static uint32_t suggestion_key_of(const struct peaks *peaks, unsigned coarse)
 {
     uint32_t key = IN_USE;
     for (unsigned i = 0; i < PEAKS; i++)
-        key |= step_of(peaks->of[i]) >> coarse << (i * PEAK_BITS);
+        key |= suggestion_step_of(peaks->of[i]) >> coarse << (i * PEAK_BITS);
     return key;
 }
 
@@ -55,13 +55,13 @@ static struct peaks upper_of(uint32_t key, unsigned coarse)
 {
     struct peaks peaks;
     for (unsigned i = 0; i < PEAKS; i++)
-        peaks.of[i] = most_of(((part(key, i) + 1) << coarse) - 1);
+        peaks.of[i] = most_of(((suggestion_part(key, i) + 1) << coarse) - 1);
     return peaks;
 }
 
 /* ---- cells ---- */
 
-static struct distribution_cell *find(const struct distribution *p, uint32_t key)
+static struct distribution_cell *suggestion_find(const struct distribution *p, uint32_t key)
 {
     size_t i = (size_t)(key * UINT64_C(0x9E3779B97F4A7C15) >> 32) & (p->n_cells - 1);
     while (p->cells[i].key != 0 && p->cells[i].key != key)
@@ -69,9 +69,9 @@ static struct distribution_cell *find(const struct distribution *p, uint32_t key
     return &p->cells[i];
 }
 
-static void put(struct distribution *p, uint32_t key, uint32_t n)
+static void suggestion_put(struct distribution *p, uint32_t key, uint32_t n)
 {
-    struct distribution_cell *cell = find(p, key);
+    struct distribution_cell *cell = suggestion_find(p, key);
     p->used += cell->key == 0;
     cell->key = key;
     cell->subjects = cell->subjects < UINT32_MAX - n ? cell->subjects + n : UINT32_MAX;
@@ -93,15 +93,15 @@ static bool rebuild(struct distribution *p, size_t n_cells, unsigned coarse)
             continue;
         uint32_t key = IN_USE;
         for (unsigned j = 0; j < PEAKS; j++)
-            key |= part(old.cells[i].key, j) >> (coarse - old.coarse) << (j * PEAK_BITS);
-        put(p, key, old.cells[i].subjects);
+            key |= suggestion_part(old.cells[i].key, j) >> (coarse - old.coarse) << (j * PEAK_BITS);
+        suggestion_put(p, key, old.cells[i].subjects);
     }
     free(old.cells);
     return true;
 }
 
 /* Makes room for one more cell: the table is at most three quarters full. */
-static bool make_room(struct distribution *p)
+static bool suggestion_make_room(struct distribution *p)
 {
     while (p->cells == NULL || (p->used + 1) * 4 > p->n_cells * 3) {
         bool may_grow = p->n_cells < p->most;
@@ -138,9 +138,9 @@ void distribution_copy(struct distribution *to, const struct distribution *from)
 
 void distribution_add(struct distribution *p, const struct peaks *peaks, uint32_t n)
 {
-    if (peaks->of[PEAK_1S] == 0 || n == 0 || !make_room(p))
+    if (peaks->of[PEAK_1S] == 0 || n == 0 || !suggestion_make_room(p))
         return;
-    put(p, key_of(peaks, p->coarse), n);
+    suggestion_put(p, suggestion_key_of(peaks, p->coarse), n);
     p->subjects += n;
 }
 
@@ -148,7 +148,7 @@ void distribution_take(struct distribution *p, const struct peaks *peaks)
 {
     if (peaks->of[PEAK_1S] == 0 || p->cells == NULL)
         return;
-    struct distribution_cell *cell = find(p, key_of(peaks, p->coarse));
+    struct distribution_cell *cell = suggestion_find(p, suggestion_key_of(peaks, p->coarse));
     if (cell->key == 0 || cell->subjects == 0)
         return;
     cell->subjects--;
@@ -179,7 +179,7 @@ struct peaks distribution_lower(const struct distribution *p, const struct distr
 {
     struct peaks peaks;
     for (unsigned i = 0; i < PEAKS; i++)
-        peaks.of[i] = least_of(part(cell->key, i) << p->coarse);
+        peaks.of[i] = least_of(suggestion_part(cell->key, i) << p->coarse);
     return peaks;
 }
 
@@ -207,7 +207,7 @@ static double peak(const struct peaks *peaks, enum peak which)
     return (double)peaks->of[which];
 }
 
-static double per_s(const struct suggestion *suggestion)
+static double suggestion_per_s(const struct suggestion *suggestion)
 {
     return (double)suggestion->count / suggestion->period_s;
 }
@@ -224,17 +224,17 @@ static double needed_rate(const struct peaks *peaks, uint64_t observed_s)
  * The burst for two adjacent windows of `half` commands each, where each half takes `seconds`. The
  * first and last second may be no more than an instant each.
  */
-static double pair(double half, double seconds, double rate)
+static double suggestion_pair(double half, double seconds, double rate)
 {
     return 2 * half - rate * (seconds > 1 ? 2 * seconds - 2 : 0);
 }
 
-static double larger(double a, double b)
+static double suggestion_larger(double a, double b)
 {
     return a > b ? a : b;
 }
 
-static double smaller(double a, double b)
+static double suggestion_smaller(double a, double b)
 {
     return a < b ? a : b;
 }
@@ -245,17 +245,18 @@ static double needed_burst(const struct peaks *peaks, double rate)
     double p1 = peak(peaks, PEAK_1S);
     double p10 = peak(peaks, PEAK_10S);
     double p60 = peak(peaks, PEAK_60S);
-    double seconds = smaller(p10 / p1, 10); /* time of the 10 s peak at the fastest pace */
+    double seconds = suggestion_smaller(p10 / p1, 10); /* time of the 10 s peak at the fastest pace */
     double tens = (double)(uint64_t)(p60 / p10);
     double rest = p60 / p10 - tens;
     double minute = rest > 0 ? 10 * tens + rest * seconds : 10 * (tens - 1) + seconds;
-    minute = smaller(minute, 60); /* time of the 60 s peak at the fastest pace */
-    return larger(pair(p1, 1, rate), larger(pair(p10, seconds, rate), pair(p60, minute, rate)));
+    minute = suggestion_smaller(minute, 60); /* time of the 60 s peak at the fastest pace */
+    return suggestion_larger(suggestion_pair(p1, 1, rate), suggestion_larger(suggestion_pair(p10, seconds, rate),
+                                                                             suggestion_pair(p60, minute, rate)));
 }
 
 bool suggestion_passes(const struct suggestion *suggestion, const struct peaks *peaks)
 {
-    double rate = per_s(suggestion);
+    double rate = suggestion_per_s(suggestion);
     return peaks->of[PEAK_60S] == 0 ||
            (peak(peaks, PEAK_60S) <= 60 * rate && needed_burst(peaks, rate) <= (double)suggestion->burst);
 }
@@ -265,9 +266,9 @@ double suggestion_excess(const struct suggestion *suggestion, const struct peaks
     double most = 0;
     *which = PEAK_1S;
     for (enum peak i = PEAK_1S; i < PEAKS; i++) {
-        double excess = peak(peaks, i) / ((double)suggestion->burst + per_s(suggestion) * peak_seconds(i));
+        double excess = peak(peaks, i) / ((double)suggestion->burst + suggestion_per_s(suggestion) * peak_seconds(i));
         *which = excess > most ? i : *which;
-        most = larger(most, excess);
+        most = suggestion_larger(most, excess);
     }
     return most;
 }
@@ -388,7 +389,7 @@ struct suggestion suggestion_make(const struct distribution *distribution, uint6
     double rate = HEADROOM * enough_rate(distribution, observed_s, percentile);
     struct suggestion made = {.period_s = rate >= 10 ? 1 : rate >= 10.0 / 60 ? 60 : 3600};
     made.count = round_up(rate * made.period_s);
-    made.burst = round_up(enough_burst(distribution, per_s(&made), percentile, &made.above));
+    made.burst = round_up(enough_burst(distribution, suggestion_per_s(&made), percentile, &made.above));
     return made;
 }
 

@@ -133,7 +133,7 @@ static double top_left_after(uint64_t ns)
     return left;
 }
 
-static void scale(struct top *top, double factor)
+static void top_scale(struct top *top, double factor)
 {
     for (size_t by = 0; by < TOP_BY_COUNT; by++)
         for (size_t i = 0; i < top->tables[by].n; i++) {
@@ -151,7 +151,7 @@ static void move_base(struct top *top, uint64_t half_lives)
     double factor = 1;
     for (uint64_t i = 0; i < half_lives && factor > 0; i++)
         factor /= 2;
-    scale(top, factor);
+    top_scale(top, factor);
     top->base_ns += half_lives * TOP_HALF_LIFE_NS;
 }
 
@@ -175,13 +175,13 @@ static void top_move_to(struct top *top, uint64_t now_ns)
 
 /* ---- one table ---- */
 
-static struct slice cut(struct slice text, size_t most)
+static struct slice top_cut(struct slice text, size_t most)
 {
     return slice_of(text.at, text.len < most ? text.len : most);
 }
 
 /* The multiplication tolerates hashes with poor bits. */
-static size_t first_slot(uint64_t hash)
+static size_t top_first_slot(uint64_t hash)
 {
     return (size_t)(hash * UINT64_C(0x9e3779b97f4a7c15) >> (64 - TOP_SLOTS_BITS));
 }
@@ -191,7 +191,7 @@ static size_t after(size_t slot)
     return (slot + 1) % TOP_SLOTS;
 }
 
-static bool is_named(const struct top_name *name, const struct top_key *key)
+static bool top_is_named(const struct top_name *name, const struct top_key *key)
 {
     return name->hash == key->hash && slice_eq(slice_of(name->subject, name->subject_len), key->subject) &&
            slice_eq(slice_of(name->policy, name->policy_len), key->policy);
@@ -200,15 +200,15 @@ static bool is_named(const struct top_name *name, const struct top_key *key)
 /* The counter of the key; TOP_MISSING: none. With the lock. */
 static size_t top_find(const struct top_table *table, const struct top_key *key)
 {
-    for (size_t slot = first_slot(key->hash); table->slots[slot] != 0; slot = after(slot))
-        if (is_named(&table->names[table->slots[slot] - 1], key))
+    for (size_t slot = top_first_slot(key->hash); table->slots[slot] != 0; slot = after(slot))
+        if (top_is_named(&table->names[table->slots[slot] - 1], key))
             return table->slots[slot] - UINT32_C(1);
     return TOP_MISSING;
 }
 
-static void index_put(struct top_table *table, size_t counter)
+static void top_index_put(struct top_table *table, size_t counter)
 {
-    size_t slot = first_slot(table->names[counter].hash);
+    size_t slot = top_first_slot(table->names[counter].hash);
     while (table->slots[slot] != 0)
         slot = after(slot);
     table->slots[slot] = (uint8_t)(counter + 1);
@@ -217,11 +217,11 @@ static void index_put(struct top_table *table, size_t counter)
 /* Frees an entry of the index, and moves up later entries that could not be found any more. */
 static void index_take(struct top_table *table, size_t counter)
 {
-    size_t hole = first_slot(table->names[counter].hash);
+    size_t hole = top_first_slot(table->names[counter].hash);
     while (table->slots[hole] != counter + 1)
         hole = after(hole);
     for (size_t slot = after(hole); table->slots[slot] != 0; slot = after(slot)) {
-        size_t first = first_slot(table->names[table->slots[slot] - 1].hash);
+        size_t first = top_first_slot(table->names[table->slots[slot] - 1].hash);
         if ((slot - first) % TOP_SLOTS < (slot - hole) % TOP_SLOTS)
             continue;
         table->slots[hole] = table->slots[slot];
@@ -274,7 +274,7 @@ static size_t claim(struct top_table *table, const struct top_key *key, uint64_t
         memcpy(name->subject, key->subject.at, key->subject.len);
     if (key->policy.len > 0)
         memcpy(name->policy, key->policy.at, key->policy.len);
-    index_put(table, i);
+    top_index_put(table, i);
     return i;
 }
 
@@ -315,7 +315,7 @@ static void add(struct top *top, enum top_by by, const struct top_key *key, doub
 void top_add_each(struct top *top, struct slice policy, struct slice subject, uint64_t hash,
                   const uint64_t amounts[TOP_BY_COUNT], uint32_t refused_by, uint64_t now_ns)
 {
-    const struct top_key key = {hash, cut(subject, SUBJECT_NAME_MAX), cut(policy, TOP_POLICY_MAX)};
+    const struct top_key key = {hash, top_cut(subject, SUBJECT_NAME_MAX), top_cut(policy, TOP_POLICY_MAX)};
     pthread_mutex_lock(&top->lock);
     top_move_to(top, now_ns);
     for (int by = 0; by < TOP_BY_COUNT; by++)
@@ -371,7 +371,7 @@ static int by_rate(const void *one, const void *other)
  * Copies the counters of one table. Adds its floor to *floors: the most that a subject absent from
  * the table can have.
  */
-static size_t copy(struct top *top, enum top_by by, uint64_t now_ns, struct found *out, double *floors)
+static size_t top_copy(struct top *top, enum top_by by, uint64_t now_ns, struct found *out, double *floors)
 {
     const struct top_table *table = &top->tables[by];
     pthread_mutex_lock(&top->lock);
@@ -410,7 +410,7 @@ static size_t fold(struct found *found, size_t n)
 
 #define SHORTEST_NS NS_PER_S /* a new subject counts as if it were present for one second */
 
-static uint64_t age_of(const struct found *found, uint64_t now_ns)
+static uint64_t top_age_of(const struct found *found, uint64_t now_ns)
 {
     uint64_t age_ns = now_ns > found->since_ns ? now_ns - found->since_ns : 0;
     return age_ns > SHORTEST_NS ? age_ns : SHORTEST_NS;
@@ -422,7 +422,7 @@ static uint64_t age_of(const struct found *found, uint64_t now_ns)
  */
 static double newness_of(const struct found *found, uint64_t now_ns)
 {
-    return 1 / (1 - top_left_after(age_of(found, now_ns)));
+    return 1 / (1 - top_left_after(top_age_of(found, now_ns)));
 }
 
 static void set_rate(struct found *found, uint64_t now_ns)
@@ -431,7 +431,7 @@ static void set_rate(struct found *found, uint64_t now_ns)
 }
 
 /* The rate that keeps a sum constant: ln 2 of the sum every half-life; rounded. */
-static uint64_t per_s(double sum)
+static uint64_t top_per_s(double sum)
 {
     double rate = sum * TOP_LN2 * 1e9 / (double)TOP_HALF_LIFE_NS + 0.5;
     return rate < 0x1p63 ? (uint64_t)rate : UINT64_C(1) << 63;
@@ -439,7 +439,7 @@ static uint64_t per_s(double sum)
 
 /* ---- further figures of one subject ---- */
 
-static struct top_key key_of(const struct top_name *name)
+static struct top_key top_key_of(const struct top_name *name)
 {
     return (struct top_key){name->hash, slice_of(name->subject, name->subject_len),
                             slice_of(name->policy, name->policy_len)};
@@ -472,10 +472,10 @@ static uint32_t most_refusing(const struct top_refusers *refusers)
     return refusers->sums[most] >= 0.5 ? refusers->limits[most] : TOP_NO_LIMIT;
 }
 
-static void look_up(struct top *const *tops, size_t n_tops, const struct top_name *name, uint64_t now_ns,
-                    struct top_entry *out)
+static void top_look_up(struct top *const *tops, size_t n_tops, const struct top_name *name, uint64_t now_ns,
+                        struct top_entry *out)
 {
-    const struct top_key key = key_of(name);
+    const struct top_key key = top_key_of(name);
     struct top_refusers refusers = {0};
     struct found share = {0};
     for (size_t t = 0; t < n_tops; t++) {
@@ -492,20 +492,20 @@ static void look_up(struct top *const *tops, size_t n_tops, const struct top_nam
     }
     set_rate(&share, now_ns);
     out->refused_by = most_refusing(&refusers);
-    out->share_us_per_s = per_s(share.rate);
+    out->share_us_per_s = top_per_s(share.rate);
 }
 
-static void describe(const struct found *found, double floors, uint64_t now_ns, struct top_entry *out)
+static void top_describe(const struct found *found, double floors, uint64_t now_ns, struct top_entry *out)
 {
     const struct top_name *name = &found->name;
     memcpy(out->subject, name->subject, sizeof out->subject);
     memcpy(out->policy, name->policy, sizeof out->policy);
     out->subject_len = name->subject_len;
     out->policy_len = name->policy_len;
-    out->per_s = per_s(found->rate + floors);
-    out->over_per_s = per_s(found->over + floors);
+    out->per_s = top_per_s(found->rate + floors);
+    out->over_per_s = top_per_s(found->over + floors);
     out->newness = newness_of(found, now_ns);
-    out->over_ns = age_of(found, now_ns) < TOP_WINDOW_NS ? age_of(found, now_ns) : TOP_WINDOW_NS;
+    out->over_ns = top_age_of(found, now_ns) < TOP_WINDOW_NS ? top_age_of(found, now_ns) : TOP_WINDOW_NS;
 }
 
 size_t top_heaviest(struct top *const *tops, size_t n_tops, enum top_by by, uint64_t now_ns, struct top_entry *out,
@@ -517,7 +517,7 @@ size_t top_heaviest(struct top *const *tops, size_t n_tops, enum top_by by, uint
     size_t n = 0;
     double floors = 0;
     for (size_t i = 0; i < n_tops; i++)
-        n += copy(tops[i], by, now_ns, found + n, &floors);
+        n += top_copy(tops[i], by, now_ns, found + n, &floors);
     qsort(found, n, sizeof *found, by_name);
     n = fold(found, n);
     for (size_t i = 0; i < n; i++)
@@ -527,8 +527,8 @@ size_t top_heaviest(struct top *const *tops, size_t n_tops, enum top_by by, uint
     for (size_t i = 0; i < n && given < max; i++) {
         if (found[i].sum + floors < 0.5)
             continue;
-        describe(&found[i], floors, now_ns, &out[given]);
-        look_up(tops, n_tops, &found[i].name, now_ns, &out[given]);
+        top_describe(&found[i], floors, now_ns, &out[given]);
+        top_look_up(tops, n_tops, &found[i].name, now_ns, &out[given]);
         given++;
     }
     free(found);

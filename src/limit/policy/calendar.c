@@ -27,7 +27,7 @@ enum calendar calendar_parse(struct slice word)
 
 #define MONDAY 3 /* from Monday to 1970-01-01, a Thursday, in days */
 
-static int64_t unit_of(enum calendar calendar, int64_t day)
+static int64_t calendar_unit_of(enum calendar calendar, int64_t day)
 {
     if (calendar == CALENDAR_WEEK)
         return civil_floor(day + MONDAY, 7);
@@ -61,7 +61,7 @@ static int64_t begin_of(enum calendar calendar, const struct zone *zone, int64_t
 static int64_t unit_at(enum calendar calendar, const struct zone *zone, int64_t now_s)
 {
     int64_t until_s;
-    int64_t unit = unit_of(calendar, civil_floor(now_s + zone_offset(zone, now_s, &until_s), CIVIL_DAY_S));
+    int64_t unit = calendar_unit_of(calendar, civil_floor(now_s + zone_offset(zone, now_s, &until_s), CIVIL_DAY_S));
     while (begin_of(calendar, zone, unit + 1) <= now_s)
         unit++;
     return unit;

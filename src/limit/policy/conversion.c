@@ -36,7 +36,7 @@ static uint64_t ahead(uint64_t word_ns, uint64_t now_ns, struct unit_time from, 
     return now_ns + (debt_ns < most_ns ? debt_ns : most_ns);
 }
 
-static uint64_t less(uint64_t a, uint64_t b)
+static uint64_t conversion_less(uint64_t a, uint64_t b)
 {
     return a > b ? a - b : 0;
 }
@@ -49,7 +49,7 @@ static uint64_t most_owed_ns(const struct slot_rate *from, const struct slot_rat
 {
     uint64_t most_ns = slot_burst_ns(to);
     if (to->kind == SLOT_BYTES && from->queue == SLOT_QUEUE_NONE)
-        most_ns += debt_at(less(debt_ns, slot_burst_ns(from)), slot_unit_time(from), slot_unit_time(to));
+        most_ns += debt_at(conversion_less(debt_ns, slot_burst_ns(from)), slot_unit_time(from), slot_unit_time(to));
     return most_ns < RATE_LONGEST_NS ? most_ns : RATE_LONGEST_NS;
 }
 
@@ -65,7 +65,7 @@ static void convert_word(struct funnel *funnel, const struct slot_rate *from, co
     uint64_t word_ns = funnel_peek(funnel);
     uint64_t next_ns;
     do {
-        uint64_t most_ns = most_owed_ns(from, to, less(word_ns, now_ns)) + waiting_ns;
+        uint64_t most_ns = most_owed_ns(from, to, conversion_less(word_ns, now_ns)) + waiting_ns;
         most_ns = most_ns < used_ns ? most_ns : used_ns;
         next_ns = ahead(word_ns, now_ns, slot_unit_time(from), slot_unit_time(to), most_ns);
         if (word_ns <= now_ns)
@@ -80,7 +80,7 @@ static struct funnel *departure_word(struct subject *subject, uint16_t departure
     return subject_find_funnel(subject, (uint16_t)(departures + which));
 }
 
-static void set(struct funnel *word, uint64_t ns)
+static void conversion_set(struct funnel *word, uint64_t ns)
 {
     atomic_store_explicit(&word->tat_ns, ns, memory_order_relaxed);
 }
@@ -139,12 +139,12 @@ static void convert_queue(struct subject *subject, struct funnel *queue, const s
         return; /* no decision has used this queue of the subject yet */
     for (size_t i = 0; i < sizeof times / sizeof times[0]; i++) {
         struct funnel *word = departure_word(subject, to->departures, times[i]);
-        set(word, ahead(funnel_word(word), now_ns, before, after, RATE_LONGEST_NS));
+        conversion_set(word, ahead(funnel_word(word), now_ns, before, after, RATE_LONGEST_NS));
     }
     struct funnel *gone = departure_word(subject, to->departures, DEPARTURE_GONE);
-    set(gone, ahead(funnel_word(gone), now_ns, before, after, slot_burst_ns(to) + DEPARTURE_SLACK_NS));
+    conversion_set(gone, ahead(funnel_word(gone), now_ns, before, after, slot_burst_ns(to) + DEPARTURE_SLACK_NS));
     struct funnel *timed = departure_word(subject, to->departures, DEPARTURE_TIMED);
-    set(timed, funnel_word(timed) + 1);
+    conversion_set(timed, funnel_word(timed) + 1);
     if (funnel_word(departure_word(subject, to->departures, DEPARTURE_WAITING)) == 0) {
         drop_retimings(subject, to->departures, 0);
         return;
@@ -184,7 +184,7 @@ static uint64_t used_ns(struct subject *subject, const struct slot_rate *from, c
     const struct funnel *last = from->queue == SLOT_QUEUE && to->queue != SLOT_QUEUE && !subject_is_overflow(subject)
                                     ? departure_word(subject, to->departures, DEPARTURE_LAST)
                                     : NULL;
-    return last != NULL ? debt_at(less(funnel_word(last), now_ns), slot_unit_time(from), slot_unit_time(to))
+    return last != NULL ? debt_at(conversion_less(funnel_word(last), now_ns), slot_unit_time(from), slot_unit_time(to))
                         : UINT64_MAX;
 }
 
@@ -195,7 +195,7 @@ static void begin_queue(struct subject *subject, const struct funnel *queue, uin
     for (size_t i = 0; i < sizeof left / sizeof left[0]; i++) {
         struct funnel *word = departure_word(subject, departures, left[i]);
         if (word != NULL && funnel_word(word) < funnel_word(queue))
-            set(word, funnel_word(queue));
+            conversion_set(word, funnel_word(queue));
     }
 }
 

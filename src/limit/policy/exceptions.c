@@ -65,7 +65,8 @@ static void rate_before_others(struct policy *variant)
  * If a policy has the maximum of limits, its last limit gives way: what that limit lets pass is
  * denied anyway.
  */
-static struct policy *block(const struct exceptions_of *of, struct members *members, const struct policy *policy)
+static struct policy *exceptions_block(const struct exceptions_of *of, struct members *members,
+                                       const struct policy *policy)
 {
     struct policy *variant = variant_new(policy, policy != NULL ? policy->policy_state : of->unlimited);
     lend_plan(of, variant, policy);
@@ -119,8 +120,8 @@ static struct policy **block_all(const struct exceptions_of *of, struct members 
 {
     struct policy **blocked = mem_zalloc(n_policies + 1, sizeof(struct policy *));
     for (size_t i = 0; i < n_policies; i++)
-        blocked[i] = block(of, members, policies_at(of->policies, i));
-    blocked[n_policies] = block(of, members, NULL);
+        blocked[i] = exceptions_block(of, members, policies_at(of->policies, i));
+    blocked[n_policies] = exceptions_block(of, members, NULL);
     return blocked;
 }
 

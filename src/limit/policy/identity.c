@@ -35,7 +35,7 @@ static struct slice source_name(const void *arg, size_t i)
     return slice_str(sources[i].name);
 }
 
-static const struct source *find_source(struct slice name)
+static const struct source *identity_find_source(struct slice name)
 {
     for (size_t i = 0; i < N_SOURCES; i++)
         if (slice_eq_nocase(name, slice_str(sources[i].name)))
@@ -95,7 +95,7 @@ static bool parse_source(struct slice text, enum kind *kind, uint8_t *prefix, ch
     while (len < text.len && text.at[len] != '/' && text.at[len] != ':')
         len++;
     struct slice name = split_take(&after, len);
-    const struct source *source = find_source(name);
+    const struct source *source = identity_find_source(name);
     if (source == NULL)
         return why_unknown(text, name, why, why_size);
     *kind = source->kind;
@@ -151,7 +151,7 @@ static const char hex[] = "0123456789ABCDEF";
 #define HASH_DIGITS 16
 #define CUT_LEN (2 + HASH_DIGITS) /* "%#" plus the hash; no escape produces "%#" */
 
-static size_t put(char *out, struct slice text)
+static size_t identity_put(char *out, struct slice text)
 {
     memcpy(out, text.at, text.len);
     return text.len;
@@ -185,7 +185,7 @@ static size_t put_escaped(char *out, size_t room, struct slice text, bool *all)
 static size_t put_hash(char *out, struct slice text)
 {
     uint64_t hash = hash_bytes((struct hash_key){0, 0}, text);
-    size_t len = put(out, SLICE("%#"));
+    size_t len = identity_put(out, SLICE("%#"));
     for (int shift = 4 * (HASH_DIGITS - 1); shift >= 0; shift -= 4)
         out[len++] = hex[hash >> shift & 15];
     return len;
@@ -196,7 +196,7 @@ static size_t name_text(char *out, struct slice source, struct slice text)
     if (text.len == 0)
         return 0;
     bool all;
-    size_t start = put(out, source);
+    size_t start = identity_put(out, source);
     size_t len = put_escaped(out + start, SUBJECT_NAME_MAX - start, text, &all);
     if (all)
         return start + len;
@@ -209,8 +209,8 @@ static size_t name_ip(char *out, const struct ip *ip)
     char text[IP_TEXT_MAX];
     if (ip->family == 0)
         return 0;
-    size_t len = put(out, SLICE("ip:"));
-    return len + put(out + len, slice_of(text, ip_print(ip, text)));
+    size_t len = identity_put(out, SLICE("ip:"));
+    return len + identity_put(out + len, slice_of(text, ip_print(ip, text)));
 }
 
 static size_t name_network(char *out, const struct ip *ip, uint8_t family, uint8_t prefix)
@@ -238,7 +238,7 @@ static size_t name_key(char *out, struct slice key, uint8_t segments)
         return 0;
     for (; len < key.len && !(key.at[len] == ':' && --segments == 0); len++)
         ;
-    return len > 0 ? name_text(out, SLICE("key:"), slice_of(key.at, len)) : put(out, SLICE("key:"));
+    return len > 0 ? name_text(out, SLICE("key:"), slice_of(key.at, len)) : identity_put(out, SLICE("key:"));
 }
 
 static size_t name_by(enum kind kind, uint8_t prefix, const struct facts *facts, char *out)
@@ -267,7 +267,7 @@ static size_t name_by(enum kind kind, uint8_t prefix, const struct facts *facts,
 size_t identity_address(const struct facts *facts, char *out)
 {
     size_t len = name_ip(out, &facts->ip);
-    return len > 0 ? len : put(out, SLICE("ip:unix"));
+    return len > 0 ? len : identity_put(out, SLICE("ip:unix"));
 }
 
 size_t identity_site(const struct ip *ip, char *out)
@@ -304,7 +304,7 @@ bool identity_needs_key(const struct identity *identity, const struct facts *fac
 
 static const char *const kind_names[MATCH_FACTS] = {"user", "name", "tls", "listener", "key", "ip"};
 
-static struct slice kind_name(const void *arg, size_t i)
+static struct slice identity_kind_name(const void *arg, size_t i)
 {
     (void)arg;
     return slice_str(kind_names[i]);
@@ -312,7 +312,7 @@ static struct slice kind_name(const void *arg, size_t i)
 
 static bool why_unknown_term(struct slice text, struct slice name, char *why, size_t why_size)
 {
-    struct slice near = near_name(name, MATCH_FACTS, kind_name, NULL);
+    struct slice near = near_name(name, MATCH_FACTS, identity_kind_name, NULL);
     if (near.len > 0)
         return why_set(why, why_size, "unknown term \"%.*s\" (did you mean %.*s:...?)", WHY_SLICE(text),
                        WHY_SLICE(near));

@@ -148,8 +148,8 @@ bool network_holds(const struct network *network, const struct ip *ip)
     return ip_eq(&masked, &network->ip);
 }
 
-static bool why_not(const struct network *network, enum network_fault fault, struct slice text, char *why,
-                    size_t why_size)
+static bool ip_why_not(const struct network *network, enum network_fault fault, struct slice text, char *why,
+                       size_t why_size)
 {
     char printed[IP_TEXT_MAX];
     if (fault == NETWORK_BAD_PREFIX)
@@ -174,7 +174,7 @@ bool networks_add(struct networks *networks, struct slice text, char *why, size_
         return why_set(why, why_size, "at most %d addresses and networks", NETWORKS_MAX);
     enum network_fault fault = network_parse(&network, text);
     if (fault != NETWORK_GOOD)
-        return why_not(&network, fault, text, why, why_size);
+        return ip_why_not(&network, fault, text, why, why_size);
     networks->at[networks->count++] = network;
     return true;
 }

@@ -77,7 +77,7 @@ struct draft {
     size_t why_size;
 };
 
-static enum rate_form form_of(enum unit unit)
+static enum rate_form limit_form_of(enum unit unit)
 {
     return unit_is_bytes(unit) ? RATE_OF_BYTES : RATE_OF_UNITS;
 }
@@ -85,7 +85,7 @@ static enum rate_form form_of(enum unit unit)
 static bool take_amount(struct draft *draft, struct slice word)
 {
     if (!unit_is_gauge(draft->unit))
-        return rate_parse(word, form_of(draft->unit), &draft->rate, draft->why, draft->why_size);
+        return rate_parse(word, limit_form_of(draft->unit), &draft->rate, draft->why, draft->why_size);
     if (word.len > 0 && memchr(word.at, '/', word.len) != NULL)
         return why_set(draft->why, draft->why_size, "\"%.*s\": %s is a number at one moment: write it without a period",
                        WHY_SLICE(word), units[draft->unit].name);
@@ -101,7 +101,7 @@ static bool take_burst(struct draft *draft, struct slice value, struct slice *re
     (void)rest;
     if (unit_is_gauge(draft->unit))
         return why_set(draft->why, draft->why_size, "%s has no rate, so no burst either", units[draft->unit].name);
-    return rate_parse_burst(value, form_of(draft->unit), &draft->rate.burst, draft->why, draft->why_size);
+    return rate_parse_burst(value, limit_form_of(draft->unit), &draft->rate.burst, draft->why, draft->why_size);
 }
 
 /* Index of `value` among n words; n: not found. */
@@ -139,7 +139,7 @@ static bool take_delay(struct draft *draft, struct slice *rest)
     return true;
 }
 
-static bool take_over(struct draft *draft, struct slice value, struct slice *rest)
+static bool limit_take_over(struct draft *draft, struct slice value, struct slice *rest)
 {
     size_t action = find_word(actions, OVER_DENY, value);
     if (action == OVER_DENY)
@@ -156,7 +156,7 @@ static bool take_over(struct draft *draft, struct slice value, struct slice *res
 static const struct clause {
     const char *name;
     bool (*take)(struct draft *draft, struct slice value, struct slice *rest);
-} clauses[] = {{"burst", take_burst}, {"per", take_per}, {"over", take_over}};
+} clauses[] = {{"burst", take_burst}, {"per", take_per}, {"over", limit_take_over}};
 
 static struct slice clause_name(const void *arg, size_t i)
 {

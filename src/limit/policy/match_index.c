@@ -21,7 +21,7 @@ struct prefix {
     size_t parent; /* index of the longest other entry that begins it; NO_ENTRY: none */
 };
 
-static uint32_t smaller(uint32_t a, uint32_t b)
+static uint32_t match_index_smaller(uint32_t a, uint32_t b)
 {
     return a < b ? a : b;
 }
@@ -30,7 +30,7 @@ static uint32_t smaller(uint32_t a, uint32_t b)
  * A prefix sorts before the entries that begin with it. Between the two stand only entries with
  * that prefix.
  */
-static int compare(struct slice a, size_t a_bits, struct slice b, size_t b_bits)
+static int match_index_compare(struct slice a, size_t a_bits, struct slice b, size_t b_bits)
 {
     size_t len = a.len < b.len ? a.len : b.len;
     int order = len > 0 ? memcmp(a.at, b.at, len) : 0;
@@ -42,7 +42,7 @@ static int compare(struct slice a, size_t a_bits, struct slice b, size_t b_bits)
 static int compare_entries(const void *a, const void *b)
 {
     const struct prefix *one = a, *other = b;
-    return compare(one->bytes, one->bits, other->bytes, other->bits);
+    return match_index_compare(one->bytes, one->bits, other->bytes, other->bits);
 }
 
 /* Number of leading bits that the two have in common. */
@@ -101,14 +101,14 @@ static void prefixes_finish(struct prefixes *prefixes)
     for (size_t i = 0; i < prefixes->n; i++) {
         struct prefix next = prefixes->at[i];
         if (n > 0 && compare_entries(&prefixes->at[n - 1], &next) == 0) {
-            prefixes->at[n - 1].whole = smaller(prefixes->at[n - 1].whole, next.whole);
-            prefixes->at[n - 1].least = smaller(prefixes->at[n - 1].least, next.least);
+            prefixes->at[n - 1].whole = match_index_smaller(prefixes->at[n - 1].whole, next.whole);
+            prefixes->at[n - 1].least = match_index_smaller(prefixes->at[n - 1].least, next.least);
             free_bytes(&next);
             continue;
         }
         next.parent = parent_of(prefixes, n, &next);
         if (next.parent != NO_ENTRY)
-            next.least = smaller(next.least, prefixes->at[next.parent].least);
+            next.least = match_index_smaller(next.least, prefixes->at[next.parent].least);
         prefixes->at[n++] = next;
     }
     prefixes->n = n;
@@ -129,7 +129,7 @@ static uint32_t prefixes_find(const struct prefixes *prefixes, struct slice text
     while (low < high) {
         size_t middle = low + (high - low) / 2;
         const struct prefix *prefix = &prefixes->at[middle];
-        if (compare(prefix->bytes, prefix->bits, text, 8 * text.len) <= 0)
+        if (match_index_compare(prefix->bytes, prefix->bits, text, 8 * text.len) <= 0)
             low = middle + 1;
         else
             high = middle;
@@ -144,7 +144,7 @@ static uint32_t prefixes_find(const struct prefixes *prefixes, struct slice text
             return PREFIXES_NONE;
         before = &prefixes->at[before->parent];
     }
-    return smaller(whole, before->least);
+    return match_index_smaller(whole, before->least);
 }
 
 #define IP_KEY (1 + sizeof((struct ip *)0)->bytes) /* the family, then the address */
@@ -153,7 +153,7 @@ static uint32_t prefixes_find(const struct prefixes *prefixes, struct slice text
  * Writes the literal text at the start of a pattern, unescaped, to `out`. Returns the rest of the
  * pattern.
  */
-static struct slice take_text(struct slice glob, char *out, size_t *len)
+static struct slice match_index_take_text(struct slice glob, char *out, size_t *len)
 {
     *len = 0;
     while (glob.len > 0 && glob.at[0] != '*' && glob.at[0] != '?' && glob.at[0] != '[') {
@@ -182,7 +182,7 @@ static void add_glob(struct match_index *index, const struct match *match, uint3
     struct slice glob = slice_str(match->glob);
     char *text = mem_alloc(glob.len + 1);
     size_t len;
-    struct slice rest = take_text(glob, text, &len);
+    struct slice rest = match_index_take_text(glob, text, &len);
     if (are_stars(rest))
         prefixes_add(&index->of[match->kind], slice_of(text, len), 8 * len, rest.len == 0, policy);
     else
@@ -190,7 +190,7 @@ static void add_glob(struct match_index *index, const struct match *match, uint3
     free(text);
 }
 
-static struct slice key_of(const struct ip *ip, char key[IP_KEY])
+static struct slice match_index_key_of(const struct ip *ip, char key[IP_KEY])
 {
     key[0] = (char)ip->family;
     memcpy(key + 1, ip->bytes, sizeof ip->bytes);
@@ -203,7 +203,7 @@ void match_index_add(struct match_index *index, const struct match *match, uint3
     const struct network *network = &match->network;
     index->has_keys |= match_is_of_key(match);
     if (match->kind == MATCH_IP)
-        prefixes_add(&index->of[MATCH_IP], key_of(&network->ip, key), 8U + network->prefix, false, policy);
+        prefixes_add(&index->of[MATCH_IP], match_index_key_of(&network->ip, key), 8U + network->prefix, false, policy);
     else
         add_glob(index, match, policy);
 }
@@ -235,7 +235,7 @@ static struct slice fact_of(const struct facts *facts, enum match_fact fact, cha
     if (fact == MATCH_KEY)
         return facts->key;
     if (fact == MATCH_IP)
-        return facts->ip.family != 0 ? key_of(&facts->ip, key) : slice_of(NULL, 0);
+        return facts->ip.family != 0 ? match_index_key_of(&facts->ip, key) : slice_of(NULL, 0);
     return texts[fact].len > 0 ? texts[fact] : slice_of(NULL, 0);
 }
 

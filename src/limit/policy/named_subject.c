@@ -15,7 +15,7 @@ static const char *const kinds[N_KINDS] = {"user", "name", "tls", "ip", "listene
 
 #define FORMS "write user:NAME, ip:ADDRESS, name:NAME, tls:NAME, listener:ADDRESS or key:BEGINNING"
 
-static struct slice kind_name(const void *arg, size_t i)
+static struct slice named_subject_kind_name(const void *arg, size_t i)
 {
     (void)arg;
     return slice_str(kinds[i]);
@@ -54,7 +54,7 @@ static int digit(char c)
 }
 
 /* Replaces %XX by its byte. *is_cut: the name was too long, and its end is unknown. */
-static struct slice unescape(struct slice value, char *out, bool *is_cut)
+static struct slice named_subject_unescape(struct slice value, char *out, bool *is_cut)
 {
     size_t len = 0;
     *is_cut = false;
@@ -74,7 +74,7 @@ static struct slice unescape(struct slice value, char *out, bool *is_cut)
 
 static bool refuse_kind(struct slice name, struct slice word, char *why, size_t why_size)
 {
-    struct slice near = near_name(word, N_KINDS, kind_name, NULL);
+    struct slice near = near_name(word, N_KINDS, named_subject_kind_name, NULL);
     if (word.len == name.len && near.len > 0)
         return why_set(why, why_size, "no such subject: %.*s is no name (did you mean %.*s:...?)", WHY_SLICE(name),
                        WHY_SLICE(near));
@@ -125,8 +125,8 @@ static bool read_value(struct named_subject *named, enum kind kind, struct slice
 }
 
 /* True if these facts give that name. */
-static bool is_named_so(const struct named_subject *named, const struct identity *identity, struct slice name,
-                        char *why, size_t why_size)
+static bool named_subject_is_named_so(const struct named_subject *named, const struct identity *identity,
+                                      struct slice name, char *why, size_t why_size)
 {
     char text[SUBJECT_NAME_MAX];
     struct slice right = slice_of(text, identity_subject(identity, &named->facts, text));
@@ -157,10 +157,10 @@ bool named_subject_read(struct named_subject *named, const struct identity *iden
         return why_set(why, why_size, "no such subject: %.*s...: a name has at most %d bytes", WHY_SLICE(name),
                        SUBJECT_NAME_MAX);
     struct slice value = slice_of(name.at + word.len + 1, name.len - word.len - 1);
-    struct slice text = unescape(value, named->text, &is_cut);
+    struct slice text = named_subject_unescape(value, named->text, &is_cut);
     if (!read_value(named, kind, text, value))
         return why_set(why, why_size, "no such subject: %.*s is no %s", WHY_SLICE(name),
                        kind == KIND_IP ? "address: write ip:192.0.2.7 or ip:10.1.2.0/24" : "name");
     named->is_whole = !is_cut && kind != KIND_KEY && !(kind == KIND_IP && memchr(value.at, '/', value.len) != NULL);
-    return is_cut || is_named_so(named, identity, name, why, why_size);
+    return is_cut || named_subject_is_named_so(named, identity, name, why, why_size);
 }

@@ -99,7 +99,7 @@ void policies_put(struct policies *policies)
     free(policies);
 }
 
-static struct policy *append(struct policies *policies)
+static struct policy *policy_append(struct policies *policies)
 {
     policies->policies = mem_realloc(policies->policies, policies->count + 1, sizeof(struct policy *));
     struct policy *policy = mem_zalloc(1, sizeof *policy);
@@ -112,7 +112,7 @@ static struct policy *append(struct policies *policies)
  * A policy's name appears in error replies and metrics: only characters that need no quoting are
  * allowed.
  */
-static bool is_name(struct slice name)
+static bool policy_is_name(struct slice name)
 {
     for (size_t i = 0; i < name.len; i++) {
         char c = ascii_lower(name.at[i]);
@@ -125,9 +125,9 @@ static bool is_name(struct slice name)
 
 /*
  * Index in the table of the policy of that name, or of the free entry for it. `name` must satisfy
- * is_name.
+ * policy_is_name.
  */
-static size_t spot_of(const struct policies *policies, struct slice name)
+static size_t policy_spot_of(const struct policies *policies, struct slice name)
 {
     char lower[POLICY_NAME_MAX];
     for (size_t i = 0; i < name.len; i++)
@@ -139,18 +139,18 @@ static size_t spot_of(const struct policies *policies, struct slice name)
     return at;
 }
 
-static struct policy *find(const struct policies *policies, struct slice name)
+static struct policy *policy_find(const struct policies *policies, struct slice name)
 {
-    size_t at = is_name(name) ? spot_of(policies, name) : TABLE_SIZE;
+    size_t at = policy_is_name(name) ? policy_spot_of(policies, name) : TABLE_SIZE;
     return at < TABLE_SIZE && policies->table[at] != 0 ? policies->policies[policies->table[at] - 1] : NULL;
 }
 
 struct policy *policies_add(struct policies *policies, struct slice name, char *why, size_t why_size)
 {
-    struct policy *known = find(policies, name);
+    struct policy *known = policy_find(policies, name);
     if (known != NULL)
         return known;
-    if (!is_name(name)) {
+    if (!policy_is_name(name)) {
         why_set(why, why_size, "\"%.*s\" is not a policy's name: write 1 to %d letters, digits, '-', '_' and '.'",
                 WHY_SLICE(name), POLICY_NAME_MAX);
         return NULL;
@@ -159,8 +159,8 @@ struct policy *policies_add(struct policies *policies, struct slice name, char *
         why_set(why, why_size, "there are already %d policies: join some of them", POLICIES_MAX);
         return NULL;
     }
-    size_t at = spot_of(policies, name);
-    struct policy *policy = append(policies);
+    size_t at = policy_spot_of(policies, name);
+    struct policy *policy = policy_append(policies);
     policies->table[at] = (uint16_t)policies->count;
     policy->weight = POLICY_WEIGHT;
     for (size_t i = 0; i < name.len; i++)
@@ -185,7 +185,7 @@ static bool policies_delay(const struct policies *policies)
 
 const struct policy *policies_find(const struct policies *policies, struct slice name)
 {
-    return find(policies, name);
+    return policy_find(policies, name);
 }
 
 const struct classes *policies_classes(const struct policies *policies)
@@ -272,7 +272,7 @@ static void label(struct limit *limit, const struct policy *policy, struct slice
     limit->label[len] = '\0';
 }
 
-static bool is_denied(const struct policy *policy, const struct class *class)
+static bool policy_is_denied(const struct policy *policy, const struct class *class)
 {
     for (size_t i = 0; class != NULL && i < policy->n_limits; i++)
         if (policy->limits[i].class == class && policy->limits[i].action == OVER_DENY)
@@ -305,7 +305,7 @@ bool policy_add_limits(struct policies *policies, struct policy *policy, const s
     const struct class *class = unit == UNIT_COMMANDS ? class_find(policies->classes, what, why, why_size) : NULL;
     if (unit == UNIT_COMMANDS && class == NULL)
         return false;
-    if (is_denied(policy, class))
+    if (policy_is_denied(policy, class))
         return why_set(why, why_size, "deny stands alone: it lets nothing pass");
     bool is_control = class != NULL && class_is_control(class, table);
     uint16_t before = count_of_line(policy, unit, class);
@@ -421,7 +421,7 @@ struct policies *policies_rebind(struct policies *policies, const struct command
     memcpy(copy->table, origin->table, sizeof copy->table);
     copy->order = origin->order;
     for (size_t i = 0; i < origin->count; i++) {
-        struct policy *policy = append(copy);
+        struct policy *policy = policy_append(copy);
         *policy = *origin->policies[i];
         policy->binds = NULL;
         policy_get_rates(policy);
@@ -464,7 +464,7 @@ size_t policies_patterns(const struct policies *policies)
  * True if the limit is checked when a command asks to pass. `is_of_class`: the command is in the
  * class of the limit. Other limits are checked at connects and logins.
  */
-static bool is_asked(const struct limit *limit, bool is_of_class, const struct command *command)
+static bool policy_is_asked(const struct limit *limit, bool is_of_class, const struct command *command)
 {
     enum unit unit = (enum unit)limit->unit;
     if (unit == UNIT_COMMANDS)
@@ -485,7 +485,7 @@ static void bind_limit(struct policy *policy, size_t index, struct members *memb
     for (size_t id = 0; id < policy->n_binds; id++) {
         const struct command *command = command_table_row(table, id);
         bool is_exempt = (command->flags & CMD_CONTROL) && !is_control;
-        if (!is_exempt && is_asked(limit, of_class != NULL && of_class[id], command))
+        if (!is_exempt && policy_is_asked(limit, of_class != NULL && of_class[id], command))
             policy->binds[id] |= bit;
     }
     policy->is_measured |= limit->unit == UNIT_COST;
@@ -529,7 +529,7 @@ static bool has_delay(const struct policy *policy)
     return false;
 }
 
-static enum slot_queue queue_of(const struct limit *limit, bool is_shadow, bool has_clocks)
+static enum slot_queue policy_queue_of(const struct limit *limit, bool is_shadow, bool has_clocks)
 {
     if (limit_has_positions(limit))
         return is_shadow ? SLOT_QUEUE_SHADOW : SLOT_QUEUE;
@@ -545,7 +545,7 @@ static struct rate_table *own_rates(const struct policy *policy, enum scope scop
         if (limit->scope != scope)
             continue;
         slot_rate_set(&table->at[limit->slot], limit);
-        table->at[limit->slot].queue = (uint8_t)queue_of(limit, policies_is_shadow(set), has_clocks);
+        table->at[limit->slot].queue = (uint8_t)policy_queue_of(limit, policies_is_shadow(set), has_clocks);
     }
     return table;
 }

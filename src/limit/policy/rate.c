@@ -41,7 +41,7 @@ static struct slice take_digits(struct slice *rest)
 }
 
 /* Sets *out to number * unit. False: does not fit. */
-static bool scale(struct slice digits, const struct unit *unit, uint64_t *out)
+static bool rate_scale(struct slice digits, const struct unit *unit, uint64_t *out)
 {
     int64_t number;
     uint64_t product;
@@ -68,7 +68,7 @@ bool rate_parse_count(struct slice text, uint64_t *count, char *why, size_t why_
     if (digits.len == 0 || unit == NULL)
         return why_set(why, why_size, "\"%.*s\" is not a count: write a whole number, or one with k, m or g (10k)",
                        WHY_SLICE(text));
-    if (!scale(digits, unit, count))
+    if (!rate_scale(digits, unit, count))
         return why_set(why, why_size, "\"%.*s\" is not a count: it is too large or starts with 0", WHY_SLICE(text));
     return true;
 }
@@ -79,7 +79,7 @@ bool rate_parse_bytes(struct slice text, uint64_t *bytes, char *why, size_t why_
     struct slice digits = take_digits(&unit_name);
     const struct unit *unit = find_unit(byte_units, COUNT_OF(byte_units), unit_name);
     uint64_t parsed;
-    if (digits.len == 0 || unit == NULL || !scale(digits, unit, &parsed) || parsed > INT64_MAX)
+    if (digits.len == 0 || unit == NULL || !rate_scale(digits, unit, &parsed) || parsed > INT64_MAX)
         return why_set(why, why_size,
                        "\"%.*s\" is not a size: write a number of bytes, or one with kb, mb or gb (64mb)",
                        WHY_SLICE(text));
@@ -100,7 +100,7 @@ bool rate_parse_time(struct slice text, uint64_t *ns, char *why, size_t why_size
         return why_set(why, why_size, "\"%.*s\" is not a time: write ms, s, m, h or d, or a number of them (60s)",
                        WHY_SLICE(text));
     uint64_t parsed_ns = unit->factor;
-    if (digits.len > 0 && !scale(digits, unit, &parsed_ns))
+    if (digits.len > 0 && !rate_scale(digits, unit, &parsed_ns))
         return why_set(why, why_size, "\"%.*s\" is not a time: the number is too large or starts with 0",
                        WHY_SLICE(text));
     if (parsed_ns > RATE_LONGEST_NS)
@@ -128,7 +128,7 @@ bool rate_parse_burst(struct slice text, enum rate_form form, uint64_t *burst, c
     return true;
 }
 
-static uint64_t common_divisor(uint64_t a, uint64_t b)
+static uint64_t rate_common_divisor(uint64_t a, uint64_t b)
 {
     while (b != 0) {
         uint64_t rest = a % b;
@@ -160,10 +160,10 @@ static bool parse_fraction(struct slice text, bool is_bytes, uint64_t *count, ui
     const struct unit *unit = is_bytes ? find_unit(byte_units, COUNT_OF(byte_units), rest)
                                        : find_unit(count_units, COUNT_OF(count_units), rest);
     uint64_t whole, number, divisor;
-    if (unit == NULL || !scale(digits, unit, &whole) || !parse_decimals(decimals, &number, parts) ||
+    if (unit == NULL || !rate_scale(digits, unit, &whole) || !parse_decimals(decimals, &number, parts) ||
         __builtin_mul_overflow(whole, *parts, &whole) || __builtin_add_overflow(whole, number * unit->factor, &whole))
         return false;
-    divisor = common_divisor(whole, *parts);
+    divisor = rate_common_divisor(whole, *parts);
     *count = whole / divisor;
     *parts /= divisor;
     return *count <= INT64_MAX;

@@ -58,7 +58,7 @@ void variant_deny(struct policy *variant, const struct limit *deny)
 /* ---- variants of single subjects ---- */
 
 /* Short names first. */
-static int compare(const struct variant *one, struct slice subject, uint16_t index)
+static int variant_compare(const struct variant *one, struct slice subject, uint16_t index)
 {
     struct slice name = slice_str(one->subject);
     if (name.len != subject.len)
@@ -68,12 +68,12 @@ static int compare(const struct variant *one, struct slice subject, uint16_t ind
 }
 
 /* Index of the first entry that is not before that subject and policy. */
-static size_t place_of(const struct variants *variants, struct slice subject, uint16_t index)
+static size_t variant_place_of(const struct variants *variants, struct slice subject, uint16_t index)
 {
     size_t low = 0, high = variants->n;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (compare(&variants->at[middle], subject, index) < 0)
+        if (variant_compare(&variants->at[middle], subject, index) < 0)
             low = middle + 1;
         else
             high = middle;
@@ -83,8 +83,8 @@ static size_t place_of(const struct variants *variants, struct slice subject, ui
 
 struct policy *variants_find(const struct variants *variants, struct slice subject, const struct policy *policy)
 {
-    size_t i = policy != NULL ? place_of(variants, subject, policy->index) : variants->n;
-    if (i == variants->n || compare(&variants->at[i], subject, policy->index) != 0)
+    size_t i = policy != NULL ? variant_place_of(variants, subject, policy->index) : variants->n;
+    if (i == variants->n || variant_compare(&variants->at[i], subject, policy->index) != 0)
         return NULL;
     return variants->at[i].policy;
 }
@@ -94,7 +94,7 @@ struct policy *variants_want(struct variants *variants, struct slice subject, co
     struct policy *known = variants_find(variants, subject, policy);
     if (known != NULL)
         return known;
-    size_t i = place_of(variants, subject, policy->index);
+    size_t i = variant_place_of(variants, subject, policy->index);
     variants->at = mem_realloc(variants->at, variants->n + 1, sizeof *variants->at);
     memmove(variants->at + i + 1, variants->at + i, (variants->n - i) * sizeof *variants->at);
     variants->at[i] = (struct variant){mem_strndup(subject.at, subject.len), variant_new(policy, policy->policy_state)};
@@ -129,7 +129,7 @@ void variants_fini(struct variants *variants)
  * A limit shared by all subjects cannot be set for one subject. All share one funnel, and the
  * change would alter the debts of all.
  */
-static bool is_shared(const struct policy *policy, uint16_t first)
+static bool variant_is_shared(const struct policy *policy, uint16_t first)
 {
     uint16_t i = first;
     while (i < policy->n_limits && policy->limits[i].scope != PER_POLICY)
@@ -152,7 +152,7 @@ bool policy_replace_line(struct policies *policies, struct policy *policy, const
     take_out_line(policy, unit, class);
     uint16_t first = policy->n_limits;
     bool is_good = policy_add_limits(policies, policy, table, what, expression, why, why_size);
-    if (is_good && span->is_own && is_shared(policy, first)) {
+    if (is_good && span->is_own && variant_is_shared(policy, first)) {
         snprintf(why, why_size,
                  "what is `per policy` all its subjects share: without it, the subject gets a limit of its own");
         is_good = false;
