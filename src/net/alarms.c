@@ -8,7 +8,7 @@
 
 #define FIRST_ROOM 64
 
-static void put(struct alarms *alarms, size_t index, struct alarm *alarm)
+static void alarms_put(struct alarms *alarms, size_t index, struct alarm *alarm)
 {
     alarms->heap[index] = alarm;
     alarm->index = index;
@@ -18,8 +18,8 @@ static void rise(struct alarms *alarms, size_t index)
 {
     struct alarm *alarm = alarms->heap[index];
     for (; index > 1 && alarms->heap[index / 2]->due_ns > alarm->due_ns; index /= 2)
-        put(alarms, index, alarms->heap[index / 2]);
-    put(alarms, index, alarm);
+        alarms_put(alarms, index, alarms->heap[index / 2]);
+    alarms_put(alarms, index, alarm);
 }
 
 static void sink(struct alarms *alarms, size_t index)
@@ -31,10 +31,10 @@ static void sink(struct alarms *alarms, size_t index)
             child++;
         if (child > alarms->n || alarms->heap[child]->due_ns >= alarm->due_ns)
             break;
-        put(alarms, index, alarms->heap[child]);
+        alarms_put(alarms, index, alarms->heap[child]);
         index = child;
     }
-    put(alarms, index, alarm);
+    alarms_put(alarms, index, alarm);
 }
 
 void alarm_stop(struct alarms *alarms, struct alarm *alarm)
@@ -46,15 +46,15 @@ void alarm_stop(struct alarms *alarms, struct alarm *alarm)
     struct alarm *last = alarms->heap[alarms->n--];
     if (last == alarm)
         return;
-    put(alarms, index, last);
+    alarms_put(alarms, index, last);
     rise(alarms, index);
     sink(alarms, last->index);
 }
 
-static void on_timer(uv_timer_t *timer);
+static void alarms_on_timer(uv_timer_t *timer);
 
 /* Starts the timer for the first alarm. The time is rounded up to whole milliseconds. */
-static void arm(struct alarms *alarms)
+static void alarms_arm(struct alarms *alarms)
 {
     if (alarms->n == 0) {
         uv_timer_stop(&alarms->timer);
@@ -64,7 +64,7 @@ static void arm(struct alarms *alarms)
     uint64_t due_ns = alarms->heap[1]->due_ns;
     uint64_t wait_ms = due_ns > now_ns ? ns_to_ms_up(due_ns - now_ns) : 0;
     uv_update_time(&alarms->loop->uv);
-    uv_timer_start(&alarms->timer, on_timer, wait_ms, 0);
+    uv_timer_start(&alarms->timer, alarms_on_timer, wait_ms, 0);
 }
 
 /* Fires the first alarm, unless it is due later now. */
@@ -81,24 +81,24 @@ static void ring_first(struct alarms *alarms)
     alarm->on_due(alarm);
 }
 
-static void on_timer(uv_timer_t *timer)
+static void alarms_on_timer(uv_timer_t *timer)
 {
     struct alarms *alarms = timer->data;
     uint64_t now_ns = clock_ns();
     alarms->loop->now_ns = now_ns;
     while (alarms->n > 0 && alarms->heap[1]->due_ns <= now_ns)
         ring_first(alarms);
-    arm(alarms);
+    alarms_arm(alarms);
 }
 
 void alarm_set(struct alarms *alarms, struct alarm *alarm, uint64_t due_ns)
 {
     assert(alarms->n < alarms->reserved);
     alarm->due_ns = due_ns;
-    put(alarms, ++alarms->n, alarm);
+    alarms_put(alarms, ++alarms->n, alarm);
     rise(alarms, alarm->index);
     if (alarm->index == 1)
-        arm(alarms);
+        alarms_arm(alarms);
 }
 
 bool alarms_reserve(struct alarms *alarms, size_t n)

@@ -47,14 +47,14 @@ static unsigned wanted_events(const struct link *link)
 }
 
 /* Watches exactly the wanted events. */
-static void wait_anew(struct link *link)
+static void link_wait_anew(struct link *link)
 {
     int error = watch_for(&link->watch, wanted_events(link));
     if (error != 0)
         fail_later(link, error);
 }
 
-static void end(struct link *link, int status)
+static void link_end(struct link *link, int status)
 {
     if (link->state == LINK_CLOSED || link->state == LINK_ENDED)
         return;
@@ -97,7 +97,7 @@ static void read_failed(struct link *link, int error)
 {
     if (error == EAGAIN || error == EINTR)
         return;
-    end(link, uv_translate_sys_error(error));
+    link_end(link, uv_translate_sys_error(error));
 }
 
 static void read_end(struct link *link)
@@ -107,7 +107,7 @@ static void read_end(struct link *link)
     link->ops->on_end(link, UV_EOF); /* output may still be written */
 }
 
-static bool append(struct link *link, const char *data, size_t n);
+static bool link_append(struct link *link, const char *data, size_t n);
 
 /*
  * Returns the link that the next bytes may be spliced to, NULL if none. Splicing requires plain
@@ -127,7 +127,7 @@ static struct link *passing_to(struct link *link, size_t *most)
  * Like receive, but splices to the other link. What the other socket does not take becomes ordinary
  * output of that link.
  */
-static ssize_t pass(struct link *link, struct link *to, size_t most)
+static ssize_t link_pass(struct link *link, struct link *to, size_t most)
 {
     struct loop *loop = link_loop(link);
     struct spliced done = splice_pipe_pass(&loop->splice_pipe, link->watch.fd, to->watch.fd, most);
@@ -138,9 +138,9 @@ static ssize_t pass(struct link *link, struct link *to, size_t most)
     to->n_written += (uint64_t)done.taken - done.left;
     if (done.error != 0 || !is_whole)
         fail_later(to, done.error != 0 ? uv_translate_sys_error(done.error) : UV_EIO);
-    else if (done.left > 0 && append(to, loop->read_buffer, done.left))
+    else if (done.left > 0 && link_append(to, loop->read_buffer, done.left))
         to->is_full = true;
-    wait_anew(to);
+    link_wait_anew(to);
     return done.taken;
 }
 
@@ -156,7 +156,7 @@ static void read_share(struct link *link)
         char *at = to == NULL ? room_for(link, &room) : NULL;
         if (link->state != LINK_OPEN)
             return; /* out of memory for input */
-        ssize_t n = to != NULL ? pass(link, to, room) : receive(link, at, room);
+        ssize_t n = to != NULL ? link_pass(link, to, room) : receive(link, at, room);
         if (n < 0 && to != NULL && errno == EINVAL) {
             splice_pipe_fini(&link_loop(link)->splice_pipe);
             continue;
@@ -201,7 +201,7 @@ void link_watch_end(struct link *link)
 {
     link->wants_end = true;
     if (link->is_paused && link->state == LINK_OPEN && (link->watch.events & WATCH_READABLE) == 0)
-        wait_anew(link); /* otherwise the next readable event calls wait_anew */
+        link_wait_anew(link); /* otherwise the next readable event calls link_wait_anew */
 }
 
 void link_resume(struct link *link)
@@ -209,7 +209,7 @@ void link_resume(struct link *link)
     if (!link->is_paused || link->is_eof || link->state != LINK_OPEN)
         return;
     link->is_paused = link->wants_end = false;
-    wait_anew(link);
+    link_wait_anew(link);
     if (has_unread(link))
         mark_dirty(link);
 }
@@ -254,16 +254,16 @@ static void shake(struct link *link);
  * socket cannot send bytes and the end in one step. The read side is therefore shut first: the
  * peer's send() fails from then on, and bytes sent earlier are still answered.
  */
-static bool is_late(const struct link *link)
+static bool link_is_late(const struct link *link)
 {
     return link->is_unix && link->ops->on_late != NULL && shutdown(link->watch.fd, SHUT_RD) == 0 &&
            link_has_unread(link);
 }
 
-static void shut(struct link *link)
+static void link_shut(struct link *link)
 {
     link->is_parting = false;
-    if (is_late(link)) {
+    if (link_is_late(link)) {
         link->ops->on_late(link);
         return;
     }
@@ -273,7 +273,7 @@ static void shut(struct link *link)
 }
 
 /* Reads input that TLS still holds, because no event announces such input. */
-static void catch_up(struct link *link)
+static void link_catch_up(struct link *link)
 {
     if (link->state == LINK_SHAKING)
         shake(link);
@@ -284,11 +284,11 @@ static void catch_up(struct link *link)
 void link_flush(struct link *link)
 {
     if (link->error != 0) {
-        end(link, link->error);
+        link_end(link, link->error);
         return;
     }
     if (link_tls(link) != NULL)
-        catch_up(link);
+        link_catch_up(link);
     if (link->state != LINK_OPEN || link->is_full)
         return;
     if (link->out.bytes > 0 || holds_output(link)) {
@@ -297,19 +297,19 @@ void link_flush(struct link *link)
         struct slice pieces[WRITE_PIECES];
         ssize_t sent = send_pieces(link, pieces, chain_peek(&link->out, pieces, WRITE_PIECES));
         if (sent < 0) {
-            end(link, (int)sent);
+            link_end(link, (int)sent);
             return;
         }
         chain_drop(&link->out, &link_loop(link)->pool, (size_t)sent);
         link->is_full = link->out.bytes > 0 || holds_output(link);
-        wait_anew(link);
+        link_wait_anew(link);
     }
     check_drained(link);
     bool is_all_sent = link->out.bytes == 0 && !link->is_full;
     if (is_all_sent && link->is_finishing)
-        end(link, 0);
+        link_end(link, 0);
     else if (is_all_sent && link->is_parting)
-        shut(link);
+        link_shut(link);
 }
 
 /*
@@ -325,7 +325,7 @@ static size_t write_direct(struct link *link, const char *data, size_t n)
     return sent > 0 ? n - (size_t)sent : n;
 }
 
-static bool append(struct link *link, const char *data, size_t n)
+static bool link_append(struct link *link, const char *data, size_t n)
 {
     if (!chain_append(&link->out, &link_loop(link)->pool, data, n)) {
         fail_later(link, UV_ENOMEM);
@@ -349,7 +349,7 @@ void link_write(struct link *link, const char *data, size_t n)
         if (n == 0)
             return;
     }
-    if (append(link, data, n))
+    if (link_append(link, data, n))
         mark_dirty(link);
 }
 
@@ -408,7 +408,7 @@ static bool take_tls(struct link *link, struct tls_context *tls, const char *ser
 static void opened(struct link *link)
 {
     link->state = link_tls(link) != NULL ? LINK_SHAKING : LINK_OPEN;
-    wait_anew(link);
+    link_wait_anew(link);
     if (link->out.bytes > 0)
         mark_dirty(link);
 }
@@ -428,7 +428,7 @@ static void shake(struct link *link)
 {
     int done = tls_shake(link_tls(link), link->watch.fd);
     if (done == 0) {
-        wait_anew(link);
+        link_wait_anew(link);
         return;
     }
     if (done < 0) {
@@ -440,7 +440,7 @@ static void shake(struct link *link)
     }
     link->state = LINK_OPEN;
     link->is_full = tls_is_full(link_tls(link));
-    wait_anew(link);
+    link_wait_anew(link);
     link->ops->on_connected(link, 0);
     if (has_unread(link) || (link->state == LINK_OPEN && link->out.bytes > 0))
         mark_dirty(link);
@@ -479,7 +479,7 @@ int link_connect(struct link *link, struct loop *loop, enum rank rank, const str
     if (connect(fd, (const struct sockaddr *)&to->address, to->length) != 0 && errno != EINPROGRESS)
         fail_later(link, uv_translate_sys_error(errno));
     else
-        wait_anew(link);
+        link_wait_anew(link);
     return 0;
 }
 
@@ -521,7 +521,7 @@ static void on_events(struct watch *watch, unsigned events)
     }
     if ((events & WATCH_ENDED) != 0 && link->is_paused && link->wants_end) {
         link->wants_end = false;
-        wait_anew(link);
+        link_wait_anew(link);
         link->ops->on_end_ahead(link);
         return;
     }
@@ -529,7 +529,7 @@ static void on_events(struct watch *watch, unsigned events)
     if ((events & WATCH_READABLE) != 0)
         read_share(link);
     if (is_unwanted && link->state == LINK_OPEN)
-        wait_anew(link);
+        link_wait_anew(link);
 }
 
 void link_close(struct link *link)

@@ -122,7 +122,7 @@ static void flush(struct loop *loop, bool is_all)
     loop->written_ns = clock_ns();
 }
 
-static void settle(struct loop *loop)
+static void loop_settle(struct loop *loop)
 {
     bool is_urgent = loop->on_iteration != NULL && loop->on_iteration(loop);
     if (is_urgent && is_any_woken(loop))
@@ -145,7 +145,7 @@ static void end_iteration(struct loop *loop)
 static void on_after_poll(uv_check_t *check)
 {
     struct loop *loop = check->loop->data;
-    settle(loop);
+    loop_settle(loop);
 }
 
 static void on_not_idle(uv_idle_t *idle)
@@ -164,7 +164,7 @@ static void on_trim(uv_timer_t *timer)
 static bool iterate(struct loop *loop)
 {
     if (has_work(loop))
-        settle(loop);
+        loop_settle(loop);
     end_iteration(loop);
     if (loop->pool.given_back > TRIM_BYTES && !loop->is_closing && !uv_is_active((uv_handle_t *)&loop->trim))
         uv_timer_start(&loop->trim, on_trim, TRIM_MS, 0);
@@ -175,7 +175,7 @@ static bool iterate(struct loop *loop)
     bool is_busy = is_unsettled || has_work(loop);
     int n = poller_wait(&loop->poller, is_busy ? 0 : due_ms, &is_libuvs);
     if (n > 0 || is_busy)
-        settle(loop);
+        loop_settle(loop);
     return !is_libuvs && due_ms != 0 && (n > 0 || is_busy);
 }
 

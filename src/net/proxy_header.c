@@ -23,7 +23,7 @@ static enum scan_result bad(struct proxy_header *header, const char *why)
 /* ---- version 1: PROXY TCP4 source destination port port ---- */
 
 /* Words are separated by exactly one blank. */
-static bool take_word(struct slice *rest, struct slice *word)
+static bool proxy_header_take_word(struct slice *rest, struct slice *word)
 {
     const char *blank = rest->len > 0 ? memchr(rest->at, ' ', rest->len) : NULL;
     *word = split_take(rest, blank != NULL ? (size_t)(blank - rest->at) : rest->len);
@@ -32,17 +32,18 @@ static bool take_word(struct slice *rest, struct slice *word)
     return word->len > 0;
 }
 
-static bool take_address(struct slice *rest, bool is_v6, struct ip *ip)
+static bool proxy_header_take_address(struct slice *rest, bool is_v6, struct ip *ip)
 {
     struct slice word;
-    return take_word(rest, &word) && (memchr(word.at, ':', word.len) != NULL) == is_v6 && ip_parse(word, ip);
+    return proxy_header_take_word(rest, &word) && (memchr(word.at, ':', word.len) != NULL) == is_v6 &&
+           ip_parse(word, ip);
 }
 
 static bool take_port(struct slice *rest, uint16_t *port)
 {
     struct slice word;
     int64_t number;
-    if (!take_word(rest, &word) || !num_parse(word, &number) || number < 0 || number > UINT16_MAX)
+    if (!proxy_header_take_word(rest, &word) || !num_parse(word, &number) || number < 0 || number > UINT16_MAX)
         return false;
     *port = (uint16_t)number;
     return true;
@@ -51,8 +52,9 @@ static bool take_port(struct slice *rest, uint16_t *port)
 static bool parse_addresses(struct proxy_header *header, struct slice rest, bool is_v6)
 {
     bool ends_in_blank = rest.len > 0 && rest.at[rest.len - 1] == ' ';
-    return !ends_in_blank && take_address(&rest, is_v6, &header->ip) && take_address(&rest, is_v6, &header->to) &&
-           take_port(&rest, &header->port) && take_port(&rest, &header->to_port) && rest.len == 0;
+    return !ends_in_blank && proxy_header_take_address(&rest, is_v6, &header->ip) &&
+           proxy_header_take_address(&rest, is_v6, &header->to) && take_port(&rest, &header->port) &&
+           take_port(&rest, &header->to_port) && rest.len == 0;
 }
 
 static enum scan_result end_line(struct proxy_header *header)
@@ -60,7 +62,7 @@ static enum scan_result end_line(struct proxy_header *header)
     struct slice rest = slice_of(header->bytes, header->filled - 2U);
     struct slice family;
     split_take(&rest, sizeof line_start - 1);
-    take_word(&rest, &family);
+    proxy_header_take_word(&rest, &family);
     if (slice_eq(family, SLICE("UNKNOWN")))
         return SCAN_FRAME; /* the rest of the line has no meaning */
     bool is_v6 = slice_eq(family, SLICE("TCP6"));
@@ -69,7 +71,7 @@ static enum scan_result end_line(struct proxy_header *header)
     return parse_addresses(header, rest, is_v6) ? SCAN_FRAME : bad(header, "the addresses in its PROXY header are bad");
 }
 
-static enum scan_result take_line(struct proxy_header *header, char byte)
+static enum scan_result proxy_header_take_line(struct proxy_header *header, char byte)
 {
     size_t at = header->filled++;
     header->bytes[at] = byte;
@@ -158,7 +160,7 @@ static void read_addresses(struct proxy_header *header)
 }
 
 /* Called after the fixed part has been checked. */
-static enum scan_result take_block(struct proxy_header *header, const char *data, size_t n, size_t *used)
+static enum scan_result proxy_header_take_block(struct proxy_header *header, const char *data, size_t n, size_t *used)
 {
     size_t kept = (size_t)(header->wanted - header->filled);
     if (kept > n)
@@ -183,12 +185,12 @@ enum scan_result proxy_header_scan(struct proxy_header *header, const char *data
     enum scan_result result = SCAN_MORE;
     for (*used = 0; *used < n && header->wanted == 0 && result == SCAN_MORE; ++*used) {
         bool is_binary = header->filled > 0 ? header->bytes[0] == signature[0] : data[0] == signature[0];
-        result = is_binary ? take_fixed(header, data[*used]) : take_line(header, data[*used]);
+        result = is_binary ? take_fixed(header, data[*used]) : proxy_header_take_line(header, data[*used]);
     }
     if (result != SCAN_MORE || header->wanted == 0)
         return result;
     size_t more;
-    result = take_block(header, data + *used, n - *used, &more);
+    result = proxy_header_take_block(header, data + *used, n - *used, &more);
     *used += more;
     return result;
 }

@@ -41,7 +41,7 @@ static void put_look(struct look *look)
     free(look);
 }
 
-static bool is_known(const struct resolved *resolved, const struct addrinfo *found)
+static bool resolver_is_known(const struct resolved *resolved, const struct addrinfo *found)
 {
     for (unsigned i = 0; i < resolved->n; i++)
         if (resolved->endpoints[i].length == found->ai_addrlen &&
@@ -50,7 +50,7 @@ static bool is_known(const struct resolved *resolved, const struct addrinfo *fou
     return false;
 }
 
-static void resolve(struct look *look)
+static void resolver_resolve(struct look *look)
 {
     struct resolved *result = &look->result;
     const struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
@@ -61,7 +61,7 @@ static void resolve(struct look *look)
         return;
     }
     for (const struct addrinfo *at = found; at != NULL && result->n < RESOLVER_MOST; at = at->ai_next) {
-        if (at->ai_addrlen > sizeof result->endpoints[0].address || is_known(result, at))
+        if (at->ai_addrlen > sizeof result->endpoints[0].address || resolver_is_known(result, at))
             continue;
         memcpy(&result->endpoints[result->n].address, at->ai_addr, at->ai_addrlen);
         result->endpoints[result->n++].length = at->ai_addrlen;
@@ -71,11 +71,11 @@ static void resolve(struct look *look)
         result->why = "it has no address";
 }
 
-static void *run(void *arg)
+static void *resolver_run(void *arg)
 {
     struct look *look = arg;
     pthread_setname_np(pthread_self(), "resolver");
-    resolve(look);
+    resolver_resolve(look);
     pthread_mutex_lock(&look->lock);
     if (look->async != NULL)
         uv_async_send(look->async);
@@ -115,12 +115,12 @@ struct resolver *resolver_new(struct loop *loop, const char *host, uint16_t port
     return resolver;
 }
 
-static bool start(struct look *look)
+static bool resolver_start(struct look *look)
 {
     pthread_t thread;
     sigset_t before;
     signals_block(&before);
-    bool is_started = pthread_create(&thread, NULL, run, look) == 0;
+    bool is_started = pthread_create(&thread, NULL, resolver_run, look) == 0;
     signals_restore(&before);
     if (is_started)
         pthread_detach(thread);
@@ -136,7 +136,7 @@ void resolver_look(struct resolver *resolver)
     snprintf(look->host, sizeof look->host, "%s", resolver->host);
     snprintf(look->port, sizeof look->port, "%u", (unsigned)resolver->port);
     resolver->look = look;
-    if (start(look))
+    if (resolver_start(look))
         return;
     look->holders = 1;
     look->result.why = "the system starts no thread";
@@ -148,7 +148,7 @@ bool resolver_is_looking(const struct resolver *resolver)
     return resolver->look != NULL;
 }
 
-static void on_closed(uv_handle_t *handle)
+static void resolver_on_closed(uv_handle_t *handle)
 {
     struct resolver *resolver = handle->data;
     free(resolver->host);
@@ -166,5 +166,5 @@ void resolver_close(struct resolver *resolver)
         look->async = NULL;
         put_look(look);
     }
-    uv_close((uv_handle_t *)&resolver->async, on_closed);
+    uv_close((uv_handle_t *)&resolver->async, resolver_on_closed);
 }

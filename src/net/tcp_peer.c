@@ -26,13 +26,13 @@ void tcp_peer_hurry(unsigned times)
     hurry = times > 0 ? times : 1;
 }
 
-static void set(int fd, int level, int name, int value)
+static void tcp_peer_set(int fd, int level, int name, int value)
 {
     /* errors are ignored: these options are optional */
     setsockopt(fd, level, name, &value, sizeof value);
 }
 
-static int seconds(int n)
+static int tcp_peer_seconds(int n)
 {
     int left = n / (int)hurry;
     return left > 0 ? left : 1;
@@ -40,10 +40,10 @@ static int seconds(int n)
 
 void tcp_peer_keepalive(int fd)
 {
-    set(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
-    set(fd, IPPROTO_TCP, TCP_KEEPIDLE, seconds(KEEPALIVE_IDLE_S));
-    set(fd, IPPROTO_TCP, TCP_KEEPINTVL, seconds(KEEPALIVE_INTERVAL_S));
-    set(fd, IPPROTO_TCP, TCP_KEEPCNT, KEEPALIVE_PROBES);
+    tcp_peer_set(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+    tcp_peer_set(fd, IPPROTO_TCP, TCP_KEEPIDLE, tcp_peer_seconds(KEEPALIVE_IDLE_S));
+    tcp_peer_set(fd, IPPROTO_TCP, TCP_KEEPINTVL, tcp_peer_seconds(KEEPALIVE_INTERVAL_S));
+    tcp_peer_set(fd, IPPROTO_TCP, TCP_KEEPCNT, KEEPALIVE_PROBES);
 }
 
 uint64_t tcp_peer_look_ns(void)
@@ -63,7 +63,7 @@ bool tcp_peer_has_vanished(int fd)
     int silence_ms = (int)(SILENCE_NS / hurry / NS_PER_MS);
     bool is_window_open = info.tcpi_snd_wnd > 0 && info.tcpi_unacked > 0;
     if (!is_window_open || info.tcpi_retransmits > 0)
-        set(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, is_window_open ? silence_ms : 0);
+        tcp_peer_set(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, is_window_open ? silence_ms : 0);
     unsigned n_unanswered = info.tcpi_probes > info.tcpi_retransmits ? info.tcpi_probes : info.tcpi_retransmits;
     return !is_window_open && n_unanswered >= PROBES_UNANSWERED && info.tcpi_last_ack_recv >= (unsigned)silence_ms;
 }

@@ -39,7 +39,7 @@ static const char *fault_of(const unsigned char *text, int len)
     return NULL;
 }
 
-static bool take_name(const unsigned char *text, int len, char **name, const char **why)
+static bool tls_take_name(const unsigned char *text, int len, char **name, const char **why)
 {
     *why = fault_of(text, len);
     if (*why == NULL)
@@ -78,7 +78,7 @@ static bool take_common_name(const X509 *cert, char **name, const char **why)
     if (text == NULL)
         return true;
     int len = ASN1_STRING_to_UTF8(&utf8, text);
-    bool is_good = take_name(utf8, len, name, why);
+    bool is_good = tls_take_name(utf8, len, name, why);
     OPENSSL_free(utf8);
     return is_good;
 }
@@ -102,7 +102,7 @@ static bool read_name(const SSL *ssl, char **name, const char **why)
         return false;
     }
     const ASN1_STRING *text = names != NULL ? first_alternative(names) : NULL;
-    bool is_good = text != NULL ? take_name(ASN1_STRING_get0_data(text), ASN1_STRING_length(text), name, why)
+    bool is_good = text != NULL ? tls_take_name(ASN1_STRING_get0_data(text), ASN1_STRING_length(text), name, why)
                                 : take_common_name(cert, name, why);
     GENERAL_NAMES_free(names);
     return is_good;
@@ -197,7 +197,7 @@ static void broke(struct tls *tls)
     ERR_clear_error();
 }
 
-static ssize_t fail(int error)
+static ssize_t tls_fail(int error)
 {
     errno = error;
     return -1;
@@ -216,7 +216,7 @@ static ssize_t fetch(struct tls *tls, int fd, size_t want)
 }
 
 /* Moves the rest of `fed` out of the scratch memory, before other connections use that memory. */
-static void keep(struct tls *tls)
+static void tls_keep(struct tls *tls)
 {
     if (tls->fed.len > 0 && !tls->is_ended && !tls->is_broken &&
         !chain_append(&tls->kept, tls->pool, tls->fed.at, tls->fed.len)) {
@@ -246,7 +246,7 @@ static bool send_sealed(struct tls *tls, int fd)
 }
 
 /* Records the number of bytes that OpenSSL holds for this connection. */
-static void count(struct tls *tls, size_t bytes)
+static void tls_count(struct tls *tls, size_t bytes)
 {
     pool_note_less(tls->pool, tls->counted);
     pool_note_more(tls->pool, bytes);
@@ -280,18 +280,18 @@ int tls_shake(struct tls *tls, int fd)
     int done = SSL_do_handshake(tls->ssl);
     if (done != 1 && SSL_get_error(tls->ssl, done) != SSL_ERROR_WANT_READ)
         broke(tls);
-    keep(tls);
+    tls_keep(tls);
     bool is_sent = send_sealed(tls, fd);
     if (tls->is_broken || (done == 1 && !know_peer(tls)))
-        return (int)fail(EPROTO);
+        return (int)tls_fail(EPROTO);
     /* input behind the handshake counts, even if the socket takes no more output */
     tls->is_ready = done == 1;
     if (!is_sent && !tls->is_ready)
         return -1;
     if (n == 0 && !tls->is_ready)
-        return (int)fail(ECONNRESET);
+        return (int)tls_fail(ECONNRESET);
     if (tls->is_ready)
-        count(tls, SSL_get0_peer_certificate(tls->ssl) != NULL ? READY_PEER_BYTES : READY_BYTES);
+        tls_count(tls, SSL_get0_peer_certificate(tls->ssl) != NULL ? READY_PEER_BYTES : READY_BYTES);
     return tls->is_ready;
 }
 
@@ -333,7 +333,7 @@ static size_t decrypt(struct tls *tls, char *at, size_t room)
 static ssize_t end_unannounced(struct tls *tls)
 {
     if (!tls->is_accepting)
-        return fail(ECONNRESET);
+        return tls_fail(ECONNRESET);
     tls->is_ended = true;
     chain_clear(&tls->kept, tls->pool);
     return 0;
@@ -376,14 +376,14 @@ ssize_t tls_read(struct tls *tls, int fd, char *at, size_t room)
     ssize_t got = decrypt_more(tls, fd, at, room);
     if (got < 0)
         return -1;
-    keep(tls);
+    tls_keep(tls);
     /* answers of TLS itself; if the socket is broken, the next write reports it */
     (void)!send_sealed(tls, fd);
     if (got > 0)
         return got;
     if (tls->is_broken)
-        return fail(EPROTO);
-    return tls->is_ended ? 0 : fail(EAGAIN);
+        return tls_fail(EPROTO);
+    return tls->is_ended ? 0 : tls_fail(EAGAIN);
 }
 
 bool tls_has_news(const struct tls *tls)
@@ -400,7 +400,7 @@ struct cursor {
     size_t at; /* offset in pieces[i] */
 };
 
-static struct slice take(struct cursor *cursor, size_t most)
+static struct slice tls_take(struct cursor *cursor, size_t most)
 {
     const struct slice *piece = &cursor->pieces[cursor->i];
     size_t left = piece->len - cursor->at;
@@ -419,13 +419,13 @@ static struct slice take(struct cursor *cursor, size_t most)
  */
 static struct slice next_record(struct tls *tls, struct cursor *cursor)
 {
-    struct slice first = take(cursor, TLS_RECORD);
+    struct slice first = tls_take(cursor, TLS_RECORD);
     if (first.len == TLS_RECORD || cursor->i == cursor->n)
         return first;
     size_t len = first.len;
     memcpy(tls->scratch->record, first.at, first.len);
     while (len < TLS_RECORD && cursor->i < cursor->n) {
-        struct slice more = take(cursor, TLS_RECORD - len);
+        struct slice more = tls_take(cursor, TLS_RECORD - len);
         memcpy(tls->scratch->record + len, more.at, more.len);
         len += more.len;
     }
@@ -447,7 +447,7 @@ ssize_t tls_write(struct tls *tls, int fd, const struct slice *pieces, unsigned 
     struct cursor cursor = {pieces, n, 0, 0};
     size_t taken = 0;
     if (tls->is_broken)
-        return fail(EPROTO);
+        return tls_fail(EPROTO);
     if (!send_sealed(tls, fd))
         return -1;
     while (cursor.i < cursor.n && !tls_is_full(tls)) {
@@ -486,7 +486,7 @@ static bool expect(SSL *ssl, const char *name)
     return SSL_set_tlsext_host_name(ssl, name) == 1 && SSL_set1_host(ssl, name) == 1;
 }
 
-static bool begin(struct tls *tls, const struct tls_context *context, const char *server_name)
+static bool tls_begin(struct tls *tls, const struct tls_context *context, const char *server_name)
 {
     tls->ssl = SSL_new(tls_context_ssl(context));
     BIO *bio = tls->ssl != NULL ? bio_new(tls) : NULL;
@@ -512,8 +512,8 @@ struct tls *tls_new(struct tls_context *context, const char *server_name, struct
     }
     tls->pool = pool;
     tls->scratch = scratch;
-    count(tls, TLS_SHAKING_BYTES);
-    bool is_good = begin(tls, context, server_name);
+    tls_count(tls, TLS_SHAKING_BYTES);
+    bool is_good = tls_begin(tls, context, server_name);
     ERR_clear_error();
     if (is_good)
         return tls;
@@ -526,7 +526,7 @@ void tls_free(struct tls *tls)
     if (tls == NULL)
         return;
     SSL_free(tls->ssl);
-    count(tls, 0);
+    tls_count(tls, 0);
     chain_clear(&tls->kept, tls->pool);
     chain_clear(&tls->sealed, tls->pool);
     free(tls->name);

@@ -75,7 +75,7 @@ __attribute__((format(printf, 3, 4))) static void odd(struct making *m, enum tls
 }
 
 /* Returns NULL if the file cannot be opened, and reports the error. */
-static BIO *open_file(struct making *m, enum tls_setting which)
+static BIO *tls_context_open_file(struct making *m, enum tls_setting which)
 {
     const char *path = m->settings->texts[which];
     struct stat status;
@@ -105,7 +105,7 @@ static void check_dates(struct making *m, const X509 *cert)
 static void use_cert(struct making *m)
 {
     const char *path = m->settings->texts[TLS_CERT];
-    BIO *file = open_file(m, TLS_CERT);
+    BIO *file = tls_context_open_file(m, TLS_CERT);
     if (file == NULL)
         return;
     BIO_free(file);
@@ -134,7 +134,7 @@ static void warn_of_others(struct making *m)
 }
 
 /* True also without a certificate, because that error has been reported. */
-static bool fits(struct making *m, EVP_PKEY *key)
+static bool tls_context_fits(struct making *m, EVP_PKEY *key)
 {
     const X509 *cert = SSL_CTX_get0_certificate(m->ssl);
     return cert == NULL || (X509_check_private_key(cert, key) == 1 && SSL_CTX_use_PrivateKey(m->ssl, key) == 1);
@@ -144,7 +144,7 @@ static void use_key(struct making *m)
 {
     const char *path = m->settings->texts[TLS_KEY];
     bool is_encrypted = false;
-    BIO *file = open_file(m, TLS_KEY);
+    BIO *file = tls_context_open_file(m, TLS_KEY);
     if (file == NULL)
         return;
     EVP_PKEY *key = PEM_read_bio_PrivateKey(file, NULL, no_passphrase, &is_encrypted);
@@ -153,7 +153,7 @@ static void use_key(struct making *m)
         wrong(m, TLS_KEY, "the key in %s is encrypted, and there is nobody to ask for the passphrase", path);
     else if (key == NULL)
         wrong(m, TLS_KEY, "%s holds no private key in PEM that can be used: %s", path, last_reason());
-    else if (!fits(m, key))
+    else if (!tls_context_fits(m, key))
         wrong(m, TLS_KEY, "the key in %s is not that of the certificate in %s", path, m->settings->texts[TLS_CERT]);
     else
         warn_of_others(m);
@@ -171,7 +171,7 @@ static void use_ca(struct making *m, enum tls_side side)
             SSL_CTX_set_default_verify_paths(m->ssl);
         return;
     }
-    BIO *file = open_file(m, TLS_CA);
+    BIO *file = tls_context_open_file(m, TLS_CA);
     if (file == NULL)
         return;
     BIO_free(file);
@@ -223,7 +223,7 @@ static void set_manners(struct making *m, enum tls_side side)
 
 /* ---- making and releasing ---- */
 
-static void fill(struct making *m, enum tls_side side)
+static void tls_context_fill(struct making *m, enum tls_side side)
 {
     set_manners(m, side);
     if (m->settings->texts[TLS_CERT] != NULL)
@@ -244,7 +244,7 @@ struct tls_context *tls_context_new(const struct tls_settings *settings, enum tl
         return NULL;
     }
     struct making m = {.settings = settings, .ssl = ssl, .say = say, .arg = arg};
-    fill(&m, side);
+    tls_context_fill(&m, side);
     if (m.is_bad) {
         SSL_CTX_free(ssl);
         return NULL;
