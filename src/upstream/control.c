@@ -84,12 +84,12 @@ static struct control *control_of(struct link *link)
 
 /* ---- failures and retries ---- */
 
-static void on_retry(uv_timer_t *timer)
+static void control_on_retry(uv_timer_t *timer)
 {
     connect_now(timer->data);
 }
 
-static void settle(struct control *control)
+static void control_settle(struct control *control)
 {
     if (control->is_settled)
         return;
@@ -97,7 +97,7 @@ static void settle(struct control *control)
     control->ops->on_settled(control->arg);
 }
 
-static void retry_later(struct control *control)
+static void control_retry_later(struct control *control)
 {
     if (control->is_trial)
         return;
@@ -106,10 +106,10 @@ static void retry_later(struct control *control)
     uint64_t wait_ns = control->backoff.due_ns - now_ns;
     if (node_is_barred(control->node))
         wait_ns = upstream_time(control->node->upstream, AGAIN_NS);
-    uv_timer_start(&control->timer, on_retry, wait_ns / NS_PER_MS, 0);
+    uv_timer_start(&control->timer, control_on_retry, wait_ns / NS_PER_MS, 0);
 }
 
-static void end_attempt(struct control *control, const char *why)
+static void control_end_attempt(struct control *control, const char *why)
 {
     control->is_up = control->is_turned_away = false;
     atomic_store_explicit(&control->node->answers, false, memory_order_relaxed);
@@ -119,14 +119,14 @@ static void end_attempt(struct control *control, const char *why)
     control->is_lost = true;
     uv_timer_stop(&control->timer);
     if (control->is_open)
-        link_close(&control->link); /* on_closed continues */
+        link_close(&control->link); /* control_on_closed continues */
     else
-        retry_later(control);
-    settle(control);
+        control_retry_later(control);
+    control_settle(control);
     control->ops->on_failed(control->arg, why);
 }
 
-static void lose(struct control *control, const char *why)
+static void control_lose(struct control *control, const char *why)
 {
     if (!control->is_lost && !control->is_trial)
         log_at(LOG_SITE_CONTROL, LOG_WARN, "upstream %s: the control connection failed: %s", control->node->text, why);
@@ -134,7 +134,7 @@ static void lose(struct control *control, const char *why)
     /* clients' connections are lost too, and will return (limit/reconnects.h) */
     if (control->is_up)
         atomic_store_explicit(&control->node->upstream->away_ns, clock_ns(), memory_order_relaxed);
-    end_attempt(control, why);
+    control_end_attempt(control, why);
 }
 
 /* The node answers, but cannot be used. Logged once for each reason. */
@@ -143,7 +143,7 @@ static void reject(struct control *control, enum control_verdict verdict, const 
     bool is_news = strncmp(control->why, why, WHY_ROOM - 1) != 0;
     atomic_store_explicit(&control->node->is_barred, verdict == CONTROL_BARRED, memory_order_relaxed);
     snprintf(control->why, sizeof control->why, "%s", why);
-    end_attempt(control, control->why);
+    control_end_attempt(control, control->why);
     if (is_news && !control->is_trial)
         control->ops->on_rejected(control->arg, control->why);
 }
@@ -152,10 +152,10 @@ static void reject(struct control *control, enum control_verdict verdict, const 
  * A node that accepts connections but answers nothing is up: clients' requests wait, as for a node
  * that hangs later.
  */
-static void on_deadline(uv_timer_t *timer)
+static void control_on_deadline(uv_timer_t *timer)
 {
     struct control *control = timer->data;
-    lose(control, "it does not answer within connect-timeout");
+    control_lose(control, "it does not answer within connect-timeout");
     heartbeat_note_mute(&control->heartbeat, control->is_greeting);
 }
 
@@ -191,7 +191,7 @@ static bool is_missing(const struct control *control, enum step step)
 }
 
 /* Update the lack from the verdict on a step. */
-static void note_lack(struct control *control, enum step step, enum control_verdict verdict, enum lack lack)
+static void control_note_lack(struct control *control, enum step step, enum control_verdict verdict, enum lack lack)
 {
     if (verdict == CONTROL_GOOD) {
         node_lacks_no_more(control->node, lack);
@@ -228,14 +228,14 @@ static void note_role(struct control *control, const struct redisReply *reply)
     control->ops->on_role(control->arg);
 }
 
-static enum control_form form_of(const struct control *control)
+static enum control_form control_form_of(const struct control *control)
 {
     return control->node->upstream->is_cluster ? CONTROL_OF_CLUSTER : CONTROL_OF_SERVER;
 }
 
 static enum control_verdict judge_hello(struct control *control, const struct redisReply *reply, const char **why)
 {
-    enum control_verdict verdict = control_judge_hello(reply, form_of(control), why);
+    enum control_verdict verdict = control_judge_hello(reply, control_form_of(control), why);
     control->has_answered = verdict == CONTROL_GOOD || verdict == CONTROL_NOAUTH;
     if (verdict == CONTROL_GOOD || verdict == CONTROL_NOAUTH || verdict == CONTROL_BARRED)
         node_note_auth(control->node, verdict == CONTROL_NOAUTH);
@@ -249,7 +249,7 @@ static enum control_verdict judge_hello(struct control *control, const struct re
 static enum control_verdict judge_role(struct control *control, const struct redisReply *reply, const char **why)
 {
     note_role(control, reply);
-    return control_judge_hello(reply, form_of(control), why);
+    return control_judge_hello(reply, control_form_of(control), why);
 }
 
 /* True if the previous password can be tried. */
@@ -286,7 +286,7 @@ static enum control_verdict judge_auth(struct control *control, const struct red
         return verdict;
     if (verdict == CONTROL_DENIED && try_before(control))
         return CONTROL_GOOD;
-    note_lack(control, STEP_AUTH, verdict, node_login_lack(control->node));
+    control_note_lack(control, STEP_AUTH, verdict, node_login_lack(control->node));
     node_note_login(control->node, verdict == CONTROL_GOOD);
     if (verdict == CONTROL_GOOD)
         note_accepted(control);
@@ -299,12 +299,12 @@ static enum control_verdict judge_auth(struct control *control, const struct red
 
 static enum control_verdict judge_info(struct control *control, const struct redisReply *reply, const char **why)
 {
-    enum control_verdict verdict = control_judge_info(reply, form_of(control), why);
+    enum control_verdict verdict = control_judge_info(reply, control_form_of(control), why);
     if (is_minor(control, verdict, reply))
         verdict = CONTROL_DENIED;
     if (verdict == CONTROL_UNFIT || verdict == CONTROL_BARRED)
         return verdict;
-    note_lack(control, STEP_INFO, verdict, LACK_INFO);
+    control_note_lack(control, STEP_INFO, verdict, LACK_INFO);
     if (verdict != CONTROL_NOAUTH && control->password == NULL)
         node_lacks_no_more(control->node, LACK_USER);
     return verdict;
@@ -335,7 +335,7 @@ static enum control_verdict judge_command(struct control *control, const struct 
     }
     enum control_verdict verdict = control_judge_command(reply, why);
     if (verdict != CONTROL_UNFIT)
-        note_lack(control, STEP_COMMAND, verdict, LACK_COMMAND);
+        control_note_lack(control, STEP_COMMAND, verdict, LACK_COMMAND);
     return verdict;
 }
 
@@ -393,7 +393,7 @@ static void send_words(struct control *control, const struct slice *words, size_
         room += words[i].len + 2;
     char *request = malloc(room);
     if (request == NULL) {
-        lose(control, "out of memory");
+        control_lose(control, "out of memory");
         return;
     }
     size_t len = emit_array(request, words, n);
@@ -408,7 +408,7 @@ static void send_nonce(struct control *control, enum nonce_form form)
     if (nonce_draw(&control->nonce, form))
         link_write(&control->link, request, nonce_request(&control->nonce, request));
     else
-        lose(control, "the system has no random numbers");
+        control_lose(control, "the system has no random numbers");
 }
 
 /* ---- the probe, once up ---- */
@@ -419,18 +419,18 @@ static void ask(struct control *control, const struct slice *words, size_t n, co
     send_words(control, words, n);
 }
 
-static void on_ask(void *arg, struct slice beat)
+static void control_on_ask(void *arg, struct slice beat)
 {
     ask(arg, &beat, 1, &(struct control_question){.on_answer = NULL, .name = "PING"});
 }
 
-static void on_news(void *arg, enum log_level level, const char *line)
+static void control_on_news(void *arg, enum log_level level, const char *line)
 {
     struct control *control = arg;
     control->ops->on_pulse(control->arg, level, line);
 }
 
-static const struct heartbeat_ops heartbeat_ops = {.on_ask = on_ask, .on_news = on_news};
+static const struct heartbeat_ops heartbeat_ops = {.on_ask = control_on_ask, .on_news = control_on_news};
 
 /* True if missing steps should be repeated now, on this connection, between two probes. */
 static bool is_again(const struct control *control, uint64_t now_ns)
@@ -464,7 +464,7 @@ static void on_beat(uv_timer_t *timer)
         next_step(control);
     } else if (control->node->upstream->check_ns > 0 &&
                !heartbeat_tick(&control->heartbeat, now_ns, control->user, password_now(control))) {
-        lose(control, "it is not answered, others are");
+        control_lose(control, "it is not answered, others are");
     }
 }
 
@@ -496,7 +496,7 @@ static void settled_well(struct control *control)
     control->is_lost = false;
     control->is_up = control->was_up = true;
     atomic_store_explicit(&control->node->answers, true, memory_order_relaxed);
-    settle(control);
+    control_settle(control);
     ask_role_if_free(control);
 }
 
@@ -523,7 +523,7 @@ static void next_step(struct control *control)
     }
     control->missing &= ~(1U << control->step);
     control->step_ns = clock_ns();
-    uv_timer_start(&control->timer, on_deadline, control->node->upstream->connect_timeout_ns / NS_PER_MS, 0);
+    uv_timer_start(&control->timer, control_on_deadline, control->node->upstream->connect_timeout_ns / NS_PER_MS, 0);
     if (is_nonce((enum step)control->step)) {
         send_nonce(control, (enum nonce_form)(control->step - STEP_NONCE + NONCE_UNKNOWN));
         return;
@@ -542,11 +542,11 @@ static void next_step(struct control *control)
 
 /* ---- the connection ---- */
 
-static void on_connected(struct link *link, int status)
+static void control_on_connected(struct link *link, int status)
 {
     struct control *control = control_of(link);
     if (status != 0) {
-        lose(control, link_why(link, status));
+        control_lose(control, link_why(link, status));
         return;
     }
     control->step = STEP_HELLO;
@@ -559,14 +559,14 @@ static void on_connected(struct link *link, int status)
     next_step(control);
 }
 
-static void take_frame(struct control *control, struct slice frame)
+static void control_take_frame(struct control *control, struct slice frame)
 {
     control->is_greeting = false;
     node_note_trip(control->node, clock_ns() - control->step_ns);
     heartbeat_note_mute(&control->heartbeat, false);
     struct redisReply *reply = control_read(frame);
     if (reply == NULL) {
-        lose(control, "its reply cannot be read");
+        control_lose(control, "its reply cannot be read");
         return;
     }
     const char *why = NULL;
@@ -587,7 +587,7 @@ static void take_frame(struct control *control, struct slice frame)
 
 /* ---- commands of the owner ---- */
 
-static bool is_asked(const struct control *control, const struct control_question *question)
+static bool control_is_asked(const struct control *control, const struct control_question *question)
 {
     for (size_t i = 0; i < control->n_asked; i++)
         if (control->asked[i].question.on_answer == question->on_answer)
@@ -598,14 +598,14 @@ static bool is_asked(const struct control *control, const struct control_questio
 bool control_ask(struct control *control, const struct slice *words, size_t n, const struct control_question *question)
 {
     bool has_room = control->n_asked < ASKED_MAX - 1; /* one is reserved for the probe */
-    if (!control_is_up(control) || control->step < STEP_COUNT || !has_room || is_asked(control, question))
+    if (!control_is_up(control) || control->step < STEP_COUNT || !has_room || control_is_asked(control, question))
         return false;
     ask(control, words, n, question);
     return true;
 }
 
 /* Take an answer to a command or a probe. */
-static void take_answer(struct control *control, struct slice frame)
+static void control_take_answer(struct control *control, struct slice frame)
 {
     const struct asked first = control->asked[0];
     node_note_trip(control->node, clock_ns() - first.asked_ns);
@@ -637,21 +637,21 @@ static void lose_by_reply(struct control *control)
 {
     char why[WHY_ROOM];
     if (control->step < STEP_COUNT || control->n_asked == 0) {
-        lose(control, "its reply cannot be read");
+        control_lose(control, "its reply cannot be read");
         return;
     }
     snprintf(why, sizeof why, "its answer to %s is too long, or no reply", control->asked[0].question.name);
-    lose(control, why);
+    control_lose(control, why);
 }
 
-static void on_data(struct link *link, const char *data, size_t n)
+static void control_on_data(struct link *link, const char *data, size_t n)
 {
     struct control *control = control_of(link);
     while (n > 0 && !link_is_closed(link)) {
         size_t used;
         struct slice frame;
         if (control->step >= STEP_COUNT && control->n_asked == 0) {
-            lose(control, "it sent a reply that nobody waits for");
+            control_lose(control, "it sent a reply that nobody waits for");
             return;
         }
         enum scan_result result = control_inbox_take(&control->inbox, data, n, &used, &frame);
@@ -664,28 +664,28 @@ static void on_data(struct link *link, const char *data, size_t n)
         if (result != SCAN_FRAME)
             continue;
         if (control->step < STEP_COUNT)
-            take_frame(control, frame);
+            control_take_frame(control, frame);
         else if (is_idle(frame))
             reject_frame(control, frame);
         else
-            take_answer(control, frame);
+            control_take_answer(control, frame);
         ask_role_if_free(control);
     }
 }
 
-static void on_end(struct link *link, int status)
+static void control_on_end(struct link *link, int status)
 {
     struct control *control = control_of(link);
     bool is_greeting = control->step < STEP_COUNT && status != UV_ETIMEDOUT;
     if (is_greeting && control->why[0] != '\0')
         /* turned away again: if Redis closes at once, its error may be lost */
-        end_attempt(control, control->why);
+        control_end_attempt(control, control->why);
     else
-        lose(control, status == UV_EOF ? "it closed the connection" : link_why(link, status));
+        control_lose(control, status == UV_EOF ? "it closed the connection" : link_why(link, status));
     control->is_turned_away = is_greeting;
 }
 
-static void forget(char *password)
+static void control_forget(char *password)
 {
     if (password != NULL)
         explicit_bzero(password, strlen(password));
@@ -694,12 +694,12 @@ static void forget(char *password)
 
 static void forget_passwords(struct control *control)
 {
-    forget(control->password);
-    forget(control->before);
+    control_forget(control->password);
+    control_forget(control->before);
     control->password = control->before = NULL;
 }
 
-static char *copy(const char *password)
+static char *control_copy(const char *password)
 {
     return password != NULL ? mem_strndup(password, strlen(password)) : NULL;
 }
@@ -707,40 +707,40 @@ static char *copy(const char *password)
 static void keep_passwords(struct control *control, const struct credentials *credentials)
 {
     forget_passwords(control);
-    control->password = copy(credentials->password);
-    control->before = copy(credentials->before);
+    control->password = control_copy(credentials->password);
+    control->before = control_copy(credentials->before);
     control->number = credentials->number;
     control->uses_before = false;
 }
 
-static bool is_same(const char *a, const char *b)
+static bool control_is_same(const char *a, const char *b)
 {
     return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
 }
 
 /* Skip the wait for the next attempt or the next probe. */
-static void hasten(struct control *control)
+static void control_hasten(struct control *control)
 {
     if (!uv_is_active((uv_handle_t *)&control->timer))
         return;
     if (!control->is_open)
-        uv_timer_start(&control->timer, on_retry, 0, 0);
+        uv_timer_start(&control->timer, control_on_retry, 0, 0);
     else if (control->is_up && control->step >= STEP_COUNT)
         uv_timer_start(&control->timer, on_beat, 0, beat_ms(control));
 }
 
 void control_set_password(struct control *control, const struct credentials *credentials)
 {
-    bool is_news = !is_same(control->password, credentials->password);
+    bool is_news = !control_is_same(control->password, credentials->password);
     keep_passwords(control, credentials);
     control->again_ns = 0; /* if a login is missing, retry now */
     if (!is_news)
         return;
     miss(control, STEP_AUTH);
-    hasten(control);
+    control_hasten(control);
 }
 
-static void on_timer_closed(uv_handle_t *handle)
+static void control_on_timer_closed(uv_handle_t *handle)
 {
     struct control *control = handle->data;
     forget_passwords(control);
@@ -748,27 +748,27 @@ static void on_timer_closed(uv_handle_t *handle)
     free(control);
 }
 
-static void finish_closing(struct control *control)
+static void control_finish_closing(struct control *control)
 {
-    uv_close((uv_handle_t *)&control->timer, on_timer_closed);
+    uv_close((uv_handle_t *)&control->timer, control_on_timer_closed);
 }
 
-static void on_closed(struct link *link)
+static void control_on_closed(struct link *link)
 {
     struct control *control = control_of(link);
     control->is_open = false;
     control_inbox_fini(&control->inbox);
     if (control->is_closing)
-        finish_closing(control);
+        control_finish_closing(control);
     else
-        retry_later(control);
+        control_retry_later(control);
 }
 
 static const struct link_ops link_ops = {
-    .on_connected = on_connected,
-    .on_data = on_data,
-    .on_end = on_end,
-    .on_closed = on_closed,
+    .on_connected = control_on_connected,
+    .on_data = control_on_data,
+    .on_end = control_on_end,
+    .on_closed = control_on_closed,
 };
 
 static void connect_now(struct control *control)
@@ -776,11 +776,11 @@ static void connect_now(struct control *control)
     control->is_greeting = false;
     int status = node_connect(control->node, &control->link, control->loop, &link_ops);
     if (status != 0) {
-        lose(control, uv_strerror(status));
+        control_lose(control, uv_strerror(status));
         return;
     }
     control->is_open = true;
-    uv_timer_start(&control->timer, on_deadline, control->node->upstream->connect_timeout_ns / NS_PER_MS, 0);
+    uv_timer_start(&control->timer, control_on_deadline, control->node->upstream->connect_timeout_ns / NS_PER_MS, 0);
 }
 
 struct control *control_open(struct loop *loop, struct node *node, const struct credentials *credentials, bool is_trial,
@@ -805,7 +805,7 @@ void control_adopt(struct control *control)
 {
     control->is_trial = false;
     if (!control->is_open)
-        retry_later(control);
+        control_retry_later(control);
 }
 
 bool control_is_up(const struct control *control)
@@ -850,5 +850,5 @@ void control_close(struct control *control)
     if (control->is_open)
         link_close(&control->link);
     else
-        finish_closing(control);
+        control_finish_closing(control);
 }

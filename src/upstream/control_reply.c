@@ -51,7 +51,7 @@ void control_reply_free(struct redisReply *reply)
 
 /* ---- parts of a reply ---- */
 
-static struct slice text_of(const redisReply *reply)
+static struct slice control_reply_text_of(const redisReply *reply)
 {
     bool is_text =
         reply->type == REDIS_REPLY_STRING || reply->type == REDIS_REPLY_STATUS || reply->type == REDIS_REPLY_ERROR;
@@ -73,15 +73,15 @@ static bool is_error(const redisReply *reply)
     return reply->type == REDIS_REPLY_ERROR;
 }
 
-static bool begins(struct slice text, const char *word)
+static bool control_reply_begins(struct slice text, const char *word)
 {
     size_t len = strlen(word);
     return text.len >= len && memcmp(text.at, word, len) == 0;
 }
 
-static bool starts(const redisReply *reply, const char *word)
+static bool control_reply_starts(const redisReply *reply, const char *word)
 {
-    return begins(text_of(reply), word);
+    return control_reply_begins(control_reply_text_of(reply), word);
 }
 
 /* ---- the text of INFO ---- */
@@ -122,13 +122,13 @@ static bool is_old(struct slice version)
 
 bool control_is_idle(const struct redisReply *reply)
 {
-    return is_error(reply) && (starts(reply, "LOADING") || starts(reply, "MASTERDOWN"));
+    return is_error(reply) && (control_reply_starts(reply, "LOADING") || control_reply_starts(reply, "MASTERDOWN"));
 }
 
 bool control_is_shut(const struct redisReply *reply)
 {
-    return control_is_idle(reply) ||
-           (is_error(reply) && (starts(reply, "DENIED") || starts(reply, "ERR max number of clients")));
+    return control_is_idle(reply) || (is_error(reply) && (control_reply_starts(reply, "DENIED") ||
+                                                          control_reply_starts(reply, "ERR max number of clients")));
 }
 
 static enum control_verdict unfit(const char *text, const char **why)
@@ -140,16 +140,16 @@ static enum control_verdict unfit(const char *text, const char **why)
 /* The verdict on an error's text. UNFIT: also an unknown error. */
 static enum control_verdict verdict_of(struct slice error)
 {
-    if (begins(error, "NOAUTH"))
+    if (control_reply_begins(error, "NOAUTH"))
         return CONTROL_NOAUTH;
-    if (begins(error, "NOPERM") || begins(error, "ERR unknown command"))
+    if (control_reply_begins(error, "NOPERM") || control_reply_begins(error, "ERR unknown command"))
         return CONTROL_DENIED;
-    return begins(error, "BUSY ") ? CONTROL_BUSY : CONTROL_UNFIT;
+    return control_reply_begins(error, "BUSY ") ? CONTROL_BUSY : CONTROL_UNFIT;
 }
 
 static enum control_verdict judge_error(const struct redisReply *reply, const char **why)
 {
-    enum control_verdict verdict = verdict_of(text_of(reply));
+    enum control_verdict verdict = verdict_of(control_reply_text_of(reply));
     return verdict == CONTROL_UNFIT ? unfit(reply->str, why) : verdict;
 }
 
@@ -174,8 +174,8 @@ static enum control_verdict judge_server(struct slice mode, struct slice version
 static struct slice hello_field(const struct redisReply *reply, struct slice name)
 {
     for (size_t i = 0; i + 1 < elements_of(reply); i += 2)
-        if (slice_eq(text_of(reply->element[i]), name))
-            return text_of(reply->element[i + 1]);
+        if (slice_eq(control_reply_text_of(reply->element[i]), name))
+            return control_reply_text_of(reply->element[i + 1]);
     return slice_of("", 0);
 }
 
@@ -184,7 +184,7 @@ enum control_verdict control_judge_hello(const struct redisReply *reply, enum co
     if (control_is_shut(reply))
         return unfit(reply->str, why);
     if (is_error(reply))
-        return starts(reply, "NOAUTH") ? CONTROL_NOAUTH : CONTROL_DENIED;
+        return control_reply_starts(reply, "NOAUTH") ? CONTROL_NOAUTH : CONTROL_DENIED;
     if (reply->type != REDIS_REPLY_ARRAY)
         return unfit("it answers HELLO as no Redis does", why);
     return judge_server(hello_field(reply, SLICE("mode")), hello_field(reply, SLICE("version")), form, why);
@@ -200,7 +200,7 @@ enum node_role control_read_role(const struct redisReply *reply)
 
 enum control_verdict control_judge_auth(const struct redisReply *reply, const char **why)
 {
-    if (reply->type == REDIS_REPLY_STATUS && slice_eq(text_of(reply), SLICE("OK")))
+    if (reply->type == REDIS_REPLY_STATUS && slice_eq(control_reply_text_of(reply), SLICE("OK")))
         return CONTROL_GOOD;
     return control_is_shut(reply) ? unfit(reply->str, why) : CONTROL_DENIED;
 }
@@ -211,7 +211,7 @@ enum control_verdict control_judge_info(const struct redisReply *reply, enum con
         return judge_error(reply, why);
     if (reply->type != REDIS_REPLY_STRING)
         return unfit("it answers INFO as no Redis does", why);
-    struct slice info = text_of(reply);
+    struct slice info = control_reply_text_of(reply);
     struct slice mode = info_field(info, SLICE("redis_mode"));
     if (mode.len == 0)
         mode = info_field(info, SLICE("server_mode")); /* the field's name in Valkey */
@@ -224,9 +224,9 @@ enum control_verdict control_judge_command(const struct redisReply *reply, const
         return CONTROL_DENIED;
     if (control_is_shut(reply))
         return unfit(reply->str, why);
-    if (starts(reply, "NOAUTH"))
+    if (control_reply_starts(reply, "NOAUTH"))
         return CONTROL_NOAUTH;
-    return starts(reply, "BUSY ") ? CONTROL_BUSY : CONTROL_DENIED;
+    return control_reply_starts(reply, "BUSY ") ? CONTROL_BUSY : CONTROL_DENIED;
 }
 
 enum control_verdict control_judge_ping(const struct redisReply *reply, const char **why)
@@ -253,15 +253,15 @@ enum control_verdict control_judge_text(struct slice frame, struct slice *text)
 
 bool control_repeats(const struct redisReply *reply, struct slice text)
 {
-    struct slice said = text_of(reply);
+    struct slice said = control_reply_text_of(reply);
     return memmem(said.at, said.len, text.at, text.len) != NULL;
 }
 
 uint32_t control_read_maxclients(const struct redisReply *reply)
 {
     int64_t most;
-    bool is_said =
-        reply->type == REDIS_REPLY_STRING && num_parse(info_field(text_of(reply), SLICE("maxclients")), &most);
+    bool is_said = reply->type == REDIS_REPLY_STRING &&
+                   num_parse(info_field(control_reply_text_of(reply), SLICE("maxclients")), &most);
     return is_said && most > 0 && most <= INT32_MAX ? (uint32_t)most : 0;
 }
 
@@ -270,7 +270,7 @@ uint32_t control_read_maxclients(const struct redisReply *reply)
 /*
  * Names are looked up, shown and logged: names with other characters than Redis uses are ignored.
  */
-static bool is_name(struct slice name)
+static bool control_reply_is_name(struct slice name)
 {
     for (size_t i = 0; i < name.len; i++)
         if (name.at[i] <= ' ' || name.at[i] > '~')
@@ -282,8 +282,8 @@ static size_t take_categories(const redisReply *listed, struct slice *categories
 {
     size_t n = 0;
     for (size_t i = 0; i < elements_of(listed) && n < MAX_CATEGORIES; i++) {
-        struct slice name = text_of(listed->element[i]);
-        if (name.len > 1 && is_name(name))
+        struct slice name = control_reply_text_of(listed->element[i]);
+        if (name.len > 1 && control_reply_is_name(name))
             categories[n++] = slice_of(name.at + 1, name.len - 1);
     }
     return n;
@@ -295,11 +295,11 @@ static size_t take_categories(const redisReply *listed, struct slice *categories
  */
 static void add_command(struct command_table *table, const redisReply *row, bool is_container, size_t *left)
 {
-    if (elements_of(row) < 7 || *left == 0 || !is_name(text_of(row->element[0])))
+    if (elements_of(row) < 7 || *left == 0 || !control_reply_is_name(control_reply_text_of(row->element[0])))
         return;
     struct slice categories[MAX_CATEGORIES];
     struct command_info info = {
-        .name = text_of(row->element[0]),
+        .name = control_reply_text_of(row->element[0]),
         .arity = integer_of(row->element[1]),
         .first_key = integer_of(row->element[3]),
         .last_key = integer_of(row->element[4]),
@@ -309,10 +309,10 @@ static void add_command(struct command_table *table, const redisReply *row, bool
     };
     const redisReply *flags = row->element[2];
     for (size_t i = 0; i < elements_of(flags); i++)
-        info.flags |= command_flag(text_of(flags->element[i]));
+        info.flags |= command_flag(control_reply_text_of(flags->element[i]));
     const redisReply *tips = row->elements >= 8 ? row->element[7] : NULL;
     for (size_t i = 0; tips != NULL && i < elements_of(tips); i++)
-        fanout_read_tip(&info.tips, text_of(tips->element[i]));
+        fanout_read_tip(&info.tips, control_reply_text_of(tips->element[i]));
     --*left;
     command_table_add(table, &info);
     const redisReply *subcommands = is_container && row->elements >= 10 ? row->element[9] : NULL;
@@ -334,7 +334,7 @@ struct command_table *control_read_commands(const struct redisReply *reply)
 /* ---- values in replies of sentinels ---- */
 
 /* Takes the text up to the CRLF, and skips the CRLF. */
-static bool take_line(struct slice *rest, struct slice *line)
+static bool control_reply_take_line(struct slice *rest, struct slice *line)
 {
     const char *end = rest->len > 0 ? memchr(rest->at, '\r', rest->len) : NULL;
     if (end == NULL || end + 2 > rest->at + rest->len || end[1] != '\n')
@@ -344,7 +344,7 @@ static bool take_line(struct slice *rest, struct slice *line)
     return true;
 }
 
-static bool take_bulk(struct slice *rest, int64_t len, struct slice *text)
+static bool control_reply_take_bulk(struct slice *rest, int64_t len, struct slice *text)
 {
     if (len < 0 || rest->len < 2 || (uint64_t)len > rest->len - 2 || memcmp(rest->at + len, "\r\n", 2) != 0)
         return false;
@@ -367,7 +367,7 @@ static bool take_elements(struct slice *rest, int64_t n, struct said *value, uns
 }
 
 /* A number follows the type: of bytes, or of elements. */
-static bool take_counted(struct slice *rest, char type, int64_t n, struct said *value, unsigned depth)
+static bool control_reply_take_counted(struct slice *rest, char type, int64_t n, struct said *value, unsigned depth)
 {
     bool is_bulk = type == '$' || type == '=' || type == '!';
     if (n < 0) {
@@ -379,7 +379,7 @@ static bool take_counted(struct slice *rest, char type, int64_t n, struct said *
         return n <= SENTINEL_REPLY_MAX && take_elements(rest, type == '%' || type == '|' ? 2 * n : n, value, depth);
     }
     value->kind = type == '!' ? SAID_ERROR : SAID_TEXT;
-    if (!take_bulk(rest, n, &value->text))
+    if (!control_reply_take_bulk(rest, n, &value->text))
         return false;
     if (type == '=' && n >= 4) /* "txt:" */
         value->text = slice_of(value->text.at + 4, value->text.len - 4);
@@ -390,7 +390,7 @@ static bool next_at(struct slice *rest, struct said *value, unsigned depth)
 {
     struct slice line;
     int64_t n;
-    if (depth >= SENTINEL_DEPTH || !take_line(rest, &line) || line.len == 0)
+    if (depth >= SENTINEL_DEPTH || !control_reply_take_line(rest, &line) || line.len == 0)
         return false;
     char type = line.at[0];
     struct slice text = slice_of(line.at + 1, line.len - 1);
@@ -409,7 +409,7 @@ static bool next_at(struct slice *rest, struct said *value, unsigned depth)
         value->kind = SAID_NIL;
         return true;
     case '|': /* an attribute precedes its value, and holds nothing that weir needs */
-        return num_parse(text, &n) && n >= 0 && take_counted(rest, type, n, value, depth) &&
+        return num_parse(text, &n) && n >= 0 && control_reply_take_counted(rest, type, n, value, depth) &&
                next_at(rest, value, depth + 1);
     case '$':
     case '=':
@@ -417,9 +417,9 @@ static bool next_at(struct slice *rest, struct said *value, unsigned depth)
     case '*':
     case '~':
     case '%':
-        return num_parse(text, &n) && take_counted(rest, type, n, value, depth);
+        return num_parse(text, &n) && control_reply_take_counted(rest, type, n, value, depth);
     case '>': /* never inside another value */
-        return depth == 0 && num_parse(text, &n) && take_counted(rest, type, n, value, depth);
+        return depth == 0 && num_parse(text, &n) && control_reply_take_counted(rest, type, n, value, depth);
     default:
         return false;
     }
@@ -527,16 +527,17 @@ static bool holds(struct slice text, const char *word)
 
 enum sentinel_refusal sentinel_judge_error(struct slice error)
 {
-    if (begins(error, "NOAUTH"))
+    if (control_reply_begins(error, "NOAUTH"))
         return SENTINEL_WANTS_LOGIN;
-    if (begins(error, "WRONGPASS") || holds(error, "invalid password") || holds(error, "called without any password"))
+    if (control_reply_begins(error, "WRONGPASS") || holds(error, "invalid password") ||
+        holds(error, "called without any password"))
         return SENTINEL_REFUSES_LOGIN;
-    if (begins(error, "NOPERM"))
+    if (control_reply_begins(error, "NOPERM"))
         return SENTINEL_FORBIDS;
     if (holds(error, "No such master"))
         return SENTINEL_KNOWS_NO_NAME;
-    if (begins(error, "NOPROTO") || holds(error, "nknown command") || holds(error, "nknown sentinel subcommand") ||
-        holds(error, "nknown subcommand"))
+    if (control_reply_begins(error, "NOPROTO") || holds(error, "nknown command") ||
+        holds(error, "nknown sentinel subcommand") || holds(error, "nknown subcommand"))
         return SENTINEL_UNKNOWN;
     return SENTINEL_OTHER;
 }

@@ -27,22 +27,22 @@ static bool are_others_waiting(const struct fair_queue *queue)
 }
 
 /* Returns this worker's part of `size`, if `more` weight joined its waiting flows. */
-static uint64_t part_of(const struct fair_queue *queue, uint64_t size, uint32_t more)
+static uint64_t fair_queue_part_of(const struct fair_queue *queue, uint64_t size, uint32_t more)
 {
     uint64_t all = atomic_load_explicit(&queue->contention->weights, memory_order_relaxed) + more;
     uint64_t mine = queue->weights + more;
     return mine == 0 || all <= mine ? size : size * mine / all;
 }
 
-static bool is_full(const struct fair_queue *queue, uint32_t more)
+static bool fair_queue_is_full(const struct fair_queue *queue, uint32_t more)
 {
-    return queue->work_ns + queue->granted_ns >= part_of(queue, queue->limit_ns, more);
+    return queue->work_ns + queue->granted_ns >= fair_queue_part_of(queue, queue->limit_ns, more);
 }
 
 /* ---- work in flight ---- */
 
 /* The debt is bounded: one wrong cost does not delay a flow for long. */
-static void charge(struct fair_flow *flow, uint64_t ns)
+static void fair_queue_charge(struct fair_flow *flow, uint64_t ns)
 {
     if (flow->queue->is_open)
         return;
@@ -176,7 +176,7 @@ static bool is_paying(const struct fair_flow *flow)
 }
 
 /* Reduce the debt by the time that Redis has spent on other flows since the last call. */
-static void pay(struct fair_flow *flow)
+static void fair_queue_pay(struct fair_flow *flow)
 {
     uint64_t others_ns = flow->queue->answered_ns - flow->answered_ns;
     int64_t debt_ns = -flow->credit_ns;
@@ -192,13 +192,13 @@ int64_t fair_room(struct sender *sender, uint64_t now_ns)
     if (sender->granted_ns > 0)
         return (int64_t)sender->granted_ns;
     if (flow->is_low) {
-        bool must_wait =
-            queue->n_out > 0 || are_others_waiting(queue) || !list_is_empty(&queue->low) || is_full(queue, 0);
+        bool must_wait = queue->n_out > 0 || are_others_waiting(queue) || !list_is_empty(&queue->low) ||
+                         fair_queue_is_full(queue, 0);
         return must_wait ? 0 : quantum_ns(flow);
     }
     if (flow->work_ns == 0 && list_is_empty(&flow->waiting))
         restore_credit(flow, now_ns);
-    if (flow->credit_ns <= 0 && is_only(flow) && !is_full(queue, flow->weight) && !is_paying(flow))
+    if (flow->credit_ns <= 0 && is_only(flow) && !fair_queue_is_full(queue, flow->weight) && !is_paying(flow))
         flow->credit_ns += quantum_ns(flow); /* no other flow would be in the round */
     return flow->credit_ns > 0 ? flow->credit_ns : 0;
 }
@@ -233,7 +233,7 @@ void fair_sent(struct sender *sender, uint32_t n, uint64_t work_ns, uint64_t now
     }
     sender->granted_ns -= of_grant;
     queue->granted_ns -= of_grant;
-    charge(flow, work_ns - of_grant);
+    fair_queue_charge(flow, work_ns - of_grant);
 }
 
 /* The QUEUED reply costs hardly any work. */
@@ -254,7 +254,7 @@ void fair_ends_transaction(struct sender *sender, bool is_executed)
 void fair_charge(struct sender *sender, uint64_t work_ns)
 {
     struct fair_flow *flow = sender->flow;
-    charge(flow, work_ns);
+    fair_queue_charge(flow, work_ns);
     /* The flow is not silent while Redis works on the bytes. The time is bounded as debts are. */
     if (flow->moved_ns < flow->queue->window.heard_ns + DEBT_MOST_NS)
         flow->moved_ns += work_ns < (uint64_t)DEBT_MOST_NS ? work_ns : (uint64_t)DEBT_MOST_NS;
@@ -326,7 +326,7 @@ static bool begin_visit(struct fair_flow *flow)
     int64_t quantum = quantum_ns(flow);
     bool is_alone = queue->round.next == queue->round.prev;
     if (is_alone && is_paying(flow)) {
-        pay(flow);
+        fair_queue_pay(flow);
         if (is_paying(flow))
             return false;
     }
@@ -370,11 +370,11 @@ static struct fair_flow *next_in_round(struct fair_queue *queue)
 }
 
 /* NULL: no flow may go now. */
-static struct fair_flow *next(struct fair_queue *queue)
+static struct fair_flow *fair_queue_next(struct fair_queue *queue)
 {
     if (!list_is_empty(&queue->round))
-        return is_full(queue, 0) ? NULL : next_in_round(queue);
-    if (list_is_empty(&queue->low) || queue->n_out > 0 || are_others_waiting(queue) || is_full(queue, 0))
+        return fair_queue_is_full(queue, 0) ? NULL : next_in_round(queue);
+    if (list_is_empty(&queue->low) || queue->n_out > 0 || are_others_waiting(queue) || fair_queue_is_full(queue, 0))
         return NULL;
     struct fair_flow *flow = container_of(queue->low.next, struct fair_flow, in_round);
     if (flow->credit_ns <= 0)
@@ -433,7 +433,7 @@ void fair_iteration(struct fair_queue *queue, bool is_open)
         wake_all_of(&queue->low);
     }
     struct fair_flow *flow;
-    while ((flow = next(queue)) != NULL)
+    while ((flow = fair_queue_next(queue)) != NULL)
         grant(flow);
 }
 
@@ -442,5 +442,5 @@ bool fair_is_unsettled(struct fair_queue *queue)
     queue->n_out = 0;
     queue->out = NULL;
     queue->limit_ns = window_size_ns(&queue->window);
-    return next(queue) != NULL;
+    return fair_queue_next(queue) != NULL;
 }

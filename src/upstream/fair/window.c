@@ -10,7 +10,7 @@ static uint64_t speed_of(const struct send_window *window)
     return speed < WINDOW_SPEED_MOST ? speed : WINDOW_SPEED_MOST;
 }
 
-static void judge(struct send_window *window, uint64_t now_ns)
+static void window_judge(struct send_window *window, uint64_t now_ns)
 {
     uint64_t slack = WINDOW_SLACK_NS + window->more_ns;
     uint64_t period_ns = now_ns - window->began_ns;
@@ -39,10 +39,10 @@ static void end_batch(struct send_window *window, uint64_t now_ns)
     window->idle_ns += unused_ns > window->late_ns ? unused_ns : window->late_ns;
     window->done_ns += window->gap_ns > 0 ? window->work_ns : 0;
     if (now_ns - window->began_ns >= WINDOW_PERIOD_NS + window_trip_ns(window))
-        judge(window, now_ns);
+        window_judge(window, now_ns);
 }
 
-static void begin_batch(struct send_window *window, uint64_t sent_ns, uint64_t now_ns)
+static void window_begin_batch(struct send_window *window, uint64_t sent_ns, uint64_t now_ns)
 {
     uint64_t late_ns = sent_ns != 0 ? beyond(sent_ns + window_trip_ns(window), window->heard_ns) : 0;
     window->gap_ns = window->waits ? now_ns - window->heard_ns : 0;
@@ -56,7 +56,7 @@ void window_answered(struct send_window *window, uint64_t sent_ns, uint64_t work
 {
     if (now_ns != window->heard_ns) {
         end_batch(window, now_ns);
-        begin_batch(window, sent_ns, now_ns);
+        window_begin_batch(window, sent_ns, now_ns);
     }
     window->work_ns += work_ns;
     window->waits = waits;

@@ -21,7 +21,7 @@ void calls_fini(struct calls *calls)
     memset(calls, 0, sizeof *calls);
 }
 
-static bool grow(struct calls *calls)
+static bool calls_grow(struct calls *calls)
 {
     uint32_t capacity = calls->capacity == 0 ? FIRST_CALLS : calls->capacity * 2;
     struct call *ring = malloc(capacity * sizeof *ring);
@@ -38,7 +38,7 @@ static bool grow(struct calls *calls)
 
 struct call *calls_push(struct calls *calls)
 {
-    if (calls->tail - calls->head == calls->capacity && !grow(calls))
+    if (calls->tail - calls->head == calls->capacity && !calls_grow(calls))
         return NULL;
     struct call *call = calls_at(calls, calls->tail++);
     memset(call, 0, sizeof *call);
@@ -74,7 +74,7 @@ bool tags_grow(struct tags *tags)
     return true;
 }
 
-static void count(struct lane_counts *counts, const struct call *call, uint64_t n)
+static void calls_count(struct lane_counts *counts, const struct call *call, uint64_t n)
 {
     count_add(&counts->in_flight, n);
     if ((call->flags & CALL_MAY_WAIT) != 0)
@@ -88,7 +88,7 @@ void inflight_send(struct lane_counts *counts, const struct calls *calls, uint64
         if (call->sent_ns != 0)
             return;
         call->sent_ns = now_ns;
-        count(counts, call, call_requests(call));
+        calls_count(counts, call, call_requests(call));
         count_add(&counts->requests, call_requests(call));
     }
 }
@@ -97,7 +97,7 @@ void inflight_send(struct lane_counts *counts, const struct calls *calls, uint64
 void inflight_end(struct lane_counts *counts, const struct call *call, uint32_t n)
 {
     if (call->sent_ns != 0)
-        count(counts, call, -(uint64_t)n);
+        calls_count(counts, call, -(uint64_t)n);
 }
 
 void inflight_end_all(struct lane_counts *counts, const struct calls *calls)

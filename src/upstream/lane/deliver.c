@@ -94,7 +94,7 @@ static inline void note_ended(struct lane *lane, const struct call *call, uint32
 }
 
 /* `n` requests of the oldest call have been answered. */
-static void note_answered(struct lane *lane, const struct call *call, uint32_t n)
+static void deliver_note_answered(struct lane *lane, const struct call *call, uint32_t n)
 {
     bool is_timed = call->lane_user != NULL && call->arrived_ns != 0 && (call->flags & CALL_MAY_WAIT) == 0;
     note_ended(lane, call, n);
@@ -132,7 +132,7 @@ static inline void note_errors(struct lane *lane, struct slice bytes, uint32_t n
         lane->base->ops->on_doubted(lane);
 }
 
-static bool is_plain(struct lane *lane)
+static bool deliver_is_plain(struct lane *lane)
 {
     const struct call *call = oldest(lane);
     return call != NULL && lane->beside == BESIDE_NOTHING && call_is_plain(call);
@@ -224,7 +224,7 @@ static const char *take_plain(struct lane *lane, const char *p, const char *end)
     bool is_answered = call->n == 0;
     struct lane_user *lane_user = call->lane_user;
     if (call->n < n_before)
-        note_answered(lane, call, n_before - call->n);
+        deliver_note_answered(lane, call, n_before - call->n);
     if (lane_user != NULL) {
         lane_charge_bytes(lane, lane_user, (size_t)(p - start));
         lane_user->ops->on_bytes(lane_user, start, (size_t)(p - start));
@@ -300,7 +300,7 @@ static bool is_ended_by_role(const struct lane *lane, const struct call *call)
 /* The oldest call has been answered. False: the lane is closed. */
 static bool end_call(struct lane *lane, const struct call *call)
 {
-    note_answered(lane, call, 1);
+    deliver_note_answered(lane, call, 1);
     if ((call->flags & CALL_NONCE) != 0 && !check_nonce(lane))
         return false;
     if ((call->flags & CALL_VOUCHES) != 0)
@@ -379,7 +379,7 @@ static bool end_frame(struct lane *lane)
     if (call->n == 0)
         return end_call(lane, call);
     if (call->flow == FLOW_ONE) /* one call of a run */
-        note_answered(lane, call, 1);
+        deliver_note_answered(lane, call, 1);
     return true;
 }
 
@@ -508,7 +508,7 @@ static inline enum lane_framing framing_of(struct lane *lane, struct slice bytes
         return FRAMING_DROPPED;
     if (is_push && may_push(lane) && !wants_push(lane))
         return FRAMING_DROPPED;
-    if (!is_push && is_plain(lane) && !(lane->keeps && wants_frames(call)))
+    if (!is_push && deliver_is_plain(lane) && !(lane->keeps && wants_frames(call)))
         return FRAMING_PLAIN;
     return call != NULL ? FRAMING_REPLY : FRAMING_UNSOLICITED;
 }
@@ -557,7 +557,7 @@ static bool take_back(struct lane *lane, enum not_run row, struct slice reply)
  * Buffer a possible refusal until it is known to be one. Any other reply is then taken as if it had
  * just arrived.
  */
-static const char *take_refusal(struct lane *lane, const char *p, const char *end)
+static const char *deliver_take_refusal(struct lane *lane, const char *p, const char *end)
 {
     char text[NOT_RUN_ROOM];
     size_t before = lane->held.len, more = (size_t)(end - p);
@@ -610,7 +610,7 @@ const char *deliver(struct lane *lane, const char *p, const char *end)
     if (!lane_is_in_frame(lane))
         lane->framing =
             (uint8_t)(lane->keeps && may_be_refusal(lane, bytes) ? FRAMING_REFUSAL : framing_of(lane, bytes));
-    return lane->framing == FRAMING_REFUSAL ? take_refusal(lane, p, end) : take_framed(lane, p, end);
+    return lane->framing == FRAMING_REFUSAL ? deliver_take_refusal(lane, p, end) : take_framed(lane, p, end);
 }
 
 struct link *deliver_passing(struct lane *lane, size_t *most)

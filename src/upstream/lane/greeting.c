@@ -24,7 +24,7 @@ enum step {
 
 /* ---- requests ---- */
 
-static void add(struct greeting *greeting, enum step step)
+static void greeting_add(struct greeting *greeting, enum step step)
 {
     greeting->steps[greeting->count++] = (uint8_t)step;
 }
@@ -40,24 +40,24 @@ void greeting_init(struct greeting *greeting, const struct lane_key *key, enum g
     *greeting = (struct greeting){.kind = (uint8_t)kind, .is_asking = key->protocol != 3};
     bool is_again = greeting_is_again(kind);
     if (is_again)
-        add(greeting, STEP_RESET);
+        greeting_add(greeting, STEP_RESET);
     if (cover != NULL && cover->key != NULL) {
         greeting->cover = *cover;
         if (cover->login != NULL && key->login != NULL)
-            add(greeting, STEP_OWN_LOGIN);
-        add(greeting, STEP_WRITE);
+            greeting_add(greeting, STEP_OWN_LOGIN);
+        greeting_add(greeting, STEP_WRITE);
     }
     if (key->database != 0)
-        add(greeting, STEP_SELECT);
+        greeting_add(greeting, STEP_SELECT);
     if (key->login != NULL)
-        add(greeting, STEP_LOGIN);
+        greeting_add(greeting, STEP_LOGIN);
     if (key->database != 0 && key->login != NULL)
-        add(greeting, STEP_SELECT_AGAIN);
+        greeting_add(greeting, STEP_SELECT_AGAIN);
     bool is_stranger = key->login == NULL && !is_again;
     if (key->protocol == 3 || kind == GREETING_OWNED || kind == GREETING_NAMED || is_stranger)
-        add(greeting, STEP_HELLO);
+        greeting_add(greeting, STEP_HELLO);
     if (is_again)
-        add(greeting, STEP_NONCE);
+        greeting_add(greeting, STEP_NONCE);
 }
 
 void greeting_ask_role(struct greeting *greeting)
@@ -67,12 +67,12 @@ void greeting_ask_role(struct greeting *greeting)
     for (unsigned i = 0; i < greeting->count; i++)
         if (greeting->steps[i] == STEP_HELLO)
             return;
-    add(greeting, STEP_HELLO);
+    greeting_add(greeting, STEP_HELLO);
 }
 
 void greeting_read_only(struct greeting *greeting)
 {
-    add(greeting, STEP_READONLY);
+    greeting_add(greeting, STEP_READONLY);
 }
 
 static size_t say_select(char *out, const struct lane_key *key)
@@ -125,7 +125,7 @@ static size_t say_step(const struct greeting *greeting, enum step step, const st
  * True before the login of a fresh connection while an answer is pending. On a used connection the
  * nonce protects the order.
  */
-static bool must_wait(const struct greeting *greeting)
+static bool greeting_must_wait(const struct greeting *greeting)
 {
     return !greeting_is_again((enum greeting_kind)greeting->kind) && greeting->steps[greeting->said] == STEP_LOGIN &&
            greeting->said != greeting->at;
@@ -142,7 +142,7 @@ char *greeting_say(struct greeting *greeting, const struct lane_key *key, const 
     if (out == NULL)
         return NULL;
     *n = 0;
-    while (greeting->said < greeting->count && !must_wait(greeting))
+    while (greeting->said < greeting->count && !greeting_must_wait(greeting))
         *n += say_step(greeting, (enum step)greeting->steps[greeting->said++], key, nonce, out + *n);
     return out;
 }

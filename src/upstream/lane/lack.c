@@ -40,13 +40,13 @@ const char *lack_remedy(enum lack lack, bool is_cluster)
 
 /* ---- error replies of Redis ---- */
 
-static bool starts(struct slice text, const char *with)
+static bool lack_starts(struct slice text, const char *with)
 {
     size_t n = strlen(with);
     return text.len >= n && memcmp(text.at, with, n) == 0;
 }
 
-static bool has(struct slice text, const char *part)
+static bool lack_has(struct slice text, const char *part)
 {
     return memmem(text.at, text.len, part, strlen(part)) != NULL;
 }
@@ -66,13 +66,13 @@ static bool quotes(struct slice text, const char *word)
 
 bool lack_is_refused(struct slice reply, const char *command)
 {
-    return (starts(reply, "-NOPERM ") || starts(reply, "-ERR unknown command")) && quotes(reply, command);
+    return (lack_starts(reply, "-NOPERM ") || lack_starts(reply, "-ERR unknown command")) && quotes(reply, command);
 }
 
-static bool is_denied(struct slice error)
+static bool lack_is_denied(struct slice error)
 {
-    return starts(error, "-NOPERM ") || has(error, "ACL failure in script") ||
-           has(error, "user executing the script can't ");
+    return lack_starts(error, "-NOPERM ") || lack_has(error, "ACL failure in script") ||
+           lack_has(error, "user executing the script can't ");
 }
 
 /*
@@ -81,33 +81,35 @@ static bool is_denied(struct slice error)
  */
 bool lack_is_key(struct slice error)
 {
-    return is_denied(error) && has(error, " access ") && has(error, " key") && !lack_is_channel(error);
+    return lack_is_denied(error) && lack_has(error, " access ") && lack_has(error, " key") && !lack_is_channel(error);
 }
 
 bool lack_is_channel(struct slice error)
 {
-    return is_denied(error) && (has(error, " channel ") || has(error, " channel\r") || has(error, " channels "));
+    return lack_is_denied(error) &&
+           (lack_has(error, " channel ") || lack_has(error, " channel\r") || lack_has(error, " channels "));
 }
 
 bool lack_is_in_script(struct slice error)
 {
-    return has(error, "' command on this key") || has(error, "ACL failure in script") ||
-           has(error, "user executing the script can't ") || has(error, "Unknown Redis command called from script");
+    return lack_has(error, "' command on this key") || lack_has(error, "ACL failure in script") ||
+           lack_has(error, "user executing the script can't ") ||
+           lack_has(error, "Unknown Redis command called from script");
 }
 
 bool lack_ends_script(struct slice error)
 {
-    return error.len > 0 && error.at[0] == '-' && has(error, "user_script");
+    return error.len > 0 && error.at[0] == '-' && lack_has(error, "user_script");
 }
 
-static const char *first_word(struct slice reply)
+static const char *lack_first_word(struct slice reply)
 {
-    return starts(reply, "-NOAUTH") ? "NOAUTH" : starts(reply, "-ERR unknown") ? "ERR" : "NOPERM";
+    return lack_starts(reply, "-NOAUTH") ? "NOAUTH" : lack_starts(reply, "-ERR unknown") ? "ERR" : "NOPERM";
 }
 
 struct slice lack_error(enum lack lack, bool is_cluster, struct slice reply, char *out)
 {
-    int n = snprintf(out, LACK_ERROR_ROOM, "-%s Redis %s; %s\r\n", first_word(reply), lack_what(lack),
+    int n = snprintf(out, LACK_ERROR_ROOM, "-%s Redis %s; %s\r\n", lack_first_word(reply), lack_what(lack),
                      lack_remedy(lack, is_cluster));
     return slice_of(out, n < LACK_ERROR_ROOM ? (size_t)n : LACK_ERROR_ROOM - 1);
 }

@@ -336,7 +336,7 @@ void lane_bequeath(struct lane *lane, struct lane_user *lane_user, struct lane_u
 
 #if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
 /* Check that the sender owns the lane or may share it. */
-static void audit(const struct lane *lane, const struct lane_user *lane_user)
+static void lane_audit(const struct lane *lane, const struct lane_user *lane_user)
 {
     bool is_shared = lane->role == LANE_SHARED;
     assert(lane_is_ready(lane));
@@ -348,7 +348,7 @@ static void audit(const struct lane *lane, const struct lane_user *lane_user)
         lane_user->ops->audit(lane_user, lane);
 }
 #else
-static inline void audit(const struct lane *lane, const struct lane_user *lane_user)
+static inline void lane_audit(const struct lane *lane, const struct lane_user *lane_user)
 {
     (void)lane;
     (void)lane_user;
@@ -356,7 +356,7 @@ static inline void audit(const struct lane *lane, const struct lane_user *lane_u
 #endif
 
 /* Add one entry, with n tags. NULL: out of memory. */
-static struct call *push(struct lane *lane, struct lane_user *lane_user, uint64_t tag, uint32_t n)
+static struct call *lane_push(struct lane *lane, struct lane_user *lane_user, uint64_t tag, uint32_t n)
 {
     if (!tags_push(&lane->tags, tag, n))
         return NULL;
@@ -380,7 +380,7 @@ static struct call *push(struct lane *lane, struct lane_user *lane_user, uint64_
 
 bool lane_call_apart(struct lane *lane, struct lane_user *lane_user, uint64_t tag, uint32_t n)
 {
-    struct call *call = push(lane, lane_user, tag, n);
+    struct call *call = lane_push(lane, lane_user, tag, n);
     if (call == NULL)
         return false;
     call->n = n;
@@ -391,7 +391,7 @@ bool lane_call_apart(struct lane *lane, struct lane_user *lane_user, uint64_t ta
 struct call *lane_call_flow(struct lane *lane, struct lane_user *lane_user, uint8_t flow, uint32_t replies,
                             uint64_t tag)
 {
-    struct call *call = push(lane, lane_user, tag, 1);
+    struct call *call = lane_push(lane, lane_user, tag, 1);
     if (call == NULL)
         return NULL;
     call->flow = flow;
@@ -411,7 +411,7 @@ void lane_send(struct lane *lane, const struct lane_user *lane_user, const char 
 {
     if (lane_is_closed(lane) || is_left(lane, lane_user))
         return;
-    audit(lane, lane_user);
+    lane_audit(lane, lane_user);
     note_used(lane);
     outbox_send(&lane->base->worker_lanes->outbox, &lane->link, data, n);
 }
@@ -420,7 +420,7 @@ void lane_gather(struct lane *lane, const struct lane_user *lane_user, const cha
 {
     if (n == 0 || lane_is_closed(lane) || is_left(lane, lane_user))
         return;
-    audit(lane, lane_user);
+    lane_audit(lane, lane_user);
     note_used(lane);
     outbox_gather(&lane->base->worker_lanes->outbox, &lane->link, data, n);
 }
@@ -433,7 +433,7 @@ bool lane_prolong(struct lane *lane, struct login *login)
 {
     assert(lane_is_ready(lane) && calls_is_empty(&lane->calls));
     char *request = malloc(login_room(login));
-    struct call *call = request != NULL ? push(lane, lane->owner, 0, 1) : NULL;
+    struct call *call = request != NULL ? lane_push(lane, lane->owner, 0, 1) : NULL;
     if (call != NULL) {
         call->flow = FLOW_ONE;
         call->n = 1;
@@ -453,7 +453,7 @@ bool lane_prolong(struct lane *lane, struct login *login)
 bool lane_ask(struct lane *lane, uint32_t *position)
 {
     static const char request[] = "*1\r\n$5\r\n" OWN_HELLO "\r\n"; /* HELLO needs no rights */
-    struct call *call = push(lane, NULL, 0, 1);
+    struct call *call = lane_push(lane, NULL, 0, 1);
     if (call == NULL)
         return false;
     call->flow = FLOW_ONE;
@@ -502,7 +502,7 @@ struct link *lane_passing(struct lane_user *lane_user)
     struct lane *lane = lane_user->lane;
     if (lane_is_closed(lane))
         return NULL;
-    audit(lane, lane_user);
+    lane_audit(lane, lane_user);
     outbox_flush(&lane->base->worker_lanes->outbox);
     return &lane->link;
 }

@@ -8,7 +8,7 @@
 #include "upstream/lane/deliver.h"
 #include "upstream/lane/passthrough_end.h"
 
-static struct lane *lane_of(struct link *link)
+static struct lane *lane_open_lane_of(struct link *link)
 {
     return container_of(link, struct lane, link);
 }
@@ -92,9 +92,9 @@ static const char *take_greeting(struct lane *lane, const char *p, const char *e
 
 /* ---- the connection ---- */
 
-static void on_data(struct link *link, const char *data, size_t n)
+static void lane_open_on_data(struct link *link, const char *data, size_t n)
 {
-    struct lane *lane = lane_of(link);
+    struct lane *lane = lane_open_lane_of(link);
     const char *p = data;
     const char *end = data + n;
     lane->moved_ns = link_loop(link)->now_ns;
@@ -107,15 +107,15 @@ static void on_data(struct link *link, const char *data, size_t n)
     deliver_end_run(lane);
 }
 
-static struct link *on_passing(struct link *link, size_t *most)
+static struct link *lane_open_on_passing(struct link *link, size_t *most)
 {
-    struct lane *lane = lane_of(link);
+    struct lane *lane = lane_open_lane_of(link);
     return lane_is_ready(lane) ? deliver_passing(lane, most) : NULL;
 }
 
-static void on_passed(struct link *link, size_t n)
+static void lane_open_on_passed(struct link *link, size_t n)
 {
-    struct lane *lane = lane_of(link);
+    struct lane *lane = lane_open_lane_of(link);
     lane->moved_ns = link_loop(link)->now_ns;
     deliver_passed(lane, n);
 }
@@ -135,7 +135,7 @@ static struct login *present_login(const struct lane *lane)
 }
 
 /* False: out of memory. */
-static bool greet(struct lane *lane, enum greeting_kind kind)
+static bool lane_open_greet(struct lane *lane, enum greeting_kind kind)
 {
     struct lane_key key = lane->key;
     struct login *login = worker_lanes_login(lane->base->worker_lanes);
@@ -160,18 +160,18 @@ static bool greet(struct lane *lane, enum greeting_kind kind)
     return say_more(lane);
 }
 
-static void on_connected(struct link *link, int status)
+static void lane_open_on_connected(struct link *link, int status)
 {
-    struct lane *lane = lane_of(link);
+    struct lane *lane = lane_open_lane_of(link);
     if (status != 0)
         lane_fail(lane, END_LOST, link_why(link, status));
-    else if (!greet(lane, lane->role == LANE_PRIVATE ? GREETING_OWNED : GREETING_FRESH))
+    else if (!lane_open_greet(lane, lane->role == LANE_PRIVATE ? GREETING_OWNED : GREETING_FRESH))
         lane_fail(lane, END_LOST, "out of memory");
 }
 
-static void on_end(struct link *link, int status)
+static void lane_open_on_end(struct link *link, int status)
 {
-    struct lane *lane = lane_of(link);
+    struct lane *lane = lane_open_lane_of(link);
     if (lane->state == LANE_ENDING)
         passthrough_end_flush(lane);
     if (lane_is_closed(lane))
@@ -185,24 +185,24 @@ static void on_end(struct link *link, int status)
 /* Calls noted since the last flush are sent now. */
 static void on_flush(struct link *link)
 {
-    struct lane *lane = lane_of(link);
+    struct lane *lane = lane_open_lane_of(link);
     inflight_send(&lane->base->counts, &lane->calls, link_loop(link)->writing_ns);
     lane->base->ops->on_watched(lane);
 }
 
-static void on_drained(struct link *link)
+static void lane_open_on_drained(struct link *link)
 {
-    lane_wake_waiting(lane_of(link));
+    lane_wake_waiting(lane_open_lane_of(link));
 }
 
-static void on_wake(struct link *link)
+static void lane_open_on_wake(struct link *link)
 {
     (void)link;
 }
 
-static void on_closed(struct link *link)
+static void lane_open_on_closed(struct link *link)
 {
-    struct lane *lane = lane_of(link);
+    struct lane *lane = lane_open_lane_of(link);
     calls_fini(&lane->calls);
     tags_fini(&lane->tags);
     bytes_fini(&lane->held);
@@ -218,15 +218,15 @@ static void on_closed(struct link *link)
 }
 
 static const struct link_ops link_ops = {
-    .on_connected = on_connected,
-    .on_data = on_data,
-    .on_passing = on_passing,
-    .on_passed = on_passed,
-    .on_end = on_end,
-    .on_wake = on_wake,
+    .on_connected = lane_open_on_connected,
+    .on_data = lane_open_on_data,
+    .on_passing = lane_open_on_passing,
+    .on_passed = lane_open_on_passed,
+    .on_end = lane_open_on_end,
+    .on_wake = lane_open_on_wake,
     .on_flush = on_flush,
-    .on_drained = on_drained,
-    .on_closed = on_closed,
+    .on_drained = lane_open_on_drained,
+    .on_closed = lane_open_on_closed,
 };
 
 struct lane *lane_open(struct lane_base *base, const struct lane_key *key, enum lane_role role, struct lane_user *owner,
@@ -274,5 +274,5 @@ bool lane_renew(struct lane *lane, const struct lane_key *key, struct lane_user 
      * A connection without a login got no id from Redis. A connection that logs in now can ask for
      * its id.
      */
-    return greet(lane, lane->id == 0 && key->login != NULL ? GREETING_NAMED : GREETING_AGAIN);
+    return lane_open_greet(lane, lane->id == 0 && key->login != NULL ? GREETING_NAMED : GREETING_AGAIN);
 }

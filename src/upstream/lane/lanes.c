@@ -17,7 +17,7 @@
 #define SWEEP_PARTS 4
 
 /* Wake a client that was granted its share in this iteration, even if the client had yielded. */
-static void wake(struct lane_user *lane_user)
+static void lanes_wake(struct lane_user *lane_user)
 {
     lane_user_resume(lane_user, LANE_USER_HAS_SHARE);
     link_wake_now(lane_user_link(lane_user));
@@ -30,7 +30,7 @@ static struct fair_queue *fair_queue_for(const struct worker_lanes *worker_lanes
     bool is_one = node->upstream->is_cluster;
     if (before != NULL && (is_one || before->base.fair->contention == node->contention))
         return fair_queue_get(before->base.fair);
-    return fair_queue_new(node->contention, &worker_lanes->loop->pool, wake);
+    return fair_queue_new(node->contention, &worker_lanes->loop->pool, lanes_wake);
 }
 
 void lanes_init(struct lanes *lanes, struct worker_lanes *worker_lanes, struct node *node, const struct lanes *before,
@@ -344,7 +344,7 @@ static void find_full(struct lanes *lanes)
  * Make room for one more connection of clients: idle lanes and lanes without a lease are closed
  * first.
  */
-static bool make_room(struct lanes *lanes)
+static bool lanes_make_room(struct lanes *lanes)
 {
     while (!room_open(lanes_room(lanes)))
         if (!lanes_close_idle(lanes) && !lanes_close_unleased(lanes, 0)) {
@@ -372,8 +372,8 @@ static bool may_open(const struct lanes *lanes, const struct lane_key *key)
     return !lanes_are_starved(lanes) && !is_refused(lanes, key);
 }
 
-static struct lane *open_now(struct lanes *lanes, const struct lane_key *key, enum lane_role role,
-                             struct lane_user *lane_user)
+static struct lane *lanes_open_now(struct lanes *lanes, const struct lane_key *key, enum lane_role role,
+                                   struct lane_user *lane_user)
 {
     int error;
     struct lane *lane = lane_open(&lanes->base, key, role, lane_user, &error);
@@ -407,9 +407,9 @@ static bool may_dial(struct lanes *lanes, enum lane_role role)
 static struct lane *open_in_room(struct lanes *lanes, const struct lane_key *key, enum lane_role role,
                                  struct lane_user *lane_user)
 {
-    if (!may_open(lanes, key) || !make_room(lanes))
+    if (!may_open(lanes, key) || !lanes_make_room(lanes))
         return NULL;
-    struct lane *lane = may_dial(lanes, role) ? open_now(lanes, key, role, lane_user) : NULL;
+    struct lane *lane = may_dial(lanes, role) ? lanes_open_now(lanes, key, role, lane_user) : NULL;
     if (lane == NULL)
         room_close(lanes_room(lanes));
     return lane;
@@ -450,7 +450,7 @@ struct lane *lanes_open(struct lanes *lanes, const struct lane_key *key, enum la
 static struct lane *lanes_open_for_weir(struct lanes *lanes, const struct lane_key *key, enum lane_role role,
                                         struct lane_user *lane_user)
 {
-    return lanes_are_up(lanes) && may_open(lanes, key) ? open_now(lanes, key, role, lane_user) : NULL;
+    return lanes_are_up(lanes) && may_open(lanes, key) ? lanes_open_now(lanes, key, role, lane_user) : NULL;
 }
 
 void weir_lane_init(struct weir_lane *base, struct lanes *lanes, const struct lane_user_ops *lane_user_ops,

@@ -65,8 +65,8 @@ static struct lane *resume(struct lane *lane, struct lane_user *owner)
 }
 
 /* Greet the lane for another owner: no new connection. */
-static struct lane *renew(struct lanes *lanes, struct lane *lane, const struct lane_key *key, struct lane_user *owner,
-                          struct slice written)
+static struct lane *lend_renew(struct lanes *lanes, struct lane *lane, const struct lane_key *key,
+                               struct lane_user *owner, struct slice written)
 {
     struct room_share share = lanes_share_of(owner);
     if (!lanes_use(lanes, share))
@@ -115,7 +115,7 @@ struct lane *lend_private(struct lanes *lanes, const struct lane_key *key, struc
     if (is_kept && lane_key_eq(&last->lane->key, key))
         return resume(last->lane, owner);
     struct lane *left = wants_new ? NULL : find_left(lanes);
-    return left != NULL ? renew(lanes, left, key, owner, slice_of("", 0)) : open_new(lanes, key, owner);
+    return left != NULL ? lend_renew(lanes, left, key, owner, slice_of("", 0)) : open_new(lanes, key, owner);
 }
 
 struct lane *lend_covering(struct lanes *lanes, const struct lane_key *key, struct lane_user *owner,
@@ -126,7 +126,7 @@ struct lane *lend_covering(struct lanes *lanes, const struct lane_key *key, stru
         return NULL;
     struct lane *left = wants_new ? NULL : find_left(lanes);
     if (left != NULL)
-        return renew(lanes, left, key, owner, written);
+        return lend_renew(lanes, left, key, owner, written);
     struct lane *lane = open_new(lanes, key, owner);
     if (lane != NULL)
         lane_cover(lane, written);

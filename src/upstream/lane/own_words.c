@@ -28,7 +28,7 @@ static const struct shape {
     {TEXT("\"" OWN_SET "\" "), TEXT("weir:written\" \"\" \"PX\" \"1\"\r\n")},
 };
 
-static bool fits(struct slice text, const struct shape *shape)
+static bool own_words_fits(struct slice text, const struct shape *shape)
 {
     return text.len >= shape->begin.len + shape->end.len && memcmp(text.at, shape->begin.at, shape->begin.len) == 0 &&
            memcmp(text.at + text.len - shape->end.len, shape->end.at, shape->end.len) == 0;
@@ -47,7 +47,7 @@ bool own_words_in_line(struct slice bytes)
     at += sizeof before - 1;
     struct slice said = slice_of(at, line.len - (size_t)(at - line.at));
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++)
-        if (fits(said, &shapes[i]))
+        if (own_words_fits(said, &shapes[i]))
             return true;
     return false;
 }

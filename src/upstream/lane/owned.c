@@ -57,21 +57,21 @@ static uint64_t who_of(const struct owned *owned, const struct login *login)
     return hash_bytes(owned->key, login_user(login)) | 2;
 }
 
-static size_t first_slot(const struct owned *owned, int64_t id)
+static size_t owned_first_slot(const struct owned *owned, int64_t id)
 {
     return (size_t)((uint64_t)id * UINT64_C(0x9E3779B97F4A7C15) >> 20) & (owned->room - 1);
 }
 
 /* The entry of this id, or a free entry for it. */
-static struct owner *find(const struct owned *owned, int64_t id)
+static struct owner *owned_find(const struct owned *owned, int64_t id)
 {
-    size_t at = first_slot(owned, id);
+    size_t at = owned_first_slot(owned, id);
     while (owned->entries[at].id != 0 && owned->entries[at].id != id)
         at = (at + 1) & (owned->room - 1);
     return &owned->entries[at];
 }
 
-static void grow(struct owned *owned)
+static void owned_grow(struct owned *owned)
 {
     struct owner *old = owned->entries;
     struct owner *entries = calloc(2 * owned->room, sizeof *entries);
@@ -82,7 +82,7 @@ static void grow(struct owned *owned)
     owned->entries = entries;
     for (size_t i = 0; i < n; i++)
         if (old[i].id != 0)
-            *find(owned, old[i].id) = old[i];
+            *owned_find(owned, old[i].id) = old[i];
     free(old);
 }
 
@@ -92,7 +92,7 @@ static void close_up(struct owned *owned, size_t at)
     for (at = (at + 1) & (owned->room - 1); owned->entries[at].id != 0; at = (at + 1) & (owned->room - 1)) {
         struct owner moved = owned->entries[at];
         owned->entries[at].id = 0;
-        *find(owned, moved.id) = moved;
+        *owned_find(owned, moved.id) = moved;
     }
 }
 
@@ -100,8 +100,8 @@ void owned_enter(struct owned *owned, int64_t id, const struct login *login)
 {
     pthread_mutex_lock(&owned->lock);
     if (2 * (owned->n + 1) > owned->room)
-        grow(owned);
-    struct owner *owner = find(owned, id);
+        owned_grow(owned);
+    struct owner *owner = owned_find(owned, id);
     if (owner->id == id || owned->n + 1 < owned->room) {
         owned->n += owner->id == 0;
         *owner = (struct owner){id, who_of(owned, login), owner->id == id && owner->is_pointed_at};
@@ -112,7 +112,7 @@ void owned_enter(struct owned *owned, int64_t id, const struct login *login)
 bool owned_leave(struct owned *owned, int64_t id)
 {
     pthread_mutex_lock(&owned->lock);
-    struct owner *owner = find(owned, id);
+    struct owner *owner = owned_find(owned, id);
     bool was_pointed_at = owner->id != 0 && owner->is_pointed_at;
     if (owner->id != 0) {
         owner->id = 0;
@@ -126,7 +126,7 @@ bool owned_leave(struct owned *owned, int64_t id)
 bool owned_point(struct owned *owned, int64_t id, const struct login *login)
 {
     pthread_mutex_lock(&owned->lock);
-    struct owner *owner = id > 0 ? find(owned, id) : NULL;
+    struct owner *owner = id > 0 ? owned_find(owned, id) : NULL;
     bool may = owner != NULL && owner->id != 0 && owner->who == who_of(owned, login);
     if (may)
         owner->is_pointed_at = true;
@@ -137,7 +137,7 @@ bool owned_point(struct owned *owned, int64_t id, const struct login *login)
 bool owned_is_pointed_at(struct owned *owned, int64_t id)
 {
     pthread_mutex_lock(&owned->lock);
-    const struct owner *owner = find(owned, id);
+    const struct owner *owner = owned_find(owned, id);
     bool is = owner->id != 0 && owner->is_pointed_at;
     pthread_mutex_unlock(&owned->lock);
     return is;

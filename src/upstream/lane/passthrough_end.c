@@ -42,7 +42,7 @@ void passthrough_end_begin(struct lane *lane)
 }
 
 /* Pass the first n buffered bytes to the owner. False: the lane is closed. */
-static bool pass(struct lane *lane, size_t n)
+static bool passthrough_end_pass(struct lane *lane, size_t n)
 {
     struct bytes *held = &lane->held;
     if (n > 0)
@@ -61,7 +61,7 @@ static bool ends_with_reset(const char *at, size_t n)
 }
 
 /* The start of the last line, finished or not, in the n bytes. */
-static size_t line_at(const char *at, size_t n)
+static size_t passthrough_end_line_at(const char *at, size_t n)
 {
     const char *before = n > 0 ? memrchr(at, '\n', n) : NULL;
     return before != NULL ? (size_t)(before + 1 - at) : 0;
@@ -78,7 +78,7 @@ static size_t find_end(const struct lane *lane)
     const char *found = held->len > 0 ? memmem(held->at, held->len, rest, NONCE_LEN - 1) : NULL;
     if (found == NULL || found == held->at)
         return SIZE_MAX;
-    size_t line = line_at(held->at, (size_t)(found - held->at));
+    size_t line = passthrough_end_line_at(held->at, (size_t)(found - held->at));
     bool is_behind_reset = found[-1] == LAST && ends_with_reset(held->at, line);
     return is_behind_reset ? line - (sizeof RESET_ANSWER - 1) : line;
 }
@@ -89,7 +89,7 @@ static size_t find_end(const struct lane *lane)
  */
 static size_t may_be_end(const struct bytes *held)
 {
-    size_t line = line_at(held->at, held->len);
+    size_t line = passthrough_end_line_at(held->at, held->len);
     size_t n = held->len - line;
     size_t common = n < sizeof ERROR - 1 ? n : sizeof ERROR - 1;
     if (n > NONCE_ANSWER_MOST || memcmp(held->at + line, ERROR, common) != 0) {
@@ -108,13 +108,13 @@ void passthrough_end_take(struct lane *lane, struct slice bytes)
     }
     size_t end = find_end(lane);
     if (end == SIZE_MAX)
-        (void)pass(lane, held->len - may_be_end(held));
-    else if (pass(lane, end))
+        (void)passthrough_end_pass(lane, held->len - may_be_end(held));
+    else if (passthrough_end_pass(lane, end))
         lane_end(lane);
 }
 
 /* Passes whole lines only: the last line may be a part of the nonce's answer. */
 void passthrough_end_flush(struct lane *lane)
 {
-    (void)pass(lane, line_at(lane->held.at, lane->held.len));
+    (void)passthrough_end_pass(lane, passthrough_end_line_at(lane->held.at, lane->held.len));
 }

@@ -11,19 +11,19 @@ static uint32_t read(const _Atomic uint32_t *count)
     return atomic_load_explicit(count, memory_order_relaxed);
 }
 
-static void add(_Atomic uint32_t *count, uint32_t n)
+static void room_add(_Atomic uint32_t *count, uint32_t n)
 {
     atomic_fetch_add_explicit(count, n, memory_order_relaxed);
 }
 
-static uint16_t slot_of(uint64_t hash)
+static uint16_t room_slot_of(uint64_t hash)
 {
     return hash == 0 ? 0 : (uint16_t)(1 + hash % ROOM_SLOTS);
 }
 
 struct room_share room_share_of(uint64_t subject, uint64_t address)
 {
-    return (struct room_share){slot_of(subject), slot_of(address)};
+    return (struct room_share){room_slot_of(subject), room_slot_of(address)};
 }
 
 uint32_t room_most(const struct room *room)
@@ -49,20 +49,20 @@ bool room_open(struct room *room)
 
 void room_close(struct room *room)
 {
-    add(&room->open, UINT32_MAX);
+    room_add(&room->open, UINT32_MAX);
 }
 
 static void count(struct room *room, struct room_share share, uint32_t n)
 {
-    add(&room->used, n);
+    room_add(&room->used, n);
     if (share.subject != 0)
-        add(&room->by_subject[share.subject - 1], n);
+        room_add(&room->by_subject[share.subject - 1], n);
     if (share.address != 0)
-        add(&room->by_address[share.address - 1], n);
+        room_add(&room->by_address[share.address - 1], n);
 }
 
 /* The connection to judge has been counted already. */
-static bool is_within(const struct room *room, struct room_share share)
+static bool room_is_within(const struct room *room, struct room_share share)
 {
     uint32_t most = room_most(room);
     uint32_t used = read(&room->used);
@@ -76,7 +76,7 @@ static bool is_within(const struct room *room, struct room_share share)
 bool room_use(struct room *room, struct room_share share)
 {
     count(room, share, 1);
-    if (is_within(room, share))
+    if (room_is_within(room, share))
         return true;
     room_give_back(room, share);
     return false;
@@ -94,7 +94,7 @@ bool room_is_full(const struct room *room)
 
 void room_want(struct room *room)
 {
-    add(&room->wanted, 1);
+    room_add(&room->wanted, 1);
 }
 
 bool room_is_wanted(struct room *room)

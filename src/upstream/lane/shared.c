@@ -212,7 +212,7 @@ bool witness_ask(struct lane *lane, const struct auth_proof *proof, const struct
  * End the probes on this witness; call != NULL: only the probe at that position, which was
  * answered.
  */
-static void end(struct lane *witness, const uint32_t *call)
+static void shared_end(struct lane *witness, const uint32_t *call)
 {
     const struct lanes *lanes = lanes_of(witness);
     for (int in = LIST_SHARED; in <= LIST_IDLE; in++)
@@ -229,10 +229,10 @@ static void end(struct lane *witness, const uint32_t *call)
 
 void witness_answered(struct lane *lane)
 {
-    end(lane, &lane->calls.head);
+    shared_end(lane, &lane->calls.head);
 }
 
 void witness_lost(struct lane *lane)
 {
-    end(lane, NULL);
+    shared_end(lane, NULL);
 }

@@ -7,7 +7,7 @@ static void forget_all(struct lane *lane)
         lane_discount(lane, calls_at(&lane->calls, at)->lane_user);
 }
 
-static void stall(struct lane *lane, struct lane_user *lane_user)
+static void slow_reader_stall(struct lane *lane, struct lane_user *lane_user)
 {
     if (lane->slow_user != NULL)
         return;
@@ -54,12 +54,12 @@ void slow_reader_look(struct lane *lane, struct lane_user *lane_user)
         lane_user->ops->on_heavy(lane_user);
     bool must_wait = lane_user->is_paying && lane->in != LIST_SHARED && !lane_has_others_waiting(lane);
     if (must_wait || (lane_user_link(lane_user)->is_congested && !absorb(lane, lane_user)))
-        stall(lane, lane_user);
+        slow_reader_stall(lane, lane_user);
 }
 
 void slow_reader_begin(struct lane *lane)
 {
-    stall(lane, lane->owner);
+    slow_reader_stall(lane, lane->owner);
 }
 
 bool slow_reader_is_unread(struct lane *lane, uint64_t now_ns, uint64_t since_ns)

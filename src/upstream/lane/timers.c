@@ -60,7 +60,7 @@ static bool is_due(const struct lanes *lanes, const struct lane *lane, uint64_t 
  * is refused. Behind a blocked command it waits. If a push may precede its answer, Redis may send
  * no answer (lane_prolong).
  */
-static bool may_speak(const struct lane *lane)
+static bool timers_may_speak(const struct lane *lane)
 {
     if (!lane_is_clean(lane) || lane->beside != BESIDE_NOTHING || lane->is_not_reusable || lane->is_parted ||
         lane_is_untrusted(lane) || lane_is_asked(lane) || lane_is_congested(lane))
@@ -87,7 +87,7 @@ static void look_at_all(struct lanes *lanes, enum lane_list in, uint64_t now_ns)
         next = at->next;
         if (!is_due(lanes, lane, now_ns))
             continue;
-        if (may_speak(lane))
+        if (timers_may_speak(lane))
             speak(lane, now_ns);
         else if (in == LIST_SHARED && ++lane->n_behind >= BUSY_LOOKS)
             (void)shared_retire(lane);
@@ -230,7 +230,7 @@ static bool is_replaced(const struct lanes *lanes)
     return lanes->is_retired && node_is_demoted(lanes_node(lanes));
 }
 
-static void on_tick(uv_timer_t *timer)
+static void timers_on_tick(uv_timer_t *timer)
 {
     struct lanes *lanes = timer->data;
     uint64_t now_ns = clock_ns();
@@ -441,13 +441,13 @@ void timers_init(struct lanes *lanes)
     lanes->n_timers = 2;
     lanes->tick.data = lanes;
     lanes->sweep.data = lanes;
-    lanes->on_tick = on_tick;
+    lanes->on_tick = timers_on_tick;
     lanes->on_sweep = on_sweep;
     if (lanes->upstream->timeout_ns > 0)
         lanes_sweep(lanes);
 }
 
-static void on_closed(uv_handle_t *handle)
+static void timers_on_closed(uv_handle_t *handle)
 {
     struct lanes *lanes = handle->data;
     if (--lanes->n_timers == 0 && lanes->on_unused != NULL)
@@ -456,6 +456,6 @@ static void on_closed(uv_handle_t *handle)
 
 void timers_close(struct lanes *lanes)
 {
-    uv_close((uv_handle_t *)&lanes->tick, on_closed);
-    uv_close((uv_handle_t *)&lanes->sweep, on_closed);
+    uv_close((uv_handle_t *)&lanes->tick, timers_on_closed);
+    uv_close((uv_handle_t *)&lanes->sweep, timers_on_closed);
 }

@@ -79,7 +79,7 @@ bool unsolicited_may_be_message(const struct lane *lane, struct slice head)
 /*
  * The first word of a push, as far as it has arrived: of ">3\r\n$7\r\nmessage\r\n" the third line.
  */
-static struct slice first_word(struct slice bytes)
+static struct slice unsolicited_first_word(struct slice bytes)
 {
     const char *end = bytes.at + bytes.len;
     const char *word = bytes.at;
@@ -97,6 +97,6 @@ bool unsolicited_begins(struct lane *lane, const struct call *call, struct slice
         return unsolicited_is_monitored(lane, bytes);
     if (!unsolicited_is_confirmed(call))
         return true;
-    struct slice word = first_word(bytes);
+    struct slice word = unsolicited_first_word(bytes);
     return word.len > 0 && unsolicited_confirmed(lane, word) == NULL;
 }

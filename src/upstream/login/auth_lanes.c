@@ -16,12 +16,12 @@ static struct question *question_of(struct list *in_auth_lanes)
 }
 
 /* The work is done later in the iteration: no callback runs inside a call of its receiver. */
-static void wake(struct auth_lane *auth_lane)
+static void auth_lanes_wake(struct auth_lane *auth_lane)
 {
     link_wake(&auth_lane->base.hollow);
 }
 
-static void judge(struct auth_lane *auth_lane, enum judgement judgement, struct slice reply)
+static void auth_lanes_judge(struct auth_lane *auth_lane, enum judgement judgement, struct slice reply)
 {
     struct question *question = auth_lane->asked;
     auth_lane->asked = NULL;
@@ -37,14 +37,14 @@ static void judge(struct auth_lane *auth_lane, enum judgement judgement, struct 
 /* ---- answers ---- */
 
 /* Collect the whole error, up to AUTH_LANES_REPLY_MAX: the client gets Redis' own text. */
-static void on_bytes(struct lane_user *lane_user, const char *data, size_t n)
+static void auth_lanes_on_bytes(struct lane_user *lane_user, const char *data, size_t n)
 {
     struct bytes *reply = &lane_user->lane->held;
     if (!bytes_add(reply, slice_of(data, n), AUTH_LANES_REPLY_MAX))
         lane_fail(lane_user->lane, END_NONSENSE, "its answer to a login is too long");
 }
 
-static void on_answer(struct lane_user *lane_user, const struct call *call, const struct glimpse *glimpse)
+static void auth_lanes_on_answer(struct lane_user *lane_user, const struct call *call, const struct glimpse *glimpse)
 {
     struct auth_lane *auth_lane = auth_lane_of(lane_user);
     struct lane *lane = lane_user->lane;
@@ -54,15 +54,15 @@ static void on_answer(struct lane_user *lane_user, const struct call *call, cons
     lane->answer_by_ns = 0;
     lane->held.len = 0; /* the bytes stay until the next answer */
     if (glimpse_is(glimpse, SLICE("+OK\r\n")))
-        judge(auth_lane, JUDGED_TRUE, reply);
+        auth_lanes_judge(auth_lane, JUDGED_TRUE, reply);
     else if (glimpse_type(glimpse) == '-')
-        judge(auth_lane, JUDGED_FALSE, reply);
+        auth_lanes_judge(auth_lane, JUDGED_FALSE, reply);
     else
         lane_fail(lane, END_NONSENSE, "it answers a login with neither yes nor no");
-    wake(auth_lane);
+    auth_lanes_wake(auth_lane);
 }
 
-static void on_lost(struct lane_user *lane_user, const struct lane *lane)
+static void auth_lanes_on_lost(struct lane_user *lane_user, const struct lane *lane)
 {
     (void)lane;
     struct auth_lane *auth_lane = auth_lane_of(lane_user);
@@ -80,9 +80,9 @@ static void on_lost(struct lane_user *lane_user, const struct lane *lane)
         question->is_again = true;
         list_push(&auth_lane->auth_lanes->waiting, &question->in_auth_lanes);
     } else {
-        judge(auth_lane, JUDGED_LOST, SLICE(""));
+        auth_lanes_judge(auth_lane, JUDGED_LOST, SLICE(""));
     }
-    wake(auth_lane);
+    auth_lanes_wake(auth_lane);
 }
 
 /* ---- asking ---- */
@@ -105,7 +105,7 @@ static void judge_all(struct auth_lanes *auth_lanes)
 }
 
 /* If no auth lane is open, all questions are given up; else they wait for an open one. */
-static void on_refused(struct lane_user *lane_user, enum lane_end end, struct slice reply)
+static void auth_lanes_on_refused(struct lane_user *lane_user, enum lane_end end, struct slice reply)
 {
     struct auth_lane *auth_lane = auth_lane_of(lane_user);
     struct auth_lanes *auth_lanes = auth_lane->auth_lanes;
@@ -123,7 +123,7 @@ static void on_refused(struct lane_user *lane_user, enum lane_end end, struct sl
  * The proof is of the auth generation before AUTH is sent: an answer after its end proves nothing.
  * False: out of memory.
  */
-static bool begin_proof(struct lane *lane, struct question *question)
+static bool auth_lanes_begin_proof(struct lane *lane, struct question *question)
 {
     struct auth_user *user = auth_users_get(&lane->base->users, login_user(question->login));
     auth_proof_take(&question->proof, user);
@@ -131,10 +131,10 @@ static bool begin_proof(struct lane *lane, struct question *question)
     return user != NULL;
 }
 
-static bool send_question(struct auth_lane *auth_lane, struct question *question)
+static bool auth_lanes_send_question(struct auth_lane *auth_lane, struct question *question)
 {
     struct lane *lane = auth_lane->base.lane_user.lane;
-    char *request = begin_proof(lane, question) ? malloc(login_room(question->login)) : NULL;
+    char *request = auth_lanes_begin_proof(lane, question) ? malloc(login_room(question->login)) : NULL;
     struct call *call = request != NULL ? lane_call_flow(lane, &auth_lane->base.lane_user, FLOW_ONE, 1, 0) : NULL;
     if (call == NULL) {
         free(request);
@@ -161,7 +161,7 @@ static void ask_next(struct auth_lane *auth_lane)
     while (!list_is_empty(&auth_lanes->waiting) && !auth_lane->is_busy) {
         struct question *question = question_of(auth_lanes->waiting.next);
         list_take(&question->in_auth_lanes);
-        if (!send_question(auth_lane, question))
+        if (!auth_lanes_send_question(auth_lane, question))
             give_up(question);
     }
 }
@@ -210,18 +210,18 @@ static void pump(struct auth_lanes *auth_lanes)
         judge_all(auth_lanes);
 }
 
-static void on_wake(struct link *link)
+static void auth_lanes_on_wake(struct link *link)
 {
     pump(container_of(link, struct auth_lane, base.hollow)->auth_lanes);
 }
 
-static const struct link_ops link_ops = {.on_wake = on_wake};
+static const struct link_ops link_ops = {.on_wake = auth_lanes_on_wake};
 
 static const struct lane_user_ops lane_user_ops = {
-    .on_bytes = on_bytes,
-    .on_answer = on_answer,
-    .on_refused = on_refused,
-    .on_lost = on_lost,
+    .on_bytes = auth_lanes_on_bytes,
+    .on_answer = auth_lanes_on_answer,
+    .on_refused = auth_lanes_on_refused,
+    .on_lost = auth_lanes_on_lost,
     .to_link = WEIR_LANE_TO_LINK,
 };
 
@@ -230,7 +230,7 @@ void auth_lanes_ask(struct auth_lanes *auth_lanes, struct question *question)
     question->auth_lane = NULL;
     auth_lanes->is_refused = false;
     list_push(&auth_lanes->waiting, &question->in_auth_lanes);
-    wake(&auth_lanes->auth_lanes[0]);
+    auth_lanes_wake(&auth_lanes->auth_lanes[0]);
 }
 
 void auth_lanes_retire(struct auth_lanes *auth_lanes, struct auth_lanes *heir)
@@ -245,7 +245,7 @@ void auth_lanes_retire(struct auth_lanes *auth_lanes, struct auth_lanes *heir)
         list_take(&question->in_auth_lanes);
         list_push(&heir->waiting, &question->in_auth_lanes);
     }
-    wake(&heir->auth_lanes[0]);
+    auth_lanes_wake(&heir->auth_lanes[0]);
 }
 
 void auth_lanes_ask_once(struct question *question)
@@ -280,7 +280,7 @@ void auth_lanes_init(struct auth_lanes *auth_lanes, struct lanes *lanes)
 void auth_lanes_fini(struct auth_lanes *auth_lanes)
 {
     for (unsigned i = 0; i < AUTH_LANES_MAX; i++) {
-        judge(&auth_lanes->auth_lanes[i], JUDGED_LOST, SLICE(""));
+        auth_lanes_judge(&auth_lanes->auth_lanes[i], JUDGED_LOST, SLICE(""));
         weir_lane_fini(&auth_lanes->auth_lanes[i].base);
     }
 }

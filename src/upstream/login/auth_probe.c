@@ -31,60 +31,60 @@ static struct auth_probe *auth_probe_of(struct link *link)
     return container_of(link, struct auth_probe, link);
 }
 
-static void give_up(struct auth_probe *probe)
+static void auth_probe_give_up(struct auth_probe *probe)
 {
     node_doubt(probe->node);
     link_close(&probe->link);
 }
 
-static void on_connected(struct link *link, int status)
+static void auth_probe_on_connected(struct link *link, int status)
 {
     if (status != 0)
-        give_up(auth_probe_of(link));
+        auth_probe_give_up(auth_probe_of(link));
     else
         link_write(link, question, sizeof question - 1);
 }
 
-static void on_data(struct link *link, const char *data, size_t n)
+static void auth_probe_on_data(struct link *link, const char *data, size_t n)
 {
     struct auth_probe *probe = auth_probe_of(link);
     enum auth_probe_verdict verdict = auth_probe_answer_take(&probe->answer, data, n);
     if (verdict == AUTH_PROBE_MORE)
         return;
     if (verdict == AUTH_PROBE_UNKNOWN || greeting_turns_away(&probe->answer.glimpse)) {
-        give_up(probe);
+        auth_probe_give_up(probe);
         return;
     }
     node_note_auth(probe->node, verdict == AUTH_PROBE_NEEDS_AUTH);
     link_close(link);
 }
 
-static void on_end(struct link *link, int status)
+static void auth_probe_on_end(struct link *link, int status)
 {
     (void)status;
-    give_up(auth_probe_of(link));
+    auth_probe_give_up(auth_probe_of(link));
 }
 
-static void on_timer_closed(uv_handle_t *handle)
+static void auth_probe_on_timer_closed(uv_handle_t *handle)
 {
     struct auth_probe *probe = handle->data;
     node_put(probe->node);
     free(probe);
 }
 
-static void on_closed(struct link *link)
+static void auth_probe_on_closed(struct link *link)
 {
     struct auth_probe *probe = auth_probe_of(link);
     probe->is_open = false;
     if (probe->is_closing)
-        uv_close((uv_handle_t *)&probe->timer, on_timer_closed);
+        uv_close((uv_handle_t *)&probe->timer, auth_probe_on_timer_closed);
 }
 
 static const struct link_ops link_ops = {
-    .on_connected = on_connected,
-    .on_data = on_data,
-    .on_end = on_end,
-    .on_closed = on_closed,
+    .on_connected = auth_probe_on_connected,
+    .on_data = auth_probe_on_data,
+    .on_end = auth_probe_on_end,
+    .on_closed = auth_probe_on_closed,
 };
 
 static bool must_ask(struct node *node)
@@ -95,12 +95,12 @@ static bool must_ask(struct node *node)
     return is_doubted || (node_auth_generation(node) & AUTH_GENERATION_NEEDS_AUTH) == 0;
 }
 
-static void on_timer(uv_timer_t *timer)
+static void auth_probe_on_timer(uv_timer_t *timer)
 {
     struct auth_probe *probe = timer->data;
     if (probe->is_open) {
         if (++probe->waited > PATIENCE)
-            give_up(probe);
+            auth_probe_give_up(probe);
         return;
     }
     if (!must_ask(probe->node))
@@ -117,7 +117,7 @@ struct auth_probe *auth_probe_open(struct loop *loop, struct node *node)
     probe->node = node_get(node);
     uv_timer_init(&loop->uv, &probe->timer);
     probe->timer.data = probe;
-    uv_timer_start(&probe->timer, on_timer, EVERY_MS, EVERY_MS);
+    uv_timer_start(&probe->timer, auth_probe_on_timer, EVERY_MS, EVERY_MS);
     return probe;
 }
 
@@ -130,5 +130,5 @@ void auth_probe_close(struct auth_probe *probe)
     if (probe->is_open)
         link_close(&probe->link);
     else
-        uv_close((uv_handle_t *)&probe->timer, on_timer_closed);
+        uv_close((uv_handle_t *)&probe->timer, auth_probe_on_timer_closed);
 }

@@ -36,7 +36,7 @@ void auth_users_fini(struct auth_users *users)
  * FNV-1a. A name is present only while a client uses it or its login is being checked: filling a
  * bucket costs the attacker connections.
  */
-static struct list *bucket_of(const struct auth_users *users, struct slice name)
+static struct list *auth_users_bucket_of(const struct auth_users *users, struct slice name)
 {
     uint32_t hash = UINT32_C(2166136261);
     for (size_t i = 0; i < name.len; i++)
@@ -46,7 +46,7 @@ static struct list *bucket_of(const struct auth_users *users, struct slice name)
 
 struct auth_user *auth_users_find(const struct auth_users *users, struct slice name)
 {
-    struct list *bucket = bucket_of(users, name);
+    struct list *bucket = auth_users_bucket_of(users, name);
     for (struct list *at = bucket->next; at != bucket; at = at->next) {
         struct auth_user *user = user_at(at);
         if (slice_eq(slice_of(user->name, user->name_len), name))
@@ -63,7 +63,7 @@ struct auth_user *auth_users_get(struct auth_users *users, struct slice name)
         user->generation = FIRST_GENERATION;
         user->name_len = name.len;
         memcpy(user->name, name.at, name.len);
-        list_push(bucket_of(users, name), &user->in_bucket);
+        list_push(auth_users_bucket_of(users, name), &user->in_bucket);
         users->n++;
     }
     if (user != NULL)
@@ -117,7 +117,7 @@ void auth_user_kicked(struct auth_user *user)
     set_begun_by(user, NULL);
 }
 
-static bool is_known(const struct auth_user *user, const struct login *login)
+static bool auth_users_is_known(const struct auth_user *user, const struct login *login)
 {
     for (unsigned i = 0; i < AUTH_PROVEN_MAX; i++)
         if (user->proven[i] != NULL && login_same(user->proven[i], login))
@@ -125,7 +125,7 @@ static bool is_known(const struct auth_user *user, const struct login *login)
     return false;
 }
 
-static void tell_others(struct auth_user *user, const struct login *login, bool is_new)
+static void auth_users_tell_others(struct auth_user *user, const struct login *login, bool is_new)
 {
     if (user->users == NULL)
         return;
@@ -135,7 +135,7 @@ static void tell_others(struct auth_user *user, const struct login *login, bool 
         proven_note(user->users->proven, user->on_all, login, is_new);
 }
 
-static void add(struct auth_user *user, struct login *login)
+static void auth_users_add(struct auth_user *user, struct login *login)
 {
     login_put(user->proven[AUTH_PROVEN_MAX - 1]);
     memmove(&user->proven[1], &user->proven[0], (AUTH_PROVEN_MAX - 1) * sizeof user->proven[0]);
@@ -144,21 +144,21 @@ static void add(struct auth_user *user, struct login *login)
 
 void auth_user_note(struct auth_user *user, struct login *login)
 {
-    bool is_new = !is_known(user, login);
-    tell_others(user, login, is_new);
+    bool is_new = !auth_users_is_known(user, login);
+    auth_users_tell_others(user, login, is_new);
     if (is_new)
-        add(user, login);
+        auth_users_add(user, login);
 }
 
 /* Take over a login that a client of another worker has used since. */
-static void ask_others(struct auth_user *user, const struct login *refused)
+static void auth_users_ask_others(struct auth_user *user, const struct login *refused)
 {
     if (user->users == NULL || user->on_all == NULL)
         return;
     proven_drop(user->users->proven, user->on_all, refused);
     struct login *other = user->proven[0] == NULL ? proven_copy(user->users->proven, user->on_all) : NULL;
     if (other != NULL)
-        add(user, other);
+        auth_users_add(user, other);
     login_put(other);
 }
 
@@ -175,7 +175,7 @@ bool auth_user_refuse(struct auth_user *user, const struct login *login)
             user->proven[kept++] = proven;
     }
     login_put(refused);
-    ask_others(user, login);
+    auth_users_ask_others(user, login);
     return user->proven[0] != NULL;
 }
 

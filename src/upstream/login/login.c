@@ -136,7 +136,7 @@ void proven_fini(struct proven *proven)
     pthread_mutex_destroy(&proven->lock);
 }
 
-static struct list *bucket_of(struct proven *proven, struct slice name)
+static struct list *login_bucket_of(struct proven *proven, struct slice name)
 {
     uint32_t hash = UINT32_C(2166136261); /* FNV-1a */
     for (size_t i = 0; i < name.len; i++)
@@ -144,7 +144,7 @@ static struct list *bucket_of(struct proven *proven, struct slice name)
     return &proven->buckets[(hash ^ hash >> 16) % PROVEN_BUCKETS];
 }
 
-static struct proven_user *find(struct list *bucket, struct slice name)
+static struct proven_user *login_find(struct list *bucket, struct slice name)
 {
     for (struct list *at = bucket->next; at != bucket; at = at->next) {
         struct proven_user *user = container_of(at, struct proven_user, in_bucket);
@@ -156,9 +156,9 @@ static struct proven_user *find(struct list *bucket, struct slice name)
 
 struct proven_user *proven_get(struct proven *proven, struct slice name)
 {
-    struct list *bucket = bucket_of(proven, name);
+    struct list *bucket = login_bucket_of(proven, name);
     pthread_mutex_lock(&proven->lock);
-    struct proven_user *user = find(bucket, name);
+    struct proven_user *user = login_find(bucket, name);
     if (user == NULL && (user = calloc(1, sizeof *user + name.len)) != NULL) {
         user->name_len = name.len;
         memcpy(user->name, name.at, name.len);

@@ -8,7 +8,7 @@
 #define LAST_NS (1000 * NS_PER_MS) /* chosen: a server that is back is noticed within a second */
 
 /* Without jitter all waiting clients would retry at once. */
-static void draw_seed(struct backoff *backoff, uint64_t now_ns)
+static void backoff_draw_seed(struct backoff *backoff, uint64_t now_ns)
 {
     if (getrandom(&backoff->random, sizeof backoff->random, GRND_NONBLOCK) != (ssize_t)sizeof backoff->random)
         backoff->random = now_ns;
@@ -18,7 +18,7 @@ static void draw_seed(struct backoff *backoff, uint64_t now_ns)
 static uint64_t next_random(struct backoff *backoff, uint64_t now_ns)
 {
     if (backoff->random == 0)
-        draw_seed(backoff, now_ns);
+        backoff_draw_seed(backoff, now_ns);
     uint64_t x = backoff->random;
     x ^= x << 13;
     x ^= x >> 7;

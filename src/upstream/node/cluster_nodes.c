@@ -18,7 +18,7 @@ struct reading {
 
 /* ---- words ---- */
 
-static bool is_id(struct slice text)
+static bool cluster_nodes_is_id(struct slice text)
 {
     bool is = text.len == ID_LENGTH;
     for (size_t i = 0; is && i < text.len; i++)
@@ -26,14 +26,14 @@ static bool is_id(struct slice text)
     return is;
 }
 
-static void keep(char *out, struct slice text)
+static void cluster_nodes_keep(char *out, struct slice text)
 {
     memcpy(out, text.at, text.len);
     out[text.len] = '\0';
 }
 
 /* True if the text may be an IP address or a name, and fits. */
-static bool is_host(struct slice text)
+static bool cluster_nodes_is_host(struct slice text)
 {
     if (text.len == 0 || text.len >= CLUSTER_HOST)
         return false;
@@ -51,7 +51,7 @@ static bool is_unknown(struct slice host)
     return host.len == 0 || slice_eq(host, SLICE("?"));
 }
 
-static bool read_number(struct slice text, int64_t most, int64_t *number)
+static bool cluster_nodes_read_number(struct slice text, int64_t most, int64_t *number)
 {
     return num_parse(text, number) && *number >= 0 && *number <= most;
 }
@@ -75,21 +75,22 @@ static bool read_address(const struct reading *reading, struct slice text, bool 
     struct slice at = take_until(&address, '@');
     const char *colon = at.len > 0 ? memrchr(at.at, ':', at.len) : NULL;
     int64_t port = 0;
-    if (colon == NULL || !read_number(slice_of(colon + 1, at.len - (size_t)(colon - at.at) - 1), UINT16_MAX, &port))
+    if (colon == NULL ||
+        !cluster_nodes_read_number(slice_of(colon + 1, at.len - (size_t)(colon - at.at) - 1), UINT16_MAX, &port))
         return why_refuse(reading->why, "node %s has no port", node->id);
     struct slice host = slice_of(at.at, (size_t)(colon - at.at));
-    if (!is_unknown(host) && !is_host(host))
+    if (!is_unknown(host) && !cluster_nodes_is_host(host))
         return why_refuse(reading->why, "node %s has a host that is neither an address nor a name", node->id);
-    if (!is_unknown(hostname) && !is_host(hostname))
+    if (!is_unknown(hostname) && !cluster_nodes_is_host(hostname))
         return why_refuse(reading->why, "node %s has a host name that is none", node->id);
     if (!has_address)
         return true;
     if (port == 0)
         return why_refuse(reading->why, "node %s has port 0", node->id);
     if (!is_unknown(host))
-        keep(node->host, host);
+        cluster_nodes_keep(node->host, host);
     if (!is_unknown(hostname))
-        keep(node->hostname, hostname);
+        cluster_nodes_keep(node->hostname, hostname);
     node->port = (uint16_t)port;
     return true;
 }
@@ -131,10 +132,10 @@ static bool read_range(const struct reading *reading, size_t number, struct slic
 {
     struct slice rest = text, first = take_until(&rest, '-');
     int64_t from, to;
-    if (!read_number(first, INT32_MAX, &from))
+    if (!cluster_nodes_read_number(first, INT32_MAX, &from))
         return why_refuse(reading->why, "node %s has slots that are no numbers", reading->nodes->nodes[number].id);
     to = from;
-    if (first.len < text.len && !read_number(rest, INT32_MAX, &to))
+    if (first.len < text.len && !cluster_nodes_read_number(rest, INT32_MAX, &to))
         return why_refuse(reading->why, "node %s has slots that are no numbers", reading->nodes->nodes[number].id);
     if (to >= SLOT_COUNT || from > to)
         return why_refuse(reading->why, "node %s has slots from %d to %d: a slot is a number below %d",
@@ -153,7 +154,8 @@ static bool read_move(const struct reading *reading, struct slice text)
     int64_t slot;
     bool is_whole = rest.len == ID_LENGTH + 3 && rest.at[1] == '-' && rest.at[rest.len - 1] == ']' &&
                     (rest.at[0] == '<' || rest.at[0] == '>');
-    if (!is_whole || !is_id(slice_of(rest.at + 2, ID_LENGTH)) || !read_number(number, SLOT_COUNT - 1, &slot))
+    if (!is_whole || !cluster_nodes_is_id(slice_of(rest.at + 2, ID_LENGTH)) ||
+        !cluster_nodes_read_number(number, SLOT_COUNT - 1, &slot))
         return why_refuse(reading->why, "line %zu has a slot on its way that cannot be read", reading->line);
     if (nodes->n_moves == MOVES_MOST)
         return why_refuse(reading->why, "more than %d slots are on their way", MOVES_MOST);
@@ -161,7 +163,7 @@ static bool read_move(const struct reading *reading, struct slice text)
         nodes->moves = mem_realloc(nodes->moves, nodes->n_moves > 0 ? 2 * nodes->n_moves : 1, sizeof *nodes->moves);
     struct cluster_move *move = &nodes->moves[nodes->n_moves++];
     *move = (struct cluster_move){.slot = (uint16_t)slot, .is_import = rest.at[0] == '<'};
-    keep(move->other, slice_of(rest.at + 2, ID_LENGTH));
+    cluster_nodes_keep(move->other, slice_of(rest.at + 2, ID_LENGTH));
     return true;
 }
 
@@ -180,15 +182,16 @@ static bool read_slots(const struct reading *reading, size_t number, bool is_mys
 
 /* ---- the whole answer ---- */
 
-static bool is_known(const struct cluster_nodes *nodes, const char *id)
+static bool cluster_nodes_is_known(const struct cluster_nodes *nodes, const char *id)
 {
     return cluster_nodes_find(nodes, id) != CLUSTER_NOBODY;
 }
 
-static bool add_node(const struct reading *reading, const struct cluster_node *node, bool is_myself, struct slice slots)
+static bool cluster_nodes_add_node(const struct reading *reading, const struct cluster_node *node, bool is_myself,
+                                   struct slice slots)
 {
     struct cluster_nodes *nodes = reading->nodes;
-    if (is_known(nodes, node->id))
+    if (cluster_nodes_is_known(nodes, node->id))
         return why_refuse(reading->why, "node %s is there twice", node->id);
     if (is_myself && nodes->myself < nodes->n)
         return why_refuse(reading->why, "two nodes are the one that answers");
@@ -202,7 +205,7 @@ static bool add_node(const struct reading *reading, const struct cluster_node *n
     return read_slots(reading, nodes->n - 1, is_myself, slots);
 }
 
-static bool read_line(const struct reading *reading, struct slice rest)
+static bool cluster_nodes_read_line(const struct reading *reading, struct slice rest)
 {
     enum { ID, ADDRESS, FLAGS, MASTER, PING, PONG, EPOCH, LINK, WORDS };
     struct slice words[WORDS] = {{0}};
@@ -211,23 +214,23 @@ static bool read_line(const struct reading *reading, struct slice rest)
     for (int i = 0; i < WORDS; i++)
         if (!split_word(&rest, &words[i]))
             return why_refuse(reading->why, "line %zu is cut off", reading->line);
-    if (!is_id(words[ID]))
+    if (!cluster_nodes_is_id(words[ID]))
         return why_refuse(reading->why, "line %zu does not begin with the name of a node", reading->line);
-    keep(node.id, words[ID]);
+    cluster_nodes_keep(node.id, words[ID]);
     struct flags flags = read_flags(words[FLAGS], &node);
     if (flags.is_in_handshake)
         return true;
     if (!read_address(reading, words[ADDRESS], !flags.has_no_address, &node))
         return false;
-    if (is_id(words[MASTER]))
-        keep(node.master_id, words[MASTER]);
+    if (cluster_nodes_is_id(words[MASTER]))
+        cluster_nodes_keep(node.master_id, words[MASTER]);
     else if (!slice_eq(words[MASTER], SLICE("-")))
         return why_refuse(reading->why, "node %s has a master without a name", node.id);
-    if (!read_number(words[EPOCH], INT64_MAX, &epoch))
+    if (!cluster_nodes_read_number(words[EPOCH], INT64_MAX, &epoch))
         return why_refuse(reading->why, "node %s has a config epoch that is no number", node.id);
     node.epoch = (uint64_t)epoch;
     node.is_linked = flags.is_myself || slice_eq(words[LINK], SLICE("connected"));
-    return add_node(reading, &node, flags.is_myself, rest);
+    return cluster_nodes_add_node(reading, &node, flags.is_myself, rest);
 }
 
 static bool is_same_place(const struct cluster_node *a, const struct cluster_node *b)
@@ -249,7 +252,7 @@ static bool check_whole(const struct reading *reading)
     return true;
 }
 
-static bool read_all(struct reading *reading, struct slice text)
+static bool cluster_nodes_read_all(struct reading *reading, struct slice text)
 {
     while (text.len > 0) {
         struct slice line = take_until(&text, '\n');
@@ -257,7 +260,7 @@ static bool read_all(struct reading *reading, struct slice text)
         if (line.len > 0 && line.at[line.len - 1] == '\r')
             line.len--;
         bool is_passed_over = line.len == 0 || (line.len > 5 && memcmp(line.at, "vars ", 5) == 0);
-        if (!is_passed_over && !read_line(reading, line))
+        if (!is_passed_over && !cluster_nodes_read_line(reading, line))
             return false;
     }
     return check_whole(reading);
@@ -270,7 +273,7 @@ bool cluster_nodes_read(struct cluster_nodes *nodes, struct slice text, struct w
     for (size_t slot = 0; slot < SLOT_COUNT; slot++)
         nodes->owners[slot] = CLUSTER_NOBODY;
     bool is_read = text.len <= CLUSTER_TEXT_MAX
-                       ? read_all(&reading, text)
+                       ? cluster_nodes_read_all(&reading, text)
                        : why_refuse(why, "the answer has %zu bytes, and weir reads %d", text.len, CLUSTER_TEXT_MAX);
     if (!is_read)
         cluster_nodes_fini(nodes);

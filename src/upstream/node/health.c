@@ -119,7 +119,7 @@ static bool broke_at_once(const struct lane *lane)
     return !lane_is_used(lane) && clock_ns() - lane->ready_ns < FRESH_NS;
 }
 
-static void log_closed(const struct lanes *lanes, const struct lane *lane, const char *why)
+static void health_log_closed(const struct lanes *lanes, const struct lane *lane, const char *why)
 {
     static const char *const names[] = {
         [LANE_SHARED] = "shared", [LANE_PRIVATE] = "private", [LANE_SCRIPT] = "script", [LANE_AUTH] = "login"};
@@ -138,7 +138,7 @@ static bool has_clients(const struct lanes *lanes, const struct lane_key *key)
 
 static void lose_ready(struct lanes *lanes, const struct lane *lane, const char *why)
 {
-    log_closed(lanes, lane, why);
+    health_log_closed(lanes, lane, why);
     if (lanes->is_retired)
         return;
     if (lane->role != LANE_SHARED || lane->use == USE_SPARE || shared_find(lanes, &lane->key) != NULL)
@@ -185,7 +185,7 @@ static bool may_try_again(struct lanes *lanes, const struct lane *lane)
 /* Waiting clients ask for another lane. A lane for newcomers is opened here. */
 static void try_again(struct lanes *lanes, const struct lane *lane, const char *why)
 {
-    log_closed(lanes, lane, why);
+    health_log_closed(lanes, lane, why);
     if (!lanes_is_newcomers(lanes, lane) || !lanes->keeps_shared || shared_find(lanes, &lane->key) != NULL)
         return;
     struct lane *again = shared_open(lanes, &lane->key, NULL);
@@ -289,7 +289,7 @@ static void note_missed(struct lanes *lanes, const struct lane *lane)
         lanes->missed_ns = began_ns;
 }
 
-static bool on_failed(struct lane *lane, bool was_ready, const char *why)
+static bool health_on_failed(struct lane *lane, bool was_ready, const char *why)
 {
     struct lanes *lanes = lanes_of(lane);
     if (!was_ready && lane->end == END_LOST)
@@ -326,7 +326,7 @@ static bool on_failed(struct lane *lane, bool was_ready, const char *why)
 }
 
 /* Clients of the user must log in again before they send anything, on any lane. */
-static void kick(struct lane *lane)
+static void health_kick(struct lane *lane)
 {
     struct lanes *lanes = lanes_of(lane);
     struct list *shared = &lanes->lists[LIST_SHARED];
@@ -336,13 +336,13 @@ static void kick(struct lane *lane)
     lane_leave_user(lane, true);
 }
 
-static void on_closed(struct lane *lane)
+static void health_on_closed(struct lane *lane)
 {
     struct room *room = lanes_room(lanes_of(lane));
     lanes_take(lane);
     witness_lost(lane);
     if (lane->user != NULL && lane->end == END_LOST)
-        kick(lane);
+        health_kick(lane);
     else
         lane_leave_user(lane, false);
     if (lane->role == LANE_PRIVATE && lane->owner != NULL)
@@ -409,8 +409,8 @@ static void on_empty(struct lane_base *base)
 const struct lane_ops health_ops = {
     .on_greeting = on_greeting,
     .on_ready = on_ready,
-    .on_failed = on_failed,
-    .on_closed = on_closed,
+    .on_failed = health_on_failed,
+    .on_closed = health_on_closed,
     .on_huge = on_huge,
     .on_stalled = on_stalled,
     .on_emptied = shared_end_retirement,

@@ -22,7 +22,7 @@ void heartbeat_init(struct heartbeat *heartbeat, struct loop *loop, struct node 
 
 /* ---- changes of state ---- */
 
-static enum pulse_state state_of(const struct heartbeat *heartbeat)
+static enum pulse_state heartbeat_state_of(const struct heartbeat *heartbeat)
 {
     return (enum pulse_state)heartbeat->pulse.state;
 }
@@ -30,11 +30,12 @@ static enum pulse_state state_of(const struct heartbeat *heartbeat)
 /*
  * Write the log line for a change from `before` to the present state. `news` has NEWS_ROOM bytes.
  */
-static void describe(const struct heartbeat *heartbeat, enum pulse_state before, uint64_t silence_ns, char *news)
+static void heartbeat_describe(const struct heartbeat *heartbeat, enum pulse_state before, uint64_t silence_ns,
+                               char *news)
 {
     double seconds = (double)silence_ns / (double)NS_PER_S;
     const char *name = heartbeat->node->text;
-    enum pulse_state state = state_of(heartbeat);
+    enum pulse_state state = heartbeat_state_of(heartbeat);
     if (state == PULSE_SILENT)
         snprintf(news, NEWS_ROOM, "upstream %.512s does not answer (for %.1f s): clients wait, and weir is not ready",
                  name, seconds);
@@ -50,18 +51,18 @@ static void describe(const struct heartbeat *heartbeat, enum pulse_state before,
 
 static void note_silence(struct heartbeat *heartbeat)
 {
-    bool is_silent = heartbeat->is_mute || state_of(heartbeat) == PULSE_SILENT;
+    bool is_silent = heartbeat->is_mute || heartbeat_state_of(heartbeat) == PULSE_SILENT;
     atomic_store_explicit(&heartbeat->node->is_silent, is_silent, memory_order_relaxed);
 }
 
-static void tell(struct heartbeat *heartbeat, enum pulse_state before, uint64_t silence_ns)
+static void heartbeat_tell(struct heartbeat *heartbeat, enum pulse_state before, uint64_t silence_ns)
 {
     char news[NEWS_ROOM];
-    if (state_of(heartbeat) == before)
+    if (heartbeat_state_of(heartbeat) == before)
         return;
     note_silence(heartbeat);
-    describe(heartbeat, before, silence_ns, news);
-    heartbeat->ops->on_news(heartbeat->arg, state_of(heartbeat) == PULSE_WELL ? LOG_INFO : LOG_WARN, news);
+    heartbeat_describe(heartbeat, before, silence_ns, news);
+    heartbeat->ops->on_news(heartbeat->arg, heartbeat_state_of(heartbeat) == PULSE_WELL ? LOG_INFO : LOG_WARN, news);
 }
 
 /* ---- the second look ---- */
@@ -89,7 +90,7 @@ static struct second_look *look_of(struct link *link)
 }
 
 /* False: out of memory. */
-static bool add(struct second_look *look, const struct slice *words, size_t n)
+static bool heartbeat_add(struct second_look *look, const struct slice *words, size_t n)
 {
     size_t room = EMIT_HEADER_MAX * (n + 1);
     for (size_t i = 0; i < n; i++)
@@ -114,13 +115,13 @@ static bool add_login(struct second_look *look, const char *user, const char *pa
     if (user != NULL)
         words[n++] = slice_str(user);
     words[n++] = slice_str(password);
-    return add(look, words, n);
+    return heartbeat_add(look, words, n);
 }
 
-static bool prepare(struct second_look *look, const char *user, const char *password)
+static bool heartbeat_prepare(struct second_look *look, const char *user, const char *password)
 {
     const struct slice too_few = SLICE(OWN_ECHO), ping = SLICE(OWN_PING);
-    return add(look, &too_few, 1) && add_login(look, user, password) && add(look, &ping, 1);
+    return heartbeat_add(look, &too_few, 1) && add_login(look, user, password) && heartbeat_add(look, &ping, 1);
 }
 
 static void forget_questions(struct second_look *look)
@@ -130,7 +131,7 @@ static void forget_questions(struct second_look *look)
     bytes_fini(&look->questions);
 }
 
-static void on_connected(struct link *link, int status)
+static void heartbeat_on_connected(struct link *link, int status)
 {
     struct second_look *look = look_of(link);
     if (status != 0) {
@@ -145,13 +146,13 @@ static void on_connected(struct link *link, int status)
 /* An answer has arrived: the node does not hang. */
 static void note_there(struct heartbeat *heartbeat)
 {
-    enum pulse_state before = state_of(heartbeat);
+    enum pulse_state before = heartbeat_state_of(heartbeat);
     heartbeat->has_looked = true;
     pulse_look(&heartbeat->pulse);
-    tell(heartbeat, before, 0);
+    heartbeat_tell(heartbeat, before, 0);
 }
 
-static void take_frame(struct second_look *look, struct slice frame)
+static void heartbeat_take_frame(struct second_look *look, struct slice frame)
 {
     look->n_wanted--;
     if (!look->is_there)
@@ -165,7 +166,7 @@ static void take_frame(struct second_look *look, struct slice frame)
     link_close(&look->link);
 }
 
-static void on_data(struct link *link, const char *data, size_t n)
+static void heartbeat_on_data(struct link *link, const char *data, size_t n)
 {
     struct second_look *look = look_of(link);
     while (n > 0 && !link_is_closed(link)) {
@@ -179,17 +180,17 @@ static void on_data(struct link *link, const char *data, size_t n)
         data += used;
         n -= used;
         if (result == SCAN_FRAME)
-            take_frame(look, frame);
+            heartbeat_take_frame(look, frame);
     }
 }
 
-static void on_end(struct link *link, int status)
+static void heartbeat_on_end(struct link *link, int status)
 {
     (void)status;
     link_close(link);
 }
 
-static void on_closed(struct link *link)
+static void heartbeat_on_closed(struct link *link)
 {
     struct second_look *look = look_of(link);
     if (look->heartbeat != NULL)
@@ -200,10 +201,10 @@ static void on_closed(struct link *link)
 }
 
 static const struct link_ops look_ops = {
-    .on_connected = on_connected,
-    .on_data = on_data,
-    .on_end = on_end,
-    .on_closed = on_closed,
+    .on_connected = heartbeat_on_connected,
+    .on_data = heartbeat_on_data,
+    .on_end = heartbeat_on_end,
+    .on_closed = heartbeat_on_closed,
 };
 
 /*
@@ -216,7 +217,8 @@ static struct second_look *open_look(struct heartbeat *heartbeat, const char *us
     if (look == NULL)
         return NULL;
     look->heartbeat = heartbeat;
-    if (prepare(look, user, password) && node_connect(heartbeat->node, &look->link, heartbeat->loop, &look_ops) == 0)
+    if (heartbeat_prepare(look, user, password) &&
+        node_connect(heartbeat->node, &look->link, heartbeat->loop, &look_ops) == 0)
         return look;
     forget_questions(look);
     free(look);
@@ -250,11 +252,11 @@ static void look(struct heartbeat *heartbeat, const char *user, const char *pass
 
 bool heartbeat_tick(struct heartbeat *heartbeat, uint64_t now_ns, const char *user, const char *password)
 {
-    enum pulse_state before = state_of(heartbeat);
+    enum pulse_state before = heartbeat_state_of(heartbeat);
     if (heartbeat->is_dead)
         return false;
     enum pulse_act act = pulse_tick(&heartbeat->pulse, now_ns);
-    tell(heartbeat, before, pulse_silence_ns(&heartbeat->pulse, now_ns));
+    heartbeat_tell(heartbeat, before, pulse_silence_ns(&heartbeat->pulse, now_ns));
     if (act == PULSE_LOOK)
         look(heartbeat, user, password);
     else if (act == PULSE_ASK)
@@ -262,7 +264,7 @@ bool heartbeat_tick(struct heartbeat *heartbeat, uint64_t now_ns, const char *us
     return true;
 }
 
-static bool begins(struct slice frame, struct slice with)
+static bool heartbeat_begins(struct slice frame, struct slice with)
 {
     return frame.len >= with.len && memcmp(frame.at, with.at, with.len) == 0;
 }
@@ -270,11 +272,11 @@ static bool begins(struct slice frame, struct slice with)
 void heartbeat_answer(struct heartbeat *heartbeat, struct slice frame, uint64_t now_ns)
 {
     uint64_t silence_ns = pulse_silence_ns(&heartbeat->pulse, now_ns);
-    enum pulse_state before = state_of(heartbeat);
+    enum pulse_state before = heartbeat_state_of(heartbeat);
     end_look(heartbeat);
-    heartbeat->may_not_ping |= begins(frame, SLICE("-NOPERM "));
-    pulse_answer(&heartbeat->pulse, begins(frame, SLICE("-BUSY ")));
-    tell(heartbeat, before, silence_ns);
+    heartbeat->may_not_ping |= heartbeat_begins(frame, SLICE("-NOPERM "));
+    pulse_answer(&heartbeat->pulse, heartbeat_begins(frame, SLICE("-BUSY ")));
+    heartbeat_tell(heartbeat, before, silence_ns);
 }
 
 void heartbeat_note_mute(struct heartbeat *heartbeat, bool is_mute)

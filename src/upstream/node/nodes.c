@@ -6,7 +6,7 @@
 #include "upstream/node/health.h"
 #include "upstream/lane/timers.h"
 
-static struct nodes_row *retired_at(const struct list *at)
+static struct nodes_row *nodes_retired_at(const struct list *at)
 {
     return container_of(at, struct nodes_row, in_retired);
 }
@@ -48,7 +48,7 @@ static void free_row(struct nodes_row *row)
 }
 
 /* The row's counters are added to `past`, and its lanes are closed. */
-static void end_row(struct nodes_row *row)
+static void nodes_end_row(struct nodes_row *row)
 {
     struct nodes *nodes = row->nodes;
     row->is_ending = true;
@@ -68,7 +68,7 @@ static void on_unused(struct lanes *lanes)
     if (!lanes->is_retired || lanes->base.n_links > 0)
         return;
     if (!row->is_ending)
-        end_row(row);
+        nodes_end_row(row);
     else if (lanes->n_timers == 0)
         free_row(row);
 }
@@ -88,7 +88,7 @@ static struct nodes_row *new_row(struct nodes *nodes, struct node *node, const s
 }
 
 /* Logins that wait at the old default node move to the new one. */
-static void retire(struct nodes *nodes, struct nodes_row *row, bool was_default)
+static void nodes_retire(struct nodes *nodes, struct nodes_row *row, bool was_default)
 {
     count_set(&row->lanes.base.counts.is_down, 0);
     lanes_retire(&row->lanes);
@@ -125,7 +125,7 @@ static bool has_node(const struct topology *topology, const struct node *node)
     return false;
 }
 
-static struct nodes_row *find_row(const struct nodes *nodes, const struct node *node)
+static struct nodes_row *nodes_find_row(const struct nodes *nodes, const struct node *node)
 {
     for (size_t i = 0; i < nodes->n; i++)
         if (lanes_node(&nodes->rows[i]->lanes) == node)
@@ -141,7 +141,7 @@ void nodes_adopt(struct nodes *nodes, struct topology *topology)
     const struct lanes *default_node = &nodes_default_row(nodes)->lanes;
     struct nodes_row **now = mem_zalloc(topology->n_rows, sizeof(struct nodes_row *));
     for (size_t i = 0; i < topology->n_rows; i++)
-        now[i] = find_row(nodes, topology->rows[i].node);
+        now[i] = nodes_find_row(nodes, topology->rows[i].node);
     for (size_t i = 0; i < topology->n_rows; i++)
         if (now[i] == NULL) {
             now[i] = new_row(nodes, topology->rows[i].node, default_node);
@@ -157,7 +157,7 @@ void nodes_adopt(struct nodes *nodes, struct topology *topology)
     pthread_mutex_unlock(&nodes->lock);
     for (size_t i = 0; i < n_before; i++)
         if (!has_node(topology, lanes_node(&before[i]->lanes)))
-            retire(nodes, before[i], i == TOPOLOGY_DEFAULT);
+            nodes_retire(nodes, before[i], i == TOPOLOGY_DEFAULT);
     free(before);
     topology_put(topology_before);
     /* lane users that wait for room were served by the tick of another row */
@@ -185,7 +185,7 @@ void nodes_sweep(struct nodes *nodes)
     for (size_t i = 0; i < nodes->n; i++)
         lanes_sweep(&nodes->rows[i]->lanes);
     for (struct list *at = nodes->retired.next; at != &nodes->retired; at = at->next)
-        lanes_sweep(&retired_at(at)->lanes);
+        lanes_sweep(&nodes_retired_at(at)->lanes);
 }
 
 static void close_row(struct nodes_row *row)
@@ -202,7 +202,7 @@ void nodes_close(struct nodes *nodes)
     for (size_t i = 0; i < nodes->n; i++)
         close_row(nodes->rows[i]);
     while (!list_is_empty(&nodes->retired))
-        end_row(retired_at(nodes->retired.next));
+        nodes_end_row(nodes_retired_at(nodes->retired.next));
     worker_lanes_fini(&nodes->worker_lanes);
 }
 
@@ -228,7 +228,7 @@ static void sum_lanes(struct nodes_sum *sum, const struct lanes *lanes)
 static void sum_past(const struct nodes *nodes, struct nodes_sum *sum)
 {
     for (struct list *at = nodes->retired.next; at != &nodes->retired; at = at->next)
-        sum_lanes(sum, &retired_at(at)->lanes);
+        sum_lanes(sum, &nodes_retired_at(at)->lanes);
     counts_add(&sum->counts, &nodes->past, sizeof nodes->past);
 }
 

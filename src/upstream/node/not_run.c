@@ -99,7 +99,7 @@ static bool split_address(struct slice text, struct slice *host, uint16_t *port)
     return true;
 }
 
-static bool take_word(struct slice *text, struct slice word)
+static bool not_run_take_word(struct slice *text, struct slice word)
 {
     if (text->len < word.len || memcmp(text->at, word.at, word.len) != 0)
         return false;
@@ -111,7 +111,7 @@ bool redirect_is(struct slice reply)
 {
     for (size_t i = 0; i < sizeof redirects / sizeof redirects[0]; i++) {
         struct slice text = reply;
-        if (take_word(&text, redirects[i].head) && (text.len == 0 || *text.at == ' ' || *text.at == '\r'))
+        if (not_run_take_word(&text, redirects[i].head) && (text.len == 0 || *text.at == ' ' || *text.at == '\r'))
             return true;
     }
     return false;
@@ -123,8 +123,8 @@ bool redirect_parse(struct slice reply, struct redirect *redirect)
     if (reply.len < 2 || memcmp(reply.at + reply.len - 2, "\r\n", 2) != 0)
         return false;
     struct slice text = slice_of(reply.at, reply.len - 2);
-    redirect->is_ask = take_word(&text, SLICE("-ASK "));
-    if (!redirect->is_ask && !take_word(&text, SLICE("-MOVED ")))
+    redirect->is_ask = not_run_take_word(&text, SLICE("-ASK "));
+    if (!redirect->is_ask && !not_run_take_word(&text, SLICE("-MOVED ")))
         return false;
     const char *space = text.len > 0 ? memchr(text.at, ' ', text.len) : NULL;
     if (space == NULL)
@@ -140,7 +140,7 @@ bool redirect_parse(struct slice reply, struct redirect *redirect)
     return true;
 }
 
-static bool is_address(struct slice host, uint16_t port, const char *address)
+static bool not_run_is_address(struct slice host, uint16_t port, const char *address)
 {
     struct slice its_host;
     uint16_t its_port;
@@ -156,5 +156,6 @@ bool redirect_is_to(const struct redirect *redirect, const struct node *from, co
         return false;
     if (host.len == 0 && !split_address(slice_str(from->address), &its_address, &port))
         its_address = its_text;
-    return is_address(its_text, redirect->port, node->text) || is_address(its_address, redirect->port, node->address);
+    return not_run_is_address(its_text, redirect->port, node->text) ||
+           not_run_is_address(its_address, redirect->port, node->address);
 }

@@ -7,7 +7,7 @@
 /* ---- INFO replication ---- */
 
 /* The value of this line; empty: there is none. */
-static struct slice value_of(struct slice info, struct slice name)
+static struct slice offsets_value_of(struct slice info, struct slice name)
 {
     const char *at = info.at;
     const char *end = info.at + info.len;
@@ -24,10 +24,10 @@ static struct slice value_of(struct slice info, struct slice name)
     return slice_of("", 0);
 }
 
-static bool read_offset(struct slice info, struct slice name, uint64_t *offset)
+static bool offsets_read_offset(struct slice info, struct slice name, uint64_t *offset)
 {
     int64_t number;
-    if (!num_parse(value_of(info, name), &number) || number < 0)
+    if (!num_parse(offsets_value_of(info, name), &number) || number < 0)
         return false;
     *offset = (uint64_t)number;
     return true;
@@ -35,21 +35,21 @@ static bool read_offset(struct slice info, struct slice name, uint64_t *offset)
 
 bool offsets_read(struct slice info, struct offsets_word *word)
 {
-    struct slice role = value_of(info, SLICE("role"));
-    struct slice id = value_of(info, SLICE("master_replid"));
+    struct slice role = offsets_value_of(info, SLICE("role"));
+    struct slice id = offsets_value_of(info, SLICE("master_replid"));
     *word = (struct offsets_word){.role = ROLE_UNKNOWN};
     if (id.len == OFFSETS_ID)
         memcpy(word->id, id.at, OFFSETS_ID);
     if (slice_eq(role, SLICE("master"))) {
         word->role = ROLE_MASTER;
-        return read_offset(info, SLICE("master_repl_offset"), &word->offset);
+        return offsets_read_offset(info, SLICE("master_repl_offset"), &word->offset);
     }
     if (!slice_eq(role, SLICE("slave")))
         return false;
     word->role = ROLE_REPLICA;
-    word->is_linked = slice_eq(value_of(info, SLICE("master_link_status")), SLICE("up")) &&
-                      !slice_eq(value_of(info, SLICE("master_sync_in_progress")), SLICE("1"));
-    return read_offset(info, SLICE("slave_repl_offset"), &word->offset);
+    word->is_linked = slice_eq(offsets_value_of(info, SLICE("master_link_status")), SLICE("up")) &&
+                      !slice_eq(offsets_value_of(info, SLICE("master_sync_in_progress")), SLICE("1"));
+    return offsets_read_offset(info, SLICE("slave_repl_offset"), &word->offset);
 }
 
 /* ---- offsets of the master ---- */
@@ -64,7 +64,7 @@ void offsets_forget(struct offsets *offsets)
  * Drop every second entry of the older half. A replica that has only reached a dropped one counts
  * as older.
  */
-static void thin_out(struct offsets *offsets)
+static void offsets_thin_out(struct offsets *offsets)
 {
     size_t kept = 0;
     for (size_t i = 0; i < offsets->n; i++)
@@ -90,7 +90,7 @@ void offsets_note(struct offsets *offsets, const struct offsets_word *master, ui
         memcpy(offsets->id, master->id, sizeof offsets->id);
     }
     if (offsets->n == OFFSETS_HISTORY)
-        thin_out(offsets);
+        offsets_thin_out(offsets);
     offsets->told[offsets->n++] = (struct offsets_told){asked_ns, master->offset};
 }
 

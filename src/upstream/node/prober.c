@@ -14,7 +14,7 @@
 /* Needs no rights, and changes nothing. */
 static const char hello_request[] = "*1\r\n$5\r\n" OWN_HELLO "\r\n";
 
-static void give_up(struct prober *prober)
+static void prober_give_up(struct prober *prober)
 {
     struct list now;
     list_take_all(&now, &prober->waiting);
@@ -26,7 +26,7 @@ static void give_up(struct prober *prober)
 }
 
 /* Returns a lane to wait for first, or NULL. */
-static struct lane *ask(struct prober *prober)
+static struct lane *prober_ask(struct prober *prober)
 {
     if (prober->is_asking || list_is_empty(&prober->waiting))
         return NULL;
@@ -36,7 +36,7 @@ static struct lane *ask(struct prober *prober)
         return lane;
     struct call *call = lane != NULL ? lane_call_flow(lane, &prober->lane_user, FLOW_ONE, 1, 0) : NULL;
     if (call == NULL) {
-        give_up(prober);
+        prober_give_up(prober);
         return NULL;
     }
     prober->is_asking = true;
@@ -45,7 +45,7 @@ static struct lane *ask(struct prober *prober)
     return NULL;
 }
 
-static void on_answer(struct lane_user *lane_user, const struct call *call, const struct glimpse *reply)
+static void prober_on_answer(struct lane_user *lane_user, const struct call *call, const struct glimpse *reply)
 {
     (void)call;
     (void)reply;
@@ -61,20 +61,20 @@ static void on_answer(struct lane_user *lane_user, const struct call *call, cons
         else
             probe->on_over(probe);
     }
-    if (ask(prober) != NULL)
-        give_up(prober); /* the lane has closed meanwhile */
+    if (prober_ask(prober) != NULL)
+        prober_give_up(prober); /* the lane has closed meanwhile */
 }
 
-static void on_lost(struct lane_user *lane_user, const struct lane *lane)
+static void prober_on_lost(struct lane_user *lane_user, const struct lane *lane)
 {
     (void)lane;
     struct prober *prober = container_of(lane_user, struct prober, lane_user);
     lane_user->in_flight = 0;
     prober->is_asking = false;
-    give_up(prober);
+    prober_give_up(prober);
 }
 
-static const struct lane_user_ops lane_user_ops = {.on_answer = on_answer, .on_lost = on_lost};
+static const struct lane_user_ops lane_user_ops = {.on_answer = prober_on_answer, .on_lost = prober_on_lost};
 
 void prober_init(struct prober *prober, struct lanes *lanes)
 {
@@ -89,7 +89,7 @@ struct lane *prober_start(struct prober *prober, struct probe *probe)
     probe->rounds = prober->is_asking ? ROUNDS + 1 : ROUNDS;
     list_take(&probe->in_prober);
     list_push(&prober->waiting, &probe->in_prober);
-    return ask(prober);
+    return prober_ask(prober);
 }
 
 void prober_cancel(struct probe *probe)

@@ -56,7 +56,7 @@ static uint16_t find_pubsub(const struct topology *topology)
     return least;
 }
 
-static const char *copy(const char *text)
+static const char *topology_copy(const char *text)
 {
     return text != NULL ? mem_strndup(text, strlen(text)) : NULL;
 }
@@ -69,8 +69,8 @@ struct topology *topology_new_cluster(const struct topology_row *rows, size_t n,
     for (size_t i = 0; i < n; i++) {
         assert(i < n_masters ? rows[i].master == i : rows[i].master < n_masters);
         topology->rows[i] = rows[i];
-        topology->rows[i].host = copy(rows[i].host);
-        topology->rows[i].hostname = copy(rows[i].hostname);
+        topology->rows[i].host = topology_copy(rows[i].host);
+        topology->rows[i].hostname = topology_copy(rows[i].hostname);
         (void)node_get(rows[i].node);
     }
     topology->pubsub = find_pubsub(topology);
