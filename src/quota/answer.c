@@ -24,7 +24,7 @@ static bool take_crlf(struct answer *answer)
 }
 
 /* Reads a type byte and the rest of its line. */
-static bool take_line(struct answer *answer, char *type, struct slice *text)
+static bool answer_take_line(struct answer *answer, char *type, struct slice *text)
 {
     const char *start = answer->at;
     const char *cr = memchr(start, '\r', (size_t)(answer->end - start));
@@ -48,11 +48,11 @@ static bool take_data(struct answer *answer, struct slice header, struct slice *
 }
 
 /* Reads a bulk string; nil is refused. */
-static bool take_bulk(struct answer *answer, struct slice *bulk)
+static bool answer_take_bulk(struct answer *answer, struct slice *bulk)
 {
     char type;
     struct slice header;
-    return take_line(answer, &type, &header) && type == '$' && take_data(answer, header, bulk);
+    return answer_take_line(answer, &type, &header) && type == '$' && take_data(answer, header, bulk);
 }
 
 bool answer_number(struct answer *answer, int64_t *number, struct slice *error)
@@ -60,7 +60,7 @@ bool answer_number(struct answer *answer, int64_t *number, struct slice *error)
     char type;
     struct slice text;
     struct slice why;
-    if (!take_line(answer, &type, &text))
+    if (!answer_take_line(answer, &type, &text))
         return false;
     if (type == ':')
         return num_parse(text, number);
@@ -77,7 +77,7 @@ bool answer_begin(struct slice text, size_t n, struct answer *first)
     char type;
     struct slice header;
     int64_t count;
-    if (!take_line(&answer, &type, &header) || type != '*' || !num_parse(header, &count) || count < 0 ||
+    if (!answer_take_line(&answer, &type, &header) || type != '*' || !num_parse(header, &count) || count < 0 ||
         (uint64_t)count != n)
         return false;
     *first = answer;
@@ -118,8 +118,8 @@ static void read_hold(int64_t *first, struct slice *error, struct quota_hold *ho
     *error = slice_of(NULL, 0);
 }
 
-static bool read_key(struct answer *answer, const struct decision_request *ask, int64_t *numbers,
-                     struct quota_hold *hold, struct slice *error)
+static bool answer_read_key(struct answer *answer, const struct decision_request *ask, int64_t *numbers,
+                            struct quota_hold *hold, struct slice *error)
 {
     unsigned n = quota_numbers(ask);
     for (unsigned i = 0; i < n; i++) {
@@ -137,25 +137,25 @@ bool quota_numbers_read(struct answer *answer, const struct decision_request *as
                         struct quota_hold *holds, struct slice *error)
 {
     for (unsigned p = 0; p < decision_request_count(ask); numbers += quota_numbers(decision_request_at(ask, p)), p++)
-        if (!read_key(answer, decision_request_at(ask, p), numbers, &holds[p], error))
+        if (!answer_read_key(answer, decision_request_at(ask, p), numbers, &holds[p], error))
             return false;
     return true;
 }
 
 /* ---- releases ---- */
 
-static bool take_word(struct answer *answer, struct slice word)
+static bool answer_take_word(struct answer *answer, struct slice word)
 {
     struct slice bulk;
-    return take_bulk(answer, &bulk) && slice_eq(bulk, word);
+    return answer_take_bulk(answer, &bulk) && slice_eq(bulk, word);
 }
 
-static bool take_count(struct answer *answer)
+static bool answer_take_count(struct answer *answer)
 {
     char type;
     struct slice text;
     int64_t count;
-    return take_line(answer, &type, &text) && type == ':' && num_parse(text, &count) && count > 0;
+    return answer_take_line(answer, &type, &text) && type == ':' && num_parse(text, &count) && count > 0;
 }
 
 /* True if the frame has three words and begins with these two. *answer is left at the third. */
@@ -164,16 +164,16 @@ static bool opens(struct slice frame, struct slice kind, struct slice channel, s
     char type;
     struct slice count;
     *answer = answer_of(frame);
-    return take_line(answer, &type, &count) && type == '*' && slice_eq(count, SLICE("3")) && take_word(answer, kind) &&
-           take_word(answer, channel);
+    return answer_take_line(answer, &type, &count) && type == '*' && slice_eq(count, SLICE("3")) &&
+           answer_take_word(answer, kind) && answer_take_word(answer, channel);
 }
 
 enum release_news release_read(struct slice frame, struct slice channel, struct slice *key)
 {
     struct answer answer;
-    if (opens(frame, SLICE("message"), channel, &answer) && take_bulk(&answer, key) && answer_is_over(&answer))
+    if (opens(frame, SLICE("message"), channel, &answer) && answer_take_bulk(&answer, key) && answer_is_over(&answer))
         return RELEASE_KEY;
-    if (opens(frame, SLICE("subscribe"), channel, &answer) && take_count(&answer) && answer_is_over(&answer))
+    if (opens(frame, SLICE("subscribe"), channel, &answer) && answer_take_count(&answer) && answer_is_over(&answer))
         return RELEASE_SUBSCRIBED;
     return RELEASE_NOTHING;
 }

@@ -44,7 +44,7 @@ enum unable unable_of(struct slice error)
 /* ---- decisions ---- */
 
 /* True if the request has no option that only Redis can decide. */
-static bool is_plain(const struct decision_request *ask)
+static bool away_is_plain(const struct decision_request *ask)
 {
     return ask->mode == QUOTA_TAKE && !ask->counts_all && !ask->is_first && ask->cost > 0;
 }
@@ -65,8 +65,8 @@ static unsigned saying(const struct decision *decision, enum quota_when_down whe
 }
 
 /* Counts the limits with local as one call about those limits alone. */
-static enum away count(const struct decision *decision, const struct quota_settings *settings, struct local_time time,
-                       struct quota_outcome *outcome)
+static enum away away_count(const struct decision *decision, const struct quota_settings *settings,
+                            struct local_time time, struct quota_outcome *outcome)
 {
     struct decision_request asks[QUOTA_PARTS_MAX];
     uint64_t hashes[QUOTA_PARTS_MAX];
@@ -76,7 +76,7 @@ static enum away count(const struct decision *decision, const struct quota_setti
         const struct decision_request *one = decision_request_at(&decision->ask, i);
         if (when_down_of(decision, i) != QUOTA_DOWN_LOCAL)
             continue;
-        if (!is_plain(one))
+        if (!away_is_plain(one))
             return AWAY_ERROR;
         hashes[n] = hash_bytes(settings->key, one->key);
         indexes[n] = (uint8_t)i;
@@ -104,7 +104,7 @@ enum away away_decide(const struct decision *decision, const struct quota_settin
     if (!quota_is_decision(&decision->ask) || saying(decision, QUOTA_DOWN_ERROR) != 0)
         return AWAY_ERROR;
     if (!is_denied && saying(decision, QUOTA_DOWN_LOCAL) != 0)
-        return count(decision, settings, time, outcome);
+        return away_count(decision, settings, time, outcome);
     unsigned part = is_denied ? denier : 0;
     *outcome = (struct quota_outcome){
         .limit = decision_request_at(&decision->ask, part)->rule.rates[0].limit,

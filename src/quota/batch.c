@@ -76,7 +76,7 @@ static void index_anew(struct batch *batch)
         *find_slot(batch, batch_first_call(&batch->entries[i])->key, batch->entries[i].hash) = (uint16_t)(i + 1);
 }
 
-static bool grow(struct batch *batch)
+static bool batch_grow(struct batch *batch)
 {
     uint32_t room = batch->room > 0 ? 2 * batch->room : FIRST_ROOM;
     struct batch_entry *entries = calloc(room, sizeof *entries);
@@ -106,7 +106,7 @@ static bool can_join(const struct batch *batch)
     return batch->question.algorithm->joining == QUOTA_JOINED;
 }
 
-static bool has_parts(const struct batch *batch)
+static bool batch_has_parts(const struct batch *batch)
 {
     return batch->question.algorithm->family == FAMILY_PARTS;
 }
@@ -126,7 +126,7 @@ bool batch_concerns(const struct batch *batch, struct slice key, uint64_t hash)
 {
     if (batch->question.algorithm->joining == QUOTA_ALONE)
         return true;
-    if (has_parts(batch))
+    if (batch_has_parts(batch))
         return (batch->seen[hash / 64 % BATCH_SEEN] & bit_of(hash)) != 0;
     if (can_join(batch))
         return batch->n > 0 && *find_slot(batch, key, hash) != 0;
@@ -170,7 +170,7 @@ static bool would_overtake(const struct batch *batch, uint32_t behind, const str
 
 bool batch_add(struct batch *batch, struct decision *decision, uint64_t hash, uint64_t bits)
 {
-    if (batch->n == batch->room && !grow(batch))
+    if (batch->n == batch->room && !batch_grow(batch))
         return false;
     uint16_t *slot = can_join(batch) ? find_slot(batch, decision->key, hash) : NULL;
     struct batch_entry *entry;
@@ -200,7 +200,7 @@ struct batch *batch_split(struct batch *batch)
 {
     struct batch_entry *last = &batch->entries[batch->n - 1];
     struct batch *part = batch_new(&batch->question);
-    if (part == NULL || !grow(part)) {
+    if (part == NULL || !batch_grow(part)) {
         if (part != NULL)
             batch_free(part);
         return NULL;
@@ -222,7 +222,7 @@ struct batch *batch_split(struct batch *batch)
 
 /* ---- sending ---- */
 
-static char *put(char *at, struct slice text)
+static char *batch_put(char *at, struct slice text)
 {
     memcpy(at, text.at, text.len);
     return at + text.len;
@@ -255,7 +255,7 @@ static char *write_script_call(const struct batch *batch, struct slice script, c
 {
     bool has_tokens = batch->question.algorithm->joining == QUOTA_BY_TOKEN;
     bool is_counted = !has_tokens && has_counts(batch);
-    uint32_t n_keys = batch->n * (has_parts(batch) ? batch_first_call(&batch->entries[0])->n_keys : 1);
+    uint32_t n_keys = batch->n * (batch_has_parts(batch) ? batch_first_call(&batch->entries[0])->n_keys : 1);
     uint32_t argc = 3 + batch->question.n_words + n_keys + (has_tokens || is_counted ? batch->n : 0);
     at += emit_header(at, '*', argc);
     at += emit_bulk(at, batch->is_whole ? SLICE("EVAL") : SLICE("EVALSHA"));
@@ -263,9 +263,9 @@ static char *write_script_call(const struct batch *batch, struct slice script, c
     at += emit_bulk_number(at, n_keys);
     for (uint32_t i = 0; i < batch->n; i++) {
         struct slice key = batch_first_call(&batch->entries[i])->key;
-        at = has_parts(batch) ? put(at, key) : at + emit_bulk(at, key);
+        at = batch_has_parts(batch) ? batch_put(at, key) : at + emit_bulk(at, key);
     }
-    at = put(at, batch->question.words);
+    at = batch_put(at, batch->question.words);
     for (uint32_t i = 0; is_counted && i < batch->n; i++)
         at += emit_bulk_number(at, batch->entries[i].n);
     for (uint32_t i = 0; has_tokens && i < batch->n; i++)
@@ -278,7 +278,7 @@ static char *write_delete(const struct batch *batch, char *at)
     const struct decision *decision = batch_first_call(&batch->entries[0]);
     at += emit_header(at, '*', 1 + (int64_t)decision->n_keys);
     at += emit_bulk(at, SLICE("UNLINK"));
-    return put(at, decision->key);
+    return batch_put(at, decision->key);
 }
 
 char *batch_write(const struct batch *batch, struct slice script, size_t *len)

@@ -21,7 +21,7 @@ static bool is_shown(const struct asked *asked, const struct own *own)
 }
 
 /* NULL: weir has no command of that name. */
-static const struct own *find(const struct asked *asked, struct slice name)
+static const struct own *command_merge_find(const struct asked *asked, struct slice name)
 {
     const struct own *own = own_find(name);
     return own != NULL && is_shown(asked, own) ? own : NULL;
@@ -33,22 +33,22 @@ static bool is_in_all(const struct asked *asked, const struct own *own)
 }
 
 /* Returns the next command that the request asks about; NULL: no more. */
-static const struct own *next(struct asked *asked)
+static const struct own *command_merge_next(struct asked *asked)
 {
     const struct own *own = NULL;
     struct slice name;
     while (own == NULL && argv_next(&asked->names, &name))
-        own = find(asked, name);
+        own = command_merge_find(asked, name);
     while (own == NULL && asked->is_all && asked->row < own_count())
         if (is_in_all(asked, own_row(asked->row++)))
             own = own_row(asked->row - 1);
     return own;
 }
 
-static int64_t count_of(struct asked asked)
+static int64_t command_merge_count_of(struct asked asked)
 {
     int64_t count = 0;
-    while (next(&asked) != NULL)
+    while (command_merge_next(&asked) != NULL)
         count++;
     return count;
 }
@@ -59,23 +59,23 @@ static bool is_good(const struct build *out)
 }
 
 /* Appends weir's commands to the reply. `entry` writes one element for each command, or a pair. */
-static bool append(struct slice reply, struct asked *asked, void (*entry)(struct build *, const struct own *),
-                   bool is_pair, struct build *out)
+static bool command_merge_append(struct slice reply, struct asked *asked,
+                                 void (*entry)(struct build *, const struct own *), bool is_pair, struct build *out)
 {
     struct element_head head;
     const struct own *own;
     if (!element_head(reply, &head) || head.number < 0 || head.number > SCAN_COUNT_MAX ||
         (head.type != '*' && head.type != (is_pair ? '%' : '~')))
         return false;
-    build_header(out, head.type, head.number + count_of(*asked) * (is_pair && head.type == '*' ? 2 : 1));
+    build_header(out, head.type, head.number + command_merge_count_of(*asked) * (is_pair && head.type == '*' ? 2 : 1));
     build_raw(out, head.rest);
-    while (is_good(out) && (own = next(asked)) != NULL)
+    while (is_good(out) && (own = command_merge_next(asked)) != NULL)
         entry(out, own);
     return true;
 }
 
 /* COMMAND INFO with names: writes an entry for each name, in their order. */
-static bool replace(struct slice reply, struct asked *asked, struct build *out)
+static bool command_merge_replace(struct slice reply, struct asked *asked, struct build *out)
 {
     struct element_head head;
     struct slice name;
@@ -86,7 +86,7 @@ static bool replace(struct slice reply, struct asked *asked, struct build *out)
     while (is_good(out) && argv_next(&asked->names, &name)) {
         if (!element_next(&head.rest, &element))
             return false;
-        const struct own *own = find(asked, name);
+        const struct own *own = command_merge_find(asked, name);
         if (own != NULL)
             docs_info(out, own);
         else
@@ -97,20 +97,21 @@ static bool replace(struct slice reply, struct asked *asked, struct build *out)
 
 static bool info(struct slice reply, struct asked *asked, struct build *out)
 {
-    return asked->is_all ? append(reply, asked, docs_info, false, out) : replace(reply, asked, out);
+    return asked->is_all ? command_merge_append(reply, asked, docs_info, false, out)
+                         : command_merge_replace(reply, asked, out);
 }
 
 /* Redis omits the names that it does not know. */
 static bool docs(struct slice reply, struct asked *asked, struct build *out)
 {
-    return append(reply, asked, docs_entry, true, out);
+    return command_merge_append(reply, asked, docs_entry, true, out);
 }
 
 /* Redis alone applies a filter, and then lists Redis' commands alone. */
-static bool list(struct slice reply, struct asked *asked, struct build *out)
+static bool command_merge_list(struct slice reply, struct asked *asked, struct build *out)
 {
     asked->has_subcommands = true;
-    return asked->is_all && append(reply, asked, docs_name, false, out);
+    return asked->is_all && command_merge_append(reply, asked, docs_name, false, out);
 }
 
 static bool count(struct slice reply, struct asked *asked, struct build *out)
@@ -118,7 +119,7 @@ static bool count(struct slice reply, struct asked *asked, struct build *out)
     struct element_head head;
     if (!element_head(reply, &head) || head.type != ':' || head.number < 0 || head.number > SCAN_COUNT_MAX)
         return false;
-    build_int(out, head.number + count_of(*asked));
+    build_int(out, head.number + command_merge_count_of(*asked));
     return true;
 }
 
@@ -128,10 +129,10 @@ typedef bool (*merger)(struct slice reply, struct asked *asked, struct build *ou
 static const struct {
     struct slice name;
     merger merge;
-} subcommands[] = {{{"info", 4}, info}, {{"docs", 4}, docs}, {{"list", 4}, list}, {{"count", 5}, count}};
+} subcommands[] = {{{"info", 4}, info}, {{"docs", 4}, docs}, {{"list", 4}, command_merge_list}, {{"count", 5}, count}};
 
 /* COMMAND alone is COMMAND INFO. NULL: another request. */
-static merger read_request(struct slice request, bool has_cell, struct asked *asked)
+static merger command_merge_read_request(struct slice request, bool has_cell, struct asked *asked)
 {
     struct slice command;
     struct slice sub = SLICE("info");
@@ -149,7 +150,7 @@ static merger read_request(struct slice request, bool has_cell, struct asked *as
 bool command_merge(struct slice request, struct slice reply, bool has_cell, struct build *out)
 {
     struct asked asked;
-    merger merge = read_request(request, has_cell, &asked);
+    merger merge = command_merge_read_request(request, has_cell, &asked);
     return merge != NULL && merge(reply, &asked, out) && is_good(out);
 }
 
@@ -171,7 +172,7 @@ void command_merge_alone(struct slice request, bool has_cell, struct build *out)
 {
     struct asked asked;
     struct build none;
-    merger merge = read_request(request, has_cell, &asked);
+    merger merge = command_merge_read_request(request, has_cell, &asked);
     build_init(&none, out->is_resp3);
     build_none(&none, merge, asked.names.left);
     out->is_broken |= none.is_broken;

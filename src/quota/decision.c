@@ -75,7 +75,7 @@ static void init(struct decision *decision, struct quota *quota, void *owner, bo
  * Writes the keys of several parts, each as a bulk, and behind them the keys as the client wrote
  * them.
  */
-static void put_parts(struct decision *decision, char *at, struct slice prefix)
+static void decision_put_parts(struct decision *decision, char *at, struct slice prefix)
 {
     char *start = at;
     for (unsigned i = 0; i < decision->n_parts; i++) {
@@ -92,12 +92,12 @@ static void put_parts(struct decision *decision, char *at, struct slice prefix)
 }
 
 /* Copies what the decision needs of the request. */
-static void keep(struct decision *decision, const struct decision_request *ask, struct slice prefix)
+static void decision_keep(struct decision *decision, const struct decision_request *ask, struct slice prefix)
 {
     char *at = decision->text;
     decision->ask = *ask;
     if (ask->n_parts > 0) {
-        put_parts(decision, at, prefix);
+        decision_put_parts(decision, at, prefix);
         decision->ask.parts = decision->asks;
         return;
     }
@@ -137,7 +137,7 @@ struct asked {
 };
 
 /* False: no limit has that name, or the call does not fit it. `error` is set. */
-static bool resolve(struct asked *asked, const struct quota_context *context, struct build *error)
+static bool decision_resolve(struct asked *asked, const struct quota_context *context, struct build *error)
 {
     char text[256];
     bool has_parts = asked->ask.n_parts > 0;
@@ -171,8 +171,8 @@ static size_t text_room(const struct asked *asked, struct slice request, struct 
     return room + prefix.len;
 }
 
-static void take_limit(const struct named_limit *limit, enum quota_when_down otherwise,
-                       struct named_counters **counters, enum quota_when_down *when_down)
+static void decision_take_limit(const struct named_limit *limit, enum quota_when_down otherwise,
+                                struct named_counters **counters, enum quota_when_down *when_down)
 {
     *when_down = limit != NULL && limit->has_when_down ? limit->when_down : otherwise;
     *counters = limit != NULL ? named_counters_get(limit->counters) : NULL;
@@ -207,18 +207,18 @@ static bool take_limits(struct decision *decision, const struct asked *asked, co
     for (unsigned i = 0; i < n; i++) {
         (void)zone_get(decision->asks[i].rule.zone);
         decision->is_down_by_error &= is_down_by_error(asked->limits[i], context->is_down_by_error);
-        take_limit(asked->limits[i], otherwise, &decision->parts[i].counters, &decision->parts[i].when_down);
+        decision_take_limit(asked->limits[i], otherwise, &decision->parts[i].counters, &decision->parts[i].when_down);
         take_penalty(asked->limits[i], &decision->asks[i]);
     }
     if (n == 0 && quota_is_decision(&asked->ask))
-        take_limit(asked->limits[0], otherwise, &decision->counters, &decision->when_down);
+        decision_take_limit(asked->limits[0], otherwise, &decision->counters, &decision->when_down);
     decision->is_shadow = n == 0 && asked->limits[0] != NULL && asked->limits[0]->is_shadow;
     return true;
 }
 
 /* False: the request is invalid, and `error` is set. */
-static bool parse(struct asked *asked, struct request_memo *memo, struct slice name, struct slice request,
-                  struct build *error)
+static bool decision_parse(struct asked *asked, struct request_memo *memo, struct slice name, struct slice request,
+                           struct build *error)
 {
     char why[256];
     if (request_memo_find(memo, request, &asked->ask))
@@ -236,9 +236,9 @@ struct decision *decision_new(struct quota *quota, const struct quota_context *c
 {
     struct asked asked;
     memset(asked.limits, 0, sizeof asked.limits);
-    if (!parse(&asked, memo, name, request, error))
+    if (!decision_parse(&asked, memo, name, request, error))
         return NULL;
-    if ((asked.ask.name.at != NULL || asked.ask.is_named) && !resolve(&asked, context, error))
+    if ((asked.ask.name.at != NULL || asked.ask.is_named) && !decision_resolve(&asked, context, error))
         return NULL;
     asked.ask.is_unprefixed = asked.ask.is_cell && context->cell == QUOTA_CELL_RAW;
     if (asked.ask.is_unprefixed && !context->has_database) {
@@ -260,7 +260,7 @@ struct decision *decision_new(struct quota *quota, const struct quota_context *c
         build_error(error, SLICE("ERR out of memory"));
         return NULL;
     }
-    keep(decision, &asked.ask, prefix);
+    decision_keep(decision, &asked.ask, prefix);
     (void)zone_get(decision->ask.rule.zone);
     if (quota_takes_permit(&decision->ask) && !make_token(decision)) {
         build_error(error, SLICE("ERR the system has no random numbers"));

@@ -81,7 +81,7 @@ struct argument {
     bool is_optional, is_multiple;
 };
 
-static bool has(struct slice text, char byte)
+static bool docs_has(struct slice text, char byte)
 {
     return memchr(text.at, byte, text.len) != NULL;
 }
@@ -107,7 +107,7 @@ static bool next_argument(struct slice *rest, struct argument *out)
         depth -= rest->at[len] == ']';
     }
     struct slice text = split_take(rest, len);
-    bool is_optional = has(slice_of(text.at, text.len > 0), '[');
+    bool is_optional = docs_has(slice_of(text.at, text.len > 0), '[');
     if (is_optional)
         text = slice_of(text.at + 1, text.len - 2);
     bool is_multiple = drop_dots(&text);
@@ -134,7 +134,7 @@ static void put_name(struct build *build, struct slice text)
     build_bulk(build, slice_of(name, len));
 }
 
-static void pair(struct build *build, const char *name, struct slice value)
+static void docs_pair(struct build *build, const char *name, struct slice value)
 {
     build_bulk_str(build, name);
     build_bulk(build, value);
@@ -148,23 +148,23 @@ static void put_argument(struct build *build, const struct argument *argument)
     struct slice token;
     split_word(&name, &token);
     name = split_trim(name);
-    if (has(token, ':') || has(token, '|') || has(name, ' ')) {
+    if (docs_has(token, ':') || docs_has(token, '|') || docs_has(name, ' ')) {
         name = argument->text;
         token = SLICE("");
     } else if (name.len == 0) {
         name = token;
         type = SLICE("pure-token");
     }
-    const char *colon = has(name, ' ') ? NULL : memchr(name.at, ':', name.len);
+    const char *colon = docs_has(name, ' ') ? NULL : memchr(name.at, ':', name.len);
     if (colon != NULL)
         type = slice_of(colon + 1, (size_t)(name.at + name.len - colon) - 1);
     bool has_flags = argument->is_optional || argument->is_multiple;
     build_map(build, 2U + (token.len > 0) + has_flags);
     build_bulk_str(build, "name");
     put_name(build, name);
-    pair(build, "type", type);
+    docs_pair(build, "type", type);
     if (token.len > 0)
-        pair(build, "token", token);
+        docs_pair(build, "token", token);
     if (!has_flags)
         return;
     build_bulk_str(build, "flags");
@@ -195,9 +195,9 @@ void docs_entry(struct build *build, const struct own *own)
     struct slice arguments = slice_str(own->arguments);
     build_bulk_str(build, own->name);
     build_map(build, 3U + (arguments.len > 0) + (count > 0));
-    pair(build, "summary", slice_str(own->summary));
-    pair(build, "since", SLICE(SINCE));
-    pair(build, "group", SLICE(GROUP));
+    docs_pair(build, "summary", slice_str(own->summary));
+    docs_pair(build, "since", SLICE(SINCE));
+    docs_pair(build, "group", SLICE(GROUP));
     if (arguments.len > 0)
         put_arguments(build, arguments);
     if (count == 0)

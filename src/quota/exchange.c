@@ -50,8 +50,8 @@ static bool concerns(const struct exchange *exchange, const struct batch *batch,
 }
 
 /* NULL: out of memory. */
-static struct batch *begin_batch(struct exchange *exchange, uint16_t slot, const struct batch_question *question,
-                                 uint64_t asked_ns)
+static struct batch *exchange_begin_batch(struct exchange *exchange, uint16_t slot,
+                                          const struct batch_question *question, uint64_t asked_ns)
 {
     struct batch *batch = batch_new(question);
     if (batch == NULL)
@@ -85,7 +85,7 @@ static struct batch *find_batch(struct exchange *exchange, uint16_t slot, const 
         if (is_alike)
             return batch;
     }
-    return begin_batch(exchange, slot, question, decision->asked_ns);
+    return exchange_begin_batch(exchange, slot, question, decision->asked_ns);
 }
 
 bool exchange_ask(struct exchange *exchange, struct decision *decision, const struct batch_question *question,
@@ -164,7 +164,7 @@ static void repair(struct exchange *exchange, struct batch *batch)
         (void)send_batch(exchange, batch);
 }
 
-static void on_reply(struct script_node *node, struct batch *batch, struct slice reply)
+static void exchange_on_reply(struct script_node *node, struct batch *batch, struct slice reply)
 {
     struct exchange *exchange = exchange_of(node);
     bool is_error = reply.len > 1 && reply.at[0] == '-';
@@ -180,7 +180,7 @@ static void on_reply(struct script_node *node, struct batch *batch, struct slice
         batch_answer(exchange->routes.calls, batch, script_node_of(node), reply);
 }
 
-static void on_lost(struct script_node *node, struct batch *batch, struct slice error)
+static void exchange_on_lost(struct script_node *node, struct batch *batch, struct slice error)
 {
     struct exchange *exchange = exchange_of(node);
     routes_note_over(&exchange->routes, batch);
@@ -268,14 +268,14 @@ static const struct batch *find_for_keys(const struct exchange *exchange, const 
  * True if the batch must wait. A sent batch with another script may get NOSCRIPT and be sent again.
  * This batch would then overtake the other batch.
  */
-static bool must_stay(const struct exchange *exchange, const struct batch *batch)
+static bool exchange_must_stay(const struct exchange *exchange, const struct batch *batch)
 {
     /* rare */
     return !asks_only(batch->node, batch_script(batch)) && find_for_keys(exchange, batch, find_sent) != NULL;
 }
 
 /* Sends the batch. False: on_done has run for calls of this batch or of another one. */
-static bool go(struct exchange *exchange, struct batch *batch)
+static bool exchange_go(struct exchange *exchange, struct batch *batch)
 {
     routes_take_out(batch);
     const struct batch *before = NULL; /* a refused batch, which this one must not overtake */
@@ -293,16 +293,16 @@ static void send_open(struct script_node *node)
     struct exchange *exchange = exchange_of(node);
     for (struct list *at = node->open.next; at != &node->open;) {
         struct batch *batch = container_of(at, struct batch, in_exchange);
-        if (is_enough(node, batch) || must_stay(exchange, batch))
+        if (is_enough(node, batch) || exchange_must_stay(exchange, batch))
             return;
         at = at->next;
-        if (!routes_must_wait(&exchange->routes, batch) && !go(exchange, batch))
+        if (!routes_must_wait(&exchange->routes, batch) && !exchange_go(exchange, batch))
             at = node->open.next; /* on_done may have added calls */
     }
 }
 
 /* Sends the batches of this iteration. Without a batch it carries on with a probe's connection. */
-static void on_look(struct script_node *node)
+static void exchange_on_look(struct script_node *node)
 {
     if (node->is_leaving) {
         if (list_is_empty(&node->sent))
@@ -322,10 +322,10 @@ static void on_look(struct script_node *node)
 }
 
 static const struct script_node_ops node_ops = {
-    .on_look = on_look,
+    .on_look = exchange_on_look,
     .on_none = on_none,
-    .on_reply = on_reply,
-    .on_lost = on_lost,
+    .on_reply = exchange_on_reply,
+    .on_lost = exchange_on_lost,
 };
 
 /* ---- start ---- */

@@ -71,7 +71,7 @@ struct local *local_new(void)
     return local;
 }
 
-static void free_chain(struct key *key)
+static void local_free_chain(struct key *key)
 {
     while (key != NULL) {
         struct key *next = key->next;
@@ -85,7 +85,7 @@ void local_free(struct local *local)
     for (size_t i = 0; i < SHARDS; i++) {
         struct shard *shard = &local->shards[i];
         for (size_t c = 0; shard->chains != NULL && c < CHAINS; c++)
-            free_chain(shard->chains[c]);
+            local_free_chain(shard->chains[c]);
         free(shard->chains);
         pthread_mutex_destroy(&shard->lock);
     }
@@ -102,65 +102,65 @@ size_t local_bytes(const struct local *local)
 
 /* ---- keys ---- */
 
-static size_t size_of(unsigned n_counts, size_t len)
+static size_t local_size_of(unsigned n_counts, size_t len)
 {
     return sizeof(struct key) + n_counts * sizeof(struct count) + len;
 }
 
-static char *name_of(struct key *key)
+static char *local_name_of(struct key *key)
 {
     return (char *)(key->counts + key->n_counts);
 }
 
-static void add_bytes(struct shard *shard, size_t bytes)
+static void local_add_bytes(struct shard *shard, size_t bytes)
 {
     atomic_store_explicit(&shard->bytes, shard->bytes + bytes, memory_order_relaxed);
 }
 
 /* Removes the key from its chain and frees it. */
-static void drop(struct shard *shard, struct key **link)
+static void local_drop(struct shard *shard, struct key **link)
 {
     struct key *key = *link;
     *link = key->next;
-    add_bytes(shard, -size_of(key->n_counts, key->len));
+    local_add_bytes(shard, -local_size_of(key->n_counts, key->len));
     free(key);
 }
 
-static void forget(struct shard *shard, size_t n_chains, uint64_t now_ns)
+static void local_forget(struct shard *shard, size_t n_chains, uint64_t now_ns)
 {
     for (; n_chains > 0; n_chains--) {
         struct key **link = &shard->chains[shard->hand];
         shard->hand = (shard->hand + 1) % CHAINS;
         while (*link != NULL)
             if ((*link)->over_ns <= now_ns)
-                drop(shard, link);
+                local_drop(shard, link);
             else
                 link = &(*link)->next;
     }
 }
 
 /* Returns the link to the key, or the end of its chain. */
-static struct key **find(struct shard *shard, const struct decision_request *ask, uint64_t hash)
+static struct key **local_find(struct shard *shard, const struct decision_request *ask, uint64_t hash)
 {
     struct key **link = &shard->chains[hash / SHARDS % CHAINS];
     while (*link != NULL && !((*link)->hash == hash && (*link)->kind == ask->rule.kind &&
-                              slice_eq(ask->key, slice_of(name_of(*link), (*link)->len))))
+                              slice_eq(ask->key, slice_of(local_name_of(*link), (*link)->len))))
         link = &(*link)->next;
     return link;
 }
 
 static bool has_room(struct shard *shard, size_t bytes, uint64_t now_ns)
 {
-    forget(shard, FORGET_CHAINS, now_ns);
+    local_forget(shard, FORGET_CHAINS, now_ns);
     if (shard->bytes + bytes > LOCAL_BYTES_MAX / SHARDS)
-        forget(shard, RELIEF_CHAINS, now_ns);
+        local_forget(shard, RELIEF_CHAINS, now_ns);
     return shard->bytes + bytes <= LOCAL_BYTES_MAX / SHARDS;
 }
 
 /* Adds a key with a zero count for each rate. NULL: there is no room. */
-static struct key *add(struct shard *shard, const struct decision_request *ask, uint64_t hash, uint64_t now_ns)
+static struct key *local_add(struct shard *shard, const struct decision_request *ask, uint64_t hash, uint64_t now_ns)
 {
-    size_t bytes = size_of(ask->rule.n_rates, ask->key.len);
+    size_t bytes = local_size_of(ask->rule.n_rates, ask->key.len);
     struct key *key = has_room(shard, bytes, now_ns) ? calloc(1, bytes) : NULL;
     if (key == NULL)
         return NULL;
@@ -168,7 +168,7 @@ static struct key *add(struct shard *shard, const struct decision_request *ask, 
     key->kind = ask->rule.kind;
     key->n_counts = ask->rule.n_rates;
     key->len = (uint32_t)ask->key.len;
-    memcpy(name_of(key), ask->key.at, ask->key.len);
+    memcpy(local_name_of(key), ask->key.at, ask->key.len);
     for (unsigned i = 0; i < key->n_counts; i++) {
         key->counts[i].step = ask->rule.rates[i].step;
         key->counts[i].calendar = ask->rule.rates[i].calendar;
@@ -176,7 +176,7 @@ static struct key *add(struct shard *shard, const struct decision_request *ask, 
     struct key **chain = &shard->chains[hash / SHARDS % CHAINS];
     key->next = *chain;
     *chain = key;
-    add_bytes(shard, bytes);
+    local_add_bytes(shard, bytes);
     return key;
 }
 
@@ -196,7 +196,7 @@ static bool has_same_steps(const struct key *key, const struct quota_rule *rule)
 }
 
 /* The limit's rates have changed: copies the counts of the unchanged rates. */
-static void inherit(struct key *key, const struct key *before)
+static void local_inherit(struct key *key, const struct key *before)
 {
     for (unsigned i = 0; i < key->n_counts; i++)
         for (unsigned j = 0; j < before->n_counts; j++)
@@ -212,28 +212,28 @@ static struct key *refit(struct shard *shard, struct key *before, const struct d
 {
     uint64_t over_ns = before->over_ns;
     before->over_ns = UINT64_MAX; /* keeps the key from being freed meanwhile */
-    struct key *key = add(shard, ask, before->hash, now_ns);
+    struct key *key = local_add(shard, ask, before->hash, now_ns);
     before->over_ns = over_ns;
     if (key == NULL)
         return NULL;
     key->over_ns = over_ns;
     key->penalty = before->penalty;
-    inherit(key, before);
+    local_inherit(key, before);
     struct key **link = &key->next;
     while (*link != before)
         link = &(*link)->next;
-    drop(shard, link);
+    local_drop(shard, link);
     return key;
 }
 
 /* Returns the key, made if need be. NULL: there is no room for it. */
-static struct key *need(struct shard *shard, const struct decision_request *ask, uint64_t hash, uint64_t now_ns)
+static struct key *local_need(struct shard *shard, const struct decision_request *ask, uint64_t hash, uint64_t now_ns)
 {
     if (shard->chains == NULL && (shard->chains = calloc(CHAINS, sizeof *shard->chains)) == NULL)
         return NULL;
-    struct key *known = *find(shard, ask, hash);
+    struct key *known = *local_find(shard, ask, hash);
     if (known == NULL)
-        return add(shard, ask, hash, now_ns);
+        return local_add(shard, ask, hash, now_ns);
     return has_same_steps(known, &ask->rule) ? known : refit(shard, known, ask, now_ns);
 }
 
@@ -303,7 +303,7 @@ static void move_on(struct key *key, const struct zone *zone, int64_t unix_us)
     }
 }
 
-static int64_t used_of(const struct key *key, const struct count *count, int64_t unix_us)
+static int64_t local_used_of(const struct key *key, const struct count *count, int64_t unix_us)
 {
     int64_t passed = unix_us > count->start_us ? unix_us - count->start_us : 0;
     if (is_fixed(key))
@@ -344,7 +344,7 @@ static void read_windows(struct key *key, const struct decision_request *ask, st
     move_on(key, ask->rule.zone, time.unix_us);
     numbers[0] = 1;
     for (unsigned i = 0; i < key->n_counts; i++) {
-        numbers[1 + 3 * i] = used_of(key, &key->counts[i], time.unix_us);
+        numbers[1 + 3 * i] = local_used_of(key, &key->counts[i], time.unix_us);
         if (numbers[1 + 3 * i] > ask->rule.rates[i].limit - ask->cost)
             numbers[0] = 0;
     }
@@ -367,7 +367,8 @@ static void charge_windows(struct key *key, const struct decision_request *ask, 
 
 /* ---- deciding ---- */
 
-static void read_key(struct key *key, const struct decision_request *ask, struct local_time time, int64_t *numbers)
+static void local_read_key(struct key *key, const struct decision_request *ask, struct local_time time,
+                           int64_t *numbers)
 {
     if (quota_is_funnel(ask->rule.kind))
         read_funnels(key, time, numbers);
@@ -414,7 +415,7 @@ static bool need_all(struct local *local, struct keys *keys, uint64_t now_ns)
     uint64_t over_ns[QUOTA_PARTS_MAX];
     unsigned n = 0;
     for (; n < keys->n; n++) {
-        keys->at[n] = need(&local->shards[keys->hashes[n] % SHARDS], &keys->asks[n], keys->hashes[n], now_ns);
+        keys->at[n] = local_need(&local->shards[keys->hashes[n] % SHARDS], &keys->asks[n], keys->hashes[n], now_ns);
         if (keys->at[n] == NULL)
             break;
         over_ns[n] = keys->at[n]->over_ns;
@@ -437,7 +438,8 @@ static int64_t penalty_left(const struct key *key, uint64_t now_ns)
  * True if the call can pass before its WAIT ends. The numbers of a single funnel include WAIT
  * already.
  */
-static bool can_wait(const struct decision_request *ask, const struct decision_request *part, const int64_t *numbers)
+static bool local_can_wait(const struct decision_request *ask, const struct decision_request *part,
+                           const int64_t *numbers)
 {
     struct quota_outcome own;
     if (quota_is_funnel(ask->rule.kind))
@@ -454,7 +456,7 @@ static int64_t penalise(struct key *key, const struct decision_request *ask, con
                         uint64_t now_ns, const int64_t *numbers)
 {
     if (part->penalty.first_ms == 0 || ask->is_peek || quota_granted(part, numbers, 1) > 0 ||
-        can_wait(ask, part, numbers))
+        local_can_wait(ask, part, numbers))
         return 0;
     penalty_begin(&part->penalty, now_ns, &key->penalty);
     uint64_t over_ns = key->penalty.until + key->penalty.rest;
@@ -473,7 +475,7 @@ static void decide(const struct keys *keys, const struct decision_request *ask, 
     struct quota_hold holds[QUOTA_PARTS_MAX] = {0};
     int64_t *at = numbers;
     for (unsigned i = 0; i < keys->n; at += quota_numbers(&keys->asks[i]), i++) {
-        read_key(keys->at[i], &keys->asks[i], time, at);
+        local_read_key(keys->at[i], &keys->asks[i], time, at);
         holds[i].left_ns = penalty_left(keys->at[i], time.now_ns);
     }
     bool is_charged = !ask->is_peek && quota_granted_held(ask, numbers, holds, 1) > 0;

@@ -322,7 +322,7 @@ static bool set_line(struct named_limit *limit, struct slice key, struct slice t
     return true;
 }
 
-static bool is_name(struct slice name)
+static bool named_is_name(struct slice name)
 {
     for (size_t i = 0; i < name.len; i++)
         if (name.at[i] <= ' ' || name.at[i] > '~')
@@ -336,7 +336,7 @@ bool named_add(struct named *named, struct slice name, struct slice key, struct 
     if (known != NULL)
         return set_line(known, key, text, why, why_size);
     struct named_limit limit = {0};
-    if (!is_name(name))
+    if (!named_is_name(name))
         return why_set(why, why_size, "a limit is named with 1 to %d printable characters without blanks",
                        NAMED_NAME_MAX);
     if (named->n == NAMED_MAX)
@@ -431,7 +431,7 @@ void named_override(struct named *named, struct slice name, struct shared_set *o
     limit->overrides = overrides;
 }
 
-static struct slice name_at(const void *arg, size_t i)
+static struct slice named_name_at(const void *arg, size_t i)
 {
     const struct named *named = arg;
     return slice_str(named->limits[i]->name);
@@ -439,5 +439,5 @@ static struct slice name_at(const void *arg, size_t i)
 
 struct slice named_near(const struct named *named, struct slice name)
 {
-    return near_name(name, named->n, name_at, named);
+    return near_name(name, named->n, named_name_at, named);
 }

@@ -283,7 +283,7 @@ bool option_suit(const struct decision_request *ask, char *why, size_t why_size)
 }
 
 /* Copies options given for all keys into one part. */
-static void share(const struct decision_request *ask, struct decision_request *part)
+static void option_share(const struct decision_request *ask, struct decision_request *part)
 {
     part->mode = ask->mode;
     part->counts_all = ask->counts_all;
@@ -298,7 +298,7 @@ bool option_suit_all(const struct decision_request *ask, struct decision_request
     bool has_first = false;
     unsigned n_rates = 0;
     for (unsigned i = 0; i < ask->n_parts; i++) {
-        share(ask, &parts[i]);
+        option_share(ask, &parts[i]);
         has_first = has_first || parts[i].is_first;
         n_rates += parts[i].rule.n_rates;
         if (!option_suit(&parts[i], why, why_size))

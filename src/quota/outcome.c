@@ -4,8 +4,8 @@
 
 /* ---- one call ---- */
 
-static void settle(const struct decision_request *ask, const int64_t *numbers, uint64_t granted, uint64_t refused,
-                   struct quota_memory *memory)
+static void outcome_settle(const struct decision_request *ask, const int64_t *numbers, uint64_t granted,
+                           uint64_t refused, struct quota_memory *memory)
 {
     memory->rule = ask->rule;
     memory->cost = ask->cost;
@@ -14,7 +14,7 @@ static void settle(const struct decision_request *ask, const int64_t *numbers, u
 }
 
 /* Returns the state of a rate `elapsed_ns` after the cached state. */
-static struct quota_outcome standing(const struct quota_memory *memory, unsigned i, int64_t elapsed_ns)
+static struct quota_outcome outcome_standing(const struct quota_memory *memory, unsigned i, int64_t elapsed_ns)
 {
     const struct quota_rate *rate = &memory->rule.rates[i];
     int64_t debt = memory->debt[i], left = rate->limit - debt;
@@ -33,9 +33,9 @@ static struct quota_outcome standing(const struct quota_memory *memory, unsigned
 /* Reports the rate with the least remaining. */
 static void allow(const struct quota_memory *memory, int64_t elapsed_ns, struct quota_outcome *outcome)
 {
-    *outcome = standing(memory, 0, elapsed_ns);
+    *outcome = outcome_standing(memory, 0, elapsed_ns);
     for (unsigned i = 1; i < memory->rule.n_rates; i++) {
-        struct quota_outcome one = standing(memory, i, elapsed_ns);
+        struct quota_outcome one = outcome_standing(memory, i, elapsed_ns);
         if (one.remaining < outcome->remaining)
             *outcome = one;
     }
@@ -51,7 +51,7 @@ static bool deny(const struct quota_memory *memory, const struct decision_reques
         if (retry_ns <= longest_ns)
             continue;
         longest_ns = retry_ns;
-        *outcome = standing(memory, i, elapsed_ns);
+        *outcome = outcome_standing(memory, i, elapsed_ns);
         outcome->is_limited = true;
         outcome->retry_ns = retry_ns == QUOTA_NEVER ? -1 : retry_ns;
     }
@@ -62,13 +62,13 @@ static bool deny(const struct quota_memory *memory, const struct decision_reques
  * Reports the last of `granted` calls. For a funnel with WAIT the state is that of the scheduled
  * time.
  */
-static void tell(const struct decision_request *ask, const int64_t *numbers, uint64_t granted,
-                 struct quota_outcome *outcome)
+static void outcome_tell(const struct decision_request *ask, const int64_t *numbers, uint64_t granted,
+                         struct quota_outcome *outcome)
 {
     struct quota_memory memory;
     int64_t wait_ns = 0;
     bool may_wait = ask->wait_ns > 0 && quota_is_funnel(ask->rule.kind) && !quota_is_sure(ask);
-    settle(ask, numbers, granted, 0, &memory);
+    outcome_settle(ask, numbers, granted, 0, &memory);
     for (unsigned i = 0; may_wait && i < ask->rule.n_rates; i++) {
         int64_t over_ns = memory.debt[i] - quota_burst_ns(&ask->rule.rates[i]);
         wait_ns = over_ns > wait_ns ? over_ns : wait_ns;
@@ -165,14 +165,14 @@ static void part_outcome(const struct decision_request *part, const int64_t *num
 {
     struct quota_memory memory;
     uint64_t done = k + 1 < granted ? k + 1 : granted;
-    settle(part, numbers, done, part->counts_all && !part->is_peek ? k + 1 - done : 0, &memory);
+    outcome_settle(part, numbers, done, part->counts_all && !part->is_peek ? k + 1 - done : 0, &memory);
     bool is_held = hold->left_ns > 0 && k >= hold->granted;
     if (is_held && !quota_is_sure(part)) {
         deny_held(part, &memory, hold, outcome);
         return;
     }
     if (is_granted || quota_is_sure(part) || !deny(&memory, part, 0, outcome))
-        tell(part, numbers, done, outcome);
+        outcome_tell(part, numbers, done, outcome);
     if (is_held || (hold->left_ns > 0 && quota_is_sure(part)))
         hold_back(hold, outcome);
 }
@@ -242,13 +242,13 @@ void quota_outcome_held(const struct decision_request *ask, const int64_t *numbe
     uint64_t end = ask->is_peek ? 1 : quota_tries(ask, k + 1);
     if (begin < granted) {
         end = end < granted ? end : granted;
-        tell(ask, numbers, ask->is_peek ? k + 1 : end, outcome);
+        outcome_tell(ask, numbers, ask->is_peek ? k + 1 : end, outcome);
         outcome->granted = ask->mode == QUOTA_PARTIAL && ask->cost > 0 ? (int64_t)(end - begin) : ask->cost;
         if (holds->left_ns > 0 && quota_is_sure(ask))
             hold_back(holds, outcome);
         return;
     }
-    settle(ask, numbers, granted, ask->counts_all && !ask->is_peek ? k - granted + 1 : 0, &memory);
+    outcome_settle(ask, numbers, granted, ask->counts_all && !ask->is_peek ? k - granted + 1 : 0, &memory);
     if (holds->left_ns > 0)
         deny_held(ask, &memory, holds, outcome);
     else if (!deny(&memory, ask, 0, outcome))
@@ -278,7 +278,7 @@ bool quota_remember(const struct decision_request *ask, const int64_t *numbers, 
     uint64_t granted = quota_granted(ask, numbers, n);
     if (!is_usual(ask) || granted == (ask->is_peek ? 1 : n))
         return false;
-    settle(ask, numbers, granted, 0, memory);
+    outcome_settle(ask, numbers, granted, 0, memory);
     memory->exact_ns = quota_reading(ask)->exact(memory);
     return memory->exact_ns > 0;
 }
@@ -295,7 +295,7 @@ bool quota_recall(const struct quota_memory *memory, const struct decision_reque
 
 /* ---- replies ---- */
 
-static int64_t ms_up(int64_t ns)
+static int64_t outcome_ms_up(int64_t ns)
 {
     return ns < 0 ? -1 : (int64_t)ns_to_ms_up((uint64_t)ns);
 }
@@ -340,8 +340,8 @@ void quota_reply(struct build *out, const struct decision_request *ask, const st
         outcome->is_limited,
         outcome->limit,
         outcome->remaining,
-        is_cell ? cell_seconds(outcome->retry_ns) : ms_up(outcome->retry_ns),
-        is_cell ? cell_seconds(outcome->reset_ns) : ms_up(outcome->reset_ns),
+        is_cell ? cell_seconds(outcome->retry_ns) : outcome_ms_up(outcome->retry_ns),
+        is_cell ? cell_seconds(outcome->reset_ns) : outcome_ms_up(outcome->reset_ns),
         outcome->granted,
     };
     bool is_named = is_map(out, ask);

@@ -5,7 +5,7 @@
 #include "base/why.h"
 
 /* True if a name is written with this byte unescaped. */
-static bool is_plain(char c)
+static bool prefix_is_plain(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '.' ||
            c == '_';
@@ -23,7 +23,7 @@ static bool check_user(struct slice text, size_t i, char *why, size_t why_size)
     if (i == 0)
         return why_set(why, why_size,
                        "nothing stands before %%u: begin with what all keys have in common, like limit:%%u:");
-    return (i + 2 < text.len && !is_plain(text.at[i + 2]) && text.at[i + 2] != '%') ||
+    return (i + 2 < text.len && !prefix_is_plain(text.at[i + 2]) && text.at[i + 2] != '%') ||
            why_set(why, why_size, "behind %%u stands a mark that ends the user's name, like limit:%%u:");
 }
 
@@ -53,7 +53,7 @@ static char *put_user(char *at, struct slice user)
     static const char hex[] = "0123456789ABCDEF";
     for (size_t i = 0; i < user.len; i++) {
         unsigned char c = (unsigned char)user.at[i];
-        if (is_plain(user.at[i])) {
+        if (prefix_is_plain(user.at[i])) {
             *at++ = user.at[i];
             continue;
         }

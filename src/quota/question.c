@@ -70,13 +70,13 @@ struct wording {
     struct slice channel; /* where RELEASE publishes */
 };
 
-static void put(struct wording *words, struct slice word)
+static void question_put(struct wording *words, struct slice word)
 {
     words->at += emit_bulk(words->at, word);
     words->n++;
 }
 
-static void put_number(struct wording *words, int64_t number)
+static void question_put_number(struct wording *words, int64_t number)
 {
     words->at += emit_bulk_number(words->at, number);
     words->n++;
@@ -141,7 +141,7 @@ static void put_how(struct wording *words, const struct decision_request *ask)
         add_penalty(&how, ask);
     if (tries_again(ask) && may_penalise(ask))
         add_numbered(&how, 'w', (int64_t)(ask->wait_ns / NS_PER_US));
-    put(words, slice_of(how.text, how.len));
+    question_put(words, slice_of(how.text, how.len));
 }
 
 /* Writes the arguments behind database, clock and how; of several keys, for each of them. */
@@ -149,14 +149,14 @@ typedef void put_parameters(const struct decision_request *ask, struct wording *
 
 static void put_funnels(const struct decision_request *ask, struct wording *words)
 {
-    put(words, slice_str(quota_algorithm(ask->rule.kind)->word));
-    put_number(words, ask->rule.n_rates);
+    question_put(words, slice_str(quota_algorithm(ask->rule.kind)->word));
+    question_put_number(words, ask->rule.n_rates);
     for (unsigned i = 0; i < ask->rule.n_rates; i++) {
         struct quota_gcra gcra = question_gcra(ask, i);
-        put_number(words, ask->rule.rates[i].step);
-        put_number(words, gcra.inc);
-        put_number(words, gcra.room);
-        put_number(words, gcra.burst);
+        question_put_number(words, ask->rule.rates[i].step);
+        question_put_number(words, gcra.inc);
+        question_put_number(words, gcra.room);
+        question_put_number(words, gcra.burst);
     }
 }
 
@@ -164,10 +164,10 @@ static void put_warm(const struct decision_request *ask, struct wording *words)
 {
     const struct quota_rate *rate = &ask->rule.rates[0];
     struct quota_warm warm = question_warm(ask);
-    put_number(words, rate->step);
-    put_number(words, warm.inc);
-    put_number(words, warm.most);
-    put_number(words, warm.warmup);
+    question_put_number(words, rate->step);
+    question_put_number(words, warm.inc);
+    question_put_number(words, warm.most);
+    question_put_number(words, warm.warmup);
 }
 
 /* Writes "d1795392000,...": the first letter of the period, and the starts of its windows. */
@@ -179,20 +179,20 @@ static void put_calendar(struct wording *words, const struct decision_request *a
     int len = snprintf(text, sizeof text, "%c", calendar_word(calendar)[0]);
     for (unsigned i = 0; i < CALENDAR_BOUNDS; i++)
         len += snprintf(text + len, sizeof text - (size_t)len, "%s%" PRId64, i > 0 ? "," : "", bounds[i]);
-    put(words, slice_of(text, (size_t)len));
+    question_put(words, slice_of(text, (size_t)len));
 }
 
 static void put_windows(const struct decision_request *ask, struct wording *words)
 {
-    put_number(words, ask->cost != 0 ? quota_charge(ask) : 1); /* COST 0 only looks */
-    put_number(words, ask->rule.n_rates);
+    question_put_number(words, ask->cost != 0 ? quota_charge(ask) : 1); /* COST 0 only looks */
+    question_put_number(words, ask->rule.n_rates);
     for (unsigned i = 0; i < ask->rule.n_rates; i++) {
         const struct quota_rate *rate = &ask->rule.rates[i];
-        put_number(words, rate->limit);
+        question_put_number(words, rate->limit);
         if (rate->calendar != CALENDAR_NONE)
             put_calendar(words, ask, (enum calendar)rate->calendar);
         else
-            put_number(words, rate->step);
+            question_put_number(words, rate->step);
     }
 }
 
@@ -202,16 +202,16 @@ static void put_letter(struct wording *words, const struct decision_request *par
     struct letters word = {.len = 0};
     add_letter(&word, part->cost == 0 ? 'l' : part->is_shadow ? 's' : '-');
     add_penalty(&word, part);
-    put(words, slice_of(word.text, word.len));
+    question_put(words, slice_of(word.text, word.len));
 }
 
-static void put_parts(const struct decision_request *ask, struct wording *words)
+static void question_put_parts(const struct decision_request *ask, struct wording *words)
 {
-    put_number(words, ask->n_parts);
+    question_put_number(words, ask->n_parts);
     for (unsigned i = 0; i < ask->n_parts; i++) {
         const struct decision_request *part = &ask->parts[i];
         bool is_funnel = quota_is_funnel(part->rule.kind);
-        put(words, slice_str(is_funnel ? "funnel" : quota_algorithm(part->rule.kind)->name));
+        question_put(words, slice_str(is_funnel ? "funnel" : quota_algorithm(part->rule.kind)->name));
         put_letter(words, part);
         (is_funnel ? put_funnels : put_windows)(part, words);
     }
@@ -219,22 +219,22 @@ static void put_parts(const struct decision_request *ask, struct wording *words)
 
 static void put_holding(const struct decision_request *ask, struct wording *words)
 {
-    put(words, slice_str(quota_algorithm(ask->rule.kind)->word));
-    put_number(words, ask->max);
-    put_number(words, ask->ttl_ms);
-    put(words, words->channel);
+    question_put(words, slice_str(quota_algorithm(ask->rule.kind)->word));
+    question_put_number(words, ask->max);
+    question_put_number(words, ask->ttl_ms);
+    question_put(words, words->channel);
 }
 
 size_t question_words(const struct decision_request *ask, unsigned database, struct slice channel, char *out,
                       unsigned *n_words)
 {
     static put_parameters *const parameters[FAMILIES] = {
-        [FAMILY_FUNNEL] = put_funnels, [FAMILY_WARM] = put_warm,       [FAMILY_WINDOW] = put_windows,
-        [FAMILY_PARTS] = put_parts,    [FAMILY_HOLDING] = put_holding,
+        [FAMILY_FUNNEL] = put_funnels,       [FAMILY_WARM] = put_warm,       [FAMILY_WINDOW] = put_windows,
+        [FAMILY_PARTS] = question_put_parts, [FAMILY_HOLDING] = put_holding,
     };
     struct wording words = {.at = out, .channel = channel};
-    put_number(&words, ask->is_unprefixed ? (int64_t)database : 0);
-    put(&words, SLICE("")); /* empty: Redis' own clock */
+    question_put_number(&words, ask->is_unprefixed ? (int64_t)database : 0);
+    question_put(&words, SLICE("")); /* empty: Redis' own clock */
     put_how(&words, ask);
     parameters[quota_algorithm(ask->rule.kind)->family](ask, &words);
     *n_words = words.n;

@@ -36,12 +36,12 @@ struct quota {
     char channel[PREFIX_CHANNEL_ROOM + 1];
 };
 
-static uint64_t now_of(const struct quota *quota)
+static uint64_t quota_now_of(const struct quota *quota)
 {
     return quota->alarms->loop->now_ns;
 }
 
-static uint64_t hash_of(const struct decision *decision)
+static uint64_t quota_hash_of(const struct decision *decision)
 {
     return exchange_hash(&decision->quota->exchange, decision->key);
 }
@@ -51,7 +51,7 @@ static uint64_t hash_of(const struct decision *decision)
 static void done(struct decision *decision)
 {
     struct quota *quota = decision->quota;
-    decision_count(decision, quota->settings, now_of(quota));
+    decision_count(decision, quota->settings, quota_now_of(quota));
     alarm_stop(quota->alarms, &decision->alarm);
     release_listener_remove(&quota->listener, decision);
     decision->is_done = true;
@@ -122,13 +122,13 @@ static void reply(struct decision *decision, const struct quota_outcome *outcome
 
 /* ---- waiting ---- */
 
-static void wait_until(struct decision *decision, uint64_t due_ns)
+static void quota_wait_until(struct decision *decision, uint64_t due_ns)
 {
     alarm_stop(decision->quota->alarms, &decision->alarm);
     alarm_set(decision->quota->alarms, &decision->alarm, due_ns);
 }
 
-static bool can_wait(const struct decision *decision, uint64_t now_ns, int64_t wait_ns)
+static bool quota_can_wait(const struct decision *decision, uint64_t now_ns, int64_t wait_ns)
 {
     return wait_ns >= 0 && now_ns + (uint64_t)wait_ns <= decision->until_ns;
 }
@@ -151,9 +151,9 @@ static void reply_too_late(struct decision *decision, const struct quota_outcome
  * Finishes the call, or lets it wait: for its scheduled time, or for a retry when the window has
  * moved.
  */
-static void decide(struct decision *decision, const struct quota_outcome *outcome)
+static void quota_decide(struct decision *decision, const struct quota_outcome *outcome)
 {
-    uint64_t now_ns = now_of(decision->quota);
+    uint64_t now_ns = quota_now_of(decision->quota);
     if (decision->owner == NULL) {
         note_outcome(decision, outcome);
         done(decision);
@@ -166,18 +166,18 @@ static void decide(struct decision *decision, const struct quota_outcome *outcom
     if (outcome->wait_ns > 0) {
         decision->has_turn = true;
         quota_reply(&decision->reply, &decision->ask, outcome);
-        wait_until(decision, now_ns + (uint64_t)outcome->wait_ns);
+        quota_wait_until(decision, now_ns + (uint64_t)outcome->wait_ns);
         return;
     }
     bool has_place =
         /* a funnel has reserved a time, or has none before WAIT ends */
         quota_is_funnel(decision->ask.rule.kind) && !outcome->is_penalised;
     int64_t retry_ns = outcome->retry_ns > (int64_t)RETRY_LEAST_NS ? outcome->retry_ns : (int64_t)RETRY_LEAST_NS;
-    if (outcome->is_limited && outcome->retry_ns >= 0 && !has_place && can_wait(decision, now_ns, retry_ns)) {
+    if (outcome->is_limited && outcome->retry_ns >= 0 && !has_place && quota_can_wait(decision, now_ns, retry_ns)) {
         decision->is_waiting = decision->has_waited = true;
         /* what is left of WAIT after that */
         decision->ask.wait_ns = decision->until_ns - now_ns - (uint64_t)retry_ns;
-        wait_until(decision, now_ns + (uint64_t)retry_ns);
+        quota_wait_until(decision, now_ns + (uint64_t)retry_ns);
     } else {
         reply(decision, outcome);
     }
@@ -188,7 +188,7 @@ static void decide(struct decision *decision, const struct quota_outcome *outcom
 static void done_without(struct decision *decision, struct slice error)
 {
     const struct quota *quota = decision->quota;
-    const struct local_time time = {now_of(quota), (int64_t)(clock_unix_ms() * (NS_PER_MS / NS_PER_US))};
+    const struct local_time time = {quota_now_of(quota), (int64_t)(clock_unix_ms() * (NS_PER_MS / NS_PER_US))};
     struct quota_outcome outcome;
     switch (away_decide(decision, quota->settings, time, &outcome)) {
     case AWAY_ERROR:
@@ -198,7 +198,7 @@ static void done_without(struct decision *decision, struct slice error)
         reply(decision, &outcome);
         break;
     case AWAY_COUNTED:
-        decide(decision, &outcome);
+        quota_decide(decision, &outcome);
         break;
     }
 }
@@ -218,7 +218,7 @@ static void forget_denials(struct quota *quota)
 }
 
 /* Sets the time that selects calendar windows. */
-static void note_time(struct decision *decision)
+static void quota_note_time(struct decision *decision)
 {
     bool has_calendar = false;
     for (unsigned i = 0; i < decision_request_count(&decision->ask); i++)
@@ -237,7 +237,7 @@ static void ask(struct decision *decision, uint64_t hash)
     struct batch_question question = {.algorithm = quota_algorithm(decision->ask.rule.kind),
                                       .words = slice_of(words, 0),
                                       .work_us = question_work_us(&decision->ask)};
-    note_time(decision);
+    quota_note_time(decision);
     if (question.algorithm->script != SCRIPT_COUNT)
         question.words.len =
             question_words(&decision->ask, decision->database, slice_str(quota->channel), words, &question.n_words);
@@ -253,7 +253,7 @@ static void ask(struct decision *decision, uint64_t hash)
  * True if each key gets a deletion of its own. On a cluster one command cannot have keys of several
  * slots, and Redis refuses several keys of one slot while that slot migrates.
  */
-static bool has_parts(const struct decision *decision)
+static bool quota_has_parts(const struct decision *decision)
 {
     return decision->quota->exchange.routes.is_cluster && decision->ask.rule.kind == QUOTA_RESET &&
            decision->n_keys > 1;
@@ -269,7 +269,7 @@ static void ask_parts(struct decision *whole)
     for (; argv_next(&keys, &key); begin = keys.at) {
         struct decision *part = decision_part(whole, slice_of(begin, (size_t)(keys.at - begin)));
         if (part != NULL)
-            ask(part, hash_of(part));
+            ask(part, quota_hash_of(part));
         else if (!whole->is_failed)
             build_failure(whole, err_text(ERR_OUT_OF_MEMORY));
     }
@@ -285,7 +285,7 @@ static bool recall(const struct decision *decision, uint64_t hash, struct quota_
     const struct quota *quota = decision->quota;
     return quota_is_rated(&decision->ask) &&
            denials_find(quota->denials, decision->key, hash, decision->database, quota_changes(quota->settings, hash),
-                        now_of(quota), &decision->ask, outcome) &&
+                        quota_now_of(quota), &decision->ask, outcome) &&
            !exchange_concerns(&quota->exchange, decision, hash);
 }
 
@@ -294,18 +294,18 @@ static void try(struct decision *decision)
 {
     struct quota *quota = decision->quota;
     struct quota_outcome outcome;
-    uint64_t hash = hash_of(decision);
+    uint64_t hash = quota_hash_of(decision);
     if (decision->is_asking) {
         decision->is_called = true;
         return;
     }
     decision->is_called = false;
-    decision->asked_ns = now_of(quota);
+    decision->asked_ns = quota_now_of(quota);
     if (quota_takes_permit(&decision->ask) && decision->until_ns > 0)
         release_listener_add(&quota->listener, decision);
     if (recall(decision, hash, &outcome))
-        decide(decision, &outcome);
-    else if (has_parts(decision))
+        quota_decide(decision, &outcome);
+    else if (quota_has_parts(decision))
         ask_parts(decision);
     else
         ask(decision, hash);
@@ -314,8 +314,8 @@ static void try(struct decision *decision)
 static void on_alarm(struct alarm *alarm)
 {
     struct decision *decision = container_of(alarm, struct decision, alarm);
-    if (decision->has_turn && now_of(decision->quota) < alarm->due_ns)
-        wait_until(decision, alarm->due_ns); /* the alarm fired early */
+    if (decision->has_turn && quota_now_of(decision->quota) < alarm->due_ns)
+        quota_wait_until(decision, alarm->due_ns); /* the alarm fired early */
     else if (decision->has_turn)
         done(decision);
     else
@@ -329,25 +329,25 @@ static void give_permit_back(struct decision *decision)
 {
     decision->ask.rule.kind = QUOTA_RELEASE;
     decision->ask.token = slice_str(decision->token);
-    decision->asked_ns = now_of(decision->quota);
+    decision->asked_ns = quota_now_of(decision->quota);
     decision->until_ns = decision->asked_ns + RELEASE_LONGEST_NS;
     list_push(&decision->quota->releasing, &decision->in_client);
-    ask(decision, hash_of(decision));
+    ask(decision, quota_hash_of(decision));
 }
 
 /* True if a release for a closed client has failed, and is retried later. */
 static bool release_again(struct decision *decision)
 {
-    uint64_t again_ns = now_of(decision->quota) + RELEASE_AGAIN_NS;
+    uint64_t again_ns = quota_now_of(decision->quota) + RELEASE_AGAIN_NS;
     if (decision->owner != NULL || list_is_empty(&decision->in_client) || again_ns > decision->until_ns)
         return false;
-    wait_until(decision, again_ns);
+    quota_wait_until(decision, again_ns);
     return true;
 }
 
 static void decide_holding(struct decision *decision, const int64_t *numbers)
 {
-    uint64_t now_ns = now_of(decision->quota);
+    uint64_t now_ns = quota_now_of(decision->quota);
     bool takes_permit = quota_takes_permit(&decision->ask);
     bool is_granted = numbers[0] > 0;
     uint64_t retry_ms = numbers[2] > 0 && numbers[2] <= RETRY_MOST_MS ? (uint64_t)numbers[2] : 1;
@@ -357,7 +357,7 @@ static void decide_holding(struct decision *decision, const int64_t *numbers)
         decision->has_waited = true;
         /* is_called: a permit was released meanwhile */
         uint64_t due_ns = now_ns + (decision->is_called ? 0 : retry_ms * NS_PER_MS);
-        wait_until(decision, due_ns < decision->until_ns ? due_ns : decision->until_ns);
+        quota_wait_until(decision, due_ns < decision->until_ns ? due_ns : decision->until_ns);
         release_listener_listen(&decision->quota->listener, slice_str(decision->quota->channel));
     } else {
         quota_reply_holding(&decision->reply, &decision->ask, numbers, slice_str(decision->token));
@@ -366,8 +366,8 @@ static void decide_holding(struct decision *decision, const int64_t *numbers)
 }
 
 /* True if the keys were written. A penalty, where one is configured, may have begun. */
-static bool has_changed(const struct decision_request *ask, const int64_t *numbers, const struct quota_hold *holds,
-                        uint64_t n)
+static bool quota_has_changed(const struct decision_request *ask, const int64_t *numbers,
+                              const struct quota_hold *holds, uint64_t n)
 {
     bool has = ask->counts_all || quota_granted_held(ask, numbers, holds, n) > 0;
     for (unsigned i = 0; i < decision_request_count(ask); i++)
@@ -394,7 +394,7 @@ static void on_numbers(const struct batch *batch, struct batch_entry *entry, con
     struct quota_memory memory;
     uint32_t n = entry->n;
     const struct decision_request asked = first->ask; /* a copy: the call may be freed below */
-    if (quota_is_decision(&asked) && !asked.is_peek && has_changed(&asked, numbers, holds, n))
+    if (quota_is_decision(&asked) && !asked.is_peek && quota_has_changed(&asked, numbers, holds, n))
         note_charged(quota, &asked, entry);
     if (quota_is_rated(&asked) && holds->left_ns == 0 && quota_remember(&asked, numbers, n, &memory))
         denials_put(quota->denials, first->key, entry->hash, first->database, entry->changes, batch->sent_ns, &memory);
@@ -405,7 +405,7 @@ static void on_numbers(const struct batch *batch, struct batch_entry *entry, con
         struct decision *decision = batch_take(entry);
         if (asked.rule.kind == QUOTA_ANEW) {
             decision_renew_next(decision, k == 0 && numbers[0] > 0);
-            ask(decision, hash_of(decision));
+            ask(decision, quota_hash_of(decision));
             continue;
         }
         if (!quota_is_decision(&asked)) {
@@ -418,7 +418,7 @@ static void on_numbers(const struct batch *batch, struct batch_entry *entry, con
                             * numbers
                             */
                            &outcome);
-        decide(decision, &outcome);
+        quota_decide(decision, &outcome);
     }
 }
 
@@ -436,7 +436,7 @@ static void on_deleted(struct decision *decision, int64_t n)
     end_part(whole);
 }
 
-static void on_failed(struct decision *decision, struct slice error, bool is_down)
+static void quota_on_failed(struct decision *decision, struct slice error, bool is_down)
 {
     if (release_again(decision))
         return;
@@ -444,15 +444,15 @@ static void on_failed(struct decision *decision, struct slice error, bool is_dow
         decision_renew_end(decision);
     for (unsigned i = 0; i < decision->n_parts; i++)
         note_pass(decision->quota, exchange_hash(&decision->quota->exchange, decision->asks[i].key));
-    note_pass(decision->quota, hash_of(decision)); /* Redis may have charged it */
+    note_pass(decision->quota, quota_hash_of(decision)); /* Redis may have charged it */
     bool is_due = decision_is_outdated(decision, error);
     if (is_due && decision->ask.is_peek) {
         struct quota_outcome outcome;
         decision_look_anew(decision, &outcome);
-        decide(decision, &outcome);
+        quota_decide(decision, &outcome);
     } else if (is_due) {
         decision_renew(decision);
-        ask(decision, hash_of(decision));
+        ask(decision, quota_hash_of(decision));
     } else if (is_down || away_means(decision, error)) {
         done_without(decision, error);
     } else {
@@ -463,7 +463,7 @@ static void on_failed(struct decision *decision, struct slice error, bool is_dow
 static const struct batch_ops batch_ops = {
     .on_numbers = on_numbers,
     .on_deleted = on_deleted,
-    .on_failed = on_failed,
+    .on_failed = quota_on_failed,
 };
 
 /* ---- calls of the owner ---- */
@@ -497,7 +497,7 @@ struct decision *quota_begin(struct quota *quota, const struct quota_context *co
     }
     decision->alarm.on_due = on_alarm;
     if (decision->ask.wait_ns > 0)
-        decision->until_ns = now_of(quota) + decision->ask.wait_ns;
+        decision->until_ns = quota_now_of(quota) + decision->ask.wait_ns;
     if (quota_algorithm(decision->ask.rule.kind)->family == FAMILY_HOLDING)
         name_channel(quota, context->prefix);
     return decision;

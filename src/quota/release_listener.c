@@ -21,7 +21,7 @@ static struct release_listener *release_listener_of(struct lane_user *lane_user)
  * Wakes the calls about the key, or all calls. on_wake may remove any call, so the calls are taken
  * from a list of their own.
  */
-static void wake(struct release_listener *listener, bool has_key, struct slice key)
+static void release_listener_wake(struct release_listener *listener, bool has_key, struct slice key)
 {
     struct list now;
     list_take_all(&now, &listener->waiting);
@@ -35,7 +35,7 @@ static void wake(struct release_listener *listener, bool has_key, struct slice k
 }
 
 /* Resets the state of the connection. */
-static void forget(struct release_listener *listener)
+static void release_listener_forget(struct release_listener *listener)
 {
     listener->is_subscribed = false;
     listener->frame.len = 0;
@@ -45,7 +45,7 @@ static void forget(struct release_listener *listener)
 static void close_lane(struct release_listener *listener)
 {
     weir_lane_close(&listener->base);
-    forget(listener);
+    release_listener_forget(listener);
 }
 
 static void try_later(struct release_listener *listener)
@@ -56,7 +56,7 @@ static void try_later(struct release_listener *listener)
 
 /* ---- messages ---- */
 
-static void take_frame(struct release_listener *listener, struct slice frame)
+static void release_listener_take_frame(struct release_listener *listener, struct slice frame)
 {
     struct slice key;
     struct node *node = lanes_node(listener->base.lanes);
@@ -68,7 +68,7 @@ static void take_frame(struct release_listener *listener, struct slice frame)
     if (frame.at[0] == '-') {
         close_lane(listener);
         try_later(listener);
-        wake(listener, false, SLICE(""));
+        release_listener_wake(listener, false, SLICE(""));
         return;
     }
     switch (release_read(frame, slice_str(listener->channel), &key)) {
@@ -78,15 +78,15 @@ static void take_frame(struct release_listener *listener, struct slice frame)
         node_lacks_no_more(node, LACK_SUBSCRIBE);
         node_lacks_no_more(node, LACK_CHANNEL);
         listener->is_subscribed = true; /* earlier releases may have been missed */
-        wake(listener, false, SLICE(""));
+        release_listener_wake(listener, false, SLICE(""));
         break;
     case RELEASE_KEY:
-        wake(listener, true, key);
+        release_listener_wake(listener, true, key);
         break;
     }
 }
 
-static void on_bytes(struct lane_user *lane_user, const char *data, size_t n)
+static void release_listener_on_bytes(struct lane_user *lane_user, const char *data, size_t n)
 {
     struct release_listener *listener = release_listener_of(lane_user);
     const struct lane *lane = lane_user->lane;
@@ -104,7 +104,7 @@ static void on_bytes(struct lane_user *lane_user, const char *data, size_t n)
             continue;
         struct slice frame = bytes_slice(&listener->frame);
         listener->frame.len = 0;
-        take_frame(listener, frame);
+        release_listener_take_frame(listener, frame);
     }
 }
 
@@ -158,7 +158,7 @@ static void open_if_needed(struct release_listener *listener)
     }
 }
 
-static void on_again(struct alarm *alarm)
+static void release_listener_on_again(struct alarm *alarm)
 {
     open_if_needed(container_of(alarm, struct release_listener, again));
 }
@@ -166,19 +166,19 @@ static void on_again(struct alarm *alarm)
 static void lose_lane(struct release_listener *listener)
 {
     weir_lane_lost(&listener->base);
-    forget(listener);
+    release_listener_forget(listener);
     choose_next(listener);
 }
 
-static void on_lost(struct lane_user *lane_user, const struct lane *lane)
+static void release_listener_on_lost(struct lane_user *lane_user, const struct lane *lane)
 {
     struct release_listener *listener = release_listener_of(lane_user);
     (void)lane;
     lose_lane(listener);
-    wake(listener, false, SLICE(""));
+    release_listener_wake(listener, false, SLICE(""));
 }
 
-static void on_refused(struct lane_user *lane_user, enum lane_end end, struct slice reply)
+static void release_listener_on_refused(struct lane_user *lane_user, enum lane_end end, struct slice reply)
 {
     struct release_listener *listener = release_listener_of(lane_user);
     (void)end;
@@ -188,9 +188,9 @@ static void on_refused(struct lane_user *lane_user, enum lane_end end, struct sl
 }
 
 static const struct lane_user_ops lane_user_ops = {
-    .on_bytes = on_bytes,
-    .on_refused = on_refused,
-    .on_lost = on_lost,
+    .on_bytes = release_listener_on_bytes,
+    .on_refused = release_listener_on_refused,
+    .on_lost = release_listener_on_lost,
     .to_link = WEIR_LANE_TO_LINK,
 };
 
@@ -210,7 +210,7 @@ void release_listener_init(struct release_listener *listener, struct nodes *node
     *listener = (struct release_listener){.nodes = nodes,
                                           .login = login_get(nodes->worker_lanes.own.newest),
                                           .alarms = alarms,
-                                          .again.on_due = on_again,
+                                          .again.on_due = release_listener_on_again,
                                           .on_wake = on_wake};
     weir_lane_init(&listener->base, lanes, &lane_user_ops, &link_ops);
     list_init(&listener->waiting);
@@ -225,7 +225,7 @@ void release_listener_adopt(struct release_listener *listener)
     close_lane(listener);
     choose_next(listener);
     alarm_stop(listener->alarms, &listener->again);
-    wake(listener, false, SLICE(""));
+    release_listener_wake(listener, false, SLICE(""));
     if (listener->channel != NULL)
         open_if_needed(listener);
 }

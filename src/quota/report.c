@@ -16,7 +16,7 @@
 /* ---- fields ---- */
 
 /* Returns ms, rounded up, and at most what an integer of RESP holds. */
-static int64_t ms_up(uint64_t ns)
+static int64_t report_ms_up(uint64_t ns)
 {
     uint64_t ms = ns_to_ms_up(ns);
     return ms < INT64_MAX ? (int64_t)ms : INT64_MAX;
@@ -51,7 +51,7 @@ bool report_is_set(const struct limit *limit)
 void report_end(struct build *out, uint64_t until_ns, uint64_t now_ns)
 {
     build_bulk_str(out, "ends_in_ms");
-    build_int(out, until_ns == 0 ? -1 : until_ns > now_ns ? ms_up(until_ns - now_ns) : 0);
+    build_int(out, until_ns == 0 ? -1 : until_ns > now_ns ? report_ms_up(until_ns - now_ns) : 0);
 }
 
 void report_set_fields(struct build *out, const struct limit *limit, struct slice subject, uint64_t now_ns)
@@ -91,15 +91,15 @@ static struct slice mode_of(const struct policies *policies)
     return policies_is_shadow(policies) ? SLICE("shadow") : SLICE("enforce");
 }
 
-static void standing(struct build *out, const struct report_subject *subject, unsigned index, uint64_t now_ns)
+static void report_standing(struct build *out, const struct report_subject *subject, unsigned index, uint64_t now_ns)
 {
     struct standing now = gate_standing(&subject->target, index, now_ns);
     report_number(out, "remaining", now.remaining);
     build_bulk_str(out, "retry_after_ms");
     bool is_never = now.retry_after_ns < 0 || now.retry_after_ns == INT64_MAX;
-    build_int(out, is_never ? -1 : ms_up((uint64_t)now.retry_after_ns));
+    build_int(out, is_never ? -1 : report_ms_up((uint64_t)now.retry_after_ns));
     build_bulk_str(out, "reset_after_ms");
-    build_int(out, ms_up(now.reset_after_ns));
+    build_int(out, report_ms_up(now.reset_after_ns));
 }
 
 static void who(struct build *out, const struct report_subject *subject)
@@ -125,7 +125,7 @@ static void blocked(struct build *out, const struct report_subject *subject, uin
  * Writes how the subject's requests wait for their share: now, and in total. Each field has an old
  * name beside it.
  */
-static void share(struct build *out, const struct report_subject *of)
+static void report_share(struct build *out, const struct report_subject *of)
 {
     struct subject *subject = of->target.holders[PER_SUBJECT];
     uint64_t waiting = 0, waits = 0, waited_us = 0;
@@ -161,10 +161,10 @@ void report_status(struct build *out, const struct policies *policies, const str
         const struct limit *limit = &subject->target.policy->limits[i];
         build_map(out, LIMIT_FIELDS + (report_is_set(limit) ? REPORT_SET_FIELDS : 0));
         report_limit(out, limit);
-        standing(out, subject, i, now_ns);
+        report_standing(out, subject, i, now_ns);
         report_set_fields(out, limit, subject->name, now_ns);
     }
-    share(out, subject);
+    report_share(out, subject);
 }
 
 /* ---- explaining ---- */
@@ -175,7 +175,7 @@ static bool is_operators_class(const struct class *class)
     return !class_is_builtin(class) && name.at[0] != '@' && !(name.len > 4 && memcmp(name.at, "cmd.", 4) == 0);
 }
 
-static bool is_before(struct slice a, struct slice b)
+static bool report_is_before(struct slice a, struct slice b)
 {
     int order = memcmp(a.at, b.at, a.len < b.len ? a.len : b.len);
     return order < 0 || (order == 0 && a.len < b.len);
@@ -191,9 +191,9 @@ static bool next_category(const struct command_table *table, const struct comman
     bool is_found = false;
     for (size_t bit = 0; bit < command_table_categories(table); bit++) {
         struct slice category = command_table_category(table, bit);
-        if (!(command->categories >> bit & 1) || category.len > COMMAND_NAME_MAX || !is_before(last, category))
+        if (!(command->categories >> bit & 1) || category.len > COMMAND_NAME_MAX || !report_is_before(last, category))
             continue;
-        if (!is_found || is_before(category, *next))
+        if (!is_found || report_is_before(category, *next))
             *next = category;
         is_found = true;
     }
@@ -254,7 +254,7 @@ static enum gate verdict(struct build *out, const struct report_subject *subject
     int64_t wait_ns = is_foreseen ? found.would_wait_ns : found.wait_ns;
     report_field(out, "verdict", slice_str(words[told]));
     build_bulk_str(out, "wait_ms");
-    build_int(out, told == GATE_PASS ? 0 : wait_ns == GATE_NEVER ? -1 : ms_up((uint64_t)wait_ns));
+    build_int(out, told == GATE_PASS ? 0 : wait_ns == GATE_NEVER ? -1 : report_ms_up((uint64_t)wait_ns));
     report_text(out, "limit", told != GATE_PASS ? found.limit->label : NULL);
     return gate;
 }
@@ -288,7 +288,7 @@ struct slice report_lane(const struct command *command, bool is_private)
     return is_private || !command->is_shareable ? SLICE("private") : SLICE("shared");
 }
 
-static void tell_slot(struct build *out, const struct explained_call *call)
+static void report_tell_slot(struct build *out, const struct explained_call *call)
 {
     build_bulk_str(out, "slot");
     if (call->has_slot)
@@ -336,7 +336,7 @@ enum gate report_explain(struct build *out, const struct policies *policies, con
     tell_redis_cost(out, command);
     report_field(out, "lane", call->lane);
     if (call->is_of_cluster)
-        tell_slot(out, call);
+        report_tell_slot(out, call);
     if (tells_server) {
         report_field(out, "server", call->server);
         report_field(out, "server_why", call->server_why);
@@ -349,11 +349,11 @@ enum gate report_explain(struct build *out, const struct policies *policies, con
         const struct limit *limit = &subject->target.policy->limits[i];
         build_map(out, LIMIT_FIELDS + 1 + (report_is_set(limit) ? REPORT_SET_FIELDS : 0));
         report_limit(out, limit);
-        standing(out, subject, i, ask->now_ns);
+        report_standing(out, subject, i, ask->now_ns);
         report_number(out, "binds", gate_binds(subject->target.policy, i, command));
         report_set_fields(out, limit, subject->name, ask->now_ns);
     }
-    share(out, subject);
+    report_share(out, subject);
     auth_lane(out, subject, call, is_shadow);
     return gate;
 }

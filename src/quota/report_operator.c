@@ -30,7 +30,7 @@ bool report_filter_is_good(const struct report_filter *filter)
     return filter->glob.len <= REPORT_GLOB_MAX && glob_is_closed(filter->glob);
 }
 
-static struct slice lower(struct slice text, char room[REPORT_GLOB_MAX])
+static struct slice report_operator_lower(struct slice text, char room[REPORT_GLOB_MAX])
 {
     size_t len = text.len < REPORT_GLOB_MAX ? text.len : REPORT_GLOB_MAX;
     for (size_t i = 0; i < len; i++)
@@ -38,22 +38,23 @@ static struct slice lower(struct slice text, char room[REPORT_GLOB_MAX])
     return slice_of(room, len);
 }
 
-static bool is_named_so(const struct report_filter *filter, const char *name)
+static bool report_operator_is_named_so(const struct report_filter *filter, const char *name)
 {
     char glob[REPORT_GLOB_MAX], text[REPORT_GLOB_MAX];
-    return filter->glob.len == 0 || glob_match(lower(filter->glob, glob), lower(slice_str(name), text));
+    return filter->glob.len == 0 ||
+           glob_match(report_operator_lower(filter->glob, glob), report_operator_lower(slice_str(name), text));
 }
 
 static bool shows(const struct report_filter *filter, const struct limit *limit)
 {
-    return is_named_so(filter, limit->label) &&
+    return report_operator_is_named_so(filter, limit->label) &&
            (filter->stopping == NULL ||
             (atomic_load_explicit(&filter->stopping[limit->id], memory_order_relaxed) & 1U << OFFENDER_REFUSED) != 0);
 }
 
 static bool shows_own(const struct report_filter *filter, const struct limit *limit, bool is_refusing)
 {
-    return is_named_so(filter, limit->label) && (filter->stopping == NULL || is_refusing);
+    return report_operator_is_named_so(filter, limit->label) && (filter->stopping == NULL || is_refusing);
 }
 
 /* The recently most refused subjects, or keys of named limits. */
@@ -81,12 +82,13 @@ static bool shows_named(const struct report_filter *filter, const struct named_l
     for (size_t i = 0; lately != NULL && i < lately->n && !is_refusing; i++)
         is_refusing =
             slice_eq_nocase(slice_of(lately->rows[i].policy, lately->rows[i].policy_len), slice_str(limit->name));
-    return is_refusing && is_named_so(filter, limit->name);
+    return is_refusing && report_operator_is_named_so(filter, limit->name);
 }
 
 /* ---- LIMIT LIST ---- */
 
-static uint64_t sum(struct limit_counters *const *limit_counters, unsigned n_workers, uint16_t id, size_t offset)
+static uint64_t report_operator_sum(struct limit_counters *const *limit_counters, unsigned n_workers, uint16_t id,
+                                    size_t offset)
 {
     uint64_t total = 0;
     for (unsigned w = 0; w < n_workers; w++) {
@@ -101,11 +103,13 @@ static void tallied(struct build *out, const struct limit *limit, struct limit_c
                     unsigned n_workers)
 {
     report_number(out, "admitted",
-                  sum(limit_counters, n_workers, limit->id, offsetof(struct limit_counters, admitted)));
-    report_number(out, "delayed", sum(limit_counters, n_workers, limit->id, offsetof(struct limit_counters, delayed)));
-    report_number(out, "refused", sum(limit_counters, n_workers, limit->id, offsetof(struct limit_counters, refused)));
+                  report_operator_sum(limit_counters, n_workers, limit->id, offsetof(struct limit_counters, admitted)));
+    report_number(out, "delayed",
+                  report_operator_sum(limit_counters, n_workers, limit->id, offsetof(struct limit_counters, delayed)));
+    report_number(out, "refused",
+                  report_operator_sum(limit_counters, n_workers, limit->id, offsetof(struct limit_counters, refused)));
     report_number(out, "shadowed",
-                  sum(limit_counters, n_workers, limit->id, offsetof(struct limit_counters, shadowed)));
+                  report_operator_sum(limit_counters, n_workers, limit->id, offsetof(struct limit_counters, shadowed)));
 }
 
 /* Writes the rates of single keys, and how long they last; -1: until removed. */
@@ -339,7 +343,7 @@ static void slow_command(struct build *out, const struct slow_entry *entry)
                           more == 1 ? "" : "s");
 }
 
-static void number(struct build *out, uint64_t value)
+static void report_operator_number(struct build *out, uint64_t value)
 {
     build_int(out, value < INT64_MAX ? (int64_t)value : INT64_MAX);
 }
@@ -348,15 +352,15 @@ static void slow_entry(struct build *out, const struct slow_entry *entry, slow_w
 {
     char waits[SLOW_WAITS_ROOM];
     build_array(out, SLOW_ENTRY_FIELDS);
-    number(out, entry->id);
-    number(out, entry->unix_ms / 1000);
-    number(out, entry->total_us);
+    report_operator_number(out, entry->id);
+    report_operator_number(out, entry->unix_ms / 1000);
+    report_operator_number(out, entry->total_us);
     slow_command(out, entry);
     build_bulk_str(out, entry->address);
     build_bulk_str(out, entry->client);
-    number(out, entry->waited_us);
-    number(out, entry->upstream_us);
-    number(out, entry->share_us);
+    report_operator_number(out, entry->waited_us);
+    report_operator_number(out, entry->upstream_us);
+    report_operator_number(out, entry->share_us);
     build_bulk(out, slice_of(waits, print_waits(entry->waits, waits)));
     build_bulk_str(out, entry->node);
 }
@@ -416,7 +420,7 @@ void report_slowlog(struct build *out, struct slowlog *slowlog, const struct sli
     if (is_get && n <= 2) {
         slow_get(out, slowlog, words, n, print_waits);
     } else if (n == 1 && slice_eq_nocase(words[0], SLICE("len"))) {
-        number(out, slowlog_length(slowlog));
+        report_operator_number(out, slowlog_length(slowlog));
     } else if (n == 1 && slice_eq_nocase(words[0], SLICE("reset"))) {
         slowlog_reset(slowlog);
         build_status(out, SLICE("OK"));

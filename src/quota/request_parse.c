@@ -25,14 +25,14 @@ static bool wrong_arity(const struct reading *reading)
 
 /* ---- words ---- */
 
-static bool take(struct reading *reading, struct slice *word)
+static bool request_parse_take(struct reading *reading, struct slice *word)
 {
     return argv_next(&reading->walk, word) || wrong_arity(reading);
 }
 
-static bool take_key(struct reading *reading, struct slice *key)
+static bool request_parse_take_key(struct reading *reading, struct slice *key)
 {
-    if (!take(reading, key))
+    if (!request_parse_take(reading, key))
         return false;
     return key->len <= QUOTA_KEY_MAX || option_error(reading, "the key is too long: at most %d bytes", QUOTA_KEY_MAX);
 }
@@ -40,7 +40,8 @@ static bool take_key(struct reading *reading, struct slice *key)
 static bool take_ttl(struct reading *reading)
 {
     struct slice word;
-    if (!take(reading, &word) || !option_parse_within(reading, word, INT64_MIN, INT64_MAX, &reading->ask->ttl_ms))
+    if (!request_parse_take(reading, &word) ||
+        !option_parse_within(reading, word, INT64_MIN, INT64_MAX, &reading->ask->ttl_ms))
         return false;
     if (reading->ask->ttl_ms < 1 || reading->ask->ttl_ms > TTL_MOST_MS)
         return option_error(reading, "invalid expire time in '%s' command", reading->name);
@@ -64,7 +65,7 @@ static bool take_rate(struct reading *reading, struct slice word)
 }
 
 /* True if AND and further keys may follow. */
-static bool has_parts(uint8_t kind)
+static bool request_parse_has_parts(uint8_t kind)
 {
     return kind == QUOTA_CHECK || kind == QUOTA_ALL;
 }
@@ -84,7 +85,7 @@ static bool take_options(struct reading *reading, bool with_rates, bool *has_mor
     unsigned allowed = option_algorithm(reading)->options;
     *has_more = false;
     while (argv_next(&reading->walk, &word)) {
-        if (has_parts(reading->ask->rule.kind) && slice_eq_nocase(word, SLICE("and"))) {
+        if (request_parse_has_parts(reading->ask->rule.kind) && slice_eq_nocase(word, SLICE("and"))) {
             *has_more = true;
             return true;
         }
@@ -107,7 +108,7 @@ static bool end_options(const struct reading *reading)
     return option_agree(reading);
 }
 
-static bool take_rest(struct reading *reading, bool with_rates)
+static bool request_parse_take_rest(struct reading *reading, bool with_rates)
 {
     bool has_more;
     return take_options(reading, with_rates, &has_more) && end_options(reading);
@@ -129,11 +130,12 @@ static bool make_rule(struct reading *reading)
 
 static bool read_rated(struct reading *reading)
 {
-    if (!take_key(reading, &reading->ask->key))
+    if (!request_parse_take_key(reading, &reading->ask->key))
         return false;
     if (reading->walk.left == 0)
         return wrong_arity(reading);
-    return take_rest(reading, true) && make_rule(reading) && option_suit(reading->ask, reading->why, reading->why_size);
+    return request_parse_take_rest(reading, true) && make_rule(reading) &&
+           option_suit(reading->ask, reading->why, reading->why_size);
 }
 
 /* ---- several keys ---- */
@@ -152,7 +154,7 @@ static bool add_part(struct reading *reading)
 
 static bool take_named(struct reading *reading)
 {
-    return take(reading, &reading->part->name) && take_key(reading, &reading->part->key);
+    return request_parse_take(reading, &reading->part->name) && request_parse_take_key(reading, &reading->part->key);
 }
 
 static bool is_twice(const struct decision_request *ask)
@@ -178,7 +180,7 @@ static bool end_parts(struct reading *reading)
 }
 
 /* Turns the call on one key into the first part of a call on several. */
-static void keep_first(struct reading *reading)
+static void request_parse_keep_first(struct reading *reading)
 {
     struct decision_request *ask = reading->ask;
     bool is_credit = ask->mode == QUOTA_CREDIT; /* the number of CREDIT belongs to the whole call */
@@ -195,7 +197,7 @@ static bool read_check(struct reading *reading)
     if (!take_named(reading) || !take_options(reading, false, &has_more))
         return false;
     if (has_more)
-        keep_first(reading);
+        request_parse_keep_first(reading);
     while (has_more)
         if (!add_part(reading) || !take_named(reading) || !take_options(reading, false, &has_more))
             return false;
@@ -206,7 +208,7 @@ static bool read_check(struct reading *reading)
 static bool take_algorithm(struct reading *reading)
 {
     struct slice word;
-    if (!take(reading, &word))
+    if (!request_parse_take(reading, &word))
         return false;
     uint8_t kind = (uint8_t)quota_named_kind(word);
     reading->part->rule.kind = kind;
@@ -220,7 +222,7 @@ static bool read_all(struct reading *reading)
     do {
         if (reading->walk.left < 3)
             return wrong_arity(reading);
-        if (!add_part(reading) || !take_algorithm(reading) || !take_key(reading, &reading->part->key))
+        if (!add_part(reading) || !take_algorithm(reading) || !request_parse_take_key(reading, &reading->part->key))
             return false;
         if (!take_options(reading, true, &has_more) || !make_rule(reading))
             return false;
@@ -281,7 +283,7 @@ static bool read_throttle(struct reading *reading)
     int64_t numbers[4] = {[3] = 1};
     struct slice words[4];
     unsigned n = 0;
-    if (!take_key(reading, &reading->ask->key))
+    if (!request_parse_take_key(reading, &reading->ask->key))
         return false;
     while (n < 4 && argv_next(&reading->walk, &words[n]))
         n++;
@@ -296,9 +298,9 @@ static bool read_throttle(struct reading *reading)
 static bool read_acquire(struct reading *reading)
 {
     struct slice word;
-    return take_key(reading, &reading->ask->key) && take(reading, &word) &&
+    return request_parse_take_key(reading, &reading->ask->key) && request_parse_take(reading, &word) &&
            option_parse_within(reading, word, 1, QUOTA_HOLDERS_MAX, &reading->ask->max) && take_ttl(reading) &&
-           take_rest(reading, false);
+           request_parse_take_rest(reading, false);
 }
 
 static bool ends(const struct reading *reading)
@@ -308,13 +310,14 @@ static bool ends(const struct reading *reading)
 
 static bool read_renew(struct reading *reading)
 {
-    return take_key(reading, &reading->ask->key) && take(reading, &reading->ask->token) && take_ttl(reading) &&
-           ends(reading);
+    return request_parse_take_key(reading, &reading->ask->key) && request_parse_take(reading, &reading->ask->token) &&
+           take_ttl(reading) && ends(reading);
 }
 
 static bool read_release(struct reading *reading)
 {
-    return take_key(reading, &reading->ask->key) && take(reading, &reading->ask->token) && ends(reading);
+    return request_parse_take_key(reading, &reading->ask->key) && request_parse_take(reading, &reading->ask->token) &&
+           ends(reading);
 }
 
 /* Reads the name of an algorithm with penalties, and sets its letter. */
@@ -338,15 +341,15 @@ static bool read_ban(struct reading *reading)
     struct slice word;
     char what[160];
     bool is_ban = reading->ask->rule.kind == QUOTA_BAN;
-    if (reading->walk.left < (is_ban ? 3 : 2) || !take(reading, &word))
+    if (reading->walk.left < (is_ban ? 3 : 2) || !request_parse_take(reading, &word))
         return wrong_arity(reading);
     bool is_named = slice_eq_nocase(word, slice_str(quota_algorithm(QUOTA_CHECK)->name));
-    if (!(is_named ? take(reading, &reading->ask->name) : take_letter(reading, word)) ||
-        !take_key(reading, &reading->ask->key))
+    if (!(is_named ? request_parse_take(reading, &reading->ask->name) : take_letter(reading, word)) ||
+        !request_parse_take_key(reading, &reading->ask->key))
         return false;
     if (!is_ban)
         return ends(reading);
-    return take(reading, &word) && ends(reading) &&
+    return request_parse_take(reading, &word) && ends(reading) &&
            (penalty_parse_time(word, &reading->ask->ttl_ms, what, sizeof what) || option_error(reading, "%s", what));
 }
 
@@ -356,10 +359,10 @@ static bool read_reset(struct reading *reading)
     reading->ask->keys = reading->walk;
     if (reading->walk.left > QUOTA_KEYS_MAX)
         return option_error(reading, "too many keys: at most %d", QUOTA_KEYS_MAX);
-    if (!take_key(reading, &reading->ask->key))
+    if (!request_parse_take_key(reading, &reading->ask->key))
         return false;
     while (reading->walk.left > 0)
-        if (!take_key(reading, &key))
+        if (!request_parse_take_key(reading, &key))
             return false;
     return true;
 }
@@ -378,7 +381,7 @@ static const struct form {
     {"cl.throttle", QUOTA_THROTTLE, 1, read_throttle},
 };
 
-static const struct form *find_form(struct slice name)
+static const struct form *request_parse_find_form(struct slice name)
 {
     for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++)
         if (forms[i].read != NULL && slice_eq_nocase(name, slice_str(forms[i].name)))
@@ -389,7 +392,7 @@ static const struct form *find_form(struct slice name)
 bool decision_request_parse(struct decision_request *ask, struct decision_request *parts, struct slice name,
                             struct slice request, char *why, size_t why_size)
 {
-    const struct form *form = find_form(name);
+    const struct form *form = request_parse_find_form(name);
     struct slice word;
     if (form == NULL)
         return why_set(why, why_size, "ERR unknown command '%.*s'", WHY_SLICE(name));
@@ -398,7 +401,7 @@ bool decision_request_parse(struct decision_request *ask, struct decision_reques
         .ask = ask, .part = ask, .parts = parts, .name = form->name, .why = why, .why_size = why_size};
     argv_walk_init(&reading.walk, request);
     for (unsigned i = 0; i < form->n_names; i++)
-        if (!take(&reading, &word))
+        if (!request_parse_take(&reading, &word))
             return false;
     return form->read(&reading);
 }
@@ -425,7 +428,7 @@ struct pieces {
 };
 
 /* Cuts the request into its pieces. False: the request is too long or unusual to be cached. */
-static bool cut(struct slice request, struct pieces *pieces)
+static bool request_parse_cut(struct slice request, struct pieces *pieces)
 {
     const char *end = request.at + request.len;
     uint32_t argc, len = 0;
@@ -445,7 +448,7 @@ static bool cut(struct slice request, struct pieces *pieces)
 }
 
 /* Returns the index of a tail: a hash, for tails differ mostly in their digits. */
-static unsigned slot_of(struct slice tail)
+static unsigned request_parse_slot_of(struct slice tail)
 {
     uint32_t sum = (uint32_t)tail.len;
     for (size_t i = 0; i < tail.len; i++)
@@ -456,9 +459,9 @@ static unsigned slot_of(struct slice tail)
 bool request_memo_find(const struct request_memo *memo, struct slice request, struct decision_request *ask)
 {
     struct pieces pieces;
-    if (!cut(request, &pieces))
+    if (!request_parse_cut(request, &pieces))
         return false;
-    unsigned slot = slot_of(pieces.tail);
+    unsigned slot = request_parse_slot_of(pieces.tail);
     if (memo->slots[slot].head_len == 0 ||
         !slice_eq(pieces.head, slice_of(memo->slots[slot].head, memo->slots[slot].head_len)) ||
         !slice_eq(pieces.tail, slice_of(memo->slots[slot].tail, memo->slots[slot].tail_len)))
@@ -473,9 +476,10 @@ void request_memo_note(struct request_memo *memo, struct slice request, const st
     struct pieces pieces;
     bool is_alone = ask->rule.n_rates > 0 && ask->n_parts == 0 && ask->name.at == NULL && ask->token.at == NULL &&
                     ask->rule.zone == NULL;
-    if (!is_alone || !cut(request, &pieces) || pieces.key.at != ask->key.at || pieces.key.len != ask->key.len)
+    if (!is_alone || !request_parse_cut(request, &pieces) || pieces.key.at != ask->key.at ||
+        pieces.key.len != ask->key.len)
         return;
-    unsigned slot = slot_of(pieces.tail);
+    unsigned slot = request_parse_slot_of(pieces.tail);
     memo->slots[slot].head_len = (uint8_t)pieces.head.len;
     memo->slots[slot].tail_len = (uint8_t)pieces.tail.len;
     memcpy(memo->slots[slot].head, pieces.head.at, pieces.head.len);

@@ -38,7 +38,7 @@ static struct script_node *any_member(const struct routes *routes)
     return first != &routes->members ? routes_member_at(first) : NULL;
 }
 
-static struct script_node *find(const struct routes *routes, const struct lanes *lanes)
+static struct script_node *routes_find(const struct routes *routes, const struct lanes *lanes)
 {
     for (struct list *at = routes->members.next; at != &routes->members; at = at->next) {
         struct script_node *node = routes_member_at(at);
@@ -52,7 +52,7 @@ static struct script_node *find(const struct routes *routes, const struct lanes 
 static struct script_node *member_of(struct routes *routes, struct nodes_row *row)
 {
     struct lanes *lanes = &row->lanes;
-    struct script_node *node = find(routes, lanes);
+    struct script_node *node = routes_find(routes, lanes);
     if (node != NULL)
         return node;
     node = script_node_new(lanes, routes->alarms, login_get(lanes->base.worker_lanes->own.newest), any_member(routes),
@@ -183,17 +183,17 @@ static uint64_t failover_wait_ns(const struct batch *batch)
     return batch_first_call(&batch->entries[0])->failover_wait_ns;
 }
 
-static void count(const struct script_node *node, enum lane_redirect redirect)
+static void routes_count(const struct script_node *node, enum lane_redirect redirect)
 {
     count_add(&node->base.lanes->base.counts.redirects[redirect], 1);
 }
 
 /* Counts a batch of a cluster that fails, at the node that serves its slot now. */
-static void count_given_up(struct routes *routes, const struct batch *batch)
+static void routes_count_given_up(struct routes *routes, const struct batch *batch)
 {
     const struct script_node *node = routes->is_cluster ? serving(routes, batch->slot) : NULL;
     if (node != NULL)
-        count(node, REDIRECT_GIVEN_UP);
+        routes_count(node, REDIRECT_GIVEN_UP);
 }
 
 /* ---- retries ---- */
@@ -211,12 +211,12 @@ static void hold_until_again(struct routes *routes, struct batch *batch)
  * Stores the error as the reason of the wait. False: the wait since the first refusal has ended, or
  * memory is short. The batch has failed then.
  */
-static bool may_wait(struct routes *routes, struct batch *batch, struct slice error, bool is_away)
+static bool routes_may_wait(struct routes *routes, struct batch *batch, struct slice error, bool is_away)
 {
     char *refusal = strndup(error.at, error.len);
     if (refusal == NULL || routes_now_ns(routes) >= batch->until_ns) {
         free(refusal);
-        count_given_up(routes, batch);
+        routes_count_given_up(routes, batch);
         batch_fail(routes->calls, batch, error, is_away);
         return false;
     }
@@ -227,7 +227,8 @@ static bool may_wait(struct routes *routes, struct batch *batch, struct slice er
 }
 
 /* Retries the batch after an interval. The wait ends `wait_ns` after the first refusal. */
-static void hold(struct routes *routes, struct batch *batch, struct slice error, bool is_away, enum wait_for wait)
+static void routes_hold(struct routes *routes, struct batch *batch, struct slice error, bool is_away,
+                        enum wait_for wait)
 {
     uint64_t now_ns = routes_now_ns(routes), longer_ns = 2 * batch->pause_ns;
     const struct pauses *pause = &pauses[wait];
@@ -235,7 +236,7 @@ static void hold(struct routes *routes, struct batch *batch, struct slice error,
         wait == WAIT_FOR_KEYS ? routes->nodes->worker_lanes.upstream->redirect_timeout_ns : failover_wait_ns(batch);
     if (batch->until_ns == 0)
         batch->until_ns = now_ns + wait_ns;
-    if (!may_wait(routes, batch, error, is_away))
+    if (!routes_may_wait(routes, batch, error, is_away))
         return;
     batch->pause_ns = longer_ns < pause->first_ns ? pause->first_ns : longer_ns;
     if (batch->pause_ns > pause->most_ns)
@@ -248,14 +249,14 @@ bool routes_put_behind(struct routes *routes, struct batch *batch, const struct 
 {
     if (batch->until_ns == 0)
         batch->until_ns = routes_now_ns(routes) + failover_wait_ns(batch);
-    if (!may_wait(routes, batch, slice_str(before->refusal), before->is_away))
+    if (!routes_may_wait(routes, batch, slice_str(before->refusal), before->is_away))
         return false;
     batch->again_ns = before->again_ns;
     hold_until_again(routes, batch);
     return true;
 }
 
-static void set_alarm(struct routes *routes)
+static void routes_set_alarm(struct routes *routes)
 {
     uint64_t due_ns = UINT64_MAX;
     for (struct list *at = routes->held.next; at != &routes->held; at = at->next)
@@ -280,7 +281,7 @@ static void take_due(struct routes *routes, uint64_t due_ns, struct list *due)
 }
 
 /* Fails the due batches with an ended wait, and sends the other due batches again. */
-static void ask_again(struct routes *routes, uint64_t due_ns)
+static void routes_ask_again(struct routes *routes, uint64_t due_ns)
 {
     uint64_t now_ns = routes_now_ns(routes);
     struct list due;
@@ -289,20 +290,20 @@ static void ask_again(struct routes *routes, uint64_t due_ns)
         struct batch *batch = batch_at(due.next);
         list_take(&batch->in_exchange);
         if (now_ns >= batch->until_ns) {
-            count_given_up(routes, batch);
+            routes_count_given_up(routes, batch);
             batch_fail(routes->calls, batch, slice_str(batch->refusal), batch->is_away);
             continue;
         }
         batch->asked_ns = now_ns;
         (void)routes_put(routes, batch);
     }
-    set_alarm(routes);
+    routes_set_alarm(routes);
 }
 
-static void on_due(struct alarm *alarm)
+static void routes_on_due(struct alarm *alarm)
 {
     struct routes *routes = container_of(alarm, struct routes, again);
-    ask_again(routes, routes_now_ns(routes));
+    routes_ask_again(routes, routes_now_ns(routes));
 }
 
 /* ---- errors of Redis ---- */
@@ -318,20 +319,20 @@ static void be_refused(struct routes *routes, struct batch *batch, struct slice 
     batch->node->moves_until_ns = routes_now_ns(routes) + failover_wait_ns(batch);
     if (routes->is_cluster)
         upstream_ask_topology(routes->nodes->worker_lanes.upstream);
-    hold(routes, batch, error, false, WAIT_FOR_MASTER);
+    routes_hold(routes, batch, error, false, WAIT_FOR_MASTER);
 }
 
-static void wait_for_topology(struct routes *routes, struct batch *batch, struct slice error)
+static void routes_wait_for_topology(struct routes *routes, struct batch *batch, struct slice error)
 {
     upstream_ask_topology(routes->nodes->worker_lanes.upstream);
-    hold(routes, batch, error, true, WAIT_FOR_CLUSTER);
+    routes_hold(routes, batch, error, true, WAIT_FOR_CLUSTER);
 }
 
 /*
  * Sends each entry alone: a command with one key never gets TRYAGAIN. Out of memory: some entries
  * stay together.
  */
-static void split(struct routes *routes, struct batch *batch)
+static void routes_split(struct routes *routes, struct batch *batch)
 {
     struct list parts; /* in reverse order of entries */
     struct batch *part;
@@ -346,7 +347,7 @@ static void split(struct routes *routes, struct batch *batch)
     }
 }
 
-static uint16_t index_of(const struct nodes *nodes, const struct nodes_row *row)
+static uint16_t routes_index_of(const struct nodes *nodes, const struct nodes_row *row)
 {
     uint16_t i = 0;
     while (nodes->rows[i] != row)
@@ -358,21 +359,21 @@ static uint16_t index_of(const struct nodes *nodes, const struct nodes_row *row)
  * Sends the batch to the node that a redirect names. That node serves the slot from now on (MOVED),
  * or imports it (ASK).
  */
-static void follow(struct routes *routes, struct batch *batch, struct slice reply)
+static void routes_follow(struct routes *routes, struct batch *batch, struct slice reply)
 {
     struct redirect redirect;
     const struct lanes *from = batch->node->base.lanes;
     bool is_one = redirect_parse(reply, &redirect);
     if (is_one)
-        count(batch->node, redirect.is_ask ? REDIRECT_ASK : REDIRECT_MOVED);
+        routes_count(batch->node, redirect.is_ask ? REDIRECT_ASK : REDIRECT_MOVED);
     if (!is_one || redirect.slot != batch->slot || batch->n_hops++ == HOPS_MAX) {
-        count_given_up(routes, batch);
+        routes_count_given_up(routes, batch);
         batch_fail(routes->calls, batch, moved, true);
         return;
     }
     struct nodes_row *row = nodes_row_named(routes->nodes, &redirect, lanes_node(from));
     if (row == NULL || &row->lanes == from) {
-        wait_for_topology(routes, batch, moved);
+        routes_wait_for_topology(routes, batch, moved);
         return;
     }
     struct script_node *node = member_of(routes, row);
@@ -382,7 +383,7 @@ static void follow(struct routes *routes, struct batch *batch, struct slice repl
     }
     batch->is_asking = redirect.is_ask;
     if (!redirect.is_ask) {
-        slot_map_set(routes->nodes->topology->slots, batch->slot, index_of(routes->nodes, row));
+        slot_map_set(routes->nodes->topology->slots, batch->slot, routes_index_of(routes->nodes, row));
         upstream_ask_topology(routes->nodes->worker_lanes.upstream);
         move_slot(routes, batch->slot, node);
     }
@@ -394,18 +395,18 @@ static bool take_clusters(struct routes *routes, struct batch *batch, enum unabl
 {
     switch (unable) {
     case UNABLE_REDIRECTED:
-        follow(routes, batch, error);
+        routes_follow(routes, batch, error);
         return true;
     case UNABLE_TRY_AGAIN:
-        count(batch->node, REDIRECT_TRYAGAIN);
+        routes_count(batch->node, REDIRECT_TRYAGAIN);
         if (batch->n > 1)
-            split(routes, batch);
+            routes_split(routes, batch);
         else
-            hold(routes, batch, error, true, WAIT_FOR_KEYS);
+            routes_hold(routes, batch, error, true, WAIT_FOR_KEYS);
         return true;
     case UNABLE_CLUSTER_DOWN:
-        count(batch->node, REDIRECT_CLUSTERDOWN);
-        wait_for_topology(routes, batch, error);
+        routes_count(batch->node, REDIRECT_CLUSTERDOWN);
+        routes_wait_for_topology(routes, batch, error);
         return true;
     case UNABLE_NOT_RUN:
     case UNABLE_TO_DECIDE:
@@ -438,7 +439,7 @@ void routes_take_lack(struct routes *routes, struct batch *batch, struct slice e
     if (!is_away && unable_of(error) == UNABLE_NOT_RUN)
         be_refused(routes, batch, error);
     else if (batch->until_ns != 0 || batch_first_call(&batch->entries[0])->has_waited)
-        hold(routes, batch, error, is_away, WAIT_FOR_MASTER);
+        routes_hold(routes, batch, error, is_away, WAIT_FOR_MASTER);
     else
         batch_fail(routes->calls, batch, error, is_away);
 }
@@ -494,7 +495,7 @@ void routes_adopt(struct routes *routes)
     if (default_node != NULL && !routes->is_cluster)
         default_node->moves_until_ns = moves_until_ns;
     put_all_anew(routes);
-    ask_again(routes, UINT64_MAX);
+    routes_ask_again(routes, UINT64_MAX);
 }
 
 /* ---- start and end ---- */
@@ -503,7 +504,7 @@ void routes_init(struct routes *routes, struct nodes *nodes, struct alarms *alar
                  const struct script_node_ops *ops, void *arg)
 {
     *routes = (struct routes){
-        .calls = calls, .nodes = nodes, .alarms = alarms, .ops = ops, .arg = arg, .again.on_due = on_due};
+        .calls = calls, .nodes = nodes, .alarms = alarms, .ops = ops, .arg = arg, .again.on_due = routes_on_due};
     routes->is_cluster = nodes->worker_lanes.upstream->is_cluster;
     routes->uses = mem_zalloc(routes->is_cluster ? SLOT_COUNT : 1, sizeof *routes->uses);
     list_init(&routes->members);

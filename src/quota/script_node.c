@@ -32,7 +32,7 @@ static struct script_node *node_of(struct lane_user *lane_user)
     return container_of(lane_user, struct script_node, base.lane_user);
 }
 
-static struct batch *first_of(const struct list *batches)
+static struct batch *script_node_first_of(const struct list *batches)
 {
     return container_of(batches->next, struct batch, in_exchange);
 }
@@ -90,7 +90,7 @@ static void load_anew(struct script_node *node)
         node->n_loads = 0;
 }
 
-static void refuse(struct script_node *node)
+static void script_node_refuse(struct script_node *node)
 {
     node->is_away = false;
     load_anew(node);
@@ -98,7 +98,7 @@ static void refuse(struct script_node *node)
 }
 
 /* Takes the reply to the first script, which shows whether Redis accepts weir. */
-static void keep_first(struct script_node *node, struct slice reply)
+static void script_node_keep_first(struct script_node *node, struct slice reply)
 {
     char named[LACK_ERROR_ROOM];
     if (lack_is_refused(reply, "script")) {
@@ -110,7 +110,7 @@ static void keep_first(struct script_node *node, struct slice reply)
     keep_refusal(node, batch_explain(script_node_of(node), reply, named));
     node->is_let_in = take_sha(node, FIRST, reply);
     if (!node->is_let_in) {
-        refuse(node);
+        script_node_refuse(node);
         return;
     }
     node_lacks_no_more(script_node_of(node), LACK_SCRIPT);
@@ -134,7 +134,7 @@ static void keep_sha(struct script_node *node, unsigned script, struct slice rep
         keep_refusal(node, reply);
     if (node->is_unloaded && node->n_loads == node->n_loading) { /* Redis may be short of memory */
         node->n_loads = 0;
-        refuse(node);
+        script_node_refuse(node);
         return;
     }
     if (!has_shas(node))
@@ -145,7 +145,8 @@ static void keep_sha(struct script_node *node, unsigned script, struct slice rep
 
 /* ---- loading scripts ---- */
 
-static bool send_call(struct script_node *node, enum effect effect, unsigned argument, const char *request, size_t n)
+static bool script_node_send_call(struct script_node *node, enum effect effect, unsigned argument, const char *request,
+                                  size_t n)
 {
     struct call *call = lane_call_flow(node->base.lane_user.lane, &node->base.lane_user, FLOW_ONE, 1, 0);
     if (call == NULL)
@@ -157,14 +158,14 @@ static bool send_call(struct script_node *node, enum effect effect, unsigned arg
     return true;
 }
 
-static bool load(struct script_node *node, enum script script)
+static bool script_node_load(struct script_node *node, enum script script)
 {
     const struct slice words[] = {SLICE("SCRIPT"), SLICE("LOAD"), script_source(script)};
     char *request = malloc(words[2].len + 4 * EMIT_HEADER_MAX + 32);
     if (request == NULL)
         return false;
     size_t n = emit_array(request, words, 3);
-    bool is_sent = send_call(node, EFFECT_LOADED, script, request, n);
+    bool is_sent = script_node_send_call(node, EFFECT_LOADED, script, request, n);
     free(request);
     return is_sent;
 }
@@ -178,7 +179,7 @@ static bool load_next(struct script_node *node)
     if (node->n_loading == 0)
         keep_refusal(node, SLICE("")); /* of an earlier load */
     while (node->n_loading < end) {
-        if (!load(node, (enum script)node->n_loading))
+        if (!script_node_load(node, (enum script)node->n_loading))
             return false;
         node->n_loading++;
     }
@@ -273,12 +274,12 @@ void script_node_add(struct script_node *node, struct batch *batch)
 }
 
 /* ASKING applies to the next request of the connection, so nothing may be sent between the two. */
-static bool send_request(struct script_node *node, bool is_asking, const char *request, size_t n)
+static bool script_node_send_request(struct script_node *node, bool is_asking, const char *request, size_t n)
 {
     static const char asking[] = "*1\r\n$6\r\nASKING\r\n";
-    if (is_asking && !send_call(node, EFFECT_NONE, ASKING, asking, sizeof asking - 1))
+    if (is_asking && !script_node_send_call(node, EFFECT_NONE, ASKING, asking, sizeof asking - 1))
         return false;
-    return send_call(node, EFFECT_NONE, 0, request, n);
+    return script_node_send_call(node, EFFECT_NONE, 0, request, n);
 }
 
 /* Returns the script's source or hash; empty: UNLINK. */
@@ -296,7 +297,7 @@ bool script_node_send(struct script_node *node, struct batch *batch)
     batch->sent_ns = script_node_now_ns(node);
     batch->is_whole |= node->whole_ns != 0;
     char *request = batch_write(batch, script_word(node, batch), &len);
-    bool is_sent = request != NULL && send_request(node, batch->is_asking, request, len);
+    bool is_sent = request != NULL && script_node_send_request(node, batch->is_asking, request, len);
     free(request);
     if (!is_sent)
         return false;
@@ -307,7 +308,7 @@ bool script_node_send(struct script_node *node, struct batch *batch)
 
 static struct batch *take_sent(struct script_node *node)
 {
-    struct batch *batch = first_of(&node->sent);
+    struct batch *batch = script_node_first_of(&node->sent);
     list_take(&batch->in_exchange);
     node->sent_us -= batch_work_us(batch);
     return batch;
@@ -383,9 +384,9 @@ static void on_probe(struct alarm *alarm)
 }
 
 /*
- * A batch is late. If the batch was sent (is_owing), its connection is closed, and on_lost follows
- * at once. A connection that is still being opened, or loads scripts, stays open. Such a connection
- * closes the circuit once ready.
+ * A batch is late. If the batch was sent (is_owing), its connection is closed, and
+ * script_node_on_lost follows at once. A connection that is still being opened, or loads scripts,
+ * stays open. Such a connection closes the circuit once ready.
  */
 static void open_circuit(struct script_node *node, bool is_owing)
 {
@@ -413,7 +414,7 @@ static void on_patience(struct alarm *alarm)
 
 /* ---- the connection ---- */
 
-static void on_bytes(struct lane_user *lane_user, const char *data, size_t n)
+static void script_node_on_bytes(struct lane_user *lane_user, const char *data, size_t n)
 {
     struct script_node *node = node_of(lane_user);
     if (node->reply.len + n > REPLY_MAX)
@@ -422,7 +423,7 @@ static void on_bytes(struct lane_user *lane_user, const char *data, size_t n)
         lane_fail(lane_user->lane, END_LOST, "out of memory");
 }
 
-static void on_answer(struct lane_user *lane_user, const struct call *call, const struct glimpse *glimpse)
+static void script_node_on_answer(struct lane_user *lane_user, const struct call *call, const struct glimpse *glimpse)
 {
     struct script_node *node = node_of(lane_user);
     struct slice reply = bytes_slice(&node->reply);
@@ -430,7 +431,7 @@ static void on_answer(struct lane_user *lane_user, const struct call *call, cons
     node->reply.len = 0;
     circuit_close(&node->circuit);
     if (call->effect == EFFECT_LOADED && call->argument == FIRST)
-        keep_first(node, reply);
+        script_node_keep_first(node, reply);
     else if (call->effect == EFFECT_LOADED)
         keep_sha(node, call->argument, reply);
     else if (call->argument != ASKING)
@@ -442,7 +443,7 @@ static void on_answer(struct lane_user *lane_user, const struct call *call, cons
 }
 
 /* Resets the state of the connection. */
-static void forget(struct script_node *node)
+static void script_node_forget(struct script_node *node)
 {
     weir_lane_lost(&node->base);
     node->whole_ns = 0;
@@ -461,7 +462,7 @@ static void lose_sent(struct script_node *node)
     struct slice error = err_text(node->circuit.is_open ? ERR_UPSTREAM_TIMEOUT : ERR_UPSTREAM_UNAVAILABLE);
     list_take_all(&now, &node->sent);
     while (!list_is_empty(&now)) {
-        struct batch *batch = first_of(&now);
+        struct batch *batch = script_node_first_of(&now);
         list_take(&batch->in_exchange);
         node->ops->on_lost(node, batch, error);
     }
@@ -473,13 +474,13 @@ static void lose_sent(struct script_node *node)
  * The connection was lost. After LOST_MAX losses in a row while scripts load, the waiting calls
  * fail.
  */
-static void on_lost(struct lane_user *lane_user, const struct lane *lane)
+static void script_node_on_lost(struct lane_user *lane_user, const struct lane *lane)
 {
     (void)lane;
     struct script_node *node = node_of(lane_user);
     bool is_loading = !has_shas(node) || (node->n_loading > 0 && !node->is_let_in);
     bool is_hopeless = is_loading && ++node->n_lost > LOST_MAX;
-    forget(node);
+    script_node_forget(node);
     keep_refusal(node, SLICE("")); /* the node is unreachable now, whatever Redis said before */
     if (is_hopeless) {
         circuit_fail(&node->circuit, clock_ns());
@@ -493,12 +494,12 @@ static void on_lost(struct lane_user *lane_user, const struct lane *lane)
  * The connection was refused. `reply` is empty if the connection could not be made, or its greeting
  * timed out.
  */
-static void on_refused(struct lane_user *lane_user, enum lane_end end, struct slice reply)
+static void script_node_on_refused(struct lane_user *lane_user, enum lane_end end, struct slice reply)
 {
     struct script_node *node = node_of(lane_user);
     const struct node *of = script_node_of(node);
     char named[LACK_ERROR_ROOM];
-    forget(node);
+    script_node_forget(node);
     if (end == END_LOGIN_REFUSED && lanes_may_log_in(node->base.lanes)) { /* with a new password */
         script_node_wake(node);
         return;
@@ -515,20 +516,20 @@ static void on_refused(struct lane_user *lane_user, enum lane_end end, struct sl
 }
 
 static const struct lane_user_ops lane_user_ops = {
-    .on_bytes = on_bytes,
-    .on_answer = on_answer,
-    .on_refused = on_refused,
-    .on_lost = on_lost,
+    .on_bytes = script_node_on_bytes,
+    .on_answer = script_node_on_answer,
+    .on_refused = script_node_on_refused,
+    .on_lost = script_node_on_lost,
     .to_link = WEIR_LANE_TO_LINK,
 };
 
-static void on_wake(struct link *link)
+static void script_node_on_wake(struct link *link)
 {
     struct script_node *node = container_of(link, struct script_node, base.hollow);
     node->ops->on_look(node);
 }
 
-static const struct link_ops link_ops = {.on_wake = on_wake};
+static const struct link_ops link_ops = {.on_wake = script_node_on_wake};
 
 /* ---- start and end ---- */
 
@@ -558,10 +559,10 @@ struct script_node *script_node_new(struct lanes *lanes, struct alarms *alarms, 
     return node;
 }
 
-static void drop_all(struct list *batches)
+static void script_node_drop_all(struct list *batches)
 {
     while (!list_is_empty(batches)) {
-        struct batch *batch = first_of(batches);
+        struct batch *batch = script_node_first_of(batches);
         list_take(&batch->in_exchange);
         batch_drop(batch);
     }
@@ -582,8 +583,8 @@ void script_node_free(struct script_node *node)
     bytes_fini(&node->reply);
     free(node->refusal);
     login_put(node->login);
-    drop_all(&node->open);
-    drop_all(&node->sent);
+    script_node_drop_all(&node->open);
+    script_node_drop_all(&node->sent);
     free(node);
 }
 
@@ -594,7 +595,7 @@ void script_node_leave(struct script_node *node)
     if (list_is_empty(&node->sent)) {
         stop_alarms(node);
         weir_lane_close(&node->base);
-        forget(node);
+        script_node_forget(node);
     }
     script_node_wake(node);
 }
