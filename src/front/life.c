@@ -28,7 +28,7 @@
 #include "front/client/timeouts.h"
 #include "front/client/timing.h"
 
-static bool is_full(struct front *front)
+static bool life_is_full(struct front *front)
 {
     struct front_settings *settings = front->settings;
     unsigned before = atomic_fetch_add_explicit(&settings->clients, 1, memory_order_relaxed);
@@ -43,15 +43,15 @@ static bool is_short_of_memory(const struct front *front)
     return atomic_load_explicit(&front->settings->memory_pressure.step, memory_order_relaxed) >= LADDER_REFUSE;
 }
 
-/* A connection that is_full counted has gone, or never became a client. */
-static void leave(struct front *front, const struct listen_address *listen_address)
+/* A connection that life_is_full counted has gone, or never became a client. */
+static void life_leave(struct front *front, const struct listen_address *listen_address)
 {
     front_leave(front, listen_address);
     client_drain_left(front);
 }
 
 /* Over TLS no error is sent: there was no handshake. */
-static void turn_away(int fd, const struct listen_address *listen_address, enum err reason)
+static void life_turn_away(int fd, const struct listen_address *listen_address, enum err reason)
 {
     struct slice text = err_text(reason);
     if (!listen_address->is_tls)
@@ -84,15 +84,15 @@ void front_accept(struct front *front, int fd, const struct link_peer *peer,
         refuse_nameless(fd, listen_address);
         return;
     }
-    if (!listen_address->is_admin && is_full(front) && !(timeouts_drop_handshake(front) && !is_full(front))) {
+    if (!listen_address->is_admin && life_is_full(front) && !(timeouts_drop_handshake(front) && !life_is_full(front))) {
         count_add(&counts->rejected[REJECTED_MAX_CLIENTS], 1);
-        turn_away(fd, listen_address, ERR_MAX_CLIENTS);
+        life_turn_away(fd, listen_address, ERR_MAX_CLIENTS);
         return;
     }
     if (!listen_address->is_admin && is_short_of_memory(front)) {
         count_add(&counts->rejected[REJECTED_MEMORY], 1);
-        leave(front, listen_address);
-        turn_away(fd, listen_address, ERR_MAX_CLIENTS);
+        life_leave(front, listen_address);
+        life_turn_away(fd, listen_address, ERR_MAX_CLIENTS);
         return;
     }
     struct client *client = calloc(1, sizeof *client);
@@ -101,8 +101,8 @@ void front_accept(struct front *front, int fd, const struct link_peer *peer,
         return;
     }
     count_add(&counts->closed[CLOSED_BY_CLIENT], 1);
-    leave(front, listen_address);
-    turn_away(fd, listen_address, ERR_OUT_OF_MEMORY);
+    life_leave(front, listen_address);
+    life_turn_away(fd, listen_address, ERR_OUT_OF_MEMORY);
 }
 
 /*

@@ -30,7 +30,7 @@ static char *copy(const char *text)
     return text != NULL ? mem_strndup(text, strlen(text)) : NULL;
 }
 
-static void forget(char *secret)
+static void rules_forget(char *secret)
 {
     if (secret != NULL)
         explicit_bzero(secret, strlen(secret));
@@ -72,8 +72,8 @@ void rules_fini(struct rules *rules)
     exceptions_put(rules->exceptions);
     policies_put(rules->policies);
     named_put(rules->named);
-    forget(rules->upstream_password.newest);
-    forget(rules->upstream_password.before);
+    rules_forget(rules->upstream_password.newest);
+    rules_forget(rules->upstream_password.before);
     free(rules->upstream_password.path);
     tls_context_put(rules->tls);
     tls_context_put(rules->upstream_tls);

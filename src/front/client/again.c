@@ -21,46 +21,46 @@
 #define FIRST_PAUSE_NS (10 * NS_PER_MS)
 #define MOST_PAUSE_NS (100 * NS_PER_MS)
 
-static uint64_t now_ns(const struct client *client)
+static uint64_t again_now_ns(const struct client *client)
 {
     return client->front->loop->now_ns;
 }
 
-static struct pool *pool_of(const struct client *client)
+static struct pool *again_pool_of(const struct client *client)
 {
     return &client->front->loop->pool;
 }
 
-static struct alarms *alarms_of(const struct client *client)
+static struct alarms *again_alarms_of(const struct client *client)
 {
     return &client->front->timeouts.alarms;
 }
 
 /* ---- when ---- */
 
-static void set_alarm(struct client *client, uint64_t due_ns)
+static void again_set_alarm(struct client *client, uint64_t due_ns)
 {
     struct again *again = client->extra->again;
-    alarm_stop(alarms_of(client), &again->alarm);
-    alarm_set(alarms_of(client), &again->alarm, due_ns < again->over_ns ? due_ns : again->over_ns);
+    alarm_stop(again_alarms_of(client), &again->alarm);
+    alarm_set(again_alarms_of(client), &again->alarm, due_ns < again->over_ns ? due_ns : again->over_ns);
 }
 
-static void on_due(struct alarm *alarm)
+static void again_on_due(struct alarm *alarm)
 {
     struct again *again = container_of(alarm, struct again, alarm);
     struct client *client = again->client;
-    if (now_ns(client) >= again->over_ns)
+    if (again_now_ns(client) >= again->over_ns)
         again_pass_on(client);
     else
         link_wake(&client->link);
 }
 
-static void look_later(struct client *client)
+static void again_look_later(struct client *client)
 {
     struct again *again = client->extra->again;
-    again->look_ns = now_ns(client) + again->pause_ns;
+    again->look_ns = again_now_ns(client) + again->pause_ns;
     again->pause_ns = again->pause_ns * 2 < MOST_PAUSE_NS ? again->pause_ns * 2 : MOST_PAUSE_NS;
-    set_alarm(client, again->look_ns);
+    again_set_alarm(client, again->look_ns);
 }
 
 /* NULL: out of memory, and the client is closed. */
@@ -69,13 +69,13 @@ static struct again *need_again(struct client *client)
     struct extra *extra = client_need_extra(client);
     if (extra == NULL || extra->again != NULL)
         return extra != NULL ? extra->again : NULL;
-    extra->again = alarms_reserve(alarms_of(client), 1) ? calloc(1, sizeof *extra->again) : NULL;
+    extra->again = alarms_reserve(again_alarms_of(client), 1) ? calloc(1, sizeof *extra->again) : NULL;
     if (extra->again == NULL) {
         client_close_starved(client);
         return NULL;
     }
     extra->again->client = client;
-    extra->again->alarm.on_due = on_due;
+    extra->again->alarm.on_due = again_on_due;
     list_init(&extra->again->in_front);
     return extra->again;
 }
@@ -84,29 +84,29 @@ static struct again *need_again(struct client *client)
  * The first request has come back, refused first at since_ns. The pause starts anew unless the call
  * was refused before.
  */
-static void begin(struct client *client, uint64_t since_ns)
+static void again_begin(struct client *client, uint64_t since_ns)
 {
     struct again *again = client->extra->again;
-    if (again->pause_ns == 0 || since_ns == now_ns(client))
+    if (again->pause_ns == 0 || since_ns == again_now_ns(client))
         again->pause_ns = FIRST_PAUSE_NS;
     client->lane_user.is_returning = true;
     client->lane_user.wants_idle = true;
     client_wait(client, WAIT_AGAIN);
     list_push(&client->front->agains, &again->in_front);
     again->over_ns = since_ns + client->front->rules->failover_wait_ns;
-    look_later(client);
+    again_look_later(client);
 }
 
 /*
  * No returned request is left. WAIT_LOGIN ends too: the next request waits for its own proof. An
  * outage that began before goes on for the next request.
  */
-static void end(struct client *client)
+static void again_end(struct client *client)
 {
     struct again *again = client->extra->again;
     client->lane_user.is_returning = false;
     list_take(&again->in_front);
-    alarm_stop(alarms_of(client), &again->alarm);
+    alarm_stop(again_alarms_of(client), &again->alarm);
     client_resume(client, WAIT_AGAIN);
     client_resume(client, WAIT_LOGIN);
 }
@@ -120,7 +120,7 @@ static bool is_served(const struct client *client)
 }
 
 /* False if the call came no later than requests that have waited in vain. */
-static bool may_wait(struct client *client, const struct call *call)
+static bool again_may_wait(struct client *client, const struct call *call)
 {
     const struct again *again = client_extra(client)->again;
     uint64_t told_ns = again != NULL ? again->told_ns : 0;
@@ -131,12 +131,12 @@ static bool may_wait(struct client *client, const struct call *call)
 /*
  * Moves the oldest unanswered request to `returned`. NULL: out of memory, and the client is closed.
  */
-static struct returned_call *add(struct client *client, const struct call *call)
+static struct returned_call *again_add(struct client *client, const struct call *call)
 {
     struct extra *extra = client->extra;
     struct returned *returned = &extra->again->returned;
     const struct kept *kept = extra->unanswered.first;
-    struct returned_call *back = returned_add(returned, pool_of(client), unanswered_oldest(&extra->unanswered));
+    struct returned_call *back = returned_add(returned, again_pool_of(client), unanswered_oldest(&extra->unanswered));
     if (back == NULL) {
         client_close_starved(client);
         return NULL;
@@ -149,17 +149,17 @@ static struct returned_call *add(struct client *client, const struct call *call)
     back->effect = call->effect;
     back->counted = call->counted;
     back->kind = kept->kind;
-    back->since_ns = kept->since_ns != 0 ? kept->since_ns : now_ns(client);
-    unanswered_drop(&extra->unanswered, pool_of(client), 1);
+    back->since_ns = kept->since_ns != 0 ? kept->since_ns : again_now_ns(client);
+    unanswered_drop(&extra->unanswered, again_pool_of(client), 1);
     return back;
 }
 
 bool again_take_back(struct client *client, const struct call *call, enum not_run row)
 {
     struct extra *extra = client->extra;
-    if (unanswered_oldest(&extra->unanswered).len == 0 || !may_wait(client, call))
+    if (unanswered_oldest(&extra->unanswered).len == 0 || !again_may_wait(client, call))
         return false;
-    struct returned_call *back = need_again(client) != NULL ? add(client, call) : NULL;
+    struct returned_call *back = need_again(client) != NULL ? again_add(client, call) : NULL;
     if (back == NULL)
         return true;
     back->is_refused = true;
@@ -168,7 +168,7 @@ bool again_take_back(struct client *client, const struct call *call, enum not_ru
         return true;
     }
     if (!again_is_on(client))
-        begin(client, back->since_ns);
+        again_begin(client, back->since_ns);
     return true;
 }
 
@@ -196,12 +196,12 @@ void again_take_bytes(struct client *client, const char *data, size_t n)
     if (!is_read_again(extra))
         charge_bytes_out(client, n, client->lane_user.counted);
     if (!client_is_closed(client))
-        limit_kept(client, returned_read(&extra->again->returned, pool_of(client), slice_of(data, n)));
+        limit_kept(client, returned_read(&extra->again->returned, again_pool_of(client), slice_of(data, n)));
 }
 
 void again_put_behind(struct client *client, const char *data, size_t n)
 {
-    limit_kept(client, returned_say(&client->extra->again->returned, pool_of(client), slice_of(data, n)));
+    limit_kept(client, returned_say(&client->extra->again->returned, again_pool_of(client), slice_of(data, n)));
 }
 
 void again_answered(struct client *client, const struct call *call)
@@ -210,7 +210,7 @@ void again_answered(struct client *client, const struct call *call)
     struct again *again = extra->again;
     bool is_muted = (call->flags & CALL_MUTE) != 0;
     if (is_read_again(extra) && !is_muted) {
-        struct returned_call *back = add(client, call);
+        struct returned_call *back = again_add(client, call);
         if (back == NULL)
             return;
         back->counted = 0; /* the call in flight ends now, and is not counted again */
@@ -219,8 +219,8 @@ void again_answered(struct client *client, const struct call *call)
     }
     bool is_write = extra->unanswered.first->kind == KEPT_WRITE;
     timing_answered(&client->lane_user, call, 1);
-    limit_kept(client, returned_end_behind(&again->returned, pool_of(client)));
-    unanswered_drop(&extra->unanswered, pool_of(client), 1);
+    limit_kept(client, returned_end_behind(&again->returned, again_pool_of(client)));
+    unanswered_drop(&extra->unanswered, again_pool_of(client), 1);
     if (is_write && !client_is_closed(client))
         again_pass_on(client);
 }
@@ -229,7 +229,7 @@ void again_answered(struct client *client, const struct call *call)
 
 enum found { FOUND_LANE, FOUND_NONE, FOUND_WAITS, FOUND_GONE };
 
-static void describe(struct client *client, const struct returned_call *back, struct request *request)
+static void again_describe(struct client *client, const struct returned_call *back, struct request *request)
 {
     struct request_scan scan = {0};
     size_t used;
@@ -241,10 +241,10 @@ static void describe(struct client *client, const struct returned_call *back, st
     describe_request(request, client->front, &scan, bytes);
 }
 
-static enum found find_lane(struct client *client, struct lane **lane)
+static enum found again_find_lane(struct client *client, struct lane **lane)
 {
     struct request request;
-    describe(client, client->extra->again->returned.first, &request);
+    again_describe(client, client->extra->again->returned.first, &request);
     (void)reads_give_up(client);
     for (;;) {
         switch (login_renew(client, false)) {
@@ -272,7 +272,7 @@ static enum found find_lane(struct client *client, struct lane **lane)
 }
 
 /* False: out of memory, and the client is closed. */
-static bool send_again(struct client *client, struct lane *lane, const struct returned_call *back)
+static bool again_send_again(struct client *client, struct lane *lane, const struct returned_call *back)
 {
     struct extra *extra = client->extra;
     struct lane_user *lane_user = &client->lane_user;
@@ -281,7 +281,7 @@ static bool send_again(struct client *client, struct lane *lane, const struct re
     lane_user->waited_us = back->waited_us;
     struct kept *kept = NULL;
     if (lane->keeps) {
-        kept = unanswered_add(&extra->unanswered, pool_of(client), (enum kept_kind)back->kind, request, 1);
+        kept = unanswered_add(&extra->unanswered, again_pool_of(client), (enum kept_kind)back->kind, request, 1);
         if (kept != NULL)
             kept->since_ns = back->since_ns;
     }
@@ -305,28 +305,28 @@ static bool send_again(struct client *client, struct lane *lane, const struct re
     return true;
 }
 
-static void send_all(struct client *client, struct lane *lane)
+static void again_send_all(struct client *client, struct lane *lane)
 {
     struct returned now = client->extra->again->returned;
     struct returned_call *back;
     client->extra->again->returned = (struct returned){0};
-    end(client);
+    again_end(client);
     while ((back = returned_take(&now)) != NULL) {
-        bool is_sent = !client_is_closed(client) && send_again(client, lane, back);
+        bool is_sent = !client_is_closed(client) && again_send_again(client, lane, back);
         if (is_sent && back->behind.len > 0)
             client_answer_now(client, bytes_slice(&back->behind));
-        returned_free(back, pool_of(client));
+        returned_free(back, again_pool_of(client));
     }
 }
 
 /* No lane was found: looks again after a pause. */
-static void go_without(struct client *client)
+static void again_go_without(struct client *client)
 {
     lane_choice_end_refused(client);
     client_forget_refusal(client);
     login_prove_again(client);
     lanes_hurry(&front_default_row(client->front)->lanes);
-    look_later(client);
+    again_look_later(client);
 }
 
 void again_go_on(struct client *client)
@@ -341,19 +341,19 @@ void again_go_on(struct client *client)
     struct lane *lane = NULL;
     bool must_wait = client->lane_user.in_flight > 0 || client_waits_for(client, WAIT_LANE | WAIT_LOGIN);
     client->lane_user.wants_idle |= client->lane_user.in_flight > 0;
-    if (must_wait || now_ns(client) < again->look_ns) {
-        set_alarm(client, must_wait ? again->over_ns : again->look_ns);
+    if (must_wait || again_now_ns(client) < again->look_ns) {
+        again_set_alarm(client, must_wait ? again->over_ns : again->look_ns);
         return;
     }
-    switch (find_lane(client, &lane)) {
+    switch (again_find_lane(client, &lane)) {
     case FOUND_LANE:
-        send_all(client, lane);
+        again_send_all(client, lane);
         break;
     case FOUND_NONE:
-        go_without(client);
+        again_go_without(client);
         break;
     case FOUND_WAITS:
-        set_alarm(client, again->over_ns);
+        again_set_alarm(client, again->over_ns);
         break;
     case FOUND_GONE:
         break;
@@ -362,7 +362,7 @@ void again_go_on(struct client *client)
 
 /* ---- giving up ---- */
 
-static void tell(struct client *client, const struct returned_call *back)
+static void again_tell(struct client *client, const struct returned_call *back)
 {
     bool is_muted = (back->flags & CALL_MUTE) != 0;
     if (back->is_refused) {
@@ -386,21 +386,21 @@ void again_pass_on(struct client *client)
     struct returned now = again->returned;
     struct returned_call *back;
     again->returned = (struct returned){0};
-    again->told_ns = now_ns(client);
-    end(client);
+    again->told_ns = again_now_ns(client);
+    again_end(client);
     while ((back = returned_take(&now)) != NULL) {
         if (!client_is_closed(client))
-            tell(client, back);
+            again_tell(client, back);
         if (!client_is_closed(client) && back->behind.len > 0)
             client_output(client, back->behind.at, back->behind.len);
-        returned_free(back, pool_of(client));
+        returned_free(back, again_pool_of(client));
     }
     if (!client_is_closed(client) && now.frame.len > 0) {
         if (is_read_again(client->extra))
             charge_bytes_out(client, now.frame.len, 0);
         client_output(client, now.frame.at, now.frame.len);
     }
-    returned_clear(&now, pool_of(client));
+    returned_clear(&now, again_pool_of(client));
 }
 
 void again_stop(struct client *client)
@@ -410,11 +410,11 @@ void again_stop(struct client *client)
         return;
     client->lane_user.is_returning = false;
     list_take(&again->in_front);
-    alarm_stop(alarms_of(client), &again->alarm);
-    alarms_release(alarms_of(client), 1);
+    alarm_stop(again_alarms_of(client), &again->alarm);
+    alarms_release(again_alarms_of(client), 1);
     for (const struct returned_call *at = again->returned.first; at != NULL; at = at->next)
         charge_answered(client, at->counted);
-    returned_clear(&again->returned, pool_of(client));
+    returned_clear(&again->returned, again_pool_of(client));
 }
 
 void again_free(struct client *client)

@@ -29,7 +29,7 @@ enum route answer_with(struct client *client, struct slice reply)
  * Answers with an error instead of the request. Inside MULTI a command must fail in Redis too, or
  * EXEC would run the transaction without this request. Redis' own error is thrown away.
  */
-static enum route refuse(struct client *client, struct lane *lane, struct request *request, struct slice reply)
+static enum route answer_refuse(struct client *client, struct lane *lane, struct request *request, struct slice reply)
 {
     request->is_refused = true;
     /* on a cluster weir sends MULTI itself */
@@ -88,7 +88,7 @@ static struct slice refusal_of(const struct client *client, const struct verdict
 static enum route refuse_over(struct client *client, struct lane *lane, struct request *request, enum gate gate,
                               const struct verdict *verdict)
 {
-    enum route result = refuse(client, lane, request, refusal_of(client, verdict));
+    enum route result = answer_refuse(client, lane, request, refusal_of(client, verdict));
     if (gate != GATE_CLOSE || result == ROUTE_STOP)
         return result;
     client_leave_for(client, CLOSED_LIMIT);
@@ -124,7 +124,7 @@ static enum route throttle(struct client *client, struct lane *lane, struct requ
 enum route answer_error(struct client *client, struct lane *lane, struct request *request, struct slice reply)
 {
     answer_count(client, request, RESULT_ERROR);
-    return refuse(client, lane, request, reply);
+    return answer_refuse(client, lane, request, reply);
 }
 
 bool answer_is_barred(struct client *client, const struct request *request)
@@ -217,13 +217,13 @@ enum route answer_quit(struct client *client)
 }
 
 /* True if calls or a message of the client's private lane are not finished. */
-static bool is_busy(const struct client *client)
+static bool answer_is_busy(const struct client *client)
 {
     return client_has_own_lane(client) && client->lane_user.lane != NULL &&
            (client->lane_user.in_flight > 0 || lane_is_in_message(client->lane_user.lane));
 }
 
-static bool listens(const struct client *client)
+static bool answer_listens(const struct client *client)
 {
     return client_has_own_lane(client) && client->lane_user.lane != NULL && lane_is_subscribed(client->lane_user.lane);
 }
@@ -302,11 +302,11 @@ static enum route reset(struct client *client)
 enum route answer_reset(struct client *client, struct request *request)
 {
     struct verdict verdict;
-    if (is_busy(client)) {
+    if (answer_is_busy(client)) {
         client_wait_for_replies(client);
         return ROUTE_WAIT;
     }
-    if (!pin_has(client, PIN_RESET) && (listens(client) || keeps_lane(client)))
+    if (!pin_has(client, PIN_RESET) && (answer_listens(client) || keeps_lane(client)))
         return reset_lane(client);
     enum route result = answer_unless_passed(client, NULL, request, &verdict);
     if (result != ROUTE_GOES_ON)

@@ -16,7 +16,7 @@
  * The client is one connection too many. The client gets an error instead of replies that are being
  * gathered, and leaves. A client in its handshake is closed without a word.
  */
-static void turn_away(struct client *client, enum rejection why)
+static void binding_turn_away(struct client *client, enum rejection why)
 {
     if (client_is_closed(client))
         return;
@@ -39,7 +39,7 @@ static bool counts_connections(const struct policy *policy)
  * True if a term of the client's policy holds for its address, its listener or its TLS name. Limits
  * on connects are then charged at accept. A variant has no terms, so its policy is asked.
  */
-static bool is_named(const struct client *client)
+static bool binding_is_named(const struct client *client)
 {
     const struct policy *policy = policies_at(client->front->rules->policies, client->bound->index);
     const struct facts facts = facts_on_arrival(client);
@@ -59,7 +59,7 @@ static const struct policy *find_policy(const struct client *client, const struc
 }
 
 /* Allocates what limits of the policy need for one connection. False: out of memory. */
-static bool prepare(struct client *client, const struct policy *policy)
+static bool binding_prepare(struct client *client, const struct policy *policy)
 {
     return meter_make_funnels(client, policy) && (!counts_connections(policy) || meter_make(client) != NULL);
 }
@@ -82,7 +82,7 @@ static bool find_subject(struct client *client)
     struct subject *subject =
         subject_get(front->settings->subjects, policy_state, slice_of(name, len), front->loop->now_ns);
     policy = exceptions_bind_on(policy, subject);
-    if (!prepare(client, policy)) {
+    if (!binding_prepare(client, policy)) {
         subject_put(front->settings->subjects, subject);
         return false;
     }
@@ -137,7 +137,7 @@ static unsigned units_due(const struct client *client, enum step step, bool is_s
     unsigned unpaid = unbound->has_paid ? 0 : connects;
     if (step == STEP_BINDS)
         return unpaid | connections;
-    return step == STEP_ARRIVES && is_named(client) ? unpaid : 0;
+    return step == STEP_ARRIVES && binding_is_named(client) ? unpaid : 0;
 }
 
 /*
@@ -222,7 +222,7 @@ static bool take_step(struct client *client, enum step step)
         return false;
     if (identify(client, step))
         return true;
-    turn_away(client, REJECTED_RATE);
+    binding_turn_away(client, REJECTED_RATE);
     return false;
 }
 
@@ -231,7 +231,7 @@ bool binding_enter(struct client *client)
     if (client_listen_address(client)->is_admin)
         return true;
     if (!unbound_begin(client)) {
-        turn_away(client, REJECTED_UNAUTHENTICATED);
+        binding_turn_away(client, REJECTED_UNAUTHENTICATED);
         return false;
     }
     timeouts_begin_unbound(client);
@@ -244,7 +244,7 @@ bool binding_move(struct client *client)
         return false;
     if (unbound_move(client))
         return true;
-    turn_away(client, REJECTED_UNAUTHENTICATED);
+    binding_turn_away(client, REJECTED_UNAUTHENTICATED);
     return false;
 }
 
@@ -271,7 +271,7 @@ bool binding_unbind(struct client *client)
 }
 
 /* Ends all charges of the connection, and releases the keyed subject. */
-static void let_go(struct client *client)
+static void binding_let_go(struct client *client)
 {
     client_tell_top(client);
     struct charge_target before = payer_of(client);
@@ -293,7 +293,7 @@ bool binding_renew(struct client *client)
     struct subject *old = client->subject;
     unbound_release(client);
     if (old != NULL)
-        let_go(client);
+        binding_let_go(client);
     client->generation = client->front->generation;
     client->silent_looks = 0; /* the new idle-timeout sets the time between looks */
     unbound_retake(client);
@@ -332,7 +332,7 @@ void binding_leave_overflow(struct client *client)
     if (own == NULL)
         return;
     const struct policy *policy = find_policy(client, &facts, slice_of(name, len));
-    if (!prepare(client, policy)) {
+    if (!binding_prepare(client, policy)) {
         subject_put(front->settings->subjects, own);
         return;
     }
@@ -357,7 +357,7 @@ void binding_leave(struct client *client)
     }
     meter_leave_queue(client);
     fair_share_leave(client);
-    let_go(client);
+    binding_let_go(client);
     payer_let_keyed_go(client);
     subject_put(client->front->settings->subjects, client->subject);
     client->subject = NULL;

@@ -16,7 +16,7 @@
 /* ---- asking ---- */
 
 /* False for a subscribed client or a passthrough one: push messages would wait with the command. */
-static bool may_wait(const struct client *client)
+static bool charge_may_wait(const struct client *client)
 {
     return !pin_has(client, PIN_PASSTHROUGH) && !client_is_subscribed(client);
 }
@@ -38,8 +38,8 @@ static uint32_t waits_for(const struct verdict *verdict)
 /*
  * Makes the client wait. Returns GATE_WAIT, or GATE_CLOSE: out of memory, and the client is closed.
  */
-static enum gate wait(struct client *client, const struct charge_target *whose, uint64_t headed_ns,
-                      const struct verdict *verdict)
+static enum gate charge_wait(struct client *client, const struct charge_target *whose, uint64_t headed_ns,
+                             const struct verdict *verdict)
 {
     struct meter *meter = meter_make(client);
     if (meter == NULL) {
@@ -78,7 +78,8 @@ static void settle_target(const struct client *client, const struct charge_targe
  * Waits on, until the command's positions are due at the present rates. GATE_PASS: the command has
  * no position, ask anew. A command that has lost its positions keeps its due time.
  */
-static enum gate wait_on(struct client *client, const struct charge_target *own, const struct charge_target *target)
+static enum gate charge_wait_on(struct client *client, const struct charge_target *own,
+                                const struct charge_target *target)
 {
     struct meter *meter = client->meter;
     settle_target(client, own);
@@ -93,7 +94,7 @@ static enum gate wait_on(struct client *client, const struct charge_target *own,
     return GATE_WAIT;
 }
 
-static void end_wait(struct client *client)
+static void charge_end_wait(struct client *client)
 {
     if (!meter_is_waiting(client))
         return;
@@ -115,7 +116,7 @@ void charge_begin(struct client *client)
 }
 
 /* Counts the request in the peak rates of the subject that pays. */
-static void observe(struct client *client, const struct charge_target *target, const struct command *command)
+static void charge_observe(struct client *client, const struct charge_target *target, const struct command *command)
 {
     struct subject *subject = target->holders[PER_SUBJECT];
     if (subject == client->subject) {
@@ -127,13 +128,13 @@ static void observe(struct client *client, const struct charge_target *target, c
 }
 
 /* The command goes or is refused, and the next command becomes the next. */
-static enum gate settle(struct client *client, const struct charge_target *target, const struct command *command,
-                        enum gate gate)
+static enum gate charge_settle(struct client *client, const struct charge_target *target, const struct command *command,
+                               enum gate gate)
 {
-    observe(client, target, command);
+    charge_observe(client, target, command);
     if (meter_is_waiting(client))
         meter_leave_queue(client); /* positions that were not used */
-    end_wait(client);
+    charge_end_wait(client);
     client->n_commands++;
     return gate;
 }
@@ -144,7 +145,7 @@ void charge_withdraw(struct client *client)
         return;
     alarm_stop(&client->front->alarms, &client->meter->delay);
     meter_leave_queue(client);
-    end_wait(client);
+    charge_end_wait(client);
 }
 
 /*
@@ -189,13 +190,13 @@ static enum gate ask_debtor(struct client *client, const struct charge_target *o
         return GATE_PASS;
     if (meter_is_waiting(client) && client->meter->waited_for != 0) {
         bool must_wait = gate_ask_overdrawn(own, now_ns, &verdict) == GATE_WAIT;
-        return must_wait ? wait(client, own, client->meter->headed_ns, &verdict) : GATE_PASS;
+        return must_wait ? charge_wait(client, own, client->meter->headed_ns, &verdict) : GATE_PASS;
     }
     bool is_free = is_greeting(client, n);
     if (gate_ask_debtor(own, now_ns, is_free ? NULL : front->limit_counters, &verdict) == GATE_PASS)
         return GATE_PASS;
     if (!is_free)
-        return wait(client, own, headed_ns(client), &verdict);
+        return charge_wait(client, own, headed_ns(client), &verdict);
     if (!client_counts(client, UNIT_BYTES_OUT) || !client_has_calls(client))
         return GATE_PASS;
     client_wait_for_replies(client);
@@ -207,7 +208,7 @@ enum gate charge_ask_bytes(struct client *client, size_t n)
     const struct charge_target own = payer_of(client);
     enum gate gate = ask_debtor(client, &own, n);
     if (gate == GATE_PASS)
-        end_wait(client);
+        charge_end_wait(client);
     return gate;
 }
 
@@ -293,7 +294,7 @@ static struct gate_request ask_for(const struct client *client, const struct req
         ask.amount = amounts->of;
     }
     if (has_delays(target) || has_delays(own)) {
-        ask.may_wait = may_wait(client);
+        ask.may_wait = charge_may_wait(client);
         ask.waited_for = meter_is_waiting(client) ? client->meter->waited_for : 0;
         ask.positions = meter_is_waiting(client) ? &client->meter->positions : NULL;
         ask.headed_ns = headed_ns(client);
@@ -324,7 +325,8 @@ static const struct charge_target *whose_would(const struct charge_target *targe
     return verdict->would == GATE_PASS ? own : whose(target, own, verdict);
 }
 
-static void note_refused(struct client *client, const struct charge_target *target, const struct verdict *verdict)
+static void charge_note_refused(struct client *client, const struct charge_target *target,
+                                const struct verdict *verdict)
 {
     charge_count_refused(client, verdict->limit, 1);
     if (client->is_keyed)
@@ -341,7 +343,7 @@ enum gate charge_ask(struct client *client, const struct request *request, struc
         binding_leave_overflow(client);
     if (client->bound == NULL && !client->is_keyed) {
         const struct charge_target nobodys = {.holders = {[PER_SUBJECT] = client->subject}};
-        return settle(client, &nobodys, request->command, GATE_PASS);
+        return charge_settle(client, &nobodys, request->command, GATE_PASS);
     }
     if (client_counts(client, UNIT_INFLIGHT) && meter_need(client) == NULL)
         return GATE_CLOSE;
@@ -350,8 +352,8 @@ enum gate charge_ask(struct client *client, const struct request *request, struc
         return GATE_CLOSE;
     const struct charge_target own = client->is_keyed ? payer_of(client) : target;
     if (target.policy == NULL && own.policy == NULL)
-        return settle(client, &own, request->command, GATE_PASS);
-    if (is_early(client, &own, &target, request->command) && wait_on(client, &own, &target) == GATE_WAIT)
+        return charge_settle(client, &own, request->command, GATE_PASS);
+    if (is_early(client, &own, &target, request->command) && charge_wait_on(client, &own, &target) == GATE_WAIT)
         return GATE_WAIT;
     if ((request->command->flags & CMD_CONTROL) == 0 || request->command->effect == EFFECT_COMMAND)
         end_greeting(client);
@@ -366,16 +368,16 @@ enum gate charge_ask(struct client *client, const struct request *request, struc
                                               : gate_ask(&target, &ask, front->limit_counters, verdict);
     keep_positions(client, &ask, verdict);
     if (gate == GATE_WAIT)
-        return wait(client, whose(&target, &own, verdict), ask.headed_ns, verdict);
+        return charge_wait(client, whose(&target, &own, verdict), ask.headed_ns, verdict);
     if (gate != GATE_PASS)
-        note_refused(client, whose(&target, &own, verdict), verdict);
+        charge_note_refused(client, whose(&target, &own, verdict), verdict);
     else
         count_call(client, verdict->counted);
     if (gate == GATE_PASS && verdict->virtual_ns != 0)
         (void)keep_virtual(client, whose_would(&target, &own, verdict), verdict);
     if (gate == GATE_PASS && verdict->is_shadowed)
         front_note_stopped(front, whose(&target, &own, verdict), verdict->limit, OFFENDER_SHADOWED);
-    return settle(client, &target, request->command, gate);
+    return charge_settle(client, &target, request->command, gate);
 }
 
 enum gate charge_ask_refusal(struct client *client, const struct request *request, struct verdict *verdict)
@@ -406,8 +408,8 @@ enum gate charge_ask_refusal(struct client *client, const struct request *reques
     }
     if (gate == GATE_PASS)
         return GATE_PASS;
-    note_refused(client, whose(&target, &own, verdict), verdict);
-    return settle(client, &target, request->command, gate);
+    charge_note_refused(client, whose(&target, &own, verdict), verdict);
+    return charge_settle(client, &target, request->command, gate);
 }
 
 /* ---- what has passed ---- */
@@ -430,7 +432,7 @@ bool charge_is_in_debt(const struct client *client, enum unit unit)
  * Charges bytes that have passed. A client pays for each piece before the next, so it makes
  * progress however much other clients owe at the same limit.
  */
-static void owe(struct client *client, enum unit unit, uint64_t n, uint8_t counted)
+static void charge_owe(struct client *client, enum unit unit, uint64_t n, uint8_t counted)
 {
     struct front *front = client->front;
     uint64_t now_ns = front->loop->now_ns;
@@ -453,7 +455,7 @@ void charge_bytes_in(struct client *client, uint64_t n, uint8_t counted)
         counted |= GREETING;
     count_greeting(client, n);
     if (policy != NULL && policy->of_unit[UNIT_BYTES_IN] != 0)
-        owe(client, UNIT_BYTES_IN, n, counted);
+        charge_owe(client, UNIT_BYTES_IN, n, counted);
 }
 
 void charge_bytes_out(struct client *client, uint64_t n, uint8_t counted)
@@ -463,7 +465,7 @@ void charge_bytes_out(struct client *client, uint64_t n, uint8_t counted)
         return;
     if (client->greeted_bytes < GREETING_MAX && is_greeting(client, 0))
         counted |= GREETING;
-    owe(client, UNIT_BYTES_OUT, n, counted);
+    charge_owe(client, UNIT_BYTES_OUT, n, counted);
 }
 
 void charge_answered(struct client *client, uint8_t counted)

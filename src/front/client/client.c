@@ -116,7 +116,7 @@ void client_keep_nothing(struct client *client)
         unanswered_clear(&client->extra->unanswered, &client->front->loop->pool);
 }
 
-static void log_closed(const struct client *client, enum log_site site, const char *why)
+static void client_log_closed(const struct client *client, enum log_site site, const char *why)
 {
     client->front->client_ops->log_closed(client, site, why);
 }
@@ -131,7 +131,7 @@ void client_limit_unread(struct client *client, uint64_t more)
     if (waiting > client->front->rules->output_limit_bytes && !client_is_closed(client)) {
         char why[96];
         snprintf(why, sizeof why, "%" PRIu64 " bytes of replies are unread, more than output-limit", waiting);
-        log_closed(client, LOG_SITE_CLIENT_CLOSED, why);
+        client_log_closed(client, LOG_SITE_CLIENT_CLOSED, why);
         client_close_for(client, CLOSED_BUFFER);
     }
 }
@@ -196,7 +196,7 @@ static void say_behind_places(struct client *client, struct spread *spread, stru
 void client_answer_now(struct client *client, struct slice reply)
 {
     if (pin_has(client, PIN_PASSTHROUGH)) {
-        log_closed(client, LOG_SITE_CLIENT_CLOSED, "an answer of weir's has no place among its replies");
+        client_log_closed(client, LOG_SITE_CLIENT_CLOSED, "an answer of weir's has no place among its replies");
         client_leave(client);
         return;
     }
@@ -415,6 +415,6 @@ void client_close_starved(struct client *client)
 {
     if (client_is_closed(client))
         return;
-    log_closed(client, LOG_SITE_MEMORY, "out of memory");
+    client_log_closed(client, LOG_SITE_MEMORY, "out of memory");
     client_close_for(client, CLOSED_MEMORY);
 }

@@ -45,7 +45,7 @@ static struct client *client_of_lane_user(struct lane_user *lane_user)
 
 /* ---- callbacks of the lane ---- */
 
-static void on_run_end(struct lane_user *lane_user)
+static void connection_on_run_end(struct lane_user *lane_user)
 {
     struct client *client = client_of_lane_user(lane_user);
     struct extra *extra = client->extra;
@@ -54,7 +54,7 @@ static void on_run_end(struct lane_user *lane_user)
 }
 
 /* False: the bytes are for no one, or the client is closed. */
-static bool note_bytes(struct client *client, size_t n)
+static bool connection_note_bytes(struct client *client, size_t n)
 {
     if (client_is_leaving(client) && !client_is_owed(client))
         return false;
@@ -88,7 +88,7 @@ static bool is_slow(const struct client *client)
  * A slow client stops the reading of its private lane, so Redis sees the back-pressure of a client
  * without weir. A client in debt by a limit on bytes stops the reading too.
  */
-static void stop_if_slow(struct client *client)
+static void connection_stop_if_slow(struct client *client)
 {
     struct lane_user *lane_user = &client->lane_user;
     lane_user->is_paying = must_pay_first(client);
@@ -101,11 +101,11 @@ static void stop_if_slow(struct client *client)
         client_resume(client, WAIT_REPLIES);
 }
 
-static void on_bytes(struct lane_user *lane_user, const char *data, size_t n)
+static void connection_on_bytes(struct lane_user *lane_user, const char *data, size_t n)
 {
     struct client *client = client_of_lane_user(lane_user);
     const struct extra *extra = client->extra;
-    if (!note_bytes(client, n))
+    if (!connection_note_bytes(client, n))
         return;
     /* A message that has been sent in part is not gathered. */
     if (extra != NULL && extra->gather != NULL && lane_user->lane->framing != FRAMING_UNSOLICITED &&
@@ -115,21 +115,21 @@ static void on_bytes(struct lane_user *lane_user, const char *data, size_t n)
         client_output(client, data, n);
     else
         client_output_from(client, &client->extra->own, data, n, !lane_is_in_frame(lane_user->lane));
-    stop_if_slow(client);
+    connection_stop_if_slow(client);
 }
 
-static void on_unheard(struct lane_user *lane_user, size_t n)
+static void connection_on_unheard(struct lane_user *lane_user, size_t n)
 {
     struct client *client = client_of_lane_user(lane_user);
-    if (note_bytes(client, n))
-        stop_if_slow(client);
+    if (connection_note_bytes(client, n))
+        connection_stop_if_slow(client);
 }
 
 /*
  * Bytes may be spliced to the client unless they are gathered, or wait behind earlier replies, or
  * the client leaves.
  */
-static struct link *on_passing(struct lane_user *lane_user)
+static struct link *connection_on_passing(struct lane_user *lane_user)
 {
     struct client *client = client_of_lane_user(lane_user);
     const struct extra *extra = client_extra(client);
@@ -137,39 +137,39 @@ static struct link *on_passing(struct lane_user *lane_user)
     return passes ? &client->link : NULL;
 }
 
-static void on_passed(struct lane_user *lane_user, size_t n)
+static void connection_on_passed(struct lane_user *lane_user, size_t n)
 {
     struct client *client = client_of_lane_user(lane_user);
-    if (!note_bytes(client, n))
+    if (!connection_note_bytes(client, n))
         return;
     client_limit_unread(client, 0);
-    stop_if_slow(client);
+    connection_stop_if_slow(client);
 }
 
-static void on_resume(struct lane_user *lane_user, enum lane_user_wait what)
+static void connection_on_resume(struct lane_user *lane_user, enum lane_user_wait what)
 {
     static const enum client_wait reasons[] = {
         [LANE_USER_HAS_REPLIES] = WAIT_REPLIES, [LANE_USER_HAS_LANE] = WAIT_LANE, [LANE_USER_HAS_SHARE] = WAIT_SHARE};
     client_resume(client_of_lane_user(lane_user), reasons[what]);
 }
 
-static void on_answer(struct lane_user *lane_user, const struct call *call, const struct glimpse *reply)
+static void connection_on_answer(struct lane_user *lane_user, const struct call *call, const struct glimpse *reply)
 {
     stateful_answered(client_of_lane_user(lane_user), call, reply);
 }
 
-static void on_counted(struct lane_user *lane_user, uint8_t counted)
+static void connection_on_counted(struct lane_user *lane_user, uint8_t counted)
 {
     charge_answered(client_of_lane_user(lane_user), counted);
 }
 
-static void on_unread(struct lane_user *lane_user, uint64_t bytes)
+static void connection_on_unread(struct lane_user *lane_user, uint64_t bytes)
 {
     if (!lane_user->is_paying)
         client_limit_unread(client_of_lane_user(lane_user), bytes);
 }
 
-static void on_refused(struct lane_user *lane_user, enum lane_end end, struct slice reply)
+static void connection_on_refused(struct lane_user *lane_user, enum lane_end end, struct slice reply)
 {
     struct client *client = client_of_lane_user(lane_user);
     if (end == END_LOGIN_REFUSED && session_doubt(client))
@@ -181,14 +181,14 @@ static void on_refused(struct lane_user *lane_user, enum lane_end end, struct sl
         extra->refusal = client_copy_refusal(end, reply);
 }
 
-static void on_heavy(struct lane_user *lane_user)
+static void connection_on_heavy(struct lane_user *lane_user)
 {
     struct client *client = client_of_lane_user(lane_user);
     client_note_heavy(client);
     lane_choice_note_huge(client);
 }
 
-static void on_blocking(struct lane_user *lane_user)
+static void connection_on_blocking(struct lane_user *lane_user)
 {
     struct client *client = client_of_lane_user(lane_user);
     char name[SESSION_TEXT];
@@ -213,7 +213,7 @@ static bool may_outlive(const struct client *client, const struct lane *lane)
  * Called for each call of the client on that lane. An operator that stays keeps its position in the
  * fair queue.
  */
-static void on_lost(struct lane_user *lane_user, const struct lane *lane)
+static void connection_on_lost(struct lane_user *lane_user, const struct lane *lane)
 {
     struct client *client = client_of_lane_user(lane_user);
     if (carry_outlives_lane(client)) {
@@ -261,8 +261,8 @@ static void on_kept_bytes(struct lane_user *lane_user, const char *data, size_t 
 {
     struct client *client = client_of_lane_user(lane_user);
     if (!again_is_on(client)) {
-        if (!carry_take_bytes(client, data, n, on_bytes))
-            on_bytes(lane_user, data, n);
+        if (!carry_take_bytes(client, data, n, connection_on_bytes))
+            connection_on_bytes(lane_user, data, n);
         return;
     }
     client_note_active(client);
@@ -270,7 +270,7 @@ static void on_kept_bytes(struct lane_user *lane_user, const char *data, size_t 
 }
 
 /* Replies to commands that neither read nor write tell nothing of Redis' keys. */
-static void note_answered(struct client *client, uint32_t n)
+static void connection_note_answered(struct client *client, uint32_t n)
 {
     bool reads = false;
     bool writes = false;
@@ -294,7 +294,7 @@ static void on_kept_timed(struct lane_user *lane_user, const struct call *call, 
         return;
     }
     if (read_side_of(client) != NULL)
-        note_answered(client, n);
+        connection_note_answered(client, n);
     if (again_is_on(client)) {
         again_answered(client, call);
         return;
@@ -303,7 +303,8 @@ static void on_kept_timed(struct lane_user *lane_user, const struct call *call, 
     unanswered_drop(&client->extra->unanswered, &client->front->loop->pool, n);
 }
 
-static bool on_not_run(struct lane_user *lane_user, const struct call *call, enum not_run row, struct slice reply)
+static bool connection_on_not_run(struct lane_user *lane_user, const struct call *call, enum not_run row,
+                                  struct slice reply)
 {
     (void)reply;
     if (row >= NOT_RUN_FIXED)
@@ -314,15 +315,17 @@ static bool on_not_run(struct lane_user *lane_user, const struct call *call, enu
 
 /* The callbacks of both kinds of clients. */
 #define LANE_USER_OPS                                                                                                  \
-    .on_unheard = on_unheard, .on_passing = on_passing, .on_passed = on_passed, .on_run_end = on_run_end,              \
-    .on_answer = on_answer, .on_counted = on_counted, .on_refused = on_refused, .on_heavy = on_heavy,                  \
-    .on_unread = on_unread, .on_blocking = on_blocking, .on_lost = on_lost, .on_resume = on_resume,                    \
+    .on_unheard = connection_on_unheard, .on_passing = connection_on_passing, .on_passed = connection_on_passed,       \
+    .on_run_end = connection_on_run_end, .on_answer = connection_on_answer, .on_counted = connection_on_counted,       \
+    .on_refused = connection_on_refused, .on_heavy = connection_on_heavy, .on_unread = connection_on_unread,           \
+    .on_blocking = connection_on_blocking, .on_lost = connection_on_lost, .on_resume = connection_on_resume,           \
     .may_log_in = may_log_in, .share = session_lane_share, .audit = session_audit_lane,                                \
     .to_link = (ptrdiff_t)offsetof(struct client, link) - (ptrdiff_t)offsetof(struct client, lane_user)
 
-static const struct lane_user_ops lane_user_ops = {LANE_USER_OPS, .on_bytes = on_bytes, .on_timed = timing_answered};
+static const struct lane_user_ops lane_user_ops = {LANE_USER_OPS, .on_bytes = connection_on_bytes,
+                                                   .on_timed = timing_answered};
 static const struct lane_user_ops lane_user_ops_kept = {LANE_USER_OPS, .on_bytes = on_kept_bytes,
-                                                        .on_timed = on_kept_timed, .on_not_run = on_not_run};
+                                                        .on_timed = on_kept_timed, .on_not_run = connection_on_not_run};
 
 /* ---- closing ---- */
 
@@ -430,7 +433,7 @@ static void drop_extra(struct client *client)
     client->extra = NULL;
 }
 
-static void on_closed(struct link *link)
+static void connection_on_closed(struct link *link)
 {
     struct client *client = client_of_link(link);
     feed_free(client);
@@ -443,7 +446,7 @@ static void on_closed(struct link *link)
 /* ---- callbacks of the connection ---- */
 
 /* The PROXY header and the TLS handshake are done: requests may follow. */
-static void admit(struct client *client)
+static void connection_admit(struct client *client)
 {
     client_admit(client);
     session_begin(client);
@@ -474,7 +477,7 @@ static void secure(struct client *client, const char *data, size_t n)
  * The address is known, and `n` bytes have come behind the PROXY header. Returns how many of them
  * are requests.
  */
-static size_t begin(struct client *client, const char *data, size_t n)
+static size_t connection_begin(struct client *client, const char *data, size_t n)
 {
     if (!binding_arrive(client))
         return 0;
@@ -482,11 +485,11 @@ static size_t begin(struct client *client, const char *data, size_t n)
         secure(client, data, n);
         return 0;
     }
-    admit(client);
+    connection_admit(client);
     return n;
 }
 
-static void on_data(struct link *link, const char *data, size_t n)
+static void connection_on_data(struct link *link, const char *data, size_t n)
 {
     struct client *client = client_of_link(link);
     client_note_active(client);
@@ -498,7 +501,7 @@ static void on_data(struct link *link, const char *data, size_t n)
             timeouts_end_handshake(client);
             if (!client_listen_address(client)->is_tls)
                 client_admit(client);
-            n = binding_move(client) ? begin(client, data, n) : 0;
+            n = binding_move(client) ? connection_begin(client, data, n) : 0;
         }
     }
     if (n > 0 && !client_is_closed(client))
@@ -517,7 +520,7 @@ static void on_link_passed(struct link *link, size_t n)
 }
 
 /* Reading of the client's lanes goes on, unless the client is in debt by a limit on bytes. */
-static void catch_up(struct client *client)
+static void connection_catch_up(struct client *client)
 {
     client->lane_user.is_paying = must_pay_first(client);
     if (!client->lane_user.is_paying && (client_has_own_lane(client) || client->lane_user.in_flight > 0))
@@ -525,7 +528,7 @@ static void catch_up(struct client *client)
     places_catch_up(client);
 }
 
-static void on_wake(struct link *link)
+static void connection_on_wake(struct link *link)
 {
     struct client *client = client_of_link(link);
     if (client_is_closed(client))
@@ -534,7 +537,7 @@ static void on_wake(struct link *link)
         /* feed.c lets a lane go on while no requests are read */
         client->lane_user.is_paying = must_pay_first(client);
         if (!is_slow(client))
-            catch_up(client);
+            connection_catch_up(client);
     }
     if (client->state == CLIENT_CLOSING)
         return;
@@ -562,7 +565,7 @@ static void go_on_unheard(struct client *client)
     client_drop_output(client);
     if (client->lane_user.absorbed > 0)
         slow_reader_absorbed(&client->front->nodes.worker_lanes, &client->lane_user);
-    catch_up(client);
+    connection_catch_up(client);
     subscribe_catch_up(client);
     if (client_is_leaving(client))
         finish_when_answered(client);
@@ -575,10 +578,10 @@ static void on_end_ahead(struct link *link)
     struct client *client = client_of_link(link);
     half_close_foresee(client);
     if (client->lane_user.is_paying)
-        catch_up(client);
+        connection_catch_up(client);
 }
 
-static void on_end(struct link *link, int status)
+static void connection_on_end(struct link *link, int status)
 {
     struct client *client = client_of_link(link);
     if (client->is_eof && !pin_has(client, PIN_PASSTHROUGH) && client->state != CLIENT_CLOSING && status != 0) {
@@ -591,7 +594,7 @@ static void on_end(struct link *link, int status)
     }
     half_close_begin(client);
     if (client->lane_user.is_paying && !client_is_closed(client))
-        catch_up(client);
+        connection_catch_up(client);
     if (client_is_leaving(client) && !client_is_closed(client))
         end_passthrough(client);
 }
@@ -600,22 +603,22 @@ static void on_end(struct link *link, int status)
  * client_part came too late: the requests that came before it are served, and the end of the
  * connection follows.
  */
-static void on_late(struct link *link)
+static void connection_on_late(struct link *link)
 {
     client_return(client_of_link(link));
 }
 
-static void on_drained(struct link *link)
+static void connection_on_drained(struct link *link)
 {
     struct client *client = client_of_link(link);
     if (client->lane_user.absorbed > 0)
         slow_reader_absorbed(&client->front->nodes.worker_lanes, &client->lane_user);
-    catch_up(client);
+    connection_catch_up(client);
     subscribe_catch_up(client);
 }
 
 /* The TLS handshake has ended. */
-static void on_connected(struct link *link, int status)
+static void connection_on_connected(struct link *link, int status)
 {
     struct client *client = client_of_link(link);
     timeouts_end_handshake(client);
@@ -623,22 +626,22 @@ static void on_connected(struct link *link, int status)
         handshake_failed(client, link_why(link, status));
         return;
     }
-    admit(client);
+    connection_admit(client);
     (void)binding_arrive(client);
 }
 
 static const struct link_ops link_ops = {
-    .on_connected = on_connected,
+    .on_connected = connection_on_connected,
     .on_room = feed_room,
-    .on_data = on_data,
+    .on_data = connection_on_data,
     .on_passing = feed_passing,
     .on_passed = on_link_passed,
     .on_end_ahead = on_end_ahead,
-    .on_end = on_end,
-    .on_wake = on_wake,
-    .on_late = on_late,
-    .on_drained = on_drained,
-    .on_closed = on_closed,
+    .on_end = connection_on_end,
+    .on_wake = connection_on_wake,
+    .on_late = connection_on_late,
+    .on_drained = connection_on_drained,
+    .on_closed = connection_on_closed,
 };
 
 const struct client_ops connection_client_ops = {
@@ -667,7 +670,7 @@ void client_open(struct client *client, struct front *front, int fd, const struc
     if (!binding_enter(client) || !reads_open(client))
         return;
     if (!listen_address->has_proxy_header)
-        begin(client, "", 0);
+        connection_begin(client, "", 0);
     else if (proxied_begin(client))
         timeouts_begin_handshake(client);
 }

@@ -50,7 +50,7 @@ void client_drain_look(struct client *client)
  * Closes a client that has ignored client_part for a tick, as a pool does that reads no idle
  * connection. Closes a client after a whole tick of its handshake, since no reply can reach it.
  */
-static void look_at(struct client *client)
+static void drain_look_at(struct client *client)
 {
     if (stays(client))
         return;
@@ -150,14 +150,14 @@ void client_drain_holders(struct front *front, struct drain_holders *out)
 
 /* ---- once in a tick ---- */
 
-static void on_tick(uv_timer_t *tick)
+static void drain_on_tick(uv_timer_t *tick)
 {
     struct front *front = tick->data;
     struct list *next;
     loop_tick(front->loop); /* there may have been no event since the last tick */
     for (struct list *at = front->clients.next; at != &front->clients; at = next) {
         next = at->next;
-        look_at(container_of(at, struct client, in_front));
+        drain_look_at(container_of(at, struct client, in_front));
     }
     front->drain.looked_ms = timeouts_now_ms(front);
     front->drain.has_looked = true;
@@ -201,7 +201,7 @@ void client_drain_begin(struct front *front, uint64_t tick_ms, bool has_successo
         struct client *client = container_of(at, struct client, in_front);
         client_want_idle(client);
     }
-    uv_timer_start(&front->drain.tick, on_tick, tick_ms, tick_ms);
+    uv_timer_start(&front->drain.tick, drain_on_tick, tick_ms, tick_ms);
     client_drain_left(front);
 }
 

@@ -46,7 +46,7 @@ static bool is_large(const struct request_scan *scan)
 }
 
 /* Requests taken from now on arrived now, or at held_ns if the first of them has waited. */
-static void start_time(struct client *client, const struct intake *in)
+static void feed_start_time(struct client *client, const struct intake *in)
 {
     client->lane_user.arrived_ns = in->held_ns != 0 ? in->held_ns : client->front->loop->now_ns;
     client->lane_user.waited_us = 0;
@@ -58,13 +58,13 @@ static void start_time(struct client *client, const struct intake *in)
  * The next request has waited since `since_ns`. Adds the client's present waits to those that the
  * request has had.
  */
-static void hold(const struct client *client, struct intake *in, uint64_t since_ns)
+static void feed_hold(const struct client *client, struct intake *in, uint64_t since_ns)
 {
     in->held_ns = since_ns;
     in->waits = (uint16_t)(client->front->slow.waits | client->waits);
 }
 
-static void end_hold(struct intake *in)
+static void feed_end_hold(struct intake *in)
 {
     in->held_ns = 0;
     in->waits = 0;
@@ -73,14 +73,14 @@ static void end_hold(struct intake *in)
 static void note_held(struct client *client, struct intake *in, bool is_held)
 {
     if (is_held) {
-        hold(client, in, client->lane_user.arrived_ns);
+        feed_hold(client, in, client->lane_user.arrived_ns);
     } else if (in->held_ns != 0) {
-        end_hold(in);
-        start_time(client, in); /* for the requests that have waited behind it */
+        feed_end_hold(in);
+        feed_start_time(client, in); /* for the requests that have waited behind it */
     }
 }
 
-static void take_frame(struct intake *in, enum route result)
+static void feed_take_frame(struct intake *in, enum route result)
 {
     in->has_frame = result == ROUTE_WAIT;
     if (result != ROUTE_WAIT)
@@ -98,18 +98,18 @@ static void take_all(struct client *client, struct intake *in)
     const struct request_limits *limits = limits_of(client);
     enum route result = ROUTE_TAKEN;
     struct pace pace;
-    start_time(client, in);
+    feed_start_time(client, in);
     bool waits_for_share = fair_share_must_wait(client);
     if (waits_for_share)
-        end_hold(in);
+        feed_end_hold(in);
     fair_share_begin(client, &pace);
     while (result == ROUTE_TAKEN && can_go_on(client)) {
         assert(in->taken <= in->scanned && in->scanned <= in->filled && in->filled <= in->capacity);
         bool is_next = in->taken == in->scanned;
         if (is_next && in->taken < in->filled && !fair_share_may_go(client, &pace)) {
             if (pace.is_used)
-                start_time(client, in);
-            hold(client, in, client->lane_user.arrived_ns);
+                feed_start_time(client, in);
+            feed_hold(client, in, client->lane_user.arrived_ns);
             break;
         }
         if (waits_for_share && is_next && in->taken < in->filled)
@@ -148,7 +148,7 @@ static void take_all(struct client *client, struct intake *in)
         }
         result = route_request(client, &in->scan, bytes);
         pace_take_one(&pace);
-        take_frame(in, result);
+        feed_take_frame(in, result);
         note_held(client, in, result == ROUTE_WAIT);
         limits = limits_of(client);
     }
@@ -158,7 +158,7 @@ static void take_all(struct client *client, struct intake *in)
  * Takes requests unless the client waits. Bytes gathered for lanes are copied at the end, since
  * `in` moves or goes.
  */
-static void take(struct client *client, struct intake *in)
+static void feed_take(struct client *client, struct intake *in)
 {
     if (client->waits != 0) {
         if (in->held_ns != 0)
@@ -229,7 +229,7 @@ static void hold_passage(struct client *client)
  * Passes on a piece of a large request. Returns the bytes used; fewer than n: the request has
  * ended.
  */
-static size_t pass(struct client *client, const char *data, size_t n)
+static size_t feed_pass(struct client *client, const char *data, size_t n)
 {
     struct passage *passage = client->extra->passage;
     size_t used;
@@ -329,7 +329,7 @@ void feed_free(struct client *client)
 }
 
 /* Keeps what is left of a local intake, which points into the loop's read buffer. */
-static void keep(struct client *client, const struct intake *local)
+static void feed_keep(struct client *client, const struct intake *local)
 {
     if (local->taken == local->filled || client_is_leaving(client))
         return;
@@ -401,7 +401,7 @@ void feed(struct client *client, const char *data, size_t n)
     if (client_is_leaving(client))
         return;
     while (n > 0 && client_extra(client)->passage != NULL && !client_is_closed(client)) {
-        size_t used = pass(client, data, n);
+        size_t used = feed_pass(client, data, n);
         data += used;
         n -= used;
     }
@@ -411,14 +411,14 @@ void feed(struct client *client, const char *data, size_t n)
     if (client->intake != NULL) {
         uint32_t before = client->intake->taken;
         client->intake->filled += (uint32_t)n;
-        take(client, client->intake);
+        feed_take(client, client->intake);
         is_another = client->intake->taken > before;
         if (!client_is_closed(client))
             compact(client);
     } else {
         struct intake local = {.data = (char *)(uintptr_t)data, .filled = (uint32_t)n, .capacity = (uint32_t)n};
-        take(client, &local);
-        keep(client, &local);
+        feed_take(client, &local);
+        feed_keep(client, &local);
     }
     if (client_is_closed(client))
         return;
@@ -472,7 +472,7 @@ void feed_again(struct client *client)
 {
     if (client->intake != NULL) {
         uint32_t before = client->intake->taken;
-        take(client, client->intake);
+        feed_take(client, client->intake);
         if (client_is_closed(client))
             return;
         bool is_another = client->intake->taken > before;
@@ -484,7 +484,7 @@ void feed_again(struct client *client)
 }
 
 /* Begins or ends WAIT_MEMORY, in which nothing is read or taken from the client. */
-static void stall(struct client *client, bool is_stalled)
+static void feed_stall(struct client *client, bool is_stalled)
 {
     if (!is_stalled) {
         client_resume(client, WAIT_MEMORY);
@@ -527,7 +527,7 @@ static void judge_client(struct client *client, enum ladder_step step, uint64_t 
     if (is_stalled == client_waits_for(client, WAIT_MEMORY))
         return;
     count_add(&client->front->counts.stalled, is_stalled ? 1 : UINT64_MAX);
-    stall(client, is_stalled);
+    feed_stall(client, is_stalled);
 }
 
 void memory_pressure_look(struct front *front)
@@ -548,5 +548,5 @@ void memory_pressure_forget(struct client *client)
     if (!client_waits_for(client, WAIT_MEMORY))
         return;
     count_add(&client->front->counts.stalled, UINT64_MAX);
-    stall(client, false);
+    feed_stall(client, false);
 }

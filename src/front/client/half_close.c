@@ -22,7 +22,7 @@ static void end_waiting(struct client *client);
  * A probed call that is still the oldest blocks: Redis has had time to answer it. Redis would close
  * such a connection, and weir does too. If Redis has answered the call, the next call is probed.
  */
-static void on_probe_over(struct probe *probe)
+static void half_close_on_probe_over(struct probe *probe)
 {
     const struct ending *ending = container_of(probe, struct ending, probe);
     struct client *client = ending->client;
@@ -50,7 +50,7 @@ static struct ending *need_ending(struct client *client)
         return NULL;
     }
     extra->ending->client = client;
-    extra->ending->probe.on_over = on_probe_over;
+    extra->ending->probe.on_over = half_close_on_probe_over;
     list_init(&extra->ending->probe.in_prober);
     return extra->ending;
 }

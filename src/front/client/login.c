@@ -143,7 +143,7 @@ struct login_step {
     char *reply;        /* Redis' error; heap; NULL: none */
 };
 
-static struct login_step *step_of(struct question *question)
+static struct login_step *login_step_of(struct question *question)
 {
     return container_of(question, struct login_step, question);
 }
@@ -203,7 +203,7 @@ static void end_check(struct login_step *step)
     login_end(client);
 }
 
-static void refuse_lane(struct client *client, const char *why)
+static void login_refuse_lane(struct client *client, const char *why)
 {
     session_log_closed(client, LOG_SITE_CLIENT_CLOSED, why);
     login_end(client);
@@ -217,7 +217,7 @@ static void refuse_proof(struct client *client)
     const struct lane_user *lane_user = &client->lane_user;
     static const char why[] = "Redis does not take it for its user any more";
     if (lane_user->in_flight == 0 || lane_user->lane == NULL || lane_may_wait(lane_user->lane)) {
-        refuse_lane(client, why);
+        login_refuse_lane(client, why);
         return;
     }
     session_log_closed(client, LOG_SITE_CLIENT_CLOSED, why);
@@ -235,9 +235,9 @@ static bool is_refused_elsewhere(const struct client *client)
            session_row(client) != front_default_row(client->front);
 }
 
-static void on_judged(struct question *question, enum judgement judgement, struct slice reply)
+static void login_on_judged(struct question *question, enum judgement judgement, struct slice reply)
 {
-    struct login_step *step = step_of(question);
+    struct login_step *step = login_step_of(question);
     attempt_end(step->front, &step->attempt, judgement == JUDGED_FALSE || judgement == JUDGED_LOST);
     if (step->client == NULL) {
         free_step(step);
@@ -277,7 +277,7 @@ static struct login_step *make_question(struct client *client, struct login *log
     step->client = client;
     step->question.login = login;
     step->question.is_short = is_short;
-    step->question.on_judged = on_judged;
+    step->question.on_judged = login_on_judged;
     list_init(&step->question.in_auth_lanes);
     extra->login = step;
     return step;
@@ -292,7 +292,7 @@ static void ask_auth_lane(struct login_step *step)
 
 /* ---- waiting for other logins of the address ---- */
 
-static void on_late(struct alarm *alarm)
+static void login_on_late(struct alarm *alarm)
 {
     struct client *client = container_of(alarm, struct login_step, late)->client;
     session_log_closed(client, LOG_SITE_CLIENT_CLOSED,
@@ -300,7 +300,7 @@ static void on_late(struct alarm *alarm)
     client_close_for(client, CLOSED_HANDSHAKE);
 }
 
-static void wait(struct login_step *step)
+static void login_wait(struct login_step *step)
 {
     struct front *front = step->front;
     struct alarms *alarms = &front->timeouts.alarms;
@@ -311,7 +311,7 @@ static void wait(struct login_step *step)
         client_close_starved(step->client);
         return;
     }
-    step->late.on_due = on_late;
+    step->late.on_due = login_on_late;
     alarm_set(alarms, &step->late, front->loop->now_ns + front->rules->handshake_timeout_ns);
 }
 
@@ -328,7 +328,7 @@ static void proceed(struct login_step *step, enum attempt_state state)
         ask_auth_lane(step);
         break;
     case ATTEMPT_WAITS:
-        wait(step);
+        login_wait(step);
         break;
     case ATTEMPT_BARRED:
         be_barred(step);
@@ -340,7 +340,7 @@ static void proceed(struct login_step *step, enum attempt_state state)
     }
 }
 
-static void begin(struct login_step *step)
+static void login_begin(struct login_step *step)
 {
     proceed(step, attempt_begin(step->client, &step->attempt));
 }
@@ -408,7 +408,7 @@ void login_lane_answered(struct client *client, const struct glimpse *reply)
 {
     client->lane_user.lane->answer_by_ns = 0;
     if (!glimpse_is(reply, SLICE("+OK\r\n"))) {
-        refuse_lane(client, "its own connection does not accept the login that Redis has just accepted");
+        login_refuse_lane(client, "its own connection does not accept the login that Redis has just accepted");
         return;
     }
     lend_note_login(client->lane_user.lane);
@@ -423,7 +423,7 @@ void login_lane_answered(struct client *client, const struct glimpse *reply)
  * Gives the client its new user. False: the client is one connection too many and leaves, or memory
  * is out and the client is closed.
  */
-static bool become(struct client *client, const struct question *question)
+static bool login_become(struct client *client, const struct question *question)
 {
     if (session_log_in(client, question->login, &question->proof))
         return binding_bind(client);
@@ -431,11 +431,11 @@ static bool become(struct client *client, const struct question *question)
     return false;
 }
 
-static enum login_result pass(struct client *client, struct login_step *step)
+static enum login_result login_pass(struct client *client, struct login_step *step)
 {
     bool has_lane = client_has_own_lane(client) && client->lane_user.lane != NULL;
     step->stage = STAGE_PASSED;
-    if (!become(client, &step->question))
+    if (!login_become(client, &step->question))
         return LOGIN_GONE;
     if (!has_lane)
         return LOGIN_PASSED;
@@ -448,7 +448,7 @@ static enum login_result pass(struct client *client, struct login_step *step)
 }
 
 /* No auth lane is to be had, so Redis was not asked. */
-static enum login_result go_without(struct client *client, struct login_step *step)
+static enum login_result login_go_without(struct client *client, struct login_step *step)
 {
     const struct lanes *lanes = &front_default_row(client->front)->lanes;
     switch (outage_meet(client, lanes->down != ERR_NONE ? lanes->down : ERR_UPSTREAM_BUSY, true)) {
@@ -473,7 +473,7 @@ static enum login_result go_without(struct client *client, struct login_step *st
  * Redis was asked, and its reply was lost. An operator's connection stays, unless this was a
  * renewal.
  */
-static enum login_result lose(struct client *client, const struct login_step *step)
+static enum login_result login_lose(struct client *client, const struct login_step *step)
 {
     if (client_is_operator(client) && !is_renewal(step))
         return LOGIN_WRONG;
@@ -485,15 +485,15 @@ static enum login_result judged(struct client *client, struct login_step *step)
 {
     switch (step->judgement) {
     case JUDGED_TRUE:
-        return pass(client, step);
+        return login_pass(client, step);
     case JUDGED_FALSE:
         return LOGIN_WRONG;
     case JUDGED_LOST:
-        return lose(client, step);
+        return login_lose(client, step);
     case JUDGED_NOT:
         break;
     }
-    return go_without(client, step);
+    return login_go_without(client, step);
 }
 
 /*
@@ -513,10 +513,10 @@ static bool watch_dial(struct client *client, struct login_step *step, bool is_h
     return !client_is_closed(client);
 }
 
-static enum login_result go_on(struct client *client, struct login_step *step)
+static enum login_result login_go_on(struct client *client, struct login_step *step)
 {
     if (step->stage == STAGE_AWAY) {
-        begin(step);
+        login_begin(step);
         if (client_is_closed(client))
             return LOGIN_GONE;
     }
@@ -539,19 +539,19 @@ static enum login_result go_on(struct client *client, struct login_step *step)
     return LOGIN_WAITS;
 }
 
-/* As go_on, for a step that has just begun. NULL: the client was closed. */
+/* As login_go_on, for a step that has just begun. NULL: the client was closed. */
 static enum login_result begun(struct client *client, struct login_step *step)
 {
     if (step == NULL)
         return LOGIN_GONE;
-    begin(step);
-    return client_is_closed(client) ? LOGIN_GONE : go_on(client, step);
+    login_begin(step);
+    return client_is_closed(client) ? LOGIN_GONE : login_go_on(client, step);
 }
 
 enum login_result login_ask(struct client *client, const struct hello *hello)
 {
     if (login_has_begun(client))
-        return go_on(client, client->extra->login);
+        return login_go_on(client, client->extra->login);
     struct login *login = login_new(hello->user, hello->password);
     if (login != NULL)
         return begun(client, make_question(client, login, hello->is_short));
@@ -563,7 +563,7 @@ enum login_result login_ask(struct client *client, const struct hello *hello)
  * Asks in the step of an AUTH or HELLO that has begun, or in a step for this proof alone. NULL: the
  * client is closed.
  */
-static struct login_step *begin_proof(struct client *client)
+static struct login_step *login_begin_proof(struct client *client)
 {
     struct login_step *step = client_extra(client)->login;
     if (step != NULL && step->stage != STAGE_PASSED)
@@ -580,7 +580,7 @@ static struct login_step *begin_proof(struct client *client)
 
 enum login_result login_prove(struct client *client, bool is_handshake)
 {
-    struct login_step *step = begin_proof(client);
+    struct login_step *step = login_begin_proof(client);
     if (step == NULL)
         return LOGIN_GONE;
     step->is_waited_for |= step->stage != STAGE_JUDGED;
@@ -642,7 +642,7 @@ bool login_is_unanswered(const struct client *client)
 
 void login_check(struct client *client)
 {
-    (void)begin_proof(client);
+    (void)login_begin_proof(client);
 }
 
 struct slice login_reply(const struct client *client)

@@ -106,7 +106,7 @@ bool meter_make_funnels(struct client *client, const struct policy *policy)
     return true;
 }
 
-static const struct policy *policy_of(const struct policies *policies, const struct policy_state *policy_state)
+static const struct policy *meter_policy_of(const struct policies *policies, const struct policy_state *policy_state)
 {
     for (size_t i = 0; i < policies_count(policies); i++)
         if (policies_at(policies, i)->policy_state == policy_state)
@@ -119,7 +119,7 @@ void meter_settle(struct client *client, const struct policies *policies)
     struct subject *own = client->meter != NULL ? client->meter->owns : NULL;
     for (; own != NULL; own = own->next) {
         bool is_bound = client->bound != NULL && client->bound->policy_state == own->policy_state;
-        const struct policy *policy = is_bound ? client->bound : policy_of(policies, own->policy_state);
+        const struct policy *policy = is_bound ? client->bound : meter_policy_of(policies, own->policy_state);
         if (policy != NULL)
             gate_settle_holder(policy, own, PER_CONNECTION, client->front->loop->now_ns);
     }
@@ -167,7 +167,8 @@ void meter_leave_queue(struct client *client)
 
 /* ---- which funnels are charged ---- */
 
-static struct charge_target charge(const struct client *client, const struct policy *policy, struct subject *subject)
+static struct charge_target meter_charge(const struct client *client, const struct policy *policy,
+                                         struct subject *subject)
 {
     struct charge_target target = {policy, {subject, NULL, NULL}};
     if (meter_has_funnels(policy))
@@ -179,7 +180,7 @@ static struct charge_target charge(const struct client *client, const struct pol
 
 struct charge_target payer_of(struct client *client)
 {
-    return charge(client, client->bound, client->subject);
+    return meter_charge(client, client->bound, client->subject);
 }
 
 void payer_let_keyed_go(struct client *client)
@@ -242,7 +243,7 @@ static struct charge_target target_by_key(struct client *client, struct slice ke
         client_close_starved(client);
         return (struct charge_target){0};
     }
-    return charge(client, policy, meter->keyed);
+    return meter_charge(client, policy, meter->keyed);
 }
 
 struct charge_target payer_for(struct client *client, const struct request *request)

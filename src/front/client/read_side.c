@@ -15,7 +15,7 @@ struct read_side *read_side_new(struct client *client, uint32_t number)
     return reading;
 }
 
-static void end_question(struct read_side *reading)
+static void read_side_end_question(struct read_side *reading)
 {
     if (reading->question.login == NULL)
         return;
@@ -25,9 +25,9 @@ static void end_question(struct read_side *reading)
     auth_proof_drop(&reading->question.proof);
 }
 
-static void drop_all(struct read_side *reading)
+static void read_side_drop_all(struct read_side *reading)
 {
-    end_question(reading);
+    read_side_end_question(reading);
     lease_drop(&reading->other);
     auth_proof_drop(&reading->proof);
 }
@@ -35,14 +35,14 @@ static void drop_all(struct read_side *reading)
 void read_side_stop(struct client *client)
 {
     if (read_side_of(client) != NULL)
-        drop_all(read_side_of(client));
+        read_side_drop_all(read_side_of(client));
 }
 
 void read_side_free(struct read_side *reading)
 {
     if (reading == NULL)
         return;
-    drop_all(reading);
+    read_side_drop_all(reading);
     node_put(reading->node);
     node_put(reading->refused);
     free(reading);
@@ -96,7 +96,7 @@ void read_side_choose(struct client *client, struct node *node)
     struct read_side *reading = read_side_of(client);
     if (reading->node == node)
         return;
-    drop_all(reading);
+    read_side_drop_all(reading);
     node_put(reading->node);
     reading->node = node != NULL ? node_get(node) : NULL;
     reading->was_there = false;
@@ -118,7 +118,7 @@ void read_side_end_login(struct client *client)
     if (reading == NULL)
         return;
     read_side_end_session(client);
-    drop_all(reading);
+    read_side_drop_all(reading);
     node_put(reading->refused);
     reading->refused = NULL;
     reading->n_refusals = 0;

@@ -16,7 +16,7 @@ struct remains {
     struct subject *subject;     /* pays for the calls; one reference */
     uint64_t counted;            /* calls in flight that limits count */
     uint64_t counted_shadow;     /* calls in flight that limits in shadow mode count */
-    uint64_t n_unanswered;       /* requests that on_timed has not reported yet */
+    uint64_t n_unanswered;       /* requests that remains_on_timed has not reported yet */
     uint64_t left_bytes;         /* the part of this struct in the node's left bytes */
 };
 
@@ -28,7 +28,7 @@ static struct remains *remains_of(struct lane_user *lane_user)
 /* ---- the charge target ---- */
 
 /* Without the funnels `per connection`, which have ended with the connection. */
-static struct charge_target charge_target_of(const struct remains *remains)
+static struct charge_target remains_charge_target_of(const struct remains *remains)
 {
     struct charge_target target = {remains->policy, {[PER_SUBJECT] = remains->subject}};
     if (remains->policy != NULL && remains->policy->of_scope[PER_POLICY] != 0)
@@ -38,7 +38,7 @@ static struct charge_target charge_target_of(const struct remains *remains)
 
 static void count_calls(const struct remains *remains, bool is_begun)
 {
-    const struct charge_target target = charge_target_of(remains);
+    const struct charge_target target = remains_charge_target_of(remains);
     if (target.policy == NULL)
         return;
     if (is_begun)
@@ -96,37 +96,37 @@ static void note_left(struct remains *remains, uint64_t bytes)
 
 /* ---- from the lane ---- */
 
-static void on_bytes(struct lane_user *lane_user, const char *data, size_t n)
+static void remains_on_bytes(struct lane_user *lane_user, const char *data, size_t n)
 {
     struct remains *remains = remains_of(lane_user);
     struct front *front = remains->front;
     (void)data;
     keep_up(remains);
     note_left(remains, bytes_left(remains));
-    const struct charge_target target = charge_target_of(remains);
+    const struct charge_target target = remains_charge_target_of(remains);
     if (target.policy != NULL)
         gate_owe_bytes(&target, UNIT_BYTES_OUT, n, lane_user->counted, front->loop->now_ns, front->limit_counters);
 }
 
-static void on_unheard(struct lane_user *lane_user, size_t n)
+static void remains_on_unheard(struct lane_user *lane_user, size_t n)
 {
-    on_bytes(lane_user, NULL, n);
+    remains_on_bytes(lane_user, NULL, n);
 }
 
-static void on_counted(struct lane_user *lane_user, uint8_t counted)
+static void remains_on_counted(struct lane_user *lane_user, uint8_t counted)
 {
     struct remains *remains = remains_of(lane_user);
     bool is_counted = (counted & COUNTED) != 0 && remains->counted > 0;
     bool is_shadow = (counted & COUNTED_SHADOW) != 0 && remains->counted_shadow > 0;
     keep_up(remains);
-    const struct charge_target target = charge_target_of(remains);
+    const struct charge_target target = remains_charge_target_of(remains);
     remains->counted -= is_counted;
     remains->counted_shadow -= is_shadow;
     if (target.policy != NULL)
         gate_calls_end(&target, is_counted, is_shadow);
 }
 
-static void on_timed(struct lane_user *lane_user, const struct call *call, uint32_t n)
+static void remains_on_timed(struct lane_user *lane_user, const struct call *call, uint32_t n)
 {
     struct remains *remains = remains_of(lane_user);
     (void)call;
@@ -135,56 +135,56 @@ static void on_timed(struct lane_user *lane_user, const struct call *call, uint3
 }
 
 /* Called for each call on that lane. */
-static void on_lost(struct lane_user *lane_user, const struct lane *lane)
+static void remains_on_lost(struct lane_user *lane_user, const struct lane *lane)
 {
     (void)lane;
     lane_user->lane = NULL;
     link_wake(&remains_of(lane_user)->link);
 }
 
-static void on_answer(struct lane_user *lane_user, const struct call *call, const struct glimpse *reply)
+static void remains_on_answer(struct lane_user *lane_user, const struct call *call, const struct glimpse *reply)
 {
     (void)lane_user;
     (void)call;
     (void)reply;
 }
 
-static void on_refused(struct lane_user *lane_user, enum lane_end why, struct slice reply)
+static void remains_on_refused(struct lane_user *lane_user, enum lane_end why, struct slice reply)
 {
     (void)lane_user;
     (void)why;
     (void)reply;
 }
 
-static void on_unread(struct lane_user *lane_user, uint64_t bytes)
+static void remains_on_unread(struct lane_user *lane_user, uint64_t bytes)
 {
     (void)lane_user;
     (void)bytes;
 }
 
-static void ignore(struct lane_user *lane_user)
+static void remains_ignore(struct lane_user *lane_user)
 {
     (void)lane_user;
 }
 
 static const struct lane_user_ops lane_user_ops = {
-    .on_bytes = on_bytes,
-    .on_unheard = on_unheard,
-    .on_run_end = ignore,
-    .on_counted = on_counted,
-    .on_timed = on_timed,
-    .on_answer = on_answer,
-    .on_refused = on_refused,
-    .on_heavy = ignore,
-    .on_blocking = ignore,
-    .on_unread = on_unread,
-    .on_lost = on_lost,
+    .on_bytes = remains_on_bytes,
+    .on_unheard = remains_on_unheard,
+    .on_run_end = remains_ignore,
+    .on_counted = remains_on_counted,
+    .on_timed = remains_on_timed,
+    .on_answer = remains_on_answer,
+    .on_refused = remains_on_refused,
+    .on_heavy = remains_ignore,
+    .on_blocking = remains_ignore,
+    .on_unread = remains_on_unread,
+    .on_lost = remains_on_lost,
     .to_link = (ptrdiff_t)offsetof(struct remains, link) - (ptrdiff_t)offsetof(struct remains, lane_user),
 };
 
 /* ---- from the client's close to the last reply ---- */
 
-static void end(struct remains *remains)
+static void remains_end(struct remains *remains)
 {
     struct front *front = remains->front;
     count_calls(remains, false);
@@ -200,24 +200,24 @@ static void end(struct remains *remains)
 }
 
 /* True if the lane is gone, or neither owned nor with calls. */
-static bool is_over(const struct remains *remains)
+static bool remains_is_over(const struct remains *remains)
 {
     const struct lane *lane = remains->lane_user.lane;
     return lane == NULL || (lane->owner != &remains->lane_user && remains->lane_user.in_flight == 0);
 }
 
-static void on_wake(struct link *link)
+static void remains_on_wake(struct link *link)
 {
     struct remains *remains = container_of(link, struct remains, link);
-    if (is_over(remains))
-        end(remains);
+    if (remains_is_over(remains))
+        remains_end(remains);
     else
         remains->lane_user.wants_idle = true;
 }
 
-static const struct link_ops link_ops = {.on_wake = on_wake};
+static const struct link_ops link_ops = {.on_wake = remains_on_wake};
 
-/* Counts the requests that on_timed will report. */
+/* Counts the requests that remains_on_timed will report. */
 static uint64_t count_unanswered(const struct lane *lane, const struct lane_user *lane_user)
 {
     uint64_t n = 0;
@@ -230,8 +230,8 @@ static uint64_t count_unanswered(const struct lane *lane, const struct lane_user
 }
 
 /* Moves the counted calls of this lane user from the client's meter. */
-static void take_counted(struct remains *remains, struct meter *meter, const struct lane *lane,
-                         const struct lane_user *lane_user)
+static void remains_take_counted(struct remains *remains, struct meter *meter, const struct lane *lane,
+                                 const struct lane_user *lane_user)
 {
     for (uint32_t at = lane->calls.head; at != lane->calls.tail; at++) {
         const struct call *call = calls_at(&lane->calls, at);
@@ -245,7 +245,7 @@ static void take_counted(struct remains *remains, struct meter *meter, const str
 }
 
 /* NULL: out of memory. */
-static struct remains *make(struct client *client, struct lane *lane, const struct lane_user *lane_user)
+static struct remains *remains_make(struct client *client, struct lane *lane, const struct lane_user *lane_user)
 {
     struct front *front = client->front;
     struct meter *meter = client->meter;
@@ -261,7 +261,7 @@ static struct remains *make(struct client *client, struct lane *lane, const stru
     subject_hold(remains->subject);
     subject_note_left(remains->subject, 1);
     if (meter != NULL && client_extra(client)->spread != NULL) {
-        take_counted(remains, meter, lane, lane_user);
+        remains_take_counted(remains, meter, lane, lane_user);
     } else if (meter != NULL) {
         remains->counted = meter->counted;
         remains->counted_shadow = meter->counted_shadow;
@@ -287,7 +287,7 @@ void remains_leave_lane_user(struct client *client, struct lane_user *lane_user)
     struct lane *lane = lane_user->lane;
     bool is_under_way = lane_user->in_flight > 0 || (lane->owner == lane_user && !lane_is_clean(lane));
     bool goes_on = lane_is_ready(lane) && is_under_way && client->subject != NULL;
-    struct remains *remains = goes_on ? make(client, lane, lane_user) : NULL;
+    struct remains *remains = goes_on ? remains_make(client, lane, lane_user) : NULL;
     if (remains == NULL) {
         lane_forget(lane, lane_user);
         return;
@@ -308,6 +308,6 @@ void remains_close(struct front *front)
         struct remains *remains = container_of(front->remains.next, struct remains, in_front);
         if (remains->lane_user.lane != NULL)
             lane_forget(remains->lane_user.lane, &remains->lane_user);
-        end(remains);
+        remains_end(remains);
     }
 }

@@ -92,7 +92,7 @@ static void library_put(struct library *library)
     free(library);
 }
 
-static struct library *find(struct list *known, struct slice name, struct slice version)
+static struct library *session_find(struct list *known, struct slice name, struct slice version)
 {
     unsigned looked_at = 0;
     for (struct list *at = known->next; at != known && looked_at < LOOKED_AT; at = at->next, looked_at++) {
@@ -104,7 +104,7 @@ static struct library *find(struct list *known, struct slice name, struct slice 
 }
 
 /* NULL: out of memory. */
-static struct library *make(struct list *known, struct slice name, struct slice version)
+static struct library *session_make(struct list *known, struct slice name, struct slice version)
 {
     struct library *library = calloc(1, sizeof *library + name.len + version.len);
     if (library == NULL)
@@ -129,9 +129,9 @@ static bool library_change(struct list *known, struct library **held, bool is_ve
     struct slice version = is_version ? value : library_version(old);
     struct library *library = NULL;
     if (name.len + version.len > 0) {
-        library = find(known, name, version);
+        library = session_find(known, name, version);
         if (library == NULL)
-            library = make(known, name, version);
+            library = session_make(known, name, version);
         if (library == NULL)
             return false;
         library->holders++;
@@ -144,7 +144,7 @@ static bool library_change(struct list *known, struct library **held, bool is_ve
 /* ---- what is known ---- */
 
 /* The login that Redis knows the client by: its own, or weir's lent one. NULL: none. */
-static struct login *login_of(const struct client *client)
+static struct login *session_login_of(const struct client *client)
 {
     const struct session *session = client->session;
     return session != NULL && session->login != NULL ? session->login
@@ -175,7 +175,7 @@ struct lane_key session_key(const struct client *client, const struct node *node
 {
     return (struct lane_key){.protocol = session_protocol(client),
                              .database = session_database(client),
-                             .login = login_of(client),
+                             .login = session_login_of(client),
                              .auth_generation = auth_generation_at(client, node)};
 }
 
@@ -201,7 +201,7 @@ bool session_may_only_subscribe(const struct client *client)
 
 bool session_has_no_login(const struct client *client)
 {
-    return login_of(client) == NULL;
+    return session_login_of(client) == NULL;
 }
 
 /* ---- the proof of the login ---- */
@@ -314,7 +314,7 @@ void session_note_lane(struct client *client)
 
 bool session_is_anonymous(const struct client *client)
 {
-    if (login_of(client) != NULL)
+    if (session_login_of(client) != NULL)
         return false;
     /*
      * Redis keeps serving connections from before there was a password. Once there is none, Redis

@@ -34,12 +34,12 @@ uint32_t timeouts_now_ms(const struct front *front)
  * Both times are rounded down to milliseconds, so one more must pass or the time-out would be
  * early.
  */
-static bool is_over(const struct front *front, uint32_t since_ms, uint64_t timeout_ns)
+static bool timeouts_is_over(const struct front *front, uint32_t since_ms, uint64_t timeout_ns)
 {
     return timeouts_now_ms(front) - since_ms > ns_to_ms_up(timeout_ns);
 }
 
-/* Sets the alarm for the time when is_over becomes true. */
+/* Sets the alarm for the time when timeouts_is_over becomes true. */
 static void wake_when_over(struct front *front, struct alarm *alarm, uint32_t since_ms, uint64_t timeout_ns)
 {
     uint64_t passed_ms = timeouts_now_ms(front) - since_ms, wanted_ms = ns_to_ms_up(timeout_ns) + 1;
@@ -51,19 +51,19 @@ static void wake_when_over(struct front *front, struct alarm *alarm, uint32_t si
 /* ---- handshakes, and unfinished requests ---- */
 
 /* Sets the alarm for the first client in the list, if there is a time-out. */
-static void arm(struct front *front, struct alarm *alarm, const struct list *list, uint64_t timeout_ns)
+static void timeouts_arm(struct front *front, struct alarm *alarm, const struct list *list, uint64_t timeout_ns)
 {
     if (timeout_ns > 0 && !list_is_empty(list))
         wake_when_over(front, alarm, waiting_at(list->next)->waited_for.since_ms, timeout_ns);
 }
 
-static void begin(struct client *client, struct list *list, struct alarm *alarm, uint64_t timeout_ns)
+static void timeouts_begin(struct client *client, struct list *list, struct alarm *alarm, uint64_t timeout_ns)
 {
     struct waited_for *waited_for = &client->waited_for;
     list_take(&waited_for->in_list);
     waited_for->since_ms = timeouts_now_ms(client->front);
     list_push(list, &waited_for->in_list);
-    arm(client->front, alarm, list, timeout_ns);
+    timeouts_arm(client->front, alarm, list, timeout_ns);
 }
 
 /* The first client in the list, if its time is over; else NULL. */
@@ -72,7 +72,7 @@ static struct client *first_late(const struct front *front, const struct list *l
     if (timeout_ns == 0 || list_is_empty(list))
         return NULL;
     struct client *client = waiting_at(list->next);
-    return is_over(front, client->waited_for.since_ms, timeout_ns) ? client : NULL;
+    return timeouts_is_over(front, client->waited_for.since_ms, timeout_ns) ? client : NULL;
 }
 
 static void on_handshake_late(struct alarm *alarm)
@@ -82,7 +82,7 @@ static void on_handshake_late(struct alarm *alarm)
     struct client *client;
     while ((client = first_late(front, &front->timeouts.handshakes, timeout_ns)) != NULL)
         client_close_for(client, CLOSED_HANDSHAKE);
-    arm(front, alarm, &front->timeouts.handshakes, timeout_ns);
+    timeouts_arm(front, alarm, &front->timeouts.handshakes, timeout_ns);
 }
 
 bool timeouts_drop_handshake(struct front *front)
@@ -99,7 +99,7 @@ bool timeouts_drop_handshake(struct front *front)
  * Handshakes allowed at a time: a quarter of max-clients, and as many as fit in a quarter of
  * memory-limit.
  */
-static uint64_t share(const struct rules *rules)
+static uint64_t timeouts_share(const struct rules *rules)
 {
     uint64_t n = rules->max_clients / 4;
     uint64_t room = rules->memory_limit_bytes / 4 / TLS_SHAKING_BYTES;
@@ -115,7 +115,7 @@ static void keep_share(struct client *client, uint64_t n)
 {
     struct front *front = client->front;
     uint64_t others = front->settings->n_workers - 1;
-    if (n + others > share(front->rules) && waiting_at(front->timeouts.handshakes.next) != client)
+    if (n + others > timeouts_share(front->rules) && waiting_at(front->timeouts.handshakes.next) != client)
         (void)timeouts_drop_handshake(front);
 }
 
@@ -146,13 +146,13 @@ static void on_request_late(struct alarm *alarm)
         else if (!client_is_leaving(client))
             close_late_request(client);
     }
-    arm(front, alarm, &front->timeouts.unfinished, timeout_ns);
+    timeouts_arm(front, alarm, &front->timeouts.unfinished, timeout_ns);
 }
 
 void timeouts_begin_handshake(struct client *client)
 {
     struct front *front = client->front;
-    begin(client, &front->timeouts.handshakes, &front->timeouts.handshake, front->rules->handshake_timeout_ns);
+    timeouts_begin(client, &front->timeouts.handshakes, &front->timeouts.handshake, front->rules->handshake_timeout_ns);
     keep_share(client, atomic_fetch_add_explicit(&front->settings->shaking, 1, memory_order_relaxed) + 1U);
 }
 
@@ -174,7 +174,7 @@ bool timeouts_is_new(const struct client *client, uint32_t since_ms)
 void timeouts_begin_request(struct client *client)
 {
     struct front *front = client->front;
-    begin(client, &front->timeouts.unfinished, &front->timeouts.request, front->rules->request_timeout_ns);
+    timeouts_begin(client, &front->timeouts.unfinished, &front->timeouts.request, front->rules->request_timeout_ns);
 }
 
 void timeouts_end_request(struct client *client)
@@ -231,7 +231,7 @@ static void on_unbound_late(struct alarm *alarm)
     struct list *list = &front->timeouts.unbound;
     for (int n = 0; n < BINDS_MAX && !list_is_empty(list); n++) {
         struct unbound *unbound = unbound_at(list->next);
-        if (!is_over(front, unbound->since_ms, unbound_ns(front)))
+        if (!timeouts_is_over(front, unbound->since_ms, unbound_ns(front)))
             break;
         bind_late(unbound->client);
     }
@@ -253,7 +253,7 @@ static void arm_idle(struct front *front)
 }
 
 /* True if the client may only listen: Redis sends to it without being asked. */
-static bool listens(const struct client *client)
+static bool timeouts_listens(const struct client *client)
 {
     const struct lane *lane = client_has_own_lane(client) ? client->lane_user.lane : NULL;
     return pin_has(client, PIN_PASSTHROUGH) || client_is_subscribed(client) ||
@@ -283,18 +283,18 @@ static bool reads_on(struct client *client)
 }
 
 /* True if the client waits for weir or Redis, or still reads. */
-static bool is_busy(struct client *client)
+static bool timeouts_is_busy(struct client *client)
 {
     if (only_reads(client))
         return reads_on(client);
-    return client_is_shaking(client) || client_is_leaving(client) || client_has_calls(client) || listens(client) ||
-           is_hindered(client) || client_extra(client)->n_asked > 0 || client_extra(client)->admin_command != NULL ||
-           link_is_sending(&client->link);
+    return client_is_shaking(client) || client_is_leaving(client) || client_has_calls(client) ||
+           timeouts_listens(client) || is_hindered(client) || client_extra(client)->n_asked > 0 ||
+           client_extra(client)->admin_command != NULL || link_is_sending(&client->link);
 }
 
-static void look_at(struct client *client)
+static void timeouts_look_at(struct client *client)
 {
-    bool is_now_busy = is_busy(client);
+    bool is_now_busy = timeouts_is_busy(client);
     client->waited_for.looked_ms = timeouts_now_ms(client->front);
     client->silent_looks = is_now_busy || client->was_active ? 0 : (client->silent_looks + 1U) & 15U;
     /* a busy client may stay so until just before the next look */
@@ -303,18 +303,18 @@ static void look_at(struct client *client)
         client_close_for(client, CLOSED_IDLE);
 }
 
-static void on_look(struct alarm *alarm)
+static void timeouts_on_look(struct alarm *alarm)
 {
     struct front *front = container_of(alarm, struct front, timeouts.idle);
     if (walk_is_on(&front->binding_walk) || walk_is_on(&front->round_walk) || walk_is_on(&front->vanished_walk))
         return; /* timeouts_go_on follows */
     for (int n = 0; n < LOOKS_MAX && front->rules->idle_timeout_ns > 0 && !list_is_empty(&front->clients); n++) {
         struct client *client = client_at(front->clients.next);
-        if (!is_over(front, client->waited_for.looked_ms, period_ns(front)))
+        if (!timeouts_is_over(front, client->waited_for.looked_ms, period_ns(front)))
             break;
         list_take(&client->in_front);
         list_push(&front->clients, &client->in_front);
-        look_at(client);
+        timeouts_look_at(client);
     }
     arm_idle(front);
 }
@@ -369,7 +369,7 @@ void timeouts_init(struct front *front)
     timeouts->bind.on_due = on_unbound_late;
     timeouts->handshake.on_due = on_handshake_late;
     timeouts->request.on_due = on_request_late;
-    timeouts->idle.on_due = on_look;
+    timeouts->idle.on_due = timeouts_on_look;
     timeouts->look.on_due = outage_look;
     timeouts->vanished.on_due = on_walk_vanished;
 }
@@ -419,8 +419,8 @@ void timeouts_adopt(struct front *front)
     alarm_stop(&timeouts->alarms, &timeouts->handshake);
     alarm_stop(&timeouts->alarms, &timeouts->request);
     alarm_stop(&timeouts->alarms, &timeouts->idle);
-    arm(front, &timeouts->handshake, &timeouts->handshakes, front->rules->handshake_timeout_ns);
-    arm(front, &timeouts->request, &timeouts->unfinished, front->rules->request_timeout_ns);
+    timeouts_arm(front, &timeouts->handshake, &timeouts->handshakes, front->rules->handshake_timeout_ns);
+    timeouts_arm(front, &timeouts->request, &timeouts->unfinished, front->rules->request_timeout_ns);
     arm_idle(front);
 }
 

@@ -22,7 +22,7 @@ static bool may_log(struct slow *slow, uint64_t now)
 }
 
 /* The name in a tag; "unknown" if the tag is of an older command table. */
-static struct slice name_of(const struct front *front, uint64_t tag, uint64_t arrived_ns)
+static struct slice timing_name_of(const struct front *front, uint64_t tag, uint64_t arrived_ns)
 {
     size_t id = tag >> 16 & UINT16_MAX;
     if (id == 0 || arrived_ns <= front->slow.table_ns || id >= command_table_count(front->commands))
@@ -31,7 +31,7 @@ static struct slice name_of(const struct front *front, uint64_t tag, uint64_t ar
     return slice_of(command->name, command->name_len);
 }
 
-static void print(char *out, size_t room, struct slice text)
+static void timing_print(char *out, size_t room, struct slice text)
 {
     snprintf(out, room, "%.*s", (int)(text.len < room ? text.len : room), text.at);
 }
@@ -60,10 +60,10 @@ static void add_entry(const struct client *client, const struct timed *timed, ui
         .waits = (uint16_t)(tag >> 32),
     };
     session_print_address(client, address);
-    print(entry.command, sizeof entry.command, name_of(front, tag, timed->arrived_ns));
-    print(entry.address, sizeof entry.address, slice_str(address));
-    print(entry.client, sizeof entry.client, session_name(client));
-    print(entry.node, sizeof entry.node, slice_str(node != NULL ? node->text : ""));
+    timing_print(entry.command, sizeof entry.command, timing_name_of(front, tag, timed->arrived_ns));
+    timing_print(entry.address, sizeof entry.address, slice_str(address));
+    timing_print(entry.client, sizeof entry.client, session_name(client));
+    timing_print(entry.node, sizeof entry.node, slice_str(node != NULL ? node->text : ""));
     slowlog_add(front->settings->slowlog, &entry);
 }
 

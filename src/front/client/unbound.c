@@ -11,13 +11,13 @@
 #define UNITS (1U << UNIT_CONNECTIONS)
 
 /* The charge target of an address. No policy where `unauthenticated` is 0. */
-static struct charge_target charge_target_of(const struct rules *rules, struct subject *address)
+static struct charge_target unbound_charge_target_of(const struct rules *rules, struct subject *address)
 {
     return (struct charge_target){address != NULL ? &rules->unbound_policy : NULL, {address, NULL, NULL}};
 }
 
 /* The subject of an address; takes a reference. NULL: `unauthenticated` is 0. */
-static struct subject *find_address(struct front *front, const struct ip *ip)
+static struct subject *unbound_find_address(struct front *front, const struct ip *ip)
 {
     char name[SUBJECT_NAME_MAX];
     if (front->rules->unauthenticated == 0)
@@ -28,15 +28,15 @@ static struct subject *find_address(struct front *front, const struct ip *ip)
 }
 
 /* Counts the connection for its address. False: there are too many. */
-static bool count(struct client *client)
+static bool unbound_count(struct client *client)
 {
     struct front *front = client->front;
     struct unbound *unbound = client->unbound;
     struct verdict verdict = {0};
-    unbound->address = find_address(front, &client->link.peer.ip);
+    unbound->address = unbound_find_address(front, &client->link.peer.ip);
     if (unbound->address == NULL)
         return true;
-    const struct charge_target target = charge_target_of(front->rules, unbound->address);
+    const struct charge_target target = unbound_charge_target_of(front->rules, unbound->address);
     bool is_welcome =
         gate_connect_units(&target, UNITS, front->loop->now_ns, front->limit_counters, &verdict) == GATE_PASS;
     unbound->counted = verdict.counted;
@@ -50,7 +50,7 @@ void unbound_release(struct client *client)
     struct unbound *unbound = client->unbound;
     if (unbound == NULL || unbound->address == NULL)
         return;
-    const struct charge_target target = charge_target_of(client_rules(client), unbound->address);
+    const struct charge_target target = unbound_charge_target_of(client_rules(client), unbound->address);
     gate_disconnect(&target, unbound->counted);
     subject_put(client->front->settings->addresses, unbound->address);
     unbound->address = NULL;
@@ -62,10 +62,10 @@ void unbound_retake(struct client *client)
     struct unbound *unbound = client->unbound;
     if (unbound == NULL)
         return;
-    unbound->address = find_address(client->front, &client->link.peer.ip);
+    unbound->address = unbound_find_address(client->front, &client->link.peer.ip);
     if (unbound->address == NULL)
         return;
-    const struct charge_target target = charge_target_of(client->front->rules, unbound->address);
+    const struct charge_target target = unbound_charge_target_of(client->front->rules, unbound->address);
     unbound->counted = gate_reconnect(&target);
 }
 
@@ -79,13 +79,13 @@ bool unbound_begin(struct client *client)
     unbound->client = client;
     list_init(&unbound->in_list);
     client->unbound = unbound;
-    return count(client);
+    return unbound_count(client);
 }
 
 bool unbound_move(struct client *client)
 {
     unbound_release(client);
-    return count(client);
+    return unbound_count(client);
 }
 
 void unbound_end(struct client *client)
@@ -107,7 +107,7 @@ const char *unbound_refuser(struct front *front, const struct ip *ip)
     struct subject *address = subject_find(front->settings->addresses, slice_of(name, identity_site(ip, name)));
     if (address == NULL)
         return NULL;
-    const struct charge_target target = charge_target_of(front->rules, address);
+    const struct charge_target target = unbound_charge_target_of(front->rules, address);
     bool is_full = gate_standing(&target, 0, front->loop->now_ns).remaining == 0;
     subject_put(front->settings->addresses, address);
     return is_full ? policy->limits[0].label : NULL;

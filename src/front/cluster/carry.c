@@ -37,22 +37,22 @@
 
 #define MOVED_AWAY SLICE("-UPSTREAM moved\r\n")
 
-static uint64_t now_ns(const struct client *client)
+static uint64_t carry_now_ns(const struct client *client)
 {
     return client->front->loop->now_ns;
 }
 
-static struct upstream *upstream_of(const struct client *client)
+static struct upstream *carry_upstream_of(const struct client *client)
 {
     return client->front->nodes.worker_lanes.upstream;
 }
 
-static struct alarms *alarms_of(const struct client *client)
+static struct alarms *carry_alarms_of(const struct client *client)
 {
     return &client->front->timeouts.alarms;
 }
 
-static void on_due(struct alarm *alarm)
+static void carry_on_due(struct alarm *alarm)
 {
     link_wake(&container_of(alarm, struct carry, alarm)->client->link);
 }
@@ -62,13 +62,13 @@ struct carry *carry_need(struct client *client)
     struct extra *extra = client_need_extra(client);
     if (extra == NULL || extra->carry != NULL)
         return extra != NULL ? extra->carry : NULL;
-    extra->carry = alarms_reserve(alarms_of(client), 1) ? calloc(1, sizeof *extra->carry) : NULL;
+    extra->carry = alarms_reserve(carry_alarms_of(client), 1) ? calloc(1, sizeof *extra->carry) : NULL;
     if (extra->carry == NULL) {
         client_close_starved(client);
         return NULL;
     }
     extra->carry->client = client;
-    extra->carry->alarm.on_due = on_due;
+    extra->carry->alarm.on_due = carry_on_due;
     queue_begin(&extra->carry->queue);
     return extra->carry;
 }
@@ -79,7 +79,7 @@ static void end_of_probe(struct client *client);
 static void carry_end(struct client *client)
 {
     struct carry *carry = carry_of(client);
-    alarm_stop(alarms_of(client), &carry->alarm);
+    alarm_stop(carry_alarms_of(client), &carry->alarm);
     if (carry->is_exec)
         carry->ops->end(client);
     if (carry->is_probe)
@@ -96,8 +96,8 @@ void carry_stop(struct client *client)
     if (carry == NULL)
         return;
     carry_set_step(carry, CARRY_NONE);
-    alarm_stop(alarms_of(client), &carry->alarm);
-    alarms_release(alarms_of(client), 1);
+    alarm_stop(carry_alarms_of(client), &carry->alarm);
+    alarms_release(carry_alarms_of(client), 1);
 }
 
 void carry_free(struct client *client)
@@ -134,7 +134,7 @@ bool carry_keep(struct client *client, const struct request *request)
     carry->waited_us = client->lane_user.waited_us;
     carry->may_forge = request->command->may_forge;
     carry->may_wait = request_may_block(request);
-    carry->sent_ns = now_ns(client);
+    carry->sent_ns = carry_now_ns(client);
     carry->since_ns = carry->look_ns = carry->pause_ns = 0;
     carry->n_redirects = 0;
     carry->why = CARRY_NOT_REFUSED;
@@ -174,7 +174,8 @@ bool carry_note_sent(struct client *client, const struct request *request)
 static bool is_on_its_way(const struct client *client, uint16_t slot)
 {
     const struct slot_map *map = client->front->nodes.topology->slots;
-    return map->states[slot] != SLOT_STABLE || upstream_redirected_lately(upstream_of(client), slot, now_ns(client));
+    return map->states[slot] != SLOT_STABLE ||
+           upstream_redirected_lately(carry_upstream_of(client), slot, carry_now_ns(client));
 }
 
 /* Appends an EXISTS request for one key. False if out of memory. */
@@ -216,9 +217,9 @@ enum route carry_probe(struct client *client, const struct request *request)
     carry->tag = 0;
     carry->arrived_ns = client->lane_user.arrived_ns;
     carry->flags = carry->effect = 0;
-    carry->sent_ns = carry->since_ns = now_ns(client);
+    carry->sent_ns = carry->since_ns = carry_now_ns(client);
     carry->look_ns = carry->pause_ns = 0;
-    carry->over_ns = carry->since_ns + upstream_of(client)->redirect_timeout_ns;
+    carry->over_ns = carry->since_ns + carry_upstream_of(client)->redirect_timeout_ns;
     carry->n_redirects = 0;
     carry->why = CARRY_NOT_REFUSED;
     carry->there = carry->owner = NULL;
@@ -253,7 +254,7 @@ bool carry_end_probe(struct client *client, struct lane *lane)
 
 /* ---- refusals ---- */
 
-static enum carry_why why_of(struct slice reply)
+static enum carry_why carry_why_of(struct slice reply)
 {
     static const struct {
         struct slice words;
@@ -300,7 +301,7 @@ static void count_refusal(const struct carry *carry, enum carry_why why, struct 
 }
 
 /* Records where a redirect leads. False if the redirect must not be followed. */
-static bool follow(struct client *client, struct slice reply)
+static bool carry_follow(struct client *client, struct slice reply)
 {
     struct carry *carry = carry_of(client);
     const struct nodes *nodes = &client->front->nodes;
@@ -311,22 +312,22 @@ static bool follow(struct client *client, struct slice reply)
         node_note_bad_redirect(lanes_node(&carry->from->lanes));
     if (!is_whole || redirect.slot != slot)
         return false;
-    upstream_note_redirected(upstream_of(client), redirect.slot, now_ns(client));
+    upstream_note_redirected(carry_upstream_of(client), redirect.slot, carry_now_ns(client));
     struct nodes_row *row = nodes_row_named(nodes, &redirect, lanes_node(&carry->from->lanes));
-    upstream_ask_topology(upstream_of(client));
+    upstream_ask_topology(carry_upstream_of(client));
     /* the named node does not matter: EXISTS finds the node that serves the slot */
     if (!is_trusted(carry))
         return ++carry->n_redirects <= CARRY_REDIRECTS;
     if (redirect.is_ask) {
         carry->there = row;
-        carry->asked_ns = now_ns(client);
+        carry->asked_ns = carry_now_ns(client);
     }
     for (size_t i = 0; !redirect.is_ask && i < nodes->n; i++)
         if (nodes->rows[i] == row)
             slot_map_set(nodes->topology->slots, redirect.slot, (uint16_t)i);
     /* the topology is outdated; the wait is the same as for a master that is away */
     if (row == NULL) {
-        carry->look_ns = now_ns(client) + AWAY_FIRST_NS;
+        carry->look_ns = carry_now_ns(client) + AWAY_FIRST_NS;
         carry->over_ns = carry->since_ns + client->front->rules->failover_wait_ns;
         return true;
     }
@@ -334,8 +335,8 @@ static bool follow(struct client *client, struct slice reply)
     uint64_t pause_ns = 0;
     for (uint8_t i = 1; i <= carry->n_redirects; i++)
         pause_ns = pause_ns == 0 ? REDIRECT_NS : 3 * pause_ns;
-    if (pause_ns > 0 && carry->look_ns < now_ns(client) + pause_ns)
-        carry->look_ns = now_ns(client) + pause_ns;
+    if (pause_ns > 0 && carry->look_ns < carry_now_ns(client) + pause_ns)
+        carry->look_ns = carry_now_ns(client) + pause_ns;
     return ++carry->n_redirects <= CARRY_REDIRECTS;
 }
 
@@ -346,7 +347,7 @@ static bool follow(struct client *client, struct slice reply)
 static bool may_miss(struct client *client)
 {
     struct carry *carry = carry_of(client);
-    if (!carry->may_wait || !carry->is_kept || now_ns(client) - carry->sent_ns < AT_ONCE_NS)
+    if (!carry->may_wait || !carry->is_kept || carry_now_ns(client) - carry->sent_ns < AT_ONCE_NS)
         return false;
     struct request_scan scan = {0};
     size_t used;
@@ -360,13 +361,13 @@ static bool may_miss(struct client *client)
 
 bool carry_is_refusal(const struct client *client, struct slice reply)
 {
-    return is_refusal(carry_of(client), why_of(reply));
+    return is_refusal(carry_of(client), carry_why_of(reply));
 }
 
 bool carry_read_refusal(struct client *client, struct slice reply)
 {
     struct carry *carry = carry_of(client);
-    enum carry_why why = why_of(reply);
+    enum carry_why why = carry_why_of(reply);
     if (!is_refusal(carry, why))
         return false;
     carry->refusal.len = 0;
@@ -380,7 +381,7 @@ bool carry_read_refusal(struct client *client, struct slice reply)
     bool was_away = carry->why == CARRY_AWAY || carry->why == CARRY_UNBLOCKED;
     /* redirect-timeout does not include the wait for a master */
     if (carry->since_ns == 0 || (was_away && !is_away))
-        carry->since_ns = now_ns(client);
+        carry->since_ns = carry_now_ns(client);
     carry->is_proven = false;
     /* keys that are absent at the importing node lead there by ASK each time */
     if (why == CARRY_TRYAGAIN)
@@ -388,12 +389,13 @@ bool carry_read_refusal(struct client *client, struct slice reply)
     carry->why = (uint8_t)why;
     carry->there = NULL;
     carry->from = nodes_row_of(client->lane_user.lane);
-    uint64_t most_ns = is_away ? client->front->rules->failover_wait_ns : upstream_of(client)->redirect_timeout_ns;
+    uint64_t most_ns =
+        is_away ? client->front->rules->failover_wait_ns : carry_upstream_of(client)->redirect_timeout_ns;
     carry->over_ns = carry->since_ns + most_ns;
     if (is_away)
-        upstream_ask_topology(upstream_of(client));
+        upstream_ask_topology(carry_upstream_of(client));
     count_refusal(carry, why, reply);
-    if (is_redirect && !follow(client, reply))
+    if (is_redirect && !carry_follow(client, reply))
         carry->over_ns = 0;
     if (may_miss(client))
         carry->over_ns = 0;
@@ -409,11 +411,11 @@ void carry_pause(struct client *client)
     uint64_t most_ns = is_try ? TRY_MOST_NS : AWAY_MOST_NS;
     uint64_t next_ns = carry->pause_ns == 0 ? (is_try ? TRY_FIRST_NS : AWAY_FIRST_NS) : carry->pause_ns * 2;
     carry->pause_ns = next_ns < most_ns ? next_ns : most_ns;
-    carry->look_ns = now_ns(client) + carry->pause_ns;
+    carry->look_ns = carry_now_ns(client) + carry->pause_ns;
 }
 
 /* Counts a call that is given up after redirects. `from` may have left the topology. */
-static void count_given_up(const struct client *client)
+static void carry_count_given_up(const struct client *client)
 {
     const struct nodes *nodes = &client->front->nodes;
     struct nodes_row *row = nodes_default_row(nodes);
@@ -424,12 +426,12 @@ static void count_given_up(const struct client *client)
 }
 
 /* Returns the reply to the client for a call that is given up. */
-static struct slice give_up(const struct client *client)
+static struct slice carry_give_up(const struct client *client)
 {
     const struct carry *carry = carry_of(client);
     bool is_redirect = carry->why == CARRY_MOVED || carry->why == CARRY_ASK;
     if (is_redirect)
-        count_given_up(client);
+        carry_count_given_up(client);
     if (is_redirect && carry->may_wait)
         return SLICE("-UNBLOCKED the slot has moved while the command was blocked\r\n");
     return is_redirect || carry->refusal.len == 0 ? MOVED_AWAY : bytes_slice(&carry->refusal);
@@ -440,7 +442,7 @@ static struct slice give_up(const struct client *client)
 typedef void (*pass_fn)(struct lane_user *lane_user, const char *data, size_t n);
 
 /* Takes a whole error reply to the call in flight. */
-static void take_error(struct client *client, struct slice reply, pass_fn pass)
+static void carry_take_error(struct client *client, struct slice reply, pass_fn pass)
 {
     struct carry *carry = carry_of(client);
     if (carry->step == CARRY_NONE) { /* in MULTI */
@@ -463,7 +465,7 @@ static void take_error(struct client *client, struct slice reply, pass_fn pass)
         carry->has_failed = true;
         return;
     } else if (is_back && !carry->is_kept) {
-        reply = give_up(client);
+        reply = carry_give_up(client);
         is_back = false;
     }
     if (is_back && !client_is_closed(client)) {
@@ -485,7 +487,7 @@ static bool is_dropped(const struct carry *carry)
  * Takes bytes up to the end of a line; the line may be incomplete. Returns the number of bytes
  * taken.
  */
-static size_t take_line(struct client *client, const char *data, size_t n, pass_fn pass)
+static size_t carry_take_line(struct client *client, const char *data, size_t n, pass_fn pass)
 {
     struct carry *carry = carry_of(client);
     const char *end = memchr(data, '\n', n);
@@ -499,7 +501,7 @@ static size_t take_line(struct client *client, const char *data, size_t n, pass_
     struct bytes whole = carry->held;
     carry->held = (struct bytes){0};
     if (whole.at[0] == '-')
-        take_error(client, bytes_slice(&whole), pass);
+        carry_take_error(client, bytes_slice(&whole), pass);
     else if (!is_dropped(carry))
         pass(&client->lane_user, whole.at, whole.len);
     bytes_fini(&whole);
@@ -524,7 +526,7 @@ bool carry_take_bytes(struct client *client, const char *data, size_t n, pass_fn
                 pass(&client->lane_user, data, n);
             break;
         }
-        size_t used = take_line(client, data, n, pass);
+        size_t used = carry_take_line(client, data, n, pass);
         data += used;
         n -= used;
     }
@@ -543,7 +545,7 @@ bool carry_asks(const struct carry *carry)
 {
     const struct client *client = carry->client;
     const struct nodes *nodes = &client->front->nodes;
-    if (carry->why != CARRY_ASK || now_ns(client) - carry->asked_ns > ASK_GOOD_NS)
+    if (carry->why != CARRY_ASK || carry_now_ns(client) - carry->asked_ns > ASK_GOOD_NS)
         return false;
     for (size_t i = 0; carry->there != NULL && i < nodes->n; i++)
         if (nodes->rows[i] == carry->there)
@@ -616,7 +618,7 @@ bool carry_ask(struct client *client, struct lane *lane)
  * Shortens the request's block time by the time already waited. False if out of memory; the client
  * is then closed.
  */
-static bool reduce(struct client *client)
+static bool carry_reduce(struct client *client)
 {
     struct carry *carry = carry_of(client);
     struct bytes out = {0};
@@ -627,7 +629,7 @@ static bool reduce(struct client *client)
     if (!carry->may_wait || request_scan(&scan, &request_limits_normal, bytes.at, bytes.len, &used) != SCAN_FRAME)
         return true;
     describe_request(&request, client->front, &scan, bytes);
-    uint64_t waited_ns = now_ns(client) - carry->sent_ns;
+    uint64_t waited_ns = carry_now_ns(client) - carry->sent_ns;
     if (!block_time_reduce(request.command, bytes, request.argc, waited_ns, &out)) {
         bytes_fini(&out);
         client_close_starved(client);
@@ -635,7 +637,7 @@ static bool reduce(struct client *client)
     }
     bytes_fini(&carry->request);
     carry->request = out;
-    carry->sent_ns = now_ns(client);
+    carry->sent_ns = carry_now_ns(client);
     return true;
 }
 
@@ -660,13 +662,13 @@ static void send_proof(struct client *client, struct lane *lane)
     client->lane_user.wants_idle = true;
 }
 
-static void send_again(struct client *client, struct lane *lane)
+static void carry_send_again(struct client *client, struct lane *lane)
 {
     struct carry *carry = carry_of(client);
     struct lane_user *lane_user = &client->lane_user;
     bool asks = carry_asks(carry);
     carry->asks_there = carry->effect == EFFECT_WATCH && asks;
-    if (!reduce(client) || ((carry->flags & CALL_LOOK) != 0 && !lane_vouch(lane, lane_user)) ||
+    if (!carry_reduce(client) || ((carry->flags & CALL_LOOK) != 0 && !lane_vouch(lane, lane_user)) ||
         (asks && !carry_ask(client, lane)))
         return;
     lane_user->arrived_ns = carry->arrived_ns;
@@ -712,7 +714,7 @@ void carry_answer(struct client *client, struct slice reply)
 }
 
 /* Prepares for another attempt; a connection may be available in a moment. */
-static void go_without(struct client *client)
+static void carry_go_without(struct client *client)
 {
     lane_choice_end_refused(client);
     client_forget_refusal(client);
@@ -721,11 +723,11 @@ static void go_without(struct client *client)
     carry_pause(client);
 }
 
-static void wait_until(struct client *client, uint64_t due_ns)
+static void carry_wait_until(struct client *client, uint64_t due_ns)
 {
     struct carry *carry = carry_of(client);
-    alarm_stop(alarms_of(client), &carry->alarm);
-    alarm_set(alarms_of(client), &carry->alarm, due_ns < carry->over_ns ? due_ns : carry->over_ns);
+    alarm_stop(carry_alarms_of(client), &carry->alarm);
+    alarm_set(carry_alarms_of(client), &carry->alarm, due_ns < carry->over_ns ? due_ns : carry->over_ns);
 }
 
 /*
@@ -733,7 +735,7 @@ static void wait_until(struct client *client, uint64_t due_ns)
  * redirect of a request without keys is forged. False if the request is not sent: the request is
  * answered, or the client is closed.
  */
-static bool begin_proof(struct client *client)
+static bool carry_begin_proof(struct client *client)
 {
     struct carry *carry = carry_of(client);
     bool is_redirect = carry->why == CARRY_MOVED || carry->why == CARRY_ASK;
@@ -750,7 +752,7 @@ static bool begin_proof(struct client *client)
     bool has_key = scanned == SCAN_FRAME && keys_first(request.command, bytes, request.argc, &key);
     carry->proof.len = 0;
     if (!has_key) {
-        count_given_up(client);
+        carry_count_given_up(client);
         carry_answer(client, MOVED_AWAY);
         return false;
     }
@@ -778,14 +780,14 @@ static void end_proof(struct client *client)
     bool asks = carry->why == CARRY_ASK;
     carry->is_proving = false;
     if (carry->has_failed || owner == NULL || owner == carry->redirected_by) {
-        count_given_up(client);
+        carry_count_given_up(client);
         carry_answer(client, MOVED_AWAY);
         return;
     }
     carry->is_proven = true;
     carry->why = asks ? CARRY_ASK : CARRY_MOVED;
     carry->there = asks ? owner : NULL;
-    carry->asked_ns = now_ns(client);
+    carry->asked_ns = carry_now_ns(client);
     carry->look_ns = 0;
     carry_set_step(carry, CARRY_WAITS);
 }
@@ -794,11 +796,11 @@ static void go_on(struct client *client)
 {
     struct carry *carry = carry_of(client);
     struct lane *lane = NULL;
-    if (!begin_proof(client))
+    if (!carry_begin_proof(client))
         return;
     struct nodes_row *row = carry_row(carry);
     if (row == NULL) {
-        upstream_ask_topology(upstream_of(client));
+        upstream_ask_topology(carry_upstream_of(client));
         carry_pause(client);
         return;
     }
@@ -811,10 +813,10 @@ static void go_on(struct client *client)
         if (carry->is_proving)
             send_proof(client, lane);
         else
-            send_again(client, lane);
+            carry_send_again(client, lane);
         break;
     case CARRY_FOUND_NONE:
-        go_without(client);
+        carry_go_without(client);
         break;
     case CARRY_FOUND_WAITS:
     case CARRY_FOUND_GONE:
@@ -841,16 +843,16 @@ void carry_go_on(struct client *client)
             carry_end(client);
         return;
     }
-    if (client_waits_for(client, WAIT_LANE | WAIT_LOGIN) && now_ns(client) < carry->over_ns) {
-        wait_until(client, carry->over_ns);
+    if (client_waits_for(client, WAIT_LANE | WAIT_LOGIN) && carry_now_ns(client) < carry->over_ns) {
+        carry_wait_until(client, carry->over_ns);
         return;
     }
-    if (carry->step == CARRY_WAITS && carry->over_ns <= now_ns(client)) {
-        carry_answer(client, give_up(client));
+    if (carry->step == CARRY_WAITS && carry->over_ns <= carry_now_ns(client)) {
+        carry_answer(client, carry_give_up(client));
         return;
     }
-    if (carry->step == CARRY_WAITS && now_ns(client) < carry->look_ns) {
-        wait_until(client, carry->look_ns);
+    if (carry->step == CARRY_WAITS && carry_now_ns(client) < carry->look_ns) {
+        carry_wait_until(client, carry->look_ns);
         return;
     }
     if (carry->is_exec)
@@ -858,5 +860,5 @@ void carry_go_on(struct client *client)
     else
         go_on(client);
     if (!client_is_closed(client) && carry->step == CARRY_WAITS)
-        wait_until(client, carry->look_ns > now_ns(client) ? carry->look_ns : carry->over_ns);
+        carry_wait_until(client, carry->look_ns > carry_now_ns(client) ? carry->look_ns : carry->over_ns);
 }

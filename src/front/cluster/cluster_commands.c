@@ -57,7 +57,7 @@ static const struct row rows[] = {
     {WORD("move"), ANY, 3, REFUSE, 0, WORD("-ERR MOVE is not allowed in cluster mode\r\n")},
 };
 
-static const struct row *find(const struct request *request)
+static const struct row *cluster_commands_find(const struct request *request)
 {
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         if (slice_is_word(request->name, rows[i].name) &&
@@ -78,7 +78,8 @@ static bool is_cluster_word(const struct request *request)
  * Finds the address at which the client reaches weir. False if the client came over a unix socket
  * and cluster-announce is not set.
  */
-static bool find_address(const struct client *client, char host[IP_TEXT_MAX], struct emulated *emulated)
+static bool cluster_commands_find_address(const struct client *client, char host[IP_TEXT_MAX],
+                                          struct emulated *emulated)
 {
     const struct upstream *upstream = client->front->nodes.worker_lanes.upstream;
     struct link_peer local = client_extra(client)->reached;
@@ -102,7 +103,7 @@ static enum route emulate(struct client *client, struct request *request, enum e
     struct emulated emulated = {.is_tls = link_tls(&client->link) != NULL,
                                 .is_before_7 = front_is_before_7(client->front)};
     struct build out;
-    if (!find_address(client, host, &emulated))
+    if (!cluster_commands_find_address(client, host, &emulated))
         return answer_text(client, request, "ERR weir has no address to tell: it needs cluster-announce = HOST:PORT");
     build_init(&out, session_protocol(client) == 3);
     emulated_reply(word, &emulated, &out);
@@ -110,7 +111,7 @@ static enum route emulate(struct client *client, struct request *request, enum e
     return client_is_closed(client) ? ROUTE_STOP : ROUTE_TAKEN;
 }
 
-static enum route tell_slot(struct client *client, const struct request *request)
+static enum route cluster_commands_tell_slot(struct client *client, const struct request *request)
 {
     char text[32];
     int n = snprintf(text, sizeof text, ":%u\r\n", slot_of(request->args[1]));
@@ -132,7 +133,7 @@ static enum route answer(struct client *client, struct request *request, const s
     case EMULATE:
         return emulate(client, request, (enum emulated_word)row->word);
     case KEYSLOT:
-        return tell_slot(client, request);
+        return cluster_commands_tell_slot(client, request);
     case SELECT:
         return select_database(client, NULL, request);
     case REFUSE:
@@ -172,7 +173,7 @@ static enum route answer_in_multi(struct client *client, struct lane *lane, stru
 }
 
 /* Charges the request like any command. */
-static enum route pay(struct client *client, struct request *request)
+static enum route cluster_commands_pay(struct client *client, struct request *request)
 {
     struct verdict verdict;
     enum route result = answer_unless_passed(client, NULL, request, &verdict);
@@ -186,7 +187,7 @@ static enum route pay(struct client *client, struct request *request)
 enum route cluster_commands_answer(struct client *client, struct lane *lane, struct request *request)
 {
     static const struct row disabled = {WORD("cluster"), ANY, 0, REFUSE, 0, WORD(NO_CLUSTER)};
-    const struct row *row = client_is_on_cluster(client) ? find(request) : NULL;
+    const struct row *row = client_is_on_cluster(client) ? cluster_commands_find(request) : NULL;
     if (row == NULL)
         return ROUTE_GOES_ON;
     if (is_cluster_word(request) && !client->front->nodes.worker_lanes.upstream->emulates_cluster)
@@ -204,6 +205,6 @@ enum route cluster_commands_answer(struct client *client, struct lane *lane, str
         return answer_subscribed(client, request);
     if (session_must_log_in(client))
         return answer_error(client, NULL, request, SLICE("-NOAUTH Authentication required.\r\n"));
-    enum route result = pay(client, request);
+    enum route result = cluster_commands_pay(client, request);
     return result == ROUTE_GOES_ON ? answer(client, request, row) : result;
 }

@@ -33,7 +33,7 @@ static bool is_crossing(const struct request *request)
     return keys_slot(request->command, request->bytes, request->argc) == KEYS_CROSSING;
 }
 
-static bool is_for_many(enum fanout fanout)
+static bool compound_is_for_many(enum fanout fanout)
 {
     return fanout == FANOUT_MASTERS || fanout == FANOUT_NODES || fanout == FANOUT_SCAN || fanout == FANOUT_WAIT;
 }
@@ -45,7 +45,7 @@ static bool is_for_many(enum fanout fanout)
 static bool is_fanned_out(const struct client *client, const struct request *request)
 {
     enum fanout fanout = fanout_for(request);
-    return is_for_many(fanout) && !request->is_large && (fanout != FANOUT_SCAN || request->argc > 1) &&
+    return compound_is_for_many(fanout) && !request->is_large && (fanout != FANOUT_SCAN || request->argc > 1) &&
            (fanout != FANOUT_WAIT || parts_has_written(client));
 }
 
@@ -117,7 +117,7 @@ static void compound_free(struct compound *compound)
 
 /* ---- the end of a compound ---- */
 
-static void answer(struct compound *compound)
+static void compound_answer(struct compound *compound)
 {
     struct client *client = compound->client;
     struct build out;
@@ -135,7 +135,7 @@ static void answer(struct compound *compound)
 }
 
 /* Resumes what waits for the end of the client's calls. */
-static void go_on(struct client *client, bool was_alone)
+static void compound_go_on(struct client *client, bool was_alone)
 {
     if (client_is_closed(client))
         return;
@@ -173,9 +173,9 @@ void compound_over(struct compound *compound)
         return;
     }
     if (!compound->is_lost && !client_is_closed(client))
-        answer(compound);
+        compound_answer(compound);
     compound_free(compound);
-    go_on(client, was_alone);
+    compound_go_on(client, was_alone);
 }
 
 /* ---- the start of a compound ---- */
@@ -196,19 +196,19 @@ static bool order_masters(struct compound *compound)
 }
 
 /* False if out of memory. */
-static bool fill(struct compound *compound, const struct request *request)
+static bool compound_fill(struct compound *compound, const struct request *request)
 {
     if (!bytes_add(&compound->request, request->bytes, SIZE_MAX))
         return false;
     if (compound->fanout == FANOUT_SCAN)
         return order_masters(compound);
     struct slice bytes = bytes_slice(&compound->request);
-    return is_for_many((enum fanout)compound->fanout) ||
+    return compound_is_for_many((enum fanout)compound->fanout) ||
            slot_split_init(&compound->split, request->command, bytes, request->argc);
 }
 
 /* Returns a new compound, NULL if out of memory; the client is then closed. */
-static struct compound *make(struct client *client, const struct request *request)
+static struct compound *compound_make(struct client *client, const struct request *request)
 {
     struct compounds *compounds = need_compounds(client);
     struct compound *compound = compounds != NULL ? calloc(1, sizeof *compound) : NULL;
@@ -225,7 +225,7 @@ static struct compound *make(struct client *client, const struct request *reques
         .fanout = command->fanout,
         .join = command->join,
         .counted = request->counted,
-        .is_lent = is_for_many(fanout_for(request)) && !command->is_shareable,
+        .is_lent = compound_is_for_many(fanout_for(request)) && !command->is_shareable,
     };
     list_push(&compounds->all, &compound->in_client);
     client->extra->n_compounds++;
@@ -249,12 +249,12 @@ static void note_keys(const struct compound *compound, const struct command *com
 }
 
 /* Called when the gate has let the request pass. */
-static enum route start(struct client *client, const struct request *request)
+static enum route compound_start(struct client *client, const struct request *request)
 {
-    struct compound *compound = make(client, request);
+    struct compound *compound = compound_make(client, request);
     if (compound == NULL)
         return ROUTE_STOP;
-    if (!fill(compound, request) || (compound->source = take_source(client->extra->compounds)) == NULL) {
+    if (!compound_fill(compound, request) || (compound->source = take_source(client->extra->compounds)) == NULL) {
         compound_free(compound);
         client_close_starved(client);
         return ROUTE_STOP;
@@ -285,7 +285,7 @@ static enum route start(struct client *client, const struct request *request)
 /*
  * ROUTE_GOES_ON: the gate has let the request pass. If `is_sent`, the request is counted as sent.
  */
-static enum route ask_gate(struct client *client, struct request *request, bool is_sent)
+static enum route compound_ask_gate(struct client *client, struct request *request, bool is_sent)
 {
     struct verdict verdict;
     bool has_waited = meter_is_waiting(client);
@@ -320,9 +320,9 @@ static bool may_split(const struct client *client, const struct request *request
     }
 }
 
-static enum route refuse(struct client *client, struct request *request)
+static enum route compound_refuse(struct client *client, struct request *request)
 {
-    enum route result = ask_gate(client, request, false);
+    enum route result = compound_ask_gate(client, request, false);
     if (result != ROUTE_GOES_ON)
         return result;
     charge_answered(client, request->counted);
@@ -333,7 +333,7 @@ static enum route refuse(struct client *client, struct request *request)
  * True if the request must wait because the size of its reply is unknown. A client's second read
  * waits for the reply to its first. Huge replies are read one at a time.
  */
-static bool must_ask_first(struct client *client, const struct request *request)
+static bool compound_must_ask_first(struct client *client, const struct request *request)
 {
     bool is_asked = client->reader == READER_ASKS || lane_choice_reads_huge(client);
     if ((request->command->flags & CMD_READONLY) == 0 || !is_asked)
@@ -346,25 +346,25 @@ static bool must_ask_first(struct client *client, const struct request *request)
 }
 
 /* True if earlier requests must be answered first. */
-static bool must_wait(struct client *client, const struct request *request)
+static bool compound_must_wait(struct client *client, const struct request *request)
 {
-    bool is_lent = is_for_many(fanout_for(request)) && !request->command->is_shareable;
+    bool is_lent = compound_is_for_many(fanout_for(request)) && !request->command->is_shareable;
     return client->lane_user.in_flight > 0 || client_extra(client)->n_compounds >= COMPOUNDS_MAX ||
            (is_lent && spread_in_flight(client_extra(client)->spread) > 0) ||
-           places_must_not_overtake(client, request) || must_ask_first(client, request) ||
+           places_must_not_overtake(client, request) || compound_must_ask_first(client, request) ||
            (request->command->is_pausable && read_side_of(client) != NULL && shard_reads_are_under_way(client));
 }
 
 enum route compound_run(struct client *client, struct request *request)
 {
-    if (!is_for_many(fanout_for(request)) && !may_split(client, request))
-        return refuse(client, request);
-    if (must_wait(client, request)) {
+    if (!compound_is_for_many(fanout_for(request)) && !may_split(client, request))
+        return compound_refuse(client, request);
+    if (compound_must_wait(client, request)) {
         client_wait_for_replies(client);
         return ROUTE_WAIT;
     }
-    enum route result = ask_gate(client, request, true);
-    return result == ROUTE_GOES_ON ? start(client, request) : result;
+    enum route result = compound_ask_gate(client, request, true);
+    return result == ROUTE_GOES_ON ? compound_start(client, request) : result;
 }
 
 /* ---- one request for each key ---- */
@@ -379,12 +379,12 @@ bool compound_by_keys(struct client *client, struct slice bytes, void (*done)(vo
     describe_request(&request, client->front, &scan, bytes);
     if (!may_split(client, &request) || request.argc <= 1U + slot_split_args(request.command))
         return false;
-    struct compound *compound = make(client, &request);
+    struct compound *compound = compound_make(client, &request);
     if (compound == NULL)
         return false;
     compound->done = done;
     compound->arg = arg;
-    if (fill(compound, &request) && compound->split.n_parts == 1 && parts_start_keys(compound))
+    if (compound_fill(compound, &request) && compound->split.n_parts == 1 && parts_start_keys(compound))
         return true;
     compound_free(compound);
     return false;

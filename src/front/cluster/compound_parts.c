@@ -150,11 +150,11 @@ static const struct lent_ops lent_ops = {
 
 /* ---- sending ---- */
 
-static bool on_try_again(struct hop *hop, struct slice request);
+static bool compound_parts_on_try_again(struct hop *hop, struct slice request);
 
 static const struct hop_ops hop_ops = {
     .on_reply = on_hop_reply,
-    .on_try_again = on_try_again,
+    .on_try_again = compound_parts_on_try_again,
     .on_lost = on_hop_lost,
 };
 /* A request of one key never receives TRYAGAIN for long: the key is at one of the two nodes. */
@@ -224,7 +224,7 @@ static bool send_keys(struct portion *part)
 }
 
 /* The slot migrates, and its keys are at two nodes. Each key continues as a request of its own. */
-static bool on_try_again(struct hop *hop, struct slice request)
+static bool compound_parts_on_try_again(struct hop *hop, struct slice request)
 {
     (void)request;
     struct portion *part = part_of_hop(hop);

@@ -122,7 +122,7 @@ void emulated_reply(enum emulated_word word, const struct emulated *emulated, st
 /* ---- replies of a node ---- */
 
 /* Copies `text` with the first `before` replaced by `now`. False if `before` does not occur. */
-static bool replace(struct slice text, struct slice before, struct slice now, struct build *out)
+static bool emulated_replace(struct slice text, struct slice before, struct slice now, struct build *out)
 {
     const char *at = memmem(text.at, text.len, before.at, before.len);
     if (at == NULL)
@@ -136,11 +136,12 @@ static bool replace(struct slice text, struct slice before, struct slice now, st
 
 bool emulated_hello(struct slice reply, struct build *out)
 {
-    return replace(reply, SLICE("$4\r\nmode\r\n$7\r\ncluster\r\n"), SLICE("$4\r\nmode\r\n$10\r\nstandalone\r\n"), out);
+    return emulated_replace(reply, SLICE("$4\r\nmode\r\n$7\r\ncluster\r\n"),
+                            SLICE("$4\r\nmode\r\n$10\r\nstandalone\r\n"), out);
 }
 
 /* Finds the content of a bulk or verbatim string. False if the reply has another type. */
-static bool read_text(struct slice reply, struct slice *text)
+static bool emulated_read_text(struct slice reply, struct slice *text)
 {
     struct element_head head;
     if (!element_head(reply, &head) || (head.type != '$' && head.type != '='))
@@ -156,11 +157,11 @@ bool emulated_info(struct slice reply, const char *node, struct build *out)
 {
     struct slice text;
     struct build whole;
-    if (!read_text(reply, &text))
+    if (!emulated_read_text(reply, &text))
         return false;
     build_init(&whole, false);
-    if (!replace(text, SLICE("redis_mode:cluster\r\n"), SLICE("redis_mode:standalone\r\n"), &whole) &&
-        !replace(text, SLICE("server_mode:cluster\r\n"), SLICE("server_mode:standalone\r\n"), &whole))
+    if (!emulated_replace(text, SLICE("redis_mode:cluster\r\n"), SLICE("redis_mode:standalone\r\n"), &whole) &&
+        !emulated_replace(text, SLICE("server_mode:cluster\r\n"), SLICE("server_mode:standalone\r\n"), &whole))
         build_raw(&whole, text);
     if (text.len > 0)
         build_raw(&whole, SLICE("\r\n"));

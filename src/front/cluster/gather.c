@@ -71,8 +71,8 @@ static struct slice last_frame(struct slice bytes, struct slice *before)
 }
 
 /* False if the reply stays unchanged. */
-static bool change(struct client *client, const struct gather *gather, enum effect effect, struct slice reply,
-                   struct build *out)
+static bool gather_change(struct client *client, const struct gather *gather, enum effect effect, struct slice reply,
+                          struct build *out)
 {
     if (effect == EFFECT_HELLO)
         return emulated_hello(reply, out);
@@ -88,7 +88,7 @@ static void pass_changed(struct client *client, const struct gather *gather, enu
     struct slice reply = last_frame(bytes_slice(&gather->reply), &before);
     struct build out;
     build_init(&out, session_protocol(client) == 3);
-    bool is_changed = change(client, gather, effect, reply, &out) && !out.is_broken;
+    bool is_changed = gather_change(client, gather, effect, reply, &out) && !out.is_broken;
     pass_on(client, before);
     pass_on(client, is_changed ? slice_of(out.at, out.len) : reply);
     build_fini(&out);

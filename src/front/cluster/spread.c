@@ -15,7 +15,7 @@ struct spread *spread_new(void)
     return spread;
 }
 
-static struct place *retired_at(const struct list *at)
+static struct place *spread_retired_at(const struct list *at)
 {
     return container_of(at, struct place, in_retired);
 }
@@ -28,7 +28,7 @@ uint32_t spread_in_flight(const struct spread *spread)
     for (size_t i = 0; i < spread->n_places; i++)
         n += spread->places[i] != NULL ? spread->places[i]->lane_user.in_flight : 0;
     for (const struct list *at = spread->retired.next; at != &spread->retired; at = at->next)
-        n += retired_at(at)->lane_user.in_flight;
+        n += spread_retired_at(at)->lane_user.in_flight;
     return n;
 }
 
@@ -50,7 +50,7 @@ struct place *spread_place_at(const struct spread *spread, const struct node *no
 
 /* ---- the order of replies ---- */
 
-static struct reply_entry *entry_at(const struct spread *spread, uint32_t position)
+static struct reply_entry *spread_entry_at(const struct spread *spread, uint32_t position)
 {
     return &spread->entries[position & (spread->capacity - 1)];
 }
@@ -64,7 +64,7 @@ static void shed_entries(struct spread *spread, struct pool *pool)
 }
 
 /* Reserves room for one entry and for the end of its group. False if out of memory. */
-static bool make_room(struct spread *spread, struct pool *pool)
+static bool spread_make_room(struct spread *spread, struct pool *pool)
 {
     if (spread->tail - spread->head + 2 <= spread->capacity)
         return true;
@@ -73,7 +73,7 @@ static bool make_room(struct spread *spread, struct pool *pool)
     if (entries == NULL)
         return false;
     for (uint32_t at = spread->head; at != spread->tail; at++)
-        entries[at & (capacity - 1)] = *entry_at(spread, at);
+        entries[at & (capacity - 1)] = *spread_entry_at(spread, at);
     shed_entries(spread, pool);
     pool_note_more(pool, capacity * sizeof *entries);
     spread->entries = entries;
@@ -83,7 +83,7 @@ static bool make_room(struct spread *spread, struct pool *pool)
 
 bool spread_expect_slowly(struct spread *spread, struct replies *replies, struct place *place, uint32_t n)
 {
-    if (!make_room(spread, replies->pool))
+    if (!spread_make_room(spread, replies->pool))
         return false;
     if (spread->head == spread->tail && !spread->is_run)
         spread->is_open = false;
@@ -93,7 +93,7 @@ bool spread_expect_slowly(struct spread *spread, struct replies *replies, struct
             return false;
         spread->is_open = true;
     }
-    *entry_at(spread, spread->tail++) = (struct reply_entry){place, n, spread->order};
+    *spread_entry_at(spread, spread->tail++) = (struct reply_entry){place, n, spread->order};
     place->n_owed += n;
     spread->order += n;
     return true;
@@ -105,7 +105,7 @@ static void end_run(struct spread *spread, struct replies *replies)
     spread->is_open = spread->is_run = false;
     replies_close(replies, &spread->source);
     if (spread->head != spread->tail)
-        *entry_at(spread, spread->tail++) = (struct reply_entry){NULL, 0, spread->order};
+        *spread_entry_at(spread, spread->tail++) = (struct reply_entry){NULL, 0, spread->order};
     else
         replies_end(replies, &spread->source);
 }
@@ -134,7 +134,7 @@ bool spread_is_in_frame(const struct spread *spread)
 {
     if (spread->head == spread->tail)
         return false;
-    const struct reply_entry *entry = entry_at(spread, spread->head);
+    const struct reply_entry *entry = spread_entry_at(spread, spread->head);
     return entry->place != NULL && entry->place->is_in_frame;
 }
 
@@ -182,7 +182,7 @@ uint32_t spread_order_of(const struct spread *spread, const struct place *place)
 {
     uint32_t n = count_kept(place);
     for (uint32_t at = spread->head; at != spread->tail; at++) {
-        const struct reply_entry *entry = entry_at(spread, at);
+        const struct reply_entry *entry = spread_entry_at(spread, at);
         if (entry->place != place)
             continue;
         if (n < entry->n)
@@ -232,7 +232,7 @@ static struct part scan_part(struct place *place, struct slice bytes, uint32_t m
 }
 
 /* Passes the bytes on. False if nothing more can be passed on. */
-static bool put(struct going *going, struct slice bytes, bool is_whole)
+static bool spread_put(struct going *going, struct slice bytes, bool is_whole)
 {
     const struct spread_outlet *outlet = going->outlet;
     enum replies_verdict verdict = REPLIES_PASS;
@@ -258,9 +258,9 @@ static bool end_going(struct going *going)
 }
 
 /* Called when the first place in the order has delivered n replies. */
-static void note_given(struct spread *spread, uint32_t n)
+static void spread_note_given(struct spread *spread, uint32_t n)
 {
-    struct reply_entry *entry = entry_at(spread, spread->head);
+    struct reply_entry *entry = spread_entry_at(spread, spread->head);
     entry->n -= n;
     entry->order += n;
     entry->place->n_owed -= n;
@@ -285,7 +285,7 @@ static bool end_answered_run(struct going *going)
 static bool put_strand(struct going *going)
 {
     struct spread *spread = going->spread;
-    const struct reply_entry *entry = entry_at(spread, spread->head);
+    const struct reply_entry *entry = spread_entry_at(spread, spread->head);
     struct place *place = entry->place;
     const struct early_piece *at = NULL;
     struct slice bytes;
@@ -295,10 +295,10 @@ static bool put_strand(struct going *going)
     struct part part = {bytes.len, 1};
     if (next == STRAND_BYTES)
         part = scan_part(place, bytes, entry->n);
-    if (!put(going, slice_of(bytes.at, part.len), !place->is_in_frame))
+    if (!spread_put(going, slice_of(bytes.at, part.len), !place->is_in_frame))
         return false;
     strand_drop(going->replies, &place->strand, part.len);
-    note_given(spread, part.n);
+    spread_note_given(spread, part.n);
     return true;
 }
 
@@ -307,7 +307,7 @@ static void put_strands(struct going *going)
     const struct spread *spread = going->spread;
     bool goes_on = true;
     while (goes_on && spread->head != spread->tail)
-        goes_on = entry_at(spread, spread->head)->place == NULL ? end_answered_run(going) : put_strand(going);
+        goes_on = spread_entry_at(spread, spread->head)->place == NULL ? end_answered_run(going) : put_strand(going);
 }
 
 bool spread_go_on(struct spread *spread, struct replies *replies, const struct spread_outlet *outlet)
@@ -320,7 +320,7 @@ bool spread_go_on(struct spread *spread, struct replies *replies, const struct s
 /* True if the place is first in the order and its strand is empty. */
 static bool may_go(const struct spread *spread, const struct place *place)
 {
-    return spread->head != spread->tail && entry_at(spread, spread->head)->place == place &&
+    return spread->head != spread->tail && spread_entry_at(spread, spread->head)->place == place &&
            place->strand.first == NULL;
 }
 
@@ -336,11 +336,11 @@ bool spread_take(struct spread *spread, struct replies *replies, struct place *p
             place->scan = (struct reply_scan){0};
             place->is_in_frame = false;
         } else {
-            part = scan_part(place, bytes, entry_at(spread, spread->head)->n);
+            part = scan_part(place, bytes, spread_entry_at(spread, spread->head)->n);
         }
-        if (!put(&going, slice_of(bytes.at, part.len), !place->is_in_frame))
+        if (!spread_put(&going, slice_of(bytes.at, part.len), !place->is_in_frame))
             break;
-        note_given(spread, part.n);
+        spread_note_given(spread, part.n);
         bytes = behind(bytes, part.len);
         if (part.n > 0)
             put_strands(&going);
@@ -372,7 +372,7 @@ void spread_forget(struct spread *spread, struct replies *replies)
         if (spread->places[i] != NULL)
             forget_strand(replies, spread->places[i]);
     for (const struct list *at = spread->retired.next; at != &spread->retired; at = at->next)
-        forget_strand(replies, retired_at(at));
+        forget_strand(replies, spread_retired_at(at));
     spread->head = spread->tail = 0;
     shed_entries(spread, replies->pool);
     spread->is_open = spread->is_run = false;
@@ -391,7 +391,7 @@ void spread_want_idle(struct spread *spread)
         if (spread->places[i] != NULL)
             want_idle(spread->places[i]);
     for (const struct list *at = spread->retired.next; at != &spread->retired; at = at->next)
-        want_idle(retired_at(at));
+        want_idle(spread_retired_at(at));
 }
 
 void spread_end_question(struct place *place)

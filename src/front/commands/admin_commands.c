@@ -43,7 +43,7 @@ static char *joined(const struct limit_words *words, size_t first, size_t end)
 }
 
 /* Copies one word, any bytes. */
-static void take_word(struct admin_command *admin_command, char **to, struct slice word)
+static void admin_commands_take_word(struct admin_command *admin_command, char **to, struct slice word)
 {
     char *text = malloc(word.len + 1);
     admin_command->is_starved |= text == NULL;
@@ -54,9 +54,9 @@ static void take_word(struct admin_command *admin_command, char **to, struct sli
     text[word.len] = '\0';
 }
 
-static void take_key(struct admin_command *admin_command, struct slice word)
+static void admin_commands_take_key(struct admin_command *admin_command, struct slice word)
 {
-    take_word(admin_command, &admin_command->key, word);
+    admin_commands_take_word(admin_command, &admin_command->key, word);
     admin_command->key_len = word.len;
 }
 
@@ -70,13 +70,14 @@ static size_t take_span(struct admin_command *admin_command, const struct limit_
     if (limit_words_span(words, LIMIT_SET_SPAN, &span) > 0)
         return words->n;
     if (span.time > 0)
-        take_word(admin_command, &admin_command->lives, words->at[span.time]);
+        admin_commands_take_word(admin_command, &admin_command->lives, words->at[span.time]);
     if (span.subject > 0)
-        take_key(admin_command, words->at[span.subject]);
+        admin_commands_take_key(admin_command, words->at[span.subject]);
     return span.end;
 }
 
-static void take_rest(struct admin_command *admin_command, const struct limit_words *words, size_t first, size_t end)
+static void admin_commands_take_rest(struct admin_command *admin_command, const struct limit_words *words, size_t first,
+                                     size_t end)
 {
     admin_command->expression = joined(words, first, end);
     admin_command->is_starved |= admin_command->expression == NULL;
@@ -89,59 +90,59 @@ static void take_value(struct admin_command *admin_command, const struct limit_w
     bool has_sign = words->at[4].len > 0 && words->at[4].at[0] == '=';
     if (has_sign)
         rest.at[4] = slice_of(words->at[4].at + 1, words->at[4].len - 1);
-    take_rest(admin_command, &rest, has_sign && rest.at[4].len == 0 ? 5 : 4, end);
+    admin_commands_take_rest(admin_command, &rest, has_sign && rest.at[4].len == 0 ? 5 : 4, end);
 }
 
 /* LIMIT BLOCK subject [EX time] [REASON text ...] [EX time] */
-static void take_block(struct admin_command *admin_command, const struct limit_words *words)
+static void admin_commands_take_block(struct admin_command *admin_command, const struct limit_words *words)
 {
     size_t first = 3, end = words->n;
-    take_key(admin_command, words->at[2]);
+    admin_commands_take_key(admin_command, words->at[2]);
     size_t time = limit_word_is(words, first, "ex") ? first + 1 : limit_word_is(words, end - 2, "ex") ? end - 1 : 0;
     if (time > 0)
-        take_word(admin_command, &admin_command->lives, words->at[time]);
+        admin_commands_take_word(admin_command, &admin_command->lives, words->at[time]);
     if (time == first + 1)
         first += 2;
     else if (time > 0)
         end -= 2;
     if (first < end)
-        take_rest(admin_command, words, first + 1, end);
+        admin_commands_take_rest(admin_command, words, first + 1, end);
 }
 
 /*
  * Sets the fields of `admin_command` from the words. Out of memory, admin_command->is_starved is
  * set.
  */
-static void fill(struct admin_command *admin_command, const struct limit_words *words)
+static void admin_commands_fill(struct admin_command *admin_command, const struct limit_words *words)
 {
     enum admin_kind kind = admin_command->kind;
     if (kind == ADMIN_SET || kind == ADMIN_UNSET) {
-        take_word(admin_command, &admin_command->policy, words->at[2]);
-        take_word(admin_command, &admin_command->what, words->at[3]);
+        admin_commands_take_word(admin_command, &admin_command->policy, words->at[2]);
+        admin_commands_take_word(admin_command, &admin_command->what, words->at[3]);
     }
     if (kind == ADMIN_UNSET && words->n > 4)
-        take_key(admin_command, words->at[5]);
+        admin_commands_take_key(admin_command, words->at[5]);
     if (kind == ADMIN_INFO && words->n > 1)
-        take_word(admin_command, &admin_command->what, words->at[1]);
+        admin_commands_take_word(admin_command, &admin_command->what, words->at[1]);
     if (kind == ADMIN_SET)
         take_value(admin_command, words, take_span(admin_command, words));
     if (kind == ADMIN_SET_LIMIT) {
-        take_word(admin_command, &admin_command->policy, words->at[3]);
-        take_rest(admin_command, words, 4, take_span(admin_command, words));
+        admin_commands_take_word(admin_command, &admin_command->policy, words->at[3]);
+        admin_commands_take_rest(admin_command, words, 4, take_span(admin_command, words));
         admin_command->kind = admin_command->key != NULL ? ADMIN_SET_KEY : ADMIN_SET_LIMIT;
     }
     if (kind == ADMIN_UNSET_KEY) {
-        take_word(admin_command, &admin_command->policy, words->at[3]);
-        take_key(admin_command, words->at[5]);
+        admin_commands_take_word(admin_command, &admin_command->policy, words->at[3]);
+        admin_commands_take_key(admin_command, words->at[5]);
     }
     if (kind == ADMIN_CLIENTS && words->n > 3)
-        take_key(admin_command, words->at[3]);
+        admin_commands_take_key(admin_command, words->at[3]);
     if (kind == ADMIN_BLOCK)
-        take_block(admin_command, words);
+        admin_commands_take_block(admin_command, words);
     if (kind == ADMIN_UNBLOCK || kind == ADMIN_KICK)
-        take_key(admin_command, words->at[2]);
+        admin_commands_take_key(admin_command, words->at[2]);
     if (kind == ADMIN_MODE)
-        take_word(admin_command, &admin_command->expression, words->at[2]);
+        admin_commands_take_word(admin_command, &admin_command->expression, words->at[2]);
 }
 
 /* Gives the command to the main thread. Out of memory, appends an error. */
@@ -166,7 +167,7 @@ void admin_commands_give(struct client *client, enum admin_kind kind, const stru
 {
     struct admin_command *admin_command = admin_command_new(kind);
     if (admin_command != NULL)
-        fill(admin_command, words);
+        admin_commands_fill(admin_command, words);
     give(client, admin_command, out);
 }
 
@@ -176,7 +177,7 @@ void admin_commands_give_report(struct client *client, enum admin_kind kind, con
     struct admin_command *admin_command = admin_command_new(kind);
     if (admin_command != NULL) {
         admin_command->wanted = *wanted;
-        take_key(admin_command, pattern);
+        admin_commands_take_key(admin_command, pattern);
     }
     give(client, admin_command, out);
 }
@@ -187,11 +188,11 @@ void admin_commands_give_suggest(struct client *client, const struct limit_words
     int64_t percentile = 0;
     struct admin_command *admin_command = admin_command_new(ADMIN_SUGGEST);
     if (admin_command != NULL && found->policy > 0)
-        take_word(admin_command, &admin_command->policy, words->at[found->policy]);
+        admin_commands_take_word(admin_command, &admin_command->policy, words->at[found->policy]);
     if (admin_command != NULL && found->class > 0)
-        take_word(admin_command, &admin_command->what, words->at[found->class]);
+        admin_commands_take_word(admin_command, &admin_command->what, words->at[found->class]);
     if (admin_command != NULL && found->except > 0)
-        take_rest(admin_command, words, found->except, words->n);
+        admin_commands_take_rest(admin_command, words, found->except, words->n);
     if (admin_command != NULL && found->percentile > 0 && num_parse(words->at[found->percentile], &percentile))
         admin_command->wanted.percentile = (unsigned)percentile;
     give(client, admin_command, out);
@@ -312,7 +313,7 @@ void front_admin_command_done(struct front *front, struct admin_command *admin_c
 #define FIELDS 13
 
 /* Returns the client's own subject name, even if the client shares the overflow subject. */
-static struct slice name_of(const struct client *client, char *text)
+static struct slice admin_commands_name_of(const struct client *client, char *text)
 {
     if (!subject_is_overflow(client->subject))
         return subject_name(client->subject);
@@ -320,13 +321,13 @@ static struct slice name_of(const struct client *client, char *text)
     return slice_of(text, identity_subject(&client->front->rules->identity, &facts, text));
 }
 
-static bool is_meant(const struct client *client, const struct admin_command *admin_command)
+static bool admin_commands_is_meant(const struct client *client, const struct admin_command *admin_command)
 {
     char text[SUBJECT_NAME_MAX];
     if (client->subject == NULL)
         return false; /* the client is not bound yet, or is just closed */
     return admin_command->key == NULL ||
-           slice_eq(name_of(client, text), slice_of(admin_command->key, admin_command->key_len));
+           slice_eq(admin_commands_name_of(client, text), slice_of(admin_command->key, admin_command->key_len));
 }
 
 /* ---- LIMIT CLIENTS ---- */
@@ -341,7 +342,7 @@ static void field_library(struct build *out, const struct client *client)
     report_field(out, "library", slice_of(text, (size_t)len < sizeof text ? (size_t)len : sizeof text - 1));
 }
 
-static struct slice lane_of(const struct client *client)
+static struct slice admin_commands_lane_of(const struct client *client)
 {
     if (client_has_own_lane(client))
         return SLICE("private");
@@ -364,8 +365,8 @@ static void tell_client(struct build *out, const struct client *client)
         build_bulk_str(out, client->bound->name);
     else
         build_nil(out);
-    report_field(out, "subject", name_of(client, name));
-    report_field(out, "lane", lane_of(client));
+    report_field(out, "subject", admin_commands_name_of(client, name));
+    report_field(out, "lane", admin_commands_lane_of(client));
     report_number(out, "in_flight", client->lane_user.in_flight + spread_in_flight(client_extra(client)->spread));
     report_number(out, "bytes_in", client->link.n_read);
     report_number(out, "bytes_out", client->link.n_written);
@@ -388,7 +389,7 @@ static void list_client(struct client *client, struct admin_command *admin_comma
  * Closes the client, unless it gave the command: that client must receive the reply. Only the
  * worker of admin_command->client may compare the pointer.
  */
-static void kick(struct client *client, struct admin_command *admin_command)
+static void admin_commands_kick(struct client *client, struct admin_command *admin_command)
 {
     const void *giver = admin_command->worker == client->front->worker ? admin_command->client : NULL;
     if (client == giver || client_is_closed(client))
@@ -397,14 +398,14 @@ static void kick(struct client *client, struct admin_command *admin_command)
     client_close_for(client, CLOSED_KICKED);
 }
 
-static void look_at(struct list *item, void *arg)
+static void admin_commands_look_at(struct list *item, void *arg)
 {
     struct client *client = container_of(item, struct client, in_front);
     struct admin_command *admin_command = arg;
-    if (!is_meant(client, admin_command))
+    if (!admin_commands_is_meant(client, admin_command))
         return;
     if (admin_command->kind == ADMIN_KICK)
-        kick(client, admin_command);
+        admin_commands_kick(client, admin_command);
     else
         list_client(client, admin_command);
 }
@@ -414,7 +415,7 @@ bool front_round_some(struct front *front, struct admin_command *admin_command)
     front->loop->now_ns = clock_ns();
     if (!walk_is_on(&front->round_walk))
         walk_begin(&front->round_walk, &front->clients);
-    if (!walk_step(&front->round_walk, &front->clients, look_at, admin_command))
+    if (!walk_step(&front->round_walk, &front->clients, admin_commands_look_at, admin_command))
         return false;
     timeouts_go_on(front);
     return true;

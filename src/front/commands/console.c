@@ -24,7 +24,7 @@ static bool is_weirs_alone(struct client *client)
 }
 
 /* False if out of memory, or if the client is being closed. */
-static bool change(struct client *client, uint8_t protocol, bool has_name, struct slice name)
+static bool console_change(struct client *client, uint8_t protocol, bool has_name, struct slice name)
 {
     if (!session_ask(client, protocol, has_name, name)) {
         client_close_starved(client);
@@ -41,7 +41,7 @@ static int64_t id_of(const struct client *client)
     return client->link.watch.fd;
 }
 
-static void greet(const struct client *client, struct build *out)
+static void console_greet(const struct client *client, struct build *out)
 {
     out->is_resp3 = session_protocol(client) == 3;
     build_map(out, 7);
@@ -72,18 +72,18 @@ static bool hello(struct client *client, const struct request *request, struct b
     }
     if (hello.has_auth || !is_weirs_alone(client))
         return false;
-    if (change(client, hello.protocol, hello.has_name, hello.name))
-        greet(client, out);
+    if (console_change(client, hello.protocol, hello.has_name, hello.name))
+        console_greet(client, out);
     return true;
 }
 
-static bool set_name(struct client *client, const struct request *request, struct build *out)
+static bool console_set_name(struct client *client, const struct request *request, struct build *out)
 {
     if (request->argc != 3 || !is_weirs_alone(client))
         return false;
     if (!hello_is_name(request->args[1]))
         build_error(out, SLICE(HELLO_BAD_NAME));
-    else if (change(client, 0, true, request->args[1]))
+    else if (console_change(client, 0, true, request->args[1]))
         build_status(out, SLICE("OK"));
     return true;
 }
@@ -121,7 +121,7 @@ static bool id(struct client *client, const struct request *request, struct buil
 
 /* ---- commands without state ---- */
 
-static bool ping(struct client *client, const struct request *request, struct build *out)
+static bool console_ping(struct client *client, const struct request *request, struct build *out)
 {
     (void)client;
     if (request->argc > 2)
@@ -167,11 +167,11 @@ static const struct {
     bool (*tell)(struct client *client, const struct request *request, struct build *out);
 } commands[] = {
     {"hello", hello},
-    {"client|setname", set_name},
+    {"client|setname", console_set_name},
     {"client|getname", get_name},
     {"client|setinfo", set_info},
     {"client|id", id},
-    {"ping", ping},
+    {"ping", console_ping},
     {"echo", echo},
     {"select", select_first},
     {"command", catalog},
@@ -182,7 +182,7 @@ static const struct {
 };
 #define N_COMMANDS (sizeof commands / sizeof commands[0])
 
-static size_t find(const struct request *request)
+static size_t console_find(const struct request *request)
 {
     size_t i = 0;
     while (i < N_COMMANDS && strcmp(commands[i].name, request->command->name) != 0)
@@ -203,7 +203,7 @@ static bool is_login(const struct request *request)
 }
 
 /* Refuses the request. Commands after a refused MULTI must not run outside a transaction. */
-static enum route refuse(struct client *client, struct request *request, struct slice error)
+static enum route console_refuse(struct client *client, struct request *request, struct slice error)
 {
     if (request_effect(request) == EFFECT_MULTI)
         transaction_break(&client->transaction);
@@ -214,7 +214,7 @@ enum route console_answer(struct client *client, struct request *request)
 {
     if (!transaction_is_none(&client->transaction) || pin_has(client, PIN_PASSTHROUGH))
         return ROUTE_GOES_ON;
-    size_t i = request->is_large || session_may_only_subscribe(client) ? N_COMMANDS : find(request);
+    size_t i = request->is_large || session_may_only_subscribe(client) ? N_COMMANDS : console_find(request);
     struct build out;
     build_init(&out, session_protocol(client) == 3);
     if (i < N_COMMANDS && commands[i].tell(client, request, &out)) {
@@ -230,8 +230,8 @@ enum route console_answer(struct client *client, struct request *request)
     if (!needs_redis(request))
         return ROUTE_GOES_ON;
     if (node_is_silent(front_default_node(client->front)))
-        return refuse(client, request, err_text(ERR_UPSTREAM_SILENT));
+        return console_refuse(client, request, err_text(ERR_UPSTREAM_SILENT));
     if (!is_login(request) && session_must_log_in(client))
-        return refuse(client, request, SLICE("-NOAUTH Authentication required.\r\n"));
+        return console_refuse(client, request, SLICE("-NOAUTH Authentication required.\r\n"));
     return ROUTE_GOES_ON;
 }

@@ -34,7 +34,7 @@ static void note_asked(struct client *client, struct decision *decision)
 }
 
 /* The time of a command that may wait is not measured, as for commands that block in Redis. */
-static void start_time(const struct client *client, const struct request *request, struct decision *decision)
+static void decisions_start_time(const struct client *client, const struct request *request, struct decision *decision)
 {
     decision->arrived_ns = decision->ask.wait_ns == 0 ? client->lane_user.arrived_ns : 0;
     decision->waited_us = client->lane_user.waited_us;
@@ -84,7 +84,7 @@ void decisions_ask(struct client *client, const struct request *request)
             client_answer(client, slice_of(error.at, error.len));
         reply_mode_take(&client->reply_mode);
     } else {
-        start_time(client, request, decision);
+        decisions_start_time(client, request, decision);
         decision->is_muted = reply_mode_take(&client->reply_mode);
         note_asked(client, decision);
         quota_start(decision);

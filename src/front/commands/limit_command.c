@@ -32,7 +32,7 @@
 
 /* ---- permissions ---- */
 
-static bool is_operator(const struct client *client)
+static bool limit_command_is_operator(const struct client *client)
 {
     if (client_listen_address(client)->is_admin)
         return true;
@@ -85,7 +85,7 @@ size_t limit_command_check(const struct client *client, const struct request *re
                        "-ERR Can't execute '%s': only (%s)SUBSCRIBE / (%s)UNSUBSCRIBE / PING / QUIT / RESET are "
                        "allowed in this context",
                        own->name, answer_subscriber_kinds(client), answer_subscriber_kinds(client));
-    else if (own->is_operators && !is_operator(client))
+    else if (own->is_operators && !limit_command_is_operator(client))
         len = snprintf(out, OWN_ERROR_ROOM,
                        "-NOPERM this command is for operators: a policy with admin = yes, or the admin socket");
     else if (request->is_large)
@@ -112,7 +112,7 @@ static int32_t slot_of_request(struct client *client, const struct request *requ
                                            : keys_slot(request->command, request->bytes, request->argc);
 }
 
-static bool is_for_many(const struct command *command)
+static bool limit_command_is_for_many(const struct command *command)
 {
     return command->fanout == FANOUT_MASTERS || command->fanout == FANOUT_NODES || command->fanout == FANOUT_SCAN;
 }
@@ -135,7 +135,7 @@ static void tell_destination_on_cluster(struct client *client, const struct requ
     if (is_own) {
         call->server = SLICE("none");
         call->server_why = SLICE("weir itself answers");
-    } else if (slot == KEYS_CROSSING || is_for_many(command)) {
+    } else if (slot == KEYS_CROSSING || limit_command_is_for_many(command)) {
         call->server = SLICE("several");
         call->server_why =
             slot == KEYS_CROSSING ? SLICE("its keys have different slots") : SLICE("it concerns each master");
@@ -181,7 +181,7 @@ static void about(struct client *client, struct build *out, struct slice other, 
         return;
     }
     struct found found;
-    if (!is_operator(client)) {
+    if (!limit_command_is_operator(client)) {
         build_error(out, SLICE("NOPERM only operators may ask about others"));
         return;
     }
@@ -253,7 +253,7 @@ static bool is_explicable(struct client *client, const struct limit_words *words
 {
     char why[256];
     struct named_subject named;
-    for (size_t i = 2; is_operator(client) && i + 1 < words->n; i++) {
+    for (size_t i = 2; limit_command_is_operator(client) && i + 1 < words->n; i++) {
         if (!limit_word_is(words, i, "for") || (i > 2 && i + 2 == words->n) ||
             !named_subject_read(&named, &client->front->rules->identity, words->at[i + 1], why, sizeof why))
             continue;
@@ -267,10 +267,10 @@ static bool is_explicable(struct client *client, const struct limit_words *words
 }
 
 /* LIMIT EXPLAIN command [arg ...] [FOR subject] */
-static void explain(struct client *client, const struct limit_words *words, struct build *out)
+static void limit_command_explain(struct client *client, const struct limit_words *words, struct build *out)
 {
     size_t n = words->n - 2;
-    bool has_other = n >= 3 && is_operator(client) && limit_word_is(words, words->n - 2, "for");
+    bool has_other = n >= 3 && limit_command_is_operator(client) && limit_word_is(words, words->n - 2, "for");
     if (has_other)
         n -= 2;
     if (!is_explicable(client, words, out))
@@ -374,7 +374,7 @@ static bool is_name_of_limits(const struct rules *rules, const struct limit_word
 }
 
 /* LIMIT LIST [pattern] [REFUSING] */
-static void list(struct client *client, const struct limit_words *words, struct build *out)
+static void limit_command_list(struct client *client, const struct limit_words *words, struct build *out)
 {
     size_t n = words->n;
     bool is_refusing = n > 2 && limit_word_is(words, n - 1, "refusing");
@@ -445,7 +445,7 @@ static void unset_for(struct client *client, const struct limit_words *words, st
  * LIMIT SET policy what expression ..., LIMIT SET LIMIT name line ..., each with [FOR subject] [EX
  * time]
  */
-static void set(struct client *client, const struct limit_words *words, struct build *out)
+static void limit_command_set(struct client *client, const struct limit_words *words, struct build *out)
 {
     struct limit_span span;
     bool is_named = limit_word_is(words, 2, "limit");
@@ -478,7 +478,7 @@ static bool is_suggestible(const struct client *client, const struct limit_words
 }
 
 /* LIMIT SUGGEST [policy] [CLASS class] [PERCENTILE n] [EXCEPT subject ...] */
-static void suggest(struct client *client, const struct limit_words *words, struct build *out)
+static void limit_command_suggest(struct client *client, const struct limit_words *words, struct build *out)
 {
     struct limit_suggest found;
     bool is_policy = words->n > 2 && policies_find(client->front->rules->policies, words->at[2]) != NULL;
@@ -501,8 +501,8 @@ static const struct {
 } subcommands[] = {
     {"help", help, 0},
     {"status", status, 0},
-    {"explain", explain, 0},
-    {"list", list, 0},
+    {"explain", limit_command_explain, 0},
+    {"list", limit_command_list, 0},
     {"top", top, 0},
     {"log", tell_log, 0},
     {"slowlog", tell_slow, 0},
@@ -512,10 +512,10 @@ static const struct {
     {"blocks", limit_people_blocks, 0},
     {"clients", limit_people_clients, 0},
     {"kick", limit_people_kick, 0},
-    {"suggest", suggest, 0},
+    {"suggest", limit_command_suggest, 0},
     {"upstream", NULL, ADMIN_UPSTREAM},
     {"mode", NULL, ADMIN_MODE},
-    {"set", set, 0},
+    {"set", limit_command_set, 0},
     {"unset", NULL, ADMIN_UNSET},
     {"diff", NULL, ADMIN_DIFF},
     {"reload", NULL, ADMIN_RELOAD},

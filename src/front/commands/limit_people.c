@@ -10,7 +10,7 @@
 #define BLOCKS_TOLD 1000 /* by LIMIT BLOCKS without a number (chosen) */
 #define WHY_ROOM 512
 
-static bool refuse(struct build *out, const char *why)
+static bool limit_people_refuse(struct build *out, const char *why)
 {
     char text[WHY_ROOM + 8];
     snprintf(text, sizeof text, "ERR %s", why);
@@ -29,7 +29,7 @@ bool limit_people_is_one(const struct client *client, struct slice name, struct 
         return true;
     why_set(why, sizeof why, "no such subject: %.*s: one subject is meant, not a pattern, and nobody is called so",
             WHY_SLICE(name));
-    return refuse(out, why);
+    return limit_people_refuse(out, why);
 }
 
 /* ---- blocks ---- */
@@ -73,7 +73,7 @@ static bool is_block(const struct limit_words *words, struct build *out)
         char why[WHY_ROOM];
         why_set(why, sizeof why, "syntax error, unexpected 'EX' in the reason (write EX %.*s once, before REASON)",
                 WHY_SLICE(words->at[stray + 1]));
-        refuse(out, why);
+        limit_people_refuse(out, why);
     } else {
         return true;
     }
@@ -108,10 +108,10 @@ static bool is_of_connections(const struct client *client, struct slice name, st
     char why[WHY_ROOM];
     struct named_subject named;
     if (!named_subject_read(&named, &client->front->rules->identity, name, why, sizeof why))
-        return refuse(out, why);
+        return limit_people_refuse(out, why);
     if (named_subject_is_connected(name))
         return limit_people_is_one(client, name, out);
-    return refuse(out, "keys of commands name such subjects: they are no connections");
+    return limit_people_refuse(out, "keys of commands name such subjects: they are no connections");
 }
 
 bool limit_people_may_name(const struct limit_words *words, struct build *out)
@@ -162,7 +162,7 @@ static bool imagine(struct client *client, struct slice name, struct found *foun
     struct named_subject named;
     const struct rules *rules = client->front->rules;
     if (!named_subject_read(&named, &rules->identity, name, why, sizeof why))
-        return refuse(out, why);
+        return limit_people_refuse(out, why);
     if (!limit_people_is_one(client, name, out))
         return false;
     const struct policy *policy =
@@ -171,7 +171,7 @@ static bool imagine(struct client *client, struct slice name, struct found *foun
     if ((policy == NULL || holder != NULL) && make_target(&found->subject, policy, holder))
         return true;
     subject_free_detached(holder);
-    return refuse(out, "out of memory");
+    return limit_people_refuse(out, "out of memory");
 }
 
 bool limit_people_find(struct client *client, struct slice name, struct found *found, struct build *out)
@@ -193,7 +193,7 @@ bool limit_people_find(struct client *client, struct slice name, struct found *f
     if (make_target(&found->subject, policy, holder))
         return true;
     subject_put(found->table, holder);
-    return refuse(out, "out of memory");
+    return limit_people_refuse(out, "out of memory");
 }
 
 void limit_people_forget(struct found *found)
@@ -211,6 +211,6 @@ bool limit_people_is_name(const struct client *client, struct slice name, struct
     char why[WHY_ROOM];
     struct named_subject named;
     if (!named_subject_read(&named, &client->front->rules->identity, name, why, sizeof why))
-        return refuse(out, why);
+        return limit_people_refuse(out, why);
     return limit_people_is_one(client, name, out);
 }

@@ -10,19 +10,19 @@ static struct fair_queue *queue_of_worker(const struct front *front)
     return front_default_row(front)->lanes.base.fair;
 }
 
-static struct fair_queue *queue_of(const struct client *client)
+static struct fair_queue *fair_share_queue_of(const struct client *client)
 {
     return queue_of_worker(client->front);
 }
 
 static struct sender *sender_of(const struct client *client)
 {
-    return client->lane_user.sender != 0 ? fair_sender(queue_of(client), client->lane_user.sender) : NULL;
+    return client->lane_user.sender != 0 ? fair_sender(fair_share_queue_of(client), client->lane_user.sender) : NULL;
 }
 
 /* ---- a client ---- */
 
-static enum pace_kind kind_of(const struct client *client, uint64_t now_ns)
+static enum pace_kind fair_share_kind_of(const struct client *client, uint64_t now_ns)
 {
     struct contention *contention = front_default_node(client->front)->contention;
     bool are_lane_users = mixture_note(&contention->lane_users, client, now_ns);
@@ -32,7 +32,7 @@ static enum pace_kind kind_of(const struct client *client, uint64_t now_ns)
 }
 
 /* True if Redis holds back the next reply, or the client does not read. */
-static bool is_blocked(const struct client *client)
+static bool fair_share_is_blocked(const struct client *client)
 {
     const struct lane *lane = client->lane_user.lane;
     if (client->lane_user.in_flight == 0 || calls_is_empty(&lane->calls))
@@ -54,7 +54,7 @@ static bool is_any_paused(const struct front *front, uint64_t now_ns)
  * True for requests that never wait: of operators, in a transaction, and of all clients while a
  * paused Redis holds back writes and not reads.
  */
-static bool is_free(const struct client *client, uint64_t now_ns)
+static bool fair_share_is_free(const struct client *client, uint64_t now_ns)
 {
     return client_listen_address(client)->is_admin || client->subject == NULL ||
            transaction_is_open(&client->transaction) || is_any_paused(client->front, now_ns);
@@ -71,7 +71,8 @@ void fair_share_begin(struct client *client, struct pace *pace)
     uint64_t now_ns = client->front->loop->now_ns;
     bool has_shares = client->front->rules->has_shares;
     set_waits_for_share(client, false);
-    *pace = (struct pace){.kind = has_shares && client->subject != NULL ? kind_of(client, now_ns) : PACE_ALONE};
+    *pace =
+        (struct pace){.kind = has_shares && client->subject != NULL ? fair_share_kind_of(client, now_ns) : PACE_ALONE};
     client->front->fair.are_several = pace->kind == PACE_SEVERAL;
     if (pace->kind == PACE_ALONE) {
         pace->left = UINT32_MAX;
@@ -86,7 +87,7 @@ static struct sender *need_sender(struct client *client, uint64_t now_ns)
 {
     struct sender *sender = sender_of(client);
     if (sender == NULL)
-        sender = fair_enter(queue_of(client), &client->lane_user, client->subject, now_ns);
+        sender = fair_enter(fair_share_queue_of(client), &client->lane_user, client->subject, now_ns);
     if (sender == NULL)
         return NULL;
     const struct policy *policy = client->bound;
@@ -145,7 +146,7 @@ static bool has_subject_had_its_time(struct client *client, const struct sender 
     return true;
 }
 
-static void note_time(struct front *front, struct fair_flow *flow)
+static void fair_share_note_time(struct front *front, struct fair_flow *flow)
 {
     uint64_t began_ns = front->loop->now_ns > front->fair.taken_ns ? front->loop->now_ns : front->fair.taken_ns;
     front->fair.taken_ns = clock_ns();
@@ -164,7 +165,7 @@ bool fair_share_ask(struct client *client, struct pace *pace)
     pace->is_used = true;
     pace->left_ns = FAIR_ALL;
     /* A few requests of a subject that sends alone are not worth counting. */
-    if (is_free(client, now_ns) || (is_first && pace->kind == PACE_SAME && client->lane_user.sender == 0))
+    if (fair_share_is_free(client, now_ns) || (is_first && pace->kind == PACE_SAME && client->lane_user.sender == 0))
         return true;
     struct sender *sender = need_sender(client, now_ns);
     if (sender == NULL)
@@ -186,7 +187,7 @@ void fair_share_end(struct client *client)
     if (sender == NULL)
         return;
     if (client->front->fair.are_several)
-        note_time(client->front, sender->flow);
+        fair_share_note_time(client->front, sender->flow);
     fair_settle(sender);
     if (!fair_share_must_wait(client)) /* released before its share allowed it */
         fair_stop_waiting(sender);
@@ -203,7 +204,7 @@ void fair_share_count(struct client *client, uint32_t n, uint64_t work_ns)
 {
     struct sender *sender = sender_of(client);
     fair_sent(sender, n, work_ns, client->front->loop->now_ns);
-    if (is_blocked(client))
+    if (fair_share_is_blocked(client))
         fair_forget(sender);
 }
 
@@ -251,14 +252,14 @@ void fair_share_leave(struct client *client)
     struct sender *sender = sender_of(client);
     if (sender == NULL)
         return;
-    fair_leave(queue_of(client), sender);
+    fair_leave(fair_share_queue_of(client), sender);
     if (client_waits_for(client, WAIT_SHARE))
         client_resume(client, WAIT_SHARE);
 }
 
 /* ---- a worker ---- */
 
-static void on_tick(uv_timer_t *timer)
+static void fair_share_on_tick(uv_timer_t *timer)
 {
     struct front *front = timer->data;
     struct fair_queue *queue = queue_of_worker(front);
@@ -271,7 +272,7 @@ static void on_tick(uv_timer_t *timer)
 static void start_timer(struct front *front)
 {
     if (!uv_is_active((uv_handle_t *)&front->fair.timer))
-        uv_timer_start(&front->fair.timer, on_tick, TICK_MS, 0);
+        uv_timer_start(&front->fair.timer, fair_share_on_tick, TICK_MS, 0);
 }
 
 void fair_share_init(struct front *front)
@@ -289,7 +290,7 @@ void fair_share_close(struct front *front)
  * True if several subjects send. Waiting requests prove it, also while Redis executes one request
  * for longer than CONTENTION_NS.
  */
-static bool is_shared(const struct front *front, const struct fair_queue *queue, uint64_t now_ns)
+static bool fair_share_is_shared(const struct front *front, const struct fair_queue *queue, uint64_t now_ns)
 {
     return front->rules->has_shares && !is_any_paused(front, now_ns) &&
            (mixture_is(&queue->contention->subjects, now_ns) || fair_is_shared(queue));
@@ -300,7 +301,7 @@ bool fair_share_on_iteration(struct loop *loop)
 {
     struct front *front = loop->owner;
     struct fair_queue *queue = queue_of_worker(front);
-    bool is_open = !is_shared(front, queue, loop->now_ns);
+    bool is_open = !fair_share_is_shared(front, queue, loop->now_ns);
     assert(queue->granted_ns == 0); /* clients with grants were woken at once, and have settled */
     fair_iteration(queue, is_open);
     return !is_open;

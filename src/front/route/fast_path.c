@@ -34,7 +34,7 @@ static inline bool is_unburdened(const struct client *client)
 }
 
 /* Returns the lane for the client's commands. NULL: the full path must choose a lane. */
-static inline struct lane *find_lane(const struct client *client)
+static inline struct lane *fast_path_find_lane(const struct client *client)
 {
     const struct lane_user *lane_user = &client->lane_user;
     struct lane *lane = client->shared.lane;
@@ -60,7 +60,7 @@ static inline bool is_plain_command(const struct command *command)
  * Returns the command of that name. NAME_ROOM bytes from the name's beginning must be readable.
  * NULL: the command is not plain, or its name is too long.
  */
-static inline const struct command *find_command(struct front *front, struct slice name)
+static inline const struct command *fast_path_find_command(struct front *front, struct slice name)
 {
     struct recent *recent = &front->recent;
     uint64_t word;
@@ -118,8 +118,8 @@ static inline bool refuse_at_gate(struct client *client, const struct command *c
 }
 
 /* Answers the last n requests of this command, which did not pass. */
-static enum route refuse(struct client *client, const struct command *command, uint32_t argc, uint32_t n,
-                         const struct verdict *verdict)
+static enum route fast_path_refuse(struct client *client, const struct command *command, uint32_t argc, uint32_t n,
+                                   const struct verdict *verdict)
 {
     front_count_many(client->front, command, RESULT_THROTTLED, n);
     timing_local(client, timing_tag(client, command, argc), n);
@@ -144,7 +144,7 @@ struct request_run {
  */
 #define RUN_BYTES 4096
 
-static inline bool fits(enum reads_kind kind, const struct command *command)
+static inline bool fast_path_fits(enum reads_kind kind, const struct command *command)
 {
     return kind == READS_ANY || kind == (command->reads_keys ? READS_READS : READS_OTHERS);
 }
@@ -163,8 +163,8 @@ static inline struct request_run find_run(const struct client *client, const str
     const char *next = plain_request(at, end, limits, &name, &run.argc);
     if (next == NULL || next - at > LARGE_REQUEST || end - name.at < NAME_ROOM)
         return run;
-    run.command = find_command(front, name);
-    if (run.command == NULL || !fits(kind, run.command))
+    run.command = fast_path_find_command(front, name);
+    if (run.command == NULL || !fast_path_fits(kind, run.command))
         return run;
     const uint32_t most = pace_most(pace, command_cost_ns(run.command));
     if (most == 0)
@@ -180,7 +180,7 @@ static inline struct request_run find_run(const struct client *client, const str
 }
 
 /* Returns the end of the first n requests of the run. n must be less than all. */
-static const char *end_of(const struct request_run *run, const struct request_limits *limits, uint32_t n)
+static const char *fast_path_end_of(const struct request_run *run, const struct request_limits *limits, uint32_t n)
 {
     struct slice name;
     uint32_t argc;
@@ -194,8 +194,8 @@ static const char *end_of(const struct request_run *run, const struct request_li
  * Records the first n requests, which end at `end` and passed the gate. False: out of memory, and
  * the client is closed.
  */
-static inline bool note(struct client *client, struct lane *lane, const struct request_run *run, uint32_t n,
-                        const char *end)
+static inline bool fast_path_note(struct client *client, struct lane *lane, const struct request_run *run, uint32_t n,
+                                  const char *end)
 {
     struct lane_user *lane_user = &client->lane_user;
     uint32_t bytes = (uint32_t)(end - run->at);
@@ -229,7 +229,7 @@ static enum route refuse_without_lane(struct client *client, const struct reques
             break;
         at = run.end;
         pace->left -= run.n;
-        result = refuse(client, run.command, run.argc, run.n, &verdict);
+        result = fast_path_refuse(client, run.command, run.argc, run.n, &verdict);
     }
     *used = (size_t)(at - bytes.at);
     return result;
@@ -251,8 +251,8 @@ static enum route send_along(struct client *client, struct lane *lane, const str
         if (run.n == 0)
             break;
         uint32_t n_passed = pass_gate(client, run.command, run.n, &verdict);
-        const char *passed = n_passed == run.n ? run.end : end_of(&run, limits, n_passed);
-        if (n_passed > 0 && !note(client, lane, &run, n_passed, passed)) {
+        const char *passed = n_passed == run.n ? run.end : fast_path_end_of(&run, limits, n_passed);
+        if (n_passed > 0 && !fast_path_note(client, lane, &run, n_passed, passed)) {
             result = ROUTE_STOP;
             break; /* nothing is sent, because no call is recorded for the replies */
         }
@@ -263,7 +263,7 @@ static enum route send_along(struct client *client, struct lane *lane, const str
         if (n_passed < run.n) {
             lane_gather(lane, &client->lane_user, from, (size_t)(at - from));
             from = at = run.end;
-            result = refuse(client, run.command, run.argc, run.n - n_passed, &verdict);
+            result = fast_path_refuse(client, run.command, run.argc, run.n - n_passed, &verdict);
         }
     }
     lane_gather(lane, &client->lane_user, from, (size_t)(at - from));
@@ -342,7 +342,7 @@ static inline void find_slot_run(const struct client *client, struct slot_run *r
     run->n = 0;
     if (next == NULL || next - at > LARGE_REQUEST || end - name.at < NAME_ROOM)
         return;
-    run->command = find_command(client->front, name);
+    run->command = fast_path_find_command(client->front, name);
     if (run->command == NULL || !has_one_key(run->command, run->argc))
         return;
     bool goes_alone = lane_choice_asks_size(client, run->command);
@@ -391,7 +391,7 @@ static inline bool send_some(struct client *client, struct place *place, const s
 }
 
 /* Sends the first n requests from `at` on, which passed the gate. */
-static bool send_all(struct client *client, const struct slot_run *run, const char *at, uint32_t n)
+static bool fast_path_send_all(struct client *client, const struct slot_run *run, const char *at, uint32_t n)
 {
     const char *const begin = at;
     struct place *const *places = client->extra->spread->places;
@@ -411,7 +411,7 @@ static bool send_all(struct client *client, const struct slot_run *run, const ch
 }
 
 /* True if no call in flight affects where the next request goes. */
-static bool is_settled(const struct client *client)
+static bool fast_path_is_settled(const struct client *client)
 {
     const struct spread *spread = client_extra(client)->spread;
     return spread != NULL && !spread->is_stale && spread->n_held == 0 && client->lane_user.in_flight == 0;
@@ -431,13 +431,13 @@ static enum route run_on_cluster(struct client *client, const struct request_lim
     uint32_t n_sent = 0;
     uint64_t work_ns = 0;
     enum route result = ROUTE_TAKEN;
-    while (result == ROUTE_TAKEN && is_settled(client) && client->reader != READER_ASKS) {
+    while (result == ROUTE_TAKEN && fast_path_is_settled(client) && client->reader != READER_ASKS) {
         struct verdict verdict;
         find_slot_run(client, &run, &seen, pace, limits, at, bytes.at + bytes.len);
         if (run.n == 0)
             break;
         uint32_t n = pass_gate(client, run.command, run.n, &verdict);
-        if (n > 0 && !send_all(client, &run, at, n)) {
+        if (n > 0 && !fast_path_send_all(client, &run, at, n)) {
             result = ROUTE_STOP;
             break;
         }
@@ -446,7 +446,7 @@ static enum route run_on_cluster(struct client *client, const struct request_lim
         at = run.ends[run.n - 1];
         pace_take(pace, run.n, command_cost_ns(run.command));
         if (n < run.n)
-            result = refuse(client, run.command, run.argc, run.n - n, &verdict);
+            result = fast_path_refuse(client, run.command, run.argc, run.n - n, &verdict);
     }
     fair_share_note_sent(client, n_sent, work_ns + fair_share_bytes_ns((uint64_t)(at - bytes.at)));
     *used = (size_t)(at - bytes.at);
@@ -467,7 +467,7 @@ enum route fast_path_run(struct client *client, const struct request_limits *lim
     charge_begin(client);
     if (client_is_on_cluster(client))
         return run_on_cluster(client, limits, bytes, used, pace);
-    struct lane *lane = find_lane(client);
+    struct lane *lane = fast_path_find_lane(client);
     if (lane != NULL)
         return send_along(client, lane, limits, bytes, used, pace);
     if (!lease_holds(&client->shared))

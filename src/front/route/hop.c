@@ -40,17 +40,17 @@ static struct spread *spread_of(const struct hop *hop)
     return client_extra(hop->client)->spread;
 }
 
-static uint64_t now_ns(const struct hop *hop)
+static uint64_t hop_now_ns(const struct hop *hop)
 {
     return hop->client->front->loop->now_ns;
 }
 
-static struct alarms *alarms_of(const struct client *client)
+static struct alarms *hop_alarms_of(const struct client *client)
 {
     return &client->front->timeouts.alarms;
 }
 
-static struct upstream *upstream_of(const struct client *client)
+static struct upstream *hop_upstream_of(const struct client *client)
 {
     return client->front->nodes.worker_lanes.upstream;
 }
@@ -64,7 +64,7 @@ static bool is_going(const struct client *client)
 /* ---- waiting ---- */
 
 /* Stops the client from sending newer requests until the hop is over. */
-static void hold(struct hop *hop)
+static void hop_hold(struct hop *hop)
 {
     if (hop->is_held)
         return;
@@ -73,7 +73,7 @@ static void hold(struct hop *hop)
     client_wait(hop->client, WAIT_AGAIN);
 }
 
-static void end_hold(struct hop *hop)
+static void hop_end_hold(struct hop *hop)
 {
     if (!hop->is_held)
         return;
@@ -82,7 +82,7 @@ static void end_hold(struct hop *hop)
         client_resume(hop->client, WAIT_AGAIN);
 }
 
-static void tell(struct hop *hop, enum hop_news news)
+static void hop_tell(struct hop *hop, enum hop_news news)
 {
     hop->news = (uint8_t)news;
     link_wake(&hop->client->link);
@@ -95,10 +95,10 @@ static bool set_reply(struct hop *hop, struct slice reply)
 }
 
 /* Sets the hop's reply. The hop ends when the client's link is woken. */
-static void answer(struct hop *hop, struct slice reply)
+static void hop_answer(struct hop *hop, struct slice reply)
 {
     if (set_reply(hop, reply))
-        tell(hop, HOP_ANSWERED);
+        hop_tell(hop, HOP_ANSWERED);
     else
         client_close_starved(hop->client);
 }
@@ -107,20 +107,20 @@ static void answer(struct hop *hop, struct slice reply)
  * Records a refusal by `from`. The hop is handled again once all calls in flight at `from` are
  * answered.
  */
-static void note_refused(struct hop *hop)
+static void hop_note_refused(struct hop *hop)
 {
     hop->refused.from = hop->from;
     hop->refused.slot = hop->slot;
     hop->refused.request = bytes_slice(&hop->request);
     hop->refused.is_overtaken = false;
     list_push(&spread_of(hop)->refused, &hop->refused.in_spread);
-    hold(hop);
-    tell(hop, HOP_REFUSED);
+    hop_hold(hop);
+    hop_tell(hop, HOP_REFUSED);
 }
 
 /* ---- callbacks of the lane ---- */
 
-static void on_bytes(struct lane_user *lane_user, const char *data, size_t n)
+static void hop_on_bytes(struct lane_user *lane_user, const char *data, size_t n)
 {
     struct hop *hop = hop_of(lane_user);
     if (client_is_closed(hop->client))
@@ -151,7 +151,7 @@ static void leave_place(struct hop *hop)
 }
 
 /* The reply is whole. For a train: the reply to its next request is whole. */
-static void on_run_end(struct lane_user *lane_user)
+static void hop_on_run_end(struct lane_user *lane_user)
 {
     struct hop *hop = hop_of(lane_user);
     if (hop->place == NULL)
@@ -165,17 +165,17 @@ static void on_run_end(struct lane_user *lane_user)
         overtaken_note_run(hop->place, bytes_slice(&hop->request));
     }
     leave_place(hop);
-    tell(hop, HOP_ANSWERED);
+    hop_tell(hop, HOP_ANSWERED);
 }
 
-static void on_timed(struct lane_user *lane_user, const struct call *call, uint32_t n)
+static void hop_on_timed(struct lane_user *lane_user, const struct call *call, uint32_t n)
 {
     struct hop *hop = hop_of(lane_user);
     timing_note(hop->client, lane_user->lane, call, n);
     hop->arrived_ns = 0;
 }
 
-static bool on_not_run(struct lane_user *lane_user, const struct call *call, enum not_run row, struct slice reply)
+static bool hop_on_not_run(struct lane_user *lane_user, const struct call *call, enum not_run row, struct slice reply)
 {
     struct hop *hop = hop_of(lane_user);
     if ((call->flags & CALL_ENDS_RUN) == 0)
@@ -192,11 +192,11 @@ static bool on_not_run(struct lane_user *lane_user, const struct call *call, enu
         client_close_starved(hop->client);
         return true;
     }
-    note_refused(hop);
+    hop_note_refused(hop);
     return true;
 }
 
-static void on_heavy(struct lane_user *lane_user)
+static void hop_on_heavy(struct lane_user *lane_user)
 {
     client_note_heavy(hop_of(lane_user)->client);
     lane_choice_note_huge(hop_of(lane_user)->client);
@@ -211,7 +211,7 @@ static uint64_t left_of_reply(const struct hop *hop)
 }
 
 /* Several hops of one request may stop a lane each. The bytes of all these hops count together. */
-static void on_unread(struct lane_user *lane_user, uint64_t bytes)
+static void hop_on_unread(struct lane_user *lane_user, uint64_t bytes)
 {
     struct client *client = hop_of(lane_user)->client;
     struct list *hops = &client_extra(client)->spread->hops;
@@ -223,7 +223,7 @@ static void on_unread(struct lane_user *lane_user, uint64_t bytes)
 }
 
 /* The lane calls this function once for each of the hop's calls (one, or two with ASKING). */
-static void on_lost(struct lane_user *lane_user, const struct lane *lane)
+static void hop_on_lost(struct lane_user *lane_user, const struct lane *lane)
 {
     struct client *client = hop_of(lane_user)->client;
     (void)lane;
@@ -231,42 +231,42 @@ static void on_lost(struct lane_user *lane_user, const struct lane *lane)
         client->front->client_ops->on_place_lost(client);
 }
 
-static void on_resume(struct lane_user *lane_user, enum lane_user_wait what)
+static void hop_on_resume(struct lane_user *lane_user, enum lane_user_wait what)
 {
     (void)what;
     link_wake(&hop_of(lane_user)->client->link);
 }
 
-static struct link *link_of(struct lane_user *lane_user)
+static struct link *hop_link_of(struct lane_user *lane_user)
 {
     return &hop_of(lane_user)->client->link;
 }
 
 static const struct lane_user_ops lane_user_ops = {
-    .on_bytes = on_bytes,
-    .on_run_end = on_run_end,
-    .on_timed = on_timed,
-    .on_not_run = on_not_run,
-    .on_heavy = on_heavy,
-    .on_unread = on_unread,
-    .on_lost = on_lost,
-    .on_resume = on_resume,
+    .on_bytes = hop_on_bytes,
+    .on_run_end = hop_on_run_end,
+    .on_timed = hop_on_timed,
+    .on_not_run = hop_on_not_run,
+    .on_heavy = hop_on_heavy,
+    .on_unread = hop_on_unread,
+    .on_lost = hop_on_lost,
+    .on_resume = hop_on_resume,
     .holds_replies = true,
-    .link = link_of,
+    .link = hop_link_of,
 };
 
 /* ---- sending ---- */
 
-static void set_alarm(struct hop *hop, uint64_t due_ns)
+static void hop_set_alarm(struct hop *hop, uint64_t due_ns)
 {
-    alarm_stop(alarms_of(hop->client), &hop->alarm);
+    alarm_stop(hop_alarms_of(hop->client), &hop->alarm);
     if (hop->over_ns != 0 && hop->over_ns < due_ns)
         due_ns = hop->over_ns;
     if (due_ns != UINT64_MAX)
-        alarm_set(alarms_of(hop->client), &hop->alarm, due_ns);
+        alarm_set(hop_alarms_of(hop->client), &hop->alarm, due_ns);
 }
 
-static void on_due(struct alarm *alarm)
+static void hop_on_due(struct alarm *alarm)
 {
     link_wake(&container_of(alarm, struct hop, alarm)->client->link);
 }
@@ -340,7 +340,7 @@ static void send_now(struct hop *hop, struct place *place, struct lane *lane)
     uncount(hop);
     hop->reply.len = 0;
     note_place(hop, place, lane);
-    alarm_stop(alarms_of(client), &hop->alarm);
+    alarm_stop(hop_alarms_of(client), &hop->alarm);
     if (!(hop->is_asking ? write_asking(hop, lane) : write_alone(hop, lane))) {
         client_close_starved(client);
         return;
@@ -356,8 +356,8 @@ static void send_now(struct hop *hop, struct place *place, struct lane *lane)
 static uint64_t moving_until_ns(struct hop *hop)
 {
     if (hop->moving_ns == 0)
-        hop->moving_ns = now_ns(hop);
-    return hop->moving_ns + upstream_of(hop->client)->redirect_timeout_ns;
+        hop->moving_ns = hop_now_ns(hop);
+    return hop->moving_ns + hop_upstream_of(hop->client)->redirect_timeout_ns;
 }
 
 static uint64_t next_pause_ns(struct hop *hop, uint64_t first_ns, uint64_t most_ns)
@@ -367,15 +367,15 @@ static uint64_t next_pause_ns(struct hop *hop, uint64_t first_ns, uint64_t most_
     return pause_ns < most_ns ? pause_ns : most_ns;
 }
 
-static void wait_for_topology(struct hop *hop)
+static void hop_wait_for_topology(struct hop *hop)
 {
-    upstream_ask_topology(upstream_of(hop->client));
+    upstream_ask_topology(hop_upstream_of(hop->client));
     if (hop->away_ns == 0)
-        hop->away_ns = now_ns(hop);
+        hop->away_ns = hop_now_ns(hop);
     hop->moving_ns = 0;
     hop->n_redirects = 0;
     hop->over_ns = hop->away_ns + hop->client->front->rules->failover_wait_ns;
-    hop->look_ns = now_ns(hop) + next_pause_ns(hop, AWAY_FIRST_NS, AWAY_MOST_NS);
+    hop->look_ns = hop_now_ns(hop) + next_pause_ns(hop, AWAY_FIRST_NS, AWAY_MOST_NS);
 }
 
 static void forget_target(struct hop *hop)
@@ -385,7 +385,7 @@ static void forget_target(struct hop *hop)
         hop->row = NULL;
 }
 
-static size_t number_of(const struct nodes *nodes, const struct nodes_row *row)
+static size_t hop_number_of(const struct nodes *nodes, const struct nodes_row *row)
 {
     for (size_t i = 0; i < nodes->n; i++)
         if (nodes->rows[i] == row)
@@ -397,7 +397,7 @@ static size_t number_of(const struct nodes *nodes, const struct nodes_row *row)
 static struct nodes_row *row_of_refusal(const struct hop *hop)
 {
     const struct nodes *nodes = &hop->client->front->nodes;
-    return number_of(nodes, hop->from) != SLOT_UNSERVED ? hop->from : nodes_default_row(nodes);
+    return hop_number_of(nodes, hop->from) != SLOT_UNSERVED ? hop->from : nodes_default_row(nodes);
 }
 
 static struct nodes_row *target_of(const struct hop *hop, const struct redirect *redirect)
@@ -409,7 +409,7 @@ static struct nodes_row *target_of(const struct hop *hop, const struct redirect 
 static void answer_given_up(struct hop *hop)
 {
     count_add(&row_of_refusal(hop)->lanes.base.counts.redirects[REDIRECT_GIVEN_UP], 1);
-    answer(hop, GIVEN_UP);
+    hop_answer(hop, GIVEN_UP);
 }
 
 static void redirect(struct hop *hop)
@@ -424,36 +424,36 @@ static void redirect(struct hop *hop)
     struct nodes_row *row = is_own ? target_of(hop, &to) : NULL;
     if (row != NULL)
         hop->n_redirects++;
-    if (!is_own || hop->n_redirects > HOPS_MAX || now_ns(hop) >= moving_until_ns(hop)) {
+    if (!is_own || hop->n_redirects > HOPS_MAX || hop_now_ns(hop) >= moving_until_ns(hop)) {
         answer_given_up(hop);
         return;
     }
     forget_target(hop);
-    upstream_note_redirected(upstream_of(client), to.slot, now_ns(hop));
+    upstream_note_redirected(hop_upstream_of(client), to.slot, hop_now_ns(hop));
     if (!to.is_ask || row == NULL)
-        upstream_ask_topology(upstream_of(client));
+        upstream_ask_topology(hop_upstream_of(client));
     uint64_t pause_ns = 0;
     for (uint8_t i = 1; i < hop->n_redirects; i++)
         pause_ns = pause_ns == 0 ? REDIRECT_NS : 3 * pause_ns;
     hop->over_ns = 0; /* no end while the hop is on its way to the redirect's node */
-    hop->look_ns = now_ns(hop) + pause_ns;
+    hop->look_ns = hop_now_ns(hop) + pause_ns;
     if (row == NULL)
-        wait_for_topology(hop);
+        hop_wait_for_topology(hop);
     else if (!to.is_ask)
-        slot_map_set(nodes->topology->slots, to.slot, (uint16_t)number_of(nodes, row));
+        slot_map_set(nodes->topology->slots, to.slot, (uint16_t)hop_number_of(nodes, row));
     else if (!hop->is_fixed)
         hop->row = row;
     hop->is_asking = to.is_ask && row != NULL && !hop->is_fixed;
 }
 
 static bool is_taken_over(struct hop *hop);
-static void give_up(struct hop *hop);
+static void hop_give_up(struct hop *hop);
 
 /* False: the owner continues without the hop, and the hop's memory may be gone. */
-static bool take_refusal(struct hop *hop)
+static bool hop_take_refusal(struct hop *hop)
 {
     if (hop->refused.is_overtaken) {
-        give_up(hop);
+        hop_give_up(hop);
         return true;
     }
     switch (hop->why) {
@@ -463,16 +463,16 @@ static bool take_refusal(struct hop *hop)
         return true;
     case NOT_RUN_TRYAGAIN:
         if (hop->slot >= 0)
-            upstream_note_redirected(upstream_of(hop->client), (uint16_t)hop->slot, now_ns(hop));
+            upstream_note_redirected(hop_upstream_of(hop->client), (uint16_t)hop->slot, hop_now_ns(hop));
         if (hop->ops->on_try_again != NULL && is_taken_over(hop))
             return false;
         hop->n_redirects = 0; /* the node of the last ASK is asked again */
         hop->over_ns = moving_until_ns(hop);
-        hop->look_ns = now_ns(hop) + next_pause_ns(hop, AGAIN_FIRST_NS, AGAIN_MOST_NS);
+        hop->look_ns = hop_now_ns(hop) + next_pause_ns(hop, AGAIN_FIRST_NS, AGAIN_MOST_NS);
         return true;
     default:
         forget_target(hop);
-        wait_for_topology(hop);
+        hop_wait_for_topology(hop);
         return true;
     }
 }
@@ -483,35 +483,35 @@ static bool take_refusal(struct hop *hop)
  * Ends the hop without another sending. The client gets the reason of the refusal, but never a
  * redirect.
  */
-static void give_up(struct hop *hop)
+static void hop_give_up(struct hop *hop)
 {
     bool is_redirect = hop->why == NOT_RUN_MOVED || hop->why == NOT_RUN_ASK;
     front_count_fate(hop->client->front, FATE_REFUSED);
     if (is_redirect)
         answer_given_up(hop);
     else if (hop->reply.len == 0)
-        answer(hop, UNSERVED);
+        hop_answer(hop, UNSERVED);
     else
-        tell(hop, HOP_ANSWERED);
+        hop_tell(hop, HOP_ANSWERED);
 }
 
 /*
  * No lane to the place's node is available. The hop waits, or is answered with the reason, or the
  * client is closed.
  */
-static void go_without(struct hop *hop, struct place *place)
+static void hop_go_without(struct hop *hop, struct place *place)
 {
     struct client *client = hop->client;
     enum err why = place_lack(place);
     if (why == ERR_NONE) {
-        answer(hop, place_why_none(place));
+        hop_answer(hop, place_why_none(place));
         place_forget_refusal(place);
         return;
     }
     forget_target(hop);
-    wait_for_topology(hop);
+    hop_wait_for_topology(hop);
     lanes_hurry(&place->row->lanes);
-    bool is_over = now_ns(hop) >= hop->over_ns;
+    bool is_over = hop_now_ns(hop) >= hop->over_ns;
     if (is_over && !client->front->rules->tells_outage && !client_may_administer(client)) {
         place_forget_refusal(place);
         client->front->client_ops->on_place_lost(client);
@@ -555,7 +555,7 @@ static bool must_settle(struct hop *hop, const struct nodes_row *row)
 }
 
 /* NULL: no node serves the slot. */
-static struct nodes_row *row_of(const struct hop *hop)
+static struct nodes_row *hop_row_of(const struct hop *hop)
 {
     if (hop->row != NULL)
         return hop->row;
@@ -564,19 +564,19 @@ static struct nodes_row *row_of(const struct hop *hop)
 }
 
 /* Sends the hop, or lets it wait. */
-static void find_lane(struct hop *hop)
+static void hop_find_lane(struct hop *hop)
 {
     struct client *client = hop->client;
-    struct nodes_row *row = row_of(hop);
+    struct nodes_row *row = hop_row_of(hop);
     struct place *place = row != NULL ? place_get(client, row) : NULL;
     struct lane *lane = NULL;
     if (hop->is_fixed && hop->row == NULL) {
         /* the fan-out's node has left the cluster */
-        answer(hop, err_text(ERR_UPSTREAM_UNAVAILABLE));
+        hop_answer(hop, err_text(ERR_UPSTREAM_UNAVAILABLE));
         return;
     }
     if (row == NULL) {
-        wait_for_topology(hop);
+        hop_wait_for_topology(hop);
         hop->why = NOT_RUN_ROWS;
         if (!set_reply(hop, UNSERVED))
             client_close_starved(client);
@@ -587,25 +587,25 @@ static void find_lane(struct hop *hop)
     if (finding == LANE_FOUND)
         send_now(hop, place, lane);
     else if (finding == LANE_NONE && is_going(client))
-        go_without(hop, place);
+        hop_go_without(hop, place);
 }
 
-static void look(struct hop *hop)
+static void hop_look(struct hop *hop)
 {
     struct client *client = hop->client;
-    if (hop->over_ns != 0 && now_ns(hop) >= hop->over_ns) {
-        give_up(hop);
+    if (hop->over_ns != 0 && hop_now_ns(hop) >= hop->over_ns) {
+        hop_give_up(hop);
         return;
     }
-    if (must_follow(hop) || now_ns(hop) < hop->look_ns) {
-        hold(hop);
-        set_alarm(hop, now_ns(hop) < hop->look_ns ? hop->look_ns : UINT64_MAX);
+    if (must_follow(hop) || hop_now_ns(hop) < hop->look_ns) {
+        hop_hold(hop);
+        hop_set_alarm(hop, hop_now_ns(hop) < hop->look_ns ? hop->look_ns : UINT64_MAX);
         return;
     }
-    find_lane(hop);
+    hop_find_lane(hop);
     if (is_going(client) && hop->place == NULL && hop->news == HOP_NO_NEWS) {
-        hold(hop);
-        set_alarm(hop, hop->look_ns > now_ns(hop) ? hop->look_ns : UINT64_MAX);
+        hop_hold(hop);
+        hop_set_alarm(hop, hop->look_ns > hop_now_ns(hop) ? hop->look_ns : UINT64_MAX);
     }
 }
 
@@ -615,7 +615,7 @@ static void look(struct hop *hop)
  * Inserts the hop behind the hops of requests that are as old or older. A hop started by
  * on_try_again takes the order of the hop that it replaces.
  */
-static void put_in_order(struct hop *hop)
+static void hop_put_in_order(struct hop *hop)
 {
     struct spread *spread = spread_of(hop);
     struct list *at = spread->hops.prev;
@@ -625,8 +625,8 @@ static void put_in_order(struct hop *hop)
     spread->n_hops++;
 }
 
-static bool begin(struct hop *hop, const struct hop_ops *ops, struct client *client, struct slice request,
-                  uint32_t order)
+static bool hop_begin(struct hop *hop, const struct hop_ops *ops, struct client *client, struct slice request,
+                      uint32_t order)
 {
     struct spread *spread = client_need_spread(client);
     if (spread == NULL)
@@ -634,30 +634,30 @@ static bool begin(struct hop *hop, const struct hop_ops *ops, struct client *cli
     *hop = (struct hop){.client = client, .ops = ops, .why = NOT_RUN_ROWS, .slot = KEYS_NO_SLOT};
     hop->order = spread->heir_next != NULL ? spread->heir_order : order;
     hop->lane_user.ops = &lane_user_ops;
-    hop->alarm.on_due = on_due;
+    hop->alarm.on_due = hop_on_due;
     list_init(&hop->lane_user.waiting);
     list_init(&hop->in_spread);
     list_init(&hop->refused.in_spread);
-    bool is_reserved = alarms_reserve(alarms_of(client), 1);
+    bool is_reserved = alarms_reserve(hop_alarms_of(client), 1);
     if (!is_reserved || (request.len > 0 && !bytes_add(&hop->request, request, SIZE_MAX))) {
         if (is_reserved)
-            alarms_release(alarms_of(client), 1);
+            alarms_release(hop_alarms_of(client), 1);
         client_close_starved(client);
         return false;
     }
-    put_in_order(hop);
+    hop_put_in_order(hop);
     return true;
 }
 
 /* Removes the hop from the spread and the alarms. The request and the reply stay. */
-static void end(struct hop *hop)
+static void hop_end(struct hop *hop)
 {
     struct spread *spread = spread_of(hop);
-    alarm_stop(alarms_of(hop->client), &hop->alarm);
+    alarm_stop(hop_alarms_of(hop->client), &hop->alarm);
     list_take(&hop->in_spread);
     spread->n_hops -= spread->n_hops > 0;
     uncount(hop);
-    end_hold(hop);
+    hop_end_hold(hop);
 }
 
 static void free_texts(struct hop *hop)
@@ -675,17 +675,17 @@ static bool is_taken_over(struct hop *hop)
     hop->request = hop->reply = (struct bytes){0};
     spread->heir_next = hop->in_spread.next;
     spread->heir_order = hop->order;
-    end(hop);
+    hop_end(hop);
     bool is_over = hop->ops->on_try_again(hop, bytes_slice(&request));
     if (is_over) {
         bytes_fini(&request);
         bytes_fini(&reply);
-        alarms_release(alarms_of(client), 1);
+        alarms_release(hop_alarms_of(client), 1);
     } else {
         hop->request = request;
         hop->reply = reply;
-        put_in_order(hop);
-        hold(hop);
+        hop_put_in_order(hop);
+        hop_hold(hop);
     }
     spread->heir_next = NULL;
     return is_over;
@@ -702,14 +702,14 @@ static void note_over(struct client *client)
         link_wake(&client->link);
 }
 
-static void over(struct hop *hop)
+static void hop_over(struct hop *hop)
 {
     struct client *client = hop->client;
     struct bytes reply = hop->reply;
     hop->reply = (struct bytes){0};
-    end(hop);
+    hop_end(hop);
     free_texts(hop);
-    alarms_release(alarms_of(client), 1);
+    alarms_release(hop_alarms_of(client), 1);
     read_side_note_answered(hop->client, true);
     if (hop->ops->on_replies != NULL)
         hop->ops->on_replies(hop, &reply);
@@ -721,15 +721,15 @@ static void over(struct hop *hop)
 
 bool hop_start(struct hop *hop, const struct hop_ops *ops, struct client *client, const struct hop_request *request)
 {
-    if (!begin(hop, ops, client, request->bytes, request->order))
+    if (!hop_begin(hop, ops, client, request->bytes, request->order))
         return false;
     hop->slot = request->slot;
     hop->row = request->row;
     hop->is_fixed = request->row != NULL;
     hop->tag = request->tag;
     if (request->is_held)
-        hold(hop);
-    look(hop);
+        hop_hold(hop);
+    hop_look(hop);
     return !client_is_closed(client);
 }
 
@@ -737,7 +737,7 @@ bool hop_start_train(struct hop *hop, const struct hop_ops *ops, struct place *p
                      const struct hop_request *request, uint32_t n)
 {
     struct client *client = place->client;
-    if (!begin(hop, ops, client, slice_of("", 0), request->order))
+    if (!hop_begin(hop, ops, client, slice_of("", 0), request->order))
         return false;
     hop->n_train = n;
     hop->tag = request->tag;
@@ -753,7 +753,7 @@ bool hop_start_refused(struct hop *hop, const struct hop_ops *ops, struct client
                        const struct hop_request *request, const struct hop_refusal *refusal)
 {
     bool is_redirect = refusal->why == NOT_RUN_MOVED || refusal->why == NOT_RUN_ASK;
-    if (!begin(hop, ops, client, request->bytes, request->order))
+    if (!hop_begin(hop, ops, client, request->bytes, request->order))
         return false;
     hop->slot = request->slot;
     hop->tag = request->tag;
@@ -762,12 +762,12 @@ bool hop_start_refused(struct hop *hop, const struct hop_ops *ops, struct client
     if (request->bytes.len == 0 && is_redirect)
         answer_given_up(hop);
     else if (request->bytes.len == 0)
-        answer(hop, refusal->reply);
+        hop_answer(hop, refusal->reply);
     else if (set_reply(hop, refusal->reply))
-        note_refused(hop);
+        hop_note_refused(hop);
     else
         client_close_starved(client);
-    hold(hop);
+    hop_hold(hop);
     refusal->place->lane_user.wants_idle = true;
     return true;
 }
@@ -817,12 +817,12 @@ void hops_go_on(struct client *client)
         if (news == HOP_REFUSED)
             continue;
         hop->news = HOP_NO_NEWS;
-        if (news == HOP_RETURNED && !take_refusal(hop))
+        if (news == HOP_RETURNED && !hop_take_refusal(hop))
             continue;
         if (is_going(client) && news != HOP_ANSWERED && hop->place == NULL && hop->news == HOP_NO_NEWS)
-            look(hop);
+            hop_look(hop);
         if (is_going(client) && (news == HOP_ANSWERED || hop->news == HOP_ANSWERED))
-            over(hop);
+            hop_over(hop);
     }
 }
 
@@ -832,7 +832,7 @@ void hops_adopt(struct client *client)
     for (struct list *at = spread->hops.next; at != &spread->hops; at = at->next) {
         struct hop *hop = hop_at(at);
         hop->look_ns = 0;
-        if (hop->row == NULL || number_of(&client->front->nodes, hop->row) != SLOT_UNSERVED)
+        if (hop->row == NULL || hop_number_of(&client->front->nodes, hop->row) != SLOT_UNSERVED)
             continue;
         hop->row = NULL;
         hop->is_asking = false;
@@ -851,7 +851,7 @@ void hops_catch_up(struct client *client)
     }
 }
 
-static void leave(struct hop *hop)
+static void hop_leave(struct hop *hop)
 {
     struct lane_user *lane_user = &hop->lane_user;
     if (lane_user->lane != NULL && lane_user->in_flight > 0)
@@ -859,7 +859,7 @@ static void leave(struct hop *hop)
     lane_user->lane = NULL;
     lane_user->in_flight = 0;
     leave_place(hop);
-    alarm_stop(alarms_of(hop->client), &hop->alarm);
+    alarm_stop(hop_alarms_of(hop->client), &hop->alarm);
     list_take(&hop->refused.in_spread);
 }
 
@@ -868,7 +868,7 @@ void hops_leave(struct client *client)
 {
     struct spread *spread = client_extra(client)->spread;
     for (struct list *at = spread->hops.next; at != &spread->hops; at = at->next) {
-        leave(hop_at(at));
+        hop_leave(hop_at(at));
         hop_at(at)->is_held = false;
     }
     spread->n_hops = spread->n_held = 0;
@@ -883,7 +883,7 @@ void hops_free(struct client *client)
         list_take(&hop->in_spread);
         uncount(hop);
         free_texts(hop);
-        alarms_release(alarms_of(client), 1);
+        alarms_release(hop_alarms_of(client), 1);
         hop->ops->on_lost(hop);
     }
 }

@@ -50,7 +50,7 @@ static struct lanes *lanes_for(const struct client *client, const struct request
 }
 
 /* Why no connection can be had. BUSY: Redis answers, but weir may open no more connections. */
-static enum err why_not(const struct lanes *lanes)
+static enum err lane_choice_why_not(const struct lanes *lanes)
 {
     return lanes->down != ERR_NONE ? lanes->down : ERR_UPSTREAM_BUSY;
 }
@@ -60,7 +60,7 @@ enum err lane_choice_lack(const struct client *client, const struct request *req
     static const enum err weirs[] = {ERR_UPSTREAM_UNAVAILABLE, ERR_UPSTREAM_TIMEOUT};
     const char *refusal = client_extra(client)->refusal;
     if (refusal == NULL)
-        return why_not(lanes_for(client, request));
+        return lane_choice_why_not(lanes_for(client, request));
     for (size_t i = 0; i < sizeof weirs / sizeof weirs[0]; i++)
         if (slice_eq(slice_str(refusal), err_text(weirs[i])))
             return weirs[i];
@@ -118,18 +118,18 @@ static void end_retries(struct client *client)
 }
 
 /* True if the client has waited for Redis for its whole time. */
-static bool is_over(const struct client *client, const struct request *request)
+static bool lane_choice_is_over(const struct client *client, const struct request *request)
 {
     return outage_is_over(client, (request->command->flags & CMD_HANDSHAKE) != 0);
 }
 
-static enum finding find_none(struct client *client, const struct request *request)
+static enum finding lane_choice_find_none(struct client *client, const struct request *request)
 {
     if (lanes_wait_to_dial(lanes_for(client, request), &client->lane_user)) {
         client_wait(client, WAIT_LANE);
         return LANE_NOT_YET;
     }
-    bool is_given_up = client_extra(client)->retries == RETRIES_MAX || is_over(client, request);
+    bool is_given_up = client_extra(client)->retries == RETRIES_MAX || lane_choice_is_over(client, request);
     if (is_given_up || !lanes_may_retry(lanes_for(client, request), &client->lane_user)) {
         end_retries(client);
         return LANE_NONE;
@@ -142,13 +142,13 @@ static enum finding find_none(struct client *client, const struct request *reque
     return LANE_NOT_YET;
 }
 
-static void give_back(struct client *client);
+static void lane_choice_give_back(struct client *client);
 static bool may_give_back(const struct client *client);
 static bool must_leave(const struct client *client);
 static bool end_on_demoted(struct client *client);
 
 /* Returns the lent lane; NULL: none. */
-static struct lane *borrow(struct client *client, const struct request *request, const struct lane_key *key)
+static struct lane *lane_choice_borrow(struct client *client, const struct request *request, const struct lane_key *key)
 {
     struct lanes *lanes = lanes_for(client, request);
     if (!coverage_is_wanted(client, request)) {
@@ -189,7 +189,7 @@ static enum finding find_private(struct client *client, const struct request *re
             return LANE_NOT_YET;
         }
         if (may_give_back(client))
-            give_back(client);
+            lane_choice_give_back(client);
     }
     if (client_is_closed(client))
         return LANE_NONE; /* the lane's remaining bytes exceeded what the client may hold */
@@ -207,9 +207,9 @@ static enum finding find_private(struct client *client, const struct request *re
             return LANE_NONE;
         const struct lease *kept = &extra->kept;
         const struct lane *before = lease_holds(kept) ? kept->lane : NULL;
-        const struct lane *lane = borrow(client, request, &key);
+        const struct lane *lane = lane_choice_borrow(client, request, &key);
         if (lane == NULL)
-            return find_none(client, request);
+            return lane_choice_find_none(client, request);
         end_retries(client);
         client->own_lane = is_urgent ? OWN_URGENT_NEW : OWN_NEW;
         client->is_name_set = client->is_name_set && lane == before && lane_is_ready(lane);
@@ -278,7 +278,7 @@ static void stop_waiting_for_lane(struct client *client)
         client_resume(client, WAIT_LANE);
 }
 
-static void give_back(struct client *client)
+static void lane_choice_give_back(struct client *client)
 {
     struct lane_user *lane_user = &client->lane_user;
     coverage_note_elsewhere(client);
@@ -383,7 +383,7 @@ void lane_choice_withdraw(struct client *client)
 static void leave_urgent(struct client *client)
 {
     if (may_give_back(client))
-        give_back(client);
+        lane_choice_give_back(client);
     else
         lane_choice_abandon(client);
 }
@@ -399,7 +399,7 @@ bool lane_choice_turn(struct client *client)
         return false;
     }
     if (may_give_back(client)) {
-        give_back(client);
+        lane_choice_give_back(client);
     } else {
         carried_note_left(client);
         lane_choice_leave(client);
@@ -439,7 +439,7 @@ void lane_choice_release(struct client *client)
 {
     bool keeps = !is_on_retired(client) && (is_heavy(client) || is_about_to_use(client));
     if (!keeps && may_give_back(client))
-        give_back(client);
+        lane_choice_give_back(client);
     else
         (void)end_on_demoted(client);
 }
@@ -497,16 +497,16 @@ void lane_choice_note_huge(struct client *client)
  * True if the size of the client's reads is unknown. Other clients' calls may be queued behind this
  * read.
  */
-static bool is_first_read(const struct client *client, const struct request *request)
+static bool lane_choice_is_first_read(const struct client *client, const struct request *request)
 {
     return client->reader == READER_NEW && (request->command->flags & CMD_READONLY) != 0;
 }
 
-static struct lane *find_shared(struct client *client, const struct request *request)
+static struct lane *lane_choice_find_shared(struct client *client, const struct request *request)
 {
     struct lanes *lanes = lanes_for(client, request);
     const struct lane_user *lane_user = &client->lane_user;
-    if (shared_is_wary(lanes) && is_first_read(client, request)) {
+    if (shared_is_wary(lanes) && lane_choice_is_first_read(client, request)) {
         const struct lane_key key = session_key(client, lanes_node(lanes));
         struct lane *apart = shared_get_apart(lanes, &key, lane_user);
         if (apart != NULL)
@@ -540,7 +540,7 @@ static struct lane *find_for_hello(struct client *client, const struct request *
     struct lanes *lanes = lanes_for(client, request);
     struct lane_key key = session_key(client, lanes_node(lanes));
     if (request->hello->protocol == 0 || request->hello->protocol == key.protocol || session_is_anonymous(client))
-        return find_shared(client, request);
+        return lane_choice_find_shared(client, request);
     key.protocol = request->hello->protocol;
     return shared_get(lanes, &key, &client->lane_user);
 }
@@ -554,7 +554,7 @@ static struct lane *find_for_select(struct client *client, const struct request 
     struct lanes *lanes = lanes_for(client, request);
     int64_t database;
     if (!num_parse(request->args[0], &database) || database < 0 || database > INT32_MAX)
-        return find_shared(client, request);
+        return lane_choice_find_shared(client, request);
     struct lane_key key = session_key(client, lanes_node(lanes));
     key.database = (uint32_t)database;
     return shared_find(lanes, &key);
@@ -565,7 +565,7 @@ static struct lane *find_for_select(struct client *client, const struct request 
  * reads huge values gets a private lane. A pipeline of such reads would occupy the shared lane, and
  * delay all clients on it, before the first size is known.
  */
-static bool must_ask_first(struct client *client, const struct request *request)
+static bool lane_choice_must_ask_first(struct client *client, const struct request *request)
 {
     if (client->reader != READER_ASKS || (request->command->flags & CMD_READONLY) == 0)
         return false;
@@ -593,14 +593,14 @@ static enum finding find(struct client *client, const struct request *request, s
             return find_private(client, request, found);
         break;
     default:
-        *found = find_shared(client, request);
+        *found = lane_choice_find_shared(client, request);
         break;
     }
     if (*found == NULL)
-        return find_none(client, request);
+        return lane_choice_find_none(client, request);
     end_retries(client);
     bool is_elsewhere = client->lane_user.in_flight > 0 && client->lane_user.lane != *found;
-    if (is_elsewhere || must_ask_first(client, request)) {
+    if (is_elsewhere || lane_choice_must_ask_first(client, request)) {
         client_wait_for_replies(client);
         return LANE_NOT_YET;
     }
@@ -668,7 +668,7 @@ static bool has_many_replies_coming(const struct client *client, const struct la
            (lane_n_requests(lane) >= UNKNOWN_CALLS && may_read_huge(client));
 }
 
-static bool is_far_ahead(const struct client *client, const struct lane *lane)
+static bool lane_choice_is_far_ahead(const struct client *client, const struct lane *lane)
 {
     if (client->lane_user.in_flight == 0)
         return false;
@@ -685,7 +685,7 @@ static bool is_far_ahead(const struct client *client, const struct lane *lane)
  */
 static bool is_out_of_time(const struct client *client, const struct request *request, const struct lane *lane)
 {
-    return lane->state == LANE_CONNECTING && !lane_is_taken(lane) && is_over(client, request);
+    return lane->state == LANE_CONNECTING && !lane_is_taken(lane) && lane_choice_is_over(client, request);
 }
 
 /*
@@ -750,7 +750,7 @@ enum finding lane_choice_find(struct client *client, const struct request *reque
         client_wait(client, WAIT_LANE);
         return LANE_NOT_YET;
     }
-    if (is_far_ahead(client, *found)) {
+    if (lane_choice_is_far_ahead(client, *found)) {
         client_wait_for_replies(client);
         return LANE_NOT_YET;
     }

@@ -64,7 +64,7 @@ void lent_leave(struct lent *lent)
 
 /* ---- callbacks of the lane ---- */
 
-static void on_bytes(struct lane_user *lane_user, const char *data, size_t n)
+static void lent_on_bytes(struct lane_user *lane_user, const char *data, size_t n)
 {
     struct lent *lent = lent_of(lane_user);
     if (bytes_add(&lent->reply, slice_of(data, n), SIZE_MAX))
@@ -73,7 +73,7 @@ static void on_bytes(struct lane_user *lane_user, const char *data, size_t n)
         client_close_starved(lent->client);
 }
 
-static void on_refused(struct lane_user *lane_user, enum lane_end end, struct slice reply)
+static void lent_on_refused(struct lane_user *lane_user, enum lane_end end, struct slice reply)
 {
     struct lent *lent = lent_of(lane_user);
     if (end == END_LOGIN_REFUSED)
@@ -85,7 +85,7 @@ static void on_refused(struct lane_user *lane_user, enum lane_end end, struct sl
 }
 
 /* The lane is lost. A request that was sent may have run, so its client is closed. */
-static void on_lost(struct lane_user *lane_user, const struct lane *lane)
+static void lent_on_lost(struct lane_user *lane_user, const struct lane *lane)
 {
     struct lent *lent = lent_of(lane_user);
     (void)lane;
@@ -100,38 +100,38 @@ static void on_lost(struct lane_user *lane_user, const struct lane *lane)
     client_cut_for(client, CLOSED_UPSTREAM);
 }
 
-static void ignore(struct lane_user *lane_user)
+static void lent_ignore(struct lane_user *lane_user)
 {
     (void)lane_user;
 }
 
-static void on_unread(struct lane_user *lane_user, uint64_t bytes)
+static void lent_on_unread(struct lane_user *lane_user, uint64_t bytes)
 {
     (void)lane_user;
     (void)bytes;
 }
 
-static struct room_share share(const struct lane_user *lane_user)
+static struct room_share lent_share(const struct lane_user *lane_user)
 {
     const struct lent *lent = container_of((struct lane_user *)(uintptr_t)lane_user, struct lent, lane_user);
     return session_lane_share(&lent->client->lane_user);
 }
 
 static const struct lane_user_ops lane_user_ops = {
-    .on_bytes = on_bytes,
-    .on_refused = on_refused,
-    .on_heavy = ignore,
-    .on_blocking = ignore,
-    .on_unread = on_unread,
-    .on_lost = on_lost,
-    .share = share,
+    .on_bytes = lent_on_bytes,
+    .on_refused = lent_on_refused,
+    .on_heavy = lent_ignore,
+    .on_blocking = lent_ignore,
+    .on_unread = lent_on_unread,
+    .on_lost = lent_on_lost,
+    .share = lent_share,
     .to_link = (ptrdiff_t)offsetof(struct lent, link) - (ptrdiff_t)offsetof(struct lent, lane_user),
 };
 
 /* ---- from start to reply ---- */
 
 /* True if the request's node is still in the topology. */
-static bool has_row(const struct lent *lent)
+static bool lent_has_row(const struct lent *lent)
 {
     const struct nodes *nodes = &lent->client->front->nodes;
     for (size_t i = 0; i < nodes->n; i++)
@@ -164,7 +164,7 @@ static void look_again(struct lent *lent)
  * True if the node has accepted the client's login. False: the client's link or the request's link
  * will be woken, or the request is over.
  */
-static bool is_let_in(struct lent *lent)
+static bool lent_is_let_in(struct lent *lent)
 {
     struct place *place = place_get(lent->client, lent->row);
     struct lane *lane;
@@ -206,7 +206,7 @@ static bool find_cover(const struct lent *lent, char *out, size_t room)
     return false;
 }
 
-static bool borrow(struct lent *lent)
+static bool lent_borrow(struct lent *lent)
 {
     struct lanes *lanes = &lent->row->lanes;
     const struct lane_key key = session_key(lent->client, lent->node);
@@ -217,7 +217,7 @@ static bool borrow(struct lent *lent)
 }
 
 /* Redis has answered the probe but not the request: the request blocks. */
-static void on_probe_over(struct probe *probe)
+static void lent_on_probe_over(struct probe *probe)
 {
     struct lent *lent = container_of(probe, struct lent, probe);
     struct client *client = lent->client;
@@ -238,7 +238,7 @@ static void ask_whether_it_blocks(struct lent *lent)
         lane_wait(lane, &lent->lane_user);
 }
 
-static void send_request(struct lent *lent)
+static void lent_send_request(struct lent *lent)
 {
     struct lane *lane = lent->lane_user.lane;
     struct call *call = lane_call_flow(lane, &lent->lane_user, FLOW_ONE, 1, lent->tag);
@@ -261,7 +261,7 @@ static void send_request(struct lent *lent)
     ask_whether_it_blocks(lent);
 }
 
-static bool starts(struct slice text, struct slice with)
+static bool lent_starts(struct slice text, struct slice with)
 {
     return text.len >= with.len && memcmp(text.at, with.at, with.len) == 0;
 }
@@ -274,9 +274,9 @@ static bool starts(struct slice text, struct slice with)
 static struct slice uncovered(const struct lent *lent)
 {
     struct slice reply = bytes_slice(&lent->reply);
-    bool is_demoted = starts(reply, SLICE("-ERR WAIT cannot be used with replica"));
-    bool is_aof_demoted = starts(reply, SLICE("-ERR WAITAOF cannot be used with replica"));
-    bool is_list = is_aof_demoted || starts(reply, SLICE("*"));
+    bool is_demoted = lent_starts(reply, SLICE("-ERR WAIT cannot be used with replica"));
+    bool is_aof_demoted = lent_starts(reply, SLICE("-ERR WAITAOF cannot be used with replica"));
+    bool is_list = is_aof_demoted || lent_starts(reply, SLICE("*"));
     if (!lent->must_cover)
         return reply;
     if (is_demoted || is_aof_demoted)
@@ -287,7 +287,7 @@ static struct slice uncovered(const struct lent *lent)
 }
 
 /* The reply is whole: the lane is reset and kept for another owner. */
-static void give_back(struct lent *lent)
+static void lent_give_back(struct lent *lent)
 {
     struct lane *lane = lent->lane_user.lane;
     /* the request has no slot, so a redirect is not followed */
@@ -320,19 +320,19 @@ void lent_go_on(struct lent *lent)
         return;
     if (lent->is_sent) {
         if (lent->lane_user.lane != NULL && lent->lane_user.in_flight == 0)
-            give_back(lent);
+            lent_give_back(lent);
         else if (lent->lane_user.lane != NULL)
             ask_whether_it_blocks(lent);
         return;
     }
     if (lent->lane_user.lane == NULL) {
-        if (!has_row(lent)) {
+        if (!lent_has_row(lent)) {
             lent_answer(lent, err_text(ERR_UPSTREAM_UNAVAILABLE));
             return;
         }
-        if (!is_let_in(lent))
+        if (!lent_is_let_in(lent))
             return;
-        if (!borrow(lent)) {
+        if (!lent_borrow(lent)) {
             look_again(lent);
             return;
         }
@@ -341,15 +341,15 @@ void lent_go_on(struct lent *lent)
     if (!lane_is_ready(lane) || lane_is_congested(lane))
         lane_wait(lane, &lent->lane_user);
     else
-        send_request(lent);
+        lent_send_request(lent);
 }
 
-static void on_wake(struct link *link)
+static void lent_on_wake(struct link *link)
 {
     lent_go_on(container_of(link, struct lent, link));
 }
 
-static const struct link_ops link_ops = {.on_wake = on_wake};
+static const struct link_ops link_ops = {.on_wake = lent_on_wake};
 
 void lent_start(struct lent *lent, const struct lent_ops *ops, struct client *client, const struct request *request,
                 struct nodes_row *row, struct slice bytes)
@@ -368,7 +368,7 @@ void lent_start(struct lent *lent, const struct lent_ops *ops, struct client *cl
         .writes = request->command->is_pausable,
         .admits = request_effect(request) == EFFECT_ADMIT && stateful_admits(request),
     };
-    lent->probe.on_over = on_probe_over;
+    lent->probe.on_over = lent_on_probe_over;
     list_init(&lent->probe.in_prober);
     list_init(&lent->lane_user.waiting);
     link_init_hollow(&lent->link, client->front->loop, &link_ops);

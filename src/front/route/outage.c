@@ -40,7 +40,7 @@ static void on_over(struct alarm *alarm)
 }
 
 /* NULL: out of memory, and the client is closed. */
-static struct outage *begin(struct client *client)
+static struct outage *outage_begin(struct client *client)
 {
     struct alarms *alarms = &client->front->timeouts.alarms;
     struct extra *extra = client_need_extra(client);
@@ -86,7 +86,7 @@ bool outage_is_over(const struct client *client, bool is_handshake)
            client->front->loop->now_ns >= end_ns(client, outage, ERR_UPSTREAM_UNAVAILABLE, is_handshake);
 }
 
-static void set_alarm(struct client *client, struct outage *outage, uint64_t due_ns)
+static void outage_set_alarm(struct client *client, struct outage *outage, uint64_t due_ns)
 {
     alarm_stop(&client->front->timeouts.alarms, &outage->over);
     if (due_ns != UINT64_MAX)
@@ -97,15 +97,15 @@ void outage_watch(struct client *client, bool is_handshake)
 {
     struct outage *outage = client_extra(client)->outage;
     if (outage != NULL || client_is_operator(client) || lanes_of_client(client)->down != ERR_UPSTREAM_UNAVAILABLE ||
-        (outage = begin(client)) == NULL)
+        (outage = outage_begin(client)) == NULL)
         return;
     front_count_fate(client->front, FATE_WAITED);
     outage->is_handshake = is_handshake;
-    set_alarm(client, outage, end_ns(client, outage, ERR_UPSTREAM_UNAVAILABLE, is_handshake));
+    outage_set_alarm(client, outage, end_ns(client, outage, ERR_UPSTREAM_UNAVAILABLE, is_handshake));
 }
 
 /* Sets an alarm: nothing tells when weir may open more connections, so the clients look again. */
-static void look_later(struct front *front)
+static void outage_look_later(struct front *front)
 {
     struct alarm *look = &front->timeouts.look;
     if (!alarm_is_set(look))
@@ -131,7 +131,7 @@ static enum outage_step meet(struct client *client, enum err why, bool is_handsh
     if (outage == NULL && why != ERR_UPSTREAM_BUSY && !is_handshake && has_waited_along(client))
         return OUTAGE_ERROR;
     bool is_first = outage == NULL && why != ERR_UPSTREAM_BUSY;
-    if (outage == NULL && (outage = begin(client)) == NULL)
+    if (outage == NULL && (outage = outage_begin(client)) == NULL)
         return OUTAGE_STARVED;
     if (is_first)
         front_count_fate(front, FATE_WAITED);
@@ -145,10 +145,10 @@ static enum outage_step meet(struct client *client, enum err why, bool is_handsh
         client->extra->told_ns = front->loop->now_ns;
         return OUTAGE_ERROR;
     }
-    set_alarm(client, outage, due_ns);
+    outage_set_alarm(client, outage, due_ns);
     client_wait(client, WAIT_UPSTREAM);
     lanes_hurry(lanes_of_client(client));
-    look_later(front);
+    outage_look_later(front);
     return OUTAGE_WAITS;
 }
 
@@ -205,5 +205,5 @@ void outage_look(struct alarm *alarm)
     if (front_default_row(front)->lanes.down == ERR_NONE)
         (void)outage_wake(front, UINT_MAX);
     else if (!list_is_empty(&front->outages))
-        look_later(front);
+        outage_look_later(front);
 }

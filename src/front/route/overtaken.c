@@ -5,7 +5,7 @@
 #include "limit/command/keys.h"
 
 /* False: the bytes are empty or no request. */
-static bool describe(const struct client *client, struct slice bytes, struct request *request)
+static bool overtaken_describe(const struct client *client, struct slice bytes, struct request *request)
 {
     struct request_scan scan = {0};
     size_t used;
@@ -16,7 +16,7 @@ static bool describe(const struct client *client, struct slice bytes, struct req
     return true;
 }
 
-static bool is_read(const struct request *request)
+static bool overtaken_is_read(const struct request *request)
 {
     return keep_kind(request->command) == KEPT_READ;
 }
@@ -24,16 +24,16 @@ static bool is_read(const struct request *request)
 static bool is_overtaken_by(const struct client *client, struct slice refused, const struct request *request)
 {
     struct request own;
-    if (!describe(client, refused, &own))
+    if (!overtaken_describe(client, refused, &own))
         return true;
-    return !(is_read(&own) && is_read(request)) &&
+    return !(overtaken_is_read(&own) && overtaken_is_read(request)) &&
            keys_overlap(own.command, own.bytes, own.argc, request->command, request->bytes, request->argc);
 }
 
 int32_t overtaken_slot_of(const struct client *client, struct slice bytes)
 {
     struct request request;
-    return describe(client, bytes, &request) ? keys_slot(request.command, bytes, request.argc) : KEYS_NO_SLOT;
+    return overtaken_describe(client, bytes, &request) ? keys_slot(request.command, bytes, request.argc) : KEYS_NO_SLOT;
 }
 
 void overtaken_note_run(const struct place *place, struct slice bytes)
@@ -41,7 +41,7 @@ void overtaken_note_run(const struct place *place, struct slice bytes)
     const struct client *client = place->client;
     const struct spread *spread = client_extra(client)->spread;
     struct request request;
-    bool is_known = describe(client, bytes, &request);
+    bool is_known = overtaken_describe(client, bytes, &request);
     int32_t slot = is_known ? keys_slot(request.command, bytes, request.argc) : KEYS_NO_SLOT;
     for (struct list *at = spread->refused.next; at != &spread->refused; at = at->next) {
         struct refused *refused = container_of(at, struct refused, in_spread);

@@ -24,7 +24,7 @@ static struct place *place_of(struct lane_user *lane_user)
     return container_of(lane_user, struct place, lane_user);
 }
 
-static struct pool *pool_of(const struct place *place)
+static struct pool *place_pool_of(const struct place *place)
 {
     return &place->client->front->loop->pool;
 }
@@ -37,7 +37,7 @@ static struct lanes *lanes_of_place(const struct place *place)
 /* ---- callbacks of the lane ---- */
 
 /* False: the bytes reach no client. */
-static bool note_bytes(struct place *place, size_t n)
+static bool place_note_bytes(struct place *place, size_t n)
 {
     struct client *client = place->client;
     if (client_is_leaving(client) && !client_is_owed(client))
@@ -59,7 +59,7 @@ static void note_paying(struct place *place)
     place->lane_user.is_paying = !client->lane_user.is_gone && charge_is_in_debt(client, UNIT_BYTES_OUT);
 }
 
-static void put_in_order(struct place *place, struct slice bytes, bool is_whole)
+static void place_put_in_order(struct place *place, struct slice bytes, bool is_whole)
 {
     struct client *client = place->client;
     struct extra *extra = client->extra;
@@ -70,11 +70,11 @@ static void put_in_order(struct place *place, struct slice bytes, bool is_whole)
         client_limit_unread(client, 0);
 }
 
-static void on_bytes(struct lane_user *lane_user, const char *data, size_t n)
+static void place_on_bytes(struct lane_user *lane_user, const char *data, size_t n)
 {
     struct place *place = place_of(lane_user);
     struct client *client = place->client;
-    if (!note_bytes(place, n))
+    if (!place_note_bytes(place, n))
         return;
     fair_share_note_bytes(client, n);
     const struct extra *extra = client->extra;
@@ -82,17 +82,17 @@ static void on_bytes(struct lane_user *lane_user, const char *data, size_t n)
     if (is_whole && spread_take_only(extra->spread, &extra->replies, place))
         client_output(client, data, n);
     else
-        put_in_order(place, slice_of(data, n), is_whole);
+        place_put_in_order(place, slice_of(data, n), is_whole);
     note_paying(place);
 }
 
-static void on_unheard(struct lane_user *lane_user, size_t n)
+static void place_on_unheard(struct lane_user *lane_user, size_t n)
 {
-    if (note_bytes(place_of(lane_user), n))
+    if (place_note_bytes(place_of(lane_user), n))
         note_paying(place_of(lane_user));
 }
 
-static struct link *on_passing(struct lane_user *lane_user)
+static struct link *place_on_passing(struct lane_user *lane_user)
 {
     struct client *client = place_of(lane_user)->client;
     const struct extra *extra = client->extra;
@@ -100,16 +100,16 @@ static struct link *on_passing(struct lane_user *lane_user)
     return passes ? &client->link : NULL;
 }
 
-static void on_passed(struct lane_user *lane_user, size_t n)
+static void place_on_passed(struct lane_user *lane_user, size_t n)
 {
     spread_passed(place_of(lane_user), n);
-    if (!note_bytes(place_of(lane_user), n))
+    if (!place_note_bytes(place_of(lane_user), n))
         return;
     client_limit_unread(place_of(lane_user)->client, 0);
     note_paying(place_of(lane_user));
 }
 
-static void on_counted(struct lane_user *lane_user, uint8_t counted)
+static void place_on_counted(struct lane_user *lane_user, uint8_t counted)
 {
     charge_answered(place_of(lane_user)->client, counted);
 }
@@ -139,12 +139,12 @@ static void drop_answered(struct place *place, uint32_t n)
     struct unanswered *unanswered = &place->unanswered;
     for (; n > 0 && !list_is_empty(&client_extra(place->client)->spread->refused); n--) {
         overtaken_note_run(place, unanswered_oldest(unanswered));
-        unanswered_drop(unanswered, pool_of(place), 1);
+        unanswered_drop(unanswered, place_pool_of(place), 1);
     }
-    unanswered_drop(unanswered, pool_of(place), n);
+    unanswered_drop(unanswered, place_pool_of(place), n);
 }
 
-static void on_timed(struct lane_user *lane_user, const struct call *call, uint32_t n)
+static void place_on_timed(struct lane_user *lane_user, const struct call *call, uint32_t n)
 {
     struct place *place = place_of(lane_user);
     fair_share_note_answered(place->client, call->sent_ns, n);
@@ -154,13 +154,13 @@ static void on_timed(struct lane_user *lane_user, const struct call *call, uint3
         note_heard(place);
 }
 
-static bool on_not_run(struct lane_user *lane_user, const struct call *call, enum not_run row, struct slice reply)
+static bool place_on_not_run(struct lane_user *lane_user, const struct call *call, enum not_run row, struct slice reply)
 {
     struct client *client = place_of(lane_user)->client;
     return client->front->client_ops->on_not_run(place_of(lane_user), call, row, reply);
 }
 
-static void on_refused(struct lane_user *lane_user, enum lane_end end, struct slice reply)
+static void place_on_refused(struct lane_user *lane_user, enum lane_end end, struct slice reply)
 {
     struct place *place = place_of(lane_user);
     if (end == END_LOGIN_REFUSED && place->proof.generation != 0) {
@@ -174,19 +174,19 @@ static void on_refused(struct lane_user *lane_user, enum lane_end end, struct sl
     place->refusal = client_copy_refusal(end, reply);
 }
 
-static void on_heavy(struct lane_user *lane_user)
+static void place_on_heavy(struct lane_user *lane_user)
 {
     client_note_heavy(place_of(lane_user)->client);
     lane_choice_note_huge(place_of(lane_user)->client);
 }
 
-static void on_unread(struct lane_user *lane_user, uint64_t bytes)
+static void place_on_unread(struct lane_user *lane_user, uint64_t bytes)
 {
     if (!lane_user->is_paying)
         client_limit_unread(place_of(lane_user)->client, bytes);
 }
 
-static void on_blocking(struct lane_user *lane_user)
+static void place_on_blocking(struct lane_user *lane_user)
 {
     struct client *client = place_of(lane_user)->client;
     session_log_closed(client, LOG_SITE_CLIENT_CLOSED, "other clients wait behind a reply that it does not read");
@@ -194,7 +194,7 @@ static void on_blocking(struct lane_user *lane_user)
 }
 
 /* The lane calls this function once for each of the place's calls. */
-static void on_lost(struct lane_user *lane_user, const struct lane *lane)
+static void place_on_lost(struct lane_user *lane_user, const struct lane *lane)
 {
     struct client *client = place_of(lane_user)->client;
     (void)lane;
@@ -202,7 +202,7 @@ static void on_lost(struct lane_user *lane_user, const struct lane *lane)
         client->front->client_ops->on_place_lost(client);
 }
 
-static void on_resume(struct lane_user *lane_user, enum lane_user_wait what)
+static void place_on_resume(struct lane_user *lane_user, enum lane_user_wait what)
 {
     struct client *client = place_of(lane_user)->client;
     const struct spread *spread = client_extra(client)->spread;
@@ -214,12 +214,12 @@ static void on_resume(struct lane_user *lane_user, enum lane_user_wait what)
         link_wake(&client->link);
 }
 
-static struct room_share share(const struct lane_user *lane_user)
+static struct room_share place_share(const struct lane_user *lane_user)
 {
     return session_share(container_of((struct lane_user *)(uintptr_t)lane_user, struct place, lane_user)->client);
 }
 
-static void audit(const struct lane_user *lane_user, const struct lane *lane)
+static void place_audit(const struct lane_user *lane_user, const struct lane *lane)
 {
     struct place *place = container_of((struct lane_user *)(uintptr_t)lane_user, struct place, lane_user);
     struct login *login = session_login(place->client);
@@ -232,33 +232,33 @@ static void audit(const struct lane_user *lane_user, const struct lane *lane)
     (void)login;
 }
 
-static struct link *link_of(struct lane_user *lane_user)
+static struct link *place_link_of(struct lane_user *lane_user)
 {
     return &place_of(lane_user)->client->link;
 }
 
 static const struct lane_user_ops lane_user_ops = {
-    .on_bytes = on_bytes,
-    .on_unheard = on_unheard,
-    .on_passing = on_passing,
-    .on_passed = on_passed,
-    .on_counted = on_counted,
-    .on_timed = on_timed,
-    .on_not_run = on_not_run,
-    .on_refused = on_refused,
-    .on_heavy = on_heavy,
-    .on_blocking = on_blocking,
-    .on_unread = on_unread,
-    .on_lost = on_lost,
-    .on_resume = on_resume,
-    .share = share,
-    .audit = audit,
-    .link = link_of,
+    .on_bytes = place_on_bytes,
+    .on_unheard = place_on_unheard,
+    .on_passing = place_on_passing,
+    .on_passed = place_on_passed,
+    .on_counted = place_on_counted,
+    .on_timed = place_on_timed,
+    .on_not_run = place_on_not_run,
+    .on_refused = place_on_refused,
+    .on_heavy = place_on_heavy,
+    .on_blocking = place_on_blocking,
+    .on_unread = place_on_unread,
+    .on_lost = place_on_lost,
+    .on_resume = place_on_resume,
+    .share = place_share,
+    .audit = place_audit,
+    .link = place_link_of,
 };
 
 /* ---- making and closing ---- */
 
-static size_t number_of(const struct nodes *nodes, const struct nodes_row *row)
+static size_t place_number_of(const struct nodes *nodes, const struct nodes_row *row)
 {
     size_t i = 0;
     while (nodes->rows[i] != row)
@@ -266,7 +266,7 @@ static size_t number_of(const struct nodes *nodes, const struct nodes_row *row)
     return i;
 }
 
-static bool grow(struct spread *spread, size_t n)
+static bool place_grow(struct spread *spread, size_t n)
 {
     if (n <= spread->n_places)
         return true;
@@ -289,7 +289,7 @@ struct place *place_get(struct client *client, struct nodes_row *row)
     if (place != NULL)
         return place;
     const struct nodes *nodes = &client->front->nodes;
-    place = grow(spread, nodes->n) ? calloc(1, sizeof *place) : NULL;
+    place = place_grow(spread, nodes->n) ? calloc(1, sizeof *place) : NULL;
     if (place == NULL) {
         client_close_starved(client);
         return NULL;
@@ -301,7 +301,7 @@ struct place *place_get(struct client *client, struct nodes_row *row)
     list_init(&place->lane_user.waiting);
     list_init(&place->in_retired);
     list_init(&place->question.in_auth_lanes);
-    spread->places[number_of(nodes, row)] = place;
+    spread->places[place_number_of(nodes, row)] = place;
     pool_note_more(&client->front->loop->pool, sizeof *place);
     return place;
 }
@@ -318,7 +318,7 @@ void place_leave(struct place *place)
     lane_user->lane = NULL;
     lane_user->in_flight = 0;
     lane_user->wants_idle = false;
-    unanswered_clear(&place->unanswered, pool_of(place));
+    unanswered_clear(&place->unanswered, place_pool_of(place));
     spread_end_question(place);
     auth_proof_drop(&place->proof);
     lease_drop(&place->shared);
@@ -327,7 +327,7 @@ void place_leave(struct place *place)
 void place_free(struct place *place)
 {
     place_leave(place);
-    pool_note_less(pool_of(place), sizeof *place);
+    pool_note_less(place_pool_of(place), sizeof *place);
     free(place->refusal);
     free(place);
 }
@@ -377,7 +377,7 @@ static bool is_proven(const struct place *place)
  * The node refuses the client's login. If the node accepted the login before, the client is closed:
  * the node itself would have closed the client's connection.
  */
-static void refuse(struct place *place, struct slice reply)
+static void place_refuse(struct place *place, struct slice reply)
 {
     struct client *client = place->client;
     if (place->was_proven) {
@@ -391,7 +391,7 @@ static void refuse(struct place *place, struct slice reply)
         place->refusal = strndup(reply.at, reply.len);
 }
 
-static void on_judged(struct question *question, enum judgement judgement, struct slice reply)
+static void place_on_judged(struct question *question, enum judgement judgement, struct slice reply)
 {
     struct place *place = container_of(question, struct place, question);
     struct client *client = place->client;
@@ -405,15 +405,15 @@ static void on_judged(struct question *question, enum judgement judgement, struc
     question->login = NULL;
     auth_proof_drop(&question->proof);
     if (judgement == JUDGED_FALSE)
-        refuse(place, reply);
+        place_refuse(place, reply);
     client_resume(client, WAIT_LOGIN);
 }
 
-static void ask(struct place *place, struct login *login)
+static void place_ask(struct place *place, struct login *login)
 {
     struct question *question = &place->question;
     if (question->login == NULL) {
-        *question = (struct question){.login = login_get(login), .on_judged = on_judged};
+        *question = (struct question){.login = login_get(login), .on_judged = place_on_judged};
         list_init(&question->in_auth_lanes);
         auth_lanes_ask(&place->row->auth_lanes, question);
     }
@@ -424,7 +424,7 @@ static void ask(struct place *place, struct login *login)
  * True if the node accepts the client's login. False: the node is being asked, and the client
  * waits.
  */
-static bool prove(struct place *place)
+static bool place_prove(struct place *place)
 {
     struct login *login = session_login(place->client);
     if (is_proven(place))
@@ -436,14 +436,14 @@ static bool prove(struct place *place)
         place->was_proven = true;
         return true;
     }
-    ask(place, login);
+    place_ask(place, login);
     return false;
 }
 
 /*
  * True if a connection of the client's user is open, and the lane may carry the client's requests.
  */
-static bool suits(struct place *place, const struct lane *lane)
+static bool place_suits(struct place *place, const struct lane *lane)
 {
     struct login *login = session_login(place->client);
     return login == NULL || (auth_proof_is_witnessed(&place->proof, &lane->base->users, login) &&
@@ -458,7 +458,7 @@ static enum finding wait_for(struct place *place, enum client_wait reason)
     return LANE_NOT_YET;
 }
 
-static enum finding find_none(struct place *place)
+static enum finding place_find_none(struct place *place)
 {
     struct lanes *lanes = lanes_of_place(place);
     if (lanes_wait_to_dial(lanes, &place->lane_user) || lanes_may_retry(lanes, &place->lane_user))
@@ -470,21 +470,21 @@ static enum finding find_none(struct place *place)
  * True if a read may have a huge reply because nothing is known of the client yet. For a hop (no
  * command) the reader's state has moved on already.
  */
-static bool is_first_read(const struct client *client, const struct command *command)
+static bool place_is_first_read(const struct client *client, const struct command *command)
 {
     if (command == NULL)
         return client->reader == READER_ASKS;
     return client->reader == READER_NEW && (command->flags & CMD_READONLY) != 0;
 }
 
-static struct lane *find_shared(struct place *place, const struct command *command)
+static struct lane *place_find_shared(struct place *place, const struct command *command)
 {
     struct lanes *lanes = lanes_of_place(place);
     const struct lane_user *lane_user = &place->lane_user;
     struct lease *lease = &place->shared;
     const bool is_busy = lane_user->in_flight > 0 || place->n_hops > 0;
     const struct lane_key key = session_key(place->client, lanes_node(lanes));
-    if (shared_is_wary(lanes) && is_first_read(place->client, command)) {
+    if (shared_is_wary(lanes) && place_is_first_read(place->client, command)) {
         struct lane *apart = shared_get_apart(lanes, &key, lane_user);
         if (apart != NULL)
             return apart;
@@ -494,13 +494,13 @@ static struct lane *find_shared(struct place *place, const struct command *comma
     if (lane_user->in_flight > 0 && lane_user->lane->in == LIST_SHARED && lane_key_eq(&lane_user->lane->key, &key))
         return lane_user->lane;
     struct lane *lane = shared_get(lanes, &key, lane_user);
-    if (lane != NULL && (!lane_is_ready(lane) || suits(place, lane)))
+    if (lane != NULL && (!lane_is_ready(lane) || place_suits(place, lane)))
         lease_take(lease, lane);
     return lane;
 }
 
 /* True if the client's first read must be answered before the next read is sent. */
-static bool must_ask_first(struct client *client, const struct command *command)
+static bool place_must_ask_first(struct client *client, const struct command *command)
 {
     if (client->reader != READER_ASKS || command == NULL || (command->flags & CMD_READONLY) == 0)
         return false;
@@ -519,7 +519,7 @@ static bool is_elsewhere(const struct place *place, const struct lane *lane)
            (place->n_hops > 0 && place->hop_lane != lane);
 }
 
-static bool is_far_ahead(const struct place *place)
+static bool place_is_far_ahead(const struct place *place)
 {
     const struct lane_user *lane_user = &place->lane_user;
     return lane_user->in_flight > 0 &&
@@ -539,16 +539,16 @@ static enum finding wait_for_replies(struct place *place, const struct command *
 
 static enum finding find_ready(struct place *place, const struct command *command, struct lane **found)
 {
-    struct lane *lane = find_shared(place, command);
+    struct lane *lane = place_find_shared(place, command);
     if (lane == NULL)
-        return find_none(place);
-    if (is_elsewhere(place, lane) || must_ask_first(place->client, command))
+        return place_find_none(place);
+    if (is_elsewhere(place, lane) || place_must_ask_first(place->client, command))
         return wait_for_replies(place, command);
     if (!lane_is_ready(lane) || lane_is_congested(lane)) {
         lane_wait(lane, &place->lane_user);
         return wait_for(place, WAIT_LANE);
     }
-    if (!suits(place, lane)) {
+    if (!place_suits(place, lane)) {
         if (!is_proven(place))
             return LANE_UNPROVEN;
         if (witness_ask(lane, &place->proof, session_login(place->client))) {
@@ -559,7 +559,7 @@ static enum finding find_ready(struct place *place, const struct command *comman
         lease_drop(&place->shared);
         return LANE_UNPROVEN;
     }
-    if (is_far_ahead(place))
+    if (place_is_far_ahead(place))
         return wait_for_replies(place, command);
     *found = lane;
     return LANE_FOUND;
@@ -576,7 +576,7 @@ enum finding place_find_lane(struct place *place, const struct command *command,
     while (finding == LANE_UNPROVEN) {
         if (place->was_refused)
             return LANE_NONE;
-        if (!prove(place))
+        if (!place_prove(place))
             return LANE_NOT_YET;
         finding = find_ready(place, command, lane);
     }
@@ -585,7 +585,7 @@ enum finding place_find_lane(struct place *place, const struct command *command,
 
 /* ---- sending ---- */
 
-static bool note_call(struct place *place, struct lane *lane, const struct request *request)
+static bool place_note_call(struct place *place, struct lane *lane, const struct request *request)
 {
     struct client *client = place->client;
     struct lane_user *lane_user = &place->lane_user;
@@ -619,9 +619,9 @@ void place_send(struct place *place, struct lane *lane, const struct request *re
     lane_choice_note_read(client, request->command);
     place_note_write(place, request->command);
     lane_count_sent(lane_user, SHARED_CALLS_FEW, (uint32_t)request->bytes.len);
-    bool is_noted =
-        unanswered_add(&place->unanswered, pool_of(place), keep_kind(request->command), request->bytes, 1) != NULL &&
-        note_call(place, lane, request);
+    bool is_noted = unanswered_add(&place->unanswered, place_pool_of(place), keep_kind(request->command),
+                                   request->bytes, 1) != NULL &&
+                    place_note_call(place, lane, request);
     if (!is_noted) {
         client_close_starved(client);
         return;

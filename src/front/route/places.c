@@ -13,14 +13,14 @@
 #include "limit/command/keys.h"
 #include "upstream/lane/slow_reader.h"
 
-static struct place *retired_at(const struct list *at)
+static struct place *places_retired_at(const struct list *at)
 {
     return container_of((struct list *)(uintptr_t)at, struct place, in_retired);
 }
 
 /* ---- which requests go by places ---- */
 
-static bool is_plain(const struct request *request)
+static bool places_is_plain(const struct request *request)
 {
     const struct command *command = request->command;
     return command->is_shareable && command->flow == FLOW_ONE && command->effect == EFFECT_NONE && command->id != 0 &&
@@ -41,7 +41,7 @@ static bool needs_main_at(const struct client *client, const struct request *req
 
 bool places_take(const struct client *client, const struct request *request)
 {
-    if (!client_is_on_cluster(client) || !is_plain(request) || !transaction_is_none(&client->transaction) ||
+    if (!client_is_on_cluster(client) || !places_is_plain(request) || !transaction_is_none(&client->transaction) ||
         pin_has(client, PIN_PASSTHROUGH) || session_may_only_subscribe(client) || lane_choice_reads_huge(client))
         /* a client that sends much stays: each place limits its bytes to SHARED_BYTES_MAX */
         return false;
@@ -172,7 +172,7 @@ static bool is_needed(const struct place *place)
     return place->lane_user.in_flight > 0 || place->n_hops > 0 || place->n_owed > 0;
 }
 
-static void retire(struct spread *spread, struct place *place)
+static void places_retire(struct spread *spread, struct place *place)
 {
     if (spread->target == place->row)
         spread->target = NULL;
@@ -215,7 +215,7 @@ void places_adopt(struct client *client)
         now[i] = take_place(spread, nodes->rows[i]);
     for (size_t i = 0; i < spread->n_places; i++)
         if (spread->places[i] != NULL)
-            retire(spread, spread->places[i]);
+            places_retire(spread, spread->places[i]);
     free(spread->places);
     spread->places = now;
     spread->n_places = nodes->n;
@@ -229,7 +229,7 @@ static void free_retired(struct spread *spread)
 {
     struct list *next;
     for (struct list *at = spread->retired.next; at != &spread->retired; at = next) {
-        struct place *place = retired_at(at);
+        struct place *place = places_retired_at(at);
         next = at->next;
         if (is_needed(place))
             continue;
@@ -268,7 +268,7 @@ void places_catch_up(struct client *client)
     if (!client->lane_user.is_paying)
         hops_catch_up(client);
     for (const struct list *at = spread->retired.next; at != &spread->retired; at = at->next)
-        catch_up(client, retired_at(at));
+        catch_up(client, places_retired_at(at));
 }
 
 /* ---- closing ---- */
@@ -285,7 +285,7 @@ void places_leave(struct client *client)
         if (spread->places[i] != NULL)
             place_leave(spread->places[i]);
     for (const struct list *at = spread->retired.next; at != &spread->retired; at = at->next)
-        place_leave(retired_at(at));
+        place_leave(places_retired_at(at));
 }
 
 void places_free(struct client *client)
@@ -298,7 +298,7 @@ void places_free(struct client *client)
         if (spread->places[i] != NULL)
             place_free(spread->places[i]);
     while (!list_is_empty(&spread->retired)) {
-        struct place *place = retired_at(spread->retired.next);
+        struct place *place = places_retired_at(spread->retired.next);
         list_take(&place->in_retired);
         place_free(place);
     }

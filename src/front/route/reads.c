@@ -17,12 +17,12 @@
 #define ASK_REFUSED_NS (10 * NS_PER_S)
 #define REFUSALS_MOST 6 /* most doublings */
 
-static uint64_t now_ns(const struct client *client)
+static uint64_t reads_now_ns(const struct client *client)
 {
     return client->front->loop->now_ns;
 }
 
-static const struct reads_settings *settings_of(const struct client *client)
+static const struct reads_settings *reads_settings_of(const struct client *client)
 {
     return &client->front->nodes.worker_lanes.upstream->reads;
 }
@@ -30,7 +30,7 @@ static const struct reads_settings *settings_of(const struct client *client)
 bool reads_open(struct client *client)
 {
     struct front *front = client->front;
-    if (settings_of(client)->reads == READS_MASTER || front->settings->lanes_private)
+    if (reads_settings_of(client)->reads == READS_MASTER || front->settings->lanes_private)
         return true;
     struct extra *extra = client_need_extra(client);
     if (extra == NULL)
@@ -53,7 +53,7 @@ static size_t preferred_row(const struct client *client)
     size_t n = client->front->nodes.n;
     if (n < 2 || client->front->nodes.worker_lanes.upstream->is_cluster)
         return TOPOLOGY_DEFAULT;
-    if (settings_of(client)->reads == READS_REPLICAS)
+    if (reads_settings_of(client)->reads == READS_REPLICAS)
         return reading->number % n;
     return reading->has_asked ? 1 + reading->number % (n - 1) : TOPOLOGY_DEFAULT;
 }
@@ -65,21 +65,21 @@ static struct reach *reach_of(const struct nodes_row *row)
     return &lanes_node(&row->lanes)->reach;
 }
 
-static uint64_t as_of(const struct client *client, const struct nodes_row *row)
+static uint64_t reads_as_of(const struct client *client, const struct nodes_row *row)
 {
-    return reach_as_of(reach_of(row), now_ns(client), settings_of(client)->lag_max_ns);
+    return reach_as_of(reach_of(row), reads_now_ns(client), reads_settings_of(client)->lag_max_ns);
 }
 
 /* True if the replica is in sync, and no connection to it was lost since the client came. */
 static bool is_as_before(const struct client *client, const struct nodes_row *row)
 {
-    return as_of(client, row) != 0 && reach_doubts(reach_of(row)) == read_side_of(client)->doubts;
+    return reads_as_of(client, row) != 0 && reach_doubts(reach_of(row)) == read_side_of(client)->doubts;
 }
 
-static void on_judged(struct question *question, enum judgement judgement, struct slice reply)
+static void reads_on_judged(struct question *question, enum judgement judgement, struct slice reply)
 {
     struct read_side *reading = container_of(question, struct read_side, question);
-    uint64_t now = now_ns(reading->client);
+    uint64_t now = reads_now_ns(reading->client);
     uint64_t again_ns = ASK_AGAIN_NS;
     (void)reply;
     if (judgement == JUDGED_TRUE) {
@@ -98,18 +98,18 @@ static void on_judged(struct question *question, enum judgement judgement, struc
     auth_proof_drop(&question->proof);
 }
 
-static void ask(struct client *client, struct nodes_row *row)
+static void reads_ask(struct client *client, struct nodes_row *row)
 {
     struct read_side *reading = read_side_of(client);
-    if (reading->question.login != NULL || now_ns(client) < reading->ask_ns)
+    if (reading->question.login != NULL || reads_now_ns(client) < reading->ask_ns)
         return;
-    reading->question = (struct question){.login = login_get(session_login(client)), .on_judged = on_judged};
+    reading->question = (struct question){.login = login_get(session_login(client)), .on_judged = reads_on_judged};
     list_init(&reading->question.in_auth_lanes);
     auth_lanes_ask(&row->auth_lanes, &reading->question);
 }
 
 /* True if Redis at the replica has accepted the client's login. Otherwise Redis is asked. */
-static bool is_let_in(struct client *client, struct nodes_row *row)
+static bool reads_is_let_in(struct client *client, struct nodes_row *row)
 {
     struct login *login = session_login(client);
     if (login == NULL)
@@ -117,11 +117,11 @@ static bool is_let_in(struct client *client, struct nodes_row *row)
                (node_auth_generation(lanes_node(&row->lanes)) & AUTH_GENERATION_NEEDS_AUTH) == 0;
     if (auth_proof_holds(&read_side_of(client)->proof, &row->lanes.base.users, login))
         return true;
-    ask(client, row);
+    reads_ask(client, row);
     return false;
 }
 
-static bool is_free(const struct lane *lane)
+static bool reads_is_free(const struct lane *lane)
 {
     return lane_is_ready(lane) && !lane_is_congested(lane) && !shared_is_sluggish(lane);
 }
@@ -132,7 +132,7 @@ static bool is_free(const struct lane *lane)
 static bool get_lane(struct client *client, struct nodes_row *row, struct lease *lease)
 {
     struct node *node = lanes_node(&row->lanes);
-    if (lease_holds(lease) && lanes_of(lease->lane) == &row->lanes && is_free(lease->lane))
+    if (lease_holds(lease) && lanes_of(lease->lane) == &row->lanes && reads_is_free(lease->lane))
         return true;
     if (!read_side_is_at_replica(client))
         read_side_of(client)->auth_generation = node_auth_generation(node);
@@ -140,7 +140,7 @@ static bool get_lane(struct client *client, struct nodes_row *row, struct lease 
     if (lanes_is_past(&row->lanes, &key))
         return false;
     struct lane *lane = shared_get(&row->lanes, &key, &client->lane_user);
-    if (lane == NULL || !is_free(lane))
+    if (lane == NULL || !reads_is_free(lane))
         return false;
     lease_take(lease, lane);
     return true;
@@ -150,7 +150,7 @@ static bool get_lane(struct client *client, struct nodes_row *row, struct lease 
  * True if the lane may carry the client's requests. Otherwise another lane of the client's user is
  * asked.
  */
-static bool suits(struct client *client, struct lane *lane)
+static bool reads_suits(struct client *client, struct lane *lane)
 {
     struct read_side *reading = read_side_of(client);
     struct login *login = session_login(client);
@@ -164,8 +164,8 @@ static bool suits(struct client *client, struct lane *lane)
 /* True if the client can be served at the row, apart from how recent the replica's state is. */
 static bool is_ready_for(struct client *client, struct nodes_row *row, struct lease *lease)
 {
-    return session_is_proven(client) && session_is_witnessed(client) && is_let_in(client, row) &&
-           get_lane(client, row, lease) && suits(client, lease->lane);
+    return session_is_proven(client) && session_is_witnessed(client) && reads_is_let_in(client, row) &&
+           get_lane(client, row, lease) && reads_suits(client, lease->lane);
 }
 
 /* ---- choosing the replica ---- */
@@ -174,7 +174,7 @@ static bool is_ready_for(struct client *client, struct nodes_row *row, struct le
 static bool has_refused(const struct client *client, const struct node *node)
 {
     const struct read_side *reading = read_side_of(client);
-    return node == reading->refused && now_ns(client) < reading->refused_until_ns;
+    return node == reading->refused && reads_now_ns(client) < reading->refused_until_ns;
 }
 
 /* NULL: the node does not follow the master, or refused the client's login. */
@@ -182,7 +182,7 @@ static struct nodes_row *candidate(const struct client *client, size_t i)
 {
     struct nodes_row *row = client->front->nodes.rows[i];
     const struct node *node = lanes_node(&row->lanes);
-    return as_of(client, row) != 0 && !has_refused(client, node) ? row : NULL;
+    return reads_as_of(client, row) != 0 && !has_refused(client, node) ? row : NULL;
 }
 
 static struct nodes_row *find_replica(const struct client *client)
@@ -194,7 +194,7 @@ static struct nodes_row *find_replica(const struct client *client)
     struct nodes_row *now = read_side_find_row(client->front, reading->node);
     if (preferred != NULL)
         return preferred;
-    if (now != NULL && as_of(client, now) != 0 && !has_refused(client, reading->node))
+    if (now != NULL && reads_as_of(client, now) != 0 && !has_refused(client, reading->node))
         return now;
     for (size_t i = 0; i + 1 < n; i++) {
         struct nodes_row *row = candidate(client, 1 + (first - 1 + i) % (n - 1));
@@ -208,10 +208,10 @@ static struct nodes_row *find_replica(const struct client *client)
  * Lets the client wait while master and replicas are polled. True: the client's link is woken
  * within 20 ms.
  */
-static bool hold(struct client *client)
+static bool reads_hold(struct client *client)
 {
     struct read_side *reading = read_side_of(client);
-    uint64_t now = now_ns(client);
+    uint64_t now = reads_now_ns(client);
     if (reading->held_ns != 0 && now < reading->held_ns + HOLD_NS)
         return false;
     reading->held_ns = now;
@@ -233,11 +233,11 @@ static uint64_t must_be_as_of(const struct read_side *reading, uint32_t doubts)
 }
 
 /* Looks for a replica for a client that is at the default node with nothing in flight. */
-static enum reads_step look(struct client *client)
+static enum reads_step reads_look(struct client *client)
 {
     struct read_side *reading = read_side_of(client);
     struct nodes_row *row = find_replica(client);
-    reading->look_ns = now_ns(client) + LOOK_NS;
+    reading->look_ns = reads_now_ns(client) + LOOK_NS;
     if (row == NULL)
         return READS_GO;
     read_side_choose(client, lanes_node(&row->lanes));
@@ -246,11 +246,11 @@ static enum reads_step look(struct client *client)
      * one
      */
     uint32_t doubts = reach_doubts(reach_of(row));
-    uint64_t as_of_ns = as_of(client, row);
+    uint64_t as_of_ns = reads_as_of(client, row);
     if (as_of_ns == 0 || as_of_ns <= reading->wrote_ns || !is_ready_for(client, row, &reading->other))
         return READS_GO;
     if (as_of_ns <= must_be_as_of(reading, doubts))
-        return hold(client) ? READS_WAIT : READS_GO;
+        return reads_hold(client) ? READS_WAIT : READS_GO;
     reading->doubts = doubts;
     read_side_enter(client);
     return READS_GO;
@@ -266,7 +266,7 @@ static bool may_read(const struct client *client, const struct request *request)
 }
 
 /* True if a client at a replica may stay there. */
-static bool may_stay(struct client *client)
+static bool reads_may_stay(struct client *client)
 {
     struct nodes_row *row = read_side_find_row(client->front, read_side_of(client)->node);
     if (row == NULL || !is_as_before(client, row) || !session_is_witnessed(client))
@@ -279,7 +279,7 @@ enum reads_step reads_settle(struct client *client, const struct request *reques
     struct read_side *reading = read_side_of(client);
     bool may = may_read(client, request);
     if (reading->side == SIDE_REPLICA) {
-        if (may && may_stay(client))
+        if (may && reads_may_stay(client))
             return READS_GO;
         if (client->lane_user.in_flight > 0) {
             client_wait_for_replies(client);
@@ -287,16 +287,16 @@ enum reads_step reads_settle(struct client *client, const struct request *reques
         }
         read_side_leave(client);
     }
-    if (!may || now_ns(client) < reading->look_ns)
+    if (!may || reads_now_ns(client) < reading->look_ns)
         return READS_GO;
     if (client->lane_user.in_flight == 0)
-        return look(client);
+        return reads_look(client);
     /* A client that is never idle must still be able to change sides. */
-    bool is_due = find_replica(client) != NULL && now_ns(client) >= reading->drained_ns + HOLD_NS;
-    reading->look_ns = now_ns(client) + LOOK_NS;
+    bool is_due = find_replica(client) != NULL && reads_now_ns(client) >= reading->drained_ns + HOLD_NS;
+    reading->look_ns = reads_now_ns(client) + LOOK_NS;
     if (!is_due)
         return READS_GO;
-    reading->drained_ns = now_ns(client);
+    reading->drained_ns = reads_now_ns(client);
     reading->look_ns = 0;
     client_wait_for_replies(client);
     return READS_WAIT;
@@ -309,7 +309,7 @@ bool reads_give_up(struct client *client)
     lane_choice_end_refused(client);
     client_forget_refusal(client);
     read_side_leave(client);
-    read_side_of(client)->look_ns = now_ns(client) + NS_PER_S;
+    read_side_of(client)->look_ns = reads_now_ns(client) + NS_PER_S;
     return true;
 }
 
@@ -325,7 +325,7 @@ void reads_note_refused(const struct client *client)
  */
 bool reads_take_word(struct client *client, const struct request *request)
 {
-    if (settings_of(client)->reads == READS_MASTER || request->argc != 1 || session_is_anonymous(client))
+    if (reads_settings_of(client)->reads == READS_MASTER || request->argc != 1 || session_is_anonymous(client))
         return false;
     bool is_on = slice_is_word(request->name, SLICE("readonly"));
     if (!is_on && !slice_is_word(request->name, SLICE("readwrite")))
@@ -352,8 +352,8 @@ static const char *why_default(const struct client *client, const struct command
         return "there is no replica";
     if (preferred_row(client) != TOPOLOGY_DEFAULT)
         return NULL;
-    return settings_of(client)->reads == READS_ASKED ? "the client has not sent READONLY"
-                                                     : "the master answers a share of the clients";
+    return reads_settings_of(client)->reads == READS_ASKED ? "the client has not sent READONLY"
+                                                           : "the master answers a share of the clients";
 }
 
 /*
@@ -366,11 +366,11 @@ static const char *why_not_there(const struct client *client, const struct nodes
     struct login *login = session_login(client);
     if (row == NULL)
         return "no replica is in sync";
-    if (as_of(client, row) <= reading->wrote_ns)
+    if (reads_as_of(client, row) <= reading->wrote_ns)
         return "no replica is known to have the client's last write";
     if (login != NULL && !auth_proof_holds(&reading->proof, &row->lanes.base.users, login))
         return "the replica has not accepted the client's login";
-    if (as_of(client, row) <= must_be_as_of(reading, reach_doubts(reach_of(row))))
+    if (reads_as_of(client, row) <= must_be_as_of(reading, reach_doubts(reach_of(row))))
         return "no replica is known to have what the client has read";
     return NULL;
 }
@@ -397,6 +397,6 @@ enum reads_kind reads_kind_now(const struct client *client)
         bool stays = row != NULL && is_as_before(client, row) && session_is_witnessed(client);
         return stays ? READS_READS : READS_NONE;
     }
-    bool is_settled = preferred_row(client) == TOPOLOGY_DEFAULT || now_ns(client) < reading->look_ns;
+    bool is_settled = preferred_row(client) == TOPOLOGY_DEFAULT || reads_now_ns(client) < reading->look_ns;
     return is_settled ? READS_ANY : READS_OTHERS;
 }

@@ -46,16 +46,16 @@ static bool add_piece(struct replies *replies, struct early *early, size_t n, si
 }
 
 /* True if bytes can be added. A piece with a reserved reply takes no other bytes. */
-static bool has_room(const struct early_piece *piece)
+static bool replies_has_room(const struct early_piece *piece)
 {
     return piece->held == NULL && piece->filled < piece->room;
 }
 
-static bool keep(struct replies *replies, struct early *early, const char *data, size_t n)
+static bool replies_keep(struct replies *replies, struct early *early, const char *data, size_t n)
 {
     while (n > 0) {
         struct early_piece *last = early->last;
-        if (early_is_empty(early) || !has_room(last)) {
+        if (early_is_empty(early) || !replies_has_room(last)) {
             if (!add_piece(replies, early, n, early_is_empty(early) ? PIECE_MIN : PIECE_MORE))
                 return false;
             last = early->last;
@@ -97,7 +97,7 @@ static void drop_early(struct replies *replies, struct early *early)
 
 bool strand_keep(struct replies *replies, struct early *strand, const char *data, size_t n)
 {
-    return keep(replies, strand, data, n);
+    return replies_keep(replies, strand, data, n);
 }
 
 struct early_piece *strand_hold(struct replies *replies, struct early *strand)
@@ -157,7 +157,7 @@ static void shed(struct replies *replies)
     replies->capacity = 0;
 }
 
-static bool grow(struct replies *replies)
+static bool replies_grow(struct replies *replies)
 {
     uint32_t capacity = replies->capacity == 0 ? FIRST_CAPACITY : replies->capacity * 2;
     struct run *ring = malloc(capacity * sizeof *ring);
@@ -190,7 +190,7 @@ static struct reply_source *source_of(struct list *in_unsolicited)
     return container_of(in_unsolicited, struct reply_source, in_unsolicited);
 }
 
-static void forget(struct reply_source *source)
+static void replies_forget(struct reply_source *source)
 {
     source->n_runs = 0;
     source->is_cut = false;
@@ -199,17 +199,17 @@ static void forget(struct reply_source *source)
 void replies_clear(struct replies *replies)
 {
     if (replies->speaking != NULL)
-        forget(replies->speaking);
+        replies_forget(replies->speaking);
     while (!list_is_empty(&replies->all_unsolicited)) {
         struct reply_source *source = source_of(replies->all_unsolicited.next);
         list_take(&source->in_unsolicited);
         drop_early(replies, &source->unsolicited);
-        forget(source);
+        replies_forget(source);
     }
     for (; replies->head != replies->tail; replies->head++) {
         struct run *run = run_at(replies, replies->head);
         drop_early(replies, &run->early);
-        forget(run->source);
+        replies_forget(run->source);
     }
     chain_clear(&replies->own, replies->pool);
     shed(replies);
@@ -228,7 +228,7 @@ bool replies_begin(struct replies *replies, struct reply_source *source, bool is
 {
     if (goes_on(replies, source))
         return true;
-    if (replies->tail - replies->head == replies->capacity && !grow(replies))
+    if (replies->tail - replies->head == replies->capacity && !replies_grow(replies))
         return false;
     if (replies_are_idle(replies) && is_in_frame) {
         replies->speaking = source;
@@ -290,7 +290,7 @@ static void choose_place(const struct replies *replies, struct reply_source *sou
     source->is_unsolicited = source->n_runs == 0 && !is_here(replies, source, source->newest);
 }
 
-static bool may_speak(const struct replies *replies, const struct reply_source *source)
+static bool replies_may_speak(const struct replies *replies, const struct reply_source *source)
 {
     if (source->is_cut)
         return replies->speaking == source;
@@ -302,10 +302,10 @@ static bool may_speak(const struct replies *replies, const struct reply_source *
 static bool keep_in_place(struct replies *replies, struct reply_source *source, const char *data, size_t n)
 {
     if (!source->is_unsolicited)
-        return keep(replies, &run_at(replies, source->run_index)->early, data, n);
+        return replies_keep(replies, &run_at(replies, source->run_index)->early, data, n);
     if (early_is_empty(&source->unsolicited))
         list_push(&replies->all_unsolicited, &source->in_unsolicited);
-    return keep(replies, &source->unsolicited, data, n);
+    return replies_keep(replies, &source->unsolicited, data, n);
 }
 
 enum replies_verdict replies_take(struct replies *replies, struct reply_source *source, const char *data, size_t n,
@@ -313,7 +313,7 @@ enum replies_verdict replies_take(struct replies *replies, struct reply_source *
 {
     if (!source->is_cut)
         choose_place(replies, source);
-    bool may = may_speak(replies, source);
+    bool may = replies_may_speak(replies, source);
     source->is_cut = !is_whole;
     if (may)
         replies->speaking = is_whole ? NULL : source;
@@ -369,7 +369,7 @@ static bool put_early(struct replies *replies, struct early *early, const struct
     return true;
 }
 
-static bool put_own(struct replies *replies, uint32_t *bytes, const struct outlet *outlet)
+static bool replies_put_own(struct replies *replies, uint32_t *bytes, const struct outlet *outlet)
 {
     while (*bytes > 0) {
         struct slice piece;
@@ -402,7 +402,7 @@ static bool put_run(struct replies *replies, const struct outlet *outlet)
             return false;
         replies->speaking = ends_here ? source : NULL;
     }
-    if (!run->is_ended || replies->speaking != NULL || !put_own(replies, &run->own_bytes, outlet))
+    if (!run->is_ended || replies->speaking != NULL || !replies_put_own(replies, &run->own_bytes, outlet))
         return false;
     pop(replies);
     return true;

@@ -11,7 +11,7 @@ static struct slice located(const struct request_scan *scan, struct slice bytes,
     return slice_of(bytes.at + scan->args[i].off, scan->args[i].len);
 }
 
-static const struct command *find_command(const struct front *front, struct slice name, struct slice sub)
+static const struct command *request_find_command(const struct front *front, struct slice name, struct slice sub)
 {
     const struct command *command = command_find(front->commands, name, sub);
     if (command->id == 0 && sub.len > 0) {
@@ -39,7 +39,7 @@ void describe_request(struct request *request, const struct front *front, const 
     request->name = located(scan, bytes, 0);
     request->args[0] = located(scan, bytes, 1);
     request->args[1] = located(scan, bytes, 2);
-    request->command = request_as_configured(front, find_command(front, request->name, request->args[0]));
+    request->command = request_as_configured(front, request_find_command(front, request->name, request->args[0]));
 }
 
 struct slice request_kept_bytes(const struct request *request)
@@ -60,7 +60,7 @@ struct marks {
 static const struct marks new_marks = {{"'", 1}, {"' ", 2}};
 static const struct marks old_marks = {{"`", 1}, {"`, ", 3}};
 
-static size_t append(char *out, struct slice text)
+static size_t request_append(char *out, struct slice text)
 {
     memcpy(out, text.at, text.len);
     return text.len;
@@ -87,9 +87,9 @@ static size_t append_args(char *out, const struct request *request, const struct
         return 0;
     while (len < UNKNOWN_SHOWN && argv_next(&walk, &arg)) {
         size_t left = UNKNOWN_SHOWN - len;
-        len += append(out + len, marks->before);
+        len += request_append(out + len, marks->before);
         len += append_printable(out + len, arg, left);
-        len += append(out + len, marks->after);
+        len += request_append(out + len, marks->after);
     }
     return len;
 }
@@ -97,24 +97,24 @@ static size_t append_args(char *out, const struct request *request, const struct
 struct slice unknown_command(const struct request *request, bool is_before_7, char *out)
 {
     const struct marks *marks = is_before_7 ? &old_marks : &new_marks;
-    size_t len = append(out, SLICE("-ERR unknown command "));
-    len += append(out + len, marks->before);
+    size_t len = request_append(out, SLICE("-ERR unknown command "));
+    len += request_append(out + len, marks->before);
     len += append_printable(out + len, request->name, UNKNOWN_SHOWN);
-    len += append(out + len, marks->before);
-    len += append(out + len, SLICE(", with args beginning with: "));
+    len += request_append(out + len, marks->before);
+    len += request_append(out + len, SLICE(", with args beginning with: "));
     len += append_args(out + len, request, marks);
-    len += append(out + len, SLICE("\r\n"));
+    len += request_append(out + len, SLICE("\r\n"));
     return slice_of(out, len);
 }
 
 struct slice unknown_subcommand(const struct request *request, bool is_before_7, char *out)
 {
-    size_t len = append(out, is_before_7 ? SLICE("-ERR Unknown subcommand or wrong number of arguments for '")
-                                         : SLICE("-ERR unknown subcommand '"));
+    size_t len = request_append(out, is_before_7 ? SLICE("-ERR Unknown subcommand or wrong number of arguments for '")
+                                                 : SLICE("-ERR unknown subcommand '"));
     len += append_printable(out + len, request->args[0], UNKNOWN_SHOWN);
-    len += append(out + len, SLICE("'. Try "));
+    len += request_append(out + len, SLICE("'. Try "));
     for (size_t i = 0; i < request->name.len; i++)
         out[len++] = ascii_upper(request->name.at[i]);
-    len += append(out + len, SLICE(" HELP.\r\n"));
+    len += request_append(out + len, SLICE(" HELP.\r\n"));
     return slice_of(out, len);
 }

@@ -42,7 +42,7 @@ static enum route out_of_memory(struct client *client)
     return ROUTE_STOP;
 }
 
-static bool note_call(struct client *client, struct lane *lane, const struct request *request)
+static bool route_note_call(struct client *client, struct lane *lane, const struct request *request)
 {
     uint64_t tag = timing_tag(client, request->command, request->argc);
     if (lane->keeps && !client_keep(client, request->command, request->bytes, 1))
@@ -115,7 +115,7 @@ static enum route send_to(struct client *client, struct lane *lane, const struct
         return ROUTE_TAKEN;
     }
     lane_count_sent(&client->lane_user, SHARED_CALLS_FEW, (uint32_t)request->bytes.len);
-    if (!note_call(client, lane, request))
+    if (!route_note_call(client, lane, request))
         return out_of_memory(client);
     fair_share_note_request(client, request);
     lane_choice_note_sent(client);
@@ -150,7 +150,7 @@ static enum route refuse_own(struct client *client, struct lane *lane, struct re
 }
 
 /* Asks Redis to confirm the client's login. ROUTE_GOES_ON: confirmed. */
-static enum route prove(struct client *client)
+static enum route route_prove(struct client *client)
 {
     enum login_result result = login_prove(client, false);
     if (result == LOGIN_WAITS)
@@ -179,7 +179,7 @@ static enum route run_own(struct client *client, struct request *request)
     if (is_unseen)
         lane_choice_keep_user(client);
     if (is_unseen || limit_command_needs_proof(client, request)) {
-        enum route proof = prove(client);
+        enum route proof = route_prove(client);
         if (proof != ROUTE_GOES_ON)
             return proof;
     }
@@ -201,7 +201,7 @@ static enum route run_own(struct client *client, struct request *request)
 /* ---- the gate ---- */
 
 /* ROUTE_GOES_ON: the request passed and is counted as sent. */
-static enum route ask_gate(struct client *client, struct lane *lane, struct request *request)
+static enum route route_ask_gate(struct client *client, struct lane *lane, struct request *request)
 {
     struct verdict verdict;
     bool has_waited = meter_is_waiting(client);
@@ -270,7 +270,7 @@ static enum route log_in(struct client *client, struct request *request, struct 
         if (!hello->has_auth)
             return ROUTE_GOES_ON;
         lane_choice_release(client);
-        enum route result = ask_gate(client, NULL, request);
+        enum route result = route_ask_gate(client, NULL, request);
         if (result != ROUTE_GOES_ON)
             return result;
         charge_bytes_in(client, request->n_bytes, request->counted);
@@ -308,7 +308,7 @@ static enum route refuse_placeless(struct client *client, struct request *reques
  * - The request asks for silence. The client would take the error for the reply to the next
  *   request.
  */
-static enum route refuse_lane(struct client *client, struct request *request)
+static enum route route_refuse_lane(struct client *client, struct request *request)
 {
     bool has_changed = login_has_begun(client);
     bool is_in_multi = transaction_is_open(&client->transaction) || transaction_is_broken(&client->transaction);
@@ -322,7 +322,7 @@ static enum route refuse_lane(struct client *client, struct request *request)
 }
 
 /* No connection to Redis is available for the request. */
-static enum route go_without(struct client *client, struct request *request, enum err why, bool is_handshake)
+static enum route route_go_without(struct client *client, struct request *request, enum err why, bool is_handshake)
 {
     switch (outage_meet(client, why, is_handshake)) {
     case OUTAGE_WAITS:
@@ -331,7 +331,7 @@ static enum route go_without(struct client *client, struct request *request, enu
         login_prove_again(client);
         return ROUTE_WAIT;
     case OUTAGE_ERROR:
-        return refuse_lane(client, request);
+        return route_refuse_lane(client, request);
     case OUTAGE_CLOSES:
         outage_close(client);
         return ROUTE_STOP;
@@ -346,7 +346,7 @@ static enum route end_search(struct client *client, struct request *request)
 {
     enum err why = lane_choice_lack(client, request);
     bool is_handshake = (request->command->flags & CMD_HANDSHAKE) != 0;
-    return why == ERR_NONE ? refuse_lane(client, request) : go_without(client, request, why, is_handshake);
+    return why == ERR_NONE ? route_refuse_lane(client, request) : route_go_without(client, request, why, is_handshake);
 }
 
 /*
@@ -375,7 +375,7 @@ static enum route refuse_unproven(struct client *client, struct request *request
     enum err why = why_unasked(&session_row(client)->lanes);
     bool is_handshake = login_is_unanswered(client) || (request->command->flags & CMD_HANDSHAKE) != 0;
     if (!client_has_own_lane(client))
-        return go_without(client, request, why, is_handshake);
+        return route_go_without(client, request, why, is_handshake);
     if (outage_meet(client, why, is_handshake) == OUTAGE_WAITS) {
         login_prove_again(client);
         return ROUTE_WAIT;
@@ -388,7 +388,7 @@ static enum route refuse_unproven(struct client *client, struct request *request
 }
 
 /* ROUTE_GOES_ON: `lane` may be sent the request. */
-static enum route find_lane(struct client *client, struct request *request, struct lane **lane)
+static enum route route_find_lane(struct client *client, struct request *request, struct lane **lane)
 {
     for (;;) {
         if (read_side_of(client) != NULL && reads_settle(client, request) == READS_WAIT)
@@ -423,7 +423,7 @@ static enum route find_lane(struct client *client, struct request *request, stru
 
 #define UNSERVED SLICE("-CLUSTERDOWN Hash slot not served\r\n")
 
-/* Answers with an error. A client that does not hear replies is closed: see refuse_lane. */
+/* Answers with an error. A client that does not hear replies is closed: see route_refuse_lane. */
 static enum route refuse_at_place(struct client *client, struct request *request, struct slice reply)
 {
     bool is_unheard = reply_mode_is_deaf(&client->reply_mode);
@@ -475,7 +475,7 @@ static enum route go_without_place(struct client *client, struct place *place, s
  * ROUTE_GOES_ON: *row serves the request (NULL: no node does), and calls in flight were sent by the
  * same slot map.
  */
-static enum route find_row(struct client *client, const struct request *request, struct nodes_row **row)
+static enum route route_find_row(struct client *client, const struct request *request, struct nodes_row **row)
 {
     do {
         if (client->lane_user.in_flight > 0 || places_must_settle(client) ||
@@ -497,7 +497,7 @@ static enum route find_place(struct client *client, struct request *request, str
     if (client_need_spread(client) == NULL)
         return ROUTE_STOP;
     struct nodes_row *row;
-    enum route found = find_row(client, request, &row);
+    enum route found = route_find_row(client, request, &row);
     if (found != ROUTE_GOES_ON)
         return found;
     bool has_replicas = row != NULL && read_side_of(client) != NULL;
@@ -592,7 +592,7 @@ static struct slice unknown_of_container(const struct client *client, const stru
  * Answers requests that Redis must not see. Inside MULTI the lane must receive an invalid command,
  * so that EXEC runs nothing.
  */
-static enum route refuse(struct client *client, struct lane *lane, struct request *request)
+static enum route route_refuse(struct client *client, struct lane *lane, struct request *request)
 {
     char unknown[UNKNOWN_ROOM];
     struct slice refusal = refusal_in_multi(client, request);
@@ -619,7 +619,7 @@ static enum route refuse(struct client *client, struct lane *lane, struct reques
 /* As forward, by a place. */
 static enum route forward_by_place(struct client *client, struct request *request)
 {
-    enum route result = refuse(client, NULL, request);
+    enum route result = route_refuse(client, NULL, request);
     if (result == ROUTE_GOES_ON && !is_place_at_hand(client, request))
         result = answer_refusal(client, request);
     struct place *place = NULL;
@@ -627,7 +627,7 @@ static enum route forward_by_place(struct client *client, struct request *reques
     if (result == ROUTE_GOES_ON)
         result = find_place(client, request, &place, &lane);
     if (result == ROUTE_GOES_ON)
-        result = ask_gate(client, NULL, request);
+        result = route_ask_gate(client, NULL, request);
     if (result != ROUTE_GOES_ON)
         return result;
     place_send(place, lane, request);
@@ -666,7 +666,7 @@ static enum route forward(struct client *client, struct request *request)
             return aimed;
     }
     if (!transaction_is_open(&client->transaction)) {
-        enum route result = refuse(client, NULL, request);
+        enum route result = route_refuse(client, NULL, request);
         if (result == ROUTE_GOES_ON && !is_asked && !lane_choice_is_at_hand(client, request))
             result = answer_refusal(client, request);
         if (result != ROUTE_GOES_ON)
@@ -676,7 +676,7 @@ static enum route forward(struct client *client, struct request *request)
     }
 
     struct lane *lane = NULL;
-    enum route found = find_lane(client, request, &lane);
+    enum route found = route_find_lane(client, request, &lane);
     if (found != ROUTE_GOES_ON)
         return found;
     if (stateful_must_wait(client, request)) {
@@ -689,12 +689,12 @@ static enum route forward(struct client *client, struct request *request)
             return begun;
     }
     if (transaction_is_open(&client->transaction)) {
-        enum route result = refuse(client, lane, request);
+        enum route result = route_refuse(client, lane, request);
         if (result != ROUTE_GOES_ON)
             return result;
     }
     if (!is_asked) {
-        enum route result = ask_gate(client, lane, request);
+        enum route result = route_ask_gate(client, lane, request);
         if (result != ROUTE_GOES_ON) {
             if (result == ROUTE_TAKEN && client_has_own_lane(client) && client->lane_user.in_flight == 0)
                 link_wake(&client->link); /* the client does not need that lane after all */
@@ -720,7 +720,7 @@ static enum route tell_info(struct client *client, struct request *request)
  * Answers RESET. On a private lane Redis is told too, if something of the client may still be sent
  * there.
  */
-static enum route reset(struct client *client, struct request *request)
+static enum route route_reset(struct client *client, struct request *request)
 {
     enum route result = subscribe_reset(client);
     if (result != ROUTE_GOES_ON)
@@ -832,7 +832,7 @@ static enum route route(struct client *client, struct request *request)
     }
     transaction_end_broken(&client->transaction);
     if (effect == EFFECT_RESET && !pin_has(client, PIN_PASSTHROUGH))
-        return reset(client, request);
+        return route_reset(client, request);
 
     if (client_is_on_cluster(client) && !pin_has(client, PIN_PASSTHROUGH)) {
         enum route result = multi_take(client, request);

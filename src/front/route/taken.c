@@ -16,7 +16,7 @@ struct taken {
     bool is_muted;
 };
 
-static void on_reply(struct hop *hop, struct slice reply)
+static void taken_on_reply(struct hop *hop, struct slice reply)
 {
     struct taken *taken = container_of(hop, struct taken, hop);
     struct client *client = hop->client;
@@ -38,7 +38,7 @@ static void on_reply(struct hop *hop, struct slice reply)
     free(taken);
 }
 
-static void on_lost(struct hop *hop)
+static void taken_on_lost(struct hop *hop)
 {
     free(container_of(hop, struct taken, hop));
 }
@@ -48,18 +48,19 @@ static void on_keys(void *arg, struct slice reply)
 {
     struct taken *taken = arg;
     if (reply.len > 0)
-        on_reply(&taken->hop, reply);
+        taken_on_reply(&taken->hop, reply);
     else
-        on_lost(&taken->hop);
+        taken_on_lost(&taken->hop);
 }
 
-static bool on_try_again(struct hop *hop, struct slice request)
+static bool taken_on_try_again(struct hop *hop, struct slice request)
 {
     const struct client_ops *client_ops = hop->client->front->client_ops;
     return client_ops->by_keys(hop->client, request, on_keys, container_of(hop, struct taken, hop));
 }
 
-static const struct hop_ops ops = {.on_reply = on_reply, .on_try_again = on_try_again, .on_lost = on_lost};
+static const struct hop_ops ops = {
+    .on_reply = taken_on_reply, .on_try_again = taken_on_try_again, .on_lost = taken_on_lost};
 
 bool taken_begin(struct place *place, const struct call *call, enum not_run row, struct slice reply)
 {

@@ -6,7 +6,7 @@
 
 #include "resp/scan.h"
 
-static uint64_t size_of(const struct kept *kept)
+static uint64_t unanswered_size_of(const struct kept *kept)
 {
     return sizeof *kept + kept->len;
 }
@@ -21,13 +21,13 @@ static struct kept *get(struct pool *pool, size_t size)
     return kept;
 }
 
-static void put(struct pool *pool, struct kept *kept)
+static void unanswered_put(struct pool *pool, struct kept *kept)
 {
-    if (size_of(kept) <= CELL_BYTES) {
+    if (unanswered_size_of(kept) <= CELL_BYTES) {
         pool_put_cell(pool, kept);
         return;
     }
-    pool_note_less(pool, size_of(kept));
+    pool_note_less(pool, unanswered_size_of(kept));
     free(kept);
 }
 
@@ -55,7 +55,7 @@ struct kept *unanswered_add_more(struct unanswered *unanswered, struct pool *poo
 {
     struct kept *last = unanswered->last;
     if (unanswered->first == NULL || last->kind != kind || last->len == 0 || bytes.len == 0 ||
-        size_of(last) + bytes.len > CELL_BYTES || unanswered->bytes > UNANSWERED_MAX)
+        unanswered_size_of(last) + bytes.len > CELL_BYTES || unanswered->bytes > UNANSWERED_MAX)
         return unanswered_add(unanswered, pool, kind, bytes, n);
     memcpy(last->bytes + last->len, bytes.at, bytes.len);
     last->len += (uint32_t)bytes.len;
@@ -70,7 +70,7 @@ static void drop_first(struct unanswered *unanswered, struct pool *pool)
     struct kept *kept = unanswered->first;
     unanswered->first = kept->next;
     unanswered->bytes -= kept->len;
-    put(pool, kept);
+    unanswered_put(pool, kept);
 }
 
 void unanswered_drop(struct unanswered *unanswered, struct pool *pool, uint32_t n)
@@ -128,7 +128,7 @@ struct returned_call *returned_add(struct returned *returned, struct pool *pool,
     return call;
 }
 
-static bool add_bytes(struct returned *returned, struct pool *pool, struct bytes *to, struct slice piece)
+static bool unanswered_add_bytes(struct returned *returned, struct pool *pool, struct bytes *to, struct slice piece)
 {
     size_t before = to->room;
     bool is_added = bytes_add(to, piece, SIZE_MAX);
@@ -145,7 +145,7 @@ static void drop_bytes(struct bytes *bytes, struct pool *pool)
 
 bool returned_read(struct returned *returned, struct pool *pool, struct slice piece)
 {
-    return add_bytes(returned, pool, &returned->frame, piece);
+    return unanswered_add_bytes(returned, pool, &returned->frame, piece);
 }
 
 void returned_end_reply(struct returned *returned)
@@ -157,7 +157,7 @@ void returned_end_reply(struct returned *returned)
 
 bool returned_say(struct returned *returned, struct pool *pool, struct slice reply)
 {
-    return add_bytes(returned, pool, &returned->last->behind, reply);
+    return unanswered_add_bytes(returned, pool, &returned->last->behind, reply);
 }
 
 bool returned_end_behind(struct returned *returned, struct pool *pool)

@@ -26,7 +26,7 @@ struct channel *channels_find(const struct channels *channels, enum channel_kind
     return NULL;
 }
 
-static uint32_t *count_of(struct channels *channels, enum channel_kind kind)
+static uint32_t *channels_count_of(struct channels *channels, enum channel_kind kind)
 {
     return kind == CHANNEL_SHARD ? &channels->n : &channels->n_wide;
 }
@@ -48,7 +48,7 @@ bool channels_add(struct channels *channels, enum channel_kind kind, struct slic
     memcpy(channel->name, name.at, name.len);
     list_push(&channels->buckets[channel->slot % CHANNELS_BUCKETS], &channel->in_bucket);
     channels->bytes += bytes;
-    ++*count_of(channels, kind);
+    ++*channels_count_of(channels, kind);
     channels->n_orphans += kind == CHANNEL_SHARD && tap == NULL;
     return true;
 }
@@ -64,7 +64,7 @@ void channels_move(struct channels *channels, struct channel *channel, const voi
 void channels_drop(struct channels *channels, struct channel *channel)
 {
     channels_move(channels, channel, channels);
-    --*count_of(channels, (enum channel_kind)channel->kind);
+    --*channels_count_of(channels, (enum channel_kind)channel->kind);
     channels->bytes -= sizeof *channel + channel->len;
     list_take(&channel->in_bucket);
     free(channel);

@@ -18,7 +18,7 @@
 
 static const char multi_request[] = "*1\r\n$5\r\nMULTI\r\n";
 
-static struct pool *pool_of(const struct client *client)
+static struct pool *multi_pool_of(const struct client *client)
 {
     return &client->front->loop->pool;
 }
@@ -35,7 +35,7 @@ static void leave_lane(struct client *client)
     carry->is_begun = false;
 }
 
-static void end(struct client *client)
+static void multi_end(struct client *client)
 {
     leave_lane(client);
     carried_forget(client);
@@ -43,14 +43,14 @@ static void end(struct client *client)
     transaction_drop(&client->transaction);
 }
 
-static bool take_refusal(struct client *client, struct slice reply);
-static void go_on(struct client *client);
+static bool multi_take_refusal(struct client *client, struct slice reply);
+static void multi_go_on(struct client *client);
 static struct slice lost(const struct client *client);
 
 /* NULL: out of memory, and the client is closed. */
-static struct carry *need(struct client *client)
+static struct carry *multi_need(struct client *client)
 {
-    static const struct carry_ops ops = {take_refusal, go_on, lost, end};
+    static const struct carry_ops ops = {multi_take_refusal, multi_go_on, lost, multi_end};
     struct carry *carry = carry_need(client);
     if (carry != NULL)
         carry->ops = &ops;
@@ -71,14 +71,14 @@ static enum route answer_here(struct client *client, struct request *request, st
     return answer_with(client, reply);
 }
 
-static enum route begin(struct client *client, struct request *request)
+static enum route multi_begin(struct client *client, struct request *request)
 {
     struct verdict verdict;
     if (session_may_only_subscribe(client))
         return answer_subscribed(client, request);
     if (session_must_log_in(client))
         return answer_error(client, NULL, request, SLICE("-NOAUTH Authentication required.\r\n"));
-    struct carry *carry = need(client);
+    struct carry *carry = multi_need(client);
     if (carry == NULL)
         return ROUTE_STOP;
     enum route result = answer_unless_passed(client, NULL, request, &verdict);
@@ -105,7 +105,7 @@ static enum route discard(struct client *client, struct request *request)
     }
     enum route result = answer_here(client, request, SLICE("+OK\r\n"));
     if (result == ROUTE_TAKEN)
-        end(client);
+        multi_end(client);
     return result;
 }
 
@@ -137,7 +137,7 @@ static enum route exec(struct client *client, struct request *request)
     if (answer.len > 0) {
         enum route result = answer_here(client, request, answer);
         if (result == ROUTE_TAKEN)
-            end(client);
+            multi_end(client);
         return result;
     }
     enum route result = answer_unless_passed(client, NULL, request, &verdict);
@@ -201,9 +201,9 @@ static enum route queue(struct client *client, struct request *request)
 }
 
 /* Watched keys decide the node, so all must be of one slot. */
-static enum route watch(struct client *client, struct request *request)
+static enum route multi_watch(struct client *client, struct request *request)
 {
-    struct carry *carry = need(client);
+    struct carry *carry = multi_need(client);
     int32_t slot = keys_slot(request->command, request->bytes, request->argc);
     if (carry == NULL)
         return ROUTE_STOP;
@@ -223,9 +223,9 @@ enum route multi_take(struct client *client, struct request *request)
     enum effect effect = request_effect(request);
     bool is_open = transaction_is_open(&client->transaction);
     if (!is_open && effect == EFFECT_WATCH)
-        return watch(client, request);
+        return multi_watch(client, request);
     if (!is_open)
-        return effect == EFFECT_MULTI ? begin(client, request) : ROUTE_GOES_ON;
+        return effect == EFFECT_MULTI ? multi_begin(client, request) : ROUTE_GOES_ON;
     switch (effect) {
     case EFFECT_MULTI:
         return answer_here(client, request, SLICE("-ERR MULTI calls can not be nested\r\n"));
@@ -274,7 +274,7 @@ enum route multi_begin_on(struct client *client, struct lane *lane)
 void multi_note_queued(struct client *client, const struct request *request)
 {
     int32_t slot = target_slot(request);
-    queue_add(&carry_of(client)->queue, pool_of(client), request->is_large ? slice_of("", 0) : request->bytes,
+    queue_add(&carry_of(client)->queue, multi_pool_of(client), request->is_large ? slice_of("", 0) : request->bytes,
               slot >= 0 ? slot : KEYS_NO_SLOT);
 }
 
@@ -282,7 +282,7 @@ void multi_note_queued(struct client *client, const struct request *request)
  * Requests sent together are refused together: the first refusal counts, and the later refusals
  * say the same.
  */
-static bool take_refusal(struct client *client, struct slice reply)
+static bool multi_take_refusal(struct client *client, struct slice reply)
 {
     struct carry *carry = carry_of(client);
     carry->may_forge = carry->may_wait = false;
@@ -376,7 +376,7 @@ static void begin_where_watched(struct client *client)
         begin_on(client, client->lane_user.lane, carry->asks_there);
         return;
     }
-    end(client);
+    multi_end(client);
     carry_answer(client, nil(client));
 }
 
@@ -415,11 +415,11 @@ static void begin_again(struct client *client)
 
 static void abort_exec(struct client *client)
 {
-    end(client);
+    multi_end(client);
     carry_answer(client, ABORTED);
 }
 
-static void go_on(struct client *client)
+static void multi_go_on(struct client *client)
 {
     struct carry *carry = carry_of(client);
     switch ((enum carry_step)carry->step) {

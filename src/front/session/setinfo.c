@@ -9,7 +9,7 @@
 
 enum word { WORD_NAME, WORD_VERSION, WORD_NEITHER };
 
-static enum word word_of(struct slice word)
+static enum word setinfo_word_of(struct slice word)
 {
     if (slice_is_word(word, SLICE("lib-name")))
         return WORD_NAME;
@@ -47,7 +47,7 @@ static bool is_for_good(const struct client *client, const struct lane *lane)
  */
 static void send_stand_in(struct client *client, struct lane *lane, struct slice word)
 {
-    struct slice ours = word_of(word) == WORD_NAME ? SLICE("weir") : SLICE(WEIR_VERSION);
+    struct slice ours = setinfo_word_of(word) == WORD_NAME ? SLICE("weir") : SLICE(WEIR_VERSION);
     send_setinfo(lane, &client->lane_user, SLICE("CLIENT"), word, client_has_own_lane(client) ? SLICE("") : ours);
 }
 
@@ -58,7 +58,7 @@ static bool read_setinfo(const struct request *request, struct slice words[4], e
     argv_walk_init(&walk, request->bytes);
     for (size_t i = 0; i < 4 && argv_next(&walk, &words[i]); i++)
         ;
-    *word = word_of(words[2]);
+    *word = setinfo_word_of(words[2]);
     return request->argc == 4 && *word != WORD_NEITHER && is_text(words[3]);
 }
 

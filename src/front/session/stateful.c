@@ -17,7 +17,7 @@
 #include "upstream/lane/lend.h"
 #include "upstream/lane/owned.h"
 
-static bool has_word(const struct request *request, struct slice wanted)
+static bool stateful_has_word(const struct request *request, struct slice wanted)
 {
     struct argv_walk walk;
     struct slice word;
@@ -271,7 +271,7 @@ static void switch_answered(const struct answer *a)
 /*
  * True if the word is an id. Syntax: CLIENT TRACKING on|off {REDIRECT id | PREFIX prefix | word}.
  */
-static bool is_id(const struct slice *words, uint32_t i)
+static bool stateful_is_id(const struct slice *words, uint32_t i)
 {
     uint32_t at = 3;
     while (at < i) {
@@ -293,7 +293,7 @@ bool stateful_send_tracking(struct client *client, struct lane *lane, const stru
     argv_walk_init(&walk, request->bytes);
     for (uint32_t i = 0; is_good && i < request->argc && argv_next(&walk, &words[i]); i++) {
         int64_t id;
-        if (is_id(words, i) && num_parse(words[i], &id) && id != 0 &&
+        if (stateful_is_id(words, i) && num_parse(words[i], &id) && id != 0 &&
             !owned_point(lane_node(lane)->owned, id, key.login))
             words[i] = SLICE(NOBODYS_ID);
     }
@@ -315,7 +315,8 @@ static bool send_tracking(const struct sending *s)
 static uint32_t pause_ms(const struct request *request)
 {
     int64_t ms;
-    if (request->argc != 4 || !has_word(request, SLICE("write")) || !num_parse(request->args[1], &ms) || ms < 0)
+    if (request->argc != 4 || !stateful_has_word(request, SLICE("write")) || !num_parse(request->args[1], &ms) ||
+        ms < 0)
         return 0;
     return ms < UINT32_MAX ? (uint32_t)ms : UINT32_MAX;
 }
@@ -347,8 +348,8 @@ static void unpause_answered(const struct answer *a)
 
 bool stateful_admits(const struct request *request)
 {
-    return request->argc == 2 || request->is_large || has_word(request, SLICE("default")) ||
-           has_word(request, SLICE("requirepass"));
+    return request->argc == 2 || request->is_large || stateful_has_word(request, SLICE("default")) ||
+           stateful_has_word(request, SLICE("requirepass"));
 }
 
 static void admit_sent(const struct sending *s)

@@ -213,7 +213,7 @@ static void note_sent(const struct sending *s)
         client_wait(client, WAIT_ANSWER);
 }
 
-static bool send_call(struct client *client, struct lane *lane, const struct request *request)
+static bool stateful_send_send_call(struct client *client, struct lane *lane, const struct request *request)
 {
     struct sending s = {client, lane, request, NULL};
     enum effect effect = request_effect(request);
@@ -261,7 +261,7 @@ static bool send_call(struct client *client, struct lane *lane, const struct req
  * Returns why the client must be closed; NULL: no reason. weir cannot answer a login where replies
  * are not counted. A silent client must not queue a command with uncountable replies.
  */
-static const char *why_not(const struct client *client, const struct request *request)
+static const char *stateful_send_why_not(const struct client *client, const struct request *request)
 {
     if (pin_has(client, PIN_PASSTHROUGH))
         return request_logs_in(request) ? "it logs in where its replies cannot be told apart" : NULL;
@@ -271,7 +271,7 @@ static const char *why_not(const struct client *client, const struct request *re
 
 bool stateful_send(struct client *client, struct lane *lane, const struct request *request)
 {
-    const char *why = why_not(client, request);
+    const char *why = stateful_send_why_not(client, request);
     if (why != NULL) {
         session_log_closed(client, LOG_SITE_CLIENT_CLOSED, why);
         client_leave_for(client, CLOSED_PROTOCOL);
@@ -281,7 +281,7 @@ bool stateful_send(struct client *client, struct lane *lane, const struct reques
     bool is_reply =
         request->command->flow == FLOW_REPLY && !transaction_is_open(&client->transaction) && !request->is_large;
     if (!is_passthrough && !is_reply)
-        return send_call(client, lane, request);
+        return stateful_send_send_call(client, lane, request);
     /* the request gets no call of its own, so its count ends here */
     charge_answered(client, request->counted);
     return is_passthrough ? send_passthrough(client, lane, request) : send_client_reply(client, lane, request);

@@ -27,12 +27,12 @@ static bool is_shard(const struct command *command)
     return command->keys == KEYS_CHANNELS;
 }
 
-static bool is_list(const struct command *command)
+static bool subscribe_is_list(const struct command *command)
 {
     return command->flow == FLOW_SUBSCRIBE || command->flow == FLOW_UNSUBSCRIBE;
 }
 
-static enum channel_kind kind_of(const struct command *command)
+static enum channel_kind subscribe_kind_of(const struct command *command)
 {
     return command->name[0] == 'p' ? CHANNEL_PATTERN : CHANNEL_EXACT;
 }
@@ -42,7 +42,7 @@ bool subscribe_takes(const struct client *client, const struct request *request)
     if (!client->front->nodes.worker_lanes.upstream->is_cluster || transaction_is_open(&client->transaction) ||
         pin_has(client, PIN_PASSTHROUGH))
         return false;
-    return is_list(request->command) || session_may_only_subscribe(client);
+    return subscribe_is_list(request->command) || session_may_only_subscribe(client);
 }
 
 bool subscribe_is_under_way(const struct client *client)
@@ -76,7 +76,7 @@ static enum route wait_for_answer(struct subscriptions *subs)
 }
 
 /* Times the request as a whole: several nodes may have answered, and one node several times. */
-static void note_answered(struct subscriptions *subs, const struct request *request)
+static void subscribe_note_answered(struct subscriptions *subs, const struct request *request)
 {
     struct client *client = subs->client;
     if (subs->counted != 0)
@@ -90,7 +90,7 @@ static void note_answered(struct subscriptions *subs, const struct request *requ
 static enum route end_with(struct subscriptions *subs, struct request *request, struct slice error)
 {
     struct client *client = subs->client;
-    note_answered(subs, request);
+    subscribe_note_answered(subs, request);
     enum route result = subs->is_charged ? answer_with(client, error) : answer_error(client, NULL, request, error);
     end_request(subs);
     return result;
@@ -100,14 +100,14 @@ static enum route end_with(struct subscriptions *subs, struct request *request, 
 static enum route end_well(struct subscriptions *subs, const struct request *request)
 {
     struct client *client = subs->client;
-    note_answered(subs, request);
+    subscribe_note_answered(subs, request);
     end_request(subs);
     (void)reply_mode_take(&client->reply_mode);
     return client_is_closed(client) ? ROUTE_STOP : ROUTE_TAKEN;
 }
 
 /* ROUTE_GOES_ON: the request has passed the gate, now or before. */
-static enum route charge(struct subscriptions *subs, struct request *request)
+static enum route subscribe_charge(struct subscriptions *subs, struct request *request)
 {
     struct client *client = subs->client;
     struct verdict verdict;
@@ -127,8 +127,8 @@ static enum route charge(struct subscriptions *subs, struct request *request)
     return ROUTE_GOES_ON;
 }
 
-static enum route go_without(struct subscriptions *subs, struct tap *tap, struct nodes_row *row,
-                             struct request *request)
+static enum route subscribe_go_without(struct subscriptions *subs, struct tap *tap, struct nodes_row *row,
+                                       struct request *request)
 {
     struct client *client = subs->client;
     enum err lack = tap_lack(tap, row);
@@ -153,14 +153,15 @@ static enum route go_without(struct subscriptions *subs, struct tap *tap, struct
 }
 
 /* ROUTE_GOES_ON: calls can be sent to the row, and the request is charged. */
-static enum route reach(struct subscriptions *subs, struct tap *tap, struct nodes_row *row, struct request *request)
+static enum route subscribe_reach(struct subscriptions *subs, struct tap *tap, struct nodes_row *row,
+                                  struct request *request)
 {
     switch (tap_find_lane(tap, row, request->command)) {
     case LANE_NOT_YET:
         return ROUTE_WAIT;
     case LANE_NONE:
     case LANE_UNPROVEN:
-        return client_is_closed(subs->client) ? ROUTE_STOP : go_without(subs, tap, row, request);
+        return client_is_closed(subs->client) ? ROUTE_STOP : subscribe_go_without(subs, tap, row, request);
     case LANE_FOUND:
         break;
     }
@@ -170,12 +171,13 @@ static enum route reach(struct subscriptions *subs, struct tap *tap, struct node
         return end_with(subs, request,
                         SLICE("-ERR this connection has subscribed as another user, or in another "
                               "protocol: it cannot subscribe to more\r\n"));
-    return charge(subs, request);
+    return subscribe_charge(subs, request);
 }
 
 static struct tap_request as_it_came(const struct subscriptions *subs, const struct request *request)
 {
-    bool is_counted = is_list(request->command) && (request->argc > 1 || request->command->flow == FLOW_UNSUBSCRIBE);
+    bool is_counted =
+        subscribe_is_list(request->command) && (request->argc > 1 || request->command->flow == FLOW_UNSUBSCRIBE);
     return (struct tap_request){
         .bytes = request->bytes,
         .tag = timing_tag(subs->client, request->command, request->argc),
@@ -186,10 +188,11 @@ static struct tap_request as_it_came(const struct subscriptions *subs, const str
 }
 
 /* Sends the request as it came to this node. The client gets the answer. */
-static enum route ask_at(struct subscriptions *subs, struct nodes_row *row, bool is_for_shard, struct request *request)
+static enum route subscribe_ask_at(struct subscriptions *subs, struct nodes_row *row, bool is_for_shard,
+                                   struct request *request)
 {
     struct tap *tap = subscriptions_need_tap(subs, row, is_for_shard);
-    enum route result = tap != NULL ? reach(subs, tap, row, request) : ROUTE_STOP;
+    enum route result = tap != NULL ? subscribe_reach(subs, tap, row, request) : ROUTE_STOP;
     if (result != ROUTE_GOES_ON)
         return result;
     struct tap_request sent = as_it_came(subs, request);
@@ -208,7 +211,8 @@ static enum route ask_at(struct subscriptions *subs, struct nodes_row *row, bool
  * Redis has not run the request: sends the request again within 20 ms, for at most `most_ns`. Then
  * the client gets this error.
  */
-static enum route ask_again(struct subscriptions *subs, struct request *request, uint64_t most_ns, struct slice error)
+static enum route subscribe_ask_again(struct subscriptions *subs, struct request *request, uint64_t most_ns,
+                                      struct slice error)
 {
     uint64_t now_ns = subs->client->front->loop->now_ns;
     if (subs->redirected_ns == 0)
@@ -226,7 +230,7 @@ static enum route ask_again(struct subscriptions *subs, struct request *request,
 static enum route wait_for_node(struct subscriptions *subs, struct request *request, struct slice error)
 {
     upstream_ask_topology(subscriptions_upstream(subs));
-    return ask_again(subs, request, subs->client->front->rules->failover_wait_ns, error);
+    return subscribe_ask_again(subs, request, subs->client->front->rules->failover_wait_ns, error);
 }
 
 static enum route ask_shard(struct subscriptions *subs, struct request *request)
@@ -239,7 +243,7 @@ static enum route ask_shard(struct subscriptions *subs, struct request *request)
     if (row == NULL)
         row = slot >= 0 ? nodes_slot_row(subscriptions_nodes(subs), (uint16_t)slot)
                         : front_default_row(subs->client->front);
-    return row != NULL ? ask_at(subs, row, true, request) : wait_for_node(subs, request, UNSERVED);
+    return row != NULL ? subscribe_ask_at(subs, row, true, request) : wait_for_node(subs, request, UNSERVED);
 }
 
 /*
@@ -260,7 +264,7 @@ static struct nodes_row *next_shard(const struct subscriptions *subs)
 static enum route end_all_shards(struct subscriptions *subs, struct request *request)
 {
     struct nodes_row *row = next_shard(subs);
-    enum route result = row != NULL ? ask_at(subs, row, true, request) : end_well(subs, request);
+    enum route result = row != NULL ? subscribe_ask_at(subs, row, true, request) : end_well(subs, request);
     subs->has_asked |= subs->stage == STAGE_ASKED;
     return result;
 }
@@ -284,7 +288,7 @@ static const struct tap *asked_last(const struct subscriptions *subs)
 }
 
 /* Counts a redirect that is not followed, at a node that got the request. */
-static void count_given_up(const struct subscriptions *subs)
+static void subscribe_count_given_up(const struct subscriptions *subs)
 {
     for (struct list *at = subs->taps.next; at != &subs->taps; at = at->next) {
         struct nodes_row *row = subscriptions_tap(at)->is_told ? tap_row(subscriptions_tap(at)) : NULL;
@@ -305,9 +309,9 @@ static enum route end_in_error(struct subscriptions *subs, struct request *reque
     int32_t slot = keys_slot(request->command, request->bytes, request->argc);
     bool has_slot = is_shard(request->command) && slot >= 0;
     if (has_slot && subscriptions_obey(subs, asked_last(subs), error, slot))
-        return ask_again(subs, request, subscriptions_upstream(subs)->redirect_timeout_ns, MOVED);
+        return subscribe_ask_again(subs, request, subscriptions_upstream(subs)->redirect_timeout_ns, MOVED);
     if (redirect_is(error)) {
-        count_given_up(subs);
+        subscribe_count_given_up(subs);
         return end_with(subs, request, MOVED);
     }
     return has_slot && subscriptions_is_down(error) ? wait_for_node(subs, request, error)
@@ -344,7 +348,7 @@ static struct slice *wide_words(const struct subscriptions *subs, const struct r
 /* Records the names for masters that join later. */
 static bool note_wide(struct subscriptions *subs, const struct request *request, const struct slice *words, size_t n)
 {
-    enum channel_kind kind = kind_of(request->command);
+    enum channel_kind kind = subscribe_kind_of(request->command);
     bool is_end = request->command->flow == FLOW_UNSUBSCRIBE;
     if (is_end && n == 1)
         channels_drop_all(&subs->channels, kind);
@@ -359,7 +363,8 @@ static bool note_wide(struct subscriptions *subs, const struct request *request,
 }
 
 /* ROUTE_GOES_ON: all other masters have answered. */
-static enum route tell_others(struct subscriptions *subs, struct request *request, const struct slice *words, size_t n)
+static enum route subscribe_tell_others(struct subscriptions *subs, struct request *request, const struct slice *words,
+                                        size_t n)
 {
     const struct nodes *nodes = subscriptions_nodes(subs);
     for (size_t i = 0; i < nodes->topology->n_masters; i++) {
@@ -370,7 +375,7 @@ static enum route tell_others(struct subscriptions *subs, struct request *reques
             return ROUTE_STOP;
         if (row == nodes_pubsub_row(nodes) || tap == NULL || (tap->is_told && tap_row(tap) == row))
             continue;
-        enum route result = reach(subs, tap, row, request);
+        enum route result = subscribe_reach(subs, tap, row, request);
         if (result != ROUTE_GOES_ON)
             return result;
         tap->is_told = true;
@@ -381,11 +386,11 @@ static enum route tell_others(struct subscriptions *subs, struct request *reques
     return subscriptions_in_flight(subs) ? wait_for_answer(subs) : ROUTE_GOES_ON;
 }
 
-static enum route ask_others(struct subscriptions *subs, struct request *request)
+static enum route subscribe_ask_others(struct subscriptions *subs, struct request *request)
 {
     size_t n;
     struct slice *words = wide_words(subs, request, &n);
-    enum route result = n > 0 ? tell_others(subs, request, words, n) : ROUTE_GOES_ON;
+    enum route result = n > 0 ? subscribe_tell_others(subs, request, words, n) : ROUTE_GOES_ON;
     if (result == ROUTE_GOES_ON && n > 0 && subs->error.len == 0 && !note_wide(subs, request, words, n))
         subscriptions_note_error(subs, SLICE("-ERR too many channels are subscribed to at all nodes\r\n"));
     free(words);
@@ -394,36 +399,36 @@ static enum route ask_others(struct subscriptions *subs, struct request *request
 
 static enum route run_classic(struct subscriptions *subs, struct request *request)
 {
-    if (!subs->is_wide_set && is_list(request->command)) {
-        enum route result = ask_others(subs, request);
+    if (!subs->is_wide_set && subscribe_is_list(request->command)) {
+        enum route result = subscribe_ask_others(subs, request);
         if (result != ROUTE_GOES_ON)
             return result;
         subs->is_wide_set = true;
     }
     if (subs->error.len > 0)
         return end_in_error(subs, request);
-    return ask_at(subs, nodes_pubsub_row(subscriptions_nodes(subs)), false, request);
+    return subscribe_ask_at(subs, nodes_pubsub_row(subscriptions_nodes(subs)), false, request);
 }
 
 /* ---- the whole way ---- */
 
 /* PING of a RESP2 subscriber, which Redis answers in another format. */
-static enum route ping(struct subscriptions *subs, struct request *request)
+static enum route subscribe_ping(struct subscriptions *subs, struct request *request)
 {
     for (struct list *at = subs->taps.next; at != &subs->taps; at = at->next)
         if (tap_is_subscribed(subscriptions_tap(at)))
-            return ask_at(subs, tap_row(subscriptions_tap(at)), subscriptions_tap(at)->is_shard, request);
+            return subscribe_ask_at(subs, tap_row(subscriptions_tap(at)), subscriptions_tap(at)->is_shard, request);
     return run_classic(subs, request);
 }
 
 static enum route run(struct subscriptions *subs, struct request *request)
 {
-    if (!is_list(request->command))
-        return ping(subs, request);
+    if (!subscribe_is_list(request->command))
+        return subscribe_ping(subs, request);
     return is_shard(request->command) ? run_shard(subs, request) : run_classic(subs, request);
 }
 
-static enum route go_on(struct subscriptions *subs, struct request *request)
+static enum route subscribe_go_on(struct subscriptions *subs, struct request *request)
 {
     switch ((enum stage)subs->stage) {
     case STAGE_ASKED:
@@ -450,7 +455,7 @@ enum route subscribe_run(struct client *client, struct request *request)
     if (subs == NULL)
         return ROUTE_STOP;
     if (subs->stage != STAGE_NONE)
-        return go_on(subs, request);
+        return subscribe_go_on(subs, request);
     if (client->lane_user.in_flight > 0 || spread_in_flight(spread) > 0) {
         client_wait_for_replies(client);
         return ROUTE_WAIT;
@@ -458,9 +463,9 @@ enum route subscribe_run(struct client *client, struct request *request)
     if (request->is_large)
         return answer_error(client, NULL, request,
                             SLICE("-ERR more than 64 KiB of channels: subscribe in several commands\r\n"));
-    if (!is_list(request->command) && !slice_is_word(request->name, SLICE("ping")))
+    if (!subscribe_is_list(request->command) && !slice_is_word(request->name, SLICE("ping")))
         return answer_subscribed(client, request);
-    return go_on(subs, request);
+    return subscribe_go_on(subs, request);
 }
 
 static bool must_reset(const struct tap *tap)

@@ -29,12 +29,12 @@ static void wake_client(struct lane_user *lane_user, enum lane_user_wait what)
         link_wake(&subs->client->link);
 }
 
-static struct link *link_of(struct lane_user *lane_user)
+static struct link *subscriptions_link_of(struct lane_user *lane_user)
 {
     return &container_of(lane_user, struct subscriptions, retry)->client->link;
 }
 
-static const struct lane_user_ops retry_ops = {.on_resume = wake_client, .link = link_of};
+static const struct lane_user_ops retry_ops = {.on_resume = wake_client, .link = subscriptions_link_of};
 
 struct subscriptions *subscriptions_need(struct client *client)
 {
@@ -220,7 +220,7 @@ static void end_again(struct subscriptions *subs, const struct tap *tap)
         link_wake(&subs->client->link);
 }
 
-static void on_answer(struct tap *tap, const struct call *call, const struct glimpse *reply)
+static void subscriptions_on_answer(struct tap *tap, const struct call *call, const struct glimpse *reply)
 {
     struct subscriptions *subs = subscriptions_of(tap->client);
     (void)reply;
@@ -235,7 +235,7 @@ static void on_answer(struct tap *tap, const struct call *call, const struct gli
     client_resume(tap->client, WAIT_ANSWER);
 }
 
-static const struct tap_ops tap_ops = {.on_frame = on_frame, .on_answer = on_answer};
+static const struct tap_ops tap_ops = {.on_frame = on_frame, .on_answer = subscriptions_on_answer};
 
 /* ---- taps ---- */
 

@@ -33,7 +33,7 @@ static bool keep_piece(struct tap *tap, struct slice piece)
     return false;
 }
 
-static void on_bytes(struct lane_user *lane_user, const char *data, size_t n)
+static void tap_on_bytes(struct lane_user *lane_user, const char *data, size_t n)
 {
     struct tap *tap = tap_of(lane_user);
     struct lane *lane = lane_user->lane;
@@ -51,41 +51,41 @@ static void on_bytes(struct lane_user *lane_user, const char *data, size_t n)
     bytes_fini(&tap->frame);
 }
 
-static void on_answer(struct lane_user *lane_user, const struct call *call, const struct glimpse *reply)
+static void tap_on_answer(struct lane_user *lane_user, const struct call *call, const struct glimpse *reply)
 {
     struct tap *tap = tap_of(lane_user);
     tap->ops->on_answer(tap, call, reply);
 }
 
-static void on_counted(struct lane_user *lane_user, uint8_t counted)
+static void tap_on_counted(struct lane_user *lane_user, uint8_t counted)
 {
     charge_answered(tap_of(lane_user)->client, counted);
 }
 
-static void on_timed(struct lane_user *lane_user, const struct call *call, uint32_t n)
+static void tap_on_timed(struct lane_user *lane_user, const struct call *call, uint32_t n)
 {
     (void)lane_user;
     (void)call;
     (void)n;
 }
 
-static void on_run_end(struct lane_user *lane_user)
+static void tap_on_run_end(struct lane_user *lane_user)
 {
     (void)lane_user;
 }
 
 /* A huge message is buffered like any other. */
-static void on_heavy(struct lane_user *lane_user)
+static void tap_on_heavy(struct lane_user *lane_user)
 {
     (void)lane_user;
 }
 
-static void on_unread(struct lane_user *lane_user, uint64_t bytes)
+static void tap_on_unread(struct lane_user *lane_user, uint64_t bytes)
 {
     client_limit_unread(tap_of(lane_user)->client, bytes);
 }
 
-static void on_refused(struct lane_user *lane_user, enum lane_end end, struct slice reply)
+static void tap_on_refused(struct lane_user *lane_user, enum lane_end end, struct slice reply)
 {
     struct tap *tap = tap_of(lane_user);
     if (end == END_LOGIN_REFUSED)
@@ -108,7 +108,7 @@ static void end_calls(struct tap *tap, const struct lane *lane)
 }
 
 /* The lane is lost, and with it the client's subscriptions in Redis: closes the client. */
-static void on_lost(struct lane_user *lane_user, const struct lane *lane)
+static void tap_on_lost(struct lane_user *lane_user, const struct lane *lane)
 {
     struct tap *tap = tap_of(lane_user);
     struct client *client = tap->client;
@@ -122,48 +122,48 @@ static void on_lost(struct lane_user *lane_user, const struct lane *lane)
     client_cut_for(client, CLOSED_UPSTREAM);
 }
 
-static void on_resume(struct lane_user *lane_user, enum lane_user_wait what)
+static void tap_on_resume(struct lane_user *lane_user, enum lane_user_wait what)
 {
     client_resume(tap_of(lane_user)->client, what == LANE_USER_HAS_REPLIES ? WAIT_REPLIES : WAIT_LANE);
 }
 
-static struct room_share share(const struct lane_user *lane_user)
+static struct room_share tap_share(const struct lane_user *lane_user)
 {
     return session_lane_share(&tap_of(lane_user)->client->lane_user);
 }
 
-static void audit(const struct lane_user *lane_user, const struct lane *lane)
+static void tap_audit(const struct lane_user *lane_user, const struct lane *lane)
 {
     (void)lane_user;
     assert(lane->role == LANE_PRIVATE && lane->owner == lane_user);
     (void)lane;
 }
 
-static struct link *link_of(struct lane_user *lane_user)
+static struct link *tap_link_of(struct lane_user *lane_user)
 {
     return &tap_of(lane_user)->client->link;
 }
 
 static const struct lane_user_ops lane_user_ops = {
-    .on_bytes = on_bytes,
-    .on_run_end = on_run_end,
-    .on_answer = on_answer,
-    .on_counted = on_counted,
-    .on_timed = on_timed,
-    .on_refused = on_refused,
-    .on_heavy = on_heavy,
-    .on_unread = on_unread,
-    .on_lost = on_lost,
-    .on_resume = on_resume,
-    .share = share,
-    .audit = audit,
-    .link = link_of,
+    .on_bytes = tap_on_bytes,
+    .on_run_end = tap_on_run_end,
+    .on_answer = tap_on_answer,
+    .on_counted = tap_on_counted,
+    .on_timed = tap_on_timed,
+    .on_refused = tap_on_refused,
+    .on_heavy = tap_on_heavy,
+    .on_unread = tap_on_unread,
+    .on_lost = tap_on_lost,
+    .on_resume = tap_on_resume,
+    .share = tap_share,
+    .audit = tap_audit,
+    .link = tap_link_of,
 };
 
 /* ---- to the client ---- */
 
 /* True if a part of a reply on this lane user's lane was sent to the client. */
-static bool is_within(const struct client *client, const struct lane_user *lane_user)
+static bool tap_is_within(const struct client *client, const struct lane_user *lane_user)
 {
     return (lane_user == &client->lane_user ? client_has_own_lane(client) || lane_user->in_flight > 0
                                             : lane_user->in_flight > 0) &&
@@ -179,7 +179,7 @@ static bool let_end(struct client *client)
 {
     struct extra *extra = client->extra;
     struct spread *spread = client_extra(client)->spread;
-    if (is_within(client, &client->lane_user))
+    if (tap_is_within(client, &client->lane_user))
         return !lane_end_run(&client->lane_user) || replies_begin(&extra->replies, &extra->own, true);
     if (spread != NULL && spread_is_in_frame(spread))
         return spread_end_run(spread, &extra->replies);
@@ -190,7 +190,7 @@ static bool let_end(struct client *client)
  * Stops the tap's lane if the client is slow. Exception: the lane goes on while the client's
  * requests are not read either (is_slow in connection.c).
  */
-static void stop_if_slow(struct tap *tap)
+static void tap_stop_if_slow(struct tap *tap)
 {
     const struct client *client = tap->client;
     bool is_slow = client->link.is_congested && (!client->link.is_paused || client_waits_for(client, WAIT_MEMORY));
@@ -198,7 +198,7 @@ static void stop_if_slow(struct tap *tap)
         slow_reader_begin(tap->lane_user.lane);
 }
 
-static void put(struct tap *tap, struct slice frame)
+static void tap_put(struct tap *tap, struct slice frame)
 {
     struct client *client = tap->client;
     struct replies *replies = &client->extra->replies;
@@ -227,9 +227,9 @@ void tap_pass(struct tap *tap, struct slice frame)
     if (client_is_closed(client))
         return;
     client_note_active(client);
-    put(tap, frame);
+    tap_put(tap, frame);
     if (!client_is_closed(client))
-        stop_if_slow(tap);
+        tap_stop_if_slow(tap);
 }
 
 void tap_catch_up(struct tap *tap)
@@ -262,7 +262,7 @@ struct nodes_row *tap_row(const struct tap *tap)
 }
 
 /* Borrows a lane. The lane is a new one if the tap had one before: a kept lane was not clean. */
-static bool borrow(struct tap *tap, struct nodes_row *row)
+static bool tap_borrow(struct tap *tap, struct nodes_row *row)
 {
     const struct lane_key key = session_key(tap->client, lanes_node(&row->lanes));
     tap->is_name_set = false;
@@ -276,7 +276,7 @@ static bool borrow(struct tap *tap, struct nodes_row *row)
 #define RETRIES_MAX 5
 
 /* No lane is available now: waits for one, or gives up. */
-static enum finding find_none(struct client *client, struct nodes_row *row)
+static enum finding tap_find_none(struct client *client, struct nodes_row *row)
 {
     struct extra *extra = client->extra;
     bool waits = lanes_wait_to_dial(&row->lanes, &client->lane_user);
@@ -295,7 +295,7 @@ static enum finding find_none(struct client *client, struct nodes_row *row)
  * Returns the place where the client proves its user at this node. NULL: the client has no login;
  * or out of memory, and the client is closed.
  */
-static struct place *place_of(const struct tap *tap, struct nodes_row *row)
+static struct place *tap_place_of(const struct tap *tap, struct nodes_row *row)
 {
     return session_login(tap->client) != NULL ? place_get(tap->client, row) : NULL;
 }
@@ -304,7 +304,7 @@ static struct place *place_of(const struct tap *tap, struct nodes_row *row)
  * Sets the client's name, before the first subscription on the lane. A later change of the name is
  * not sent.
  */
-static enum finding set_name(struct tap *tap, struct lane *lane)
+static enum finding tap_set_name(struct tap *tap, struct lane *lane)
 {
     if (!tap->is_name_set && !lane_choice_set_name(tap->client, &tap->lane_user, lane))
         return LANE_NONE;
@@ -319,13 +319,13 @@ static enum finding find_own(struct tap *tap, struct nodes_row *row, struct plac
     struct login *login = session_login(client);
     if (tap->refusal != NULL)
         return LANE_NONE;
-    if (tap->lane_user.lane == NULL && !borrow(tap, row))
-        return find_none(client, row);
+    if (tap->lane_user.lane == NULL && !tap_borrow(tap, row))
+        return tap_find_none(client, row);
     client->extra->retries = 0;
     struct lane *lane = tap->lane_user.lane;
     bool is_up = lane_is_ready(lane) && !lane_is_congested(lane);
     if (is_up && (login == NULL || witness_suits(lane, &place->proof, login)))
-        return set_name(tap, lane);
+        return tap_set_name(tap, lane);
     if (is_up && !witness_ask(lane, &place->proof, login)) {
         auth_proof_void(&place->proof);
         return LANE_UNPROVEN;
@@ -353,7 +353,7 @@ enum finding tap_find_lane(struct tap *tap, struct nodes_row *row, const struct 
 enum err tap_lack(const struct tap *tap, struct nodes_row *row)
 {
     static const enum err weirs[] = {ERR_UPSTREAM_UNAVAILABLE, ERR_UPSTREAM_TIMEOUT};
-    const struct place *place = place_of(tap, row);
+    const struct place *place = tap_place_of(tap, row);
     if (tap->refusal == NULL && place != NULL)
         return place_lack(place);
     if (tap->refusal == NULL)
@@ -366,7 +366,7 @@ enum err tap_lack(const struct tap *tap, struct nodes_row *row)
 
 struct slice tap_why_none(struct tap *tap, struct nodes_row *row)
 {
-    const struct place *place = place_of(tap, row);
+    const struct place *place = tap_place_of(tap, row);
     if (tap->refusal != NULL)
         return slice_str(tap->refusal);
     return place != NULL ? place_why_none(place) : err_text(lanes_why_none(&row->lanes));
@@ -374,7 +374,7 @@ struct slice tap_why_none(struct tap *tap, struct nodes_row *row)
 
 void tap_forget_refusal(struct tap *tap, struct nodes_row *row)
 {
-    struct place *place = place_of(tap, row);
+    struct place *place = tap_place_of(tap, row);
     free(tap->refusal);
     tap->refusal = NULL;
     if (place != NULL)

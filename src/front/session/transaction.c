@@ -1,6 +1,6 @@
 #include "front/session/transaction.h"
 
-static void change(struct transaction *transaction, enum transaction_state state)
+static void transaction_change(struct transaction *transaction, enum transaction_state state)
 {
     transaction->state = (uint8_t)(state & 7);
 }
@@ -33,18 +33,18 @@ enum effect transaction_send(struct transaction *transaction, enum effect effect
     case EFFECT_MULTI:
         if (is_open)
             return EFFECT_NONE; /* MULTI does not nest, and the open transaction continues */
-        change(transaction, TRANSACTION_BEGUN);
+        transaction_change(transaction, TRANSACTION_BEGUN);
         forget_queued(transaction);
         break;
     case EFFECT_EXEC:
         if (!is_open)
             return EFFECT_NONE;
-        change(transaction, was_begun ? TRANSACTION_ENDED : TRANSACTION_NONE);
+        transaction_change(transaction, was_begun ? TRANSACTION_ENDED : TRANSACTION_NONE);
         break;
     case EFFECT_DISCARD:
         if (!is_open)
             return EFFECT_NONE;
-        change(transaction, TRANSACTION_DISCARDED);
+        transaction_change(transaction, TRANSACTION_DISCARDED);
         break;
     default:
         break;
@@ -57,15 +57,15 @@ void transaction_answered(struct transaction *transaction, enum effect effect, b
     switch ((enum transaction_state)transaction->state) {
     case TRANSACTION_BEGUN:
         if (effect == EFFECT_MULTI)
-            change(transaction, is_ok ? TRANSACTION_OPEN : TRANSACTION_NONE);
+            transaction_change(transaction, is_ok ? TRANSACTION_OPEN : TRANSACTION_NONE);
         break;
     case TRANSACTION_ENDED:
         if (effect == EFFECT_MULTI)
-            change(transaction, TRANSACTION_NONE);
+            transaction_change(transaction, TRANSACTION_NONE);
         break;
     case TRANSACTION_DISCARDED:
         if (effect == EFFECT_DISCARD)
-            change(transaction, is_ok ? TRANSACTION_NONE : TRANSACTION_OPEN);
+            transaction_change(transaction, is_ok ? TRANSACTION_NONE : TRANSACTION_OPEN);
         break;
     default:
         break;
@@ -75,18 +75,18 @@ void transaction_answered(struct transaction *transaction, enum effect effect, b
 void transaction_break(struct transaction *transaction)
 {
     transaction_drop(transaction);
-    change(transaction, TRANSACTION_BROKEN);
+    transaction_change(transaction, TRANSACTION_BROKEN);
 }
 
 void transaction_end_broken(struct transaction *transaction)
 {
     if (transaction_is_broken(transaction))
-        change(transaction, TRANSACTION_NONE);
+        transaction_change(transaction, TRANSACTION_NONE);
 }
 
 void transaction_drop(struct transaction *transaction)
 {
-    change(transaction, TRANSACTION_NONE);
+    transaction_change(transaction, TRANSACTION_NONE);
     forget_queued(transaction);
 }
 
