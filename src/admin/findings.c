@@ -7,7 +7,7 @@
 #define NAMED_MOST 3     /* limits that a finding names (chosen) */
 #define ERRORS_MANY 0.01 /* share of all commands; a lower share of errors is normal (chosen) */
 
-static struct finding *add(struct findings *findings, enum finding_level level, const char *at)
+static struct finding *findings_add(struct findings *findings, enum finding_level level, const char *at)
 {
     struct finding *finding = &findings->rows[findings->n++];
     *finding = (struct finding){.level = level, .at = at};
@@ -25,7 +25,7 @@ static void find_drain(struct findings *findings, const struct snapshot *s)
 {
     if (!s->is_draining)
         return;
-    struct finding *finding = add(findings, FINDING_BAD, "listeners");
+    struct finding *finding = findings_add(findings, FINDING_BAD, "listeners");
     text_add(&finding->title, SLICE("Draining"));
     uint64_t left = (uint64_t)now(s, SERIES_CONNECTIONS);
     text_add(&finding->more, SLICE("no new clients; "));
@@ -61,7 +61,7 @@ static const struct snapshot_node *rejected_node(const struct snapshot *s)
 
 static void find_rejected(struct findings *findings, const struct snapshot_node *node)
 {
-    struct finding *finding = add(findings, FINDING_BAD, "upstream-tile");
+    struct finding *finding = findings_add(findings, FINDING_BAD, "upstream-tile");
     text_add(&finding->title, SLICE("Redis cannot be served"));
     text_print(&finding->more, "%s: %s", node->address, node->why);
 }
@@ -75,7 +75,7 @@ static void find_lacks(struct findings *findings, const struct snapshot *s)
     for (int lack = 0; lack < LACK_COUNT; lack++) {
         if ((lacks >> lack & 1) == 0)
             continue;
-        struct finding *finding = add(findings, FINDING_WARN, "upstream-tile");
+        struct finding *finding = findings_add(findings, FINDING_WARN, "upstream-tile");
         text_print(&finding->title, "Redis %s", lack_what((enum lack)lack));
         text_add(&finding->more, slice_str(lack_remedy((enum lack)lack, s->is_cluster)));
     }
@@ -83,7 +83,7 @@ static void find_lacks(struct findings *findings, const struct snapshot *s)
 
 static void find_masterless(struct findings *findings, const struct snapshot *s)
 {
-    struct finding *finding = add(findings, FINDING_BAD, "upstream-tile");
+    struct finding *finding = findings_add(findings, FINDING_BAD, "upstream-tile");
     text_add(&finding->title, SLICE("Redis has no master"));
     text_add(&finding->more, slice_str(s->not_ready));
     put_waiting(&finding->more, s);
@@ -98,7 +98,7 @@ static void find_lost(struct findings *findings, const struct snapshot *s)
         if (node->use == USED_FOR_ALL || node_state_is_up(node->health.state))
             continue;
         if (finding == NULL) {
-            finding = add(findings, FINDING_WARN, "nodes-card");
+            finding = findings_add(findings, FINDING_WARN, "nodes-card");
             text_add(&finding->title, SLICE("Servers are away"));
         } else {
             text_add(&finding->more, SLICE(", "));
@@ -124,7 +124,8 @@ static void find_redis(struct findings *findings, const struct snapshot *s)
         find_rejected(findings, rejected_node(s));
         return;
     }
-    struct finding *finding = add(findings, node_state_is_up(state) ? FINDING_WARN : FINDING_BAD, "upstream-tile");
+    struct finding *finding =
+        findings_add(findings, node_state_is_up(state) ? FINDING_WARN : FINDING_BAD, "upstream-tile");
     text_add(&finding->title, slice_str(titles[state]));
     if (state == NODE_BUSY)
         text_add(&finding->more, SLICE("a script runs"));
@@ -143,13 +144,13 @@ static void find_redis(struct findings *findings, const struct snapshot *s)
 static void find_unready(struct findings *findings, const struct snapshot *s)
 {
     if (s->partly[0] != '\0') {
-        struct finding *finding = add(findings, FINDING_BAD, "upstream-tile");
+        struct finding *finding = findings_add(findings, FINDING_BAD, "upstream-tile");
         text_add(&finding->title, SLICE("Slots are not served"));
         text_add(&finding->more, slice_str(s->partly));
     }
     if (s->not_ready[0] == '\0' || s->is_draining || !node_state_is_up(s->health.state))
         return;
-    struct finding *finding = add(findings, FINDING_BAD, "upstream-tile");
+    struct finding *finding = findings_add(findings, FINDING_BAD, "upstream-tile");
     text_add(&finding->title, SLICE("Not ready"));
     text_add(&finding->more, slice_str(s->not_ready));
 }
@@ -158,7 +159,7 @@ static void find_reload(struct findings *findings, const struct snapshot *s)
 {
     if (s->is_reload_good)
         return;
-    struct finding *finding = add(findings, FINDING_BAD, "process");
+    struct finding *finding = findings_add(findings, FINDING_BAD, "process");
     text_add(&finding->title, SLICE("The last reload failed"));
     text_add(&finding->more, SLICE("what ran before goes on: "));
     text_add(&finding->more, slice_str(s->reload_error));
@@ -168,14 +169,14 @@ static void find_overflow(struct findings *findings, const struct snapshot *s)
 {
     if (!s->is_overflowed)
         return;
-    struct finding *finding = add(findings, FINDING_WARN, "process");
+    struct finding *finding = findings_add(findings, FINDING_WARN, "process");
     text_add(&finding->title, SLICE("All max-subjects places are taken"));
     text_add(&finding->more, SLICE("newcomers share one subject"));
 }
 
 /* ---- limits ---- */
 
-static size_t count(const struct snapshot *s, enum limit_state state)
+static size_t findings_count(const struct snapshot *s, enum limit_state state)
 {
     size_t n = 0;
     for (size_t i = 0; i < s->n_limits; i++)
@@ -200,10 +201,10 @@ static void put_names(struct text *out, const struct snapshot *s, enum limit_sta
 static void find_limits(struct findings *findings, const struct snapshot *s, enum limit_state state,
                         enum finding_level level, double per_s, const char *verb)
 {
-    size_t n = count(s, state);
+    size_t n = findings_count(s, state);
     if (n == 0)
         return;
-    struct finding *finding = add(findings, level, "limits-card");
+    struct finding *finding = findings_add(findings, level, "limits-card");
     text_print(&finding->title, "%zu of %zu limits %s", n, s->n_limits, verb);
     if (per_s > 0) { /* otherwise the limit acted some seconds ago, and not since */
         figure_per_s(&finding->more, per_s);
@@ -223,7 +224,7 @@ static void find_blocks(struct findings *findings, const struct snapshot *s)
 {
     if (s->blocks == 0 || !s->is_block_active)
         return;
-    struct finding *finding = add(findings, FINDING_WARN, "top-refused");
+    struct finding *finding = findings_add(findings, FINDING_WARN, "top-refused");
     text_print(&finding->title, "%zu subject%s blocked", s->blocks, s->blocks == 1 ? "" : "s");
     if (now(s, SERIES_BLOCKED) > 0) {
         figure_per_s(&finding->more, now(s, SERIES_BLOCKED));
@@ -242,7 +243,7 @@ static void find_errors(struct findings *findings, const struct snapshot *s, enu
     double commands = now(s, SERIES_COMMANDS);
     if (errors <= 0 || errors < commands * ERRORS_MANY)
         return;
-    struct finding *finding = add(findings, level, "commands-card");
+    struct finding *finding = findings_add(findings, level, "commands-card");
     text_print(&finding->title, "%s answers ", whose);
     figure_rate(&finding->title, errors);
     text_add(&finding->title, SLICE(" errors/s"));
@@ -253,7 +254,7 @@ static void find_errors(struct findings *findings, const struct snapshot *s, enu
 
 static void find_nothing(struct findings *findings, const struct snapshot *s)
 {
-    struct finding *finding = add(findings, FINDING_GOOD, "limits-card");
+    struct finding *finding = findings_add(findings, FINDING_GOOD, "limits-card");
     text_add(&finding->title, SLICE("Nothing is wrong"));
     if (s->n_limits == 0)
         text_add(&finding->more, SLICE("no limits are configured"));

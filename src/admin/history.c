@@ -45,7 +45,7 @@ static struct history *copy(const struct history *history)
     return copy;
 }
 
-static void push(float *points, double value)
+static void history_push(float *points, double value)
 {
     memmove(points, points + 1, (HISTORY_POINTS - 1) * sizeof *points);
     points[HISTORY_POINTS - 1] = (float)value;
@@ -55,7 +55,7 @@ static void push(float *points, double value)
  * Returns the growth of a counter. Counters only grow, but the parts of a total are read one by
  * one: a difference may be negative.
  */
-static double grown(double now, double before)
+static double history_grown(double now, double before)
 {
     return now > before ? now - before : 0;
 }
@@ -64,7 +64,7 @@ static double grown(double now, double before)
 
 static void push_quantile(float *points, const struct histo *histo, double q)
 {
-    push(points, (double)histo_quantile_ns(histo, q) / NS_IN_S);
+    history_push(points, (double)histo_quantile_ns(histo, q) / NS_IN_S);
 }
 
 /* Returns what was added since *before, and sets *before to *now. */
@@ -131,7 +131,7 @@ static void add_up(const struct snapshot *s, double *totals)
 
 /* ---- limits ---- */
 
-static struct track *find(const struct history *history, uint16_t id)
+static struct track *history_find(const struct history *history, uint16_t id)
 {
     for (size_t i = 0; i < history->n_limits; i++)
         if (history->tracks[i].id == id)
@@ -156,7 +156,7 @@ static bool match(struct history *history, const struct snapshot *s)
         return false;
     for (size_t i = 0; i < n; i++) {
         const struct snapshot_limit *limit = &s->limits[i];
-        const struct track *known = find(history, limit->id);
+        const struct track *known = history_find(history, limit->id);
         tracks[i] = known != NULL ? *known
                                   : (struct track){.id = limit->id, .seen = decided(limit), .at_point = decided(limit)};
     }
@@ -166,7 +166,7 @@ static bool match(struct history *history, const struct snapshot *s)
     return true;
 }
 
-static double over(const struct decided *decided)
+static double history_over(const struct decided *decided)
 {
     return (double)(decided->delayed + decided->refused + decided->shadowed);
 }
@@ -174,8 +174,8 @@ static double over(const struct decided *decided)
 static void push_limit(struct track *track, const struct snapshot_limit *limit, double took_s)
 {
     struct decided now = decided(limit);
-    push(track->allowed, grown((double)now.admitted, (double)track->at_point.admitted) / took_s);
-    push(track->over, grown(over(&now), over(&track->at_point)) / took_s);
+    history_push(track->allowed, history_grown((double)now.admitted, (double)track->at_point.admitted) / took_s);
+    history_push(track->over, history_grown(history_over(&now), history_over(&track->at_point)) / took_s);
     track->at_point = now;
 }
 
@@ -218,10 +218,10 @@ static void take_point(struct history *history, const struct snapshot *s)
     double took_s = (double)(s->taken_ns - history->last_ns) / NS_IN_S;
     add_up(s, totals);
     for (int i = 0; i < SERIES_RATES; i++)
-        push(history->points[i], grown(totals[i], history->totals[i]) / took_s);
+        history_push(history->points[i], history_grown(totals[i], history->totals[i]) / took_s);
     memcpy(history->totals, totals, sizeof totals);
-    push(history->points[SERIES_CONNECTIONS], (double)snapshot_clients(s));
-    push(history->points[SERIES_IN_FLIGHT], (double)count_read(&s->lanes.in_flight));
+    history_push(history->points[SERIES_CONNECTIONS], (double)snapshot_clients(s));
+    history_push(history->points[SERIES_IN_FLIGHT], (double)count_read(&s->lanes.in_flight));
     push_times(history, s);
     for (size_t i = 0; i < history->n_limits; i++)
         push_limit(&history->tracks[i], &s->limits[i], took_s);
@@ -249,7 +249,7 @@ static void note_blocks(struct history *history, struct snapshot *s)
     s->is_block_active = history->blocked_until_ns > s->taken_ns;
 }
 
-static void begin(struct history *history, const struct snapshot *s)
+static void history_begin(struct history *history, const struct snapshot *s)
 {
     history->blocked = s->blocked_commands;
     add_up(s, history->totals);
@@ -266,7 +266,7 @@ bool history_note(struct history *history, struct snapshot *snapshot)
     if (is_point)
         take_point(history, snapshot);
     if (is_first)
-        begin(history, snapshot);
+        history_begin(history, snapshot);
     if (is_point || is_first)
         history->last_ns = snapshot->taken_ns;
     note_limits(history, snapshot);

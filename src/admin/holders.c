@@ -1,18 +1,18 @@
 #include "admin/holders.h"
 
-static struct slice name_of(const struct top_entry *row)
+static struct slice holders_name_of(const struct top_entry *row)
 {
     return slice_of(row->subject, row->subject_len);
 }
 
-static bool is_blocked(const struct snapshot *s, const struct top_entry *row)
+static bool holders_is_blocked(const struct snapshot *s, const struct top_entry *row)
 {
     return row->refused_by != TOP_NO_LIMIT && row->refused_by == s->block_id;
 }
 
 const char *holders_refuser(const struct snapshot *s, const struct top_entry *row)
 {
-    if (is_blocked(s, row))
+    if (holders_is_blocked(s, row))
         return "block";
     for (size_t i = 0; i < s->n_limits; i++)
         if (s->limits[i].id == row->refused_by)
@@ -21,10 +21,10 @@ const char *holders_refuser(const struct snapshot *s, const struct top_entry *ro
 }
 
 /* Returns the subject's rate in the list, 0 if the subject is not in the list. */
-static uint64_t rate_of(const struct snapshot_top *top, struct slice subject)
+static uint64_t holders_rate_of(const struct snapshot_top *top, struct slice subject)
 {
     for (size_t i = 0; i < top->n; i++)
-        if (slice_eq(name_of(&top->rows[i]), subject))
+        if (slice_eq(holders_name_of(&top->rows[i]), subject))
             return top->rows[i].per_s;
     return 0;
 }
@@ -33,7 +33,7 @@ static uint64_t rate_of(const struct snapshot_top *top, struct slice subject)
 static double used_by(const struct snapshot_limit *limit, struct slice subject)
 {
     for (size_t h = 0; h < limit->n_holders; h++)
-        if (slice_eq(name_of(limit->holders[h].row), subject))
+        if (slice_eq(holders_name_of(limit->holders[h].row), subject))
             return limit->holders[h].used;
     return -1;
 }
@@ -43,19 +43,19 @@ static uint64_t refused_rate_of(const struct snapshot *s, struct slice subject)
 {
     const struct snapshot_top *top = &s->tops[TOP_REFUSED];
     for (size_t i = 0; i < top->n; i++)
-        if (is_blocked(s, &top->rows[i]) && slice_eq(name_of(&top->rows[i]), subject))
+        if (holders_is_blocked(s, &top->rows[i]) && slice_eq(holders_name_of(&top->rows[i]), subject))
             return 0;
-    return rate_of(top, subject);
+    return holders_rate_of(top, subject);
 }
 
-static void add(const struct snapshot *s, struct holder *out, size_t *n, struct slice subject, double used)
+static void holders_add(const struct snapshot *s, struct holder *out, size_t *n, struct slice subject, double used)
 {
     for (size_t i = 0; i < *n; i++)
         if (slice_eq(out[i].subject, subject))
             return;
     if (*n < HOLDERS_MAX)
-        out[(*n)++] =
-            (struct holder){subject, used, refused_rate_of(s, subject), rate_of(&s->tops[TOP_COMMANDS], subject)};
+        out[(*n)++] = (struct holder){subject, used, refused_rate_of(s, subject),
+                                      holders_rate_of(&s->tops[TOP_COMMANDS], subject)};
 }
 
 static bool is_of_policy(const struct top_entry *row, const struct snapshot_limit *limit)
@@ -73,9 +73,9 @@ static void add_refused(const struct snapshot *s, const struct snapshot_limit *l
     const struct snapshot_top *refused = &s->tops[TOP_REFUSED];
     for (size_t r = 0; r < refused->n && *n < SNAPSHOT_HOLDERS; r++) {
         const struct top_entry *row = &refused->rows[r];
-        if (row->per_s > 0 && !is_blocked(s, row) &&
+        if (row->per_s > 0 && !holders_is_blocked(s, row) &&
             (is_by_it ? row->refused_by == limit->id : is_of_policy(row, limit)))
-            add(s, out, n, name_of(row), used_by(limit, name_of(row)));
+            holders_add(s, out, n, holders_name_of(row), used_by(limit, holders_name_of(row)));
     }
 }
 
@@ -89,6 +89,6 @@ size_t holders_of(const struct snapshot *s, size_t i, struct holder out[HOLDERS_
     if (is_refusing && n == 0)
         add_refused(s, limit, false, out, &n);
     for (size_t h = 0; h < limit->n_holders; h++)
-        add(s, out, &n, name_of(limit->holders[h].row), limit->holders[h].used);
+        holders_add(s, out, &n, holders_name_of(limit->holders[h].row), limit->holders[h].used);
     return n;
 }

@@ -5,7 +5,7 @@
 
 #define NAME_MAX_LEN 253 /* longest host name in DNS */
 
-static bool is_digit(char c)
+static bool host_is_digit(char c)
 {
     return c >= '0' && c <= '9';
 }
@@ -14,19 +14,19 @@ static bool is_digit(char c)
 static bool is_port(struct slice text)
 {
     for (size_t i = 1; i < text.len; i++)
-        if (!is_digit(text.at[i]))
+        if (!host_is_digit(text.at[i]))
             return false;
     return text.len == 0 || text.at[0] == ':';
 }
 
 /* Returns the index of the first `c` in the text, or the text's length. */
-static size_t find(struct slice text, char c)
+static size_t host_find(struct slice text, char c)
 {
     const char *at = text.len > 0 ? memchr(text.at, c, text.len) : NULL;
     return at != NULL ? (size_t)(at - text.at) : text.len;
 }
 
-static bool is_address(struct slice text, unsigned family)
+static bool host_is_address(struct slice text, unsigned family)
 {
     struct ip ip;
     return ip_parse(text, &ip) && ip.family == family;
@@ -36,14 +36,14 @@ static bool is_address(struct slice text, unsigned family)
 static bool is_bracketed(struct slice host)
 {
     struct slice rest = host;
-    size_t end = find(host, ']');
+    size_t end = host_find(host, ']');
     if (end == host.len || end == 0)
         return false;
     struct slice address = split_take(&rest, end);
     split_take(&rest, 1);
     split_take(&address, 1);
     struct ip ip;
-    return is_port(rest) && find(address, ':') < address.len && ip_parse(address, &ip);
+    return is_port(rest) && host_find(address, ':') < address.len && ip_parse(address, &ip);
 }
 
 static struct slice without_dot(struct slice name)
@@ -65,17 +65,17 @@ bool host_is_known(struct slice host, struct slice names)
     struct slice rest = split_trim(host);
     if (rest.len > 0 && rest.at[0] == '[')
         return is_bracketed(rest);
-    struct slice name = without_dot(split_take(&rest, find(rest, ':')));
+    struct slice name = without_dot(split_take(&rest, host_find(rest, ':')));
     if (!is_port(rest) || name.len == 0)
         return false;
-    return is_address(name, 4) || slice_eq_nocase(name, SLICE("localhost")) || is_one_of(name, names);
+    return host_is_address(name, 4) || slice_eq_nocase(name, SLICE("localhost")) || is_one_of(name, names);
 }
 
 bool host_is_name(struct slice name)
 {
     for (size_t i = 0; i < name.len; i++) {
         char c = ascii_lower(name.at[i]);
-        if (!(c >= 'a' && c <= 'z') && !is_digit(c) && c != '-' && c != '_' && c != '.')
+        if (!(c >= 'a' && c <= 'z') && !host_is_digit(c) && c != '-' && c != '_' && c != '.')
             return false;
     }
     return name.len > 0 && name.len <= NAME_MAX_LEN && name.at[0] != '.';

@@ -54,7 +54,7 @@ struct answer {
 #define TYPE_PLAIN "text/plain; charset=utf-8"
 #define TYPE_HTML "text/html; charset=utf-8"
 
-static void fail(struct answer *answer, unsigned status, const char *text)
+static void http_fail(struct answer *answer, unsigned status, const char *text)
 {
     answer->status = status;
     answer->type = TYPE_PLAIN;
@@ -98,7 +98,7 @@ static void show_stats(struct answer *answer, const struct snapshot *snapshot, s
     else if (find_history(connection, &after))
         stats_write(&answer->text, snapshot, after);
     else
-        fail(answer, MHD_HTTP_BAD_REQUEST, "history is the number of the point to begin after: 0 for all");
+        http_fail(answer, MHD_HTTP_BAD_REQUEST, "history is the number of the point to begin after: 0 for all");
 }
 
 static void show_health(struct answer *answer, const struct snapshot *snapshot, struct MHD_Connection *connection)
@@ -157,26 +157,26 @@ static struct snapshot *latest(struct http *http)
 /* ---- requests ---- */
 
 /* True if the request names a known host. A request without Host does not come from a browser. */
-static bool is_meant(const struct http *http, struct MHD_Connection *connection)
+static bool http_is_meant(const struct http *http, struct MHD_Connection *connection)
 {
     const char *host = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_HOST);
     return host == NULL || host_is_known(slice_str(host), slice_str(http->hosts));
 }
 
-static void make(struct answer *answer, struct http *http, struct MHD_Connection *connection, const char *path,
-                 const char *method)
+static void http_make(struct answer *answer, struct http *http, struct MHD_Connection *connection, const char *path,
+                      const char *method)
 {
     const struct page *page = find_page(path);
     struct snapshot *snapshot = latest(http);
-    if (!is_meant(http, connection))
-        fail(answer, MHD_HTTP_MISDIRECTED_REQUEST,
-             "not by this name: ask by address, or let weir know the name: host = NAME in [admin]");
+    if (!http_is_meant(http, connection))
+        http_fail(answer, MHD_HTTP_MISDIRECTED_REQUEST,
+                  "not by this name: ask by address, or let weir know the name: host = NAME in [admin]");
     else if (strcmp(method, MHD_HTTP_METHOD_GET) != 0 && strcmp(method, MHD_HTTP_METHOD_HEAD) != 0)
-        fail(answer, MHD_HTTP_METHOD_NOT_ALLOWED, "only GET and HEAD");
+        http_fail(answer, MHD_HTTP_METHOD_NOT_ALLOWED, "only GET and HEAD");
     else if (page == NULL)
-        fail(answer, MHD_HTTP_NOT_FOUND, "not here: try /, /metrics, /healthz, /readyz or /api/v1/stats");
+        http_fail(answer, MHD_HTTP_NOT_FOUND, "not here: try /, /metrics, /healthz, /readyz or /api/v1/stats");
     else if (snapshot == NULL && page->show != show_health)
-        fail(answer, MHD_HTTP_SERVICE_UNAVAILABLE, "starting");
+        http_fail(answer, MHD_HTTP_SERVICE_UNAVAILABLE, "starting");
     else if (page->show != NULL)
         page->show(answer, snapshot, connection);
     else {
@@ -193,7 +193,7 @@ static void make(struct answer *answer, struct http *http, struct MHD_Connection
  * code: weir's own style and script, and no inline code. The script can write only text (trusted
  * types).
  */
-static const char *policy_of(const char *type)
+static const char *http_policy_of(const char *type)
 {
     return strcmp(type, TYPE_HTML) != 0 ? NOTHING
                                         : NOTHING "; style-src 'self'; script-src 'self'; connect-src 'self'; img-src "
@@ -219,7 +219,7 @@ static enum MHD_Result send_answer(struct MHD_Connection *connection, struct ans
     }
     for (size_t i = 0; i < sizeof headers / sizeof headers[0]; i++)
         MHD_add_response_header(response, headers[i][0], headers[i][1]);
-    MHD_add_response_header(response, "Content-Security-Policy", policy_of(answer->type));
+    MHD_add_response_header(response, "Content-Security-Policy", http_policy_of(answer->type));
     MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, answer->type);
     if (answer->status == MHD_HTTP_METHOD_NOT_ALLOWED)
         MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, "GET, HEAD");
@@ -237,7 +237,7 @@ static enum MHD_Result on_request(void *arg, struct MHD_Connection *connection, 
     (void)upload_size;
     (void)context;
     struct answer answer = {.status = MHD_HTTP_OK, .type = TYPE_PLAIN};
-    make(&answer, arg, connection, url, method);
+    http_make(&answer, arg, connection, url, method);
     if (!answer.text.is_broken)
         return send_answer(connection, &answer);
     text_fini(&answer.text);
@@ -265,7 +265,7 @@ static void come(struct http *http, struct MHD_Connection *connection, void **co
 }
 
 /* Forgets the connection. Its descriptor is still open, hence the number is not reused yet. */
-static void go(struct http *http, void **context)
+static void http_go(struct http *http, void **context)
 {
     struct guest *guest = *context;
     pthread_mutex_lock(&http->lock);
@@ -282,7 +282,7 @@ static void on_connection(void *arg, struct MHD_Connection *connection, void **c
     if (code == MHD_CONNECTION_NOTIFY_STARTED)
         come(arg, connection, context);
     else if (*context != NULL)
-        go(arg, context);
+        http_go(arg, context);
 }
 
 /* Closes connections over their time. The list is ordered by age. */

@@ -21,7 +21,7 @@ static void end_table(struct text *out, struct text *cells)
 
 /* ---- limits ---- */
 
-static const char *standing(const struct snapshot_limit *limit)
+static const char *info_standing(const struct snapshot_limit *limit)
 {
     if (limit->state == LIMIT_REFUSING)
         return limit->is_shadow ? "would refuse" : "refuses";
@@ -38,12 +38,12 @@ static void limit_rows(struct text *cells, const struct snapshot *s, bool is_act
         if (has_state == is_active)
             text_print(cells, "%s\t%s\t%s\t%s\t%s\t%" PRIu64 "\t%" PRIu64 "\t%" PRIu64 "\t%" PRIu64 "\t%" PRIu64 "\n",
                        limit->rule, snapshot_limit_denies(limit) || limit->is_only_own ? "-" : limit->amount,
-                       limit->is_shadow ? "shadow" : limit->action, limit->scope, standing(limit), limit->admitted,
+                       limit->is_shadow ? "shadow" : limit->action, limit->scope, info_standing(limit), limit->admitted,
                        limit->delayed, limit->refused, limit->shadowed, limit->subjects);
     }
 }
 
-static void named(struct text *out, const struct snapshot *s)
+static void info_named(struct text *out, const struct snapshot *s)
 {
     struct text cells = {0};
     text_print(&cells, "limit\talgorithm\trates\tpassed\tlimited\tshadowed\terrors\n");
@@ -100,12 +100,12 @@ static void limits(struct text *out, const struct snapshot *s)
     if (s->n_owns > 0)
         own_lines(out, s);
     if (s->n_named > 0)
-        named(out, s);
+        info_named(out, s);
 }
 
 /* ---- clients ---- */
 
-static uint64_t sum(const _Atomic uint64_t *counts, int n)
+static uint64_t info_sum(const _Atomic uint64_t *counts, int n)
 {
     uint64_t total = 0;
     for (int i = 0; i < n; i++)
@@ -120,8 +120,8 @@ static void listeners(struct text *out, const struct snapshot *s)
     for (size_t l = 0; l < s->n_listeners; l++) {
         const struct listener_counts *counts = &s->counts.listeners[l];
         text_print(&cells, "%s\t%" PRIu64 "\t%" PRIu64 "\t%" PRIu64 "\t%" PRIu64 "\n", s->listeners[l].name,
-                   s->listeners[l].open, count_read(&counts->accepted), sum(counts->rejected, REJECTED_COUNT),
-                   sum(counts->closed, CLOSED_COUNT));
+                   s->listeners[l].open, count_read(&counts->accepted), info_sum(counts->rejected, REJECTED_COUNT),
+                   info_sum(counts->closed, CLOSED_COUNT));
     }
     end_table(out, &cells);
 }
@@ -223,7 +223,7 @@ static void upstream(struct text *out, const struct snapshot *s)
                    count_read(&lanes->lists[LIST_SHARED]) + count_read(&lanes->lists[LIST_RETIRED]) +
                        count_read(&lanes->lists[LIST_SPARE]),
                    count_read(&lanes->lists[LIST_PRIVATE]), count_read(&lanes->lists[LIST_IDLE]),
-                   count_read(&lanes->opened), sum(lanes->lost, LOSS_COUNT));
+                   count_read(&lanes->opened), info_sum(lanes->lost, LOSS_COUNT));
     }
     end_table(out, &cells);
     for (size_t i = 0; i < s->n_nodes; i++) {

@@ -182,7 +182,7 @@ static void put_labels(struct sheet *sheet, const struct label *labels)
     text_fini(&labelled);
 }
 
-static void put(struct sheet *sheet, const char *suffix, const struct label *labels, struct value value)
+static void metrics_put(struct sheet *sheet, const char *suffix, const struct label *labels, struct value value)
 {
     bool is_csv = sheet->format == METRICS_CSV;
     if (value.kind == ABSENT_VALUE)
@@ -209,14 +209,14 @@ static void put_histo(struct sheet *sheet, struct label *labels, const struct hi
         snprintf(text, sizeof text, "%.15g", (double)histo_bound_ns(i) / (double)NS_PER_S);
         *bound = (struct label){"le", text};
         if (i >= HISTO_SHOWN)
-            put(sheet, "_bucket", labels, whole(n));
+            metrics_put(sheet, "_bucket", labels, whole(n));
     }
     n = histo_count(histo);
     *bound = (struct label){"le", "+Inf"};
-    put(sheet, "_bucket", labels, whole(n));
+    metrics_put(sheet, "_bucket", labels, whole(n));
     *bound = (struct label){0};
-    put(sheet, "_sum", labels, real((double)count_read(&histo->sum_ns) / (double)NS_PER_S));
-    put(sheet, "_count", labels, whole(n));
+    metrics_put(sheet, "_sum", labels, real((double)count_read(&histo->sum_ns) / (double)NS_PER_S));
+    metrics_put(sheet, "_count", labels, whole(n));
 }
 
 /* ---- owners of figures ---- */
@@ -224,14 +224,14 @@ static void put_histo(struct sheet *sheet, struct label *labels, const struct hi
 static const char *const labels_of[] = {[OF_LISTENER] = "listener", [OF_CLASS] = "class", [OF_NODE] = "upstream",
                                         [OF_UPSTREAM] = "upstream", [OF_LIMIT] = "rule",  [OF_NAMED] = "limit"};
 
-static size_t count_of(const struct snapshot *s, enum figure_of of)
+static size_t metrics_count_of(const struct snapshot *s, enum figure_of of)
 {
     const size_t counts[] = {[OF_LISTENER] = s->n_listeners, [OF_CLASS] = COMMAND_KINDS, [OF_NODE] = s->n_nodes,
                              [OF_UPSTREAM] = s->n_nodes,     [OF_LIMIT] = s->n_limits,   [OF_NAMED] = s->n_named};
     return of >= OF_LISTENER ? counts[of] : 1;
 }
 
-static const char *name_of(const struct snapshot *s, enum figure_of of, size_t i)
+static const char *metrics_name_of(const struct snapshot *s, enum figure_of of, size_t i)
 {
     switch (of) {
     case OF_LISTENER:
@@ -279,7 +279,7 @@ static void put_sum(struct sheet *sheet, const struct figure *figure, const char
     for (size_t part = 0; part < figure->parts || part == 0; part++) {
         if (figure->label != NULL)
             *word = (struct label){figure->label, figure->word(part)};
-        put(sheet, "", labels, sum(figure, sheet->snapshot, first, end, part));
+        metrics_put(sheet, "", labels, sum(figure, sheet->snapshot, first, end, part));
     }
 }
 
@@ -292,10 +292,10 @@ static void put_figure(struct sheet *sheet, const struct figure *figure)
     const struct snapshot *s = sheet->snapshot;
     bool is_limit = figure->of == OF_LIMIT || figure->of == OF_NAMED;
     bool is_summed = figure->of == OF_NAMED || strcmp(figure->type, "counter") == 0;
-    size_t n = count_of(s, figure->of);
+    size_t n = metrics_count_of(s, figure->of);
     size_t shown = is_limit && n > METRICS_RULES ? METRICS_RULES : n;
     for (size_t i = 0; i < shown; i++)
-        put_sum(sheet, figure, name_of(s, figure->of, i), i, i + 1);
+        put_sum(sheet, figure, metrics_name_of(s, figure->of, i), i, i + 1);
     if (is_limit && is_summed)
         put_sum(sheet, figure, "_other", shown, n);
 }
@@ -323,15 +323,17 @@ void metrics_write(struct text *out, const struct snapshot *snapshot, enum metri
 static void show_weir_build_info(struct sheet *sheet)
 {
     const struct snapshot *s = sheet->snapshot;
-    put(sheet, "", LABELS({"name", s->name}, {"version", s->version}, {"libuv", s->libuv}, {"hiredis", s->hiredis}),
-        whole(1));
+    metrics_put(sheet, "",
+                LABELS({"name", s->name}, {"version", s->version}, {"libuv", s->libuv}, {"hiredis", s->hiredis}),
+                whole(1));
 }
 
 static void show_weir_upstream_info(struct sheet *sheet)
 {
     const struct snapshot *s = sheet->snapshot;
     for (size_t i = 0; i < s->n_nodes; i++)
-        put(sheet, "",
+        metrics_put(
+            sheet, "",
             LABELS({"upstream", s->nodes[i].address}, {"address", s->nodes[i].in_use}, {"role", s->nodes[i].role}),
             whole(1));
 }
@@ -340,10 +342,11 @@ static void show_weir_rule_info(struct sheet *sheet)
 {
     for (size_t i = 0; i < sheet->snapshot->n_limits && i < METRICS_RULES; i++) {
         const struct snapshot_limit *limit = &sheet->snapshot->limits[i];
-        put(sheet, "",
-            LABELS({"rule", limit->rule}, {"policy", limit->policy}, {"unit", limit->unit}, {"scope", limit->scope},
-                   {"over", limit->action}, {"mode", limit->is_shadow ? "shadow" : "enforce"}),
-            whole(1));
+        metrics_put(sheet, "",
+                    LABELS({"rule", limit->rule}, {"policy", limit->policy}, {"unit", limit->unit},
+                           {"scope", limit->scope}, {"over", limit->action},
+                           {"mode", limit->is_shadow ? "shadow" : "enforce"}),
+                    whole(1));
     }
 }
 
@@ -351,10 +354,11 @@ static void show_weir_named_limit_info(struct sheet *sheet)
 {
     for (size_t i = 0; i < sheet->snapshot->n_named && i < METRICS_RULES; i++) {
         const struct snapshot_named *named = &sheet->snapshot->named[i];
-        put(sheet, "",
-            LABELS({"limit", named->name}, {"algorithm", named->algorithm}, {"rates", named->rates},
-                   {"tz", named->zone}, {"penalty", named->penalty}, {"over", named->is_shadow ? "shadow" : "refuse"}),
-            whole(1));
+        metrics_put(sheet, "",
+                    LABELS({"limit", named->name}, {"algorithm", named->algorithm}, {"rates", named->rates},
+                           {"tz", named->zone}, {"penalty", named->penalty},
+                           {"over", named->is_shadow ? "shadow" : "refuse"}),
+                    whole(1));
     }
 }
 
@@ -365,8 +369,8 @@ static void show_weir_limit_commands_total(struct sheet *sheet)
         const char *bar = strchr(whole_name, '|');
         const char *name = bar != NULL ? bar + 1 : strcmp(whole_name, "limit") == 0 ? "unknown" : whole_name;
         const _Atomic uint64_t *counts = sheet->snapshot->counts.own[i];
-        put(sheet, "", LABELS({"subcommand", name}, {"result", "ok"}), whole(count_read(&counts[0])));
-        put(sheet, "", LABELS({"subcommand", name}, {"result", "error"}), whole(count_read(&counts[1])));
+        metrics_put(sheet, "", LABELS({"subcommand", name}, {"result", "ok"}), whole(count_read(&counts[0])));
+        metrics_put(sheet, "", LABELS({"subcommand", name}, {"result", "error"}), whole(count_read(&counts[1])));
     }
 }
 
@@ -375,9 +379,10 @@ static void show_weir_protocol_errors_total(struct sheet *sheet)
     const struct snapshot *s = sheet->snapshot;
     for (int e = 0; e < ERR_COUNT; e++)
         if (protocol_error_name((enum err)e) != NULL)
-            put(sheet, "", LABELS({"side", "client"}, {"reason", protocol_error_name((enum err)e)}),
-                whole(count_read(&s->counts.protocol_errors[e])));
-    put(sheet, "", LABELS({"side", "upstream"}, {"reason", "reply"}), whole(count_read(&s->lanes.lost[LOSS_PROTOCOL])));
+            metrics_put(sheet, "", LABELS({"side", "client"}, {"reason", protocol_error_name((enum err)e)}),
+                        whole(count_read(&s->counts.protocol_errors[e])));
+    metrics_put(sheet, "", LABELS({"side", "upstream"}, {"reason", "reply"}),
+                whole(count_read(&s->lanes.lost[LOSS_PROTOCOL])));
 }
 
 /* ---- JSON ---- */

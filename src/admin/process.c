@@ -5,7 +5,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-static double seconds(struct timeval time)
+static double process_seconds(struct timeval time)
 {
     return (double)time.tv_sec + (double)time.tv_usec / 1e6;
 }
@@ -13,7 +13,7 @@ static double seconds(struct timeval time)
 double process_cpu_seconds(void)
 {
     struct rusage usage;
-    return getrusage(RUSAGE_SELF, &usage) == 0 ? seconds(usage.ru_utime) + seconds(usage.ru_stime) : 0;
+    return getrusage(RUSAGE_SELF, &usage) == 0 ? process_seconds(usage.ru_utime) + process_seconds(usage.ru_stime) : 0;
 }
 
 uint64_t process_resident_bytes(void)

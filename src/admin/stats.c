@@ -267,7 +267,7 @@ static void write_limits(struct text *out, const struct snapshot *s, uint64_t af
     json_close_list(out);
 }
 
-static void write_named(struct text *out, const struct snapshot *s)
+static void stats_write_named(struct text *out, const struct snapshot *s)
 {
     json_open_list(out, "named_limits");
     for (size_t i = 0; i < s->n_named; i++) {
@@ -340,7 +340,7 @@ void stats_write(struct text *out, const struct snapshot *s, uint64_t after)
     json_close_object(out);
     write_subjects(out, s);
     write_limits(out, s, after);
-    write_named(out, s);
+    stats_write_named(out, s);
     json_open_object(out, "top");
     for (unsigned by = 0; by < TOP_BY_COUNT; by++)
         write_top(out, top_name((enum top_by)by), s, &s->tops[by]);
