@@ -60,7 +60,7 @@ static void on_telling(uv_timer_t *timer)
                  (double)left_ns / (double)NS_PER_S, holders);
 }
 
-static void on_deadline(uv_timer_t *timer)
+static void drain_on_deadline(uv_timer_t *timer)
 {
     struct drain *drain = timer->data;
     char holders[HOLDERS_ROOM];
@@ -90,7 +90,7 @@ void drain_begin(struct drain *drain, struct loop *loop, bool has_successor)
     uv_timer_init(&loop->uv, &drain->deadline);
     drain->deadline.data = drain;
     drain->began_ns = clock_ns();
-    uv_timer_start(&drain->deadline, on_deadline, drain->timeout_ns / NS_PER_MS, 0);
+    uv_timer_start(&drain->deadline, drain_on_deadline, drain->timeout_ns / NS_PER_MS, 0);
     uv_timer_init(&loop->uv, &drain->telling);
     drain->telling.data = drain;
     uint64_t tell_ms = part_ms(drain->timeout_ns, TELLS_IN_TIMEOUT, TELL_MS);

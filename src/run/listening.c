@@ -70,7 +70,7 @@ static void add_socket(struct bound_address *bound, int fd, bool is_systemds)
     bound->sockets[bound->n_sockets++] = (struct heirloom){fd, is_systemds};
 }
 
-static void watch(struct listening *l, unsigned worker, int fd, const struct bound_address *bound)
+static void listening_watch(struct listening *l, unsigned worker, int fd, const struct bound_address *bound)
 {
     struct watched *watched = &l->watched[worker];
     watched->openings = mem_realloc(watched->openings, watched->n + 1, sizeof *watched->openings);
@@ -84,7 +84,7 @@ static void take_inherited(struct listening *l, struct bound_address *bound, str
     int fd;
     bool is_systemds;
     while ((fd = inherit_take(inherited, at, &is_systemds)) >= 0) {
-        watch(l, (unsigned)(bound->n_sockets % l->workers), fd, bound);
+        listening_watch(l, (unsigned)(bound->n_sockets % l->workers), fd, bound);
         add_socket(bound, fd, is_systemds);
         /* the file belongs to the predecessor, which may go on, or to systemd */
         bound->path = NULL;
@@ -116,7 +116,7 @@ static bool open_for_all(struct listening *l, struct bound_address *bound, struc
             say_cannot_listen(bound->text, &bound->listen_address, -fd);
             return false;
         }
-        watch(l, w, fd >= 0 ? fd : bound->sockets[0].fd, bound);
+        listening_watch(l, w, fd >= 0 ? fd : bound->sockets[0].fd, bound);
     }
     return true;
 }
@@ -215,7 +215,7 @@ static bool is_handed_over(const struct bound_address *bound)
 }
 
 /* The path in "unix:/path". */
-static const char *path_of(const struct bound_address *bound)
+static const char *listening_path_of(const struct bound_address *bound)
 {
     return bound->text + sizeof "unix:" - 1;
 }
@@ -224,7 +224,7 @@ bool listening_take_over(struct listening *l)
 {
     for (size_t i = 0; i < l->n_places; i++) {
         struct bound_address *bound = &l->all_bound[i];
-        int error = is_handed_over(bound) ? -listen_set_rights(path_of(bound), &bound->rights) : 0;
+        int error = is_handed_over(bound) ? -listen_set_rights(listening_path_of(bound), &bound->rights) : 0;
         if (error != 0 && error != ENOENT) { /* a socket without a file stays as it is */
             say_cannot_listen(bound->text, &bound->listen_address, error);
             return false;
@@ -232,7 +232,7 @@ bool listening_take_over(struct listening *l)
     }
     for (size_t i = 0; i < l->n_places; i++)
         if (is_handed_over(&l->all_bound[i])) {
-            l->all_bound[i].path = path_of(&l->all_bound[i]);
+            l->all_bound[i].path = listening_path_of(&l->all_bound[i]);
             note_file(&l->all_bound[i]);
         }
     return true;

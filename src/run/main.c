@@ -88,7 +88,7 @@ static void check(const struct options *options)
 }
 
 /* Exits after options that only print, and for bad options. */
-static struct options parse(int argc, char **argv)
+static struct options main_parse(int argc, char **argv)
 {
     static const struct option names[] = {{"version", no_argument, NULL, 'v'},
                                           {"keys", no_argument, NULL, 'k'},
@@ -136,7 +136,7 @@ static struct options parse(int argc, char **argv)
     return options;
 }
 
-static void report(void *arg, bool is_error, const char *line)
+static void main_report(void *arg, bool is_error, const char *line)
 {
     (void)arg;
     fprintf(stderr, "%s%s\n", is_error ? "" : "warning: ", line);
@@ -151,11 +151,11 @@ static void report_finding(void *arg, bool is_error, const char *line)
 {
     struct findings *findings = arg;
     findings->n_warnings += !is_error;
-    report(NULL, is_error || findings->is_strict, line);
+    main_report(NULL, is_error || findings->is_strict, line);
 }
 
 /* --explain */
-static int tell(const struct options *options, const struct config *config, const struct command_table *table)
+static int main_tell(const struct options *options, const struct config *config, const struct command_table *table)
 {
     char why[CONFIG_WHY_ROOM];
     size_t n = (size_t)options->n_words;
@@ -180,7 +180,7 @@ static int test(const struct options *options, struct command_table *builtin)
         config_lint(config, &file);
     int status = config == NULL || (findings.is_strict && findings.n_warnings > 0) ? EXIT_CONFIG : 0;
     if (status == 0 && options->explain != NULL)
-        status = tell(options, config, builtin);
+        status = main_tell(options, config, builtin);
     else if (status == 0)
         printf("%s is a good configuration\n", options->file != NULL ? options->file : "the default");
     config_free(config);
@@ -190,7 +190,7 @@ static int test(const struct options *options, struct command_table *builtin)
 
 static int dump(const struct options *options, struct command_table *builtin)
 {
-    struct config_file file = {.path = options->file, .report = report};
+    struct config_file file = {.path = options->file, .report = main_report};
     struct config *config = config_read(&file, builtin);
     int status = config != NULL ? 0 : EXIT_CONFIG;
     if (config != NULL)
@@ -234,14 +234,14 @@ static void tell_remarks(struct remarks *remarks, bool has_log)
         if (has_log)
             log_line(remark->is_error ? LOG_ERROR : LOG_WARN, "%s", remark->line);
         else
-            report(NULL, remark->is_error, remark->line);
+            main_report(NULL, remark->is_error, remark->line);
         free(remark->line);
     }
     free(remarks->at);
     *remarks = (struct remarks){0};
 }
 
-static int run(const struct options *options, struct command_table *builtin, const struct program *program)
+static int main_run(const struct options *options, struct command_table *builtin, const struct program *program)
 {
     struct remarks remarks = {0};
     struct config_file file = {.path = options->file, .report = note_remark, .arg = &remarks};
@@ -269,11 +269,11 @@ int main(int argc, char **argv)
     ssize_t len = readlink("/proc/self/exe", path, sizeof path - 1);
     path[len < 0 ? 0 : len] = '\0';
     const struct program program = {len > 0 ? path : argv[0], argv};
-    struct options options = parse(argc, argv);
+    struct options options = main_parse(argc, argv);
     struct command_table *builtin = command_table_builtin();
     int status = options.is_test   ? test(&options, builtin)
                  : options.is_dump ? dump(&options, builtin)
-                                   : run(&options, builtin, &program);
+                                   : main_run(&options, builtin, &program);
     command_table_put(builtin);
     return status;
 }

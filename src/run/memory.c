@@ -74,7 +74,7 @@ static void tell(const struct memory *memory, uint64_t used)
                 memory->limit_bytes);
 }
 
-static void look(struct memory *memory)
+static void memory_look(struct memory *memory)
 {
     uint64_t used = memory_used(memory);
     enum ladder_step before = memory->step;
@@ -92,9 +92,9 @@ static void look(struct memory *memory)
         worker_pool_stir(memory->pool);
 }
 
-static void on_timer(uv_timer_t *timer)
+static void memory_on_timer(uv_timer_t *timer)
 {
-    look(timer->data);
+    memory_look(timer->data);
 }
 
 void memory_open(struct memory *memory, struct loop *loop, struct worker_pool *pool, struct front_settings *settings,
@@ -117,9 +117,9 @@ void memory_set_limit(struct memory *memory, uint64_t limit_bytes)
     if (memory->limit_bytes == limit_bytes)
         return;
     memory->limit_bytes = limit_bytes;
-    look(memory);
+    memory_look(memory);
     if (limit_bytes > 0)
-        uv_timer_start(&memory->timer, on_timer, LOOK_MS, LOOK_MS);
+        uv_timer_start(&memory->timer, memory_on_timer, LOOK_MS, LOOK_MS);
     else
         uv_timer_stop(&memory->timer);
 }

@@ -109,14 +109,14 @@ static void set_upstream(struct proxy *proxy)
     proxy->upstream.has_user = config->upstream_user != NULL;
 }
 
-static void on_table(void *arg, struct command_table *table)
+static void proxy_on_table(void *arg, struct command_table *table)
 {
     struct proxy *proxy = arg;
     config_manager_on_table(proxy->manager, table);
 }
 
 /* Ends the wait in start_controls: weir begins to serve, or stops before. */
-static void end_wait(struct proxy *proxy)
+static void proxy_end_wait(struct proxy *proxy)
 {
     proxy->is_wait_over = true;
     uv_stop(&proxy->loop.uv);
@@ -131,7 +131,7 @@ static bool may_begin(const struct proxy *proxy)
     return proxy->succession.fd < 0 || proxy->succession.may_serve || controls_is_up(proxy->controls);
 }
 
-static bool is_late(const struct proxy *proxy)
+static bool proxy_is_late(const struct proxy *proxy)
 {
     uint64_t most_ns = upstream_time(&proxy->upstream, GIVE_UP_NS);
     return proxy->succession.fd >= 0 && clock_ns() - proxy->started_ns >= most_ns;
@@ -155,13 +155,13 @@ static void consider_beginning(struct proxy *proxy)
 {
     if (proxy->is_wait_over || proxy->controls == NULL)
         return;
-    if ((proxy->is_settled && may_begin(proxy)) || is_late(proxy))
-        end_wait(proxy);
+    if ((proxy->is_settled && may_begin(proxy)) || proxy_is_late(proxy))
+        proxy_end_wait(proxy);
     else if (proxy->is_settled)
         offer(proxy);
 }
 
-static void on_settled(void *arg)
+static void proxy_on_settled(void *arg)
 {
     struct proxy *proxy = arg;
     proxy->is_settled = true;
@@ -173,14 +173,14 @@ static void on_may_serve(void *arg)
     consider_beginning(arg);
 }
 
-static void report(struct proxy *proxy);
+static void proxy_report(struct proxy *proxy);
 
-static void on_news(void *arg, enum log_level level, const char *about, const char *line)
+static void proxy_on_news(void *arg, enum log_level level, const char *about, const char *line)
 {
     struct proxy *proxy = arg;
     log_at(LOG_SITE_CONTROL, level, "%s", line);
     journal_add_about(proxy->journal, clock_unix_ms(), "upstream", about, line);
-    report(proxy);
+    proxy_report(proxy);
 }
 
 static void publish(struct proxy *proxy);
@@ -204,9 +204,9 @@ static void sum_fates(void *arg, struct fates *sum)
 
 static const struct controls_ops controls_ops = {
     .on_topology = on_topology,
-    .on_table = on_table,
-    .on_settled = on_settled,
-    .on_news = on_news,
+    .on_table = proxy_on_table,
+    .on_settled = proxy_on_settled,
+    .on_news = proxy_on_news,
     .sum_fates = sum_fates,
 };
 
@@ -297,7 +297,7 @@ static struct stats_collector make_collector(struct proxy *proxy)
     };
 }
 
-static void report(struct proxy *proxy)
+static void proxy_report(struct proxy *proxy)
 {
     char why[NOT_READY_ROOM];
     const struct stats_collector collector = make_collector(proxy);
@@ -318,13 +318,13 @@ static void look_at_limits(struct proxy *proxy)
         now_ns);
 }
 
-static void on_look(uv_timer_t *timer)
+static void proxy_on_look(uv_timer_t *timer)
 {
     struct proxy *proxy = timer->data;
     if (proxy->watch != NULL)
         look_at_limits(proxy);
     consider_beginning(proxy);
-    report(proxy);
+    proxy_report(proxy);
 }
 
 /* ---- signals ---- */
@@ -358,12 +358,12 @@ static void close_main(void *arg)
  * Stops the process. A weir that does not serve yet ends its start (serve closes everything). A
  * weir that serves drains; then close_main ends workers and main loop. is_at_once skips the drain.
  */
-static void stop(struct proxy *proxy, bool is_at_once, bool has_successor)
+static void proxy_stop(struct proxy *proxy, bool is_at_once, bool has_successor)
 {
     proxy->is_stopping = true;
-    report(proxy);
+    proxy_report(proxy);
     if (proxy->pool == NULL)
-        end_wait(proxy);
+        proxy_end_wait(proxy);
     else if (is_at_once)
         close_main(proxy);
     else
@@ -377,7 +377,7 @@ static void on_stop(uv_signal_t *handle, int number)
     bool is_at_once = number == SIGINT || proxy->is_stopping;
     log_info("stopping%s: %s", is_at_once ? " at once" : "", number == SIGTERM ? "SIGTERM" : "SIGINT");
     upgrade_call_off(&proxy->upgrade);
-    stop(proxy, is_at_once, false);
+    proxy_stop(proxy, is_at_once, false);
 }
 
 /*
@@ -412,7 +412,7 @@ static void on_hup(uv_signal_t *handle, int number)
 
 static void on_replaced(void *arg)
 {
-    stop(arg, false, true);
+    proxy_stop(arg, false, true);
 }
 
 static void on_usr2(uv_signal_t *handle, int number)
@@ -434,7 +434,7 @@ static void on_alone(void *arg)
     struct proxy *proxy = arg;
     sd_notify_hold(false);
     proxy->service = (struct sd_notify){0};
-    report(proxy);
+    proxy_report(proxy);
 }
 
 static void on_usr1(uv_signal_t *handle, int number)
@@ -460,7 +460,7 @@ static void watch_signals(struct proxy *proxy)
     signals_unblock();
     uv_timer_init(&proxy->loop.uv, &proxy->look);
     proxy->look.data = proxy;
-    uv_timer_start(&proxy->look, on_look, 0, LOOK_MS);
+    uv_timer_start(&proxy->look, proxy_on_look, 0, LOOK_MS);
     proxy->upkeep = (struct upkeep){.manager = proxy->manager, .upstream = &proxy->upstream, .journal = proxy->journal};
     upkeep_open(&proxy->upkeep, &proxy->loop);
 }
@@ -505,14 +505,14 @@ static void on_change(void *arg)
     publish(proxy);
 }
 
-static void settle(void *arg)
+static void proxy_settle(void *arg)
 {
     struct proxy *proxy = arg;
     struct subjects *const tables[] = {proxy->settings.subjects, proxy->settings.key_subjects};
     live_rules_settle(config_manager_live(proxy->manager), tables);
 }
 
-static void on_admin_command(void *arg, struct admin_command *admin_command)
+static void proxy_on_admin_command(void *arg, struct admin_command *admin_command)
 {
     struct proxy *proxy = arg;
     const struct stats_collector collector = make_collector(proxy);
@@ -533,8 +533,8 @@ static void start_workers(struct proxy *proxy)
     proxy->settings.unlimited = config_manager_live(proxy->manager)->unlimited;
     const struct tables tables = tables_now(proxy);
     proxy->pool = worker_pool_start(&proxy->loop, &proxy->settings, proxy->listening, &tables);
-    worker_pool_obey(proxy->pool, on_admin_command, proxy);
-    worker_pool_watch(proxy->pool, settle, proxy);
+    worker_pool_obey(proxy->pool, proxy_on_admin_command, proxy);
+    worker_pool_watch(proxy->pool, proxy_settle, proxy);
     config_manager_live(proxy->manager)->on_change = on_change;
     config_manager_live(proxy->manager)->arg = proxy;
     proxy->watch = watch_new(proxy->settings.limit_counters, proxy->settings.all_offenders, proxy->settings.stopping,
@@ -560,7 +560,7 @@ static void start_workers(struct proxy *proxy)
     const char *text = controls_text(proxy->controls);
     log_info("forwarding to %s with %u worker%s, lanes %s", text, config->workers, config->workers == 1 ? "" : "s",
              config->lanes_private ? "private" : "shared");
-    report(proxy);
+    proxy_report(proxy);
     upkeep_await(&proxy->upkeep);
     succession_serve(&proxy->succession, &proxy->loop);
     if (proxy->is_upgrade_kept)
@@ -620,7 +620,7 @@ static int serve(struct proxy *proxy)
     return has_failed ? EXIT_SYSTEM : 0;
 }
 
-static void carry_out(void *arg, struct admin_command *const *admin_commands, size_t n)
+static void proxy_carry_out(void *arg, struct admin_command *const *admin_commands, size_t n)
 {
     config_manager_carry_out_all(arg, admin_commands, n);
 }
@@ -630,7 +630,7 @@ static void take_admin_commands(struct proxy *proxy, const struct inherited *inh
 {
     const char *admin_commands = inherited->admin_commands;
     proxy->succession.has_admin_commands =
-        admin_commands != NULL && handover_read(admin_commands, proxy->journal, carry_out, proxy->manager);
+        admin_commands != NULL && handover_read(admin_commands, proxy->journal, proxy_carry_out, proxy->manager);
 }
 
 /* Opens or inherits all listening sockets. Returns 0, or the exit status. */

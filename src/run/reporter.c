@@ -8,7 +8,7 @@
 #include "base/log.h"
 #include "net/listen.h"
 
-static const char *why_not(int error)
+static const char *reporter_why_not(int error)
 {
     if (error == EADDRINUSE)
         return "it is in use: set listen= in [admin] or stop the other server";
@@ -31,7 +31,7 @@ bool reporter_open(struct reporter *reporter, const struct config *config, struc
     if (why == NULL && fd < 0)
         fd = listen_open(&at, NULL);
     if (fd < 0) {
-        log_error("cannot listen on %s: %s", reporter->text, why != NULL ? why : why_not(-fd));
+        log_error("cannot listen on %s: %s", reporter->text, why != NULL ? why : reporter_why_not(-fd));
         return false;
     }
     shown.port = endpoint_port(&at);

@@ -23,7 +23,7 @@ static bool is_held; /* main thread only */
  * Makes the address from a path, or from "@name" for an abstract socket. Returns its length; 0:
  * invalid.
  */
-static socklen_t find(const char *name, struct sockaddr_un *to)
+static socklen_t sd_notify_find(const char *name, struct sockaddr_un *to)
 {
     size_t len = name != NULL ? strlen(name) : 0;
     if (len < 2 || len >= sizeof to->sun_path || (name[0] != '/' && name[0] != '@'))
@@ -40,7 +40,7 @@ void sd_notify_send(const char *format, ...)
 {
     struct sockaddr_un to;
     char message[MESSAGE_ROOM];
-    socklen_t to_len = is_held ? 0 : find(getenv("NOTIFY_SOCKET"), &to);
+    socklen_t to_len = is_held ? 0 : sd_notify_find(getenv("NOTIFY_SOCKET"), &to);
     if (to_len == 0)
         return;
     va_list args;
@@ -118,7 +118,7 @@ static int64_t watchdog_us(void)
     return pid == 0 || pid == getpid() ? num_of_environment("WATCHDOG_USEC", INT64_MAX) : 0;
 }
 
-static void on_timer(uv_timer_t *timer)
+static void sd_notify_on_timer(uv_timer_t *timer)
 {
     struct watchdog *watchdog = timer->data;
     if (worker_pool_beats(watchdog->pool))
@@ -135,7 +135,7 @@ void watchdog_start(struct watchdog *watchdog, struct loop *loop, struct worker_
     watchdog->pool = pool;
     watchdog->timer.data = watchdog;
     uv_timer_init(&loop->uv, &watchdog->timer);
-    uv_timer_start(&watchdog->timer, on_timer, 0, every_ms);
+    uv_timer_start(&watchdog->timer, sd_notify_on_timer, 0, every_ms);
 }
 
 void watchdog_close(struct watchdog *watchdog)

@@ -30,7 +30,7 @@ static void take_worker(struct snapshot *s, const struct front *front)
  * Returns the number of open clients. The counters are not read at one moment: a negative
  * difference counts as 0.
  */
-static uint64_t open_now(const struct listener_counts *counts)
+static uint64_t stats_collector_open_now(const struct listener_counts *counts)
 {
     uint64_t gone = 0;
     for (int r = 0; r < REJECTED_COUNT; r++)
@@ -63,7 +63,7 @@ static void take_listeners(struct snapshot *s, const struct stats_collector *col
         s->listeners[l].is_admin = listening_listen_address(collector->listening, l)->is_admin;
     s->n_listeners = n < COUNTED_LISTENERS ? n : COUNTED_LISTENERS;
     for (size_t l = 0; l < s->n_listeners; l++)
-        s->listeners[l].open = open_now(&s->counts.listeners[l]);
+        s->listeners[l].open = stats_collector_open_now(&s->counts.listeners[l]);
 }
 
 /* ---- the snapshot ---- */
@@ -125,7 +125,7 @@ static void explain_upstream(const struct stats_collector *collector, char why[N
         snprintf(why, NOT_READY_ROOM, "upstream %.400s is away", text);
 }
 
-static bool begins(const char *text, const char *with)
+static bool stats_collector_begins(const char *text, const char *with)
 {
     return strncmp(text, with, strlen(with)) == 0;
 }
@@ -133,7 +133,7 @@ static bool begins(const char *text, const char *with)
 const char *collector_clients_get(const struct stats_collector *collector)
 {
     const char *why = controls_why(collector->controls);
-    if (begins(why, "LOADING") || begins(why, "MASTERDOWN"))
+    if (stats_collector_begins(why, "LOADING") || stats_collector_begins(why, "MASTERDOWN"))
         return "clients are answered by Redis";
     return why[0] != '\0' ? "clients are answered -UPSTREAM unavailable" : "clients wait, at most failover-wait";
 }

@@ -11,7 +11,7 @@
 
 _Static_assert(sizeof(((struct snapshot_limit *)0)->policy) > POLICY_NAME_MAX, "a policy's name fits");
 
-static void copy(char *out, size_t room, struct slice text)
+static void stats_collector_limits_copy(char *out, size_t room, struct slice text)
 {
     snprintf(out, room, "%.*s", (int)text.len, text.at);
 }
@@ -41,14 +41,14 @@ static void name_rule(struct snapshot_limit *limits, size_t i, const struct poli
         snprintf(limits[i].rule + len, sizeof limits[i].rule - (size_t)len, "#%u", same);
 }
 
-static void describe(struct snapshot_limit *to, const struct policies *policies, const struct policy *policy,
-                     const struct limit *limit)
+static void stats_collector_limits_describe(struct snapshot_limit *to, const struct policies *policies,
+                                            const struct policy *policy, const struct limit *limit)
 {
     enum unit unit = (enum unit)limit->unit;
-    copy(to->policy, sizeof to->policy, slice_str(policy->name));
-    copy(to->unit, sizeof to->unit, unit_name(unit));
-    copy(to->scope, sizeof to->scope, scope_name((enum scope)limit->scope));
-    copy(to->action, sizeof to->action, action_name((enum action)limit->action));
+    stats_collector_limits_copy(to->policy, sizeof to->policy, slice_str(policy->name));
+    stats_collector_limits_copy(to->unit, sizeof to->unit, unit_name(unit));
+    stats_collector_limits_copy(to->scope, sizeof to->scope, scope_name((enum scope)limit->scope));
+    stats_collector_limits_copy(to->action, sizeof to->action, action_name((enum action)limit->action));
     limit_print_rate(limit, to->amount);
     to->is_shadow = limit->action == OVER_SHADOW || policies_is_shadow(policies);
     if (limit->action != OVER_DENY) {
@@ -71,17 +71,17 @@ static enum limit_state limit_state_of(const struct front_settings *settings, ui
     return (stopping & 1 << OFFENDER_DELAYED) != 0 ? LIMIT_DELAYING : LIMIT_CALM;
 }
 
-static void take_limit(struct snapshot_limit *to, const struct stats_collector *collector, const struct policy *policy,
-                       const struct limit *limit)
+static void stats_collector_limits_take_limit(struct snapshot_limit *to, const struct stats_collector *collector,
+                                              const struct policy *policy, const struct limit *limit)
 {
-    describe(to, config_manager_rules(collector->manager)->policies, policy, limit);
+    stats_collector_limits_describe(to, config_manager_rules(collector->manager)->policies, policy, limit);
     collector_sum_counters(to, collector, limit->id);
     to->state = limit_state_of(collector->settings, limit->id);
 }
 
 /* ---- limits of single subjects ---- */
 
-static bool has_row(const struct snapshot *s, uint16_t id)
+static bool stats_collector_limits_has_row(const struct snapshot *s, uint16_t id)
 {
     for (size_t i = 0; i < s->n_limits; i++)
         if (s->limits[i].id == id)
@@ -107,7 +107,7 @@ static void add_only_own(struct snapshot *s, const struct stats_collector *colle
 {
     struct snapshot_limit *to = &s->limits[s->n_limits++];
     name_only_own(s, to, limit->label);
-    take_limit(to, collector, policy, limit);
+    stats_collector_limits_take_limit(to, collector, policy, limit);
     to->is_only_own = true;
     to->per_s = 0;
     to->burst = 0;
@@ -122,11 +122,11 @@ static void add_own(struct snapshot *s, const struct stats_collector *collector,
     struct snapshot_own *own = &s->owns[s->n_owns++];
     own->id = limit->id;
     own->until_ns = limit->until_ns;
-    copy(own->rule, sizeof own->rule, slice_str(limit->label));
-    copy(own->subject, sizeof own->subject, slice_str(variant->subject));
-    copy(own->action, sizeof own->action, action_name((enum action)limit->action));
+    stats_collector_limits_copy(own->rule, sizeof own->rule, slice_str(limit->label));
+    stats_collector_limits_copy(own->subject, sizeof own->subject, slice_str(variant->subject));
+    stats_collector_limits_copy(own->action, sizeof own->action, action_name((enum action)limit->action));
     limit_print_rate(limit, own->amount);
-    if (!has_row(s, limit->id))
+    if (!stats_collector_limits_has_row(s, limit->id))
         add_only_own(s, collector, variant->policy, limit);
 }
 
@@ -155,7 +155,7 @@ bool collector_take_limits(struct snapshot *s, const struct stats_collector *col
         struct snapshot_limit *of_policy = s->limits + s->n_limits;
         for (size_t l = 0; l < policy->n_limits; l++, s->n_limits++) {
             name_rule(of_policy, l, policy, l);
-            take_limit(&of_policy[l], collector, policy, &policy->limits[l]);
+            stats_collector_limits_take_limit(&of_policy[l], collector, policy, &policy->limits[l]);
         }
     }
     take_owns(s, collector);
@@ -173,14 +173,16 @@ bool collector_take_named(struct snapshot *s, const struct stats_collector *coll
         return false;
     for (size_t i = 0; i < s->n_named; i++) {
         const struct named_limit *limit = named_at(named, i);
-        copy(s->named[i].name, sizeof s->named[i].name, slice_str(limit->name));
-        copy(s->named[i].rates, sizeof s->named[i].rates, slice_str(limit->rates));
+        stats_collector_limits_copy(s->named[i].name, sizeof s->named[i].name, slice_str(limit->name));
+        stats_collector_limits_copy(s->named[i].rates, sizeof s->named[i].rates, slice_str(limit->rates));
         s->named[i].algorithm = quota_algorithm(limit->rule.kind)->name;
         s->named[i].is_shadow = limit->is_shadow;
         if (quota_has_calendar(&limit->rule))
-            copy(s->named[i].zone, sizeof s->named[i].zone, slice_str(zone_name(limit->rule.zone)));
+            stats_collector_limits_copy(s->named[i].zone, sizeof s->named[i].zone,
+                                        slice_str(zone_name(limit->rule.zone)));
         if (limit->penalty_text != NULL)
-            copy(s->named[i].penalty, sizeof s->named[i].penalty, slice_str(limit->penalty_text));
+            stats_collector_limits_copy(s->named[i].penalty, sizeof s->named[i].penalty,
+                                        slice_str(limit->penalty_text));
         s->named[i].overrides = shared_set_count_living(limit->overrides, s->taken_ns);
         for (int r = 0; r < NAMED_RESULTS; r++)
             s->named[i].results[r] = count_read(&limit->counters->results[r]);
@@ -204,7 +206,7 @@ struct look {
 
 /* ---- the subjects that use a limit most ---- */
 
-static bool is_same(const struct top_entry *a, const struct top_entry *b)
+static bool stats_collector_limits_is_same(const struct top_entry *a, const struct top_entry *b)
 {
     return slice_eq(slice_of(a->subject, a->subject_len), slice_of(b->subject, b->subject_len));
 }
@@ -216,7 +218,7 @@ static bool is_same(const struct top_entry *a, const struct top_entry *b)
 static void rank_holder(struct snapshot_limit *limit, const struct top_entry *row, double used)
 {
     size_t at = 0;
-    while (at < limit->n_holders && !is_same(limit->holders[at].row, row))
+    while (at < limit->n_holders && !stats_collector_limits_is_same(limit->holders[at].row, row))
         at++;
     if (at == limit->n_holders) {
         if (at == SNAPSHOT_HOLDERS && limit->holders[--at].used >= used)
@@ -249,7 +251,7 @@ static void raise_to(struct snapshot_limit *limit, double used, const struct top
 /*
  * Returns how much of a funnel is used: 1 when nothing more would pass, above 1 when it is in debt.
  */
-static double used_of(const struct charge_target *target, unsigned index, uint64_t now_ns)
+static double stats_collector_limits_used_of(const struct charge_target *target, unsigned index, uint64_t now_ns)
 {
     const struct limit *limit = &target->policy->limits[index];
     struct standing standing = gate_standing(target, index, now_ns);
@@ -268,7 +270,7 @@ static bool says_something(const struct limit *limit, enum scope scope)
  * Returns the row of that limit: the policy's rows first, then rows that only single subjects have.
  * NULL: none.
  */
-static struct snapshot_limit *row_of(const struct look *look, uint16_t id)
+static struct snapshot_limit *stats_collector_limits_row_of(const struct look *look, uint16_t id)
 {
     for (unsigned i = 0; i < look->policy->n_limits; i++)
         if (look->limits[i].id == id)
@@ -291,9 +293,9 @@ static void look_at_funnels(const struct look *look, const struct policy *bound,
     target.holders[scope] = holder;
     for (unsigned i = 0; i < bound->n_limits; i++) {
         struct snapshot_limit *row =
-            says_something(&bound->limits[i], scope) ? row_of(look, bound->limits[i].id) : NULL;
+            says_something(&bound->limits[i], scope) ? stats_collector_limits_row_of(look, bound->limits[i].id) : NULL;
         if (row != NULL)
-            raise_to(row, used_of(&target, i, look->now_ns), top);
+            raise_to(row, stats_collector_limits_used_of(&target, i, look->now_ns), top);
     }
 }
 
@@ -325,7 +327,8 @@ static void look_at_rate(const struct look *look, const struct top_entry *top)
         if (!is_whole || limit->scope != PER_SUBJECT || limit->action == OVER_DENY)
             continue;
         double per_s = (double)limit->rate.count * NS_IN_S / (double)limit->rate.period_ns;
-        struct snapshot_limit *row = snapshot_rate_is_fast(per_s, limit->rate.burst) ? row_of(look, limit->id) : NULL;
+        struct snapshot_limit *row =
+            snapshot_rate_is_fast(per_s, limit->rate.burst) ? stats_collector_limits_row_of(look, limit->id) : NULL;
         if (row != NULL)
             raise_to(row, (double)top->per_s / per_s, top);
     }

@@ -36,7 +36,7 @@ static bool is_connected(const struct about *about)
            (count_ready(&about->sum.counts) > 0 && control_is_turned_away(about->control));
 }
 
-static enum node_state state_of(const struct about *about)
+static enum node_state stats_collector_nodes_state_of(const struct about *about)
 {
     static const enum node_state states[] = {
         [PULSE_WELL] = NODE_UP, [PULSE_BUSY] = NODE_BUSY, [PULSE_HELD] = NODE_PAUSED, [PULSE_SILENT] = NODE_SILENT};
@@ -76,7 +76,7 @@ enum node_state collector_default_node_state(const struct stats_collector *colle
 {
     struct about about;
     look_at_row(&about, collector, TOPOLOGY_DEFAULT);
-    return state_of(&about);
+    return stats_collector_nodes_state_of(&about);
 }
 
 /* ---- a row of the snapshot ---- */
@@ -115,7 +115,7 @@ static void take_about(struct snapshot_node *to, const struct about *about, uint
     snprintf(to->why, sizeof to->why, "%s", about->control != NULL ? control_why(about->control) : "");
     to->lacks = atomic_load_explicit(&about->node->lacks, memory_order_relaxed);
     take_lag(to, about->node, now_ns);
-    health->state = state_of(about);
+    health->state = stats_collector_nodes_state_of(about);
     if (health->state != NODE_AWAY && about->control != NULL)
         health->silence_ns = control_silence_ns(about->control, now_ns);
     counts_add(&to->lanes, &about->sum.counts, sizeof to->lanes);
@@ -150,7 +150,7 @@ static void count_moving(struct snapshot_node *node)
         node->slots_moving++;
 }
 
-static void take_slots(struct snapshot *s, const struct cluster *cluster)
+static void stats_collector_nodes_take_slots(struct snapshot *s, const struct cluster *cluster)
 {
     const struct cluster_view *view = cluster_known(cluster);
     struct cluster_service service = cluster_words_look(cluster);
@@ -210,7 +210,7 @@ static size_t count_servers(const struct controls *controls)
     return n;
 }
 
-static uint64_t larger(uint64_t a, uint64_t b)
+static uint64_t stats_collector_nodes_larger(uint64_t a, uint64_t b)
 {
     return a > b ? a : b;
 }
@@ -220,19 +220,19 @@ static void take_whole(struct snapshot *s, const struct stats_collector *collect
 {
     struct about default_node;
     look_at_row(&default_node, collector, TOPOLOGY_DEFAULT);
-    s->health.state = state_of(&default_node);
+    s->health.state = stats_collector_nodes_state_of(&default_node);
     if (s->health.state != NODE_AWAY && default_node.control != NULL)
         s->health.silence_ns = control_silence_ns(default_node.control, s->taken_ns);
     s->is_replicated = collector->controls != NULL && controls_are_replicated(collector->controls);
     const struct cluster *cluster = collector->controls != NULL ? controls_cluster(collector->controls) : NULL;
     s->is_cluster = cluster != NULL;
     if (cluster != NULL)
-        take_slots(s, cluster);
+        stats_collector_nodes_take_slots(s, cluster);
     for (unsigned w = 0; collector->pool != NULL && w < collector->config->workers; w++) {
         struct nodes_sum sum = {0};
         nodes_sum_all(&worker_pool_front(collector->pool, w)->nodes, &sum);
         counts_add(&s->lanes, &sum.counts, sizeof s->lanes);
-        s->health.oldest_ns = larger(s->health.oldest_ns, sum.oldest_ns);
+        s->health.oldest_ns = stats_collector_nodes_larger(s->health.oldest_ns, sum.oldest_ns);
     }
 }
 

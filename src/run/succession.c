@@ -38,7 +38,7 @@ static void forget_environment(void)
 }
 
 /* True if fd is a listening stream socket, the only kind that can be used. */
-static bool adopt(struct found *found, int fd)
+static bool succession_adopt(struct found *found, int fd)
 {
     int type = 0, listens = 0;
     socklen_t type_size = sizeof type, listens_size = sizeof listens;
@@ -57,13 +57,13 @@ static bool adopt_all(struct inherited *inherited, int first, size_t n)
 {
     inherited->sockets = mem_zalloc(n, sizeof *inherited->sockets);
     for (inherited->n = 0; inherited->n < n; inherited->n++)
-        if (!adopt(&inherited->sockets[inherited->n], first + (int)inherited->n))
+        if (!succession_adopt(&inherited->sockets[inherited->n], first + (int)inherited->n))
             return false;
     return true;
 }
 
 /* Reads the whole file and closes it. The caller frees. NULL: the file cannot be read. */
-static char *read_all(int fd)
+static char *succession_read_all(int fd)
 {
     struct stat file;
     if (fstat(fd, &file) != 0 || !S_ISREG(file.st_mode))
@@ -98,7 +98,7 @@ struct inherited *inherit_find(void)
         inherited->sockets[i].is_systemds = is_activated || letters[i] == UPGRADE_SYSTEMD;
     long admin_commands = is_upgrade ? num_of_environment(UPGRADE_ADMIN_COMMANDS, SOCKETS_MAX) : 0;
     if (admin_commands == (long)(UPGRADE_FD + 1 + n))
-        inherited->admin_commands = read_all((int)admin_commands);
+        inherited->admin_commands = succession_read_all((int)admin_commands);
     const char *nodes = is_upgrade ? getenv(UPGRADE_NODES) : NULL;
     inherited->nodes = mem_strdup(nodes);
     forget_environment();
@@ -120,7 +120,7 @@ static bool is_same_ip(const struct endpoint *a, const struct endpoint *b)
 }
 
 /* True if the socket is bound to `wanted`. Port 0 is any port. */
-static bool is_wanted(const struct endpoint *bound, const struct endpoint *wanted)
+static bool succession_is_wanted(const struct endpoint *bound, const struct endpoint *wanted)
 {
     if (bound->address.ss_family != wanted->address.ss_family)
         return false;
@@ -135,7 +135,7 @@ int inherit_take(struct inherited *inherited, struct endpoint *at, bool *is_syst
 {
     for (size_t i = 0; i < inherited->n; i++) {
         struct found *found = &inherited->sockets[i];
-        if (found->fd < 0 || !is_wanted(&found->at, at))
+        if (found->fd < 0 || !succession_is_wanted(&found->at, at))
             continue;
         int fd = found->fd;
         found->fd = -1;
@@ -221,7 +221,7 @@ static void end_reasons(void)
 /* ---- offering and serving ---- */
 
 /* The predecessor has sent UPGRADE_GO, or has closed the connection. */
-static void on_word(uv_poll_t *poll, int status, int events)
+static void succession_on_word(uv_poll_t *poll, int status, int events)
 {
     struct succession *succession = poll->data;
     char word;
@@ -244,7 +244,7 @@ static void listen_to(struct succession *succession, struct loop *loop)
         uv_poll_init(&loop->uv, &succession->poll, succession->fd);
     succession->poll.data = succession;
     succession->is_waiting = true;
-    uv_poll_start(&succession->poll, UV_READABLE | UV_DISCONNECT, on_word);
+    uv_poll_start(&succession->poll, UV_READABLE | UV_DISCONNECT, succession_on_word);
 }
 
 void succession_offer(struct succession *succession, struct loop *loop)
@@ -261,7 +261,9 @@ void succession_serve(struct succession *succession, struct loop *loop)
     end_reasons();
     if (succession->fd < 0)
         return;
-    /* An error means that the predecessor has ended: on_word then gets the end at once. */
+    /*
+     * An error means that the predecessor has ended: succession_on_word then gets the end at once.
+     */
     (void)!write(succession->fd, &(const char){succession->has_admin_commands ? UPGRADE_HAS_ADMIN_COMMANDS : '\0'}, 1);
     succession->is_serving = true;
     listen_to(succession, loop);

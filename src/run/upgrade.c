@@ -112,7 +112,7 @@ static int file_of(const char *text)
 
 /* ---- the successor's progress ---- */
 
-static void on_closed(uv_handle_t *handle)
+static void upgrade_on_closed(uv_handle_t *handle)
 {
     struct upgrade *upgrade = handle->data;
     upgrade->open--;
@@ -121,7 +121,7 @@ static void on_closed(uv_handle_t *handle)
 static void close_handle(uv_handle_t *handle)
 {
     if (!uv_is_closing(handle))
-        uv_close(handle, on_closed);
+        uv_close(handle, upgrade_on_closed);
 }
 
 static void close_both(struct upgrade *upgrade)
@@ -134,7 +134,7 @@ static void close_both(struct upgrade *upgrade)
  * Takes a full line of the successor. A line that the successor has logged itself is only
  * remembered.
  */
-static void take_line(struct upgrade *upgrade)
+static void upgrade_take_line(struct upgrade *upgrade)
 {
     const char *text = upgrade->line + 1;
     enum log_level level = upgrade->line[0] == 'e' ? LOG_ERROR : LOG_WARN;
@@ -148,7 +148,7 @@ static void take_line(struct upgrade *upgrade)
 }
 
 /* Takes a byte from the successor. False: the byte belongs to no line, so the successor serves. */
-static bool take(struct upgrade *upgrade, char byte)
+static bool upgrade_take(struct upgrade *upgrade, char byte)
 {
     if (byte == UPGRADE_OFFER && upgrade->mark == 0) {
         upgrade->has_offer = true;
@@ -161,7 +161,7 @@ static bool take(struct upgrade *upgrade, char byte)
         if (upgrade->len < sizeof upgrade->line - 1)
             upgrade->line[upgrade->len++] = byte;
     } else {
-        take_line(upgrade);
+        upgrade_take_line(upgrade);
         upgrade->mark = 0;
     }
     return true;
@@ -177,7 +177,7 @@ static void read_rest(struct upgrade *upgrade)
         return;
     while (is_line && (n = recv(fd, upgrade->room, sizeof upgrade->room, MSG_DONTWAIT)) > 0)
         for (ssize_t i = 0; is_line && i < n; i++)
-            is_line = take(upgrade, upgrade->room[i]);
+            is_line = upgrade_take(upgrade, upgrade->room[i]);
 }
 
 static void on_exit_of(uv_process_t *process, int64_t status, int number)
@@ -236,7 +236,7 @@ static void hand_over(struct upgrade *upgrade)
     upgrade->on_replaced(upgrade->arg);
 }
 
-static void on_answer(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
+static void upgrade_on_answer(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 {
     struct upgrade *upgrade = stream->data;
     (void)buf;
@@ -245,7 +245,7 @@ static void on_answer(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
         return; /* on_exit_of follows */
     }
     for (ssize_t i = 0; i < n; i++) {
-        if (take(upgrade, upgrade->room[i]))
+        if (upgrade_take(upgrade, upgrade->room[i]))
             continue;
         uv_read_stop(stream);
         upgrade->state = UPGRADE_DONE;
@@ -270,7 +270,7 @@ static void spawn(struct upgrade *upgrade, struct loop *loop, const uv_process_o
     }
     upgrade->state = UPGRADE_RUNS;
     log_info("upgrade: process %d is starting, to take over from %d", upgrade->process.pid, getpid());
-    uv_read_start((uv_stream_t *)&upgrade->answer, on_room, on_answer);
+    uv_read_start((uv_stream_t *)&upgrade->answer, on_room, upgrade_on_answer);
 }
 
 /* Returns the listening sockets; the caller frees. NULL: out of memory. */

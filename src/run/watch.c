@@ -207,8 +207,8 @@ static uint64_t sum_of(const struct crowd *crowd)
 /* ---- log lines ---- */
 
 /* Logs one line. took_ns is 0 for the first line of a spell. */
-static void tell(const struct watch *watch, const struct limit *limit, const struct kind *kind, bool is_shadow,
-                 uint64_t n, uint64_t took_ns, const struct crowd *crowd)
+static void watch_tell(const struct watch *watch, const struct limit *limit, const struct kind *kind, bool is_shadow,
+                       uint64_t n, uint64_t took_ns, const struct crowd *crowd)
 {
     bool is_told_as_would = is_shadow && kind->would_begin != NULL;
     const char *begins = is_told_as_would ? kind->would_begin : kind->begins;
@@ -244,7 +244,7 @@ static void note_stopping(const struct watch *watch, uint16_t id, size_t k, bool
         atomic_fetch_and_explicit(&watch->stopping[id], (uint8_t)~bit, memory_order_relaxed);
 }
 
-static void look_at(struct watch *watch, const struct limit *limit, bool is_shadow, size_t k, uint64_t now_ns)
+static void watch_look_at(struct watch *watch, const struct limit *limit, bool is_shadow, size_t k, uint64_t now_ns)
 {
     struct spell *spell = &watch->spells[limit->id][k];
     struct crowd *crowd = crowd_of(watch, spell);
@@ -270,7 +270,8 @@ static void look_at(struct watch *watch, const struct limit *limit, bool is_shad
         spell->is_expected = true;
         return;
     }
-    tell(watch, limit, &kinds[k], is_shadow, total - spell->told, spell->is_on ? now_ns - spell->since_ns : 0, crowd);
+    watch_tell(watch, limit, &kinds[k], is_shadow, total - spell->told, spell->is_on ? now_ns - spell->since_ns : 0,
+               crowd);
     let_crowd_go(watch, spell);
     *spell = (struct spell){.told = total, .since_ns = now_ns, .is_on = true};
 }
@@ -282,10 +283,10 @@ void watch_look(struct watch *watch, const struct policies *policies, const stru
         const struct policy *policy = policies_at(policies, p);
         for (size_t i = 0; i < policy->n_limits; i++)
             for (size_t k = 0; k < N_KINDS; k++)
-                look_at(watch, &policy->limits[i], policy->shadows >> i & 1, k, now_ns);
+                watch_look_at(watch, &policy->limits[i], policy->shadows >> i & 1, k, now_ns);
     }
     for (size_t k = 0; k < N_KINDS && other != NULL; k++)
-        look_at(watch, other, false, k, now_ns);
+        watch_look_at(watch, other, false, k, now_ns);
     let_orphans_go(watch);
 }
 

@@ -54,7 +54,7 @@ struct worker {
  * True if the process at the other end may use the operators' socket: it runs as weir's user, or as
  * root.
  */
-static bool is_operator(int fd)
+static bool worker_is_operator(int fd)
 {
     struct ucred peer;
     socklen_t size = sizeof peer;
@@ -73,7 +73,7 @@ static void on_accept(struct listener *listener, int fd, const struct link_peer 
     const struct listen_address *listen_address = worker->openings[listener - worker->listeners].listen_address;
     if (fd < 0)
         front_accept_failed(&worker->front, listen_address);
-    else if (listen_address->is_admin && !is_operator(fd))
+    else if (listen_address->is_admin && !worker_is_operator(fd))
         close(fd);
     else
         front_accept(&worker->front, fd, peer, listen_address);
@@ -94,7 +94,7 @@ static void start_listeners(struct worker *worker)
 
 /* ---- the inbox ---- */
 
-static void tell_adopted(struct worker *worker)
+static void worker_tell_adopted(struct worker *worker)
 {
     atomic_store(&worker->generation, worker->adopted);
     worker->ops->on_news(worker->ops->arg);
@@ -105,14 +105,14 @@ static void adopt(struct worker *worker, const struct tables *tables)
     front_adopt(&worker->front, tables);
     worker->adopted = tables->generation;
     if (!front_is_binding(&worker->front))
-        tell_adopted(worker);
+        worker_tell_adopted(worker);
 }
 
 /* Does a bounded part of the pending work. The rest follows in the next iterations. */
-static void go_on(struct worker *worker)
+static void worker_go_on(struct worker *worker)
 {
     if (front_is_binding(&worker->front) && front_bind_some(&worker->front))
-        tell_adopted(worker);
+        worker_tell_adopted(worker);
     if (!list_is_empty(&worker->rounds)) {
         struct admin_command *admin_command = container_of(worker->rounds.next, struct admin_command, in_queue);
         if (front_round_some(&worker->front, admin_command)) {
@@ -132,7 +132,7 @@ static bool has_more(struct worker *worker)
     return has_tables || front_is_binding(&worker->front) || !list_is_empty(&worker->rounds);
 }
 
-static void reach(struct worker *worker, enum worker_stage stage)
+static void worker_reach(struct worker *worker, enum worker_stage stage)
 {
     atomic_store(&worker->stage, stage);
     worker->ops->on_news(worker->ops->arg);
@@ -155,7 +155,7 @@ static void stop_listening(struct worker *worker, bool accept_rest)
     if (worker_stage(worker) != WORKER_SERVES)
         return;
     close_listeners(worker, false, accept_rest);
-    reach(worker, WORKER_IS_DEAF);
+    worker_reach(worker, WORKER_IS_DEAF);
 }
 
 static void shut_operators_out(struct worker *worker)
@@ -167,7 +167,7 @@ static void shut_operators_out(struct worker *worker)
 
 void worker_emptied(void *arg)
 {
-    reach(arg, WORKER_IS_EMPTY);
+    worker_reach(arg, WORKER_IS_EMPTY);
 }
 
 static void stop(struct worker *worker)
@@ -179,7 +179,7 @@ static void stop(struct worker *worker)
     loop_close(&worker->loop);
 }
 
-static void on_told(uv_async_t *async)
+static void worker_on_told(uv_async_t *async)
 {
     struct worker *worker = async->data;
     struct inbox *inbox = &worker->inbox;
@@ -208,7 +208,7 @@ static void on_told(uv_async_t *async)
         else
             front_admin_command_done(&worker->front, admin_command);
     }
-    go_on(worker);
+    worker_go_on(worker);
     memory_pressure_look(&worker->front);
     login_look(&worker->front);
     if (tick_ms > 0) {
@@ -298,7 +298,7 @@ void worker_give(void *arg, struct admin_command *admin_command)
 
 /* ---- the life of a worker ---- */
 
-static void *run(void *arg)
+static void *worker_run(void *arg)
 {
     struct worker *worker = arg;
     pthread_setname_np(pthread_self(), "worker"); /* for top -H and its like */
@@ -318,12 +318,12 @@ struct worker *worker_start(struct front_settings *settings, unsigned index, con
     list_init(&worker->rounds);
     loop_init(&worker->loop);
     front_init(&worker->front, &worker->loop, settings, index, worker, tables);
-    uv_async_init(&worker->loop.uv, &worker->told, on_told);
+    uv_async_init(&worker->loop.uv, &worker->told, worker_on_told);
     worker->told.data = worker;
     start_listeners(worker);
     sigset_t before;
     signals_block(&before);
-    int error = pthread_create(&worker->thread, NULL, run, worker);
+    int error = pthread_create(&worker->thread, NULL, worker_run, worker);
     signals_restore(&before);
     if (error != 0) {
         log_error("cannot start a worker thread: %s", uv_strerror(-error));

@@ -93,7 +93,7 @@ static void stir(struct worker_pool *pool)
         uv_async_send(&pool->stirred);
 }
 
-static void on_news(void *arg)
+static void worker_pool_on_news(void *arg)
 {
     struct worker_pool *pool = arg;
     pthread_mutex_lock(&pool->lock);
@@ -101,7 +101,7 @@ static void on_news(void *arg)
     pthread_mutex_unlock(&pool->lock);
 }
 
-static void on_admin_command(void *arg, struct admin_command *admin_command)
+static void worker_pool_on_admin_command(void *arg, struct admin_command *admin_command)
 {
     struct worker_pool *pool = arg;
     pthread_mutex_lock(&pool->lock);
@@ -195,7 +195,7 @@ static void return_carried(struct worker_pool *pool)
     }
 }
 
-static void tell_adopted(struct worker_pool *pool)
+static void worker_pool_tell_adopted(struct worker_pool *pool)
 {
     void (*on_adopted)(void *arg) = pool->on_adopted;
     settle(pool);
@@ -229,7 +229,7 @@ static void on_stirred(uv_async_t *async)
         carry_out(pool);
         return_carried(pool);
     } /* otherwise carried out after the last worker's adoption */
-    tell_adopted(pool);
+    worker_pool_tell_adopted(pool);
     tell_stages(pool);
 }
 
@@ -254,7 +254,7 @@ void worker_pool_when_adopted(struct worker_pool *pool, void (*on_adopted)(void 
 {
     pool->on_adopted = on_adopted;
     pool->adopted_arg = arg;
-    tell_adopted(pool);
+    worker_pool_tell_adopted(pool);
 }
 
 void worker_pool_watch(struct worker_pool *pool, void (*settle_fn)(void *arg), void *arg)
@@ -274,7 +274,7 @@ struct worker_pool *worker_pool_start(struct loop *main_loop, struct front_setti
                                       const struct listening *listening, const struct tables *tables)
 {
     struct worker_pool *pool = mem_zalloc(1, sizeof *pool);
-    pool->ops = (struct worker_ops){on_news, on_admin_command, pool};
+    pool->ops = (struct worker_ops){worker_pool_on_news, worker_pool_on_admin_command, pool};
     pool->n_workers = settings->n_workers;
     pool->workers = mem_zalloc(pool->n_workers, sizeof(struct worker *));
     list_init(&pool->carried);

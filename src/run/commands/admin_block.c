@@ -86,7 +86,7 @@ static void log_ended(const struct shared_set *blocks, uint64_t now_ns, struct j
 }
 
 /* Installs the blocks; takes over `next`. Returns NULL, or an error (heap). */
-static char *use(struct live_rules *live, struct shared_set *next)
+static char *admin_block_use(struct live_rules *live, struct shared_set *next)
 {
     if (live_rules_set_blocks(live, next))
         return NULL;
@@ -101,7 +101,7 @@ char *admin_block(const struct admin_command *admin_command, struct live_rules *
                       ? unblock(admin_command, live->blocks, &next)
                       : admin_block_next(admin_command, &live->rules->identity, live->blocks, now_ns, &next);
     if (error == NULL)
-        error = use(live, next);
+        error = admin_block_use(live, next);
     if (error == NULL)
         log_block(admin_command, live->journal);
     return error;
@@ -113,10 +113,10 @@ void admin_blocks_end(struct live_rules *live, uint64_t now_ns)
     if (next_ns == 0 || next_ns > now_ns)
         return;
     log_ended(live->blocks, now_ns, live->journal);
-    free(use(live, shared_set_living(live->blocks, false, now_ns)));
+    free(admin_block_use(live, shared_set_living(live->blocks, false, now_ns)));
 }
 
-static char *text_of(const struct block *one, uint64_t now_ns)
+static char *admin_block_text_of(const struct block *one, uint64_t now_ns)
 {
     char end[32] = "";
     if (one->until_ns > 0)
@@ -131,6 +131,6 @@ void admin_block_differences(const struct shared_set *blocks, uint64_t now_ns, s
     for (size_t i = 0; i < shared_set_count(blocks); i++) {
         const struct block *one = blocks_at(blocks, i);
         differences_add(d, (struct difference){mem_strndup("block", 5), mem_strndup(one->subject.at, one->subject.len),
-                                               text_of(one, now_ns), mem_strndup("", 0)});
+                                               admin_block_text_of(one, now_ns), mem_strndup("", 0)});
     }
 }

@@ -18,12 +18,12 @@
 
 /* ---- words ---- */
 
-static struct slice key_of(const struct admin_command *admin_command)
+static struct slice admin_key_key_of(const struct admin_command *admin_command)
 {
     return slice_of(admin_command->key, admin_command->key_len);
 }
 
-static int shown(struct slice key)
+static int admin_key_shown(struct slice key)
 {
     return (int)(key.len < SHOWN ? key.len : SHOWN);
 }
@@ -74,7 +74,7 @@ char *admin_key_set(const struct admin_command *admin_command, const struct name
 {
     struct line_name line;
     struct slice value;
-    struct override one = {.key = key_of(admin_command)};
+    struct override one = {.key = admin_key_key_of(admin_command)};
     char end[ADMIN_END_ROOM];
     char *error = admin_named_line(admin_command, named, &line, &value);
     const struct named_limit *limit = error != NULL ? NULL : named_find(named, line.section);
@@ -88,9 +88,9 @@ char *admin_key_set(const struct admin_command *admin_command, const struct name
                            OVERRIDES_MAX);
     one.rates = value;
     log_admin_command(journal, admin_command, "set", "[limit %s] %s = %.*s for %.*s%s (before: %.*s)", limit->name,
-                      quota_algorithm(limit->rule.kind)->name, (int)value.len, value.at, shown(one.key), one.key.at,
-                      admin_print_end(admin_command, ", ends in ", end), before != NULL ? (int)before->rates.len : 4,
-                      before != NULL ? before->rates.at : "none");
+                      quota_algorithm(limit->rule.kind)->name, (int)value.len, value.at, admin_key_shown(one.key),
+                      one.key.at, admin_print_end(admin_command, ", ends in ", end),
+                      before != NULL ? (int)before->rates.len : 4, before != NULL ? before->rates.at : "none");
     *next = named_copy(named);
     named_override(*next, line.section, overrides_with(limit->overrides, &one, now_ns));
     return NULL;
@@ -99,16 +99,16 @@ char *admin_key_set(const struct admin_command *admin_command, const struct name
 char *admin_key_unset(const struct admin_command *admin_command, const struct named *named, uint64_t now_ns,
                       struct journal *journal, struct named **next)
 {
-    struct slice key = key_of(admin_command);
+    struct slice key = admin_key_key_of(admin_command);
     char *error = admin_named(admin_command, named);
     if (error != NULL || (error = check_key(key)) != NULL)
         return error;
     const struct named_limit *limit = named_find(named, slice_str(admin_command->policy));
     const struct override *before = overrides_find(limit->overrides, key, now_ns);
     if (before == NULL)
-        return admin_error("limit %s has no rates for the key %.*s", limit->name, shown(key), key.at);
+        return admin_error("limit %s has no rates for the key %.*s", limit->name, admin_key_shown(key), key.at);
     log_admin_command(journal, admin_command, "unset", "[limit %s] %s for %.*s removed (before: %.*s)", limit->name,
-                      quota_algorithm(limit->rule.kind)->name, shown(key), key.at, (int)before->rates.len,
+                      quota_algorithm(limit->rule.kind)->name, admin_key_shown(key), key.at, (int)before->rates.len,
                       before->rates.at);
     *next = named_copy(named);
     named_override(*next, slice_str(limit->name), overrides_without(limit->overrides, key, now_ns));
@@ -128,8 +128,8 @@ static void name_dropped(const struct named_limit *before, const struct shared_s
             ++dropped > NAMED_DROPPED)
             continue;
         journal_log(journal, LOG_WARN, "reload", "dropped, for it was only SET: [limit %s] %s = %.*s for %.*s",
-                    before->name, quota_algorithm(before->rule.kind)->name, WHY_SLICE(one->rates), shown(one->key),
-                    one->key.at);
+                    before->name, quota_algorithm(before->rule.kind)->name, WHY_SLICE(one->rates),
+                    admin_key_shown(one->key), one->key.at);
     }
     if (dropped > NAMED_DROPPED)
         journal_log(journal, LOG_WARN, "reload",

@@ -82,7 +82,7 @@ static void put_text(struct build *out, const char *name, const char *text)
     build_bulk_str(out, text);
 }
 
-static void put_number(struct build *out, const char *name, int64_t n)
+static void admin_report_put_number(struct build *out, const char *name, int64_t n)
 {
     build_bulk_str(out, name);
     build_int(out, n);
@@ -92,7 +92,7 @@ static void put_number(struct build *out, const char *name, int64_t n)
  * Returns why weir cannot use the server, or the first error of the addresses that weir dialled;
  * "": no error.
  */
-static const char *why_of(const struct snapshot_node *node)
+static const char *admin_report_why_of(const struct snapshot_node *node)
 {
     const char *why = node->why;
     for (unsigned i = 0; i < node->n_tries && why[0] == '\0'; i++)
@@ -115,18 +115,18 @@ static void put_row(struct build *out, const struct snapshot_node *node, const s
     put_text(out, "role", node->role);
     put_text(out, "state", node_state_name(node->health.state));
     put_text(out, "used_for", node_use_name(node->use));
-    put_number(out, "epoch", (int64_t)node->epoch);
-    put_number(out, "lag_ms", node->lag_ms != SNAPSHOT_NO_LAG ? (int64_t)node->lag_ms : -1);
-    put_number(out, "behind_bytes", node->lag_ms != SNAPSHOT_NO_LAG ? (int64_t)node->behind_bytes : -1);
-    put_number(out, "lanes", (int64_t)n_lanes);
-    put_number(out, "in_flight", (int64_t)count_read(&lanes->in_flight));
-    put_number(out, "requests", (int64_t)count_read(&lanes->requests));
-    put_number(out, "errors", (int64_t)count_read(&lanes->error_replies));
-    put_number(out, "lost", (int64_t)n_lost);
-    put_number(out, "changed_ms_ago", has_changed ? (int64_t)(s->unix_ms - node->changed_unix_ms) : -1);
-    put_text(out, "why", why_of(node));
-    put_number(out, "slots", node->slots);
-    put_number(out, "slots_moving", node->slots_moving);
+    admin_report_put_number(out, "epoch", (int64_t)node->epoch);
+    admin_report_put_number(out, "lag_ms", node->lag_ms != SNAPSHOT_NO_LAG ? (int64_t)node->lag_ms : -1);
+    admin_report_put_number(out, "behind_bytes", node->lag_ms != SNAPSHOT_NO_LAG ? (int64_t)node->behind_bytes : -1);
+    admin_report_put_number(out, "lanes", (int64_t)n_lanes);
+    admin_report_put_number(out, "in_flight", (int64_t)count_read(&lanes->in_flight));
+    admin_report_put_number(out, "requests", (int64_t)count_read(&lanes->requests));
+    admin_report_put_number(out, "errors", (int64_t)count_read(&lanes->error_replies));
+    admin_report_put_number(out, "lost", (int64_t)n_lost);
+    admin_report_put_number(out, "changed_ms_ago", has_changed ? (int64_t)(s->unix_ms - node->changed_unix_ms) : -1);
+    put_text(out, "why", admin_report_why_of(node));
+    admin_report_put_number(out, "slots", node->slots);
+    admin_report_put_number(out, "slots_moving", node->slots_moving);
 }
 
 static void report_upstream(struct admin_command *admin_command, const struct stats_collector *collector,

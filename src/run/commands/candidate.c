@@ -144,14 +144,14 @@ static char *change_lines(struct candidate *candidate, const struct admin_comman
 }
 
 /* Replaces the lines of that name in the file by `value`, and drops what was set for a time. */
-static void replace(struct candidate *candidate, const struct line_name *name, const char *value)
+static void candidate_replace(struct candidate *candidate, const struct line_name *name, const char *value)
 {
     config_file_replace(&candidate->file, name, value);
     set_lines_drop(&candidate->lines, name->section, name->key, NULL);
 }
 
-static char *set(struct candidate *candidate, const struct admin_command *admin_command, const struct live_rules *live,
-                 char **told)
+static char *candidate_set(struct candidate *candidate, const struct admin_command *admin_command,
+                           const struct live_rules *live, char **told)
 {
     struct line_name name;
     char *error = admin_line(admin_command, live->rules->policies, &name);
@@ -164,7 +164,7 @@ static char *set(struct candidate *candidate, const struct admin_command *admin_
     struct slice value = split_trim(slice_str(admin_command->expression));
     char *expression = mem_strndup(value.at, value.len);
     char *before = config_file_value(&candidate->file, &name);
-    replace(candidate, &name, expression);
+    candidate_replace(candidate, &name, expression);
     *told = mem_print("[policy %.*s] %s = %s (before: %s)", WHY_SLICE(name.section), admin_command->what, expression,
                       or_none(before));
     free(before);
@@ -185,7 +185,7 @@ static char *unset(struct candidate *candidate, const struct admin_command *admi
     char *before = config_file_value(&candidate->file, &name);
     if (before == NULL)
         return admin_error("policy %.*s has no limit %s", WHY_SLICE(name.section), admin_command->what);
-    replace(candidate, &name, NULL);
+    candidate_replace(candidate, &name, NULL);
     *told = mem_print("[policy %.*s] %s removed (before: %s; now: none)", WHY_SLICE(name.section), admin_command->what,
                       before);
     free(before);
@@ -244,7 +244,7 @@ static char *set_mode(struct candidate *candidate, const struct admin_command *a
 
 static char *(*const kinds[])(struct candidate *candidate, const struct admin_command *admin_command,
                               const struct live_rules *live, char **told) = {
-    [ADMIN_SET] = set,
+    [ADMIN_SET] = candidate_set,
     [ADMIN_UNSET] = unset,
     [ADMIN_SET_LIMIT] = set_limit,
     [ADMIN_MODE] = set_mode,

@@ -83,7 +83,7 @@ static void use_lines(struct config_manager *g, const struct set_lines *lines)
  * Replaces the files in memory by `file`. Returns the settings that need a restart; heap, NULL:
  * none.
  */
-static char *take_over(struct config_manager *g, struct config_file *file)
+static char *config_manager_take_over(struct config_manager *g, struct config_file *file)
 {
     config_diff_name_dropped(g->journal, &g->file, &g->loaded, file);
     char *kept = config_diff_keep_settings(g->journal, &g->file, file);
@@ -99,7 +99,7 @@ static char *take_over(struct config_manager *g, struct config_file *file)
  * Reads the file again, runs it, and logs its errors. Returns NULL, or the first error (heap).
  * *unchanged: the settings that need a restart; heap, NULL: none.
  */
-static char *read_file(struct config_manager *g, char **unchanged)
+static char *config_manager_read_file(struct config_manager *g, char **unchanged)
 {
     struct complaints complaints = {.is_logged = true};
     struct config_file file = {.path = g->path, .report = on_complaint, .arg = &complaints};
@@ -111,7 +111,7 @@ static char *read_file(struct config_manager *g, char **unchanged)
         set_lines_keep_timed(&kept, g->journal);
     char *why = config != NULL ? adopt_or_say(g, config, &kept, true) : complaints.first;
     if (config != NULL && why == NULL) {
-        *unchanged = take_over(g, &file);
+        *unchanged = config_manager_take_over(g, &file);
         use_lines(g, &kept);
     } else {
         set_lines_fini(&kept);
@@ -220,7 +220,7 @@ static void note_starved_reload(struct config_manager *g)
 
 static char *read_again(struct config_manager *g, struct admin_command *admin_command)
 {
-    char *why = read_file(g, &admin_command->text);
+    char *why = config_manager_read_file(g, &admin_command->text);
     g->reloads.is_last_bad = why != NULL;
     g->reloads.bad += why != NULL;
     if (why == NULL) {
@@ -294,8 +294,8 @@ static char *change_all(struct config_manager *g, struct admin_command *const *a
     return NULL;
 }
 
-static void tell_changes(struct config_manager *g, struct admin_command *const *admin_commands, size_t n,
-                         char *const *told)
+static void config_manager_tell_changes(struct config_manager *g, struct admin_command *const *admin_commands, size_t n,
+                                        char *const *told)
 {
     static const char *const words[] = {
         [ADMIN_SET] = "set", [ADMIN_SET_LIMIT] = "set", [ADMIN_UNSET] = "unset", [ADMIN_MODE] = "mode"};
@@ -308,12 +308,12 @@ static void tell_changes(struct config_manager *g, struct admin_command *const *
  * Carries out n commands in one step. If the candidate is bad, each half is tried by itself, until
  * the bad command is alone.
  */
-static void change(struct config_manager *g, struct admin_command *const *admin_commands, size_t n)
+static void config_manager_change(struct config_manager *g, struct admin_command *const *admin_commands, size_t n)
 {
     char **told = mem_zalloc(n, sizeof *told);
     char *why = change_all(g, admin_commands, n, told);
     if (why == NULL)
-        tell_changes(g, admin_commands, n, told);
+        config_manager_tell_changes(g, admin_commands, n, told);
     for (size_t i = 0; i < n; i++)
         free(told[i]);
     free(told);
@@ -322,8 +322,8 @@ static void change(struct config_manager *g, struct admin_command *const *admin_
     } else if (why != NULL) {
         for (size_t i = 0; i < n; i++)
             free(admin_commands[i]->error);
-        change(g, admin_commands, n / 2);
-        change(g, admin_commands + n / 2, n - n / 2);
+        config_manager_change(g, admin_commands, n / 2);
+        config_manager_change(g, admin_commands + n / 2, n - n / 2);
     }
     free(why);
 }
@@ -340,7 +340,7 @@ static char *change_key(struct config_manager *g, struct admin_command *admin_co
     return error;
 }
 
-static char *block(struct config_manager *g, struct admin_command *admin_command)
+static char *config_manager_block(struct config_manager *g, struct admin_command *admin_command)
 {
     return admin_block(admin_command, &g->live, clock_ns());
 }
@@ -406,7 +406,7 @@ char *config_manager_hand_over(const struct config_manager *g)
                                              .blocks = g->live.blocks});
 }
 
-static char *compare(struct config_manager *g, struct admin_command *admin_command)
+static char *config_manager_compare(struct config_manager *g, struct admin_command *admin_command)
 {
     struct differences differences;
     if (g->path == NULL)
@@ -425,8 +425,14 @@ static char *compare(struct config_manager *g, struct admin_command *admin_comma
 /* ---- admin commands by kind ---- */
 
 static char *(*const kinds[])(struct config_manager *g, struct admin_command *admin_command) = {
-    [ADMIN_RELOAD] = reload, [ADMIN_SET_KEY] = change_key, [ADMIN_UNSET_KEY] = change_key, [ADMIN_DIFF] = compare,
-    [ADMIN_BLOCK] = block,   [ADMIN_UNBLOCK] = block,      [ADMIN_CLIENTS] = note_round,   [ADMIN_KICK] = note_round,
+    [ADMIN_RELOAD] = reload,
+    [ADMIN_SET_KEY] = change_key,
+    [ADMIN_UNSET_KEY] = change_key,
+    [ADMIN_DIFF] = config_manager_compare,
+    [ADMIN_BLOCK] = config_manager_block,
+    [ADMIN_UNBLOCK] = config_manager_block,
+    [ADMIN_CLIENTS] = note_round,
+    [ADMIN_KICK] = note_round,
 };
 
 /* Every admin command that candidate_is_for rejects has a row. */
@@ -454,7 +460,7 @@ static void carry_out(struct config_manager *g, struct admin_command *const *adm
     if (is_starved)
         note_starved(g, admin_commands[0]);
     else if (candidate_is_for(admin_commands[0]))
-        change(g, admin_commands, n);
+        config_manager_change(g, admin_commands, n);
     else
         admin_commands[0]->error = run_kind(g, admin_commands[0]);
     note_memory(g, given);

@@ -31,7 +31,7 @@ static char take_header(struct slice *rest, int64_t *number)
     return type;
 }
 
-static struct slice take_text(struct slice *rest, int64_t len)
+static struct slice explain_take_text(struct slice *rest, int64_t len)
 {
     struct slice text = split_take(rest, (size_t)len);
     split_take(rest, 2);
@@ -43,7 +43,7 @@ static void print_scalar(struct slice *rest, FILE *out)
 {
     int64_t number;
     char type = take_header(rest, &number);
-    struct slice text = type == '$' ? take_text(rest, number) : SLICE("none");
+    struct slice text = type == '$' ? explain_take_text(rest, number) : SLICE("none");
     if (type == ':')
         fprintf(out, "%" PRId64, number);
     else
@@ -110,7 +110,7 @@ static bool set_ip(struct facts *facts, struct slice value)
  * A client has one value of each kind. `given` has a bit for each kind given so far. False: given
  * twice.
  */
-static bool note_given(unsigned *given, unsigned row, struct slice kind, struct why why)
+static bool explain_note_given(unsigned *given, unsigned row, struct slice kind, struct why why)
 {
     if ((*given >> row & 1) != 0)
         return why_refuse(why, "%.*s: is given twice, but one client has one: ask for each by itself", WHY_SLICE(kind));
@@ -126,7 +126,7 @@ static bool set_fact(struct facts *facts, struct slice term, unsigned *given, st
         return why_refuse(
             why, "\"%.*s\" names nobody: write user:NAME, ip:ADDRESS, name:, tls:, listener: or key:", WHY_SLICE(term));
     if (slice_eq_nocase(kind, SLICE("ip")))
-        return note_given(given, IP_BIT, kind, why) &&
+        return explain_note_given(given, IP_BIT, kind, why) &&
                (set_ip(facts, value) || why_refuse(why, "\"%.*s\" is not an address", WHY_SLICE(value)));
     if (slice_eq_nocase(kind, SLICE("user")) && slice_eq(value, SLICE("default")))
         return why_refuse(why, "default is who has not logged in, and has no user: leave user: out");
@@ -140,7 +140,7 @@ static bool set_fact(struct facts *facts, struct slice term, unsigned *given, st
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
         if (slice_eq_nocase(kind, texts[i].kind)) {
             *texts[i].fact = value;
-            return note_given(given, (unsigned)i, kind, why);
+            return explain_note_given(given, (unsigned)i, kind, why);
         }
     return why_refuse(why, "\"%.*s\": there are user, ip, name, tls, listener and key", WHY_SLICE(term));
 }
@@ -211,7 +211,7 @@ static void tell_unknown(const struct command_table *table, const struct slice *
  * Returns the funnels of a new subject and a new connection. The shared subject of the policy is
  * owned by its counters.
  */
-static struct charge_target charge_target_of(const struct policy *policy)
+static struct charge_target explain_charge_target_of(const struct policy *policy)
 {
     struct charge_target target = {.policy = policy};
     if (policy == NULL)
@@ -222,7 +222,7 @@ static struct charge_target charge_target_of(const struct policy *policy)
     return target;
 }
 
-static enum explained print(const struct build *reply, FILE *out, enum gate gate)
+static enum explained explain_print(const struct build *reply, FILE *out, enum gate gate)
 {
     plain_reply_print(slice_of(reply->at, reply->len), out);
     return gate == GATE_PASS || gate == GATE_WAIT ? EXPLAINED_PASSES : EXPLAINED_STOPPED;
@@ -239,14 +239,14 @@ static enum explained explain_with(const struct config *config, const struct com
     const struct policy *policy = policies_match(rules->policies, facts);
     const struct report_subject explained_subject = {
         .name = slice_of(name, identity_subject(&rules->identity, facts, name)),
-        .target = charge_target_of(policy),
+        .target = explain_charge_target_of(policy),
     };
     struct build reply;
     build_init(&reply, true);
     bool has_funnels = policy == NULL || (explained_subject.target.holders[PER_SUBJECT] != NULL &&
                                           explained_subject.target.holders[PER_CONNECTION] != NULL);
     enum gate gate = has_funnels ? report_explain(&reply, rules->policies, table, &explained_subject, call) : GATE_PASS;
-    enum explained result = !has_funnels || reply.is_broken ? EXPLAINED_NOT : print(&reply, out, gate);
+    enum explained result = !has_funnels || reply.is_broken ? EXPLAINED_NOT : explain_print(&reply, out, gate);
     build_fini(&reply);
     subject_free_detached(explained_subject.target.holders[PER_CONNECTION]);
     subject_free_detached(explained_subject.target.holders[PER_SUBJECT]);

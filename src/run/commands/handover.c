@@ -49,7 +49,7 @@ static void write_difference(struct text *text, const struct difference *differe
         add_line(text, 2, (struct slice[]){SLICE("mode"), running});
 }
 
-static void write_lines(struct text *text, const struct set_lines *lines)
+static void handover_write_lines(struct text *text, const struct set_lines *lines)
 {
     char ns[24];
     for (size_t i = 0; i < lines->n; i++) {
@@ -61,7 +61,7 @@ static void write_lines(struct text *text, const struct set_lines *lines)
     }
 }
 
-static void write_keys(struct text *text, const struct named_limit *limit)
+static void handover_write_keys(struct text *text, const struct named_limit *limit)
 {
     char ns[24];
     for (size_t i = 0; i < shared_set_count(limit->overrides); i++) {
@@ -82,9 +82,9 @@ char *handover_write(const struct handover *from)
     for (size_t i = 0; i < set.count; i++)
         write_difference(&text, &set.at[i]);
     differences_fini(&set);
-    write_lines(&text, from->lines);
+    handover_write_lines(&text, from->lines);
     for (size_t i = 0; i < named_count(from->named); i++)
-        write_keys(&text, named_at(from->named, i));
+        handover_write_keys(&text, named_at(from->named, i));
     for (size_t i = 0; i < shared_set_count(from->blocks); i++) {
         const struct block *one = blocks_at(from->blocks, i);
         add_line(&text, 4,
@@ -103,7 +103,7 @@ struct line {
     size_t n;
 };
 
-static bool next_line(struct slice *rest, struct slice *line)
+static bool handover_next_line(struct slice *rest, struct slice *line)
 {
     const char *end = rest->len > 0 ? memchr(rest->at, '\n', rest->len) : NULL;
     if (end == NULL)
@@ -146,47 +146,47 @@ static void show(const struct line *line, char out[SHOWN_ROOM])
     }
 }
 
-static char *copy(struct slice word)
+static char *handover_copy(struct slice word)
 {
     return word.len > 0 ? mem_strndup(word.at, word.len) : NULL;
 }
 
-static void set_key(struct admin_command *admin_command, struct slice key)
+static void handover_set_key(struct admin_command *admin_command, struct slice key)
 {
-    admin_command->key = copy(key);
+    admin_command->key = handover_copy(key);
     admin_command->key_len = key.len;
 }
 
 /* Fills the command from the line. False: this weir does not know the line. */
-static bool fill(struct admin_command *admin_command, const struct line *line)
+static bool handover_fill(struct admin_command *admin_command, const struct line *line)
 {
     const struct slice *words = line->words;
     int64_t until_ns = 0;
     bool is_key = slice_eq(words[0], SLICE("key")), is_limit = slice_eq(words[0], SLICE("limit"));
     if (slice_eq(words[0], SLICE("set")) && line->n == 6) {
         admin_command->kind = ADMIN_SET;
-        admin_command->policy = copy(words[1]);
-        admin_command->what = copy(words[2]);
-        admin_command->expression = copy(words[3]);
-        set_key(admin_command, words[4]);
+        admin_command->policy = handover_copy(words[1]);
+        admin_command->what = handover_copy(words[2]);
+        admin_command->expression = handover_copy(words[3]);
+        handover_set_key(admin_command, words[4]);
     } else if (slice_eq(words[0], SLICE("unset")) && line->n == 3) {
         admin_command->kind = ADMIN_UNSET;
-        admin_command->policy = copy(words[1]);
-        admin_command->what = copy(words[2]);
+        admin_command->policy = handover_copy(words[1]);
+        admin_command->what = handover_copy(words[2]);
     } else if ((is_limit && line->n == 4) || (is_key && line->n == 6)) {
         admin_command->kind = is_key ? ADMIN_SET_KEY : ADMIN_SET_LIMIT;
-        admin_command->policy = copy(words[1]);
+        admin_command->policy = handover_copy(words[1]);
         admin_command->expression =
             mem_print("%.*s = %.*s", (int)words[2].len, words[2].at, (int)words[3].len, words[3].at);
         if (is_key)
             admin_command->key = mem_strndup(words[4].at, words[4].len), admin_command->key_len = words[4].len;
     } else if (slice_eq(words[0], SLICE("mode")) && line->n == 2) {
         admin_command->kind = ADMIN_MODE;
-        admin_command->expression = copy(words[1]);
+        admin_command->expression = handover_copy(words[1]);
     } else if (slice_eq(words[0], SLICE("block")) && line->n == 4) {
         admin_command->kind = ADMIN_BLOCK;
-        set_key(admin_command, words[1]);
-        admin_command->expression = copy(words[2]);
+        handover_set_key(admin_command, words[1]);
+        admin_command->expression = handover_copy(words[2]);
     } else {
         return false;
     }
@@ -233,14 +233,14 @@ static void log_dropped(const struct line *line, const char *why, struct journal
 }
 
 /* Reads one line. Returns NULL, or why the line is dropped. */
-static const char *find(struct found *found, const struct line *line)
+static const char *handover_find(struct found *found, const struct line *line)
 {
     struct admin_command *admin_command = admin_command_new(ADMIN_SET);
     if (admin_command == NULL)
         return "out of memory";
     snprintf(admin_command->by, sizeof admin_command->by, "the process before");
     admin_command->is_handed_over = true;
-    bool is_known = fill(admin_command, line);
+    bool is_known = handover_fill(admin_command, line);
     bool is_over = is_known && admin_command->until_ns > 0 && admin_command->until_ns <= clock_ns();
     found->n_over += is_over;
     if (is_known && !is_over)
@@ -250,7 +250,7 @@ static const char *find(struct found *found, const struct line *line)
     return is_known ? NULL : "this weir does not know it";
 }
 
-static bool begin(struct slice *rest)
+static bool handover_begin(struct slice *rest)
 {
     struct slice kind = SLICE(KIND);
     if (rest->len < kind.len || memcmp(rest->at, kind.at, kind.len) != 0)
@@ -279,11 +279,11 @@ bool handover_read(const char *text, struct journal *journal,
 {
     struct slice rest = slice_str(text), one;
     struct found found = {0};
-    if (!begin(&rest))
+    if (!handover_begin(&rest))
         return false;
-    while (next_line(&rest, &one)) {
+    while (handover_next_line(&rest, &one)) {
         const struct line line = take_apart(one);
-        const char *why = find(&found, &line);
+        const char *why = handover_find(&found, &line);
         if (why != NULL)
             log_dropped(&line, why, journal);
     }
@@ -300,11 +300,11 @@ bool handover_read(const char *text, struct journal *journal,
  * True if the line is in the text; then *next is the rest after it. The search begins at *next,
  * where the line is if both texts have one order.
  */
-static bool has_line(struct slice text, struct slice *next, struct slice wanted)
+static bool handover_has_line(struct slice text, struct slice *next, struct slice wanted)
 {
     struct slice rest = *next, one;
     for (int round = 0; round < 2; round++, rest = text)
-        while (next_line(&rest, &one))
+        while (handover_next_line(&rest, &one))
             if (slice_eq(one, wanted)) {
                 *next = rest;
                 return true;
@@ -316,12 +316,12 @@ void handover_log(const char *text, const char *other, const char *what, const c
 {
     struct slice rest = slice_str(text), one;
     struct slice others = other != NULL ? slice_str(other) : SLICE(""), next = others;
-    if (!begin(&rest))
+    if (!handover_begin(&rest))
         return;
-    while (next_line(&rest, &one)) {
+    while (handover_next_line(&rest, &one)) {
         char shown[SHOWN_ROOM] = "";
         const struct line line = take_apart(one);
-        if (has_line(others, &next, one))
+        if (handover_has_line(others, &next, one))
             continue;
         show(&line, shown);
         journal_log(journal, LOG_WARN, "upgrade", "upgrade: %s: %.300s: %s", what, shown, why);

@@ -75,8 +75,8 @@ static void install(struct live_rules *live, struct rules *rules)
  * Installs new rules with new exceptions. Takes over the reference on `policies`, which are bound
  * to live->commands. `before`: as in exceptions_of.
  */
-static void renew(struct live_rules *live, const struct rules *model, struct policies *policies,
-                  const struct exceptions *before)
+static void live_rules_renew(struct live_rules *live, const struct rules *model, struct policies *policies,
+                             const struct exceptions *before)
 {
     const struct exceptions_of of = {.policies = policies,
                                      .table = live->commands,
@@ -127,7 +127,7 @@ static struct tls_context *kept(struct tls_context *fresh, struct tls_context *r
  * Named limits keep their counters. Keys of a limit with a new algorithm start anew at their next
  * request.
  */
-static void inherit(struct live_rules *live, struct named *fresh, bool is_reload)
+static void live_rules_inherit(struct live_rules *live, struct named *fresh, bool is_reload)
 {
     named_inherit(fresh, live->rules->named);
     admin_key_inherit(fresh, live->rules->named, is_reload, clock_ns(), live->journal);
@@ -176,7 +176,7 @@ bool live_rules_adopt(struct live_rules *live, const struct config *config, cons
         rate(variants, config->rules.policies);
     live->is_changed |= registry_take_changed(live->registry) || variants->n > 0 || live->variants.n > 0;
     if (live->rules != NULL)
-        inherit(live, config->rules.named, is_reload);
+        live_rules_inherit(live, config->rules.named, is_reload);
     struct rules model = config->rules;
     model.unbound_limit = live->unbound;
     model.unbound_limit.rate.count = model.unbound_limit.rate.burst = config->rules.unauthenticated;
@@ -193,7 +193,7 @@ bool live_rules_adopt(struct live_rules *live, const struct config *config, cons
     log_set_level(config->log_level);
     variants_fini(&live->variants);
     live->variants = *variants;
-    renew(live, &model, policies_rebind(config->rules.policies, live->commands), NULL);
+    live_rules_renew(live, &model, policies_rebind(config->rules.policies, live->commands), NULL);
     return true;
 }
 
@@ -248,7 +248,7 @@ void live_rules_rebind(struct live_rules *live, struct command_table *commands)
     command_table_carry_costs(commands, live->commands);
     command_table_put(live->commands);
     live->commands = commands;
-    renew(live, live->rules, policies_rebind(live->rules->policies, commands), NULL);
+    live_rules_renew(live, live->rules, policies_rebind(live->rules->policies, commands), NULL);
 }
 
 bool live_rules_set_blocks(struct live_rules *live, struct shared_set *blocks)
@@ -258,7 +258,7 @@ bool live_rules_set_blocks(struct live_rules *live, struct shared_set *blocks)
     live->has_block = true;
     shared_set_put(live->blocks);
     live->blocks = blocks;
-    renew(live, live->rules, policies_get(live->rules->policies), live->rules->exceptions);
+    live_rules_renew(live, live->rules, policies_get(live->rules->policies), live->rules->exceptions);
     return true;
 }
 

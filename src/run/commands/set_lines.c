@@ -61,7 +61,8 @@ static bool is_subject(const struct set_line *line, const char *subject)
 }
 
 /* Returns the line's index; lines->n: there is none. */
-static size_t index_of(const struct set_lines *lines, struct slice policy, struct slice what, const char *subject)
+static size_t set_lines_index_of(const struct set_lines *lines, struct slice policy, struct slice what,
+                                 const char *subject)
 {
     size_t i = 0;
     while (i < lines->n && !(slice_eq_nocase(policy, slice_str(lines->at[i].policy)) &&
@@ -73,11 +74,11 @@ static size_t index_of(const struct set_lines *lines, struct slice policy, struc
 const struct set_line *set_lines_find(const struct set_lines *lines, struct slice policy, struct slice what,
                                       const char *subject)
 {
-    size_t i = index_of(lines, policy, what, subject);
+    size_t i = set_lines_index_of(lines, policy, what, subject);
     return i < lines->n ? &lines->at[i] : NULL;
 }
 
-static void take_out(struct set_lines *lines, size_t i)
+static void set_lines_take_out(struct set_lines *lines, size_t i)
 {
     line_fini(&lines->at[i]);
     memmove(lines->at + i, lines->at + i + 1, (lines->n - i - 1) * sizeof *lines->at);
@@ -86,10 +87,10 @@ static void take_out(struct set_lines *lines, size_t i)
 
 bool set_lines_drop(struct set_lines *lines, struct slice policy, struct slice what, const char *subject)
 {
-    size_t i = index_of(lines, policy, what, subject);
+    size_t i = set_lines_index_of(lines, policy, what, subject);
     if (i == lines->n)
         return false;
-    take_out(lines, i);
+    set_lines_take_out(lines, i);
     return true;
 }
 
@@ -111,7 +112,7 @@ void set_lines_end(struct set_lines *lines, uint64_t now_ns, struct journal *jou
             continue;
         }
         journal_log(journal, LOG_INFO, "unset", SHOWN " has ended: its time is over", SHOW(line));
-        take_out(lines, i);
+        set_lines_take_out(lines, i);
     }
 }
 
@@ -123,7 +124,7 @@ void set_lines_keep_timed(struct set_lines *lines, struct journal *journal)
             continue;
         }
         journal_log(journal, LOG_WARN, "reload", "dropped, for it was only SET: " SHOWN, SHOW(&lines->at[i]));
-        take_out(lines, i);
+        set_lines_take_out(lines, i);
     }
 }
 
@@ -170,7 +171,7 @@ char *set_lines_apply(struct set_lines *lines, struct policies *policies, const 
             if (journal == NULL)
                 return mem_print("[policy %s] %s: %s", line->policy, line->what, why);
             journal_log(journal, LOG_WARN, "reload", "dropped: " SHOWN ": %s", SHOW(line), why);
-            take_out(lines, i);
+            set_lines_take_out(lines, i);
         }
     return NULL;
 }
@@ -185,7 +186,8 @@ static char *running_text(const struct set_line *line, uint64_t now_ns)
     return mem_print("%s ex %" PRIu64 "s", line->expression, (left_ns + NS_PER_S - 1) / NS_PER_S);
 }
 
-static void add(struct differences *d, const struct set_line *line, const struct config_file *file, uint64_t now_ns)
+static void set_lines_add(struct differences *d, const struct set_line *line, const struct config_file *file,
+                          uint64_t now_ns)
 {
     const struct line_name name = {SECTION_POLICY, slice_str(line->policy), slice_str(line->what)};
     char *in_file = line->subject == NULL ? config_file_value(file, &name) : NULL;
@@ -221,7 +223,7 @@ void set_lines_differences(const struct set_lines *lines, const struct config_fi
 {
     for (size_t i = 0; i < lines->n; i++)
         if (!amend(d, &lines->at[i], now_ns))
-            add(d, &lines->at[i], file, now_ns);
+            set_lines_add(d, &lines->at[i], file, now_ns);
 }
 
 /* ---- admin commands ---- */

@@ -92,7 +92,7 @@ static bool is_excepted(const struct survey *survey, struct slice name)
     return excepted_at(survey, name) >= 0;
 }
 
-static void count(void *arg, struct subject *subject)
+static void suggest_count(void *arg, struct subject *subject)
 {
     struct peak_rates *peak_rates = atomic_load_explicit(&subject->peak_rates, memory_order_acquire);
     const struct sheet *sheet = peak_rates != NULL ? sheet_of(arg, subject) : NULL;
@@ -128,7 +128,7 @@ static void leave_out_forgotten(struct survey *survey, struct row *row)
     forgotten->n_most = n;
 }
 
-static bool is_named(const struct named *named, struct slice name)
+static bool suggest_is_named(const struct named *named, struct slice name)
 {
     return slice_eq(slice_of(named->text, named->len), name);
 }
@@ -137,7 +137,7 @@ static bool is_named(const struct named *named, struct slice name)
  * Notes the subject among those that exceed most, highest excess first. A subject is noted once,
  * living or forgotten.
  */
-static void note_name(struct row *row, struct slice whole, const struct peaks *peaks)
+static void suggest_note_name(struct row *row, struct slice whole, const struct peaks *peaks)
 {
     enum peak which;
     struct slice name = slice_of(whole.at, whole.len < OBSERVED_NAME_MAX ? whole.len : OBSERVED_NAME_MAX);
@@ -145,7 +145,7 @@ static void note_name(struct row *row, struct slice whole, const struct peaks *p
     noted.excess = suggestion_excess(&row->suggestion, peaks, &which);
     memcpy(noted.text, name.at, name.len);
     size_t at = 0;
-    while (at < row->n_names && !is_named(&row->names[at], name))
+    while (at < row->n_names && !suggest_is_named(&row->names[at], name))
         at++;
     if (at == NAMES)
         at--;
@@ -158,7 +158,7 @@ static void note_name(struct row *row, struct slice whole, const struct peaks *p
     row->names[at] = noted;
 }
 
-static void judge(struct row *row, struct slice name, const struct peaks *peaks)
+static void suggest_judge(struct row *row, struct slice name, const struct peaks *peaks)
 {
     if (peaks->of[PEAK_1S] == 0)
         return;
@@ -166,7 +166,7 @@ static void judge(struct row *row, struct slice name, const struct peaks *peaks)
         row->limited++;
     else if (!suggestion_passes(&row->suggestion, peaks))
         row->maybe_limited++;
-    note_name(row, name, peaks);
+    suggest_note_name(row, name, peaks);
 }
 
 static void judge_living(void *arg, struct subject *subject)
@@ -178,7 +178,7 @@ static void judge_living(void *arg, struct subject *subject)
     for (size_t i = 0; sheet != NULL && i < sheet->n_rows; i++) {
         const struct peaks peaks = peak_rates_get(peak_rates, sheet->rows[i].class);
         if (sheet->rows[i].has_enough)
-            judge(&sheet->rows[i], subject_name(subject), &peaks);
+            suggest_judge(&sheet->rows[i], subject_name(subject), &peaks);
     }
 }
 
@@ -197,13 +197,13 @@ static void judge_forgotten(struct row *row)
     }
     for (size_t i = 0; i < row->forgotten.n_most; i++) {
         const struct observed_name *most = &row->forgotten.most[i];
-        note_name(row, slice_of(most->text, most->len), &most->peaks);
+        suggest_note_name(row, slice_of(most->text, most->len), &most->peaks);
     }
 }
 
 /* ---- the rows of the reply ---- */
 
-static bool is_asked(const struct admin_command *admin_command, const struct observed *observed, unsigned class)
+static bool suggest_is_asked(const struct admin_command *admin_command, const struct observed *observed, unsigned class)
 {
     return admin_command->what == NULL ||
            slice_eq_nocase(observed_name(observed, class), slice_str(admin_command->what));
@@ -223,7 +223,7 @@ static void add_sheet(struct survey *survey, const struct admin_command *admin_c
         .policy_state = policy_state, .name = name, .seconds = observed_seconds(observed, now_ns), .rows = rows};
     survey->by_state[policy_state->number] = (uint16_t)++survey->n_sheets;
     for (unsigned class = 0; class < observed_count(observed); class ++) {
-        if (!is_asked(admin_command, observed, class))
+        if (!suggest_is_asked(admin_command, observed, class))
             continue;
         struct row *row = &rows[sheet->n_rows++];
         row->class = class;
@@ -255,7 +255,7 @@ static void add_sheets(struct survey *survey, const struct admin_command *admin_
         add_sheet(survey, admin_command, unlimited, UNLIMITED, now_ns);
 }
 
-static void drop(struct survey *survey)
+static void suggest_drop(struct survey *survey)
 {
     for (size_t i = 0; i < survey->n_sheets; i++) {
         for (size_t j = 0; j < survey->sheets[i].n_rows; j++) {
@@ -456,8 +456,8 @@ static void tell_unseen(struct text *out, const struct survey *survey, struct su
     }
 }
 
-static void tell(struct admin_command *admin_command, const struct survey *survey, struct subjects *const *tables,
-                 size_t n)
+static void suggest_tell(struct admin_command *admin_command, const struct survey *survey,
+                         struct subjects *const *tables, size_t n)
 {
     struct text out = {0};
     for (size_t i = 0; i < survey->n_sheets; i++)
@@ -470,10 +470,10 @@ static void tell(struct admin_command *admin_command, const struct survey *surve
     admin_command->lines_len = out.len;
 }
 
-static void look(struct survey *survey, struct subjects *const *tables, size_t n)
+static void suggest_look(struct survey *survey, struct subjects *const *tables, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        subjects_look(tables[i], count, survey);
+        subjects_look(tables[i], suggest_count, survey);
     suggest_each(survey);
     for (size_t i = 0; i < n; i++)
         subjects_look(tables[i], judge_living, survey);
@@ -512,8 +512,8 @@ void suggest_carry_out(struct admin_command *admin_command, const struct policie
     admin_command->is_starved = survey->is_starved;
     admin_command->error = survey->is_starved ? NULL : find_fault(survey, admin_command, policies);
     if (admin_command->error == NULL && !admin_command->is_starved) {
-        look(survey, tables, sizeof tables / sizeof tables[0]);
-        tell(admin_command, survey, tables, sizeof tables / sizeof tables[0]);
+        suggest_look(survey, tables, sizeof tables / sizeof tables[0]);
+        suggest_tell(admin_command, survey, tables, sizeof tables / sizeof tables[0]);
     }
-    drop(survey);
+    suggest_drop(survey);
 }

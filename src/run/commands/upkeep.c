@@ -14,7 +14,7 @@
 
 /* ---- ends in time ---- */
 
-static void on_end(uv_timer_t *timer);
+static void upkeep_on_end(uv_timer_t *timer);
 
 /* Starts the timer for the next end. late_ms: the wait if that end has passed already. */
 static void await(struct upkeep *upkeep, uint64_t late_ms)
@@ -23,10 +23,10 @@ static void await(struct upkeep *upkeep, uint64_t late_ms)
     if (next_ns == 0 || uv_is_closing((uv_handle_t *)&upkeep->ending))
         return;
     uv_update_time(upkeep->ending.loop);
-    uv_timer_start(&upkeep->ending, on_end, next_ns > now_ns ? ns_to_ms_up(next_ns - now_ns) : late_ms, 0);
+    uv_timer_start(&upkeep->ending, upkeep_on_end, next_ns > now_ns ? ns_to_ms_up(next_ns - now_ns) : late_ms, 0);
 }
 
-static void on_end(uv_timer_t *timer)
+static void upkeep_on_end(uv_timer_t *timer)
 {
     struct upkeep *upkeep = timer->data;
     config_manager_end(upkeep->manager, clock_ns());
@@ -44,7 +44,7 @@ static const struct own_password *present(const struct upkeep *upkeep)
  * Logs once for each reason that the file cannot be used. False at first: the file may be in the
  * middle of a write.
  */
-static bool doubt(struct upkeep *upkeep, const char *why)
+static bool upkeep_doubt(struct upkeep *upkeep, const char *why)
 {
     if (!upkeep->is_doubted) {
         upkeep->is_doubted = true;
@@ -58,7 +58,7 @@ static bool doubt(struct upkeep *upkeep, const char *why)
     return true;
 }
 
-static void use(struct upkeep *upkeep, char *secret)
+static void upkeep_use(struct upkeep *upkeep, char *secret)
 {
     upkeep->why[0] = '\0';
     upkeep->is_doubted = false;
@@ -68,39 +68,39 @@ static void use(struct upkeep *upkeep, char *secret)
 }
 
 /* Reads the file. False: the file may be in the middle of a write, and must be read again soon. */
-static bool look(struct upkeep *upkeep)
+static bool upkeep_look(struct upkeep *upkeep)
 {
     char *secret = NULL;
     char why[UPKEEP_WHY];
     uint64_t age_ns;
     if (!secret_read(present(upkeep)->path, &secret, &age_ns, (struct why){why, sizeof why}))
-        return doubt(upkeep, why);
+        return upkeep_doubt(upkeep, why);
     bool is_settled = age_ns >= SETTLED_NS;
     if (is_settled)
-        use(upkeep, secret);
+        upkeep_use(upkeep, secret);
     secret_forget(secret);
     return is_settled;
 }
 
-static void on_password(uv_timer_t *timer);
+static void upkeep_on_password(uv_timer_t *timer);
 
-static void look_in(struct upkeep *upkeep, uint64_t ns)
+static void upkeep_look_in(struct upkeep *upkeep, uint64_t ns)
 {
-    uv_timer_start(&upkeep->password, on_password, ns / NS_PER_MS, 0);
+    uv_timer_start(&upkeep->password, upkeep_on_password, ns / NS_PER_MS, 0);
 }
 
-static void on_password(uv_timer_t *timer)
+static void upkeep_on_password(uv_timer_t *timer)
 {
     struct upkeep *upkeep = timer->data;
     upkeep->looked_ns = clock_ns();
-    look_in(upkeep, look(upkeep) ? upstream_time(upkeep->upstream, EVERY_NS) : SETTLED_NS);
+    upkeep_look_in(upkeep, upkeep_look(upkeep) ? upstream_time(upkeep->upstream, EVERY_NS) : SETTLED_NS);
 }
 
-static void on_refused(uv_async_t *async)
+static void upkeep_on_refused(uv_async_t *async)
 {
     struct upkeep *upkeep = async->data;
     uint64_t since_ns = clock_ns() - upkeep->looked_ns;
-    look_in(upkeep, since_ns < LEAST_NS ? LEAST_NS - since_ns : 0);
+    upkeep_look_in(upkeep, since_ns < LEAST_NS ? LEAST_NS - since_ns : 0);
 }
 
 /* ---- the life of upkeep ---- */
@@ -109,11 +109,11 @@ void upkeep_open(struct upkeep *upkeep, struct loop *loop)
 {
     uv_timer_init(&loop->uv, &upkeep->ending);
     uv_timer_init(&loop->uv, &upkeep->password);
-    uv_async_init(&loop->uv, &upkeep->refused, on_refused);
+    uv_async_init(&loop->uv, &upkeep->refused, upkeep_on_refused);
     upkeep->ending.data = upkeep->password.data = upkeep->refused.data = upkeep;
     if (present(upkeep)->path == NULL)
         return;
-    look_in(upkeep, upstream_time(upkeep->upstream, EVERY_NS));
+    upkeep_look_in(upkeep, upstream_time(upkeep->upstream, EVERY_NS));
     upstream_set_on_refusal(upkeep->upstream, &upkeep->refused);
 }
 

@@ -17,7 +17,7 @@
 
 static const struct slice unix_scheme = {"unix:", 5}, tls_scheme = {"tls:", 4};
 
-static bool is_host(struct slice text)
+static bool address_is_host(struct slice text)
 {
     for (size_t i = 0; i < text.len; i++)
         if (text.at[i] <= ' ' || strchr("[]/,", text.at[i]) != NULL)
@@ -70,7 +70,7 @@ static bool parse_host(struct slice text, struct slice whole, struct slice *host
         *host = slice_of(text.at + 1, text.len - 2);
     else if (text.len > 0 && memchr(text.at, ':', text.len) != NULL && is_v6_like(whole))
         return why_refuse(why, "an IPv6 address goes into brackets: [::1]:6379");
-    if (!is_host(*host) || (!has_brackets && memchr(host->at, ':', host->len) != NULL))
+    if (!address_is_host(*host) || (!has_brackets && memchr(host->at, ':', host->len) != NULL))
         return why_refuse(why, "\"%.*s\" is not a host", WHY_SLICE(text));
     return true;
 }
@@ -125,7 +125,7 @@ static bool refuse_half(struct slice host, struct slice port, const struct use *
     if (host.len > 0 && host.at[0] == '/')
         return why_refuse(why, "\"%.*s\" is a path: write unix:%.*s", WHY_SLICE(host), WHY_SLICE(host));
     bool has_brackets = host.len > 2 && host.at[0] == '[' && host.at[host.len - 1] == ']';
-    if (host.len > 0 && port.len == 0 && is_host(has_brackets ? slice_of(host.at + 1, host.len - 2) : host))
+    if (host.len > 0 && port.len == 0 && address_is_host(has_brackets ? slice_of(host.at + 1, host.len - 2) : host))
         return why_refuse(why, "\"%.*s\" has no port: write %s%.*s:%d", WHY_SLICE(host), use->scheme, WHY_SLICE(host),
                           use->usual_port);
     return why_refuse(why, "\"%.*s\" is not an address: write %s", WHY_SLICE(host), use->forms);
@@ -153,7 +153,7 @@ static bool parse_tcp(struct address *address, struct slice text, const struct u
 
 /* ---- URLs ---- */
 
-static bool has_scheme(struct slice text, struct slice scheme)
+static bool address_has_scheme(struct slice text, struct slice scheme)
 {
     return text.len >= scheme.len && slice_eq_nocase(slice_of(text.at, scheme.len), scheme);
 }
@@ -184,7 +184,7 @@ static const struct url {
 static bool is_url(struct slice text, const struct use *use, struct why why)
 {
     size_t u = 0;
-    while (u < sizeof urls / sizeof urls[0] && !has_scheme(text, urls[u].scheme))
+    while (u < sizeof urls / sizeof urls[0] && !address_has_scheme(text, urls[u].scheme))
         u++;
     if (u == sizeof urls / sizeof urls[0])
         return false;
@@ -215,14 +215,14 @@ static bool is_url(struct slice text, const struct use *use, struct why why)
 
 bool address_is_unix(struct slice text)
 {
-    return has_scheme(text, unix_scheme);
+    return address_has_scheme(text, unix_scheme);
 }
 
 bool address_parse_http(struct address *address, struct slice text, struct why why)
 {
     if (is_url(text, &for_http, why))
         return false;
-    if (has_scheme(text, tls_scheme))
+    if (address_has_scheme(text, tls_scheme))
         return why_refuse(why, "\"%.*s\": there is no TLS here", WHY_SLICE(text));
     return parse_tcp(address, text, &for_http, why);
 }
@@ -247,7 +247,7 @@ static bool parse_any(struct address *address, struct slice text, const struct u
     struct slice rest = text;
     if (is_url(text, use, why))
         return false;
-    if (has_scheme(text, tls_scheme))
+    if (address_has_scheme(text, tls_scheme))
         return parse_tls(address, text, use, why);
     if (!address_is_unix(text))
         return parse_tcp(address, text, use, why);

@@ -67,7 +67,7 @@ static struct slice key_name(const void *arg, size_t i)
     return key->section == *section ? slice_str(key->name) : SLICE("");
 }
 
-static bool is_wanted(const struct loading *l, const struct config_key *key)
+static bool config_build_is_wanted(const struct loading *l, const struct config_key *key)
 {
     return l->part == CONFIG_WHOLE || (!key->needs_restart && !key->names_file);
 }
@@ -78,7 +78,7 @@ static struct slice as_written(const struct entry *entry)
     return slice_str(entry->raw != NULL ? entry->raw : entry->value);
 }
 
-static enum hint_location place_of(enum section_kind section)
+static enum hint_location config_build_place_of(enum section_kind section)
 {
     return section == SECTION_ADMIN ? HINT_IN_ADMIN : HINT_IN_WEIR;
 }
@@ -90,7 +90,7 @@ static void say_unknown_key(struct loading *l, enum section_kind section, const 
     struct slice near = near_name(name, config_keys_count(), key_name, &section);
     bool is_of_policy = section == SECTION_WEIR && (unit_find(name) != UNIT_COMMANDS ||
                                                     class_find(l->classes, name, unused, sizeof unused) != NULL);
-    if (config_hint_name(place_of(section), &l->check, name, value, (struct why){why, sizeof why}))
+    if (config_hint_name(config_build_place_of(section), &l->check, name, value, (struct why){why, sizeof why}))
         ;
     else if (is_of_policy)
         snprintf(why, sizeof why,
@@ -102,13 +102,13 @@ static void say_unknown_key(struct loading *l, enum section_kind section, const 
 }
 
 /* Returns the cell for the first entry with this key, at the key's index in the table. */
-static const struct entry **first_of(const struct entry **firsts, const struct config_key *key)
+static const struct entry **config_build_first_of(const struct entry **firsts, const struct config_key *key)
 {
     return &firsts[key - config_key_at(0)];
 }
 
-static void set_key(struct loading *l, enum section_kind section, const struct entry *entry,
-                    const struct entry **firsts)
+static void config_build_set_key(struct loading *l, enum section_kind section, const struct entry *entry,
+                                 const struct entry **firsts)
 {
     char why[CONFIG_WHY_ROOM] = "";
     struct slice name = slice_str(entry->key), value = slice_str(entry->value);
@@ -117,7 +117,7 @@ static void set_key(struct loading *l, enum section_kind section, const struct e
         say_unknown_key(l, section, entry);
         return;
     }
-    const struct entry **first = first_of(firsts, key);
+    const struct entry **first = config_build_first_of(firsts, key);
     if (*first != NULL && !key->is_list) {
         char location[LOCATION_ROOM];
         snprintf(why, sizeof why, "given twice: the first is in %s",
@@ -127,13 +127,14 @@ static void set_key(struct loading *l, enum section_kind section, const struct e
     }
     if (*first == NULL)
         *first = entry;
-    if (!is_wanted(l, key))
+    if (!config_build_is_wanted(l, key))
         return;
     bool is_good = value.len > 0 ? key->set(&(struct setting){key, l->config, value, {why, sizeof why}})
                                  : why_set(why, sizeof why, "a value is missing");
     bool has_quotes = config_hint_quotes(name, as_written(entry), is_good, (struct why){why, sizeof why});
     if (!is_good && !has_quotes)
-        (void)config_hint_comment(place_of(section), &l->check, name, as_written(entry), (struct why){why, sizeof why});
+        (void)config_hint_comment(config_build_place_of(section), &l->check, name, as_written(entry),
+                                  (struct why){why, sizeof why});
     if (why[0] != '\0')
         entry_says(l->file, !is_good, entry, why);
 }
@@ -178,16 +179,17 @@ static void load_keys(struct loading *l)
     const struct entry **firsts = mem_zalloc(n, sizeof *firsts);
     const struct entry *e = NULL;
     while ((e = config_file_next(l->file, SECTION_WEIR, e)) != NULL)
-        set_key(l, SECTION_WEIR, e, firsts);
+        config_build_set_key(l, SECTION_WEIR, e, firsts);
     while ((e = config_file_next(l->file, SECTION_ADMIN, e)) != NULL)
-        set_key(l, SECTION_ADMIN, e, firsts);
+        config_build_set_key(l, SECTION_ADMIN, e, firsts);
     for (size_t i = 0; i < n; i++)
-        if (firsts[i] == NULL && config_key_at(i)->initial != NULL && is_wanted(l, config_key_at(i)))
+        if (firsts[i] == NULL && config_key_at(i)->initial != NULL && config_build_is_wanted(l, config_key_at(i)))
             set_default(l->config, config_key_at(i));
-    const struct entry *user = *first_of(firsts, config_key_find(SECTION_WEIR, SLICE("upstream-user")));
-    const struct entry *password = *first_of(firsts, config_key_find(SECTION_WEIR, SLICE("upstream-password-file")));
-    const struct entry *listen = *first_of(firsts, config_key_find(SECTION_WEIR, SLICE("listen")));
-    const struct entry *guise = *first_of(firsts, config_key_find(SECTION_WEIR, SLICE("clients-as")));
+    const struct entry *user = *config_build_first_of(firsts, config_key_find(SECTION_WEIR, SLICE("upstream-user")));
+    const struct entry *password =
+        *config_build_first_of(firsts, config_key_find(SECTION_WEIR, SLICE("upstream-password-file")));
+    const struct entry *listen = *config_build_first_of(firsts, config_key_find(SECTION_WEIR, SLICE("listen")));
+    const struct entry *guise = *config_build_first_of(firsts, config_key_find(SECTION_WEIR, SLICE("clients-as")));
     if (user != NULL && password == NULL)
         entry_error(l->file, user, "needs upstream-password-file beside it");
     if (listen != NULL && networks_are_none(&l->config->rules.proxies) && wants_proxies(l->config))
@@ -525,7 +527,7 @@ static void load_named(struct loading *l)
 
 /* ---- the whole ---- */
 
-static void load(struct loading *l)
+static void config_build_load(struct loading *l)
 {
     for (size_t i = 0; i < l->file->n_sections; i++)
         l->file->sections[i].is_done = false;
@@ -550,7 +552,7 @@ struct config *config_build(struct config_file *file, const struct command_table
     l.classes = classes_new();
     l.config->rules.policies = policies_new(l.classes);
     l.config->rules.named = named_new();
-    load(&l);
+    config_build_load(&l);
     if (file->n_errors == 0)
         return l.config;
     config_free(l.config);

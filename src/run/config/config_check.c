@@ -23,7 +23,7 @@ static bool is_numeric(const char *host)
     return strchr(host, ':') != NULL || strspn(host, "0123456789.") == strlen(host);
 }
 
-static struct spot spot_of(const struct address *address)
+static struct spot config_check_spot_of(const struct address *address)
 {
     struct spot spot = {.address = address};
     bool is_known = !address->is_unix && (is_numeric(address->host) || strcasecmp(address->host, "localhost") == 0);
@@ -48,7 +48,7 @@ static const struct in6_addr *v6(const struct spot *spot)
 }
 
 /* True for 0.0.0.0 or [::]: every address of this machine, of its family. */
-static bool is_any(const struct spot *spot)
+static bool config_check_is_any(const struct spot *spot)
 {
     return (family(spot) == AF_INET && v4(spot)->s_addr == INADDR_ANY) ||
            (family(spot) == AF_INET6 && IN6_IS_ADDR_UNSPECIFIED(v6(spot)));
@@ -65,7 +65,7 @@ static bool next_part(const char **path, struct slice *part)
     return part->len > 0;
 }
 
-static bool is_same_path(const char *a, const char *b)
+static bool config_check_is_same_path(const char *a, const char *b)
 {
     struct slice of_a, of_b;
     bool has_a, has_b;
@@ -76,10 +76,11 @@ static bool is_same_path(const char *a, const char *b)
     return !has_a && !has_b;
 }
 
-static bool is_same(const struct spot *a, const struct spot *b)
+static bool config_check_is_same(const struct spot *a, const struct spot *b)
 {
     if (a->address->is_unix || b->address->is_unix)
-        return a->address->is_unix && b->address->is_unix && is_same_path(a->address->host, b->address->host);
+        return a->address->is_unix && b->address->is_unix &&
+               config_check_is_same_path(a->address->host, b->address->host);
     if (a->address->port != b->address->port || a->address->port == 0 || family(a) != family(b))
         return false;
     switch (family(a)) {
@@ -95,17 +96,17 @@ static bool is_same(const struct spot *a, const struct spot *b)
 /*
  * True if one of the two is every address of this machine, with the family and port of the other.
  */
-static bool is_within(const struct spot *a, const struct spot *b)
+static bool config_check_is_within(const struct spot *a, const struct spot *b)
 {
     return !a->address->is_unix && !b->address->is_unix && a->address->port == b->address->port &&
-           a->address->port != 0 && family(a) == family(b) && (is_any(a) || is_any(b));
+           a->address->port != 0 && family(a) == family(b) && (config_check_is_any(a) || config_check_is_any(b));
 }
 
 /* True if a connection to `to` comes to a listener at `at`. */
 static bool is_reached(const struct spot *to, const struct spot *at)
 {
     bool are_known = family(to) != AF_UNSPEC && family(at) != AF_UNSPEC;
-    return is_same(to, at) || (are_known && dialling_reaches(&to->endpoint, &at->endpoint, false));
+    return config_check_is_same(to, at) || (are_known && dialling_reaches(&to->endpoint, &at->endpoint, false));
 }
 
 /* ---- the lines of addresses ---- */
@@ -157,8 +158,9 @@ static void check_listens(const struct config *config, struct config_file *file)
 {
     for (size_t i = 1; i < config->n_listens; i++)
         for (size_t j = 0; j < i; j++) {
-            struct spot a = spot_of(&config->listens[i].address), b = spot_of(&config->listens[j].address);
-            if (is_same(&a, &b))
+            struct spot a = config_check_spot_of(&config->listens[i].address),
+                        b = config_check_spot_of(&config->listens[j].address);
+            if (config_check_is_same(&a, &b))
                 clash(file, listen_entry(file, i), a.address, b.address,
                       (struct words){" is the same place as ", ": name it once"});
         }
@@ -168,15 +170,15 @@ static void check_admin(const struct config *config, struct config_file *file)
 {
     const struct address http = config->admin_listen, socket = {.host = config->admin_socket, .is_unix = true};
     for (size_t i = 0; i < config->n_listens; i++) {
-        struct spot clients = spot_of(&config->listens[i].address);
+        struct spot clients = config_check_spot_of(&config->listens[i].address);
         struct spot admin = {0};
         if (http.host != NULL)
-            admin = spot_of(&http);
-        if (http.host != NULL && (is_same(&admin, &clients) || is_within(&admin, &clients)))
+            admin = config_check_spot_of(&http);
+        if (http.host != NULL && (config_check_is_same(&admin, &clients) || config_check_is_within(&admin, &clients)))
             clash(file, config_file_entry(file, SECTION_ADMIN, "listen"), admin.address, clients.address,
                   (struct words){" meets ", ", where clients connect (listen in [weir]): give it a port of its own"});
         admin.address = &socket;
-        if (socket.host != NULL && is_same(&admin, &clients))
+        if (socket.host != NULL && config_check_is_same(&admin, &clients))
             clash(file, config_file_entry(file, SECTION_ADMIN, "socket"), admin.address, clients.address,
                   (struct words){" is ", ", where clients connect (listen in [weir]): give it a path of its own"});
     }
@@ -188,11 +190,11 @@ static void check_admin(const struct config *config, struct config_file *file)
 static void check_own(const struct config *config, struct config_file *file, const struct address *at,
                       const struct entry *entry)
 {
-    struct spot own = spot_of(at);
+    struct spot own = config_check_spot_of(at);
     for (size_t i = 0; i < config->sources.n; i++) {
         const struct address *source = address_map_find(&config->upstream_map, &config->sources.addresses[i]);
         const struct entry *upstream = nth_entry(file, SLICE("upstream"), i);
-        struct spot to = spot_of(source);
+        struct spot to = config_check_spot_of(source);
         if (!is_reached(&to, &own))
             continue;
         if (upstream != NULL)
@@ -204,7 +206,7 @@ static void check_own(const struct config *config, struct config_file *file, con
     }
     for (size_t i = 0; i < config->upstream_map.n; i++) {
         const struct address *dialled = &config->upstream_map.rows[i].dialled;
-        struct spot to = spot_of(dialled);
+        struct spot to = config_check_spot_of(dialled);
         if (is_reached(&to, &own))
             clash(file, nth_entry(file, SLICE("upstream-map"), i), dialled, at,
                   (struct words){" is where weir itself listens (", "): name the address of Redis"});

@@ -104,7 +104,7 @@ static void write_heading(FILE *out, enum section_kind kind, struct slice name)
 
 /* ---- [weir] and [admin] ---- */
 
-static void write_keys(FILE *out, const struct config_file *file, enum section_kind kind)
+static void config_dump_write_keys(FILE *out, const struct config_file *file, enum section_kind kind)
 {
     write_heading(out, kind, SLICE(""));
     for (size_t i = 0; i < config_keys_count(); i++) {
@@ -143,13 +143,13 @@ static void write_costs(FILE *out, const struct config_file *file)
         write_entry(out, e, false);
 }
 
-static bool has_line(const struct config_file *file, struct slice name, const char *key)
+static bool config_dump_has_line(const struct config_file *file, struct slice name, const char *key)
 {
     const struct line_name line = {SECTION_LIMIT, name, slice_str(key)};
     return config_file_next_line(file, &line, NULL) != NULL;
 }
 
-static void write_named(FILE *out, const struct config *config, const struct config_file *file)
+static void config_dump_write_named(FILE *out, const struct config *config, const struct config_file *file)
 {
     const struct section *section = NULL;
     while ((section = config_file_next_section(file, SECTION_LIMIT, section)) != NULL) {
@@ -158,11 +158,11 @@ static void write_named(FILE *out, const struct config *config, const struct con
         while ((e = config_file_next_of(file, SECTION_LIMIT, section->name, e)) != NULL)
             write_entry(out, e, quota_named_kind(slice_str(e->key)) != QUOTA_KINDS);
         const struct named_limit *limit = named_find(config->rules.named, section->name);
-        if (!has_line(file, section->name, "over"))
+        if (!config_dump_has_line(file, section->name, "over"))
             fputs("over = refuse\n", out);
-        if (!has_line(file, section->name, "when-down"))
+        if (!config_dump_has_line(file, section->name, "when-down"))
             fprintf(out, "when-down = %s\n", named_when_down(limit, config->rules.when_down));
-        if (!has_line(file, section->name, "when-error"))
+        if (!config_dump_has_line(file, section->name, "when-error"))
             fprintf(out, "when-error = %s\n", named_when_error(limit, config->rules.is_down_by_error));
     }
 }
@@ -210,10 +210,10 @@ void config_dump(const struct config *config, const struct config_file *file, FI
     fprintf(out, "; weir %s\n", WEIR_VERSION);
     for (unsigned i = 0; i < file->n_sources; i++)
         fprintf(out, "; %s %s\n", i == 0 ? "from" : "included", file->sources[i].path);
-    write_keys(out, file, SECTION_WEIR);
-    write_keys(out, file, SECTION_ADMIN);
+    config_dump_write_keys(out, file, SECTION_WEIR);
+    config_dump_write_keys(out, file, SECTION_ADMIN);
     write_classes(out, file);
     write_costs(out, file);
     write_policies(out, config, file);
-    write_named(out, config, file);
+    config_dump_write_named(out, config, file);
 }

@@ -98,7 +98,7 @@ static size_t section_index(struct config_file *file, const struct line_name *na
     return file->n_sections++;
 }
 
-static void append(struct config_file *file, const struct line_name *name, const char *value)
+static void config_edit_append(struct config_file *file, const struct line_name *name, const char *value)
 {
     size_t section = section_index(file, name);
     file->entries = mem_realloc(file->entries, file->n_entries + 1, sizeof *file->entries);
@@ -121,7 +121,8 @@ static void set_value(struct entry *entry, const char *value)
  * Removes the lines of that name except the first `keep`. Returns how many there were. *first: the
  * line that is kept.
  */
-static size_t thin_out(struct config_file *file, const struct line_name *name, size_t keep, struct entry **first)
+static size_t config_edit_thin_out(struct config_file *file, const struct line_name *name, size_t keep,
+                                   struct entry **first)
 {
     size_t n = 0, found = 0;
     for (size_t i = 0; i < file->n_entries; i++) {
@@ -147,11 +148,11 @@ static size_t thin_out(struct config_file *file, const struct line_name *name, s
 void config_file_replace(struct config_file *file, const struct line_name *name, const char *value)
 {
     struct entry *first = NULL;
-    size_t found = thin_out(file, name, value != NULL ? 1 : 0, &first);
+    size_t found = config_edit_thin_out(file, name, value != NULL ? 1 : 0, &first);
     if (value != NULL && found > 0)
         set_value(first, value);
     else if (value != NULL)
-        append(file, name, value);
+        config_edit_append(file, name, value);
     config_file_index(file);
 }
 
@@ -160,7 +161,7 @@ void config_file_replace(struct config_file *file, const struct line_name *name,
 #define TEXT_ROOM 1024
 
 /* Returns the value for that name: its lines, else its default, else ""; heap. */
-static char *value_of(const struct config_file *file, const struct line_name *name)
+static char *config_edit_value_of(const struct config_file *file, const struct line_name *name)
 {
     char *value = config_file_value(file, name);
     if (value != NULL)
@@ -170,7 +171,7 @@ static char *value_of(const struct config_file *file, const struct line_name *na
     return mem_strdup(initial);
 }
 
-static char *lower(struct slice text)
+static char *config_edit_lower(struct slice text)
 {
     char *copy = mem_strndup(text.at, text.len);
     for (size_t i = 0; i < text.len; i++)
@@ -181,7 +182,7 @@ static char *lower(struct slice text)
 /* Returns "policy free", "weir", in lower case; heap. */
 static char *section_text(const struct line_name *name)
 {
-    char *title = title_of(name), *text = lower(slice_str(title));
+    char *title = title_of(name), *text = config_edit_lower(slice_str(title));
     free(title);
     return text;
 }
@@ -192,17 +193,17 @@ void differences_add(struct differences *d, struct difference one)
     d->at[d->count++] = one;
 }
 
-static void compare(struct differences *d, const struct config_file *running, const struct config_file *file,
-                    const struct line_name *name)
+static void config_edit_compare(struct differences *d, const struct config_file *running,
+                                const struct config_file *file, const struct line_name *name)
 {
-    char *mine = value_of(running, name);
-    char *theirs = value_of(file, name);
+    char *mine = config_edit_value_of(running, name);
+    char *theirs = config_edit_value_of(file, name);
     if (strcmp(mine, theirs) == 0) {
         free(mine);
         free(theirs);
         return;
     }
-    differences_add(d, (struct difference){section_text(name), lower(name->key), mine, theirs});
+    differences_add(d, (struct difference){section_text(name), config_edit_lower(name->key), mine, theirs});
 }
 
 struct differences config_diff(const struct config_file *running, const struct config_file *file)
@@ -211,13 +212,13 @@ struct differences config_diff(const struct config_file *running, const struct c
     for (size_t i = 0; i < running->n_entries; i++) {
         struct line_name name = line_name_of(running, &running->entries[i]);
         if (config_file_next_line(running, &name, NULL) == &running->entries[i])
-            compare(&d, running, file, &name);
+            config_edit_compare(&d, running, file, &name);
     }
     for (size_t i = 0; i < file->n_entries; i++) {
         struct line_name name = line_name_of(file, &file->entries[i]);
         if (config_file_next_line(file, &name, NULL) == &file->entries[i] &&
             config_file_next_line(running, &name, NULL) == NULL)
-            compare(&d, running, file, &name);
+            config_edit_compare(&d, running, file, &name);
     }
     return d;
 }
@@ -273,7 +274,7 @@ static void add_word(char *text, size_t size, const char *section, const char *w
  * True if a reload may not change the value. A reload may change the password, but not add or
  * remove one.
  */
-static bool must_stay(const struct difference *difference)
+static bool config_edit_must_stay(const struct difference *difference)
 {
     struct line_name name = difference_line(difference);
     const struct config_key *key = config_key_find(name.kind, name.key);
@@ -287,7 +288,7 @@ char *config_diff_keep_settings(struct journal *journal, const struct config_fil
     char names[TEXT_ROOM] = "";
     struct differences d = config_diff(running, file);
     for (size_t i = 0; i < d.count; i++) {
-        if (!must_stay(&d.at[i]))
+        if (!config_edit_must_stay(&d.at[i]))
             continue;
         struct line_name name = difference_line(&d.at[i]);
         char *value = config_file_value(running, &name);

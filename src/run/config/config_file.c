@@ -36,7 +36,7 @@ static void report_line(struct config_file *f, bool is_error, const char *line)
     f->report(f->arg, is_error, line);
 }
 
-static const char *path_of(const struct config_file *f, struct location location)
+static const char *config_file_path_of(const struct config_file *f, struct location location)
 {
     return location.file < f->n_sources ? f->sources[location.file].path : f->path;
 }
@@ -47,9 +47,9 @@ void config_file_say(struct config_file *f, bool is_error, struct location locat
     char text[LINE_ROOM];
     char at[PATH_ROOM] = "";
     if (f->path != NULL && location.line > 0)
-        snprintf(at, sizeof at, "%s:%u: ", path_of(f, location), location.line);
+        snprintf(at, sizeof at, "%s:%u: ", config_file_path_of(f, location), location.line);
     else if (f->path != NULL)
-        snprintf(at, sizeof at, "%s: ", path_of(f, location));
+        snprintf(at, sizeof at, "%s: ", config_file_path_of(f, location));
     const char *gap = section != NULL && key != NULL ? " " : "";
     snprintf(text, sizeof text, "%s%s%s%s%s%s%s%s", at, section != NULL ? "[" : "", section != NULL ? section : "",
              section != NULL ? "]" : "", gap, key != NULL ? key : "", section != NULL || key != NULL ? ": " : "", what);
@@ -88,7 +88,7 @@ const char *location_print(const struct config_file *f, struct location location
     if (location.file == near.file)
         snprintf(out, LOCATION_ROOM, "line %u", location.line);
     else
-        snprintf(out, LOCATION_ROOM, "line %u of %s", location.line, path_of(f, location));
+        snprintf(out, LOCATION_ROOM, "line %u of %s", location.line, config_file_path_of(f, location));
     return out;
 }
 
@@ -119,7 +119,7 @@ static struct slice form_word(const void *arg, size_t i)
     return slice_str(forms[i].word);
 }
 
-static const struct section_form *find_form(struct slice word)
+static const struct section_form *config_file_find_form(struct slice word)
 {
     for (size_t i = 0; i < COUNT_OF(forms); i++)
         if (slice_eq_nocase(word, slice_str(forms[i].word)))
@@ -140,7 +140,7 @@ static void classify(struct config_file *f, struct section *section)
     char why[WHY_ROOM];
     struct slice rest = slice_str(section->title), word = {"", 0};
     bool has_word = split_word(&rest, &word);
-    const struct section_form *form = find_form(word);
+    const struct section_form *form = config_file_find_form(word);
     section->name = split_trim(rest);
     if (!has_word)
         section_error(f, section, "the section has no name");
@@ -253,7 +253,7 @@ static void read_source(struct config_file *f, unsigned source, unsigned depth)
 /* ---- reading: included files ---- */
 
 /* Returns the index of the source with this device and inode; n_sources: none. */
-static unsigned find_source(const struct config_file *f, const struct stat *status)
+static unsigned config_file_find_source(const struct config_file *f, const struct stat *status)
 {
     unsigned i = 0;
     while (i < f->n_sources && (f->sources[i].device != status->st_dev || f->sources[i].inode != status->st_ino))
@@ -261,7 +261,7 @@ static unsigned find_source(const struct config_file *f, const struct stat *stat
     return i;
 }
 
-static bool leads_to(const struct config_file *f, unsigned source, unsigned from)
+static bool config_file_leads_to(const struct config_file *f, unsigned source, unsigned from)
 {
     while (from != source && from > 0)
         from = f->sources[from].from.file;
@@ -291,9 +291,9 @@ static bool may_include(const struct config_file *f, const struct reading *r, co
         return why_set(why, CONFIG_WHY_ROOM, "%s is a folder: write %s/*.conf for the files in it", path, path);
     if (!S_ISREG(status->st_mode))
         return why_set(why, CONFIG_WHY_ROOM, "%s is not a regular file", path);
-    unsigned known = find_source(f, status);
+    unsigned known = config_file_find_source(f, status);
     struct location here = {1, r->source};
-    if (known < f->n_sources && leads_to(f, known, r->source))
+    if (known < f->n_sources && config_file_leads_to(f, known, r->source))
         return why_set(why, CONFIG_WHY_ROOM, "%s is being read: it would include itself", path);
     if (known < f->n_sources)
         return why_set(why, CONFIG_WHY_ROOM, "%s is included already, in %s", path,
@@ -425,7 +425,7 @@ void config_file_fini(struct config_file *f)
  * FNV-1a over lower case. The names come from the operator, so collisions on purpose are no
  * concern.
  */
-static size_t hash_of(enum section_kind kind, struct slice name)
+static size_t config_file_hash_of(enum section_kind kind, struct slice name)
 {
     uint64_t hash = UINT64_C(0xcbf29ce484222325) ^ (uint64_t)kind;
     for (size_t i = 0; i < name.len; i++)
@@ -437,9 +437,9 @@ static size_t hash_of(enum section_kind kind, struct slice name)
  * Returns the cell of the first section of that kind and name, or the free cell for it. The table
  * has room.
  */
-static size_t *spot_of(const struct config_file *f, enum section_kind kind, struct slice name)
+static size_t *config_file_spot_of(const struct config_file *f, enum section_kind kind, struct slice name)
 {
-    size_t at = hash_of(kind, name) & (f->n_table - 1);
+    size_t at = config_file_hash_of(kind, name) & (f->n_table - 1);
     for (; f->table[at] != 0; at = (at + 1) & (f->n_table - 1)) {
         const struct section *section = &f->sections[f->table[at] - 1];
         if (section->kind == kind && slice_eq_nocase(section->name, name))
@@ -452,7 +452,7 @@ static void index_sections(struct config_file *f)
 {
     for (size_t i = 0; i < f->n_sections; i++) {
         struct section *section = &f->sections[i];
-        size_t *spot = spot_of(f, section->kind, section->name);
+        size_t *spot = config_file_spot_of(f, section->kind, section->name);
         *spot = *spot != 0 ? *spot : i + 1;
         section->first = *spot - 1;
         section->head = section->tail = 0;
@@ -496,7 +496,7 @@ const struct entry *config_file_entry(const struct config_file *f, enum section_
 
 struct section *config_file_section(const struct config_file *f, enum section_kind kind, struct slice name)
 {
-    size_t *spot = f->n_table > 0 ? spot_of(f, kind, name) : NULL;
+    size_t *spot = f->n_table > 0 ? config_file_spot_of(f, kind, name) : NULL;
     return spot != NULL && *spot != 0 ? &f->sections[*spot - 1] : NULL;
 }
 

@@ -21,7 +21,7 @@ static const struct hint {
 #undef HINT
 };
 
-static size_t least(size_t a, size_t b)
+static size_t config_hints_least(size_t a, size_t b)
 {
     return a < b ? a : b;
 }
@@ -59,7 +59,7 @@ static bool is_accepted(const struct hinting *h, struct slice value)
  * Returns the text for {X}. A URL may contain a password and is not repeated. From "r1
  * 10.0.0.1:6379 check" the text is the address.
  */
-static struct slice shown(const struct hinting *h, struct slice instead)
+static struct slice config_hints_shown(const struct hinting *h, struct slice instead)
 {
     struct slice rest = h->value, word;
     bool is_url = memmem(h->value.at, h->value.len, "://", 3) != NULL;
@@ -74,9 +74,9 @@ static struct slice shown(const struct hinting *h, struct slice instead)
 }
 
 /* Writes "unknown key: write upstream = 10.0.0.1:6379"; truncated if there is no room. */
-static void tell(struct hinting *h, const char *noun, const char *text, char *out, size_t size)
+static void config_hints_tell(struct hinting *h, const char *noun, const char *text, char *out, size_t size)
 {
-    size_t len = least((size_t)snprintf(out, size, "unknown %s: ", noun), size - 1);
+    size_t len = config_hints_least((size_t)snprintf(out, size, "unknown %s: ", noun), size - 1);
     for (const char *at = text; *at != '\0' && len + 1 < size; at++) {
         const char *end = *at == '{' ? strchr(at, '}') : NULL;
         if (end == NULL) {
@@ -84,8 +84,8 @@ static void tell(struct hinting *h, const char *noun, const char *text, char *ou
             continue;
         }
         h->text = slice_of(text, (size_t)(at - text));
-        struct slice in_text = shown(h, slice_of(at + 1, (size_t)(end - at - 1)));
-        len = least(len + (size_t)snprintf(out + len, size - len, "%.*s", WHY_SLICE(in_text)), size - 1);
+        struct slice in_text = config_hints_shown(h, slice_of(at + 1, (size_t)(end - at - 1)));
+        len = config_hints_least(len + (size_t)snprintf(out + len, size - len, "%.*s", WHY_SLICE(in_text)), size - 1);
         at = end;
     }
     out[len] = '\0';
@@ -108,7 +108,7 @@ bool config_hint_name(enum hint_location location, const struct hint_check *chec
     struct hinting h = {.location = location, .check = check, .value = value};
     for (size_t i = 0; i < sizeof hints / sizeof hints[0]; i++)
         if (hints[i].location == location && is_same_name(name, slice_str(hints[i].name))) {
-            tell(&h, location == HINT_IN_SECTION ? "section" : "key", hints[i].text, why.out, why.size);
+            config_hints_tell(&h, location == HINT_IN_SECTION ? "section" : "key", hints[i].text, why.out, why.size);
             return true;
         }
     return false;

@@ -85,7 +85,7 @@ static void print_plain(FILE *out, const char *text)
 }
 
 /* Prints "shared or private", or "a, b or c". */
-static void print_words(FILE *out, const char *const *words)
+static void config_keys_print_words(FILE *out, const char *const *words)
 {
     for (size_t i = 0; words[i] != NULL; i++) {
         const char *before = i == 0 ? "" : words[i + 1] == NULL ? " or " : ", ";
@@ -102,7 +102,7 @@ static void print_value(FILE *out, const struct config_key *key)
         fprintf(out, " from %s to %s", key->least, key->most);
     if (key->words != NULL) {
         fputs(key->form == NULL ? "" : key->words[1] != NULL ? ", " : ", or ", out);
-        print_words(out, key->words);
+        config_keys_print_words(out, key->words);
     }
     if (key->is_list)
         fputs("; several, separated by commas", out);

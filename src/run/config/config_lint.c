@@ -112,12 +112,12 @@ static const struct section *section_of(const struct subject_matter *s, const st
     return config_file_section(s->file, SECTION_POLICY, slice_str(policy->name));
 }
 
-static const struct entry *next_line(const struct subject_matter *s, const struct entry *previous)
+static const struct entry *config_lint_next_line(const struct subject_matter *s, const struct entry *previous)
 {
     return config_file_next_of(s->file, SECTION_POLICY, slice_str(s->policy->name), previous);
 }
 
-static bool is_key(const struct entry *entry, const char *key)
+static bool config_lint_is_key(const struct entry *entry, const char *key)
 {
     return slice_eq_nocase(slice_str(entry->key), slice_str(key));
 }
@@ -129,9 +129,9 @@ static bool is_key(const struct entry *entry, const char *key)
 static const struct entry *find_item(const struct subject_matter *s, bool is_match, size_t index, struct slice *item)
 {
     const struct entry *e = NULL;
-    while ((e = next_line(s, e)) != NULL) {
+    while ((e = config_lint_next_line(s, e)) != NULL) {
         struct slice rest = slice_str(e->value);
-        bool is_wanted = is_match ? is_key(e, "match") : config_is_limit_line(slice_str(e->key));
+        bool is_wanted = is_match ? config_lint_is_key(e, "match") : config_is_limit_line(slice_str(e->key));
         while (is_wanted && split_next(&rest, ',', item))
             if (index-- == 0)
                 return e;
@@ -148,7 +148,7 @@ static const struct entry *find_item(const struct subject_matter *s, bool is_mat
 #define APPROX_LEAST 100
 
 /* Returns COUNT of COUNT/PERIOD, which has been parsed before. */
-static int64_t count_of(struct slice rate)
+static int64_t config_lint_count_of(struct slice rate)
 {
     int64_t count = 0;
     const char *slash = memchr(rate.at, '/', rate.len);
@@ -160,7 +160,7 @@ static void check_approx(struct config_file *file, const struct entry *e)
     char what[CONFIG_WHY_ROOM];
     struct slice rest = slice_str(e->value), item;
     while (split_next(&rest, ',', &item)) {
-        int64_t count = count_of(item);
+        int64_t count = config_lint_count_of(item);
         if (count >= APPROX_LEAST)
             continue;
         why_set(what, sizeof what,
@@ -176,7 +176,7 @@ static void check_named(struct config_file *file, const struct named_limit *limi
 {
     const struct entry *e = NULL;
     while ((e = config_file_next_of(file, SECTION_LIMIT, slice_str(limit->name), e)) != NULL)
-        if (is_key(e, "approx"))
+        if (config_lint_is_key(e, "approx"))
             check_approx(file, e);
 }
 
@@ -186,8 +186,8 @@ static unsigned count_match_lines(const struct subject_matter *s, struct locatio
 {
     const struct entry *e = NULL;
     unsigned n = 0;
-    while ((e = next_line(s, e)) != NULL)
-        if (is_key(e, "match") && n++ == 0)
+    while ((e = config_lint_next_line(s, e)) != NULL)
+        if (config_lint_is_key(e, "match") && n++ == 0)
             *first = e->location;
     return n;
 }
@@ -218,7 +218,7 @@ static void check_operators(const struct subject_matter *s)
     char what[CONFIG_WHY_ROOM], location[LOCATION_ROOM];
     struct location first = {0};
     const struct entry *e = NULL;
-    while ((e = next_line(s, e)) != NULL && !is_key(e, "admin"))
+    while ((e = config_lint_next_line(s, e)) != NULL && !config_lint_is_key(e, "admin"))
         ;
     if (!s->policy->is_admin || e == NULL)
         return;
@@ -305,8 +305,8 @@ static void check_emptiness(const struct subject_matter *s)
     const struct entry *e = NULL;
     if (s->is_shadow)
         return;
-    while ((e = next_line(s, e)) != NULL)
-        if (!is_key(e, "match"))
+    while ((e = config_lint_next_line(s, e)) != NULL)
+        if (!config_lint_is_key(e, "match"))
             return;
     const struct section *section = section_of(s, s->policy);
     section_says(s->file, false, section,

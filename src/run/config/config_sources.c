@@ -19,7 +19,7 @@ static bool begins_with(struct slice text, struct slice start)
  * True if the item begins with the scheme. "sentinel:6379" and "cluster:7000" are addresses with a
  * host's name.
  */
-static bool has_scheme(struct slice item, struct slice scheme)
+static bool config_sources_has_scheme(struct slice item, struct slice scheme)
 {
     bool is_host = true;
     for (size_t i = scheme.len; i < item.len; i++)
@@ -45,13 +45,13 @@ static const struct behind {
     {{"database", 8}, "clients choose their database with SELECT"},
 };
 
-static struct slice until(struct slice text, char end)
+static struct slice config_sources_until(struct slice text, char end)
 {
     const char *at = memchr(text.at, end, text.len);
     return slice_of(text.at, at != NULL ? (size_t)(at - text.at) : text.len);
 }
 
-static bool is_address(struct slice text)
+static bool config_sources_is_address(struct slice text)
 {
     struct address address = {0};
     char unused[WHY_SHOWN_MAX];
@@ -66,22 +66,22 @@ static bool stands_alone(struct slice text, struct why why)
     struct slice rest = text, first, word;
     split_word(&rest, &first);
     split_word(&rest, &word);
-    struct slice one = until(first, ';');
+    struct slice one = config_sources_until(first, ';');
     bool has_comment = one.len < first.len;
     if (!has_comment && word.len == 0)
         return true;
-    struct slice name = until(word, '=');
+    struct slice name = config_sources_until(word, '=');
     for (size_t i = 0; !has_comment && i < COUNT_OF(behinds); i++)
         if (slice_eq_nocase(name, behinds[i].word))
             return why_refuse(why, "%.*s may not stand behind the address: %s", WHY_SLICE(name), behinds[i].instead);
     if (address_is_unix(first) && !has_comment)
         return why_refuse(why, "the path of a unix socket has no blanks");
-    if (!is_address(one))
+    if (!config_sources_is_address(one))
         return why_refuse(why, "write upstream = HOST:PORT, with commas between several addresses");
     if (has_comment)
         return why_refuse(why, "a comment behind a value begins with a blank and a semicolon: write upstream = %.*s",
                           WHY_SLICE(one));
-    if (is_address(word))
+    if (config_sources_is_address(word))
         return why_refuse(why, "commas stand between addresses: write upstream = %.*s, %.*s", WHY_SLICE(one),
                           WHY_SLICE(word));
     return why_refuse(why, "only a comma and another address may stand behind an address: write upstream = %.*s",
@@ -91,21 +91,22 @@ static bool stands_alone(struct slice text, struct why why)
 /* ---- items ---- */
 
 /* Takes "sentinel:NAME@" off *item. */
-static bool take_master(struct sources *sources, struct slice *item, struct why why)
+static bool config_sources_take_master(struct sources *sources, struct slice *item, struct why why)
 {
     struct slice rest = slice_of(item->at + sentinel_scheme.len, item->len - sentinel_scheme.len);
-    struct slice name = split_trim(until(rest, '@'));
+    struct slice name = split_trim(config_sources_until(rest, '@'));
     if (sources->form == SOURCES_SENTINEL)
         return why_refuse(why, "sentinel:NAME@ stands once, before the first sentinel: write the others as HOST:PORT");
     if (sources->n > 0)
         return why_refuse(why, "upstream names servers or sentinels, not both: write upstream = "
                                "sentinel:NAME@HOST:26379, and only sentinels behind it");
-    if (name.len == rest.len && is_address(rest))
+    if (name.len == rest.len && config_sources_is_address(rest))
         return why_refuse(why, "the name of the master is missing: write upstream = sentinel:NAME@%.*s",
                           WHY_SLICE(rest));
     if (name.len == 0 || name.len == rest.len || memchr(name.at, ' ', name.len) != NULL)
         return why_refuse(why, "the name of the master is missing: write upstream = sentinel:NAME@HOST:26379");
-    *item = split_trim(slice_of(rest.at + until(rest, '@').len + 1, rest.len - until(rest, '@').len - 1));
+    *item = split_trim(slice_of(rest.at + config_sources_until(rest, '@').len + 1,
+                                rest.len - config_sources_until(rest, '@').len - 1));
     if (item->len == 0)
         return why_refuse(why, "the address of a sentinel is missing: write upstream = sentinel:%.*s@HOST:26379",
                           WHY_SLICE(name));
@@ -149,9 +150,9 @@ static bool may_join(const struct sources *sources, const struct address *addres
 static bool add_item(struct sources *sources, struct slice item, struct why why)
 {
     struct address address = {0};
-    if (has_scheme(item, cluster_scheme) && !take_cluster(sources, &item, why))
+    if (config_sources_has_scheme(item, cluster_scheme) && !take_cluster(sources, &item, why))
         return false;
-    if (has_scheme(item, sentinel_scheme) && !take_master(sources, &item, why))
+    if (config_sources_has_scheme(item, sentinel_scheme) && !config_sources_take_master(sources, &item, why))
         return false;
     if (item.len == 0)
         return why_refuse(why, "an address is missing beside a comma");
@@ -178,7 +179,7 @@ static bool add_item(struct sources *sources, struct slice item, struct why why)
 static bool refuse_url(struct slice value, struct why why)
 {
     struct address address = {0};
-    struct slice head = until(value, ':');
+    struct slice head = config_sources_until(value, ':');
     bool is_first = head.len + 2 < value.len && value.at[head.len + 1] == '/';
     if (!is_first)
         return why_refuse(why, "a URL is no address: write HOST:PORT, and a login in upstream-user and "
@@ -196,7 +197,8 @@ bool sources_add(struct sources *sources, struct slice value, struct why why)
     for (; split_next(&value, ',', &item); before = item) {
         if (add_item(sources, item, why))
             continue;
-        bool is_name = item.len > 0 && until(item, ':').len == item.len && until(item, ' ').len == item.len;
+        bool is_name = item.len > 0 && config_sources_until(item, ':').len == item.len &&
+                       config_sources_until(item, ' ').len == item.len;
         if (address_is_unix(before) && is_name)
             why_refuse(why, "the path of a unix socket has no commas, which separate addresses");
         return false;

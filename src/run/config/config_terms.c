@@ -14,7 +14,8 @@
  * Writes what is wrong with a term, and the likely pattern: "..., but ...: write user:free-*".
  * Returns true.
  */
-static bool doubt(struct why why, struct slice term, const char *what, struct slice kind, struct slice meant)
+static bool config_terms_doubt(struct why why, struct slice term, const char *what, struct slice kind,
+                               struct slice meant)
 {
     char right[TERM_ROOM], unused[TERM_ROOM];
     struct match match = {0};
@@ -96,7 +97,7 @@ static bool is_regular_expression(struct slice p)
  * Writes the likely pattern if it is simple: "free-*" for "/^free-.*$/". Returns the pattern's
  * length; 0: not simple.
  */
-static size_t suggest(struct slice p, char out[SUGGESTED_MAX])
+static size_t config_terms_suggest(struct slice p, char out[SUGGESTED_MAX])
 {
     size_t len = 0;
     while (p.len > 0 && (p.at[0] == '/' || p.at[0] == '^' || p.at[0] == '~'))
@@ -122,13 +123,15 @@ static bool doubt_expression(struct slice term, struct slice kind, struct slice 
     char text[SUGGESTED_MAX];
     if (!is_regular_expression(pattern))
         return false;
-    size_t len = suggest(pattern, text);
+    size_t len = config_terms_suggest(pattern, text);
     if (len == 0)
-        return doubt(why, term,
-                     "is no regular expression, but a pattern: * stands for anything, ? for one character, [abc] for "
-                     "one of them",
-                     kind, SLICE(""));
-    return doubt(why, term, "is no regular expression, but a pattern of * and ?", kind, slice_of(text, len));
+        return config_terms_doubt(
+            why, term,
+            "is no regular expression, but a pattern: * stands for anything, ? for one character, [abc] for "
+            "one of them",
+            kind, SLICE(""));
+    return config_terms_doubt(why, term, "is no regular expression, but a pattern of * and ?", kind,
+                              slice_of(text, len));
 }
 
 /* ---- other mistakes ---- */
@@ -138,7 +141,8 @@ static bool doubt_quotes(struct slice term, struct slice kind, struct slice patt
     char quote = pattern.at[0];
     if (pattern.len < 3 || (quote != '"' && quote != '\'') || pattern.at[pattern.len - 1] != quote)
         return false;
-    return doubt(why, term, "matches only what has the quotes in it", kind, slice_of(pattern.at + 1, pattern.len - 2));
+    return config_terms_doubt(why, term, "matches only what has the quotes in it", kind,
+                              slice_of(pattern.at + 1, pattern.len - 2));
 }
 
 /* "user:user:ann" */
@@ -147,15 +151,15 @@ static bool doubt_kind(struct slice term, struct slice kind, struct slice patter
     struct slice rest = pattern, first;
     if (!split_next(&rest, ':', &first) || rest.at == NULL || !slice_eq_nocase(first, kind))
         return false;
-    return doubt(why, term, "names its kind twice", kind, split_trim(rest));
+    return config_terms_doubt(why, term, "names its kind twice", kind, split_trim(rest));
 }
 
 /* "user:<name>", as in documentation */
 static bool doubt_placeholder(struct slice term, struct slice kind, struct slice pattern, struct why why)
 {
     bool has_brackets = pattern.len > 2 && pattern.at[0] == '<' && pattern.at[pattern.len - 1] == '>';
-    return has_brackets &&
-           doubt(why, term, "matches only what has the < and > in it", kind, slice_of(pattern.at + 1, pattern.len - 2));
+    return has_brackets && config_terms_doubt(why, term, "matches only what has the < and > in it", kind,
+                                              slice_of(pattern.at + 1, pattern.len - 2));
 }
 
 /* "user:!ann" for all but ann, and "user:[!a]*", as in shells. "[!-/]" is a range. */
@@ -163,16 +167,18 @@ static bool doubt_not(struct slice term, struct slice kind, struct slice pattern
 {
     char text[SUGGESTED_MAX];
     if (pattern.at[0] == '!' && pattern.len > 1)
-        return doubt(why, term,
-                     "matches only what has the ! in it: no term says not; give what is to be left out a policy of "
-                     "its own above this one",
-                     kind, SLICE(""));
+        return config_terms_doubt(
+            why, term,
+            "matches only what has the ! in it: no term says not; give what is to be left out a policy of "
+            "its own above this one",
+            kind, SLICE(""));
     const char *at = memmem(pattern.at, pattern.len, "[!", 2);
     if (at == NULL || pattern.len > sizeof text || at[2] == '-' || at[2] == ']')
         return false;
     memcpy(text, pattern.at, pattern.len);
     text[at + 1 - pattern.at] = '^';
-    return doubt(why, term, "means ! too with its [!, as not is ^ in brackets", kind, slice_of(text, pattern.len));
+    return config_terms_doubt(why, term, "means ! too with its [!, as not is ^ in brackets", kind,
+                              slice_of(text, pattern.len));
 }
 
 /* "user:a\": a \ escapes the next character, and there is none. */
@@ -186,8 +192,9 @@ static bool doubt_escape(struct slice term, struct slice kind, struct slice patt
         return false;
     memcpy(text, pattern.at, pattern.len);
     text[pattern.len] = '\\';
-    return doubt(why, term, "ends with a \\ that no character follows; a \\ stands for itself behind another", kind,
-                 slice_of(text, pattern.len + 1));
+    return config_terms_doubt(why, term,
+                              "ends with a \\ that no character follows; a \\ stands for itself behind another", kind,
+                              slice_of(text, pattern.len + 1));
 }
 
 bool config_term_is_doubtful(struct slice term, struct why why)

@@ -23,7 +23,7 @@
 
 /* ---- numbers ---- */
 
-static bool keep(const struct setting *s, uint64_t number)
+static bool config_values_keep(const struct setting *s, uint64_t number)
 {
     void *member = (char *)s->config + s->key->offset;
     if (s->key->size == sizeof(bool))
@@ -37,7 +37,7 @@ static bool keep(const struct setting *s, uint64_t number)
     return true;
 }
 
-static bool parse(const struct setting *s, struct slice text, uint64_t *number)
+static bool config_values_parse(const struct setting *s, struct slice text, uint64_t *number)
 {
     return s->key->parse(text, number, s->why.out, s->why.size);
 }
@@ -46,8 +46,8 @@ static bool parse_bounded(const struct setting *s, uint64_t *number)
 {
     const struct config_key *key = s->key;
     uint64_t least, most;
-    if (!parse(s, s->value, number) || !parse(s, slice_str(key->least), &least) ||
-        !parse(s, slice_str(key->most), &most))
+    if (!config_values_parse(s, s->value, number) || !config_values_parse(s, slice_str(key->least), &least) ||
+        !config_values_parse(s, slice_str(key->most), &most))
         return false;
     if (*number >= least && *number <= most)
         return true;
@@ -67,13 +67,13 @@ bool key_number(const struct setting *s)
 {
     uint64_t number = 0;
     bool is_zero = slice_eq(s->value, SLICE("0")) && is_word_of(s->key, "0");
-    return (is_zero || parse_bounded(s, &number)) && keep(s, number);
+    return (is_zero || parse_bounded(s, &number)) && config_values_keep(s, number);
 }
 
 /* 0: every command is slow, as in Redis. */
 bool key_slow(const struct setting *s)
 {
-    return slice_eq_nocase(s->value, SLICE("off")) ? keep(s, SLOWLOG_OFF) : key_number(s);
+    return slice_eq_nocase(s->value, SLICE("off")) ? config_values_keep(s, SLOWLOG_OFF) : key_number(s);
 }
 
 bool key_workers(const struct setting *s)
@@ -82,9 +82,10 @@ bool key_workers(const struct setting *s)
     if (!slice_eq_nocase(s->value, SLICE("cores")))
         return key_number(s);
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    return parse(s, slice_str(s->key->most), &most) && keep(s, cores < 1                ? 1
-                                                               : (uint64_t)cores > most ? most
-                                                                                        : (uint64_t)cores);
+    return config_values_parse(s, slice_str(s->key->most), &most) &&
+           config_values_keep(s, cores < 1                ? 1
+                                 : (uint64_t)cores > most ? most
+                                                          : (uint64_t)cores);
 }
 
 bool key_include(const struct setting *s)
@@ -294,7 +295,7 @@ bool key_limit_prefix(const struct setting *s)
 bool key_word(const struct setting *s)
 {
     unsigned index;
-    return choice_take(s->key->words, s->value, &index, s->why.out, s->why.size) && keep(s, index);
+    return choice_take(s->key->words, s->value, &index, s->why.out, s->why.size) && config_values_keep(s, index);
 }
 
 bool key_when_down(const struct setting *s)

@@ -31,7 +31,7 @@ bool config_has_variable(struct slice text)
     return opening(text) != NULL;
 }
 
-static bool is_name(struct slice name)
+static bool config_variable_is_name(struct slice name)
 {
     for (size_t i = 0; i < name.len; i++) {
         char c = ascii_lower(name.at[i]);
@@ -68,7 +68,7 @@ static enum found next_reference(struct slice *rest, struct slice *before, struc
         found->otherwise = slice_of(mark + 2, (size_t)(close - mark) - 2);
     }
     *rest = slice_of(found->end, (size_t)(end - found->end));
-    if (is_name(found->name))
+    if (config_variable_is_name(found->name))
         return FOUND_VARIABLE;
     why_refuse(why, "\"%.*s\" is no name of a variable: write ${NAME} or ${NAME:-default}; ${ itself is written $${",
                WHY_SLICE(found->name));
@@ -76,7 +76,7 @@ static enum found next_reference(struct slice *rest, struct slice *before, struc
 }
 
 /* Returns the variable's value in the environment. NULL: not set, or empty and with a default. */
-static const char *held(const struct reference *reference)
+static const char *config_variable_held(const struct reference *reference)
 {
     char name[NAME_MAX_BYTES + 1];
     memcpy(name, reference->name.at, reference->name.len);
@@ -92,7 +92,7 @@ struct expansion {
     size_t len;
 };
 
-static bool add(struct expansion *e, struct slice piece, struct why why)
+static bool config_variable_add(struct expansion *e, struct slice piece, struct why why)
 {
     if (e->len + piece.len > CONFIG_EXPANDED_MAX)
         return why_refuse(why, "is longer than %d bytes with what its variables hold", CONFIG_EXPANDED_MAX);
@@ -106,7 +106,7 @@ static bool add(struct expansion *e, struct slice piece, struct why why)
 
 static bool add_variable(struct expansion *e, const struct reference *reference, struct why why)
 {
-    const char *value = held(reference);
+    const char *value = config_variable_held(reference);
     if (value == NULL && reference->otherwise.at == NULL)
         return why_refuse(why, "${%.*s} is not set in the environment: set it, or write ${%.*s:-default}",
                           WHY_SLICE(reference->name), WHY_SLICE(reference->name));
@@ -116,7 +116,7 @@ static bool add_variable(struct expansion *e, const struct reference *reference,
         if ((c < ' ' && c != '\t') || c == 0x7f)
             return why_refuse(why, "${%.*s} holds a control character (0x%02x)", WHY_SLICE(reference->name), c);
     }
-    return add(e, text, why);
+    return config_variable_add(e, text, why);
 }
 
 bool config_expand(struct slice text, char **out, struct why why)
@@ -128,9 +128,9 @@ bool config_expand(struct slice text, char **out, struct why why)
     enum found found = FOUND_VARIABLE;
     while (is_good && found != FOUND_NONE) {
         found = next_reference(&rest, &before, &reference, why);
-        is_good = found != FOUND_BAD && add(&e, before, why);
+        is_good = found != FOUND_BAD && config_variable_add(&e, before, why);
         if (is_good && found == FOUND_BRACE)
-            is_good = add(&e, SLICE("${"), why);
+            is_good = config_variable_add(&e, SLICE("${"), why);
         else if (is_good && found == FOUND_VARIABLE)
             is_good = add_variable(&e, &reference, why);
     }
@@ -149,7 +149,7 @@ struct writer {
     size_t room, len;
 };
 
-static void put(struct writer *w, struct slice piece)
+static void config_variable_put(struct writer *w, struct slice piece)
 {
     for (size_t i = 0; i < piece.len && w->len + 1 < w->room; i++)
         w->out[w->len++] = piece.at[i];
@@ -182,12 +182,12 @@ static void hide_value(struct writer *w, struct slice message, struct slice name
     while (message.len > 0) {
         size_t n = may_be_shown(value) ? 0 : common(message, value);
         if (n >= SHOWN_LEAST) {
-            put(w, SLICE("${"));
-            put(w, name);
-            put(w, SLICE("}"));
+            config_variable_put(w, SLICE("${"));
+            config_variable_put(w, name);
+            config_variable_put(w, SLICE("}"));
         } else {
             n = 1;
-            put(w, slice_of(message.at, 1));
+            config_variable_put(w, slice_of(message.at, 1));
         }
         message = slice_of(message.at + n, message.len - n);
     }
@@ -199,17 +199,17 @@ static void hide_quoted(struct writer *w, struct slice message, struct slice tex
     const char *open, *close;
     while (message.len > 0 && (open = memchr(message.at, '"', message.len)) != NULL) {
         size_t before = (size_t)(open - message.at) + 1;
-        put(w, slice_of(message.at, before));
+        config_variable_put(w, slice_of(message.at, before));
         message = slice_of(message.at + before, message.len - before);
         if (message.len == 0 || (close = memchr(message.at, '"', message.len)) == NULL)
             break;
         size_t inside = (size_t)(close - message.at);
         bool is_written = memmem(text.at, text.len, message.at, inside) != NULL;
-        put(w, is_written ? slice_of(message.at, inside) : text);
-        put(w, SLICE("\""));
+        config_variable_put(w, is_written ? slice_of(message.at, inside) : text);
+        config_variable_put(w, SLICE("\""));
         message = slice_of(close + 1, message.len - inside - 1);
     }
-    put(w, message);
+    config_variable_put(w, message);
 }
 
 void config_hide(struct slice text, const char *message, char *out, size_t size)
@@ -222,7 +222,7 @@ void config_hide(struct slice text, const char *message, char *out, size_t size)
     hide_quoted(&(struct writer){out, size, 0}, slice_str(message), text);
     do {
         found = next_reference(&rest, &before, &reference, (struct why){unused, sizeof unused});
-        const char *value = found == FOUND_VARIABLE ? held(&reference) : NULL;
+        const char *value = found == FOUND_VARIABLE ? config_variable_held(&reference) : NULL;
         if (value == NULL)
             continue;
         snprintf(hidden, size, "%s", out);

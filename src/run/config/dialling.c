@@ -12,7 +12,7 @@
 
 /* ---- upstream-map ---- */
 
-static const struct address_map_row *row_of(const struct address_map *map, const struct address *announced)
+static const struct address_map_row *dialling_row_of(const struct address_map *map, const struct address *announced)
 {
     for (size_t i = 0; i < map->n; i++)
         if (address_is_same(&map->rows[i].announced, announced))
@@ -21,11 +21,11 @@ static const struct address_map_row *row_of(const struct address_map *map, const
 }
 
 /* True if rows lead from `from` back to `start`. */
-static bool leads_to(const struct address_map *map, const struct address *from, const struct address *start)
+static bool dialling_leads_to(const struct address_map *map, const struct address *from, const struct address *start)
 {
     const struct address_map_row *row;
     for (size_t hops = 0; hops <= map->n && !address_is_same(from, start); hops++) {
-        if ((row = row_of(map, from)) == NULL)
+        if ((row = dialling_row_of(map, from)) == NULL)
             return false;
         from = &row->dialled;
     }
@@ -61,9 +61,9 @@ static bool may_stand(const struct address_map *map, const struct address_map_ro
 {
     if (map->n == ADDRESS_MAP_MOST)
         return why_refuse(why, "at most %d addresses: take %.*s out", ADDRESS_MAP_MOST, WHY_SLICE(item));
-    if (row_of(map, &row->announced) != NULL)
+    if (dialling_row_of(map, &row->announced) != NULL)
         return why_refuse(why, "%.*s: the same address stands there already: name each address once", WHY_SLICE(item));
-    if (leads_to(map, &row->dialled, &row->announced))
+    if (dialling_leads_to(map, &row->dialled, &row->announced))
         return why_refuse(why, "%.*s leads round to where it begins: take it out", WHY_SLICE(item));
     return true;
 }
@@ -91,7 +91,7 @@ bool address_map_add(struct address_map *map, struct slice value, struct why why
 
 const struct address *address_map_find(const struct address_map *map, const struct address *announced)
 {
-    const struct address_map_row *row = row_of(map, announced);
+    const struct address_map_row *row = dialling_row_of(map, announced);
     return row != NULL ? &row->dialled : announced;
 }
 
@@ -145,7 +145,7 @@ static struct ip ip_at(const struct endpoint *endpoint)
 }
 
 /* True for 0.0.0.0 or [::]. */
-static bool is_any(const struct ip *ip)
+static bool dialling_is_any(const struct ip *ip)
 {
     const struct ip any = {.family = ip->family};
     return ip->family != 0 && ip_eq(ip, &any);
@@ -161,7 +161,7 @@ static bool is_loopback(const struct ip *ip)
 static bool is_local(const struct ip *ip)
 {
     struct ifaddrs *all = NULL;
-    bool is = is_any(ip) || is_loopback(ip); /* a connection to 0.0.0.0 goes to 127.0.0.1 */
+    bool is = dialling_is_any(ip) || is_loopback(ip); /* a connection to 0.0.0.0 goes to 127.0.0.1 */
     if (is || getifaddrs(&all) != 0)
         return is;
     for (const struct ifaddrs *at = all; at != NULL && !is; at = at->ifa_next) {
@@ -172,7 +172,7 @@ static bool is_local(const struct ip *ip)
     return is;
 }
 
-static bool is_same_path(const struct endpoint *a, const struct endpoint *b)
+static bool dialling_is_same_path(const struct endpoint *a, const struct endpoint *b)
 {
     const struct sockaddr_un *of_a = (const void *)&a->address, *of_b = (const void *)&b->address;
     return a->address.ss_family == AF_UNIX && b->address.ss_family == AF_UNIX && of_a->sun_path[0] != '\0' &&
@@ -183,12 +183,12 @@ bool dialling_reaches(const struct endpoint *to, const struct endpoint *own, boo
 {
     struct ip there = ip_at(to), here = ip_at(own);
     if (there.family == 0 || here.family == 0)
-        return is_same_path(to, own);
+        return dialling_is_same_path(to, own);
     if (endpoint_port(to) != endpoint_port(own))
         return false;
-    if (is_any(&here) && (here.family == there.family || is_dual))
+    if (dialling_is_any(&here) && (here.family == there.family || is_dual))
         return is_local(&there);
-    if (is_any(&there) && here.family == there.family)
+    if (dialling_is_any(&there) && here.family == there.family)
         return is_loopback(&here);
     return ip_eq(&there, &here);
 }

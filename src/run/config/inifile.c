@@ -34,17 +34,17 @@ struct reader {
     char text[INIFILE_LINE_MAX + 1];
 };
 
-static void complain(const struct reader *r, const char *what)
+static void inifile_complain(const struct reader *r, const char *what)
 {
     r->events->on_error(r->events->arg, r->line, what);
 }
 
-static bool is_blank(int c)
+static bool inifile_is_blank(int c)
 {
     return c == ' ' || c == '\t' || c == '\r';
 }
 
-static int next_byte(struct reader *r)
+static int inifile_next_byte(struct reader *r)
 {
     if (r->bytes >= INIFILE_BYTES_MAX)
         return EOF;
@@ -65,23 +65,23 @@ static void skip_byte_order_mark(struct reader *r)
  */
 static bool fetch_line(struct reader *r)
 {
-    int c = next_byte(r);
+    int c = inifile_next_byte(r);
     if (c == EOF)
         return false;
     r->line++;
     r->len = 0;
     r->bad = -1;
     size_t end = 0;
-    for (; c != EOF && c != '\n'; c = next_byte(r)) {
-        if (r->len == 0 && is_blank(c))
+    for (; c != EOF && c != '\n'; c = inifile_next_byte(r)) {
+        if (r->len == 0 && inifile_is_blank(c))
             continue;
-        if ((c < ' ' && !is_blank(c)) || c == 0x7f)
+        if ((c < ' ' && !inifile_is_blank(c)) || c == 0x7f)
             r->bad = c;
         if (r->len < INIFILE_LINE_MAX)
             r->text[r->len] = (char)c;
         r->len++;
         skip_byte_order_mark(r);
-        if (!is_blank(c))
+        if (!inifile_is_blank(c))
             end = r->len;
     }
     r->len = end;
@@ -99,18 +99,18 @@ static void read_heading(const struct reader *r)
     struct slice rest = slice_of(r->text + 1, r->len - 1);
     const char *end = memchr(rest.at, ']', rest.len);
     if (end == NULL) {
-        complain(r, "the ] of the section is missing");
+        inifile_complain(r, "the ] of the section is missing");
         return;
     }
     struct slice name = split_trim(split_take(&rest, (size_t)(end - rest.at)));
     split_take(&rest, 1);
     rest = split_trim(rest);
     if (rest.len > 0 && rest.at[0] != ';' && rest.at[0] != '#')
-        complain(r, "only a comment may follow the ] of a section");
+        inifile_complain(r, "only a comment may follow the ] of a section");
     r->events->on_section(r->events->arg, r->line, name);
 }
 
-static bool check_line(const struct reader *r)
+static bool inifile_check_line(const struct reader *r)
 {
     char what[WHAT_ROOM];
     if (r->bad == 0)
@@ -122,14 +122,14 @@ static bool check_line(const struct reader *r)
                 r->len, INIFILE_LINE_MAX);
     else
         return true;
-    complain(r, what);
+    inifile_complain(r, what);
     return false;
 }
 
 static void finish_line(struct reader *r)
 {
     if (r->is_unsplit)
-        complain(r, "expected: key = value");
+        inifile_complain(r, "expected: key = value");
     r->is_unsplit = false;
 }
 
@@ -139,7 +139,7 @@ static char *on_read(char *out, int room, void *stream)
     struct reader *r = stream;
     finish_line(r);
     while (fetch_line(r)) {
-        if (!check_line(r) || is_comment(r))
+        if (!inifile_check_line(r) || is_comment(r))
             continue;
         if (r->text[0] == '[') {
             read_heading(r);
@@ -159,7 +159,7 @@ static char *on_read(char *out, int room, void *stream)
 static struct slice without_comment(struct slice value)
 {
     for (size_t i = 0; i < value.len; i++)
-        if (value.at[i] == '#' && (i == 0 || is_blank(value.at[i - 1])))
+        if (value.at[i] == '#' && (i == 0 || inifile_is_blank(value.at[i - 1])))
             return split_trim(slice_of(value.at, i));
     return value;
 }
@@ -172,7 +172,7 @@ static int on_pair(void *user, const char *section, const char *name, const char
         struct slice own = without_comment(slice_str(value));
         r->is_unsplit = false;
         if (own.len < strlen(value))
-            complain(r, "a comment behind a value begins with ; (# only begins a whole line)");
+            inifile_complain(r, "a comment behind a value begins with ; (# only begins a whole line)");
         r->events->on_key(r->events->arg, r->line, slice_str(name), own);
     }
     return 1;
@@ -190,7 +190,7 @@ static void read_open(struct reader *r)
         why_set(what, sizeof what, "is larger than %d MiB", INIFILE_BYTES_MAX >> 20);
     else
         return;
-    complain(r, what);
+    inifile_complain(r, what);
 }
 
 void inifile_read(const char *path, const struct inifile_events *events)
@@ -201,11 +201,11 @@ void inifile_read(const char *path, const struct inifile_events *events)
     r.file = fopen(path, "re");
     if (r.file == NULL) {
         why_set(what, sizeof what, "cannot be opened: %s", strerror(errno));
-        complain(&r, what);
+        inifile_complain(&r, what);
         return;
     }
     if (fstat(fileno(r.file), &status) == 0 && S_ISDIR(status.st_mode))
-        complain(&r, "is a directory: name a file");
+        inifile_complain(&r, "is a directory: name a file");
     else
         read_open(&r);
     fclose(r.file);

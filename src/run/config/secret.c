@@ -13,7 +13,7 @@
 #include "base/why.h"
 
 /* Reads all of the file, at most `size` bytes. Returns the length; -1 with errno set. */
-static ssize_t read_all(int fd, char *out, size_t size)
+static ssize_t secret_read_all(int fd, char *out, size_t size)
 {
     size_t len = 0;
     ssize_t got;
@@ -25,7 +25,7 @@ static ssize_t read_all(int fd, char *out, size_t size)
     return (ssize_t)len;
 }
 
-static bool check_line(const char *line, size_t len, struct why why)
+static bool secret_check_line(const char *line, size_t len, struct why why)
 {
     if (len == 0)
         return why_refuse(why, "the file is empty: put the password in it");
@@ -38,24 +38,24 @@ static bool check_line(const char *line, size_t len, struct why why)
     return true;
 }
 
-static bool read_line(int fd, char **secret, struct why why)
+static bool secret_read_line(int fd, char **secret, struct why why)
 {
     /* the longest password, its CRLF, and a byte to detect a longer one */
     char text[SECRET_MAX + 3];
-    ssize_t got = read_all(fd, text, sizeof text);
+    ssize_t got = secret_read_all(fd, text, sizeof text);
     if (got < 0)
         return why_refuse(why, "the file cannot be read: %s", strerror(errno));
     size_t len = (size_t)got;
     if (len > 0 && text[len - 1] == '\n')
         len -= len > 1 && text[len - 2] == '\r' ? 2 : 1;
-    bool is_good = check_line(text, len, why);
+    bool is_good = secret_check_line(text, len, why);
     if (is_good)
         *secret = mem_strndup(text, len);
     explicit_bzero(text, sizeof text);
     return is_good;
 }
 
-static uint64_t age_of(const struct stat *status)
+static uint64_t secret_age_of(const struct stat *status)
 {
     uint64_t changed_ms = (uint64_t)status->st_mtim.tv_sec * 1000 + (uint64_t)status->st_mtim.tv_nsec / NS_PER_MS;
     uint64_t now_ms = clock_unix_ms();
@@ -82,9 +82,9 @@ bool secret_read(const char *path, char **secret, uint64_t *age_ns, struct why w
         return false;
     }
     if (age_ns != NULL)
-        *age_ns = age_of(&status);
+        *age_ns = secret_age_of(&status);
     bool is_good =
-        S_ISREG(status.st_mode) ? read_line(fd, secret, why) : why_refuse(why, "%s is not a regular file", path);
+        S_ISREG(status.st_mode) ? secret_read_line(fd, secret, why) : why_refuse(why, "%s is not a regular file", path);
     close(fd);
     if (is_good && (status.st_mode & (S_IRWXG | S_IRWXO)) != 0)
         why_refuse(why, "other users can read %s: chmod 600 it", path);

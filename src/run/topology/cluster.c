@@ -41,22 +41,23 @@ struct cluster {
     unsigned n_timers;         /* timers that are not closed yet */
 };
 
-static void go_on(struct cluster *cluster);
+static void cluster_go_on(struct cluster *cluster);
 
 /* ---- the member of a node ---- */
 
 /* Returns the host to dial; "": unknown. */
-static const char *host_of(const struct cluster *cluster, const struct cluster_view_node *node)
+static const char *cluster_host_of(const struct cluster *cluster, const struct cluster_view_node *node)
 {
     bool is_by_name = node->hostname[0] != '\0' && (cluster->is_tls || node->host[0] == '\0');
     return is_by_name ? node->hostname : node->host;
 }
 
 /* Sets the address of the node. False: the node has no address. */
-static bool address_of(const struct cluster *cluster, const struct cluster_view_node *node, struct address *address)
+static bool cluster_address_of(const struct cluster *cluster, const struct cluster_view_node *node,
+                               struct address *address)
 {
     *address = (struct address){
-        .host = (char *)(uintptr_t)host_of(cluster, node), .port = node->port, .is_tls = cluster->is_tls};
+        .host = (char *)(uintptr_t)cluster_host_of(cluster, node), .port = node->port, .is_tls = cluster->is_tls};
     return address->host[0] != '\0' && address->port != 0;
 }
 
@@ -70,7 +71,7 @@ static struct member *find_member(const struct cluster *cluster, const struct cl
 {
     struct address address;
     char key[ADDRESS_TEXT];
-    if (node->id[0] == '\0' || !address_of(cluster, node, &address))
+    if (node->id[0] == '\0' || !cluster_address_of(cluster, node, &address))
         return NULL;
     address_print(&address, key, sizeof key);
     return members_find(cluster->members, key);
@@ -95,7 +96,7 @@ static bool is_used(const struct cluster *cluster, const struct cluster_view_nod
            (node->n_slots > 0 || (node->is_candidate && !node->is_replica) || cluster_reads(cluster, node));
 }
 
-static bool has_row(const struct topology *topology, const struct member *member)
+static bool cluster_has_row(const struct topology *topology, const struct member *member)
 {
     for (size_t i = 0; i < topology->n_rows; i++)
         if (topology->rows[i].node == finder_node(member->finder))
@@ -117,12 +118,12 @@ void cluster_sort_members(struct cluster *cluster, const struct topology *now)
     if (!cluster->is_known)
         return;
     for (size_t i = 0; i < members->n; i++)
-        members->all[i]->is_leaving = !members->all[i]->is_entry && !has_row(now, members->all[i]);
+        members->all[i]->is_leaving = !members->all[i]->is_entry && !cluster_has_row(now, members->all[i]);
     for (size_t i = 0; i < cluster_view_count(cluster->view); i++) {
         const struct cluster_view_node *node = cluster_view_node(cluster->view, i);
         struct address address;
         char key[ADDRESS_TEXT];
-        if (!is_used(cluster, node) || !address_of(cluster, node, &address))
+        if (!is_used(cluster, node) || !cluster_address_of(cluster, node, &address))
             continue;
         address_print(&address, key, sizeof key);
         struct member *member = members_find(members, key);
@@ -148,7 +149,7 @@ static void tell_soon(struct cluster *cluster)
 }
 
 /* Ends the question to this member, if one is under way. */
-static void end_question(struct cluster *cluster, const struct member *member, enum cluster_pace_news news)
+static void cluster_end_question(struct cluster *cluster, const struct member *member, enum cluster_pace_news news)
 {
     if (cluster->asked != member)
         return;
@@ -168,10 +169,10 @@ static void blame(const struct cluster *cluster, struct member *member, const ch
         cluster->ops->on_news(cluster->arg, LOG_WARN, line, line);
 }
 
-static void fail(struct cluster *cluster, struct member *member, const char *why)
+static void cluster_fail(struct cluster *cluster, struct member *member, const char *why)
 {
     blame(cluster, member, why);
-    end_question(cluster, member, PACE_SILENT);
+    cluster_end_question(cluster, member, PACE_SILENT);
 }
 
 /*
@@ -197,7 +198,7 @@ static void blame_foreign(const struct cluster *cluster)
             blame(cluster, cluster->members->all[i], "it belongs to another cluster than the one that weir serves");
 }
 
-static void take(struct cluster *cluster, struct member *member, const struct cluster_nodes *answer)
+static void cluster_take(struct cluster *cluster, struct member *member, const struct cluster_nodes *answer)
 {
     bool is_news = cluster_view_take(cluster->view, answer, member->address.host, clock_ns());
     enum cluster_pace_news same = cluster_view_wants_another(cluster->view) ? PACE_AGAIN : PACE_SAME;
@@ -206,13 +207,13 @@ static void take(struct cluster *cluster, struct member *member, const struct cl
     if (!is_foreign(cluster, member))
         member->nodes_why[0] = '\0';
     blame_foreign(cluster);
-    end_question(cluster, member, is_news ? PACE_NEWS : same);
+    cluster_end_question(cluster, member, is_news ? PACE_NEWS : same);
     if (cluster_view_wants_another(cluster->view))
         cluster_pace_want(&cluster->pace);
 }
 
 /* Returns the member of the node. NULL: the member is dropped, or has a new node. */
-static struct member *member_at(const struct cluster *cluster, const struct node *node)
+static struct member *cluster_member_at(const struct cluster *cluster, const struct node *node)
 {
     for (size_t i = 0; i < cluster->members->n; i++)
         if (finder_node(cluster->members->all[i]->finder) == node)
@@ -220,7 +221,7 @@ static struct member *member_at(const struct cluster *cluster, const struct node
     return NULL;
 }
 
-static void note_lack(struct node *node, enum control_verdict verdict)
+static void cluster_note_lack(struct node *node, enum control_verdict verdict)
 {
     if (verdict == CONTROL_DENIED || verdict == CONTROL_NOAUTH)
         node_lacks(node, verdict == CONTROL_NOAUTH ? LACK_USER : LACK_NODES);
@@ -237,23 +238,23 @@ static void on_nodes(void *arg, struct node *node, struct slice frame, uint64_t 
     struct slice text;
     enum control_verdict verdict = control_judge_text(frame, &text);
     (void)asked_ns;
-    note_lack(node, verdict);
-    struct member *member = member_at(cluster, node);
+    cluster_note_lack(node, verdict);
+    struct member *member = cluster_member_at(cluster, node);
     if (member == NULL)
         return;
     member->has_told = true;
     member->is_mute = false;
     if (verdict != CONTROL_GOOD) {
         snprintf(why, sizeof why, "%.*s", (int)text.len, text.at);
-        fail(cluster, member, why);
+        cluster_fail(cluster, member, why);
     } else if (!cluster_nodes_read(&answer, text, (struct why){why, sizeof why})) {
-        fail(cluster, member, why);
+        cluster_fail(cluster, member, why);
     } else {
-        take(cluster, member, &answer);
+        cluster_take(cluster, member, &answer);
         cluster_nodes_fini(&answer);
     }
     tell_soon(cluster);
-    go_on(cluster);
+    cluster_go_on(cluster);
 }
 
 /* ---- questions ---- */
@@ -264,13 +265,13 @@ static void on_silent(uv_timer_t *timer)
     struct member *member = cluster->asked;
     if (member != NULL) {
         member->has_told = member->is_mute = true;
-        end_question(cluster, member, PACE_SILENT);
+        cluster_end_question(cluster, member, PACE_SILENT);
         tell_soon(cluster);
     }
-    go_on(cluster);
+    cluster_go_on(cluster);
 }
 
-static uint16_t number_of(const struct cluster *cluster, const struct member *member)
+static uint16_t cluster_number_of(const struct cluster *cluster, const struct member *member)
 {
     for (size_t i = 0; i < cluster->n_sorted; i++)
         if (cluster->sorted[i] == member)
@@ -282,14 +283,14 @@ static uint16_t number_of(const struct cluster *cluster, const struct member *me
  * Asks the member. False: not connected, another question is under way, or the last one is
  * unanswered.
  */
-static bool ask(struct cluster *cluster, struct member *member)
+static bool cluster_ask(struct cluster *cluster, struct member *member)
 {
     static const struct slice words[] = {SLICE("CLUSTER"), SLICE("NODES")};
     const struct control_question question = {on_nodes, cluster, "CLUSTER NODES"};
     if (!finder_ask(member->finder, words, 2, &question))
         return false;
     cluster->asked = member;
-    cluster_view_note_asked(cluster->view, number_of(cluster, member), clock_ns());
+    cluster_view_note_asked(cluster->view, cluster_number_of(cluster, member), clock_ns());
     atomic_store_explicit(&cluster->upstream->is_topology_asked, false, memory_order_release);
     cluster_pace_note_question(&cluster->pace, clock_ns());
     uv_timer_start(&cluster->timers[ASK], on_silent, SILENT_NS / NS_PER_MS, 0);
@@ -304,14 +305,14 @@ static bool ask_entry(struct cluster *cluster)
 {
     for (size_t i = 0; i < cluster->members->n; i++) {
         struct member *member = cluster->members->all[i];
-        if (member->is_entry && !member->has_told && ask(cluster, member))
+        if (member->is_entry && !member->has_told && cluster_ask(cluster, member))
             return true;
     }
     return false;
 }
 
 /* True if the member is connected and will be free for a question soon. */
-static bool is_busy(const struct member *member)
+static bool cluster_is_busy(const struct member *member)
 {
     const struct control *control = finder_control(member->finder);
     return control != NULL && control_is_up(control) && !member->is_mute;
@@ -325,9 +326,9 @@ static bool ask_known(struct cluster *cluster)
         if (number == CLUSTER_NOBODY)
             return false;
         struct member *member = cluster_member(cluster, number);
-        if (member != NULL && ask(cluster, member))
+        if (member != NULL && cluster_ask(cluster, member))
             return true;
-        if (member != NULL && is_busy(member))
+        if (member != NULL && cluster_is_busy(member))
             return false;
         cluster_view_note_asked(cluster->view, number, clock_ns());
     }
@@ -338,7 +339,7 @@ static bool ask_any(struct cluster *cluster)
 {
     for (size_t i = 0; i < cluster->members->n; i++) {
         struct member *member = cluster->members->all[cluster->next++ % cluster->members->n];
-        if (ask(cluster, member))
+        if (cluster_ask(cluster, member))
             return true;
     }
     return false;
@@ -373,13 +374,13 @@ static uint64_t note_urgency(struct cluster *cluster, uint64_t now_ns)
     return upstream_time(cluster->upstream, is_broken_now ? BROKEN_NS : CLUSTER_PACE_CALM_NS);
 }
 
-static void on_ask(uv_timer_t *timer)
+static void cluster_on_ask(uv_timer_t *timer)
 {
-    go_on(timer->data);
+    cluster_go_on(timer->data);
 }
 
 /* Asks the next member, or waits until a question is due. */
-static void go_on(struct cluster *cluster)
+static void cluster_go_on(struct cluster *cluster)
 {
     uint64_t now_ns = clock_ns();
     uint64_t calm_ns = note_urgency(cluster, now_ns);
@@ -391,7 +392,7 @@ static void go_on(struct cluster *cluster)
         cluster->ops->on_question(cluster->arg);
     if (wait_ns == 0 && (ask_entry(cluster) || ask_known(cluster) || ask_any(cluster)))
         return;
-    uv_timer_start(&cluster->timers[ASK], on_ask, ns_to_ms_up(wait_ns > 0 ? wait_ns : NOBODY_NS), 0);
+    uv_timer_start(&cluster->timers[ASK], cluster_on_ask, ns_to_ms_up(wait_ns > 0 ? wait_ns : NOBODY_NS), 0);
 }
 
 /* True if some entry point is connected and has not been asked yet. */
@@ -407,30 +408,30 @@ static bool has_entry_left(const struct cluster *cluster)
 }
 
 /* Checks whether a question is due earlier. */
-static void hasten(struct cluster *cluster)
+static void cluster_hasten(struct cluster *cluster)
 {
     if (has_entry_left(cluster))
         cluster_pace_want(&cluster->pace);
-    go_on(cluster);
+    cluster_go_on(cluster);
 }
 
 void cluster_want(struct cluster *cluster)
 {
     cluster_pace_want(&cluster->pace);
-    hasten(cluster);
+    cluster_hasten(cluster);
 }
 
 void cluster_note_member(struct cluster *cluster, const struct member *member)
 {
     const struct control *control = finder_control(member->finder);
     if (cluster->asked == member && (control == NULL || !control_is_up(control)))
-        end_question(cluster, member, PACE_SILENT);
-    hasten(cluster);
+        cluster_end_question(cluster, member, PACE_SILENT);
+    cluster_hasten(cluster);
 }
 
 void cluster_forget(struct cluster *cluster, const struct member *member)
 {
-    end_question(cluster, member, PACE_SILENT);
+    cluster_end_question(cluster, member, PACE_SILENT);
     for (size_t i = 0; i < cluster->n_sorted; i++)
         if (cluster->sorted[i] == member)
             cluster->sorted[i] = NULL;
@@ -503,7 +504,7 @@ static void print_away(const struct cluster *cluster, char *out, size_t room)
     }
 }
 
-static const char *why_of(const struct member *member)
+static const char *cluster_why_of(const struct member *member)
 {
     const struct control *control = finder_control(member->finder);
     if (finder_name_error(member->finder)[0] != '\0')
@@ -516,13 +517,13 @@ static const char *why_of(const struct member *member)
 }
 
 /* Prints why the nodes are unknown: "10.0.0.1:7000 is away, 10.0.0.2:7000: NOPERM ...". */
-static void explain(const struct cluster *cluster, char *out, size_t room)
+static void cluster_explain(const struct cluster *cluster, char *out, size_t room)
 {
     size_t n = 0;
     out[0] = '\0';
     for (size_t i = 0; i < cluster->members->n && n < room; i++)
         n += (size_t)snprintf(out + n, room - n, "%s%.100s: %.160s", i > 0 ? ", " : "", cluster->members->all[i]->key,
-                              why_of(cluster->members->all[i]));
+                              cluster_why_of(cluster->members->all[i]));
 }
 
 bool cluster_words_print(const struct cluster *cluster, char out[CLUSTER_WORDS_ROOM])
@@ -531,7 +532,7 @@ bool cluster_words_print(const struct cluster *cluster, char out[CLUSTER_WORDS_R
     struct cluster_service service = cluster_words_look(cluster);
     if (!cluster->is_known) {
         size_t n = (size_t)snprintf(out, CLUSTER_WORDS_ROOM, "no node has told which nodes there are: ");
-        explain(cluster, out + n, CLUSTER_WORDS_ROOM - n);
+        cluster_explain(cluster, out + n, CLUSTER_WORDS_ROOM - n);
         return false;
     }
     if (service.n_up == SLOT_COUNT) {
@@ -550,7 +551,7 @@ bool cluster_words_print(const struct cluster *cluster, char out[CLUSTER_WORDS_R
 
 /* ---- the life of a cluster ---- */
 
-static uint64_t draw_seed(void)
+static uint64_t cluster_draw_seed(void)
 {
     uint64_t seed;
     if (getrandom(&seed, sizeof seed, GRND_NONBLOCK) != (ssize_t)sizeof seed)
@@ -568,7 +569,7 @@ struct cluster *cluster_open(struct loop *loop, struct upstream *upstream, struc
     cluster->ops = ops;
     cluster->arg = arg;
     cluster->view = cluster_view_new();
-    cluster->pace.random = draw_seed();
+    cluster->pace.random = cluster_draw_seed();
     cluster->is_tls = members->all[0]->address.is_tls;
     for (size_t i = 0; i < members->n; i++)
         members->all[i]->is_entry = true;
@@ -583,10 +584,10 @@ struct cluster *cluster_open(struct loop *loop, struct upstream *upstream, struc
 void cluster_start(struct cluster *cluster)
 {
     cluster->is_started = true;
-    go_on(cluster);
+    cluster_go_on(cluster);
 }
 
-static void on_timer_closed(uv_handle_t *handle)
+static void cluster_on_timer_closed(uv_handle_t *handle)
 {
     struct cluster *cluster = handle->data;
     if (--cluster->n_timers > 0)
@@ -599,5 +600,5 @@ static void on_timer_closed(uv_handle_t *handle)
 void cluster_close(struct cluster *cluster)
 {
     for (unsigned i = 0; i < TIMERS; i++)
-        uv_close((uv_handle_t *)&cluster->timers[i], on_timer_closed);
+        uv_close((uv_handle_t *)&cluster->timers[i], cluster_on_timer_closed);
 }

@@ -61,7 +61,7 @@ struct taking {
 
 /* ---- nodes ---- */
 
-static uint16_t find_id(const struct cluster_view *view, const char *id)
+static uint16_t cluster_view_find_id(const struct cluster_view *view, const char *id)
 {
     for (size_t i = 0; i < view->n; i++)
         if (strcmp(view->nodes[i].id, id) == 0)
@@ -69,9 +69,9 @@ static uint16_t find_id(const struct cluster_view *view, const char *id)
     return CLUSTER_NOBODY;
 }
 
-static uint16_t add_node(struct cluster_view *view, const char *id)
+static uint16_t cluster_view_add_node(struct cluster_view *view, const char *id)
 {
-    size_t number = find_id(view, ""); /* a free number */
+    size_t number = cluster_view_find_id(view, ""); /* a free number */
     if (number == CLUSTER_NOBODY) {
         number = view->n++;
         view->nodes = mem_realloc(view->nodes, view->n, sizeof *view->nodes);
@@ -125,14 +125,15 @@ static void take_facts(struct cluster_view *view, uint16_t number, const struct 
     node->epoch = said->is_replica || said->epoch > node->epoch ? said->epoch : node->epoch;
     node->is_replica = said->is_replica;
     node->is_failed = said->is_failed;
-    node->master = said->is_replica && said->master_id[0] != '\0' ? find_id(view, said->master_id) : CLUSTER_NOBODY;
+    node->master =
+        said->is_replica && said->master_id[0] != '\0' ? cluster_view_find_id(view, said->master_id) : CLUSTER_NOBODY;
     bool is_same = strcmp(before.host, node->host) == 0 && strcmp(before.hostname, node->hostname) == 0 &&
                    before.port == node->port && before.is_replica == node->is_replica &&
                    before.is_failed == node->is_failed && before.master == node->master;
     view->is_changed = view->is_changed || (!is_same && !node->is_candidate);
 }
 
-static const char *host_of(const struct taking *t, size_t i)
+static const char *cluster_view_host_of(const struct taking *t, size_t i)
 {
     const struct cluster_node *node = &t->answer->nodes[i];
     return node->host[0] == '\0' && i == t->answer->myself && node->port != 0 ? t->host : node->host;
@@ -163,7 +164,7 @@ static void set_owner(struct cluster_view *view, size_t slot, uint16_t owner, ui
 /* How an answer's owner of a slot relates to the known owner. */
 enum verdict { AGREES, REPLACES, CONTRADICTS };
 
-static enum verdict judge(const struct taking *t, const struct slot_record *record, uint16_t said)
+static enum verdict cluster_view_judge(const struct taking *t, const struct slot_record *record, uint16_t said)
 {
     const struct cluster_nodes *answer = t->answer;
     uint16_t owner = said != CLUSTER_NOBODY ? t->numbers[said] : CLUSTER_NOBODY;
@@ -182,12 +183,12 @@ static enum verdict judge(const struct taking *t, const struct slot_record *reco
     return is_owner && myself->epoch >= t->view->nodes[record->owner].epoch ? REPLACES : CONTRADICTS;
 }
 
-static void take_slots(struct taking *t)
+static void cluster_view_take_slots(struct taking *t)
 {
     for (size_t slot = 0; slot < SLOT_COUNT; slot++) {
         struct slot_record *record = &t->view->slots[slot];
         uint16_t said = t->answer->owners[slot];
-        enum verdict verdict = judge(t, record, said);
+        enum verdict verdict = cluster_view_judge(t, record, said);
         t->n_contradictions += verdict == CONTRADICTS;
         if (verdict != REPLACES)
             continue;
@@ -217,7 +218,7 @@ static void take_moves(struct taking *t)
             record->comes_to = me;
         } else if (!move->is_import && record->owner == me) {
             record->is_leaving = true;
-            record->leaves_to = find_id(view, move->other);
+            record->leaves_to = cluster_view_find_id(view, move->other);
         }
     }
     for (size_t slot = 0; slot < SLOT_COUNT && !view->is_changed; slot++)
@@ -232,7 +233,7 @@ static void admit_nodes(struct taking *t)
 {
     for (size_t i = 0; i < t->answer->n; i++)
         if (t->numbers[i] == CLUSTER_NOBODY)
-            t->numbers[i] = add_node(t->view, t->answer->nodes[i].id);
+            t->numbers[i] = cluster_view_add_node(t->view, t->answer->nodes[i].id);
     /* also if another node was meant */
     t->view->nodes[t->numbers[t->answer->myself]].asked_ns = t->view->asked_ns;
 }
@@ -252,7 +253,7 @@ static void take_nodes(struct taking *t)
 {
     for (size_t i = 0; i < t->answer->n; i++)
         if (is_believed(t, i))
-            take_facts(t->view, t->numbers[i], &t->answer->nodes[i], host_of(t, i));
+            take_facts(t->view, t->numbers[i], &t->answer->nodes[i], cluster_view_host_of(t, i));
 }
 
 /*
@@ -318,7 +319,8 @@ static void back(struct taking *t)
         if (strcmp(challenge->nodes[i].id, myself->id) == 0) {
             challenge->has_backed[i] = true;
             challenge->nodes[i] = *myself;
-            memcpy(challenge->nodes[i].host, host_of(t, t->answer->myself), strlen(host_of(t, t->answer->myself)) + 1);
+            memcpy(challenge->nodes[i].host, cluster_view_host_of(t, t->answer->myself),
+                   strlen(cluster_view_host_of(t, t->answer->myself)) + 1);
         }
 }
 
@@ -356,8 +358,8 @@ static void follow_challenge(struct cluster_view *view)
     struct challenge *challenge = &view->challenge;
     uint16_t *numbers = mem_alloc(challenge->n * sizeof *numbers);
     for (size_t i = 0; i < challenge->n; i++) {
-        uint16_t number = find_id(view, challenge->nodes[i].id);
-        numbers[i] = number != CLUSTER_NOBODY ? number : add_node(view, challenge->nodes[i].id);
+        uint16_t number = cluster_view_find_id(view, challenge->nodes[i].id);
+        numbers[i] = number != CLUSTER_NOBODY ? number : cluster_view_add_node(view, challenge->nodes[i].id);
     }
     for (size_t slot = 0; slot < SLOT_COUNT; slot++) {
         uint16_t said = challenge->owners[slot];
@@ -395,7 +397,7 @@ static void take_challenge(struct taking *t)
 
 /* ---- redirects ---- */
 
-static bool is_at(const struct cluster_view_node *node, struct slice host, uint16_t port)
+static bool cluster_view_is_at(const struct cluster_view_node *node, struct slice host, uint16_t port)
 {
     return is_there(node) && node->port == port &&
            ((node->host[0] != '\0' && slice_eq_nocase(slice_str(node->host), host)) ||
@@ -408,7 +410,7 @@ static bool is_borne_out(const struct cluster_view *view, const struct redirect 
     struct slice host = slice_str(redirect->host);
     const uint16_t nodes[] = {record->owner, record->is_leaving ? record->leaves_to : CLUSTER_NOBODY};
     for (size_t i = 0; i < sizeof nodes / sizeof nodes[0]; i++)
-        if (nodes[i] != CLUSTER_NOBODY && is_at(&view->nodes[nodes[i]], host, redirect->port))
+        if (nodes[i] != CLUSTER_NOBODY && cluster_view_is_at(&view->nodes[nodes[i]], host, redirect->port))
             return true;
     return false;
 }
@@ -443,7 +445,7 @@ static void find_numbers(struct taking *t)
 {
     bool is_any_known = false;
     for (size_t i = 0; i < t->answer->n; i++) {
-        t->numbers[i] = find_id(t->view, t->answer->nodes[i].id);
+        t->numbers[i] = cluster_view_find_id(t->view, t->answer->nodes[i].id);
         is_any_known = is_any_known || (t->numbers[i] != CLUSTER_NOBODY && !t->view->nodes[t->numbers[i]].is_candidate);
     }
     t->is_stranger = !is_any_known && cluster_view_served(t->view) > 0;
@@ -455,7 +457,7 @@ static void take(struct taking *t)
     find_numbers(t);
     admit_nodes(t);
     if (!t->is_stranger)
-        take_slots(t);
+        cluster_view_take_slots(t);
     take_nodes(t);
     if (!t->is_stranger)
         take_moves(t);
@@ -499,7 +501,7 @@ static uint64_t to_be_asked_since(const struct cluster_view *view)
     return since_ns;
 }
 
-static bool is_wanted(const struct cluster_view_node *node, uint64_t since_ns)
+static bool cluster_view_is_wanted(const struct cluster_view_node *node, uint64_t since_ns)
 {
     return can_be_asked(node) && !node->is_replica && node->asked_ns < since_ns;
 }
@@ -508,15 +510,16 @@ bool cluster_view_wants_another(const struct cluster_view *view)
 {
     uint64_t since_ns = to_be_asked_since(view);
     for (size_t i = 0; i < view->n; i++)
-        if (is_wanted(&view->nodes[i], since_ns))
+        if (cluster_view_is_wanted(&view->nodes[i], since_ns))
             return true;
     return false;
 }
 
 /* True if `a` is to be asked before `b`. */
-static bool is_before(const struct cluster_view_node *a, const struct cluster_view_node *b, uint64_t since_ns)
+static bool cluster_view_is_before(const struct cluster_view_node *a, const struct cluster_view_node *b,
+                                   uint64_t since_ns)
 {
-    bool a_wanted = is_wanted(a, since_ns), b_wanted = is_wanted(b, since_ns);
+    bool a_wanted = cluster_view_is_wanted(a, since_ns), b_wanted = cluster_view_is_wanted(b, since_ns);
     if (a_wanted != b_wanted)
         return a_wanted;
     if (a->is_failed != b->is_failed)
@@ -537,7 +540,7 @@ uint16_t cluster_view_next(const struct cluster_view *view)
     }
     for (size_t i = 0; i < view->n; i++)
         if (can_be_asked(&view->nodes[i]) &&
-            (next == CLUSTER_NOBODY || is_before(&view->nodes[i], &view->nodes[next], since_ns)))
+            (next == CLUSTER_NOBODY || cluster_view_is_before(&view->nodes[i], &view->nodes[next], since_ns)))
             next = (uint16_t)i;
     return next;
 }
@@ -575,7 +578,7 @@ const struct cluster_view_node *cluster_view_node(const struct cluster_view *vie
 uint16_t cluster_view_find(const struct cluster_view *view, struct slice host, uint16_t port)
 {
     for (size_t i = 0; i < view->n; i++)
-        if (is_at(&view->nodes[i], host, port))
+        if (cluster_view_is_at(&view->nodes[i], host, port))
             return (uint16_t)i;
     return CLUSTER_NOBODY;
 }

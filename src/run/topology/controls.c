@@ -84,7 +84,7 @@ void controls_drop_leaving(struct controls *controls)
     }
 }
 
-static void on_choose(uv_timer_t *timer)
+static void controls_on_choose(uv_timer_t *timer)
 {
     struct controls *controls = timer->data;
     if (controls->cluster != NULL)
@@ -95,7 +95,7 @@ static void on_choose(uv_timer_t *timer)
 
 void controls_choose_soon(struct controls *controls)
 {
-    uv_timer_start(&controls->timers[CHOOSE], on_choose, 0, 0);
+    uv_timer_start(&controls->timers[CHOOSE], controls_on_choose, 0, 0);
 }
 
 static bool has_several(const struct controls *controls)
@@ -137,7 +137,7 @@ static void on_node(void *arg)
         controls_publish_default_node(controls, member);
 }
 
-static void on_table(void *arg, struct command_table *table)
+static void controls_on_table(void *arg, struct command_table *table)
 {
     struct member *member = arg;
     member_take_table(member, table);
@@ -145,7 +145,7 @@ static void on_table(void *arg, struct command_table *table)
         controls_hand_table(controls_of(member), member);
 }
 
-static void on_word(void *arg)
+static void controls_on_word(void *arg)
 {
     struct member *member = arg;
     struct controls *controls = controls_of(member);
@@ -158,18 +158,18 @@ static void on_word(void *arg)
         controls_settle(controls);
 }
 
-static void on_settled(void *arg)
+static void controls_on_settled(void *arg)
 {
     struct member *member = arg;
     member->is_settled = true;
-    on_word(member);
+    controls_on_word(member);
 }
 
 /*
  * Logs a rejection. While there is a master, a replica that loads its data or has lost its master
  * is no error.
  */
-static void on_rejected(void *arg, const char *why)
+static void controls_on_rejected(void *arg, const char *why)
 {
     const struct member *member = arg, *default_node = controls_default(controls_of(member));
     if (member == default_node || default_node == NULL || controls_of(member)->cluster != NULL)
@@ -178,7 +178,7 @@ static void on_rejected(void *arg, const char *why)
         log_info("upstream %s, which is not the master, cannot be served: %s", member->key, why);
 }
 
-static void on_maxclients(void *arg)
+static void controls_on_maxclients(void *arg)
 {
     controls_sum_maxclients(controls_of(arg));
 }
@@ -189,19 +189,19 @@ void controls_tell(void *arg, enum log_level level, const char *about, const cha
     controls->ops->on_news(controls->arg, level, about, line);
 }
 
-static void on_news(void *arg, enum log_level level, const char *about, const char *line)
+static void controls_on_news(void *arg, enum log_level level, const char *about, const char *line)
 {
     controls_tell(controls_of(arg), level, about, line);
 }
 
 static const struct finder_ops member_ops = {
     .on_node = on_node,
-    .on_table = on_table,
-    .on_word = on_word,
-    .on_settled = on_settled,
-    .on_rejected = on_rejected,
-    .on_maxclients = on_maxclients,
-    .on_news = on_news,
+    .on_table = controls_on_table,
+    .on_word = controls_on_word,
+    .on_settled = controls_on_settled,
+    .on_rejected = controls_on_rejected,
+    .on_maxclients = controls_on_maxclients,
+    .on_news = controls_on_news,
 };
 
 static void on_claims(void *arg)
@@ -393,7 +393,7 @@ const struct cluster *controls_cluster(const struct controls *controls)
     return controls->cluster;
 }
 
-static size_t row_of(const struct controls *controls, const struct member *member)
+static size_t controls_row_of(const struct controls *controls, const struct member *member)
 {
     for (size_t row = 0; row < controls->topology->n_rows; row++)
         if (controls->rows[row] == member)
@@ -408,7 +408,7 @@ bool controls_server(const struct controls *controls, size_t i, struct controls_
     const struct member *member = controls->members.all[i];
     *out = (struct controls_server){.key = member->key,
                                     .finder = member->finder,
-                                    .row = row_of(controls, member),
+                                    .row = controls_row_of(controls, member),
                                     .epoch = member == controls_default(controls) ? controls->choice.made.epoch : 0,
                                     .changed_ns = member->changed_ns};
     return true;
@@ -419,7 +419,7 @@ const char *controls_why_no_master(const struct controls *controls)
     return controls->choice.text;
 }
 
-static void on_closed(uv_handle_t *handle)
+static void controls_on_closed(uv_handle_t *handle)
 {
     struct controls *controls = handle->data;
     if (--controls->n_handles > 0)
@@ -442,7 +442,7 @@ void controls_close(struct controls *controls)
         sentinels_close(controls->sentinels);
     if (controls->cluster != NULL)
         cluster_close(controls->cluster);
-    uv_close((uv_handle_t *)&controls->asked, on_closed);
+    uv_close((uv_handle_t *)&controls->asked, controls_on_closed);
     for (unsigned i = 0; i < CONTROLS_TIMERS; i++)
-        uv_close((uv_handle_t *)&controls->timers[i], on_closed);
+        uv_close((uv_handle_t *)&controls->timers[i], controls_on_closed);
 }

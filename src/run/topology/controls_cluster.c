@@ -23,15 +23,17 @@ static bool is_on(const struct shard_story *shard)
 }
 
 /* Returns the member of this row; NULL: none. */
-static const struct member *member_at(const struct topology *topology, struct member *const *rows, uint16_t row)
+static const struct member *controls_cluster_member_at(const struct topology *topology, struct member *const *rows,
+                                                       uint16_t row)
 {
     return row < topology->n_masters ? rows[row] : NULL;
 }
 
-static void go_on(struct shard_story *shard, const struct topology *topology, struct member *const *rows,
-                  uint64_t now_ns)
+static void controls_cluster_go_on(struct shard_story *shard, const struct topology *topology,
+                                   struct member *const *rows, uint64_t now_ns)
 {
-    const struct member *member = member_at(topology, rows, slot_map_row(topology->slots, shard->slot));
+    const struct member *member =
+        controls_cluster_member_at(topology, rows, slot_map_row(topology->slots, shard->slot));
     if (member == NULL)
         return;
     uint64_t lost_ns = finder_word(member->finder).lost_ns;
@@ -42,7 +44,8 @@ static void go_on(struct shard_story *shard, const struct topology *topology, st
 }
 
 /* True if an unfinished story is about this row. */
-static bool is_told_of(const struct shard_stories *stories, const struct topology *topology, uint16_t row)
+static bool controls_cluster_is_told_of(const struct shard_stories *stories, const struct topology *topology,
+                                        uint16_t row)
 {
     for (int i = 0; i < SHARD_STORIES; i++)
         if (is_on(&stories->all[i]) && slot_map_row(topology->slots, stories->all[i].slot) == row)
@@ -50,8 +53,8 @@ static bool is_told_of(const struct shard_stories *stories, const struct topolog
     return false;
 }
 
-static void begin(struct shard_stories *stories, const struct topology *topology, uint16_t row,
-                  const struct member *member, uint64_t lost_ns)
+static void controls_cluster_begin(struct shard_stories *stories, const struct topology *topology, uint16_t row,
+                                   const struct member *member, uint64_t lost_ns)
 {
     struct shard_story *free = NULL;
     uint16_t slot = 0;
@@ -78,12 +81,12 @@ static void shard_stories_follow(struct shard_stories *stories, const struct top
         return;
     for (int i = 0; i < SHARD_STORIES; i++)
         if (is_on(&stories->all[i]))
-            go_on(&stories->all[i], topology, rows, now_ns);
+            controls_cluster_go_on(&stories->all[i], topology, rows, now_ns);
     for (uint16_t row = 0; row < topology->n_masters; row++) {
-        const struct member *member = member_at(topology, rows, row);
+        const struct member *member = controls_cluster_member_at(topology, rows, row);
         uint64_t lost_ns = member != NULL ? finder_word(member->finder).lost_ns : 0;
-        if (lost_ns != 0 && !is_told_of(stories, topology, row))
-            begin(stories, topology, row, member, lost_ns);
+        if (lost_ns != 0 && !controls_cluster_is_told_of(stories, topology, row))
+            controls_cluster_begin(stories, topology, row, member, lost_ns);
     }
 }
 
@@ -123,7 +126,8 @@ static uint16_t row_of_member(const struct cluster_rows *rows, const struct memb
     return SLOT_UNSERVED;
 }
 
-static uint16_t add(struct cluster_rows *rows, struct member *member, const struct cluster_view_node *node)
+static uint16_t controls_cluster_add(struct cluster_rows *rows, struct member *member,
+                                     const struct cluster_view_node *node)
 {
     uint16_t row = (uint16_t)rows->n++;
     rows->members[row] = member;
@@ -196,7 +200,7 @@ static void add_masters(struct cluster_rows *rows, const struct cluster *cluster
         const struct cluster_view_node *node = node_at(cluster, i);
         struct member *member = node->n_slots > 0 ? cluster_member(cluster, i) : NULL;
         if (member != NULL && row_of_member(rows, member) == SLOT_UNSERVED)
-            numbers[add(rows, member, node)] = (uint16_t)i;
+            numbers[controls_cluster_add(rows, member, node)] = (uint16_t)i;
     }
     rows->n_masters = rows->n;
     if (rows->n > 0)
@@ -214,7 +218,7 @@ static void add_replicas(struct cluster_rows *rows, const struct cluster *cluste
         if (member == NULL || row_of[node->master] == SLOT_UNSERVED || row_of_member(rows, member) != SLOT_UNSERVED ||
             !node_has_address(finder_node(member->finder)))
             continue;
-        uint16_t row = add(rows, member, node);
+        uint16_t row = controls_cluster_add(rows, member, node);
         rows->rows[row].master = row_of[node->master];
     }
 }
@@ -297,7 +301,7 @@ static void cluster_rows_fini(struct cluster_rows *rows)
 
 /* ---- the topology ---- */
 
-static bool has_row(const struct topology *topology, const struct node *node)
+static bool controls_cluster_has_row(const struct topology *topology, const struct node *node)
 {
     for (size_t i = 0; i < topology->n_rows; i++)
         if (topology->rows[i].node == node)
@@ -311,7 +315,7 @@ static void demote_lost(struct controls *controls, const struct topology *topolo
     for (size_t i = 0; i < controls->topology->n_rows; i++) {
         struct member *member = controls->rows[i];
         struct node *node = controls->topology->rows[i].node;
-        if (has_row(topology, node) || member == NULL || !finder_word(member->finder).is_lost)
+        if (controls_cluster_has_row(topology, node) || member == NULL || !finder_word(member->finder).is_lost)
             continue;
         node_demote(node);
         if (finder_node(member->finder) == node && !member->is_leaving)
@@ -349,7 +353,7 @@ static bool print_change(const struct topology *before, const struct topology *n
     return true;
 }
 
-static void tell_changes(struct controls *controls, const struct topology *now)
+static void controls_cluster_tell_changes(struct controls *controls, const struct topology *now)
 {
     const struct topology *before = controls->topology;
     char what[CLUSTER_WORDS_ROOM], line[CLUSTER_WORDS_ROOM + SOURCES_TEXT + 16];
@@ -383,7 +387,7 @@ static void mark_replicas(const struct controls *controls, const struct cluster_
         struct finder *finder = rows->members[i] != NULL ? rows->members[i]->finder : NULL;
         bool is_replica = i >= rows->n_masters;
         bool has_changed = finder != NULL && node_is_read_only(rows->rows[i].node) != is_replica;
-        if (has_changed && has_row(controls->topology, rows->rows[i].node)) {
+        if (has_changed && controls_cluster_has_row(controls->topology, rows->rows[i].node)) {
             finder_renew(finder);
             rows->rows[i].node = finder_node(finder);
         }
@@ -407,7 +411,7 @@ static void publish_rows(struct controls *controls, struct cluster_rows *rows)
         for (uint16_t slot = 0; slot < SLOT_COUNT; slot++)
             controls->told[slot] = slot_map_row(topology->slots, slot);
         demote_lost(controls, topology);
-        tell_changes(controls, topology);
+        controls_cluster_tell_changes(controls, topology);
         controls_set_topology(controls, topology, rows->members);
         rows->members = NULL;
         rows->slots = NULL;
@@ -449,7 +453,7 @@ void controls_tell_shards(struct controls *controls, uint64_t now_ns)
 }
 
 /* Reports each slot to the view that workers have moved to another row because of a redirect. */
-static void on_question(void *arg)
+static void controls_cluster_on_question(void *arg)
 {
     struct controls *controls = arg;
     const struct topology *now = controls->topology;
@@ -465,13 +469,13 @@ static void on_question(void *arg)
     }
 }
 
-static void on_answer(void *arg)
+static void controls_cluster_on_answer(void *arg)
 {
     controls_choose_soon(arg);
 }
 
 static const struct cluster_ops cluster_ops = {
-    .on_question = on_question, .on_answer = on_answer, .on_news = controls_tell};
+    .on_question = controls_cluster_on_question, .on_answer = controls_cluster_on_answer, .on_news = controls_tell};
 
 /* ---- nodes known to the predecessor ---- */
 

@@ -28,7 +28,7 @@ static struct mastership_server server_of(const struct member *member)
     };
 }
 
-static const char *word_of(const struct mastership_server *server, const struct member *member)
+static const char *controls_default_word_of(const struct mastership_server *server, const struct member *member)
 {
     static const char *const words[] = {
         [ROLE_UNKNOWN] = "does not say what it is", [ROLE_MASTER] = "is a master", [ROLE_REPLICA] = "is a replica"};
@@ -38,12 +38,13 @@ static const char *word_of(const struct mastership_server *server, const struct 
 }
 
 /* Prints "10.0.0.1:6379 is a replica, 10.0.0.2:6379 is away". */
-static size_t print_words(const struct mastership_view *view, const struct members *members, char *out, size_t room)
+static size_t controls_default_print_words(const struct mastership_view *view, const struct members *members, char *out,
+                                           size_t room)
 {
     size_t n = 0;
     for (size_t i = 0; i < view->n_servers && n < room; i++)
         n += (size_t)snprintf(out + n, room - n, "%s%.100s %s", i > 0 ? ", " : "", view->servers[i].key,
-                              word_of(&view->servers[i], members->all[i]));
+                              controls_default_word_of(&view->servers[i], members->all[i]));
     return n;
 }
 
@@ -66,7 +67,8 @@ static const char *sentinels_part(enum mastership_why why)
     }
 }
 
-static void explain(struct choice *choice, const struct mastership_view *view, const struct members *members)
+static void controls_default_explain(struct choice *choice, const struct mastership_view *view,
+                                     const struct members *members)
 {
     const char *part = sentinels_part(choice->made.why);
     choice->text[0] = '\0';
@@ -74,7 +76,7 @@ static void explain(struct choice *choice, const struct mastership_view *view, c
         return;
     size_t n = (size_t)snprintf(choice->text, sizeof choice->text, "%s%s", part,
                                 part[0] != '\0' && view->n_servers > 0 ? ": " : "");
-    (void)print_words(view, members, choice->text + n, sizeof choice->text - n);
+    (void)controls_default_print_words(view, members, choice->text + n, sizeof choice->text - n);
 }
 
 /* The sentinels' answers at one moment, valid for this iteration. Zeroed: no sentinels. */
@@ -88,8 +90,8 @@ struct sentinel_view {
 };
 
 /* Chooses the master anew. *choice: the last choice, or zeroed except its form. */
-static void choose(struct choice *choice, const struct members *members, const struct sentinel_view *told,
-                   uint64_t now_ns)
+static void controls_default_choose(struct choice *choice, const struct members *members,
+                                    const struct sentinel_view *told, uint64_t now_ns)
 {
     struct mastership_server *servers = mem_zalloc(members->n, sizeof *servers);
     for (size_t i = 0; i < members->n; i++)
@@ -110,13 +112,13 @@ static void choose(struct choice *choice, const struct members *members, const s
     if (made.named != choice->named)
         snprintf(choice->named, sizeof choice->named, "%s", made.named != NULL ? made.named : "");
     choice->made = made;
-    explain(choice, &view, members);
+    controls_default_explain(choice, &view, members);
     free(servers);
 }
 
 /* ---- members named by sentinels ---- */
 
-static void admit(struct members *members, const struct address *address)
+static void controls_default_admit(struct members *members, const struct address *address)
 {
     char key[ADDRESS_TEXT];
     address_print(address, key, sizeof key);
@@ -129,12 +131,12 @@ static void admit_told(const struct sentinel_view *view, struct members *members
 {
     for (size_t i = 0; i < view->n; i++)
         if (view->masters[i] != NULL && view->claims[i].age == CLAIM_FRESH)
-            admit(members, view->masters[i]);
+            controls_default_admit(members, view->masters[i]);
     for (size_t i = 0; i < view->n_replicas; i++)
-        admit(members, view->replicas[i]);
+        controls_default_admit(members, view->replicas[i]);
 }
 
-static bool is_told_of(const struct sentinel_view *view, const struct member *member)
+static bool controls_default_is_told_of(const struct sentinel_view *view, const struct member *member)
 {
     for (size_t i = 0; i < view->n; i++)
         if (view->claims[i].server != NULL && strcmp(view->claims[i].server, member->key) == 0)
@@ -160,7 +162,7 @@ static void dismiss_untold(const struct sentinel_view *view, struct members *mem
     for (size_t i = 0; is_any_fresh && i < members->n; i++) {
         struct member *member = members->all[i];
         bool is_chosen = member == choice->default_node || strcmp(member->key, choice->named) == 0;
-        member->is_leaving = !is_chosen && !is_told_of(view, member);
+        member->is_leaving = !is_chosen && !controls_default_is_told_of(view, member);
     }
 }
 
@@ -217,7 +219,7 @@ void controls_publish_default_node(struct controls *controls, struct member *def
 
 /* ---- the master ---- */
 
-static void on_choose(uv_timer_t *timer)
+static void controls_default_on_choose(uv_timer_t *timer)
 {
     controls_choose_default_node(timer->data);
 }
@@ -271,14 +273,14 @@ static void make_choice(struct controls *controls, uint64_t now_ns)
     const struct sentinels *sentinels = controls->sentinels;
     struct sentinel_view view = {.n = 0};
     if (sentinels == NULL) {
-        choose(choice, members, &view, now_ns);
+        controls_default_choose(choice, members, &view, now_ns);
         return;
     }
     view.n = sentinels_claims(sentinels, view.claims, view.masters);
     view.n_sentinels = sentinels_count(sentinels);
     view.n_replicas = sentinels_replicas(sentinels, view.replicas);
     admit_told(&view, members);
-    choose(choice, members, &view, now_ns);
+    controls_default_choose(choice, members, &view, now_ns);
     if (choice->made.why == MASTERSHIP_NO_CLAIM)
         sentinels_explain(sentinels, choice->text, sizeof choice->text);
     dismiss_untold(&view, members, choice);
@@ -332,7 +334,8 @@ void controls_choose_default_node(struct controls *controls)
     if (is_news && (controls->is_settled || are_heard(controls)))
         tell_default_node(controls);
     if (choice->made.again_ns > now_ns)
-        uv_timer_start(&controls->timers[CHOOSE], on_choose, (choice->made.again_ns - now_ns) / NS_PER_MS + 1, 0);
+        uv_timer_start(&controls->timers[CHOOSE], controls_default_on_choose,
+                       (choice->made.again_ns - now_ns) / NS_PER_MS + 1, 0);
     if (choice->default_node != NULL ? choice->default_node->is_settled : are_heard(controls))
         controls_settle(controls);
 }

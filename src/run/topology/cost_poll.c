@@ -42,7 +42,7 @@ static void set_node(struct costed *row, struct node *node)
 }
 
 /* Returns the finder of this row, and puts its node into the row. NULL: none. */
-static struct finder *finder_at(struct cost_poll *poll, size_t i)
+static struct finder *cost_poll_finder_at(struct cost_poll *poll, size_t i)
 {
     const struct member *member = poll->controls->rows[i];
     struct finder *finder = member != NULL ? member->finder : NULL;
@@ -55,7 +55,7 @@ static struct finder *finder_at(struct cost_poll *poll, size_t i)
 }
 
 /* Returns the row of the node, and its index. NULL: the node has no row any more. */
-static struct costed *row_of(const struct cost_poll *poll, const struct node *node, size_t *i)
+static struct costed *cost_poll_row_of(const struct cost_poll *poll, const struct node *node, size_t *i)
 {
     for (*i = 0; *i < poll->n_rows; ++*i)
         if (poll->rows[*i].node == node)
@@ -78,7 +78,7 @@ static void tell_trips(const struct cost_poll *poll)
             atomic_store_explicit(&poll->rows[i].node->contention->trip_ns, most_ns, memory_order_relaxed);
 }
 
-static void end(struct cost_poll *poll)
+static void cost_poll_end(struct cost_poll *poll)
 {
     poll->n_waiting = 0;
     tell_trips(poll);
@@ -88,7 +88,7 @@ static void end(struct cost_poll *poll)
 static void end_if_all(struct cost_poll *poll)
 {
     if (poll->n_waiting > 0 && --poll->n_waiting == 0)
-        end(poll);
+        cost_poll_end(poll);
 }
 
 static void on_stats(void *arg, struct node *node, struct slice frame, uint64_t asked_ns)
@@ -96,7 +96,7 @@ static void on_stats(void *arg, struct node *node, struct slice frame, uint64_t 
     struct cost_poll *poll = arg;
     size_t i;
     struct slice text;
-    struct costed *row = row_of(poll, node, &i);
+    struct costed *row = cost_poll_row_of(poll, node, &i);
     (void)asked_ns;
     if (poll->costs == NULL)
         return;
@@ -105,13 +105,13 @@ static void on_stats(void *arg, struct node *node, struct slice frame, uint64_t 
     end_if_all(poll);
 }
 
-static bool ask(struct finder *finder, struct slice section, const struct control_question *question)
+static bool cost_poll_ask(struct finder *finder, struct slice section, const struct control_question *question)
 {
     const struct slice words[] = {SLICE("INFO"), section};
     return finder_ask(finder, words, 2, question);
 }
 
-static void note_lack(struct node *node, enum control_verdict verdict)
+static void cost_poll_note_lack(struct node *node, enum control_verdict verdict)
 {
     if (verdict == CONTROL_DENIED)
         node_lacks(node, LACK_INFO);
@@ -125,17 +125,17 @@ static void on_cpu(void *arg, struct node *node, struct slice frame, uint64_t as
     const struct control_question question = {on_stats, poll, "INFO commandstats"};
     size_t i;
     struct slice text;
-    struct costed *row = row_of(poll, node, &i);
+    struct costed *row = cost_poll_row_of(poll, node, &i);
     (void)asked_ns;
     if (poll->costs == NULL)
         return;
     enum control_verdict verdict = control_judge_text(frame, &text);
     if (row != NULL && verdict == CONTROL_GOOD)
         row->cpu_ns = command_costs_read_cpu(text);
-    note_lack(node, verdict);
+    cost_poll_note_lack(node, verdict);
     bool is_row = i < poll->controls->topology->n_rows;
-    struct finder *finder = verdict == CONTROL_GOOD && is_row ? finder_at(poll, i) : NULL;
-    if (finder == NULL || finder_node(finder) != node || !ask(finder, SLICE("commandstats"), &question))
+    struct finder *finder = verdict == CONTROL_GOOD && is_row ? cost_poll_finder_at(poll, i) : NULL;
+    if (finder == NULL || finder_node(finder) != node || !cost_poll_ask(finder, SLICE("commandstats"), &question))
         end_if_all(poll);
 }
 
@@ -163,18 +163,18 @@ static bool ask_row(struct cost_poll *poll, struct finder *finder)
     const struct control_question pong = {on_pong, poll, "PING"};
     if (lacks_info(finder_node(finder)) && poll->n_polls % DENIED != 0)
         return finder_ask(finder, &ping, 1, &pong);
-    return ask(finder, SLICE("cpu"), &cpu);
+    return cost_poll_ask(finder, SLICE("cpu"), &cpu);
 }
 
-static void on_timer(uv_timer_t *timer)
+static void cost_poll_on_timer(uv_timer_t *timer)
 {
     struct cost_poll *poll = timer->data;
     size_t i = 0;
     if (poll->n_waiting > 0)
-        end(poll);
+        cost_poll_end(poll);
     poll->n_polls++;
     for (; i < poll->controls->topology->n_rows; i++) {
-        struct finder *finder = finder_at(poll, i);
+        struct finder *finder = cost_poll_finder_at(poll, i);
         if (finder == NULL)
             continue;
         poll->n_waiting += ask_row(poll, finder);
@@ -194,7 +194,7 @@ struct cost_poll *cost_poll_open(const struct controls *controls)
     return poll;
 }
 
-static void forget(struct cost_poll *poll)
+static void cost_poll_forget(struct cost_poll *poll)
 {
     uv_timer_stop(&poll->timer);
     for (size_t i = 0; i < poll->n_rows; i++)
@@ -209,24 +209,24 @@ void cost_poll_set_table(struct cost_poll *poll, struct command_table *table)
 {
     uint64_t every_ms = upstream_time(poll->controls->upstream, EVERY_NS) / NS_PER_MS;
     if (table == NULL) {
-        forget(poll);
+        cost_poll_forget(poll);
     } else if (poll->costs != NULL) {
         command_costs_set_table(poll->costs, table);
     } else {
         poll->costs = command_costs_new(table);
-        uv_timer_start(&poll->timer, on_timer, 0, every_ms > 0 ? every_ms : 1);
+        uv_timer_start(&poll->timer, cost_poll_on_timer, 0, every_ms > 0 ? every_ms : 1);
     }
 }
 
-static void on_closed(uv_handle_t *handle)
+static void cost_poll_on_closed(uv_handle_t *handle)
 {
     struct cost_poll *poll = handle->data;
-    forget(poll);
+    cost_poll_forget(poll);
     free(poll->rows);
     free(poll);
 }
 
 void cost_poll_close(struct cost_poll *poll)
 {
-    uv_close((uv_handle_t *)&poll->timer, on_closed);
+    uv_close((uv_handle_t *)&poll->timer, cost_poll_on_closed);
 }

@@ -36,7 +36,7 @@ uint64_t failover_story_due_ns(const struct failover_story *story, uint64_t afte
     return story->found_ns != 0 ? story->found_ns + after_ns : 0;
 }
 
-static bool is_any(const struct fates *fates)
+static bool failover_story_is_any(const struct fates *fates)
 {
     for (int fate = 0; fate < FATE_COUNT; fate++)
         if (fates->n[fate] > 0)
@@ -61,5 +61,5 @@ bool failover_story_tell(struct failover_story *story, const struct fates *now, 
              (double)took_ns / NS_PER_S, n.n[FATE_WAITED], n.n[FATE_REFUSED], n.n[FATE_AGAIN], n.n[FATE_LOST]);
     story->missed_ns = story->found_ns = 0;
     story->before = *now;
-    return !is_same || took_ns >= BRIEF_NS || is_any(&n);
+    return !is_same || took_ns >= BRIEF_NS || failover_story_is_any(&n);
 }

@@ -67,8 +67,8 @@ struct finder {
     bool is_started, is_settled;
 };
 
-static void wake(struct finder *finder, uint64_t ms);
-static void look_up(struct finder *finder);
+static void finder_wake(struct finder *finder, uint64_t ms);
+static void finder_look_up(struct finder *finder);
 
 /* ---- dials ---- */
 
@@ -113,7 +113,7 @@ static bool is_now(const struct dial *dial)
     return dial->finder->now == dial;
 }
 
-static void on_connected(void *arg)
+static void finder_on_connected(void *arg)
 {
     struct dial *dial = arg;
     dial->is_connected = true;
@@ -126,7 +126,7 @@ static void on_greeted(void *arg)
     dial->is_greeted = true;
     dial->failures = 0;
     dial->why[0] = '\0';
-    wake(dial->finder, 0);
+    finder_wake(dial->finder, 0);
 }
 
 static void on_role(void *arg)
@@ -140,25 +140,25 @@ static void on_role(void *arg)
     uint64_t longer_ns = 2 * finder->ask_every_ns;
     finder->ask_every_ns = !is_left_alone ? ASK_NS : longer_ns < ASK_REPLICA_NS ? longer_ns : ASK_REPLICA_NS;
     if (node_is_demoted(dial->node))
-        wake(finder, 0);
+        finder_wake(finder, 0);
     finder->ops->on_word(finder->arg);
 }
 
-static void on_failed(void *arg, const char *why)
+static void finder_on_failed(void *arg, const char *why)
 {
     struct dial *dial = arg;
     dial->has_failed = true;
     snprintf(dial->why, sizeof dial->why, "%s", why);
     if (dial->failures++ == 0)
         dial->lost_ns = clock_ns();
-    wake(dial->finder, 0);
+    finder_wake(dial->finder, 0);
     if (!is_now(dial))
         return;
-    look_up(dial->finder);
+    finder_look_up(dial->finder);
     dial->finder->ops->on_word(dial->finder->arg);
 }
 
-static void settle(struct finder *finder)
+static void finder_settle(struct finder *finder)
 {
     if (finder->is_settled)
         return;
@@ -166,15 +166,15 @@ static void settle(struct finder *finder)
     finder->ops->on_settled(finder->arg);
 }
 
-static void on_settled(void *arg)
+static void finder_on_settled(void *arg)
 {
     struct dial *dial = arg;
     dial->is_settled = true;
     if (is_now(dial))
-        settle(dial->finder);
+        finder_settle(dial->finder);
 }
 
-static void on_table(void *arg, struct command_table *table)
+static void finder_on_table(void *arg, struct command_table *table)
 {
     const struct dial *dial = arg;
     if (is_now(dial))
@@ -183,13 +183,13 @@ static void on_table(void *arg, struct command_table *table)
         command_table_put(table);
 }
 
-static void on_rejected(void *arg, const char *why)
+static void finder_on_rejected(void *arg, const char *why)
 {
     const struct dial *dial = arg;
     dial->finder->ops->on_rejected(dial->finder->arg, why);
 }
 
-static void on_maxclients(void *arg)
+static void finder_on_maxclients(void *arg)
 {
     const struct dial *dial = arg;
     dial->finder->ops->on_maxclients(dial->finder->arg);
@@ -205,14 +205,14 @@ static void on_pulse(void *arg, enum log_level level, const char *line)
 }
 
 static const struct control_ops control_ops = {
-    .on_connected = on_connected,
+    .on_connected = finder_on_connected,
     .on_greeted = on_greeted,
     .on_role = on_role,
-    .on_failed = on_failed,
-    .on_table = on_table,
-    .on_rejected = on_rejected,
-    .on_maxclients = on_maxclients,
-    .on_settled = on_settled,
+    .on_failed = finder_on_failed,
+    .on_table = finder_on_table,
+    .on_rejected = finder_on_rejected,
+    .on_maxclients = finder_on_maxclients,
+    .on_settled = finder_on_settled,
     .on_pulse = on_pulse,
 };
 
@@ -265,7 +265,7 @@ static void probe_now(struct finder *finder)
         finder->probes && finder->now->control != NULL ? auth_probe_open(finder->loop, finder->now->node) : NULL;
 }
 
-static void become(struct finder *finder, struct dial *dial)
+static void finder_become(struct finder *finder, struct dial *dial)
 {
     struct dial *before = finder->now;
     if (node_role(before->node) == ROLE_REPLICA && node_role(dial->node) == ROLE_MASTER)
@@ -314,12 +314,12 @@ static void win(struct finder *finder, unsigned i)
     finder->must_move = false;
     finder->failures[0] = '\0';
     end_round(finder);
-    become(finder, dial);
+    finder_become(finder, dial);
     control_adopt(dial->control);
     if (control_why(dial->control)[0] != '\0')
-        on_rejected(dial, control_why(dial->control));
+        finder_on_rejected(dial, control_why(dial->control));
     if (dial->is_settled)
-        settle(finder);
+        finder_settle(finder);
 }
 
 static void demote(struct finder *finder)
@@ -332,8 +332,8 @@ static void demote(struct finder *finder)
     end_round(finder);
     finder->must_move = true;
     finder->avoided = finder->now->node->endpoint;
-    become(finder, new_dial(finder, &nowhere));
-    look_up(finder);
+    finder_become(finder, new_dial(finder, &nowhere));
+    finder_look_up(finder);
 }
 
 void finder_give_up(struct finder *finder)
@@ -348,29 +348,29 @@ void finder_renew(struct finder *finder)
     if (node_has_address(dial->node))
         connect_dial(dial, false);
     end_round(finder);
-    become(finder, dial);
+    finder_become(finder, dial);
 }
 
 /* ---- a round: dialling each address ---- */
 
-static bool is_same(const struct endpoint *a, const struct endpoint *b)
+static bool finder_is_same(const struct endpoint *a, const struct endpoint *b)
 {
     return a->length == b->length && memcmp(&a->address, &b->address, a->length) == 0;
 }
 
-static bool is_known(const struct finder *finder, const struct endpoint *endpoint)
+static bool finder_is_known(const struct finder *finder, const struct endpoint *endpoint)
 {
     for (unsigned i = 0; i < finder->known.n; i++)
-        if (is_same(&finder->known.endpoints[i], endpoint))
+        if (finder_is_same(&finder->known.endpoints[i], endpoint))
             return true;
     return false;
 }
 
 /* True if the node in use may stay, by what is known. */
-static bool may_stay(const struct finder *finder)
+static bool finder_may_stay(const struct finder *finder)
 {
     const struct dial *now = finder->now;
-    return !finder->must_move && now->control != NULL && is_known(finder, &now->node->endpoint);
+    return !finder->must_move && now->control != NULL && finder_is_known(finder, &now->node->endpoint);
 }
 
 /*
@@ -381,7 +381,7 @@ static const struct endpoint *in_order(const struct finder *finder, unsigned i)
 {
     const struct resolved *known = &finder->known;
     unsigned avoided = 0;
-    while (avoided < known->n && !is_same(&known->endpoints[avoided], &finder->avoided))
+    while (avoided < known->n && !finder_is_same(&known->endpoints[avoided], &finder->avoided))
         avoided++;
     if (avoided == known->n || i < avoided)
         return &known->endpoints[i];
@@ -393,7 +393,7 @@ static bool dial_next(struct finder *finder)
 {
     while (finder->next < finder->known.n) {
         const struct endpoint *endpoint = in_order(finder, finder->next++);
-        if (may_stay(finder) && is_same(endpoint, &finder->now->node->endpoint))
+        if (finder_may_stay(finder) && finder_is_same(endpoint, &finder->now->node->endpoint))
             continue;
         struct dial *dial = new_dial(finder, endpoint);
         finder->trials[finder->n_trials++] = dial;
@@ -405,7 +405,7 @@ static bool dial_next(struct finder *finder)
 }
 
 /* Returns the index of the trial that becomes the node; n_trials: none yet. */
-static unsigned find_winner(const struct finder *finder, bool are_all_dialled, bool is_patience_over)
+static unsigned finder_find_winner(const struct finder *finder, bool are_all_dialled, bool is_patience_over)
 {
     unsigned best = finder->n_trials;
     unsigned n_pending = 0;
@@ -438,22 +438,22 @@ static void give_up_round(struct finder *finder)
         log_at(LOG_SITE_CONTROL, LOG_WARN, "upstream %s: no other address of it answers: %s", finder->text, failures);
     snprintf(finder->failures, sizeof finder->failures, "%s", failures);
     end_round(finder);
-    if (!may_stay(finder))
-        wake(finder, time_of(finder, ASK_NS) / NS_PER_MS);
+    if (!finder_may_stay(finder))
+        finder_wake(finder, time_of(finder, ASK_NS) / NS_PER_MS);
 }
 
-static void go_on(struct finder *finder)
+static void finder_go_on(struct finder *finder)
 {
     uint64_t since_ns = clock_ns() - finder->dialled_ns;
     bool is_patience_over = since_ns >= NEXT_MS * NS_PER_MS;
-    unsigned winner = find_winner(finder, finder->next >= finder->known.n, is_patience_over);
+    unsigned winner = finder_find_winner(finder, finder->next >= finder->known.n, is_patience_over);
     if (winner < finder->n_trials) {
         win(finder, winner);
         return;
     }
     bool is_next = !has_pending(finder) || is_patience_over;
     if ((is_next && dial_next(finder)) || has_pending(finder))
-        wake(finder, NEXT_MS);
+        finder_wake(finder, NEXT_MS);
     else if (finder->now->control == NULL && finder->n_trials > 0)
         win(finder, 0); /* workers then try the server, too */
     else
@@ -465,7 +465,7 @@ static void begin_round(struct finder *finder)
     finder->is_round = true;
     finder->next = 0;
     finder->dialled_ns = 0;
-    go_on(finder);
+    finder_go_on(finder);
 }
 
 /* Begins a round if there is a reason to dial. */
@@ -477,10 +477,10 @@ static void consider(struct finder *finder)
     /* a good connection that was lost is first retried by its control lane */
     uint64_t lost_ns = clock_ns() - now->lost_ns;
     bool is_young = now->failures <= 1 && lost_ns < NEXT_MS * NS_PER_MS;
-    if (!may_stay(finder) || (now->has_failed && !is_young && finder->known.n > 1))
+    if (!finder_may_stay(finder) || (now->has_failed && !is_young && finder->known.n > 1))
         begin_round(finder);
     else if (now->has_failed && is_young)
-        wake(finder, NEXT_MS - lost_ns / NS_PER_MS);
+        finder_wake(finder, NEXT_MS - lost_ns / NS_PER_MS);
 }
 
 static void on_step(uv_timer_t *timer)
@@ -489,13 +489,13 @@ static void on_step(uv_timer_t *timer)
     if (node_is_demoted(finder->now->node))
         demote(finder);
     else if (finder->is_round)
-        go_on(finder);
+        finder_go_on(finder);
     else
         consider(finder);
 }
 
 /* Starts the step timer. A shorter time that is running stays. */
-static void wake(struct finder *finder, uint64_t ms)
+static void finder_wake(struct finder *finder, uint64_t ms)
 {
     uv_timer_t *timer = &finder->timers[STEP];
     uint64_t due_ns = clock_ns() + ms * NS_PER_MS;
@@ -507,21 +507,21 @@ static void wake(struct finder *finder, uint64_t ms)
 
 /* ---- name lookup ---- */
 
-static void on_look(uv_timer_t *timer)
+static void finder_on_look(uv_timer_t *timer)
 {
-    look_up(timer->data);
+    finder_look_up(timer->data);
 }
 
-static void look_in(struct finder *finder, uint64_t ns)
+static void finder_look_in(struct finder *finder, uint64_t ns)
 {
-    uv_timer_start(&finder->timers[LOOK], on_look, ns / NS_PER_MS + 1, 0);
+    uv_timer_start(&finder->timers[LOOK], finder_on_look, ns / NS_PER_MS + 1, 0);
 }
 
 /* Looks the name up now, or as soon as the interval allows. */
-static void look_up(struct finder *finder)
+static void finder_look_up(struct finder *finder)
 {
     if (finder->resolver == NULL) {
-        wake(finder, 0);
+        finder_wake(finder, 0);
         return;
     }
     if (resolver_is_looking(finder->resolver))
@@ -529,18 +529,18 @@ static void look_up(struct finder *finder)
     uint64_t now_ns = clock_ns();
     uint64_t due_ns = finder->looked_ns != 0 ? finder->looked_ns + time_of(finder, ASK_NS) : 0;
     if (now_ns < due_ns) {
-        look_in(finder, due_ns - now_ns);
+        finder_look_in(finder, due_ns - now_ns);
         return;
     }
     finder->looked_ns = now_ns;
     resolver_look(finder->resolver);
 }
 
-static bool has_changed(const struct finder *finder, const struct resolved *found)
+static bool finder_has_changed(const struct finder *finder, const struct resolved *found)
 {
     bool has = found->n != finder->known.n;
     for (unsigned i = 0; i < found->n && !has; i++)
-        has = !is_known(finder, &found->endpoints[i]);
+        has = !finder_is_known(finder, &found->endpoints[i]);
     return has;
 }
 
@@ -553,7 +553,7 @@ static void print_found(const struct finder *finder, char *out, size_t room)
 
 static void take_found(struct finder *finder, const struct resolved *found)
 {
-    bool is_news = has_changed(finder, found);
+    bool is_news = finder_has_changed(finder, found);
     char line[LINE_ROOM / 2];
     finder->name_error[0] = '\0';
     finder->known = *found;
@@ -568,7 +568,7 @@ static void take_found(struct finder *finder, const struct resolved *found)
     tell(finder, LOG_INFO, "upstream %s leads to %s", finder->text, line);
 }
 
-static void take_error(struct finder *finder, const char *why)
+static void finder_take_error(struct finder *finder, const char *why)
 {
     if (strcmp(finder->name_error, why) != 0)
         tell(finder, LOG_WARN, "upstream %s: its name cannot be resolved: %s%s%s", finder->text, why,
@@ -576,10 +576,10 @@ static void take_error(struct finder *finder, const char *why)
              finder->known.n > 0 ? finder->now->node->address : "");
     snprintf(finder->name_error, sizeof finder->name_error, "%s", why);
     if (finder->known.n == 0)
-        settle(finder); /* weir starts without the node */
+        finder_settle(finder); /* weir starts without the node */
 }
 
-static void on_resolved(void *arg, const struct resolved *all)
+static void finder_on_resolved(void *arg, const struct resolved *all)
 {
     struct finder *finder = arg;
     const struct resolved left = dialling_allowed(finder->settings.dialling, all), *found = &left;
@@ -587,17 +587,17 @@ static void on_resolved(void *arg, const struct resolved *all)
     if (found->n > 0)
         take_found(finder, found);
     else
-        take_error(finder, found->why);
+        finder_take_error(finder, found->why);
     if (finder->known.n == 0 && (every_ns == 0 || every_ns > ASK_NS))
         every_ns = ASK_NS;
     if (every_ns > 0)
-        look_in(finder, time_of(finder, every_ns));
-    wake(finder, 0);
+        finder_look_in(finder, time_of(finder, every_ns));
+    finder_wake(finder, 0);
 }
 
 /* ---- questions ---- */
 
-static void on_question(uv_timer_t *timer)
+static void finder_on_question(uv_timer_t *timer)
 {
     finder_look(timer->data);
 }
@@ -606,7 +606,7 @@ void finder_look(struct finder *finder)
 {
     struct node *node = finder->now->node;
     if (node_is_demoted(node)) {
-        wake(finder, 0);
+        finder_wake(finder, 0);
         return;
     }
     if (!atomic_load_explicit(&node->is_asked, memory_order_acquire))
@@ -614,7 +614,7 @@ void finder_look(struct finder *finder)
     uint64_t now_ns = clock_ns();
     uint64_t due_ns = finder->asked_ns != 0 ? finder->asked_ns + time_of(finder, finder->ask_every_ns) : 0;
     if (now_ns < due_ns) {
-        uv_timer_start(&finder->timers[QUESTION], on_question, (due_ns - now_ns) / NS_PER_MS + 1, 0);
+        uv_timer_start(&finder->timers[QUESTION], finder_on_question, (due_ns - now_ns) / NS_PER_MS + 1, 0);
         return;
     }
     atomic_store_explicit(&node->is_asked, false, memory_order_release);
@@ -622,7 +622,7 @@ void finder_look(struct finder *finder)
     if (finder->now->control != NULL)
         control_ask_role(finder->now->control);
     if (finder->resolver != NULL)
-        look_up(finder);
+        finder_look_up(finder);
 }
 
 /* ---- the life of a finder ---- */
@@ -650,7 +650,7 @@ struct finder *finder_open(struct loop *loop, const struct finder_settings *sett
         finder->known = (struct resolved){.endpoints = {endpoint}, .n = 1};
         endpoint_print(&endpoint, finder->tries[0].address);
     } else {
-        finder->resolver = resolver_new(loop, to->host, to->port, on_resolved, finder);
+        finder->resolver = resolver_new(loop, to->host, to->port, finder_on_resolved, finder);
     }
     finder->now = new_dial(finder, &endpoint);
     finder->n_timers = TIMERS;
@@ -661,11 +661,11 @@ struct finder *finder_open(struct loop *loop, const struct finder_settings *sett
     return finder;
 }
 
-static void take_refusal(struct finder *finder)
+static void finder_take_refusal(struct finder *finder)
 {
     tell(finder, LOG_WARN, "upstream %s is not dialled: %s", finder->text, finder->refusal);
     snprintf(finder->name_error, sizeof finder->name_error, "%s", finder->refusal);
-    settle(finder);
+    finder_settle(finder);
 }
 
 /* The lookup takes long: weir starts without the node. */
@@ -673,7 +673,7 @@ static void on_start(uv_timer_t *timer)
 {
     struct finder *finder = timer->data;
     if (finder->known.n == 0)
-        settle(finder);
+        finder_settle(finder);
 }
 
 void finder_start(struct finder *finder)
@@ -684,10 +684,10 @@ void finder_start(struct finder *finder)
         return;
     }
     if (finder->refusal != NULL) {
-        take_refusal(finder);
+        finder_take_refusal(finder);
         return;
     }
-    look_up(finder);
+    finder_look_up(finder);
     uv_timer_start(&finder->timers[START], on_start, finder->settings.upstream->connect_timeout_ns / NS_PER_MS, 0);
 }
 
@@ -697,7 +697,7 @@ void finder_probe(struct finder *finder)
     probe_now(finder);
 }
 
-static void keep(char **kept, const char *password)
+static void finder_keep(char **kept, const char *password)
 {
     if (*kept != NULL)
         explicit_bzero(*kept, strlen(*kept));
@@ -707,8 +707,8 @@ static void keep(char **kept, const char *password)
 
 void finder_set_password(struct finder *finder, const struct credentials *credentials)
 {
-    keep(&finder->password, credentials->password);
-    keep(&finder->before, credentials->before);
+    finder_keep(&finder->password, credentials->password);
+    finder_keep(&finder->before, credentials->before);
     finder->settings.credentials.number = credentials->number;
     if (finder->now != NULL && finder->now->control != NULL)
         control_set_password(finder->now->control, credentials);
@@ -771,7 +771,7 @@ bool finder_try(const struct finder *finder, unsigned i, struct finder_try *out)
     return true;
 }
 
-static void on_timer_closed(uv_handle_t *handle)
+static void finder_on_timer_closed(uv_handle_t *handle)
 {
     struct finder *finder = handle->data;
     if (--finder->n_timers > 0)
@@ -788,5 +788,5 @@ void finder_close(struct finder *finder)
     resolver_close(finder->resolver);
     finder_set_password(finder, &(struct credentials){0});
     for (unsigned i = 0; i < TIMERS; i++)
-        uv_close((uv_handle_t *)&finder->timers[i], on_timer_closed);
+        uv_close((uv_handle_t *)&finder->timers[i], finder_on_timer_closed);
 }

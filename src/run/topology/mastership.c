@@ -3,7 +3,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-static bool is_same(const char *a, const char *b)
+static bool mastership_is_same(const char *a, const char *b)
 {
     return a != NULL && b != NULL && strcmp(a, b) == 0;
 }
@@ -11,7 +11,7 @@ static bool is_same(const char *a, const char *b)
 static const struct mastership_server *find_server(const struct mastership_view *view, const char *key)
 {
     for (size_t i = 0; i < view->n_servers; i++)
-        if (is_same(view->servers[i].key, key))
+        if (mastership_is_same(view->servers[i].key, key))
             return &view->servers[i];
     return NULL;
 }
@@ -103,7 +103,7 @@ struct counted {
 static bool is_repeated(const struct counted *counted, const struct mastership_claim *claim)
 {
     for (size_t i = 0; i < counted->n; i++)
-        if (is_same(counted->claims[i]->sentinel, claim->sentinel))
+        if (mastership_is_same(counted->claims[i]->sentinel, claim->sentinel))
             return true;
     return false;
 }
@@ -139,7 +139,7 @@ static struct votes votes_for(const struct counted *counted, const char *server)
     uint64_t epochs[MASTERSHIP_CLAIMS];
     struct votes votes = {.server = server};
     for (size_t i = 0; i < counted->n; i++) {
-        if (!is_same(counted->claims[i]->server, server))
+        if (!mastership_is_same(counted->claims[i]->server, server))
             continue;
         size_t at = votes.n++;
         for (; at > 0 && epochs[at - 1] > counted->claims[i]->epoch; at--)
@@ -157,11 +157,11 @@ static bool is_better(const struct votes *a, const struct votes *b, const char *
         return b->server == NULL || a->epoch > b->epoch;
     if (a->n != b->n)
         return a->n > b->n;
-    return is_same(a->server, now) && !is_same(b->server, now);
+    return mastership_is_same(a->server, now) && !mastership_is_same(b->server, now);
 }
 
 /* Returns the best votes that may win; server NULL: none. */
-static struct votes find_winner(const struct counted *counted, const char *now)
+static struct votes mastership_find_winner(const struct counted *counted, const char *now)
 {
     struct votes best = {.server = NULL};
     for (size_t i = 0; i < counted->n; i++) {
@@ -199,7 +199,7 @@ static uint64_t word_due_ns(const struct mastership_view *view, const struct cou
     if (server != NULL && (server->role == ROLE_MASTER || server->reach == REACH_LOST))
         return 0;
     for (size_t i = 0; i < counted->n; i++)
-        if (is_same(counted->claims[i]->server, key) && counted->claims[i]->since_ns < since_ns)
+        if (mastership_is_same(counted->claims[i]->server, key) && counted->claims[i]->since_ns < since_ns)
             since_ns = counted->claims[i]->since_ns;
     uint64_t due_ns = since_ns != UINT64_MAX ? since_ns + MASTERSHIP_WORD_NS : 0;
     return due_ns > view->now_ns ? due_ns : 0;
@@ -218,8 +218,8 @@ static bool is_followed(const struct mastership_view *view, const struct votes *
     return are_most(view, winner->n) && now->n <= 1;
 }
 
-static void change(const struct mastership_view *view, const struct counted *counted, const struct votes *winner,
-                   struct mastership_choice *choice)
+static void mastership_change(const struct mastership_view *view, const struct counted *counted,
+                              const struct votes *winner, struct mastership_choice *choice)
 {
     bool is_newer = winner->epoch > view->before.epoch || view->before.changed_ns == 0;
     uint64_t word_ns = word_due_ns(view, counted, winner->server);
@@ -240,17 +240,17 @@ static void name_server(const struct mastership_view *view, const struct counted
 {
     const char *before = view->before.named;
     struct votes now = votes_for(counted, before);
-    struct votes winner = find_winner(counted, before);
+    struct votes winner = mastership_find_winner(counted, before);
     struct votes most = find_most(view, counted);
     choice->named = before;
-    if (winner.server != NULL && is_same(winner.server, before)) {
+    if (winner.server != NULL && mastership_is_same(winner.server, before)) {
         bool is_undisputed = now.n == counted->n && are_most(view, now.n);
         if (now.epoch > choice->epoch || is_undisputed)
             choice->epoch = now.epoch;
     } else if (winner.server != NULL && is_followed(view, &now, &winner)) {
-        change(view, counted, &winner, choice);
-    } else if (most.server != NULL && !is_same(most.server, before) && is_followed(view, &now, &most)) {
-        change(view, counted, &most, choice);
+        mastership_change(view, counted, &winner, choice);
+    } else if (most.server != NULL && !mastership_is_same(most.server, before) && is_followed(view, &now, &most)) {
+        mastership_change(view, counted, &most, choice);
     }
 }
 

@@ -35,13 +35,13 @@ struct replica_poll {
     uint64_t wanted_ns; /* when a worker last wanted a round */
 };
 
-static const struct topology *topology_of(const struct replica_poll *poll)
+static const struct topology *replica_poll_topology_of(const struct replica_poll *poll)
 {
     return poll->controls->topology;
 }
 
 /* Returns the finder of the row; NULL: the row stands for a missing master. */
-static struct finder *finder_at(const struct replica_poll *poll, size_t row)
+static struct finder *replica_poll_finder_at(const struct replica_poll *poll, size_t row)
 {
     const struct member *member = poll->controls->rows[row];
     return member != NULL ? member->finder : NULL;
@@ -53,9 +53,9 @@ static struct finder *finder_at(const struct replica_poll *poll, size_t row)
  */
 static struct node *replica_of(const struct replica_poll *poll, const struct node *node, size_t *master)
 {
-    for (size_t row = 0; row < topology_of(poll)->n_rows; row++) {
-        const struct finder *finder = finder_at(poll, row);
-        *master = topology_of(poll)->rows[row].master;
+    for (size_t row = 0; row < replica_poll_topology_of(poll)->n_rows; row++) {
+        const struct finder *finder = replica_poll_finder_at(poll, row);
+        *master = replica_poll_topology_of(poll)->rows[row].master;
         if (finder != NULL && finder_node(finder) == node && *master != row && *master < poll->n_shards)
             return finder_node(finder);
     }
@@ -70,21 +70,22 @@ static struct node *replica_of(const struct replica_poll *poll, const struct nod
  */
 static void ask_roles(const struct replica_poll *poll, size_t master_row, struct node *promoted)
 {
-    const struct finder *master = master_row < topology_of(poll)->n_rows ? finder_at(poll, master_row) : NULL;
+    const struct finder *master =
+        master_row < replica_poll_topology_of(poll)->n_rows ? replica_poll_finder_at(poll, master_row) : NULL;
     if (master != NULL)
         node_ask(finder_node(master));
     if (promoted != NULL)
         node_ask(promoted);
 }
 
-static bool ask(struct finder *finder, const struct control_question *question)
+static bool replica_poll_ask(struct finder *finder, const struct control_question *question)
 {
     static const struct slice words[] = {SLICE("INFO"), SLICE("replication")};
     return finder_ask(finder, words, 2, question);
 }
 
 /* Reads the answer. False: the node reports no offsets. */
-static bool read_word(struct slice frame, struct offsets_word *word)
+static bool replica_poll_read_word(struct slice frame, struct offsets_word *word)
 {
     struct slice text;
     return control_judge_text(frame, &text) == CONTROL_GOOD && offsets_read(text, word);
@@ -99,7 +100,7 @@ static void on_reached(void *arg, struct node *node, struct slice frame, uint64_
     (void)asked_ns;
     if (replica == NULL)
         return;
-    bool is_said = read_word(frame, &word);
+    bool is_said = replica_poll_read_word(frame, &word);
     if (is_said && word.role == ROLE_MASTER) {
         ask_roles(poll, master, replica);
         return;
@@ -118,7 +119,7 @@ static void ask_replica(struct replica_poll *poll, struct finder *finder)
     const struct control_question question = {on_reached, poll, "INFO replication"};
     struct reach *reach = &finder_node(finder)->reach;
     uint64_t now_ns = clock_ns();
-    if (ask(finder, &question))
+    if (replica_poll_ask(finder, &question))
         reach->asked_ns = now_ns;
     else if (now_ns - reach->asked_ns >= poll->upstream->reads.poll_ns / 2)
         reach_end(reach);
@@ -126,9 +127,9 @@ static void ask_replica(struct replica_poll *poll, struct finder *finder)
 
 static void ask_replicas_of(struct replica_poll *poll, size_t master)
 {
-    for (size_t row = 0; row < topology_of(poll)->n_rows; row++)
-        if (row != master && topology_of(poll)->rows[row].master == master)
-            ask_replica(poll, finder_at(poll, row));
+    for (size_t row = 0; row < replica_poll_topology_of(poll)->n_rows; row++)
+        if (row != master && replica_poll_topology_of(poll)->rows[row].master == master)
+            ask_replica(poll, replica_poll_finder_at(poll, row));
 }
 
 static void ask_replicas(struct replica_poll *poll)
@@ -137,14 +138,14 @@ static void ask_replicas(struct replica_poll *poll)
         ask_replicas_of(poll, master);
 }
 
-static void on_told(void *arg, struct node *node, struct slice frame, uint64_t asked_ns)
+static void replica_poll_on_told(void *arg, struct node *node, struct slice frame, uint64_t asked_ns)
 {
     struct replica_poll *poll = arg;
     struct offsets_word word;
     size_t row = 0;
     while (row < poll->n_shards && poll->shards[row].master != node)
         row++;
-    if (row == poll->n_shards || !read_word(frame, &word))
+    if (row == poll->n_shards || !replica_poll_read_word(frame, &word))
         return;
     if (word.role == ROLE_REPLICA) {
         ask_roles(poll, row, NULL);
@@ -172,36 +173,36 @@ static void note_master(struct replica_poll *poll, size_t master_row, const stru
         return;
     shard->master = master;
     offsets_forget(&shard->offsets);
-    for (size_t row = 0; row < topology_of(poll)->n_rows; row++)
-        if (finder_at(poll, row) != NULL && topology_of(poll)->rows[row].master == master_row)
-            reach_end(&finder_node(finder_at(poll, row))->reach);
+    for (size_t row = 0; row < replica_poll_topology_of(poll)->n_rows; row++)
+        if (replica_poll_finder_at(poll, row) != NULL && replica_poll_topology_of(poll)->rows[row].master == master_row)
+            reach_end(&finder_node(replica_poll_finder_at(poll, row))->reach);
 }
 
 /*
  * Begins a round. If a master cannot be asked, its replicas are asked at once: none advances
  * meanwhile, and their state dates from an earlier time.
  */
-static void begin(struct replica_poll *poll)
+static void replica_poll_begin(struct replica_poll *poll)
 {
-    const struct control_question question = {on_told, poll, "INFO replication"};
+    const struct control_question question = {replica_poll_on_told, poll, "INFO replication"};
     poll->began_ns = clock_ns();
-    for (size_t row = 0; row < topology_of(poll)->n_rows; row++) {
-        struct finder *master = finder_at(poll, row);
-        if (topology_of(poll)->rows[row].master != row)
+    for (size_t row = 0; row < replica_poll_topology_of(poll)->n_rows; row++) {
+        struct finder *master = replica_poll_finder_at(poll, row);
+        if (replica_poll_topology_of(poll)->rows[row].master != row)
             continue;
         note_master(poll, row, master != NULL ? finder_node(master) : NULL);
-        if (master == NULL || !ask(master, &question))
+        if (master == NULL || !replica_poll_ask(master, &question))
             ask_replicas_of(poll, row);
     }
 }
 
-static void on_timer(uv_timer_t *timer)
+static void replica_poll_on_timer(uv_timer_t *timer)
 {
-    begin(timer->data);
+    replica_poll_begin(timer->data);
 }
 
 /* Asks replicas again: one that lacked the master's offset has it a moment later. */
-static void on_again(uv_timer_t *timer)
+static void replica_poll_on_again(uv_timer_t *timer)
 {
     struct replica_poll *poll = timer->data;
     ask_replicas(poll);
@@ -215,8 +216,8 @@ static void on_wanted(uv_async_t *async)
     uint64_t now_ns = clock_ns();
     poll->wanted_ns = now_ns;
     if (now_ns >= poll->began_ns + HURRY_NS)
-        begin(poll);
-    uv_timer_start(&poll->again, on_again, AGAIN_MS, AGAIN_MS);
+        replica_poll_begin(poll);
+    uv_timer_start(&poll->again, replica_poll_on_again, AGAIN_MS, AGAIN_MS);
 }
 
 /* ---- the life of the poll ---- */
@@ -233,12 +234,12 @@ struct replica_poll *replica_poll_open(const struct controls *controls)
     uv_timer_init(&loop->uv, &poll->again);
     uv_async_init(&loop->uv, &poll->wanted, on_wanted);
     poll->timer.data = poll->again.data = poll->wanted.data = poll;
-    uv_timer_start(&poll->timer, on_timer, every_ms, every_ms);
+    uv_timer_start(&poll->timer, replica_poll_on_timer, every_ms, every_ms);
     upstream_set_poll(poll->upstream, &poll->wanted);
     return poll;
 }
 
-static void on_closed(uv_handle_t *handle)
+static void replica_poll_on_closed(uv_handle_t *handle)
 {
     struct replica_poll *poll = handle->data;
     if (--poll->n_handles > 0)
@@ -250,7 +251,7 @@ static void on_closed(uv_handle_t *handle)
 void replica_poll_close(struct replica_poll *poll)
 {
     upstream_set_poll(poll->upstream, NULL);
-    uv_close((uv_handle_t *)&poll->timer, on_closed);
-    uv_close((uv_handle_t *)&poll->again, on_closed);
-    uv_close((uv_handle_t *)&poll->wanted, on_closed);
+    uv_close((uv_handle_t *)&poll->timer, replica_poll_on_closed);
+    uv_close((uv_handle_t *)&poll->again, replica_poll_on_closed);
+    uv_close((uv_handle_t *)&poll->wanted, replica_poll_on_closed);
 }

@@ -62,7 +62,7 @@ struct sentinel {
 };
 
 static void connect_next(struct sentinel *sentinel);
-static void go_on(struct sentinel *sentinel);
+static void sentinel_go_on(struct sentinel *sentinel);
 
 /* ---- reports to the owner ---- */
 
@@ -71,7 +71,7 @@ enum mastership_age sentinel_age(const struct sentinel *sentinel)
     return sentinel_word_age(&sentinel->word, clock_ns());
 }
 
-static void tell(struct sentinel *sentinel)
+static void sentinel_tell(struct sentinel *sentinel)
 {
     enum mastership_age age = sentinel_age(sentinel);
     bool is_news = sentinel->word.is_changed || age != sentinel->told_age;
@@ -91,7 +91,7 @@ static void set_trouble(struct sentinel *sentinel, enum sentinel_trouble trouble
 
 /* ---- attempts ---- */
 
-static void on_retry(uv_timer_t *timer)
+static void sentinel_on_retry(uv_timer_t *timer)
 {
     connect_next(timer->data);
 }
@@ -101,7 +101,7 @@ static uint64_t hurried(const struct sentinel *sentinel, uint64_t ns)
     return upstream_time(sentinel->common->upstream, ns);
 }
 
-static void retry_later(struct sentinel *sentinel)
+static void sentinel_retry_later(struct sentinel *sentinel)
 {
     uint64_t now_ns = clock_ns();
     uint64_t wait_ns = sentinel->retry_ns;
@@ -110,11 +110,11 @@ static void retry_later(struct sentinel *sentinel)
         wait_ns = sentinel->backoff.due_ns - now_ns;
     }
     sentinel->retry_ns = 0;
-    uv_timer_start(&sentinel->timer, on_retry, ns_to_ms_up(wait_ns), 0);
+    uv_timer_start(&sentinel->timer, sentinel_on_retry, ns_to_ms_up(wait_ns), 0);
 }
 
 /* Ends the attempt, or the connection. */
-static void end_attempt(struct sentinel *sentinel, enum sentinel_trouble trouble, struct slice why)
+static void sentinel_end_attempt(struct sentinel *sentinel, enum sentinel_trouble trouble, struct slice why)
 {
     sentinel->failures++;
     set_trouble(sentinel, trouble, why);
@@ -123,35 +123,35 @@ static void end_attempt(struct sentinel *sentinel, enum sentinel_trouble trouble
     sentinel->asked = ASKS;
     uv_timer_stop(&sentinel->timer);
     if (sentinel->is_open)
-        link_close(&sentinel->link); /* on_closed goes on */
+        link_close(&sentinel->link); /* sentinel_on_closed goes on */
     else
-        retry_later(sentinel);
-    tell(sentinel);
+        sentinel_retry_later(sentinel);
+    sentinel_tell(sentinel);
 }
 
-static void fail(struct sentinel *sentinel, const char *why)
+static void sentinel_fail(struct sentinel *sentinel, const char *why)
 {
     sentinel_name_go_round(&sentinel->name);
-    end_attempt(sentinel, TROUBLE_AWAY, slice_str(why));
+    sentinel_end_attempt(sentinel, TROUBLE_AWAY, slice_str(why));
 }
 
 /* The sentinel is up, and does not serve weir: it is retried less often. */
-static void turn_away(struct sentinel *sentinel, enum sentinel_trouble trouble, struct slice why)
+static void sentinel_turn_away(struct sentinel *sentinel, enum sentinel_trouble trouble, struct slice why)
 {
     sentinel->retry_ns = hurried(sentinel, AGAIN_NS);
-    end_attempt(sentinel, trouble, why);
+    sentinel_end_attempt(sentinel, trouble, why);
 }
 
 static void on_connect_deadline(uv_timer_t *timer)
 {
-    fail(timer->data, "it does not accept connections");
+    sentinel_fail(timer->data, "it does not accept connections");
 }
 
 static void on_question_deadline(uv_timer_t *timer)
 {
     struct sentinel *sentinel = timer->data;
     sentinel_name_go_round(&sentinel->name);
-    end_attempt(sentinel, TROUBLE_SILENT, slice_str("no answer within 300 ms"));
+    sentinel_end_attempt(sentinel, TROUBLE_SILENT, slice_str("no answer within 300 ms"));
 }
 
 /* ---- questions ---- */
@@ -182,7 +182,7 @@ static size_t words_of(const struct sentinel *sentinel, enum ask ask, struct sli
     return n;
 }
 
-static void send_question(struct sentinel *sentinel, enum ask ask)
+static void sentinel_send_question(struct sentinel *sentinel, enum ask ask)
 {
     struct slice words[MAX_WORDS];
     size_t n = words_of(sentinel, ask, words);
@@ -191,7 +191,7 @@ static void send_question(struct sentinel *sentinel, enum ask ask)
         room += words[i].len + 2;
     char *request = malloc(room);
     if (request == NULL) {
-        fail(sentinel, "out of memory");
+        sentinel_fail(sentinel, "out of memory");
         return;
     }
     size_t len = emit_array(request, words, n);
@@ -231,11 +231,11 @@ static void on_go_on(uv_timer_t *timer)
 {
     struct sentinel *sentinel = timer->data;
     note_due(sentinel, clock_ns());
-    go_on(sentinel);
+    sentinel_go_on(sentinel);
 }
 
 /* Sends the next question, or waits until one is due and within the budget. */
-static void go_on(struct sentinel *sentinel)
+static void sentinel_go_on(struct sentinel *sentinel)
 {
     uint64_t now_ns = clock_ns();
     if (!sentinel->is_connected || sentinel->asked != ASKS)
@@ -247,7 +247,7 @@ static void go_on(struct sentinel *sentinel)
                        : next_ns > now_ns  ? next_ns - now_ns
                                            : 0;
     if (sentinel->due != 0 && wait_ns == 0)
-        send_question(sentinel, (enum ask)__builtin_ctz(sentinel->due));
+        sentinel_send_question(sentinel, (enum ask)__builtin_ctz(sentinel->due));
     else
         uv_timer_start(&sentinel->timer, on_go_on, ns_to_ms_up(wait_ns), 0);
 }
@@ -257,7 +257,7 @@ void sentinel_ask(struct sentinel *sentinel)
     if (!sentinel->is_connected || sentinel->is_twin)
         return;
     sentinel->due |= BIT(ASK_MASTER);
-    go_on(sentinel);
+    sentinel_go_on(sentinel);
 }
 
 /* ---- answers ---- */
@@ -271,24 +271,26 @@ static void greeted(struct sentinel *sentinel)
 }
 
 /* Handles an error that any question may get. True: the connection is over. */
-static bool is_over(struct sentinel *sentinel, const struct said *said)
+static bool sentinel_is_over(struct sentinel *sentinel, const struct said *said)
 {
     if (said->kind != SAID_ERROR)
         return false;
     enum sentinel_refusal refusal = sentinel_judge_error(said->text);
     switch (refusal) {
     case SENTINEL_WANTS_LOGIN:
-        turn_away(sentinel, sentinel->password != NULL ? TROUBLE_REFUSES_LOGIN : TROUBLE_WANTS_LOGIN, said->text);
+        sentinel_turn_away(sentinel, sentinel->password != NULL ? TROUBLE_REFUSES_LOGIN : TROUBLE_WANTS_LOGIN,
+                           said->text);
         return true;
     case SENTINEL_REFUSES_LOGIN:
         if (memmem(said->text.at, said->text.len, "called without any password", 27) != NULL)
             return false; /* the sentinel needs no login */
-        turn_away(sentinel, TROUBLE_REFUSES_LOGIN, said->text);
+        sentinel_turn_away(sentinel, TROUBLE_REFUSES_LOGIN, said->text);
         return true;
     case SENTINEL_FORBIDS:
     case SENTINEL_UNKNOWN: /* weir can do without the answers to other questions */
         if (sentinel->asked == ASK_MASTER)
-            turn_away(sentinel, refusal == SENTINEL_FORBIDS ? TROUBLE_FORBIDS : TROUBLE_NO_SENTINEL, said->text);
+            sentinel_turn_away(sentinel, refusal == SENTINEL_FORBIDS ? TROUBLE_FORBIDS : TROUBLE_NO_SENTINEL,
+                               said->text);
         return sentinel->asked == ASKS;
     default:
         return false;
@@ -301,7 +303,7 @@ static void take_hello(struct sentinel *sentinel, const struct said *said)
     bool is_list = said->kind == SAID_LIST;
     sentinel->is_resp3 = is_list && said_field(said, "proto", &proto) && slice_eq(proto, slice_str("3"));
     if (is_list && said_field(said, "mode", &mode) && !slice_eq(mode, slice_str("sentinel")))
-        turn_away(sentinel, TROUBLE_NO_SENTINEL, mode);
+        sentinel_turn_away(sentinel, TROUBLE_NO_SENTINEL, mode);
     else
         greeted(sentinel);
 }
@@ -317,7 +319,7 @@ static void take_claim(struct sentinel *sentinel, const struct sentinel_server *
     backoff_reset(&sentinel->backoff);
 }
 
-static void take_master(struct sentinel *sentinel, const struct said *said)
+static void sentinel_take_master(struct sentinel *sentinel, const struct said *said)
 {
     static const struct sentinel_server none;
     bool is_error = said->kind == SAID_ERROR;
@@ -333,7 +335,7 @@ static void take_master(struct sentinel *sentinel, const struct said *said)
         take_claim(sentinel, &none, TROUBLE_NO_SERVER, is_error ? said->text : slice_of("", 0));
 }
 
-static void take_address(struct sentinel *sentinel, const struct said *said)
+static void sentinel_take_address(struct sentinel *sentinel, const struct said *said)
 {
     struct sentinel_server server = sentinel->found;
     struct slice texts[2];
@@ -342,10 +344,10 @@ static void take_address(struct sentinel *sentinel, const struct said *said)
     take_claim(sentinel, &sentinel->found, TROUBLE_NONE, slice_of("", 0));
 }
 
-static void take_answer(struct sentinel *sentinel, const struct said *said)
+static void sentinel_take_answer(struct sentinel *sentinel, const struct said *said)
 {
     enum ask asked = sentinel->asked;
-    if (is_over(sentinel, said))
+    if (sentinel_is_over(sentinel, said))
         return;
     sentinel->asked = ASKS;
     if (asked == ASK_HELLO)
@@ -353,14 +355,14 @@ static void take_answer(struct sentinel *sentinel, const struct said *said)
     else if (asked == ASK_ID)
         sentinel_word_take_id(&sentinel->word, said);
     else if (asked == ASK_MASTER)
-        take_master(sentinel, said);
+        sentinel_take_master(sentinel, said);
     else if (asked == ASK_ADDRESS)
-        take_address(sentinel, said);
+        sentinel_take_address(sentinel, said);
     else if (asked == ASK_SENTINELS)
         sentinel_word_take_peers(&sentinel->word, said);
     else if (asked == ASK_REPLICAS)
         sentinel_word_take_replicas(&sentinel->word, said);
-    go_on(sentinel);
+    sentinel_go_on(sentinel);
 }
 
 /* "NAME old-ip old-port ip port" */
@@ -374,7 +376,7 @@ static void take_push(struct sentinel *sentinel, const struct said *said)
 {
     struct slice payload, kind;
     if (sentinel->asked == ASK_SUBSCRIBE && said_texts(said, &kind, 1) && slice_eq(kind, slice_str("subscribe"))) {
-        take_answer(sentinel, said);
+        sentinel_take_answer(sentinel, said);
         return;
     }
     if (!sentinel_read_message(said, SWITCH_CHANNEL, &payload) || !is_about(sentinel, payload))
@@ -390,18 +392,18 @@ static struct sentinel *sentinel_of(struct link *link)
     return container_of(link, struct sentinel, link);
 }
 
-static void on_connected(struct link *link, int status)
+static void sentinel_on_connected(struct link *link, int status)
 {
     struct sentinel *sentinel = sentinel_of(link);
     if (status != 0) {
-        fail(sentinel, link_why(link, status));
+        sentinel_fail(sentinel, link_why(link, status));
         return;
     }
     sentinel->is_connected = true;
     sentinel->is_resp3 = false;
     sentinel->asked = ASKS;
     sentinel->due = BIT(ASK_HELLO) | (sentinel->password != NULL ? BIT(ASK_AUTH) : 0);
-    go_on(sentinel);
+    sentinel_go_on(sentinel);
 }
 
 /* Ends the connection. A list that is too long is not asked for again. */
@@ -409,13 +411,13 @@ static void give_up_reading(struct sentinel *sentinel)
 {
     if (sentinel->asked == ASK_SENTINELS || sentinel->asked == ASK_REPLICAS) {
         sentinel->shunned |= BIT(sentinel->asked);
-        fail(sentinel, "its list of servers is too long");
+        sentinel_fail(sentinel, "its list of servers is too long");
     } else {
-        turn_away(sentinel, TROUBLE_UNREADABLE, slice_of("", 0));
+        sentinel_turn_away(sentinel, TROUBLE_UNREADABLE, slice_of("", 0));
     }
 }
 
-static void take_frame(struct sentinel *sentinel, struct slice frame)
+static void sentinel_take_frame(struct sentinel *sentinel, struct slice frame)
 {
     struct said said;
     bool is_read = said_next(&frame, &said);
@@ -424,10 +426,10 @@ static void take_frame(struct sentinel *sentinel, struct slice frame)
     else if (said.kind == SAID_PUSH)
         take_push(sentinel, &said);
     else
-        take_answer(sentinel, &said);
+        sentinel_take_answer(sentinel, &said);
 }
 
-static void on_data(struct link *link, const char *data, size_t n)
+static void sentinel_on_data(struct link *link, const char *data, size_t n)
 {
     struct sentinel *sentinel = sentinel_of(link);
     while (n > 0 && !link_is_closed(link)) {
@@ -441,46 +443,46 @@ static void on_data(struct link *link, const char *data, size_t n)
         data += used;
         n -= used;
         if (result == SCAN_FRAME)
-            take_frame(sentinel, frame);
+            sentinel_take_frame(sentinel, frame);
     }
     if (!link_is_closed(link))
-        tell(sentinel);
+        sentinel_tell(sentinel);
 }
 
-static void on_end(struct link *link, int status)
+static void sentinel_on_end(struct link *link, int status)
 {
     struct sentinel *sentinel = sentinel_of(link);
-    fail(sentinel, status == UV_EOF ? "it closed the connection" : link_why(link, status));
+    sentinel_fail(sentinel, status == UV_EOF ? "it closed the connection" : link_why(link, status));
 }
 
-static void on_timer_closed(uv_handle_t *handle)
+static void sentinel_on_timer_closed(uv_handle_t *handle)
 {
     struct sentinel *sentinel = handle->data;
     address_fini(&sentinel->address);
     free(sentinel);
 }
 
-static void finish_closing(struct sentinel *sentinel)
+static void sentinel_finish_closing(struct sentinel *sentinel)
 {
-    uv_close((uv_handle_t *)&sentinel->timer, on_timer_closed);
+    uv_close((uv_handle_t *)&sentinel->timer, sentinel_on_timer_closed);
 }
 
-static void on_closed(struct link *link)
+static void sentinel_on_closed(struct link *link)
 {
     struct sentinel *sentinel = sentinel_of(link);
     sentinel->is_open = false;
     control_inbox_fini(&sentinel->inbox);
     if (sentinel->is_closing)
-        finish_closing(sentinel);
+        sentinel_finish_closing(sentinel);
     else
-        retry_later(sentinel);
+        sentinel_retry_later(sentinel);
 }
 
 static const struct link_ops link_ops = {
-    .on_connected = on_connected,
-    .on_data = on_data,
-    .on_end = on_end,
-    .on_closed = on_closed,
+    .on_connected = sentinel_on_connected,
+    .on_data = sentinel_on_data,
+    .on_end = sentinel_on_end,
+    .on_closed = sentinel_on_closed,
 };
 
 /* ---- name lookup ---- */
@@ -489,11 +491,11 @@ static void on_name(void *arg, enum name_news news, const char *why)
 {
     struct sentinel *sentinel = arg;
     if (news == NAME_LOST)
-        end_attempt(sentinel, TROUBLE_AWAY, slice_str(why));
+        sentinel_end_attempt(sentinel, TROUBLE_AWAY, slice_str(why));
     else if (news == NAME_FOUND)
         connect_next(sentinel);
     else if (sentinel->is_open)
-        end_attempt(sentinel, TROUBLE_AWAY, slice_str("its name leads elsewhere"));
+        sentinel_end_attempt(sentinel, TROUBLE_AWAY, slice_str("its name leads elsewhere"));
 }
 
 /* The lookup of the name takes longer than connect-timeout. */
@@ -501,20 +503,20 @@ static void on_look_late(uv_timer_t *timer)
 {
     struct sentinel *sentinel = timer->data;
     set_trouble(sentinel, TROUBLE_AWAY, slice_str("its name has not been resolved yet"));
-    tell(sentinel);
+    sentinel_tell(sentinel);
 }
 
 /* Looks the name up if there is no address yet, as far as that is allowed. */
-static void find_address(struct sentinel *sentinel)
+static void sentinel_find_address(struct sentinel *sentinel)
 {
     uint64_t connect_ns = sentinel->common->upstream->connect_timeout_ns;
     if (sentinel->name.resolver == NULL) {
         sentinel->retry_ns = hurried(sentinel, AGAIN_NS);
-        end_attempt(sentinel, TROUBLE_AWAY, slice_str(sentinel->name.refusal));
+        sentinel_end_attempt(sentinel, TROUBLE_AWAY, slice_str(sentinel->name.refusal));
     } else if (sentinel_name_is_looking(&sentinel->name)) {
         uv_timer_start(&sentinel->timer, on_look_late, ns_to_ms_up(connect_ns), 0);
     } else {
-        uv_timer_start(&sentinel->timer, on_retry, ns_to_ms_up(hurried(sentinel, LOOK_NS)), 0);
+        uv_timer_start(&sentinel->timer, sentinel_on_retry, ns_to_ms_up(hurried(sentinel, LOOK_NS)), 0);
     }
 }
 
@@ -525,7 +527,7 @@ static void connect_next(struct sentinel *sentinel)
         sentinel_name_look(&sentinel->name);
     const struct endpoint *endpoint = sentinel_name_endpoint(&sentinel->name);
     if (endpoint == NULL) {
-        find_address(sentinel);
+        sentinel_find_address(sentinel);
         return;
     }
     struct tls_context *tls = upstream_tls(upstream);
@@ -533,7 +535,7 @@ static void connect_next(struct sentinel *sentinel)
     int status = link_connect(&sentinel->link, sentinel->loop, RANK_LANE, &target, &link_ops);
     tls_context_put(tls);
     if (status != 0) {
-        fail(sentinel, uv_strerror(status));
+        sentinel_fail(sentinel, uv_strerror(status));
         return;
     }
     sentinel->is_open = true;
@@ -566,7 +568,7 @@ struct sentinel *sentinel_open(struct loop *loop, const struct sentinel_settings
                                             .on_news = on_name,
                                             .arg = sentinel};
     sentinel_name_init(&sentinel->name, loop, &sentinel->address);
-    uv_timer_start(&sentinel->timer, on_retry, 0, 0);
+    uv_timer_start(&sentinel->timer, sentinel_on_retry, 0, 0);
     return sentinel;
 }
 
@@ -585,7 +587,7 @@ void sentinel_set_pace(struct sentinel *sentinel, enum mastership_pace pace)
     bool is_faster = pace == PACE_HURRY && sentinel->pace != PACE_HURRY;
     sentinel->pace = pace;
     if (is_faster)
-        go_on(sentinel);
+        sentinel_go_on(sentinel);
 }
 
 void sentinel_set_twin(struct sentinel *sentinel, bool is_twin)
@@ -593,7 +595,7 @@ void sentinel_set_twin(struct sentinel *sentinel, bool is_twin)
     bool is_news = sentinel->is_twin != is_twin;
     sentinel->is_twin = is_twin;
     if (is_news)
-        go_on(sentinel);
+        sentinel_go_on(sentinel);
 }
 
 void sentinel_set_password(struct sentinel *sentinel, const char *password)
@@ -602,7 +604,7 @@ void sentinel_set_password(struct sentinel *sentinel, const char *password)
     bool waits = trouble == TROUBLE_WANTS_LOGIN || trouble == TROUBLE_REFUSES_LOGIN;
     sentinel->password = password;
     if (waits && !sentinel->is_open)
-        uv_timer_start(&sentinel->timer, on_retry, 0, 0);
+        uv_timer_start(&sentinel->timer, sentinel_on_retry, 0, 0);
 }
 
 void sentinel_close(struct sentinel *sentinel)
@@ -613,5 +615,5 @@ void sentinel_close(struct sentinel *sentinel)
     if (sentinel->is_open)
         link_close(&sentinel->link);
     else
-        finish_closing(sentinel);
+        sentinel_finish_closing(sentinel);
 }

@@ -30,7 +30,7 @@ static const char *take_known(struct sentinel_name *name, const struct resolved 
     return NULL;
 }
 
-static void on_resolved(void *arg, const struct resolved *found)
+static void sentinel_name_on_resolved(void *arg, const struct resolved *found)
 {
     struct sentinel_name *name = arg;
     bool was_known = name->known.n > 0;
@@ -55,7 +55,7 @@ void sentinel_name_init(struct sentinel_name *name, struct loop *loop, const str
     if (address_is_literal(to, &literal.endpoints[0]))
         name->refusal = take_known(name, &literal);
     else
-        name->resolver = resolver_new(loop, to->host, to->port, on_resolved, name);
+        name->resolver = resolver_new(loop, to->host, to->port, sentinel_name_on_resolved, name);
 }
 
 const struct endpoint *sentinel_name_endpoint(const struct sentinel_name *name)

@@ -41,7 +41,7 @@ void sentinel_word_take_id(struct sentinel_word *word, const struct said *said)
     word->has_id = true;
 }
 
-static bool is_same(const struct sentinel_server *a, const struct sentinel_server *b)
+static bool sentinel_word_is_same(const struct sentinel_server *a, const struct sentinel_server *b)
 {
     return a->port == b->port && strcmp(a->host, b->host) == 0 && strcmp(a->run_id, b->run_id) == 0;
 }
@@ -77,7 +77,7 @@ static bool take_list(const struct said *said, enum which which, struct sentinel
     while (n < most && said_next(&rest, &element)) {
         if (!sentinel_read_server(&element, &server) || (which == THOSE_REACHED && server.is_down))
             continue;
-        are_others = are_others || n >= *n_out || !is_same(&server, &out[n]);
+        are_others = are_others || n >= *n_out || !sentinel_word_is_same(&server, &out[n]);
         out[n++] = server;
     }
     are_others = are_others || n != *n_out;

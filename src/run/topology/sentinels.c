@@ -73,7 +73,8 @@ static void print_master(const struct sentinel_word *word, char *out, size_t roo
 }
 
 /* Prints the words after the sentinel's address. */
-static void describe(const struct sentinels *sentinels, const struct sentinel_word *word, char *out, size_t room)
+static void sentinels_describe(const struct sentinels *sentinels, const struct sentinel_word *word, char *out,
+                               size_t room)
 {
     const char *name = sentinels->settings.master_name;
     const char *login = sentinels->settings.user != NULL ? "sentinel-user and the password in sentinel-password-file"
@@ -131,7 +132,7 @@ static void tell_trouble(struct slot *slot)
     slot->told = word->trouble;
     if (is_plain)
         return;
-    describe(slot->sentinels, word, what, sizeof what);
+    sentinels_describe(slot->sentinels, word, what, sizeof what);
     snprintf(about, sizeof about, "sentinel %s %d", text, (int)word->trouble);
     tell(slot->sentinels, word->trouble == TROUBLE_NONE ? LOG_INFO : LOG_WARN, about, "sentinel %s %s", text, what);
 }
@@ -188,11 +189,11 @@ static void note_disagreement(struct sentinels *sentinels)
 
 /* ---- the password ---- */
 
-static void on_password(uv_timer_t *timer);
+static void sentinels_on_password(uv_timer_t *timer);
 
 static void read_password_in(struct sentinels *sentinels, uint64_t ns)
 {
-    uv_timer_start(&sentinels->timers[PASSWORD], on_password, ns_to_ms_up(ns), 0);
+    uv_timer_start(&sentinels->timers[PASSWORD], sentinels_on_password, ns_to_ms_up(ns), 0);
 }
 
 static void use_password(struct sentinels *sentinels, char *password)
@@ -235,7 +236,7 @@ static bool look_at_password(struct sentinels *sentinels)
     return true;
 }
 
-static void on_password(uv_timer_t *timer)
+static void sentinels_on_password(uv_timer_t *timer)
 {
     struct sentinels *sentinels = timer->data;
     sentinels->password_ns = clock_ns();
@@ -266,7 +267,7 @@ static void on_notify(uv_timer_t *timer)
     refresh(timer->data);
 }
 
-static void on_word(void *arg)
+static void sentinels_on_word(void *arg)
 {
     const struct slot *slot = arg;
     uv_timer_start(&slot->sentinels->timers[NOTIFY], on_notify, 0, 0);
@@ -280,9 +281,9 @@ static void on_switch(void *arg)
         sentinel_ask(sentinels->slots[i]->sentinel);
 }
 
-static const struct sentinel_ops sentinel_ops = {.on_word = on_word, .on_switch = on_switch};
+static const struct sentinel_ops sentinel_ops = {.on_word = sentinels_on_word, .on_switch = on_switch};
 
-static void add(struct sentinels *sentinels, const char *host, uint16_t port)
+static void sentinels_add(struct sentinels *sentinels, const char *host, uint16_t port)
 {
     struct slot *slot = mem_zalloc(1, sizeof *slot);
     const struct sentinel_settings settings = {
@@ -295,7 +296,7 @@ static void add(struct sentinels *sentinels, const char *host, uint16_t port)
     sentinels->slots[sentinels->n++] = slot;
 }
 
-static void drop(struct sentinels *sentinels, size_t i)
+static void sentinels_drop(struct sentinels *sentinels, size_t i)
 {
     struct slot *slot = sentinels->slots[i];
     memmove(&sentinels->slots[i], &sentinels->slots[i + 1], (--sentinels->n - i) * sizeof sentinels->slots[0]);
@@ -341,7 +342,7 @@ static void learn(struct sentinels *sentinels)
         const struct sentinel_word *word = &sentinels->slots[i]->word;
         for (size_t j = 0; j < word->n_peers && sentinels->n < SENTINELS_MOST; j++)
             if (find_peer(sentinels, &word->peers[j]) == NULL)
-                add(sentinels, word->peers[j].host, word->peers[j].port);
+                sentinels_add(sentinels, word->peers[j].host, word->peers[j].port);
     }
     if (sentinels->n == before)
         return;
@@ -350,7 +351,7 @@ static void learn(struct sentinels *sentinels)
 }
 
 /* True if some configured sentinel lists this one. */
-static bool is_told_of(const struct sentinels *sentinels, const struct slot *learnt)
+static bool sentinels_is_told_of(const struct sentinels *sentinels, const struct slot *learnt)
 {
     for (size_t i = 0; i < sentinels->n && sentinels->slots[i]->is_configured; i++) {
         const struct sentinel_word *word = &sentinels->slots[i]->word;
@@ -367,12 +368,12 @@ static void forget_learnt(struct sentinels *sentinels)
     size_t len = 0;
     for (size_t i = sentinels->n; i > 0; i--) {
         const struct slot *slot = sentinels->slots[i - 1];
-        if (slot->is_configured || is_told_of(sentinels, slot))
+        if (slot->is_configured || sentinels_is_told_of(sentinels, slot))
             continue;
         if (len < sizeof list)
             len += (size_t)snprintf(list + len, sizeof list - len, "%s%s", len > 0 ? ", " : "",
                                     sentinel_text(slot->sentinel));
-        drop(sentinels, i - 1);
+        sentinels_drop(sentinels, i - 1);
     }
     if (len > 0)
         tell(sentinels, LOG_INFO, list, "sentinels of %s that no other tells of any more: %s",
@@ -398,32 +399,32 @@ static void find_twins(struct sentinels *sentinels)
 }
 
 /* Returns an address that borrows the host of `server`. */
-static struct address address_of(const struct sentinels *sentinels, const struct sentinel_server *server)
+static struct address sentinels_address_of(const struct sentinels *sentinels, const struct sentinel_server *server)
 {
     return (struct address){.host = (char *)(uintptr_t)server->host,
                             .port = server->port,
                             .is_tls = sentinels->settings.addresses[0].is_tls};
 }
 
-static void take_word(const struct sentinels *sentinels, struct slot *slot)
+static void sentinels_take_word(const struct sentinels *sentinels, struct slot *slot)
 {
     const struct sentinel_word *word = &slot->word;
     slot->word = *sentinel_word(slot->sentinel);
     slot->master = (struct address){.host = NULL};
     if (word->has_named && word->master.port != 0)
-        slot->master = address_of(sentinels, &word->master);
+        slot->master = sentinels_address_of(sentinels, &word->master);
     if (slot->master.host != NULL)
         address_print(&slot->master, slot->key, sizeof slot->key);
     slot->n_replicas = word->n_replicas;
     for (size_t i = 0; i < word->n_replicas; i++)
-        slot->replicas[i] = address_of(sentinels, &word->replicas[i]);
+        slot->replicas[i] = sentinels_address_of(sentinels, &word->replicas[i]);
 }
 
 /* Takes all reports after a sentinel has reported something, or has gone silent. */
 static void refresh(struct sentinels *sentinels)
 {
     for (size_t i = 0; i < sentinels->n; i++)
-        take_word(sentinels, sentinels->slots[i]);
+        sentinels_take_word(sentinels, sentinels->slots[i]);
     forget_learnt(sentinels);
     learn(sentinels);
     find_twins(sentinels);
@@ -510,7 +511,7 @@ void sentinels_explain(const struct sentinels *sentinels, char *out, size_t room
         const char *before = n > 0 ? ", " : "", *text = sentinel_text(slot->sentinel);
         char what[LINE_ROOM / 2], names[ADDRESS_TEXT];
         print_master(&slot->word, names, sizeof names);
-        describe(sentinels, &slot->word, what, sizeof what);
+        sentinels_describe(sentinels, &slot->word, what, sizeof what);
         if (slot->is_twin)
             snprintf(what, sizeof what, "is known by another address, too");
         if (slot->is_twin || slot->word.trouble != TROUBLE_NONE)
@@ -544,15 +545,15 @@ void sentinels_start(struct sentinels *sentinels)
 {
     sentinels->is_started = true;
     if (sentinels->settings.password_path != NULL)
-        on_password(&sentinels->timers[PASSWORD]);
+        sentinels_on_password(&sentinels->timers[PASSWORD]);
     for (size_t i = 0; i < sentinels->settings.n_addresses && sentinels->n < SENTINELS_MOST; i++) {
         const struct address *address = &sentinels->settings.addresses[i];
-        add(sentinels, address->host, address->port);
+        sentinels_add(sentinels, address->host, address->port);
         sentinels->slots[i]->is_configured = true;
     }
 }
 
-static void on_timer_closed(uv_handle_t *handle)
+static void sentinels_on_timer_closed(uv_handle_t *handle)
 {
     struct sentinels *sentinels = handle->data;
     if (--sentinels->n_timers > 0)
@@ -564,7 +565,7 @@ static void on_timer_closed(uv_handle_t *handle)
 void sentinels_close(struct sentinels *sentinels)
 {
     while (sentinels->n > 0)
-        drop(sentinels, sentinels->n - 1);
+        sentinels_drop(sentinels, sentinels->n - 1);
     for (unsigned i = 0; i < TIMERS; i++)
-        uv_close((uv_handle_t *)&sentinels->timers[i], on_timer_closed);
+        uv_close((uv_handle_t *)&sentinels->timers[i], sentinels_on_timer_closed);
 }
