@@ -14,8 +14,8 @@ from kit.harness import rounds, run_weir, wait_until
 from kit.limits import order, plain
 from kit.reloading import signal_reload
 from kit.resp import Error
-from test_calendar import BOUNDS, KINDS, bounds, first_at, midnight_of, moved, year
-from test_scripts import MANY, Scripts
+from test_time_zones import BOUNDS, KINDS, bounds, first_at, midnight_of, moved, year
+from test_limit_scripts import MANY, Scripts
 
 S = 10**6  # us
 DAY = 86_400

@@ -1,7 +1,7 @@
 """Client libraries behind weir in front of a cluster: ordinary clients while slots move and masters
 change, and cluster clients.
 
-The ordinary programs are those of test_moves_libraries.py. None of them knows about clusters.
+The ordinary programs are those of test_restart_libraries.py. None of them knows about clusters.
 """
 
 import os
@@ -13,7 +13,7 @@ from kit.cluster import Cluster, slot_of, weir_before
 from kit.harness import NODE_SOURCES
 from kit.programs import Program, collapsed
 from test_failover_libraries import PROGRAMS
-from test_moves_libraries import QUEUES, in_go, in_php, in_ruby, need
+from test_restart_libraries import QUEUES, in_go, in_php, in_ruby, need
 
 pytestmark = pytest.mark.cluster
 

@@ -16,7 +16,7 @@ from kit.cluster import Cluster, ClusterNode
 from kit.far_host import is_possible
 from kit.harness import stopped, wait_until
 from kit.resp import encode
-from test_cluster_anew import questions
+from test_cluster_rebuilt import questions
 from test_cluster_topology import served
 
 pytestmark = [

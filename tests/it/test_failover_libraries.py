@@ -1,6 +1,6 @@
 """Programs with public client libraries run through three failovers behind weir.
 
-The programs are those of test_moves_libraries.py. None of them knows about sentinels.
+The programs are those of test_restart_libraries.py. None of them knows about sentinels.
 """
 
 import collections
@@ -13,7 +13,7 @@ import pytest
 from kit.harness import REPO, wait_until
 from kit.programs import Program, collapsed
 from kit.sentinel import Deployment, follows
-from test_moves_libraries import HERE, LIBRARIES, QUEUES, in_node
+from test_restart_libraries import HERE, LIBRARIES, QUEUES, in_node
 
 pytestmark = pytest.mark.failover
 

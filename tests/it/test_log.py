@@ -12,7 +12,7 @@ import time
 import pytest
 from kit.harness import run_weir, wait_until
 from kit.resp import Closed, Conn, pipeline
-from test_http import ADMIN, metrics, value
+from test_admin_http import ADMIN, metrics, value
 
 TEXT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z (debug|info |warn |error) (\S.*)")
 LOGFMT = re.compile(

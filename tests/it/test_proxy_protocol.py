@@ -16,7 +16,7 @@ from kit.limits import OPERATOR, TOO_MANY, limit_of, order, plain
 from kit.reloading import reload
 from kit.resp import Closed, Conn, Error, encode, pipeline
 from kit.server import quoted
-from test_http import ADMIN, metrics, value
+from test_admin_http import ADMIN, metrics, value
 
 LANES = ["shared", "private"]
 SIGNATURE = b"\r\n\r\n\0\r\nQUIT\n"

@@ -61,7 +61,7 @@ if [ "$want" = test ]; then
     need prometheus has_command promtool
 fi
 
-if [ "$want" = moves ]; then # the libraries of tests/it/test_moves_libraries.py
+if [ "$want" = moves ]; then # the libraries of tests/it/test_restart_libraries.py
     need golang-go has_command go
     need golang-github-gomodule-redigo-dev test -e /usr/share/gocode/src/github.com/gomodule/redigo
     need golang-github-mna-redisc-dev test -e /usr/share/gocode/src/github.com/mna/redisc

@@ -1,5 +1,5 @@
 /*
- * Tests of time zones and calendar windows: a few zones, without files. tests/it/test_calendar.py
+ * Tests of time zones and calendar windows: a few zones, without files. tests/it/test_time_zones.py
  * tests all zones.
  */
 #include <setjmp.h>

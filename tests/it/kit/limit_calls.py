@@ -1,7 +1,7 @@
 """Random calls of weir's own scripts. The times are arguments, so two servers must answer alike."""
 
 from kit.resp import encode
-from test_scripts import source
+from test_limit_scripts import source
 
 CHANNEL = "places"
 SECOND_US = 1_000_000

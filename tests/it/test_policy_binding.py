@@ -13,7 +13,7 @@ from kit.limits import OPERATOR, TOO_MANY, order, plain, tallies
 from kit.reloading import reload
 from kit.resp import Closed, Conn, Error, dial, encode
 from kit.tls import Authority, TlsConn, tls_settings, trusting
-from test_http import metrics
+from test_admin_http import metrics
 from test_proxy_protocol import binary
 
 SCANNER = "[policy default]\nconnects = 10/s burst 50 over close\nconnections = 20\nall = 50/s burst 100\n"

@@ -11,7 +11,7 @@ import threading
 import pytest
 from kit.harness import wait_until
 from kit.resp import Conn, encode, pipeline
-from test_http import ADMIN, metrics, value
+from test_admin_http import ADMIN, metrics, value
 
 TOO_MANY = b"-ERR max number of clients reached\r\n"
 LISTENER = {"listener": "127.0.0.1:0"}

@@ -7,8 +7,8 @@ import json
 import pytest
 from kit.harness import wait_until
 from kit.limits import OPERATOR, operator, order, plain
-from test_fairness import BIG, COUNT, TENANTS, From
-from test_http import ADMIN, get, metrics, value
+from test_fair_share import BIG, COUNT, TENANTS, From
+from test_admin_http import ADMIN, get, metrics, value
 
 FLOOD = "ip:" + TENANTS[0]
 SHARE = ("share_waiting", "share_waits", "share_waited_ms")

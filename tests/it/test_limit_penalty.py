@@ -8,8 +8,8 @@ import pytest
 from kit.decisions import UNAVAILABLE, WRONGTYPE, admitted, decide, decisions, fresh, near, script_calls, written
 from kit.limits import operator, order, plain
 from kit.resp import Error
-from test_options import Model
-from test_scripts import NOW, Scripts
+from test_limit_options import Model
+from test_limit_scripts import NOW, Scripts
 
 MS, S, MINUTE, HOUR = 1000, 10**6, 60 * 10**6, 3600 * 10**6  # us
 LETTERS = {"funnel": "f", "sliding": "z", "approx": "a", "fixed": "w", "first": "w"}
@@ -41,7 +41,7 @@ class Scripted(Scripts):
 
 
 def source_of(name):
-    from test_scripts import source
+    from test_limit_scripts import source
 
     return source(name)
 

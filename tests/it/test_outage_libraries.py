@@ -10,7 +10,7 @@ import redis as redis_py
 from kit.harness import wait_until
 from redis.backoff import ConstantBackoff
 from redis.retry import Retry
-from test_libraries import Script
+from test_library_sessions import Script
 
 AWAY = 3.0  # seconds: longer than failover-wait
 LANES = ["shared", "private"]

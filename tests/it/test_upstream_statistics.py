@@ -11,7 +11,7 @@ from kit.harness import stopped, wait_until
 from kit.limits import plain
 from kit.resp import Conn, Error
 from kit.sentinel import Deployment, Node, follows
-from test_failover_list import HURRY, SECONDS, listed, pair, swap
+from test_failover_by_server_list import HURRY, SECONDS, listed, pair, swap
 
 FIELDS = [
     "address", "in_use", "role", "state", "used_for", "epoch", "lag_ms", "behind_bytes", "lanes", "in_flight", "requests", "errors", "lost",

@@ -18,7 +18,7 @@ import pytest
 from kit.harness import rounds, wait_until
 from kit.limits import OPERATOR, order
 from kit.resp import CHUNK, Conn, encode, pipeline
-from test_http import ADMIN, metrics, value
+from test_admin_http import ADMIN, metrics, value
 
 # bytes to be counted: about ten microseconds of Redis, and a millisecond without CPU time
 BIG = 1 << 18

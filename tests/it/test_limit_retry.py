@@ -12,7 +12,7 @@ from kit.decisions import decision, fresh, place
 from kit.harness import free_port, wait_until
 from kit.resp import pipeline
 from kit.sentinel import follows
-from test_failover_list import listed, pair, swap
+from test_failover_by_server_list import listed, pair, swap
 
 LANES = ["shared", "private"]
 LONG = "60s"  # a failover-wait that no test waits for

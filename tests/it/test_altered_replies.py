@@ -4,7 +4,7 @@ import socket
 import threading
 
 import pytest
-import test_commands
+import test_command_transparency
 from kit.harness import free_port, wait_until
 from kit.meddler import Meddler
 from kit.resp import Closed, Error, encode, pipeline
@@ -28,7 +28,7 @@ def meddler(redis):
 def test_replies_byte_by_byte(name, lanes, farm, redis, meddler):
     weir = farm.weir(meddler, lanes=lanes)
     meddler.piece = 1
-    same_as_redis(weir, redis, test_commands.SCRIPTS[name])
+    same_as_redis(weir, redis, test_command_transparency.SCRIPTS[name])
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ import time
 import pytest
 from kit.harness import MODES, MODE_IDS, TOLD_AT_ONCE, wait_until
 from kit.resp import Error, encode
-from test_http import ADMIN, get, metrics, value
+from test_admin_http import ADMIN, get, metrics, value
 
 REQUEST = "weir_request_duration_seconds"
 UPSTREAM = "weir_upstream_request_duration_seconds"

@@ -7,7 +7,7 @@ import random
 
 import pytest
 from kit.resp import Error
-from test_scripts import FULL, MANY, NOW, WRONG, Scripts
+from test_limit_scripts import FULL, MANY, NOW, WRONG, Scripts
 
 SEEDS = range(12)
 CALLS = 120

@@ -8,7 +8,7 @@ from kit.harness import wait_until
 from kit.limits import operator, order, plain
 from kit.reloading import reload
 from kit.resp import Error, pipeline
-from test_http import metrics, value
+from test_admin_http import metrics, value
 
 SEEN = """
 [limit Once]

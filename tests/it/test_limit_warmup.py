@@ -8,7 +8,7 @@ from fractions import Fraction
 import pytest
 from kit.decisions import WRONGTYPE, decide, decisions, fresh
 from kit.resp import Error
-from test_scripts import NOW, WRONG, source
+from test_limit_scripts import NOW, WRONG, source
 
 NS = 10**9
 RECORD = 33

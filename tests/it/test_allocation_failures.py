@@ -20,7 +20,7 @@ from kit.limits import OPERATOR, operator, order
 from kit.reloading import signal_reload
 from kit.resp import Closed, Conn, Error, encode, pipeline
 from kit.starve import BY_CHANCE, EACH_SITE_ONCE, SOME_SITES, Starver
-from test_http import metrics, value
+from test_admin_http import metrics, value
 from test_proxy_protocol import binary, text
 from kit.tls import Authority, TlsConn, tls_settings, trusting
 

@@ -11,7 +11,7 @@ from kit.admin import ADMIN, get
 from kit.harness import wait_until
 from kit.resp import Closed, Conn
 from kit.sentinel import SECONDS, Deployment, follows
-from test_upstream_view import metric, upstream
+from test_upstream_statistics import metric, upstream
 
 pytestmark = pytest.mark.failover
 

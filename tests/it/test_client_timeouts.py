@@ -9,7 +9,7 @@ import pytest
 from kit.harness import wait_until
 from kit.reloading import reload
 from kit.resp import Closed, encode, pipeline
-from test_http import ADMIN, metrics, value
+from test_admin_http import ADMIN, metrics, value
 
 LANES = ["shared", "private"]
 IDLE = 0.2  # seconds

@@ -9,7 +9,7 @@ from kit.decisions import FIELDS, PLACE_FIELDS, admitted, clock_us, decide, deci
 from kit.harness import wait_until
 from kit.limits import plain
 from kit.resp import Error
-from test_scripts import NOW, Scripts
+from test_limit_scripts import NOW, Scripts
 
 
 # ---- the form of the reply ----

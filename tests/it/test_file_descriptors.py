@@ -10,7 +10,7 @@ import pytest
 from kit.decisions import place
 from kit.harness import TOLD_AT_ONCE, wait_until
 from kit.resp import Error, encode
-from test_http import ADMIN, get, metrics, value
+from test_admin_http import ADMIN, get, metrics, value
 
 UNAVAILABLE = Error("UPSTREAM unavailable")
 

@@ -12,7 +12,7 @@ from collections import defaultdict
 import pytest
 from kit.harness import rounds
 from kit.resp import Error
-from test_scripts import FULL, MANY, NOW, Scripts, milliseconds
+from test_limit_scripts import FULL, MANY, NOW, Scripts, milliseconds
 
 SEEDS = range(rounds(20))
 CALLS = 150

@@ -16,7 +16,7 @@ from kit.admin import ADMIN
 from kit.harness import wait_until
 from kit.limits import OPERATOR, TOO_MANY, limit_of
 from kit.resp import Conn, dial, encode
-from test_http import metrics
+from test_admin_http import metrics
 from test_proxy_protocol import binary, text
 
 NAMELESS = Path(__file__).parent / "kit" / "nameless.c"

@@ -5,7 +5,7 @@ from kit.admin import get, stats
 from kit.browser import page_of
 from kit.cluster import SLOTS, Cluster, slot_of
 from kit.harness import wait_until
-from test_upstream_view import metric, start, upstream
+from test_upstream_statistics import metric, start, upstream
 
 
 def seen(weir, node):
