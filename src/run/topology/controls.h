@@ -4,7 +4,7 @@
  *
  * One server under `upstream` is always the default node. With several servers, configured or named
  * by sentinels (run/topology/sentinels.h), the default node is the master, as
- * run/topology/controls_home.h chooses it. Without a master it is a node without an address;
+ * run/topology/controls_default.c chooses it. Without a master it is a node without an address;
  * clients wait for it as for a node that is down. Main thread.
  */
 #ifndef WEIR_RUN_CONTROLS_H
