@@ -15,14 +15,14 @@
 #include "base/why.h"
 
 #define HOUR_S 3600
-#define OFFSET_HOURS 24 /* hours of a clock from UTC; POSIX */
-#define TURN_HOURS 167  /* hours of a clock change from its midnight; RFC 9636 */
+#define OFFSET_HOURS 24      /* hours of a clock from UTC; POSIX */
+#define TRANSITION_HOURS 167 /* hours of a clock change from its midnight; RFC 9636 */
 #define HEADER_BYTES 44
 #define TYPE_BYTES 6
 #define TIMES_MAX 10000
 #define OFFSET_MOST_S (26 * 3600) /* RFC 9636: the largest offsets from UTC */
 
-struct turn {
+struct transition {
     int64_t at_s;
     int32_t offset_s; /* from then on */
 };
@@ -35,7 +35,7 @@ struct zone {
     bool has_rule;   /* after the last change */
     struct zone_rule rule;
     size_t n;
-    struct turn turns[]; /* in order of time */
+    struct transition transitions[]; /* in order of time */
 };
 
 /* ---- the rule: parsing ---- */
@@ -97,35 +97,35 @@ static bool take_time(struct slice *rest, int32_t most_hours, int32_t *seconds)
     return true;
 }
 
-static bool take_month_day(struct slice *rest, struct zone_turn *turn)
+static bool take_month_day(struct slice *rest, struct zone_transition *transition)
 {
     int32_t month, week, day;
     if (!zone_take_number(rest, 1, 12, &month) || !take_char(rest, '.') || !zone_take_number(rest, 1, 5, &week) ||
         !take_char(rest, '.') || !zone_take_number(rest, 0, 6, &day))
         return false;
-    turn->month = (uint8_t)(month - 1);
-    turn->week = (uint8_t)week;
-    turn->day = (uint16_t)day;
+    transition->month = (uint8_t)(month - 1);
+    transition->week = (uint8_t)week;
+    transition->day = (uint16_t)day;
     return true;
 }
 
 /* Reads ",M3.5.0/3". */
-static bool take_turn(struct slice *rest, struct zone_turn *turn)
+static bool take_transition(struct slice *rest, struct zone_transition *transition)
 {
     int32_t day;
     if (!take_char(rest, ','))
         return false;
-    turn->time_s = 2 * HOUR_S;
-    turn->form = take_char(rest, 'M') ? 'M' : take_char(rest, 'J') ? 'J' : 'D';
-    if (turn->form == 'M') {
-        if (!take_month_day(rest, turn))
+    transition->time_s = 2 * HOUR_S;
+    transition->form = take_char(rest, 'M') ? 'M' : take_char(rest, 'J') ? 'J' : 'D';
+    if (transition->form == 'M') {
+        if (!take_month_day(rest, transition))
             return false;
     } else {
-        if (!zone_take_number(rest, turn->form == 'J', 365, &day))
+        if (!zone_take_number(rest, transition->form == 'J', 365, &day))
             return false;
-        turn->day = (uint16_t)day;
+        transition->day = (uint16_t)day;
     }
-    return !take_char(rest, '/') || take_time(rest, TURN_HOURS, &turn->time_s);
+    return !take_char(rest, '/') || take_time(rest, TRANSITION_HOURS, &transition->time_s);
 }
 
 /* Reads an offset. POSIX gives what to add to local time: positive is west. */
@@ -150,7 +150,7 @@ bool zone_rule_parse(struct slice text, struct zone_rule *rule)
     rule->summer_s = rule->standard_s + HOUR_S;
     if (!zone_take_name(&rest) || (rest.len > 0 && rest.at[0] != ',' && !take_offset(&rest, &rule->summer_s)))
         return false;
-    return take_turn(&rest, &rule->begin) && take_turn(&rest, &rule->end) && rest.len == 0;
+    return take_transition(&rest, &rule->begin) && take_transition(&rest, &rule->end) && rest.len == 0;
 }
 
 /* ---- the rule: clock changes ---- */
@@ -162,16 +162,16 @@ static int64_t weekday_of(int64_t day)
 }
 
 /* Returns the day of the clock change in this year, since 1970. */
-static int64_t turn_day(const struct zone_turn *turn, int64_t year)
+static int64_t transition_day(const struct zone_transition *transition, int64_t year)
 {
     int64_t new_year = civil_year_day(year);
-    if (turn->form == 'D')
-        return new_year + turn->day;
-    if (turn->form == 'J') /* February 29 has no number */
-        return new_year + turn->day - 1 + (turn->day > 59 && civil_is_leap(year));
-    int64_t first = new_year + civil_days_before(year, turn->month);
-    int64_t next_month = civil_month_day(12 * year + turn->month + 1);
-    int64_t day = first + (turn->day - weekday_of(first) + 7) % 7 + 7 * (turn->week - 1);
+    if (transition->form == 'D')
+        return new_year + transition->day;
+    if (transition->form == 'J') /* February 29 has no number */
+        return new_year + transition->day - 1 + (transition->day > 59 && civil_is_leap(year));
+    int64_t first = new_year + civil_days_before(year, transition->month);
+    int64_t next_month = civil_month_day(12 * year + transition->month + 1);
+    int64_t day = first + (transition->day - weekday_of(first) + 7) % 7 + 7 * (transition->week - 1);
     return day < next_month ? day : day - 7;
 }
 
@@ -202,8 +202,8 @@ int32_t zone_rule_offset(const struct zone_rule *rule, int64_t unix_s, int64_t *
         return rule->standard_s;
     int64_t year = civil_year_of(civil_floor(unix_s, CIVIL_DAY_S));
     for (int64_t y = year - 1; y <= year + 1; y++) {
-        int64_t begin_s = turn_day(&rule->begin, y) * CIVIL_DAY_S + rule->begin.time_s - rule->standard_s;
-        int64_t end_s = turn_day(&rule->end, y) * CIVIL_DAY_S + rule->end.time_s - rule->summer_s;
+        int64_t begin_s = transition_day(&rule->begin, y) * CIVIL_DAY_S + rule->begin.time_s - rule->standard_s;
+        int64_t end_s = transition_day(&rule->end, y) * CIVIL_DAY_S + rule->end.time_s - rule->summer_s;
         add_event(events, &n, (struct event){begin_s, rule->summer_s}, true);
         add_event(events, &n, (struct event){end_s, rule->standard_s}, false);
     }
@@ -282,10 +282,10 @@ static bool read_turns(struct zone *zone, const struct block *block)
         return false;
     zone->n = block->n[TIMES];
     for (size_t i = 0; i < zone->n; i++) {
-        struct turn *turn = &zone->turns[i];
-        turn->at_s = number_at(block->data + i * block->time_bytes, block->time_bytes);
-        if (!zone_read_offset(block, (unsigned char)kinds[i], &turn->offset_s) ||
-            (i > 0 && turn->at_s <= zone->turns[i - 1].at_s))
+        struct transition *transition = &zone->transitions[i];
+        transition->at_s = number_at(block->data + i * block->time_bytes, block->time_bytes);
+        if (!zone_read_offset(block, (unsigned char)kinds[i], &transition->offset_s) ||
+            (i > 0 && transition->at_s <= zone->transitions[i - 1].at_s))
             return false;
     }
     return true;
@@ -307,7 +307,7 @@ static bool read_footer(struct zone *zone, struct slice rest)
 static struct zone *new_zone(struct slice name, size_t n)
 {
     static _Atomic uint64_t ids;
-    struct zone *zone = mem_zalloc(1, sizeof *zone + n * sizeof zone->turns[0]);
+    struct zone *zone = mem_zalloc(1, sizeof *zone + n * sizeof zone->transitions[0]);
     atomic_init(&zone->holders, 1);
     zone->id = atomic_fetch_add_explicit(&ids, 1, memory_order_relaxed) + 1;
     memcpy(zone->name, name.at, name.len < ZONE_NAME_MAX ? name.len : ZONE_NAME_MAX);
@@ -370,7 +370,7 @@ static size_t turns_until(const struct zone *zone, int64_t unix_s)
     size_t low = 0, high = zone->n;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (zone->turns[middle].at_s <= unix_s)
+        if (zone->transitions[middle].at_s <= unix_s)
             low = middle + 1;
         else
             high = middle;
@@ -387,6 +387,6 @@ int32_t zone_offset(const struct zone *zone, int64_t unix_s, int64_t *until_s)
     if (made == zone->n && zone->has_rule)
         return zone_rule_offset(&zone->rule, unix_s, until_s);
     if (made < zone->n)
-        *until_s = zone->turns[made].at_s;
-    return made > 0 ? zone->turns[made - 1].offset_s : zone->first_s;
+        *until_s = zone->transitions[made].at_s;
+    return made > 0 ? zone->transitions[made - 1].offset_s : zone->first_s;
 }

@@ -37,7 +37,7 @@ int32_t zone_offset(const struct zone *zone, int64_t unix_s, int64_t *until_s);
 /* ---- the rule ---- */
 
 /* When clocks change, every year, by the clock that is valid until then. */
-struct zone_turn {
+struct zone_transition {
     /* 'J': day 1 to 365, February 29 never counted; 'D': day 0 to 365; 'M': a weekday of a month */
     char form;
     uint8_t month, week; /* form 'M': month from 0; week 1 to 5, 5 being the last */
@@ -52,7 +52,7 @@ struct zone_turn {
 struct zone_rule {
     int32_t standard_s, summer_s; /* east of UTC */
     bool has_summer;
-    struct zone_turn begin, end; /* of summer time */
+    struct zone_transition begin, end; /* of summer time */
 };
 
 /* False: the text is no rule. Allocates nothing. */
