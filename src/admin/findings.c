@@ -66,7 +66,7 @@ static void find_rejected(struct findings *findings, const struct snapshot_node 
     text_print(&finding->more, "%s: %s", node->address, node->why);
 }
 
-/* Adds what any node denies to weir, and the remedy for the operator. */
+/* Adds a finding for each lack of any node, with the remedy for the operator. */
 static void find_lacks(struct findings *findings, const struct snapshot *s)
 {
     uint32_t lacks = 0;
@@ -140,7 +140,7 @@ static void find_redis(struct findings *findings, const struct snapshot *s)
     put_waiting(&finding->more, s);
 }
 
-/* Adds other reasons why weir is not ready, for example at the start. */
+/* Adds slots that no node serves, and the reason why weir is not ready although Redis is up. */
 static void find_unready(struct findings *findings, const struct snapshot *s)
 {
     if (s->partly[0] != '\0') {

@@ -23,7 +23,7 @@ struct finding {
 
 struct findings {
     struct finding rows[FINDINGS_MAX];
-    size_t n; /* at least 1: without a problem, one finding says so */
+    size_t n; /* at least 1: without a problem, a finding "Nothing is wrong" */
 };
 
 void findings_make(struct findings *findings, const struct snapshot *snapshot);

@@ -28,7 +28,7 @@ void history_free(struct history *history)
     free(history);
 }
 
-/* NULL if out of memory. */
+/* Returns a copy with its own tracks, NULL if out of memory. */
 static struct history *copy(const struct history *history)
 {
     struct history *copy = malloc(sizeof *copy);

@@ -17,7 +17,7 @@
 
 #define HISTORY_POINTS 150
 #define HISTORY_STEP_S 2
-#define HISTORY_LIMITS 256 /* number of limits with points, the first ones (chosen) */
+#define HISTORY_LIMITS 256 /* only the first limits have points (chosen) */
 /* how long a limit keeps a state such as "refusing" after its last cause (chosen) */
 #define HISTORY_HOLD_S 10
 
@@ -41,19 +41,20 @@ enum series {
     /* seconds, over the commands since the previous point, without limits' delays; 0: no command */
     SERIES_LATENCY_P50,
     SERIES_LATENCY_P99,
-    SERIES_UPSTREAM_P50, /* likewise for times.upstream */
+    /* quantiles of times.upstream over the commands since the previous point */
+    SERIES_UPSTREAM_P50,
     SERIES_UPSTREAM_P99,
-    SERIES_DELAY_P50, /* likewise for times.delay */
+    SERIES_DELAY_P50, /* quantiles of times.delay */
     SERIES_DELAY_P99,
-    SERIES_OVERHEAD_P50, /* likewise for times.overhead */
+    SERIES_OVERHEAD_P50, /* quantiles of times.overhead */
     SERIES_OVERHEAD_P99,
-    SERIES_WAIT_P50, /* likewise for times.share: the wait for a fair share */
+    SERIES_WAIT_P50, /* quantiles of times.share: the wait for a fair share */
     SERIES_WAIT_P99,
-    SERIES_ITERATION_P99, /* likewise for the iterations of the workers' loops */
+    SERIES_ITERATION_P99, /* 99th percentile of the iterations of the workers' loops */
     SERIES_COUNT
 };
 
-/* The state of a limit: the last that applies. */
+/* The states of a limit. If several apply, the limit has the last of them. */
 enum limit_state { LIMIT_CALM, LIMIT_NEAR, LIMIT_SHADOWING, LIMIT_DELAYING, LIMIT_REFUSING, LIMIT_STATES };
 
 /* Totals of a limit's decisions over all workers. */
@@ -91,8 +92,8 @@ struct history *history_new(void);
 void history_free(struct history *history);
 
 /*
- * Records a new snapshot. Sets its rates and the states of its limits, takes a point every
- * HISTORY_STEP_S, and gives the snapshot a copy of the history. False if out of memory.
+ * Records a new snapshot. Sets the snapshot's rates and the states of its limits, takes a point
+ * every HISTORY_STEP_S, and gives the snapshot a copy of the history. False if out of memory.
  */
 __attribute__((warn_unused_result)) bool history_note(struct history *history, struct snapshot *snapshot);
 

@@ -24,7 +24,7 @@ const char *holders_refuser(const struct snapshot *snapshot, const struct top_en
 
 /*
  * Lists subjects of snapshot->limits[i]: refused subjects if the limit refuses, then those with
- * most usage. Returns their number.
+ * most usage. Returns the number of listed subjects.
  */
 size_t holders_of(const struct snapshot *snapshot, size_t i, struct holder out[HOLDERS_MAX]);
 

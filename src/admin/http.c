@@ -124,7 +124,7 @@ static void show_readiness(struct answer *answer, const struct snapshot *snapsho
 static const struct page {
     const char *path;
     void (*show)(struct answer *answer, const struct snapshot *snapshot, struct MHD_Connection *connection);
-    struct slice (*file)(void); /* alternative to `show`: a constant file, with its type */
+    struct slice (*file)(void); /* returns a constant file of type `type`; set in place of `show` */
     const char *type;
 } pages[] = {
     {"/", .file = page_html, .type = TYPE_HTML},
@@ -264,7 +264,7 @@ static void come(struct http *http, struct MHD_Connection *connection, void **co
     *context = guest;
 }
 
-/* Forgets the connection. Its descriptor is still open, hence the number is not reused yet. */
+/* Forgets the connection. The descriptor is still open, hence its number is not reused yet. */
 static void http_go(struct http *http, void **context)
 {
     struct guest *guest = *context;
@@ -285,7 +285,7 @@ static void on_connection(void *arg, struct MHD_Connection *connection, void **c
         http_go(arg, context);
 }
 
-/* Closes connections over their time. The list is ordered by age. */
+/* Closes connections that are open for too long. The list is ordered by age. */
 static void end_slow(struct http *http, uint64_t now_ns)
 {
     uint64_t may_ns = http->n_guests > GUESTS_MANY ? HURRIED_GUEST_NS : GUEST_NS;
@@ -345,7 +345,9 @@ void http_stop(struct http *http)
 {
     if (http == NULL)
         return;
-    /* else the daemon shuts the socket down, also for processes that share the socket */
+    /*
+     * a daemon that is not quiesced shuts the socket down, also for processes that share the socket
+     */
     http_quiesce(http);
     MHD_stop_daemon(http->daemon);
     close(http->fd);

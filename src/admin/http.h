@@ -22,8 +22,8 @@ struct http;
 struct http *http_start(int fd, const char *hosts);
 
 /*
- * Replaces the shown snapshot, and takes over the reference. Called once a second. Also closes slow
- * connections.
+ * Replaces the shown snapshot, takes over the reference, and closes slow connections. The main
+ * thread calls this function once a second.
  */
 void http_publish(struct http *http, struct snapshot *snapshot);
 

@@ -9,8 +9,8 @@
 #include "base/text.h"
 
 /*
- * Appends the section named limits, clients or upstream, in any case. Appends all if `section` is
- * empty.
+ * Appends the section called `section`: limits, clients or upstream; case does not matter. An empty
+ * `section` appends all three sections.
  */
 void info_write(struct text *out, const struct snapshot *snapshot, struct slice section);
 

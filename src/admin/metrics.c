@@ -164,7 +164,7 @@ struct label {
 };
 
 #define LABELS(...) ((const struct label[]){__VA_ARGS__, {NULL, NULL}})
-#define LABELS_MAX 4 /* of a series of the table: a name, a word, `le`, and the end */
+#define LABELS_MAX 4 /* of one series: a name, a word, `le`, and the end */
 
 static void put_labels(struct sheet *sheet, const struct label *labels)
 {
@@ -264,7 +264,7 @@ static struct value sum(const struct figure *figure, const struct snapshot *s, s
     return sum;
 }
 
-/* Writes the sum from `first` up to but without `end` under one name. NULL: a figure of weir. */
+/* Writes the sum from `first` up to but without `end` under `name`; NULL: a figure of weir. */
 static void put_sum(struct sheet *sheet, const struct figure *figure, const char *name, size_t first, size_t end)
 {
     struct label labels[LABELS_MAX] = {{name != NULL ? labels_of[figure->of] : NULL, name}};

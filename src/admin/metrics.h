@@ -28,7 +28,7 @@ enum figure_of {
 
 enum metrics_format { METRICS_TEXT, METRICS_CSV };
 
-/* Writes all metrics, or only the metric named `only` if that is not NULL. */
+/* Writes all metrics, or only the metric named `only` if `only` is not NULL. */
 void metrics_write(struct text *out, const struct snapshot *snapshot, enum metrics_format format, const char *only);
 
 /*

@@ -1,8 +1,8 @@
 /*
  * The state of weir at one moment, for operators. Collected once a second, then immutable.
  *
- * Reference-counted; any thread. Texts are NUL-terminated. Only `tops` and `events` contain text
- * from clients.
+ * Snapshots are reference-counted, and any thread may read them. Texts are NUL-terminated. Only
+ * `tops`, `events` and names of subjects contain text from clients.
  */
 #ifndef WEIR_ADMIN_SNAPSHOT_H
 #define WEIR_ADMIN_SNAPSHOT_H
@@ -61,8 +61,8 @@ struct snapshot_limit {
     uint64_t subjects; /* subjects of the policy in the table */
     uint16_t id;       /* limit.id */
     /*
-     * usage, 0 to 1: of the known subject with most usage, or by rate with one holder
-     * (run/stats_collector_limits.c)
+     * usage, 0 to 1: the highest usage of a known subject (run/stats_collector_limits.c), or the
+     * current rate divided by the limit's rate (set_use of history.c)
      */
     double used;
     char fullest[SUBJECT_NAME_MAX + 1]; /* the subject with most usage; "": none */
@@ -76,8 +76,8 @@ struct snapshot_limit {
 };
 
 /*
- * True if the current rate shows the usage of a limit. False if the burst lasts for minutes or
- * hours.
+ * True if the current rate shows the usage of a limit. False if the burst is worth more than 5 s of
+ * the rate.
  */
 static inline bool snapshot_rate_is_fast(double per_s, uint64_t burst)
 {
@@ -246,7 +246,7 @@ struct snapshot {
 
     struct snapshot_limit *limits;
     size_t n_limits;
-    struct snapshot_own *owns; /* the first SNAPSHOT_OWNS */
+    struct snapshot_own *owns; /* the first SNAPSHOT_OWNS of n_all_owns lines */
     size_t n_owns, n_all_owns;
     struct snapshot_named *named;
     size_t n_named;
@@ -264,7 +264,7 @@ void snapshot_put(struct snapshot *snapshot);
 /* Returns the default node, NULL if no node is a master. */
 const struct snapshot_node *snapshot_default_node(const struct snapshot *snapshot);
 
-/* Returns the number of clients that count against max_clients. Operators do not. */
+/* Returns the number of clients that count against max_clients. Operators do not count. */
 uint64_t snapshot_clients(const struct snapshot *snapshot);
 
 #endif

@@ -37,7 +37,7 @@ static void write_node(struct text *out, const struct snapshot *s, size_t i, con
     metrics_json(out, s, OF_UPSTREAM, i);
 }
 
-/* Writes what a node denies to weir. */
+/* Writes the lacks of a node (upstream/lane/lack.h). */
 static void write_lacks(struct text *out, uint32_t lacks, bool is_cluster)
 {
     json_open_list(out, "lacks");
@@ -137,7 +137,7 @@ static void write_commands(struct text *out, const struct snapshot *s)
     json_close_object(out);
 }
 
-/* Writes the points of a list after number `after`. */
+/* Writes the points whose number is above `after`. */
 static void write_points(struct text *out, const char *key, const float *points, const struct history *history,
                          uint64_t after)
 {

@@ -1,6 +1,6 @@
 /*
- * A byte buffer that grows, for input that arrives in pieces. Zeroed: empty. bytes_fini frees the
- * memory.
+ * A byte buffer that grows, for input that arrives in pieces. A zeroed struct is an empty buffer.
+ * bytes_fini frees the memory.
  */
 #ifndef WEIR_BASE_BYTES_H
 #define WEIR_BASE_BYTES_H
@@ -16,12 +16,12 @@ struct bytes {
 };
 
 /*
- * Makes room for n more bytes. Returns where to write them, and the caller then adds n to len.
+ * Makes room for n more bytes. Returns the address of that room; the caller then adds n to len.
  * NULL: the total would exceed `most`, or out of memory; the content stays.
  */
 char *bytes_reserve(struct bytes *bytes, size_t n, size_t most);
 
-/* Appends a copy of `piece`. False: as bytes_reserve's NULL. */
+/* Appends a copy of `piece`. False if bytes_reserve returns NULL. */
 __attribute__((warn_unused_result)) bool bytes_add(struct bytes *bytes, struct slice piece, size_t most);
 
 static inline struct slice bytes_slice(const struct bytes *bytes)

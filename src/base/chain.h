@@ -31,7 +31,7 @@ struct chunk {
 
 /* Memory for one short object that lives as long as a request. */
 struct cell {
-    struct cell *next; /* while the cell is free */
+    struct cell *next; /* the next free cell, while this cell is free */
 };
 
 struct pool {
@@ -39,11 +39,13 @@ struct pool {
     unsigned n_free;
     struct cell *free_cells;
     unsigned n_free_cells;
-    /* bytes freed since net/loop.c set this to 0; net/loop.c trims the allocator's heap by it */
+    /*
+     * bytes freed since net/loop.c set this to 0; net/loop.c trims the heap after many freed bytes
+     */
     size_t given_back;
     /*
-     * bytes of all chunks and cells, free ones included, and of pool_note_more; any thread may read
-     * it
+     * bytes of all chunks and cells, free ones included, and of pool_note_more; readable by any
+     * thread
      */
     _Atomic uint64_t held;
 };
@@ -58,8 +60,8 @@ void pool_init(struct pool *pool);
 void pool_fini(struct pool *pool);
 
 /*
- * Counts memory that the pool's thread allocates elsewhere as held; and stops counting memory that
- * is freed.
+ * pool_note_more counts memory that the pool's thread has allocated elsewhere as held.
+ * pool_note_less ends the count of freed memory.
  */
 void pool_note_more(struct pool *pool, size_t bytes);
 void pool_note_less(struct pool *pool, size_t bytes);
@@ -92,7 +94,7 @@ void pool_shed(struct pool *pool);
 __attribute__((warn_unused_result)) bool chain_append_long(struct chain *chain, struct pool *pool, const char *data,
                                                            size_t n);
 
-/* As chain_append_long. Inline for the usual case: short, and the last chunk has room. */
+/* As chain_append_long, but inline for the usual case: the last chunk has room for n bytes. */
 __attribute__((warn_unused_result)) static inline bool chain_append(struct chain *chain, struct pool *pool,
                                                                     const char *data, size_t n)
 {
@@ -105,7 +107,10 @@ __attribute__((warn_unused_result)) static inline bool chain_append(struct chain
     return true;
 }
 
-/* Sets the first unsent pieces, at most `max`, which stay in the chain. Returns how many. */
+/*
+ * Sets `pieces` to the first unsent bytes, which stay in the chain. Returns the number of pieces,
+ * at most `max`.
+ */
 unsigned chain_peek(const struct chain *chain, struct slice *pieces, unsigned max);
 
 /* Removes the first n bytes, which have been sent. n <= chain->bytes. */

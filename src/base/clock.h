@@ -1,5 +1,6 @@
 /*
- * The one clock: monotonic nanoseconds. limit/ and resp/ never read it: time is an argument there.
+ * The one clock: monotonic nanoseconds. Functions of limit/ and resp/ never read the clock, but
+ * take the time as an argument.
  */
 #ifndef WEIR_BASE_CLOCK_H
 #define WEIR_BASE_CLOCK_H
@@ -11,7 +12,7 @@
 #define NS_PER_MS UINT64_C(1000000)
 #define NS_PER_S UINT64_C(1000000000)
 
-/* Rounded up, so that a wait of the result is never too short. */
+/* Returns milliseconds, rounded up, so that a wait of the result is never too short. */
 static inline uint64_t ns_to_ms_up(uint64_t ns)
 {
     return ns / NS_PER_MS + (ns % NS_PER_MS != 0);
@@ -24,7 +25,10 @@ static inline uint64_t clock_ns(void)
     return (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
 }
 
-/* Returns the CPU time of the calling thread. A system call, unlike the other functions. */
+/*
+ * Returns the CPU time of the calling thread. Costs a system call, unlike the other functions of
+ * this file.
+ */
 static inline uint64_t clock_thread_ns(void)
 {
     struct timespec t;

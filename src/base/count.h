@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Only on the thread that owns the counter. */
+/* count_add and count_set are called only on the thread that owns the counter. */
 static inline void count_add(_Atomic uint64_t *count, uint64_t n)
 {
     atomic_store_explicit(count, atomic_load_explicit(count, memory_order_relaxed) + n, memory_order_relaxed);
@@ -27,7 +27,10 @@ static inline uint64_t count_read(const _Atomic uint64_t *count)
     return atomic_load_explicit(count, memory_order_relaxed);
 }
 
-/* Adds the counters at `numbers`, `size` bytes, to those at `sum`, which are the caller's own. */
+/*
+ * Adds the counters in the `size` bytes at `numbers` to the counters at `sum`, which the caller
+ * owns.
+ */
 static inline void counts_add(void *sum, const void *numbers, size_t size)
 {
     _Atomic uint64_t *to = sum;

@@ -14,7 +14,7 @@ enum err {
     ERR_PROTO_MULTIBULK_LINE_TOO_BIG,
     ERR_PROTO_MULTIBULK_LENGTH,
     ERR_PROTO_BULK_LINE_TOO_BIG,
-    /* err_expected_dollar writes its text, which names the offending byte */
+    /* err_expected_dollar writes the text of this error, which names the offending byte */
     ERR_PROTO_EXPECTED_DOLLAR,
     ERR_PROTO_BULK_LENGTH,
     ERR_PROTO_UNAUTH_MULTIBULK,
@@ -27,7 +27,7 @@ enum err {
     ERR_UPSTREAM_SILENT, /* reachable, but without an answer: reported to operators at once */
     /* no lane yet: upstream-dial-rate limits new connections; the client waits */
     ERR_UPSTREAM_DIALS,
-    ERR_UPSTREAM_BUSY, /* no lane: max-lanes, or this subject's share of it, is used up */
+    ERR_UPSTREAM_BUSY, /* no lane: max-lanes, or the subject's share of max-lanes, is used up */
     ERR_OUT_OF_MEMORY,
     ERR_COUNT
 };
@@ -36,8 +36,8 @@ enum err {
 struct slice err_text(enum err e);
 
 /*
- * Writes "-ERR Protocol error: expected '$', got 'X'\r\n" to `out`. Returns its length. CR, LF and
- * NUL show as a space.
+ * Writes "-ERR Protocol error: expected '$', got 'X'\r\n" to `out`. Returns the length of the text.
+ * A CR, LF or NUL in place of X is written as a space.
  */
 #define ERR_EXPECTED_DOLLAR_ROOM 64
 size_t err_expected_dollar(char *out, char got);

@@ -63,7 +63,9 @@ static bool one_holds(struct slice pattern, size_t *at, char c)
 bool glob_match(struct slice pattern, struct slice text)
 {
     size_t p = 0, t = 0;
-    /* behind the last star, and from where in the text it is tried */
+    /*
+     * index behind the last star of the pattern, and index in the text from which the rest is tried
+     */
     size_t star = 0, star_text = 0;
     bool has_star = false;
     while (t < text.len || (p < pattern.len && pattern.at[p] == '*')) {
@@ -109,8 +111,8 @@ static bool glob_has_any(struct slice text, const char *set)
 }
 
 /*
- * `wide` of letters and stars is matched against `narrow` read as a text. A match meets each star
- * and ? of `narrow` with a star, and so every text that the star or ? stands for.
+ * In the simple case glob_match reads `narrow` as a text. A star of `wide` then matches each star
+ * and ? of `narrow`, and so every text that the star or ? stands for.
  */
 bool glob_covers(struct slice wide, struct slice narrow)
 {

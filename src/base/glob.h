@@ -9,15 +9,20 @@
 
 #include "base/slice.h"
 
-/* True if every [ is closed. glob_match takes only such patterns. */
+/* True if every [ is closed. glob_match takes only patterns in which every [ is closed. */
 bool glob_is_closed(struct slice pattern);
 
-/* Takes at most pattern.len * text.len steps; no recursion. */
+/*
+ * True if the pattern matches the whole text. Takes at most pattern.len * text.len steps, without
+ * recursion.
+ */
 bool glob_match(struct slice pattern, struct slice text);
 
 /*
- * True if `wide` matches every text that `narrow` matches. Only simple cases are recognised. False
- * for [...] in one of two different patterns, and for ? against *.
+ * True if `wide` matches every text that `narrow` matches. Recognised are four cases: equal
+ * patterns, a `wide` of stars alone, a `narrow` without special characters, and simple patterns. In
+ * simple patterns `wide` has only letters and stars, and `narrow` has no [ and no \. All other
+ * cases are false.
  */
 bool glob_covers(struct slice wide, struct slice narrow);
 

@@ -24,26 +24,29 @@ struct histo {
     _Atomic uint64_t sum_ns;
 };
 
-/* i < HISTO_BOUNDS. */
+/* Returns bound `i`; i < HISTO_BOUNDS. */
 uint64_t histo_bound_ns(unsigned i);
 
-/* Adds `n` times of `ns` each. Only on the thread that owns the histogram. */
+/* Adds `n` times of `ns` each. Called only on the thread that owns the histogram. */
 void histo_add(struct histo *histo, uint64_t ns, uint64_t n);
 
-/* Adds one time, from any thread. Not for a histogram that histo_add is used on. */
+/*
+ * Adds one time, from any thread. A histogram has either this function or histo_add as its writer.
+ */
 void histo_add_shared(struct histo *histo, uint64_t ns);
 
 /* Returns how many times were added. */
 uint64_t histo_count(const struct histo *histo);
 
 /*
- * Subtracts an older copy of the same histogram, which leaves the times added since. Both are the
- * caller's own copies.
+ * Subtracts `before`, an older copy of the same histogram. The times added after that copy remain.
+ * The caller owns both copies.
  */
 void histo_subtract(struct histo *histo, const struct histo *before);
 
 /*
- * Subtracts `part` from its whole. Never below 0, for the two may not have been read at one moment.
+ * Subtracts `part`, whose times `histo` contains. No count falls below 0, although the two
+ * histograms may have been read at different moments.
  */
 void histo_take_out(struct histo *histo, const struct histo *part);
 

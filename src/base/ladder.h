@@ -1,8 +1,9 @@
 /*
- * How short of memory weir is, in steps. Each step does what the step before does, and more. Pure.
+ * How short of memory weir is, in steps. A step includes the measures of the step before. The
+ * functions are pure.
  *
- * A step begins at a share of memory-limit, and ends a tenth of the limit below, which avoids
- * flapping.
+ * A step begins at a share of memory-limit, and ends at that share less a tenth of the limit. The
+ * difference avoids flapping.
  */
 #ifndef WEIR_BASE_LADDER_H
 #define WEIR_BASE_LADDER_H

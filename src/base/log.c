@@ -55,7 +55,8 @@ const char *log_site_name(enum log_site site)
 
 static struct site {
     _Atomic uint64_t full_ns;
-    _Atomic uint64_t untold; /* suppressed since the last line, for the next line */
+    /* lines suppressed since the last line; the next line tells their number */
+    _Atomic uint64_t untold;
     _Atomic uint64_t suppressed;
 } sites[LOG_SITE_COUNT];
 
@@ -128,7 +129,7 @@ static size_t form_text(char *out, const struct log_entry *entry)
     return len;
 }
 
-/* The text before each value of a line, and behind the last. */
+/* The text before each value of a line, and behind the last value. */
 struct marks {
     const char *at, *level, *site, *text, *suppressed, *end;
 };
@@ -161,7 +162,7 @@ size_t log_form(char *out, enum log_format format, const struct log_entry *entry
 
 /* ---- the log ---- */
 
-#define TEXT_ROOM 1024 /* of a message */
+#define TEXT_ROOM 1024 /* bytes of a message */
 #define LAST_WAIT_NS NS_PER_S
 
 enum { TO_FILE, TO_STDERR, SINKS };
@@ -197,7 +198,7 @@ static bool is_open(void)
     return sinks[TO_FILE] != NULL || sinks[TO_STDERR] != NULL;
 }
 
-/* False: there is no witness. */
+/* Passes a line to the witness. False if there is no witness. */
 static bool tell_witness(enum log_level level, const char *text)
 {
     void (*tell)(enum log_level, const char *, bool) = atomic_load_explicit(&witness, memory_order_relaxed);
@@ -210,7 +211,7 @@ static void log_give(const char *line, size_t len, bool is_told)
 {
     if (!is_open() && !is_told) {
         if (write(STDERR_FILENO, line, len) < 0)
-            return; /* there is nowhere to report that */
+            return; /* there is nowhere to report the failure */
     }
     for (size_t i = 0; i < SINKS; i++)
         if (sinks[i] != NULL)

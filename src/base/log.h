@@ -1,5 +1,5 @@
 /*
- * The log: one line for each message. Any thread.
+ * The log: one line for each message. Any thread may log.
  *
  * Logging never waits for a disk or a pipe: base/log_sink.h writes on a thread of its own. Messages
  * never contain keys or values of clients.
@@ -17,8 +17,8 @@
 enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARN, LOG_ERROR, LOG_LEVELS };
 
 /*
- * Kinds of messages that clients or the upstream can cause again and again. Each has its own rate
- * limit.
+ * Kinds of messages that clients or the upstream can cause again and again. Each kind has its own
+ * rate limit.
  */
 enum log_site {
     LOG_SITE_NONE, /* never suppressed */
@@ -39,7 +39,7 @@ enum log_site {
     LOG_SITE_COUNT
 };
 
-/* log_form shows each. */
+/* The section on the form of a line shows each format. */
 enum log_format { LOG_AS_TEXT, LOG_AS_LOGFMT, LOG_AS_JSON, LOG_FORMATS };
 
 /* "debug" ..., "text" ..., "accept" ... */
@@ -53,8 +53,8 @@ void log_set_format(enum log_format format);
 enum log_format log_current_format(void);
 
 /*
- * printf's format; an overlong line is cut. `site` is rate-limited (log_site_admits). The next line
- * of a site tells how many of its lines were suppressed.
+ * Logs a message in printf's format; an overlong line is cut. Lines of `site` are rate-limited
+ * (log_site_admits). The next line of a site tells how many of its lines were suppressed.
  */
 __attribute__((format(printf, 3, 4))) void log_at(enum log_site site, enum log_level level, const char *format, ...);
 
@@ -66,8 +66,9 @@ __attribute__((format(printf, 3, 4))) void log_at(enum log_site site, enum log_l
 __attribute__((warn_unused_result)) const char *log_open(const char *path, bool to_stderr);
 
 /*
- * Also passes each line to `tell`, on the thread that logs it. is_logged: the line goes to a file
- * or to stderr. Before log_open a line with a witness goes to neither. NULL: no witness.
+ * Sets a witness: `tell` gets each line, on the thread that logs the line. `is_logged`: the line
+ * also goes to a file or to stderr. Before log_open lines go to the witness alone. NULL: no
+ * witness.
  */
 void log_set_witness(void (*tell)(enum log_level level, const char *text, bool is_logged));
 
@@ -75,7 +76,8 @@ void log_set_witness(void (*tell)(enum log_level level, const char *text, bool i
 void log_reopen(void);
 
 /*
- * Waits, at most a second, until all lines are written. exit() calls it; abort() and exec do not.
+ * Waits, at most a second, until all lines are written. exit() calls log_flush; abort() and exec do
+ * not.
  */
 void log_flush(void);
 
@@ -92,13 +94,14 @@ uint64_t log_lost(void);
 
 /* ---- rate limits of sites ---- */
 
-/* Each site may log ten lines at once, then one every five seconds. Chosen. */
+/* Each site may log ten lines at once, then one every five seconds (chosen). */
 #define LOG_SITE_BURST 10
 #define LOG_SITE_INTERVAL_NS UINT64_C(5000000000)
 
 /*
- * True if the site may log a line now. *suppressed: how many lines were denied since the last one.
- * False counts one more. Any thread; a compare-and-swap, no lock.
+ * True if the site may log a line now. *suppressed: how many lines were denied since the last
+ * admitted line. A false result counts as one more denied line. Any thread may call; there is a
+ * compare-and-swap, and no lock.
  */
 bool log_site_admits(enum log_site site, uint64_t now_ns, uint64_t *suppressed);
 
@@ -113,7 +116,7 @@ uint64_t log_suppressed(enum log_site site);
  *   json    {"ts":"2026-03-01T12:00:00.000Z","level":"warn","site":"upstream_away","msg":"...",
  *            "suppressed":3}   (on one line)
  */
-#define LOG_LINE_MAX 2048 /* bytes, with its line end */
+#define LOG_LINE_MAX 2048 /* bytes of a line, line end included */
 
 struct log_entry {
     struct timespec at; /* since 1970 */
@@ -124,8 +127,8 @@ struct log_entry {
 };
 
 /*
- * Writes a line, its end included, into `out`, which has LOG_LINE_MAX bytes; cut if longer. Valid
- * UTF-8. Returns its length. Pure.
+ * Writes a line and its line end into `out`, which has LOG_LINE_MAX bytes. A longer line is cut.
+ * The line is valid UTF-8. Returns the length of the line. The function is pure.
  */
 size_t log_form(char *out, enum log_format format, const struct log_entry *entry);
 

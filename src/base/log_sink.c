@@ -28,17 +28,17 @@ _Static_assert(BATCH_BYTES >= LOG_LINE_MAX, "a batch holds a line at least");
 struct log_sink {
     char *path; /* NULL: a descriptor that was open before */
     int fd;
-    /* the file ends in the middle of a line; used by the thread only, as is fd */
+    /* the file ends in the middle of a line; only the writing thread uses this field and fd */
     bool is_mid_line;
     bool has_complained; /* stderr has the reason why writes fail; cleared by a successful write */
     pthread_t thread;
 
-    pthread_mutex_t lock; /* protects all below */
+    pthread_mutex_t lock; /* protects the fields below */
     pthread_cond_t filled;
     pthread_cond_t settled; /* signalled when everything is written, or the thread has ended */
     size_t head, used;
     uint64_t untold; /* lost lines that no line of the log has reported yet */
-    uint64_t lost;   /* since the start */
+    uint64_t lost;   /* lines lost since the start */
     bool is_overflowing;
     bool is_writing;
     bool must_reopen, must_end, has_ended;
@@ -56,7 +56,7 @@ static void ring_put(struct log_sink *sink, const char *bytes, size_t len)
     sink->used += len;
 }
 
-/* Returns as many whole lines as a batch holds. */
+/* Takes as many whole lines as a batch holds. Returns the number of bytes. */
 static size_t ring_take(struct log_sink *sink, char batch[BATCH_BYTES])
 {
     size_t len = sink->used < BATCH_BYTES ? sink->used : BATCH_BYTES;
@@ -92,8 +92,9 @@ static size_t write_all(int fd, const char *bytes, size_t len)
 
 /*
  * Reports the failure on stderr, since the file cannot be written; once until a write succeeds
- * again. If stderr has no room, the next failure tries again: the file's lines do not wait for the
- * reader of a pipe. Uses no stdio, for exit() waits for a stdio stream that is stuck.
+ * again. If stderr has no room, the next failure is reported instead: lines for the file do not
+ * wait for the reader of a pipe. The report uses no stdio, because exit() waits for a stdio stream
+ * that is stuck.
  */
 static void log_sink_complain(struct log_sink *sink, int error)
 {
@@ -108,7 +109,7 @@ static void log_sink_complain(struct log_sink *sink, int error)
     sink->has_complained = true;
 }
 
-/* Returns how many lines are lost. */
+/* Writes the lines. Returns how many of the lines are lost. */
 static uint64_t log_sink_write_lines(struct log_sink *sink, const char *lines, size_t len)
 {
     uint64_t lost = 0;
@@ -126,7 +127,7 @@ static uint64_t log_sink_write_lines(struct log_sink *sink, const char *lines, s
     return lost;
 }
 
-/* Writes the number of lost lines. False: that line cannot be written either. */
+/* Writes the number of lost lines. False if the report cannot be written either. */
 static bool log_sink_tell(struct log_sink *sink, uint64_t lost)
 {
     char text[96];
@@ -294,7 +295,10 @@ static bool log_sink_is_settled(const struct log_sink *sink)
     return sink->used == 0 && !sink->is_writing && !sink->must_reopen && (!sink->must_end || sink->has_ended);
 }
 
-/* Under the lock. */
+/*
+ * Called under the lock. True if everything is written and, after log_sink_end, the thread has
+ * ended.
+ */
 static bool wait_until_settled(struct log_sink *sink, uint64_t most_ns)
 {
     uint64_t end_ns = clock_ns() + most_ns;

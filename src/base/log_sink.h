@@ -3,8 +3,8 @@
  *
  * Lines wait in a ring buffer of fixed size. log_sink_add never blocks. When the ring is full,
  * because the disk or the reader of the pipe is slow, lines are dropped until the ring has been
- * emptied. The next line then tells their number. Lines thus always appear in the order in which
- * they were added. A failed write is not repeated, and its lines count as lost.
+ * emptied. The next line then tells the number of lost lines. Lines thus always appear in the order
+ * in which they were added. A failed write is not repeated, and its lines count as lost.
  */
 #ifndef WEIR_BASE_LOG_SINK_H
 #define WEIR_BASE_LOG_SINK_H
@@ -13,21 +13,22 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define LOG_SINK_BYTES 262144 /* of the ring: some two thousand lines; chosen */
+#define LOG_SINK_BYTES 262144 /* bytes of the ring: some two thousand lines; chosen */
 
 struct log_sink;
 
 /*
- * Writes to the file at `path`, created if need be; path NULL: to `fd`, which stays open. NULL: see
- * errno.
+ * Returns a sink for the file at `path`, which is created if need be. A NULL `path` means `fd`,
+ * which stays open. Returns NULL on an error, which errno names.
  */
 struct log_sink *log_sink_new(const char *path, int fd);
 
-/* Adds a line, its line end included, of at most LOG_LINE_MAX bytes. Any thread. */
+/* Adds a line, its line end included, of at most LOG_LINE_MAX bytes. Any thread may call. */
 void log_sink_add(struct log_sink *sink, const char *line, size_t len);
 
 /*
- * Opens the path again. Lines added before may go to the old file or to the new one; none is lost.
+ * Opens the path again. Lines added before may go to the old file or to the new file; no line is
+ * lost.
  */
 void log_sink_reopen(struct log_sink *sink);
 

@@ -1,10 +1,10 @@
 /*
- * Allocation that never fails, for the start and for reading configuration. Never for clients or
- * connections.
+ * Allocation that never fails, for the start and for reading configuration. Clients and connections
+ * never use these functions.
  *
  * A call returns memory, or logs a line and ends the process, so no caller checks. free() releases
- * the memory. Before a reload of the configuration mem_would_give is asked. If mem_would_give
- * returns false, nothing changes.
+ * the memory. A reload of the configuration first calls mem_would_give. If mem_would_give returns
+ * false, nothing changes.
  */
 #ifndef WEIR_BASE_MEM_H
 #define WEIR_BASE_MEM_H
@@ -27,14 +27,17 @@ __attribute__((returns_nonnull, warn_unused_result)) void *mem_realloc(void *old
 /* Returns a NUL-terminated copy of `len` bytes. */
 __attribute__((malloc, returns_nonnull, warn_unused_result)) char *mem_strndup(const char *text, size_t len);
 
-/* Returns a copy of the text; NULL: of NULL. */
+/* Returns a copy of the text, and NULL for NULL. */
 __attribute__((malloc, warn_unused_result)) char *mem_strdup(const char *text);
 
 /* Returns the text that printf would print; heap. */
 __attribute__((format(printf, 1, 2), malloc, returns_nonnull, warn_unused_result)) char *mem_print(const char *format,
                                                                                                    ...);
 
-/* Returns how many bytes this thread has allocated here so far. Freed memory still counts. */
+/*
+ * Returns how many bytes this thread has allocated with these functions so far. Freed memory still
+ * counts.
+ */
 size_t mem_given(void);
 
 /* True if this many bytes can be allocated now. Tries malloc, and frees the memory. */

@@ -1,8 +1,8 @@
 /*
  * The process and the system: signals, and exit statuses.
  *
- * The main thread handles the signals that are sent to weir. All other threads start with them
- * blocked.
+ * The main thread handles the signals that are sent to weir. All other threads start with these
+ * signals blocked.
  */
 #ifndef WEIR_BASE_PROCESS_H
 #define WEIR_BASE_PROCESS_H
@@ -10,14 +10,14 @@
 #include <signal.h>
 
 /*
- * Blocks these signals in this thread, and in threads that it starts later. The old mask goes into
- * `before`, if that is not NULL.
+ * Blocks weir's signals in this thread, and in threads that this thread starts later. The old mask
+ * goes into `before`, if `before` is not NULL.
  */
 void signals_block(sigset_t *before);
 void signals_restore(const sigset_t *before);
 
 /*
- * Blocks SIGHUP, SIGUSR1 and SIGUSR2 in this thread: the system keeps one of each until
+ * Blocks SIGHUP, SIGUSR1 and SIGUSR2 in this thread: the system keeps one signal of each kind until
  * signals_unblock. Without a handler these signals would end the process, and an ignored signal is
  * lost.
  */

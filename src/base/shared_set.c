@@ -37,7 +37,7 @@ static void shared_set_hold(_Atomic unsigned *holders)
     atomic_fetch_add_explicit(holders, 1, memory_order_relaxed);
 }
 
-/* True if the last reference is gone. */
+/* Gives up a reference. True if no reference is left. */
 static bool shared_set_let_go(_Atomic unsigned *holders)
 {
     return atomic_fetch_sub_explicit(holders, 1, memory_order_acq_rel) == 1;
@@ -83,7 +83,7 @@ void shared_set_put(struct shared_set *set)
 
 /* ---- finding ---- */
 
-/* Shorter names first. */
+/* Compares names for their order in a set: shorter names first. */
 static int shared_set_compare(struct slice a, struct slice b)
 {
     if (a.len != b.len)
@@ -195,7 +195,7 @@ static struct shared_set *set_new(size_t n_chunks)
     return set;
 }
 
-/* Takes over the reference. */
+/* Appends a chunk. The set takes over the caller's reference. */
 static void add_chunk(struct shared_set *set, struct chunk *chunk)
 {
     set->at[set->n].chunk = chunk;
@@ -216,7 +216,7 @@ static size_t chunks_for(size_t n_entries)
     return (n_entries + CHUNK_ENTRIES - 1) / CHUNK_ENTRIES;
 }
 
-/* Takes over the references of the entries. */
+/* Appends the entries in new chunks, which take over the references of the entries. */
 static void add_entries(struct shared_set *set, struct shared_entry *const *entries, size_t n)
 {
     for (size_t chunks = chunks_for(n); chunks > 0; chunks--) {
@@ -251,8 +251,8 @@ static struct shared_set *shared_set_replace(const struct shared_set *before, si
 }
 
 /*
- * Appends the entries of the chunk except the one of that name, with new references. Returns how
- * many.
+ * Copies the entries of the chunk to `out`, except an entry called `name`, and adds a reference to
+ * each. Returns the number of copied entries.
  */
 static size_t copy_others(const struct chunk *chunk, struct slice name, struct shared_entry **out)
 {
@@ -276,7 +276,7 @@ struct shared_set *shared_set_with(const struct shared_set *before, struct share
     return shared_set_replace(before, first, first + (before != NULL), entries, n + 1);
 }
 
-/* True if the two chunks fit well into one, once one entry is gone. */
+/* True if chunk `first` and the next chunk fill at most half a chunk, once one entry is gone. */
 static bool are_few(const struct shared_set *set, size_t first)
 {
     return first + 1 < set->n && set->at[first].chunk->n + set->at[first + 1].chunk->n - 1 <= (size_t)CHUNK_ENTRIES / 2;

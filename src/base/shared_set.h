@@ -18,14 +18,16 @@
 /* The first member of each entry of a set. An entry is one piece of heap memory. */
 struct shared_entry {
     _Atomic unsigned holders;
-    struct slice name; /* in the same memory */
-    uint64_t until_ns; /* 0: without an end */
+    struct slice name; /* points into the memory of the entry */
+    uint64_t until_ns; /* end of the entry in ns; 0: no end */
 };
 
 /* NULL is the empty set. */
 struct shared_set;
 
-/* Sets the reference count to 1, for the set that the entry is put into. */
+/*
+ * Initialises an entry with one reference. The set that gets the entry takes this reference over.
+ */
 void shared_entry_init(struct shared_entry *entry, struct slice name, uint64_t until_ns);
 
 static inline bool shared_entry_is_over(const struct shared_entry *entry, uint64_t now_ns)
@@ -34,8 +36,8 @@ static inline bool shared_entry_is_over(const struct shared_entry *entry, uint64
 }
 
 /*
- * Return a set with the entries of `before` and `entry`, which replaces the entry of its name; or
- * without that name.
+ * shared_set_with returns a set of the entries of `before` and of `entry`, which replaces an entry
+ * of equal name. shared_set_without returns a set without the entry called `name`.
  */
 struct shared_set *shared_set_with(const struct shared_set *before, struct shared_entry *entry);
 struct shared_set *shared_set_without(const struct shared_set *before, struct slice name);
@@ -46,10 +48,10 @@ struct shared_set *shared_set_living(const struct shared_set *before, bool only_
 struct shared_set *shared_set_get(struct shared_set *set);
 void shared_set_put(struct shared_set *set);
 
-/* NULL: no entry has that name. */
+/* Returns the entry called `name`, NULL if there is none. */
 const struct shared_entry *shared_set_find(const struct shared_set *set, struct slice name);
 
-/* In the order of their names, short names first; i < shared_set_count. */
+/* Entries are ordered by name, short names first. For shared_set_at, i < shared_set_count. */
 size_t shared_set_count(const struct shared_set *set);
 const struct shared_entry *shared_set_at(const struct shared_set *set, size_t i);
 

@@ -1,6 +1,6 @@
 /*
- * A slice is a pointer and a length: bytes of another owner, which says how long they are valid.
- * Not NUL-terminated.
+ * A slice is a pointer and a length: bytes that another owner keeps valid. The bytes are not
+ * NUL-terminated.
  */
 #ifndef WEIR_BASE_SLICE_H
 #define WEIR_BASE_SLICE_H
@@ -14,7 +14,7 @@ struct slice {
     size_t len;
 };
 
-/* Only for string literals. */
+/* The slice of a string literal. */
 #define SLICE(literal) ((struct slice){("" literal), sizeof(literal) - 1})
 
 static inline struct slice slice_of(const char *at, size_t len)
@@ -37,7 +37,9 @@ static inline bool slice_begins(struct slice text, struct slice with)
     return text.len >= with.len && (with.len == 0 || memcmp(text.at, with.at, with.len) == 0);
 }
 
-/* ASCII only, without a locale, as Redis compares names. */
+/*
+ * ascii_lower and ascii_upper change ASCII letters only, without a locale, as Redis compares names.
+ */
 static inline char ascii_lower(char c)
 {
     return c >= 'A' && c <= 'Z' ? (char)(c + ('a' - 'A')) : c;
@@ -59,8 +61,8 @@ static inline bool slice_eq_nocase(struct slice a, struct slice b)
 }
 
 /*
- * True if Redis would take this argument for the word. Redis uses strcasecmp: case aside, and up to
- * a NUL.
+ * True if Redis would take this argument for the word. Redis uses strcasecmp, which ignores case
+ * and stops at a NUL.
  */
 static inline bool slice_is_word(struct slice argument, struct slice word)
 {

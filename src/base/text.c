@@ -28,8 +28,8 @@ static bool is_escaped(unsigned char c)
 }
 
 /*
- * Writes one character as in a JSON string. Returns its length. *used: how many bytes of `rest` it
- * took.
+ * Writes the first character of `rest` as in a JSON string. Returns the number of bytes written.
+ * *used: the number of bytes of the character in `rest`.
  */
 static size_t put_json(char out[8], struct slice rest, size_t *used)
 {
@@ -150,7 +150,9 @@ struct columns {
     bool are_words[COLUMNS_MAX]; /* aligned to the left */
 };
 
-/* Takes the next cell off *left. *is_last: the last cell of its row. False: there is no cell. */
+/*
+ * Takes the next cell off *left. *is_last: the cell is the last of its row. False: no cell is left.
+ */
 static bool next_cell(struct slice *left, struct slice *cell, bool *is_last)
 {
     size_t len = 0;

@@ -11,13 +11,13 @@
 #include "base/slice.h"
 
 /*
- * Zeroed: empty. No call fails. Out of memory sets is_broken, and later calls do nothing. Only the
- * user of the result checks is_broken.
+ * A zeroed struct is an empty text. No call fails. Out of memory sets is_broken, and later calls do
+ * nothing. Only the user of the result checks is_broken.
  */
 struct text {
     char *at; /* heap; not NUL-terminated */
     size_t len, room;
-    bool is_broken; /* a part is missing: do not use */
+    bool is_broken; /* a part is missing: the text must not be used */
 };
 
 void text_add(struct text *text, struct slice piece);
@@ -46,7 +46,7 @@ void text_fini(struct text *text);
  * Writes `value` as a JSON string with its quotation marks into `out`, at most `room` >= 2 bytes.
  * Excess is omitted, by whole characters. The result is always valid. Bytes that are not UTF-8
  * become U+FFFD. Control characters are escaped, and so are <, > and &, for use inside HTML.
- * Returns its length.
+ * Returns the length of the result.
  */
 size_t json_quote(char *out, size_t room, struct slice value);
 
@@ -59,10 +59,10 @@ size_t utf8_len(struct slice rest);
 #define COLUMNS_MAX 16
 
 /*
- * Appends `cells` to `out` as lines in columns that end in CR LF. Rows of `cells` end in '\n'.
- * Cells end in '\t', except the last one of a row. The first row is of headings. Columns beyond
- * COLUMNS_MAX are not aligned. A column is aligned to the right if all its cells but the heading
- * begin with a digit. The first column is always aligned to the left.
+ * Appends `cells` to `out` as lines in columns. Each line ends in CR LF. Rows of `cells` end in
+ * '\n'. Cells end in '\t', except the last cell of a row. The first row holds the headings. Columns
+ * beyond COLUMNS_MAX are not aligned. A column is aligned to the right if all its cells but the
+ * heading begin with a digit. The first column is always aligned to the left.
  */
 void columns_write(struct text *out, struct slice cells);
 

@@ -67,8 +67,8 @@ static bool is_swap(struct slice a, size_t i, struct slice b, size_t j)
 }
 
 /*
- * Returns the optimal string alignment distance. Three rows of its table are kept: the one being
- * computed, the one before, and for swaps the one before that.
+ * Returns the optimal string alignment distance. Three rows of the table are kept: the computed
+ * row, the row before, and, for swaps, the second row before.
  */
 static size_t distance(struct slice a, struct slice b)
 {

@@ -1,6 +1,6 @@
 /*
- * Messages about a wrong word of the configuration, and the search for the word among the known
- * ones.
+ * Messages about a wrong word of the configuration, and the search for the known word that is
+ * nearest.
  *
  * The messages have no file and line: config_file.h puts them in front.
  */
@@ -32,14 +32,14 @@ __attribute__((format(printf, 2, 3))) bool why_refuse(struct why why, const char
 #define WHY_SLICE(s) (int)((s).len < WHY_SHOWN_MAX ? (s).len : WHY_SHOWN_MAX), (s).at
 
 /*
- * Returns the index of `value` in `words`, in either case. NULL ends the words. Not found: the
- * number of words.
+ * Returns the index of `value` in `words`; case does not matter. NULL ends the words. If `words`
+ * lacks the value, returns the number of words.
  */
 size_t choice_find(const char *const *words, struct slice value);
 
 /*
- * Sets *index to that of `value` in `words`. False: not found, and `why` lists the words as
- * "neither ... nor ...".
+ * Sets *index to the index of `value` in `words`. False if `words` lacks the value: `why` then
+ * lists the words as "neither ... nor ...".
  */
 __attribute__((warn_unused_result)) bool choice_take(const char *const *words, struct slice value, unsigned *index,
                                                      char *why, size_t why_size);
@@ -48,9 +48,9 @@ __attribute__((warn_unused_result)) bool choice_take(const char *const *words, s
  * Returns the nearest known name, for "did you mean ...?".
  *
  * name_at(arg, 0 .. n-1) gives the n names. The nearest has the fewest edits (insert, delete,
- * replace, swap two neighbours) from `text`, case aside; of several the first. Empty: no name is
- * within a third of the longer name's length (one edit at least, three at most). Names beyond 64
- * bytes are never near.
+ * replace, swap two neighbours) from `text`, case aside. Of several nearest names the first is
+ * returned. The result is empty if no name is within a third of the longer name's length (one edit
+ * at least, three at most). Names beyond 64 bytes are never near.
  */
 struct slice near_name(struct slice text, size_t n, struct slice (*name_at)(const void *arg, size_t i),
                        const void *arg);

@@ -15,8 +15,8 @@
 #include "base/why.h"
 
 #define HOUR_S 3600
-#define OFFSET_HOURS 24      /* hours of a clock from UTC; POSIX */
-#define TRANSITION_HOURS 167 /* hours of a clock change from its midnight; RFC 9636 */
+#define OFFSET_HOURS 24      /* most hours of a clock from UTC; POSIX */
+#define TRANSITION_HOURS 167 /* most hours of a clock change from midnight; RFC 9636 */
 #define HEADER_BYTES 44
 #define TYPE_BYTES 6
 #define TIMES_MAX 10000
@@ -24,7 +24,7 @@
 
 struct transition {
     int64_t at_s;
-    int32_t offset_s; /* from then on */
+    int32_t offset_s; /* offset after the change */
 };
 
 struct zone {
@@ -32,7 +32,7 @@ struct zone {
     uint64_t id;
     char name[ZONE_NAME_MAX + 1];
     int32_t first_s; /* offset before the first change */
-    bool has_rule;   /* after the last change */
+    bool has_rule;   /* `rule` is valid after the last change */
     struct zone_rule rule;
     size_t n;
     struct transition transitions[]; /* in order of time */
@@ -128,7 +128,7 @@ static bool take_transition(struct slice *rest, struct zone_transition *transiti
     return !take_char(rest, '/') || take_time(rest, TRANSITION_HOURS, &transition->time_s);
 }
 
-/* Reads an offset. POSIX gives what to add to local time: positive is west. */
+/* Reads an offset. In POSIX local time plus the offset is UTC: positive is west. */
 static bool take_offset(struct slice *rest, int32_t *east_s)
 {
     int32_t west_s;
@@ -161,7 +161,7 @@ static int64_t weekday_of(int64_t day)
     return day + 4 - 7 * civil_floor(day + 4, 7);
 }
 
-/* Returns the day of the clock change in this year, since 1970. */
+/* Returns the day of the clock change in this year, in days since 1970. */
 static int64_t transition_day(const struct zone_transition *transition, int64_t year)
 {
     int64_t new_year = civil_year_day(year);
@@ -177,11 +177,12 @@ static int64_t transition_day(const struct zone_transition *transition, int64_t 
 
 struct event {
     int64_t at_s;
-    int32_t offset_s; /* from then on */
+    int32_t offset_s; /* offset after the change */
 };
 
 /*
- * Inserts a clock change in order of time. If summer time begins when it ends, summer time goes on.
+ * Inserts a clock change in order of time. If an end and a beginning of summer time coincide,
+ * summer time goes on.
  */
 static void add_event(struct event *events, unsigned *n, struct event event, bool is_begin)
 {
@@ -207,7 +208,10 @@ int32_t zone_rule_offset(const struct zone_rule *rule, int64_t unix_s, int64_t *
         add_event(events, &n, (struct event){begin_s, rule->summer_s}, true);
         add_event(events, &n, (struct event){end_s, rule->standard_s}, false);
     }
-    /* before a change the offset is that of the other change */
+    /*
+     * changes alternate: before events[0] the offset is that after events[1], a change of the other
+     * kind
+     */
     int32_t offset_s = events[1].offset_s;
     for (unsigned i = 0; i < n && events[i].at_s <= unix_s; i++)
         offset_s = events[i].offset_s;
@@ -226,7 +230,7 @@ static int64_t number_at(const char *at, size_t size)
     return (int64_t)number;
 }
 
-/* The counts in a header, in its order. */
+/* The counts of a header, in the order of the header. */
 enum { IS_UT, IS_STANDARD, LEAPS, TIMES, TYPES, CHARS, COUNTS };
 
 struct block {
@@ -291,7 +295,7 @@ static bool read_turns(struct zone *zone, const struct block *block)
     return true;
 }
 
-/* Reads "\nCET-1CEST,M3.5.0,M10.5.0/3\n". An empty line: there is no rule. */
+/* Reads "\nCET-1CEST,M3.5.0,M10.5.0/3\n". An empty line means that there is no rule. */
 static bool read_footer(struct zone *zone, struct slice rest)
 {
     if (rest.len < 2 || rest.at[0] != '\n')

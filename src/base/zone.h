@@ -1,7 +1,8 @@
 /*
  * A time zone: its offset from UTC at any time.
  *
- * Made from a TZif file (RFC 9636), then immutable; reference-counted. Any thread.
+ * A zone is made from a TZif file (RFC 9636). A zone is immutable and reference-counted, and any
+ * thread may use it.
  */
 #ifndef WEIR_BASE_ZONE_H
 #define WEIR_BASE_ZONE_H
@@ -36,7 +37,7 @@ int32_t zone_offset(const struct zone *zone, int64_t unix_s, int64_t *until_s);
 
 /* ---- the rule ---- */
 
-/* When clocks change, every year, by the clock that is valid until then. */
+/* The yearly time of a clock change, on the clock that is valid before the change. */
 struct zone_transition {
     /* 'J': day 1 to 365, February 29 never counted; 'D': day 0 to 365; 'M': a weekday of a month */
     char form;
@@ -50,15 +51,15 @@ struct zone_transition {
  * "CET-1CEST,M3.5.0,M10.5.0/3", as extended by RFC 9636.
  */
 struct zone_rule {
-    int32_t standard_s, summer_s; /* east of UTC */
+    int32_t standard_s, summer_s; /* seconds east of UTC */
     bool has_summer;
-    struct zone_transition begin, end; /* of summer time */
+    struct zone_transition begin, end; /* begin and end of summer time */
 };
 
-/* False: the text is no rule. Allocates nothing. */
+/* Reads a rule. False if the text is no rule. Allocates nothing. */
 __attribute__((warn_unused_result)) bool zone_rule_parse(struct slice text, struct zone_rule *rule);
 
-/* As zone_offset. */
+/* Returns the offset by the rule, as zone_offset does for a zone. */
 int32_t zone_rule_offset(const struct zone_rule *rule, int64_t unix_s, int64_t *until_s);
 
 #endif

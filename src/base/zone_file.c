@@ -16,7 +16,7 @@
 
 /* chosen: the largest file of the database has less than 4 KiB */
 #define FILE_BYTES_MAX ((size_t)256 << 10)
-#define NAMES_MAX 5000 /* chosen: the database has some 600 */
+#define NAMES_MAX 5000 /* chosen: the database has some 600 names */
 #define DEPTH_MAX 3    /* America/Argentina/Salta */
 
 static const char *database(void)
@@ -38,8 +38,8 @@ static bool is_name_char(char c)
 }
 
 /*
- * True if the text may be a part of a name. Each part begins with a capital. Other files in that
- * folder are no zones, or count leap seconds (right/).
+ * True if the text may be a part of a name. Each part begins with a capital. Other files of the
+ * database are no zones, or count leap seconds (right/).
  */
 static bool is_part(const char *text, size_t len)
 {
@@ -85,7 +85,7 @@ static void add_name(struct names *names, const char *name, unsigned depth)
     snprintf(names->at[names->n++], sizeof names->at[0], "%s", name);
 }
 
-/* Adds the names in a folder of the database; "" is the database. */
+/* Adds the names in a folder of the database; "" is the folder of the database. */
 static void add_folder(struct names *names, const char *folder, unsigned depth)
 {
     char path[PATH_MAX], name[ZONE_NAME_MAX + 1];
@@ -125,7 +125,10 @@ static void say_unknown(struct slice name, char *why, size_t why_size)
 
 /* ---- files ---- */
 
-/* Returns the file's size. -1: the file cannot be read (errno), or is no regular file. */
+/*
+ * Reads at most `size` bytes of a file. Returns the number of bytes read; -1: the file cannot be
+ * read (errno), or is no regular file.
+ */
 static ssize_t zone_file_read_file(const char *path, char *out, size_t size)
 {
     size_t len = 0;

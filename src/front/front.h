@@ -43,13 +43,13 @@ struct memory_pressure {
     _Atomic uint64_t calls_bytes;
 };
 
-/* Shared by all workers. Nothing changes after the start, except the fields at the end. */
+/* Settings that all workers share. No field changes after the start, except those at the end. */
 struct front_settings {
     bool lanes_private;
     struct subjects *subjects;
     /* addresses of connections that are not bound yet; see front/client/unbound.h */
     struct subjects *addresses;
-    /* subjects that keys of commands name; with a table and a maximum of their own */
+    /* subjects that keys of commands name, in a table with a maximum of its own */
     struct subjects *key_subjects;
     struct journal *journal;
     struct slowlog *slowlog;
@@ -58,34 +58,40 @@ struct front_settings {
     struct offenders **all_offenders; /* recent offenders of each worker */
     _Atomic uint8_t
         /*
-         * by limit id, bits by enum offender_kind: what the limit did lately; run/watch.c sets them
+         * indexed by limit id: what the limit did lately, one bit for each enum offender_kind;
+         * run/watch.c sets the bits
          */
         *stopping;
     struct slice upstream_user; /* the user that weir itself logs in as */
     struct quota_settings quota;
-    /* logins in flight, by address; a worker that is woken for them calls login_look */
+    /* logins in flight, by address; a worker that is woken for such a login calls login_look */
     struct attempts *attempts;
-    /* connections closed for an outage, which may connect again uncounted */
+    /*
+     * addresses of connections that an outage closed: as many connections may come again uncounted
+     */
     struct reconnects *reconnects;
     unsigned n_workers;
     struct policy_state *unlimited; /* counters of subjects that no policy binds */
-    /* Take over an admin command. front_admin_command_done follows on the worker's own thread. */
+    /*
+     * Hands an admin command to the main thread. The main thread later has front_admin_command_done
+     * called on the worker's own thread.
+     */
     void (*give)(void *worker, struct admin_command *admin_command);
-    /* The last client of a draining worker has gone. May be called twice. */
+    /* Called when the last client of a draining worker has gone. May be called twice. */
     void (*on_empty)(void *worker);
-    struct hash_key share_key; /* of addresses; see upstream/lane/room.h */
+    struct hash_key share_key; /* hash key for addresses; see upstream/lane/room.h */
 
-    /* ---- these change; any thread ---- */
+    /* ---- fields that change; any thread ---- */
 
     _Atomic unsigned clients; /* clients of all workers */
     /* clients that wait for a PROXY header or a TLS handshake, of all workers */
     _Atomic unsigned shaking;
-    struct memory_pressure memory_pressure; /* the main thread writes it; workers read it */
+    struct memory_pressure memory_pressure; /* written by the main thread, read by workers */
 };
 
 /*
- * Handed to every worker. A worker may get new tables while it runs. Each part is immutable and
- * reference-counted.
+ * The tables that the main thread hands to every worker. A worker may get new tables while it runs.
+ * Each part is immutable and reference-counted.
  */
 struct tables {
     struct command_table *commands;
@@ -100,7 +106,7 @@ void tables_put(const struct tables *tables);
 
 #define LISTEN_ADDRESSES_MAX 65 /* 64 addresses of `listen`, and the operators' socket */
 
-/* A listener, as the clients that it accepted know it. */
+/* What clients know of the listener that accepted them. */
 struct listen_address {
     const char *listener; /* the address, as configured */
     bool is_unix;
@@ -109,15 +115,16 @@ struct listen_address {
     bool has_proxy_header;
     bool is_admin;  /* the operators' socket */
     uint8_t number; /* unique, below LISTEN_ADDRESSES_MAX */
-    /* in counts.listeners; all listeners beyond the first 16 share the last entry */
+    /* index in counts.listeners; all listeners beyond the first 16 share the last entry */
     uint8_t index;
 };
 
 #define RECENT_SLOTS 64
 
 /*
- * A cache of the commands that fast_path.c looked up last, by the eight bytes that begin with the
- * name. A look-up takes a few instructions and no hash. Emptied when the command table changes.
+ * A cache of the commands that fast_path.c looked up last. The key is the name itself: at most
+ * eight bytes, as one word. A look-up takes a few instructions and no hash table. The cache is
+ * emptied when the command table changes.
  */
 struct recent {
     struct {
@@ -131,7 +138,7 @@ struct recent {
 #define REFUSALS_TOLD 16
 struct last_refusal {
     const struct limit *limit; /* NULL: none */
-    int64_t wait_ms;           /* as the text says; GATE_NEVER: the request can never pass */
+    int64_t wait_ms; /* wait that the text names; GATE_NEVER: the request can never pass */
     size_t len;                /* bytes of one copy */
     uint32_t copies;           /* copies in `text`, one after the other: 1 to REFUSALS_TOLD */
     char text[REFUSALS_TOLD * REFUSAL_ROOM];
@@ -148,7 +155,7 @@ struct slow {
 /* State of front/route/fair_share.h. */
 struct fair_timer {
     uv_timer_t timer;  /* runs while requests wait for their share */
-    bool are_several;  /* subjects other than that of the client being served send requests, too */
+    bool are_several;  /* subjects other than the served client's send requests, too */
     uint64_t taken_ns; /* clock after the last requests taken while `are_several` */
 };
 
@@ -159,7 +166,7 @@ struct timeouts {
     struct list unfinished; /* clients, by the time when their unfinished request began */
     struct list unbound;    /* struct unbound, by the time when UNBOUND_NS began */
     struct alarm handshake, request, idle, bind, vanished;
-    struct alarm look; /* for front/route/outage.h */
+    struct alarm look; /* alarm of front/route/outage.h */
 };
 
 #define DRAIN_NAMED 3 /* clients named in a line of the log */
@@ -180,7 +187,7 @@ struct client_drain {
     bool has_looked;
     /* when clients were looked at last, or the drain began; see timeouts_is_new */
     uint32_t looked_ms;
-    pthread_mutex_t lock; /* of `holders`; held briefly */
+    pthread_mutex_t lock; /* protects `holders`; held briefly */
     struct drain_holders holders;
 };
 
@@ -191,43 +198,45 @@ struct front {
     struct loop *loop;
     const struct client_ops *client_ops;
     struct front_settings *settings;
-    unsigned index; /* of this worker */
+    unsigned index; /* index of this worker */
     struct command_table *commands;
     struct rules *rules; /* policies bound to `commands` */
-    /* the rules before, while binding_walk still binds clients to `rules`; else NULL */
+    /* the previous rules, while binding_walk still binds clients to `rules`; else NULL */
     struct rules *rules_before;
     struct topology *topology;
-    uint8_t generation : 1;                /* flips with each new rules; tells `rules` from `rules_before` */
+    uint8_t generation : 1; /* flips with each new rules; tells `rules` from `rules_before` */
     struct limit_counters *limit_counters; /* of this worker, by limit id */
     struct top *top;
     struct offenders *offenders;
     void *worker;         /* argument of settings->give and on_empty */
-    struct nodes nodes;   /* rows in the order of the topology's */
+    struct nodes nodes;   /* rows in the order of the topology's nodes */
     struct quota *quota;  /* LIMIT commands that Redis decides */
-    struct alarms alarms; /* of commands that a limit delays; rung when new rules bind the client */
-    /* of LIMIT WAIT calls; Redis has set their scheduled times, which new rules do not change */
+    struct alarms alarms; /* alarms of commands that a limit delays; new rules ring them early */
+    /* alarms of LIMIT WAIT calls, at times that Redis has set and new rules do not change */
     struct alarms quota_alarms;
     struct list clients; /* in the order of waited_for.looked_ms */
     /* struct outage: the client that has waited longest for a wake-up is first */
     struct list outages;
-    struct list agains;  /* struct again: clients that requests have come back to */
+    /* struct again: clients with requests that Redis refused unrun, to be sent again */
+    struct list agains;
     struct list remains; /* struct remains: calls of closed clients; front/client/remains.h */
-    /* by number; NULL: no client has come from there yet */
+    /* by listen_address.number; NULL: the listener has accepted no client yet */
     const struct listen_address *listen_addresses[LISTEN_ADDRESSES_MAX];
-    struct list libraries; /* struct library: the libraries of its clients */
+    struct list libraries; /* struct library: the libraries that clients of this worker use */
     struct timeouts timeouts;
     struct walk binding_walk;  /* binds every client to new rules */
-    struct walk round_walk;    /* of the admin command that visits all clients of this worker */
+    struct walk round_walk; /* walk of the admin command that visits all clients of this worker */
     struct walk vanished_walk; /* finds clients on hosts that have vanished */
     struct fair_timer fair;
-    struct client_drain drain; /* from the moment when weir begins to stop */
-    uint32_t n_read_sides;     /* clients so far that may read from replicas: front/route/reads.h */
+    struct client_drain drain; /* in use from the moment when weir begins to stop */
+    uint32_t n_read_sides; /* how many clients so far may read from replicas: front/route/reads.h */
     struct recent recent;
     struct counts counts;
-    struct answered answered; /* in this iteration */
+    struct answered answered; /* calls answered in this iteration */
     struct slow slow;
     struct last_refusal last_refusal;
-    struct peak_rates_pending peak_rates; /* of the client that requests are taken from */
+    /* peak rates of the client from which requests are being taken */
+    struct peak_rates_pending peak_rates;
 };
 
 /*
@@ -244,7 +253,7 @@ static inline struct node *front_default_node(const struct front *front)
     return lanes_node(&front_default_row(front)->lanes);
 }
 
-/* Count this result for n commands; front_count: for one command. */
+/* Counts this result for n commands. front_count counts one command. */
 static inline void front_count_many(struct front *front, const struct command *command, enum counted_result result,
                                     uint32_t n)
 {
@@ -261,14 +270,14 @@ static inline void front_count(struct front *front, const struct command *comman
     front_count_many(front, command, result, 1);
 }
 
-/* Count one client less, of those that front_accept counted. */
+/* Counts one client less. Operators' connections do not count. */
 void front_leave(struct front *front, const struct listen_address *listen_address);
 
-/* True if Redis is older than 7.0, which words some errors differently. */
+/* True if Redis is older than 7.0: the wording of some errors differs. */
 bool front_is_before_7(const struct front *front);
 
 /*
- * Note the subject of this charge target among the recent offenders: the limit has stopped the
+ * Notes the subject of this charge target among the recent offenders: the limit has stopped the
  * subject, or would have.
  */
 void front_note_stopped(struct front *front, const struct charge_target *target, const struct limit *limit,

@@ -64,7 +64,7 @@ void front_accept_failed(struct front *front, const struct listen_address *liste
     count_add(&front->counts.listeners[listen_address->index].accept_errors, 1);
 }
 
-/* A TCP connection without a peer address is a fault of the system. */
+/* Closes a TCP connection without a peer address, which is a fault of the system. */
 static void refuse_nameless(int fd, const struct listen_address *listen_address)
 {
     log_at(LOG_SITE_ACCEPT, LOG_WARN, "a connection to %s is closed: the system does not tell its address",
@@ -106,7 +106,7 @@ void front_accept(struct front *front, int fd, const struct link_peer *peer,
 }
 
 /*
- * Check the logins of the user's open clients. A client that sends nothing would not notice that
+ * Checks the logins of the user's open clients. A client that sends nothing would not notice that
  * Redis refuses its user.
  */
 static void on_user_refused(void *arg, const struct auth_user *user)
@@ -122,8 +122,8 @@ static void on_user_refused(void *arg, const struct auth_user *user)
 }
 
 /*
- * Only for the default node: at any other node no client is in an earlier auth generation than the
- * node (session_key).
+ * True if a client without a login is in this auth generation of the default node. False for any
+ * other node: no client there is in an earlier generation than the node (session_key).
  */
 static bool has_auth_generation(void *arg, const struct node *node, uint32_t auth_generation)
 {
@@ -205,11 +205,14 @@ void front_init(struct front *front, struct loop *loop, struct front_settings *s
     front->quota = quota_new(&front->nodes, &front->quota_alarms, &settings->quota, decisions_done);
 }
 
-/* The default node is another. To each client this is as if it had just connected there. */
+/*
+ * Begins each client's session at the new default node, as if the client had just connected there.
+ */
 static void move_default_node(struct front *front)
 {
     struct list *next;
-    front->nodes.worker_lanes.n_broken++; /* WAIT at the new node cannot cover writes at the old one */
+    /* WAIT at the new node cannot cover writes at the old node */
+    front->nodes.worker_lanes.n_broken++;
     for (struct list *at = front->clients.next; at != &front->clients; at = next) {
         struct client *client = container_of(at, struct client, in_front);
         next = at->next;

@@ -7,7 +7,9 @@
 
 #include "front/front.h"
 
-/* Takes over the references of `tables`. `index`: of the worker, below settings->n_workers. */
+/*
+ * Takes over the references of `tables`. `index`: number of the worker, below settings->n_workers.
+ */
 void front_init(struct front *front, struct loop *loop, struct front_settings *settings, unsigned index, void *worker,
                 const struct tables *tables);
 
@@ -22,10 +24,10 @@ void front_accept(struct front *front, int fd, const struct link_peer *peer,
 void front_accept_failed(struct front *front, const struct listen_address *listen_address);
 
 /*
- * Adopt other tables; takes over the references. The new tables bind the next command of each
- * client. The caller then calls front_bind_some once in each iteration of the loop, until
- * front_bind_some returns true: all connections are bound then, and the old tables are released.
- * Not while front_is_binding. Where only the topology differs, no client is bound again.
+ * Adopts other tables, and takes over their references. The new tables bind the next command of
+ * each client. The caller then calls front_bind_some once in each iteration of the loop, until
+ * front_bind_some returns true. All connections are bound then, and the old tables are released.
+ * Not allowed while front_is_binding. If only the topology differs, no client is bound again.
  */
 void front_adopt(struct front *front, const struct tables *tables);
 bool front_bind_some(struct front *front);

@@ -1,7 +1,7 @@
 /*
  * What a reload can change, as one immutable whole. Reference-counted: workers and the main thread
- * hold references. A configuration (run/config/config.h) embeds one that is being filled. The rules
- * in use are copies of that one.
+ * hold references. A configuration (run/config/config.h) embeds rules that are still being filled.
+ * The rules in use are copies of a configuration's rules.
  */
 #ifndef WEIR_FRONT_RULES_H
 #define WEIR_FRONT_RULES_H
@@ -39,17 +39,17 @@ struct rules {
     struct identity identity;
     char error_prefix[33];
     /*
-     * fair-share = on: subjects that send at the same time get fair shares;
+     * fair-share = on: subjects that send at the same time get fair shares; see
      * front/route/fair_share.h
      */
     bool has_shares;
     unsigned max_clients;
-    /* connections that one address may have unbound; 0: any number */
+    /* unbound connections that one address may have; 0: any number */
     unsigned unauthenticated;
     struct limit unbound_limit;         /* `unauthenticated` as a limit */
-    struct policy_state *unbound_state; /* counters of that limit */
+    struct policy_state *unbound_state; /* counters of unbound_limit */
     struct policy
-        /* a policy with that limit alone; made by rules_new; see front/client/unbound.h */
+        /* a policy with unbound_limit alone; made by rules_new; see front/client/unbound.h */
         unbound_policy;
     /* 0: derived from descriptors and Redis' maxclients; see upstream/lane/room.h */
     unsigned max_lanes;
@@ -63,7 +63,7 @@ struct rules {
     /* how long a command waits for a connection to Redis; see front/route/outage.h */
     uint64_t failover_wait_ns;
     bool tells_outage; /* when-upstream-down = error */
-    /* a command that takes as long enters the slow log; SLOWLOG_OFF: none does */
+    /* a command that takes at least this long enters the slow log; SLOWLOG_OFF: none does */
     uint64_t slow_ns;
     unsigned slow_entries; /* capacity of the slow log */
     struct named *named;   /* one reference */
@@ -72,9 +72,9 @@ struct rules {
     enum quota_cell cell;
     bool passes_maintenance; /* CLIENT MAINT_NOTIFICATIONS goes to Redis; false: weir refuses it */
     char limit_prefix[PREFIX_MAX + 1];
-    /* of listeners; one reference; NULL: no listener speaks TLS */
+    /* context of the listeners; one reference; NULL: no listener speaks TLS */
     struct tls_context *tls;
-    struct tls_context *upstream_tls; /* one reference; NULL: no TLS */
+    struct tls_context *upstream_tls; /* one reference; NULL: connections to Redis use no TLS */
 };
 
 /* Copies `rules` to `model`, except the reference count, which workers change meanwhile. */

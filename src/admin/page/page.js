@@ -94,7 +94,8 @@ const showTables = (s) => {
 
 /* ---- polling ---- */
 
-let isPaused = false, timer = 0, turn = 0, pid = 0; /* the answer of an earlier poll is ignored */
+/* `turn` numbers the polls: an answer to an earlier poll is ignored */
+let isPaused = false, timer = 0, turn = 0, pid = 0;
 const say = (text, state) => {
   show('live', text);
   mark(fields.live, 'class', 'live ' + state);
@@ -111,7 +112,7 @@ const poll = async () => {
   clearTimeout(timer);
   try {
     let stats = await ask();
-    /* another process: start again at its first point */
+    /* another process has answered: start again at the first point of its history */
     if (mine === turn && (stats.pid !== pid || stats.history.last < last)) {
       forget();
       if (pid !== 0) stats = await ask();

@@ -36,7 +36,7 @@ static struct alarms *again_alarms_of(const struct client *client)
     return &client->front->timeouts.alarms;
 }
 
-/* ---- when ---- */
+/* ---- the alarm ---- */
 
 static void again_set_alarm(struct client *client, uint64_t due_ns)
 {
@@ -63,7 +63,7 @@ static void again_look_later(struct client *client)
     again_set_alarm(client, again->look_ns);
 }
 
-/* NULL: out of memory, and the client is closed. */
+/* Returns extra.again, allocated on first use. NULL: out of memory, and the client is closed. */
 static struct again *need_again(struct client *client)
 {
     struct extra *extra = client_need_extra(client);
@@ -81,8 +81,8 @@ static struct again *need_again(struct client *client)
 }
 
 /*
- * The first request has come back, refused first at since_ns. The pause starts anew unless the call
- * was refused before.
+ * Begins the wait when the first request has come back. `since_ns`: time of the first refusal of
+ * that request. The pause starts anew unless the call was refused before.
  */
 static void again_begin(struct client *client, uint64_t since_ns)
 {
@@ -98,8 +98,8 @@ static void again_begin(struct client *client, uint64_t since_ns)
 }
 
 /*
- * No returned request is left. WAIT_LOGIN ends too: the next request waits for its own proof. An
- * outage that began before goes on for the next request.
+ * Ends the wait: no returned request is left. WAIT_LOGIN ends too, since the next request waits for
+ * its own proof. An outage that has begun goes on for the next request.
  */
 static void again_end(struct client *client)
 {
@@ -111,15 +111,15 @@ static void again_end(struct client *client)
     client_resume(client, WAIT_LOGIN);
 }
 
-/* ---- back ---- */
+/* ---- requests that come back ---- */
 
-/* True if the client may get replies: weir does not mean to close it. */
+/* True if the client may get replies: it is open, or leaves by its own wish. */
 static bool is_served(const struct client *client)
 {
     return client->state == CLIENT_OPEN || (client->state == CLIENT_DRAINING && client->reason == CLOSED_BY_CLIENT);
 }
 
-/* False if the call came no later than requests that have waited in vain. */
+/* False if the call came no later than requests that have waited for a master in vain. */
 static bool again_may_wait(struct client *client, const struct call *call)
 {
     const struct again *again = client_extra(client)->again;
@@ -172,7 +172,7 @@ bool again_take_back(struct client *client, const struct call *call, enum not_ru
     return true;
 }
 
-/* ---- behind ---- */
+/* ---- replies behind returned requests ---- */
 
 static void limit_kept(struct client *client, bool is_kept)
 {
@@ -271,7 +271,7 @@ static enum found again_find_lane(struct client *client, struct lane **lane)
     }
 }
 
-/* False: out of memory, and the client is closed. */
+/* Sends the request again. False: out of memory, and the client is closed. */
 static bool again_send_again(struct client *client, struct lane *lane, const struct returned_call *back)
 {
     struct extra *extra = client->extra;

@@ -4,14 +4,14 @@
  * lane to a master can be had.
  *
  * Problem: after a failover Redis answers READONLY to requests on their way to the old master.
- * Applications would have to send them again, though Redis says that nothing was run. Mechanism:
+ * Applications would have to send these again, though Redis says that nothing was run. Mechanism:
  *
  *   READONLY       again_take_back   the call comes back (unanswered.h); weir takes nothing newer
  *   other replies  again_take_bytes  these and weir's own replies wait in order behind the call
  *                  again_put_behind
  *   all answered   again_go_on       looks for a lane as for any request (proof, connection);
  *                                    repeats after a pause without a lane or after a refusal
- *   failover-wait  again_pass_on     is over since the first refusal: the client gets the refusals
+ *   failover-wait  again_pass_on     is over: the client gets the refusals
  *
  * Invariants: a call is charged once. A call is not sent again if it was run, if its connection was
  * lost, or if a later write of the client was run. Calls before such a write get their refusals,
@@ -50,7 +50,7 @@ static inline bool again_is_on(const struct client *client)
     return client->lane_user.is_returning;
 }
 
-/* As lane_user_ops.on_not_run. */
+/* As lane_user_ops.on_not_run: takes a refused call back, if the client may wait for a master. */
 bool again_take_back(struct client *client, const struct call *call, enum not_run row);
 
 /* While again_is_on: bytes of the client's next reply. */
@@ -63,17 +63,17 @@ void again_answered(struct client *client, const struct call *call);
 void again_put_behind(struct client *client, const char *data, size_t n);
 
 /*
- * The client's link was woken: sends the returned requests again, if a lane is found. Safe without
- * any.
+ * The client's link was woken: sends the returned requests again, if a lane is found. Does nothing
+ * if no request has come back.
  */
 void again_go_on(struct client *client);
 
-/* Gives up: the client gets the refusals of the returned requests. Safe without any. */
+/* Gives up: the client gets the refusals of its returned requests, if there are any. */
 void again_pass_on(struct client *client);
 
 /*
- * The client is closed. again_free frees extra.again. Both are safe where no request ever came
- * back.
+ * again_stop is for a client that is being closed. again_free frees extra.again. Both are safe if
+ * no request ever came back.
  */
 void again_stop(struct client *client);
 void again_free(struct client *client);

@@ -26,8 +26,9 @@ enum route answer_with(struct client *client, struct slice reply)
 }
 
 /*
- * Answers with an error instead of the request. Inside MULTI a command must fail in Redis too, or
- * EXEC would run the transaction without this request. Redis' own error is thrown away.
+ * Answers a request with an error instead of sending it to Redis. Inside MULTI a command must fail
+ * in Redis too, or EXEC would run the transaction without this request. Redis' own error is thrown
+ * away.
  */
 static enum route answer_refuse(struct client *client, struct lane *lane, struct request *request, struct slice reply)
 {
@@ -42,8 +43,8 @@ static enum route answer_refuse(struct client *client, struct lane *lane, struct
 }
 
 /*
- * The text of a block by an operator, of the client's subject or of the keyed one. Good until the
- * next call.
+ * The refusal for an operator's block of the client's subject or of the keyed subject. The text is
+ * valid until the next call.
  */
 static struct slice refusal_by_block(const struct client *client)
 {
@@ -59,8 +60,8 @@ static struct slice refusal_by_block(const struct client *client)
 }
 
 /*
- * *n copies of the text for a request beyond a limit, or denied. Lowers *n to REFUSALS_TOLD. Good
- * until the next call.
+ * Returns *n copies of the refusal of a request that is beyond a limit or denied. Lowers *n to at
+ * most REFUSALS_TOLD. The text is valid until the next call.
  */
 static struct slice refusals_of(struct front *front, const struct verdict *verdict, uint32_t *n)
 {
@@ -229,8 +230,8 @@ static bool answer_listens(const struct client *client)
 }
 
 /*
- * True if RESET leaves the client on its lane, since a lasting pin keeps it there. Where weir's
- * login is lent to clients without a login, the lane would have to log in anew: RESET then takes
+ * True if the client stays on its lane after RESET, because a lasting pin keeps the lane. If weir
+ * lends its own login to clients without one, the lane would have to log in anew: RESET then takes
  * the lane away.
  */
 static bool keeps_lane(const struct client *client)
@@ -240,9 +241,9 @@ static bool keeps_lane(const struct client *client)
 }
 
 /*
- * Resets the lane in Redis before RESET is answered. The client may stay on the lane, and a message
- * that another client publishes next must not find a subscription of this client. A nonce precedes
- * the reset, so the reply to the reset is trusted.
+ * Resets the lane in Redis before RESET is answered. The client may stay on the lane, and must get
+ * no message that another client publishes after the RESET. A nonce precedes the reset, so the
+ * reply to the reset is trusted.
  */
 static enum route reset_lane(struct client *client)
 {
@@ -263,7 +264,7 @@ static enum route reset_lane(struct client *client)
     return ROUTE_WAIT;
 }
 
-/* Ends the client's session, and that of a kept lane. */
+/* Ends the client's session, and the session of a lane that the client keeps. */
 static void reset_session(struct client *client)
 {
     bool keeps = keeps_lane(client) && pin_has(client, PIN_RESET);
@@ -294,7 +295,7 @@ static enum route reset(struct client *client)
     lane_choice_note_name(client);
     (void)(had_login ? binding_unbind(client) : binding_change(client));
     if (client_is_leaving(client))
-        /* without its login the client is one connection too many, and has been told */
+        /* without its login the client is one connection too many, and has got the error */
         return ROUTE_STOP;
     return answer_with(client, SLICE("+RESET\r\n"));
 }

@@ -17,7 +17,7 @@ enum route answer_with(struct client *client, struct slice reply);
 
 /*
  * Answers with a whole error reply that no limit caused. Nothing of the request is sent to Redis.
- * `lane`: of an open transaction, else NULL.
+ * `lane`: the lane of an open transaction, else NULL.
  */
 enum route answer_error(struct client *client, struct lane *lane, struct request *request, struct slice reply);
 

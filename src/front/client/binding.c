@@ -9,12 +9,12 @@
 #include "front/client/timeouts.h"
 #include "front/client/unbound.h"
 
-/* for so long after an outage an address may connect again uncounted */
+/* for this long after an outage an address may connect again uncounted */
 #define AGAIN_NS (10 * NS_PER_S)
 
 /*
  * The client is one connection too many. The client gets an error instead of replies that are being
- * gathered, and leaves. A client in its handshake is closed without a word.
+ * gathered, and leaves. A client in its handshake is closed without an error.
  */
 static void binding_turn_away(struct client *client, enum rejection why)
 {
@@ -37,7 +37,7 @@ static bool counts_connections(const struct policy *policy)
 
 /*
  * True if a term of the client's policy holds for its address, its listener or its TLS name. Limits
- * on connects are then charged at accept. A variant has no terms, so its policy is asked.
+ * on connects are then charged at accept. A variant has no terms, so the terms of its policy count.
  */
 static bool binding_is_named(const struct client *client)
 {
@@ -65,8 +65,8 @@ static bool binding_prepare(struct client *client, const struct policy *policy)
 }
 
 /*
- * Sets the client's policy and subject by the present facts. The caller still holds the old
- * subject. False: out of memory, and nothing has changed.
+ * Sets the client's policy and subject by the present facts. The caller keeps its reference to the
+ * old subject. False: out of memory, and nothing has changed.
  */
 static bool find_subject(struct client *client)
 {
@@ -141,8 +141,8 @@ static unsigned units_due(const struct client *client, enum step step, bool is_s
 }
 
 /*
- * True if weir has closed a connection of the client's address for an outage, and this one replaces
- * it.
+ * True if weir has closed a connection of the client's address for an outage, and the client's
+ * connection replaces the closed one.
  */
 static bool is_excused(const struct client *client)
 {
@@ -163,7 +163,7 @@ void binding_note_outage(const struct client *client)
         reconnects_note(client->front->settings->reconnects, &client->link.peer.ip, client->front->loop->now_ns);
 }
 
-/* False: the client is one connection too many. */
+/* Charges these units of connections. False: the client is one connection too many. */
 static bool charge_connection(struct client *client, const struct charge_target *target, unsigned units)
 {
     const unsigned connects = 1U << UNIT_CONNECTS;
@@ -316,9 +316,9 @@ bool binding_renew(struct client *client)
 }
 
 /*
- * A client that shares the overflow subject moves to its own subject, once there is room. Another
- * connection may have made that subject, and the client could spend from both. The charges of the
- * connection and its calls move along without asking the gate.
+ * Moves a client that shares the overflow subject to its own subject, once there is room. If
+ * another connection already has that subject, one party could otherwise spend from both subjects.
+ * The charges of the connection and its calls move along without asking the gate.
  */
 void binding_leave_overflow(struct client *client)
 {

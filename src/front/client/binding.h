@@ -17,8 +17,8 @@
 #include "front/client/client.h"
 
 /*
- * The connection was accepted, and counts for its address. binding_move: a PROXY header has changed
- * the address.
+ * binding_enter: the connection was accepted, and counts for its address. binding_move: a PROXY
+ * header has changed the address.
  */
 __attribute__((warn_unused_result)) bool binding_enter(struct client *client);
 __attribute__((warn_unused_result)) bool binding_move(struct client *client);
@@ -46,9 +46,9 @@ bool binding_unbind(struct client *client);
 
 /*
  * Binds the client to new rules. Called before the client's next command is decided, or by
- * front.binding_walk, whichever is sooner. client_has_old_rules is true until then. Charges of the
- * connection move without asking the gate. Waits for limits are asked again. False: out of memory,
- * and the client is closed.
+ * front.binding_walk, whichever is sooner. client_has_old_rules is true until the call. Charges of
+ * the connection move without asking the gate. A command that waits for a limit is decided again.
+ * False: out of memory, and the client is closed.
  */
 bool binding_renew(struct client *client);
 

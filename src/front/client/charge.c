@@ -15,7 +15,7 @@
 
 /* ---- asking ---- */
 
-/* False for a subscribed client or a passthrough one: push messages would wait with the command. */
+/* False for a subscribed or a passthrough client: push messages would wait with the command. */
 static bool charge_may_wait(const struct client *client)
 {
     return !pin_has(client, PIN_PASSTHROUGH) && !client_is_subscribed(client);
@@ -27,8 +27,8 @@ bool charge_waits_long(const struct client *client)
 }
 
 /*
- * 1 + id of the limit that need not be asked again after the wait; 0: all are asked. A limit with a
- * queue that gave no position must be asked again.
+ * Returns 1 + the id of the limit that is not asked again after the wait; 0: all limits are asked.
+ * A limit with a queue that gave no position must be asked again.
  */
 static uint32_t waits_for(const struct verdict *verdict)
 {
@@ -58,7 +58,7 @@ static enum gate charge_wait(struct client *client, const struct charge_target *
 
 /*
  * True if new rules woke a waiting command before its due time, and a limit still delays it. The
- * command's positions then stay good.
+ * command's positions then stay valid.
  */
 static bool is_early(const struct client *client, const struct charge_target *own, const struct charge_target *target,
                      const struct command *command)
@@ -75,8 +75,9 @@ static void settle_target(const struct client *client, const struct charge_targe
 }
 
 /*
- * Waits on, until the command's positions are due at the present rates. GATE_PASS: the command has
- * no position, ask anew. A command that has lost its positions keeps its due time.
+ * Makes the command wait on, until its positions are due at the present rates. GATE_PASS: the
+ * command has no position, and the gate decides anew. A command that has just lost its positions
+ * keeps its due time.
  */
 static enum gate charge_wait_on(struct client *client, const struct charge_target *own,
                                 const struct charge_target *target)
@@ -127,7 +128,7 @@ static void charge_observe(struct client *client, const struct charge_target *ta
     }
 }
 
-/* The command goes or is refused, and the next command becomes the next. */
+/* Ends the wait of a command that is sent or refused, and counts the command. Returns `gate`. */
 static enum gate charge_settle(struct client *client, const struct charge_target *target, const struct command *command,
                                enum gate gate)
 {
@@ -150,8 +151,8 @@ void charge_withdraw(struct client *client)
 
 /*
  * True if `n` more bytes still belong to the handshake: requests before the first command, while
- * requests and replies stay small. A debt of the subject never delays a handshake. Replies of
- * COMMAND are too large.
+ * requests and replies stay small. A debt of the subject never delays a handshake. A reply to
+ * COMMAND is too large for a handshake.
  */
 static bool is_greeting(const struct client *client, size_t n)
 {
@@ -170,16 +171,20 @@ static void count_greeting(struct client *client, uint64_t n)
     client->greeted_bytes = (sum < GREETING_MAX ? sum : GREETING_MAX) & 8191U;
 }
 
-/* When the next command became the next. */
+/*
+ * When the client's next command reached the head of the client's requests. Now, if the command has
+ * not waited yet.
+ */
 static uint64_t headed_ns(const struct client *client)
 {
     return meter_is_waiting(client) ? client->meter->headed_ns : client->front->loop->now_ns;
 }
 
 /*
- * For a command that is never refused. At first the command waits for the debt of that moment,
- * later only while more than a burst is owed. Other clients of the subject can therefore not keep
- * the command from passing. A handshake waits for replies in flight, since their size is unknown.
+ * Decides on a command that is never refused, but waits for a debt of bytes. At first the command
+ * waits until the present debt is paid, later only while more than a burst is owed. Other clients
+ * of the subject can therefore not keep the command from passing. A handshake waits for replies in
+ * flight, since their size is unknown.
  */
 static enum gate ask_debtor(struct client *client, const struct charge_target *own, size_t n)
 {
@@ -234,7 +239,7 @@ static uint64_t keep_virtual(struct client *client, const struct charge_target *
     return meter->virtual_ns;
 }
 
-/* Keeps the positions that a command which was asked again has not used. */
+/* Keeps the unused positions of a command that the gate has decided on again. */
 static void keep_positions(struct client *client, const struct gate_request *ask, const struct verdict *verdict)
 {
     if (ask->positions != NULL)
@@ -251,10 +256,11 @@ static enum gate ask_both(struct client *client, const struct charge_target *own
     struct limit_counters *limit_counters = client->front->limit_counters;
     enum gate gate = GATE_PASS;
     if (ask->positions != NULL)
-        verdict->positions = *ask->positions; /* kept unless one of the two decisions changes it */
+        /* the positions stay unless one of the two decisions changes them */
+        verdict->positions = *ask->positions;
     ask->part = PART_COMMAND;
     if (own->policy != NULL && keyed->policy != NULL && gate_delays(own->policy, ask->command, PART_CONNECTION))
-        /* or a command would wait only to be refused then */
+        /* otherwise a command could wait first and be refused afterwards */
         gate = gate_ask_refusal(keyed, ask, limit_counters, verdict);
     if (gate != GATE_PASS)
         return gate;

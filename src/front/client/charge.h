@@ -18,8 +18,8 @@
 #include "limit/gate.h"
 
 /*
- * Asks whether the request may go. GATE_PASS: the request is charged. GATE_WAIT: the link will be
- * woken; ask again then. May close the client.
+ * Asks the gate whether the request may go. GATE_PASS: the request is charged. GATE_WAIT: the link
+ * will be woken, and the caller asks again. May close the client.
  */
 enum gate charge_ask(struct client *client, const struct request *request, struct verdict *verdict);
 
@@ -30,8 +30,8 @@ enum gate charge_ask(struct client *client, const struct request *request, struc
 enum gate charge_ask_bytes(struct client *client, size_t n);
 
 /*
- * Before a lane is opened: asks whether the request is refused now. GATE_PASS: no, and nothing was
- * charged; charge_ask decides later. Else as charge_ask.
+ * Asks, before a lane is opened, whether the request is refused now. GATE_PASS: the request is not
+ * refused, nothing is charged, and charge_ask decides later. Other results are those of charge_ask.
  */
 enum gate charge_ask_refusal(struct client *client, const struct request *request, struct verdict *verdict);
 
@@ -42,9 +42,10 @@ void charge_withdraw(struct client *client);
 bool charge_waits_long(const struct client *client);
 
 /*
- * True if the client's debt of bytes is beyond one burst. For UNIT_BYTES_IN the rest of a large
- * request is then not read. For UNIT_BYTES_OUT the client's private lane is not read, nor is a
- * large reply with nothing behind it. The link is woken when the debt is paid.
+ * True if the client's debt of bytes is beyond one burst. A debt of UNIT_BYTES_IN stops the reading
+ * of the rest of a large request. A debt of UNIT_BYTES_OUT stops the reading of the client's
+ * private lane, and of a large reply with nothing behind it. The link is woken when the debt is
+ * paid.
  */
 bool charge_is_in_debt(const struct client *client, enum unit unit);
 
@@ -68,12 +69,15 @@ void charge_begin(struct client *client);
  */
 void charge_bytes_in(struct client *client, uint64_t n, uint8_t counted);
 
-/* Charges `n` bytes of replies and messages to the client; else as charge_bytes_in. */
+/*
+ * Charges `n` bytes of replies and messages to the client. Parameters and errors as for
+ * charge_bytes_in.
+ */
 void charge_bytes_out(struct client *client, uint64_t n, uint8_t counted);
 
 /*
- * A call with these flags of COUNTED is answered. charge_calls_lost: no call in flight will be
- * answered.
+ * charge_answered: a call with these flags of COUNTED is answered. charge_calls_lost: no call in
+ * flight will be answered.
  */
 void charge_answered(struct client *client, uint8_t counted);
 void charge_calls_lost(struct client *client);

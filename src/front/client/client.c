@@ -305,7 +305,7 @@ void client_tell_top(struct client *client)
     const uint64_t amounts[TOP_BY_COUNT] = {client->n_commands, client->n_refused, client->n_bytes, 0};
     top_add_each(front->top, slice_of(subject->policy_state->name, subject->policy_state->name_len),
                  subject_name(subject), subject->hash, amounts, client->refused_by - 1U, front->loop->now_ns);
-    /* with a keyed subject note_refused has noted the offender */
+    /* with a keyed subject charge_note_refused has noted the offender */
     if (client->n_refused > 0 && !client->is_keyed)
         offenders_note(front->offenders, client->refused_by - 1U, OFFENDER_REFUSED, subject_name(subject),
                        subject->hash);
@@ -334,7 +334,7 @@ void client_leave(struct client *client)
         return;
     if (client->state == CLIENT_OPEN)
         client_move(client, CLIENT_DRAINING);
-    /* bytes that still come are thrown away, but the client's EOF must be noticed */
+    /* later bytes are thrown away, but the client's EOF must be noticed */
     link_resume(&client->link);
     client->front->client_ops->on_leaving(client);
 }

@@ -1,11 +1,10 @@
 /*
- * A client: one connection to weir, its requests that weir has not taken yet, and its replies that
- * have not reached it yet. Requests and replies have a queue each. Between them the lane has a
- * queue of calls:
+ * A client: one connection to weir, with the requests not yet taken and the replies not yet sent.
+ * Requests and replies have a queue each. Between the two queues the lane has a queue of calls:
  *
  *   client's socket --> intake --> taken, one at a time --> lane's calls, oldest first --> Redis
  *                       bytes;     by the fast path or        the newest may be marked:      |
- *                       at most    the long path              CALL_ENDS_RUN                  |
+ *                       at most    the full path              CALL_ENDS_RUN                  |
  *                       INTAKE_MAX                                                           |
  *   client's socket <-- link.out <-- replies <-----------------------------------------------+
  *                       bytes;       replies that came too early, and weir's own replies;
@@ -51,7 +50,8 @@
 #include "upstream/lane/lane.h"
 
 /*
- * A request of more bytes is not gathered first: it streams to a private lane as its bytes arrive.
+ * weir does not gather a request of more bytes first: the request streams to a private lane as its
+ * bytes arrive.
  */
 #define LARGE_REQUEST 65536
 /*
@@ -60,7 +60,8 @@
  * other client.
  */
 #define SHARED_BYTES_MAX 32768
-#define SHARED_CALLS_FEW 16 /* so few unanswered calls are never a flood, however long they last */
+/* this many unanswered calls are never a flood, however long they last */
+#define SHARED_CALLS_FEW 16
 #define HEAVY_NS (10 * NS_PER_S)
 
 /*
@@ -114,8 +115,8 @@ enum { PINS_THAT_LAST = 0U PINS(PIN_LASTS_ROW) };
 struct intake {
     struct request_scan scan;
     uint32_t taken, scanned, filled, capacity; /* taken <= scanned <= filled <= capacity */
-    bool has_frame;                            /* [taken, scanned) is a request that has to wait */
-    uint16_t waits;   /* set of enum client_wait: the reasons of the next request since held_ns */
+    bool has_frame;                            /* [taken, scanned) is a request that must wait */
+    uint16_t waits;   /* set of enum client_wait: why the next request has waited since held_ns */
     uint64_t held_ns; /* since when the next request cannot go; 0: no wait is known */
     char *data;
 };
@@ -123,11 +124,11 @@ struct intake {
 /* A large request that streams to a lane, from its first bytes to its last. */
 struct passage {
     struct request_scan scan;
-    uint64_t tag;    /* timing_tag() of the call; the fair queue counts it after the last byte */
+    uint64_t tag; /* timing_tag() of the call; the fair queue counts the call after the last byte */
     uint8_t counted; /* as in struct request */
     bool is_refused; /* the bytes of the request are thrown away */
     bool may_block;  /* the fair queue does not wait for the reply */
-    bool is_skipped; /* CLIENT REPLY SKIP came just before: the reply is thrown away */
+    bool is_skipped; /* CLIENT REPLY SKIP came just before the request: the reply is thrown away */
 };
 
 /*
@@ -137,7 +138,7 @@ struct passage {
 struct ending {
     struct probe probe;
     struct client *client;
-    uint32_t call; /* position of the call that is probed: the oldest call of the client's lane */
+    uint32_t call; /* position of the probed call: the oldest call of the client's lane */
 };
 
 /*
@@ -148,32 +149,37 @@ struct extra {
     struct passage *passage; /* NULL: no large request is passing */
     struct replies replies;  /* idle unless weir's own replies wait for earlier replies of a lane */
     struct reply_source own; /* the source `lane_user.lane` in `replies`, whichever lane that is */
-    struct ending *ending;   /* NULL: none */
+    struct ending *ending;   /* NULL: no command of a half-closed client is probed */
     /* Redis' error when no lane for the client could be opened; heap; NULL: none */
     char *refusal;
     /* the client waits for this admin command; owned by the main thread; NULL: none */
     struct admin_command *admin_command;
     struct list asked; /* struct decision: LIMIT calls that Redis decides, oldest first */
     uint32_t n_asked;  /* length of `asked` */
-    /* until then the client gets a private lane, since it sends or reads much; 0: no */
+    /*
+     * end of the time in which the client has a private lane, since it sends or reads much; 0: none
+     */
     uint64_t heavy_until_ns;
-    /* until then few calls of the client may be in flight, since it reads huge values; 0: no */
+    /* end of the time with few calls in flight, since the client reads huge values; 0: none */
     uint64_t huge_until_ns;
     struct gather *gather; /* NULL: replies pass on as they come */
     /* argument of the last CLIENT PAUSE ... WRITE that was queued in MULTI; 0: none */
     uint32_t pause_ms;
-    /* retries: waits for a lane that another client only keeps, for the next request */
+    /* how often the next request has tried to get a lane that another client only keeps */
     uint8_t retries;
-    /* the client waits for a connection to Redis, or has for its next request; NULL: no */
+    /*
+     * the wait of the client's next request for a connection to Redis, also when the wait is over;
+     * NULL: none
+     */
     struct outage *outage;
     /* when weir last told a command that no connection could be had; 0: never */
     uint64_t told_ns;
     struct login_step *login; /* AUTH or HELLO AUTH that an auth lane decides; NULL: none */
-    struct lease kept;        /* on the private lane that the client had last */
-    /* for reads from replicas (read_side.h); NULL: the client reads from the default node */
+    struct lease kept;        /* lease on the private lane that the client had last */
+    /* state for reads from replicas (read_side.h); NULL: the client reads from the default node */
     struct read_side *read_side;
     struct unanswered unanswered; /* requests in flight on lanes with lane.keeps; see client_keep */
-    struct again *again;          /* requests that came back (again.h); NULL: none ever did */
+    struct again *again;          /* requests that came back (again.h); NULL: no request ever did */
     /* the address that the client connected to, as its PROXY header says; family 0: unknown */
     struct link_peer reached;
     /* PROXY header that is being read; heap; NULL: none, or the header is complete */
@@ -194,7 +200,7 @@ struct extra {
 
 /* What weir knows of the size of the values that a client reads on shared lanes. */
 enum reader {
-    READER_NEW,   /* nothing */
+    READER_NEW,   /* weir knows nothing */
     READER_ASKS,  /* the first read is in flight, and the next read waits for its reply */
     READER_KNOWN, /* the first read was not huge */
 };
@@ -205,7 +211,10 @@ enum reader {
  */
 enum own_lane {
     OWN_NONE, /* the client has no private lane */
-    /* none; the lane that the client was to get was unclean, so the next lane must be new */
+    /*
+     * no private lane; a lane that was to be lent to the client was unclean, so the next must be
+     * new
+     */
     OWN_WANTS_NEW,
     OWN_NEW, /* just lent to the client; no request of the client went there yet */
     OWN_USED,
@@ -236,10 +245,10 @@ struct waited_for {
     union {
         /* when the client entered in_list, connected, or ended its handshake; wraps */
         uint32_t since_ms;
-        /* of a client that only reads its last replies: bytes written by the last look; wraps */
+        /* for a client that only reads its last replies: bytes written by the last look; wraps */
         uint32_t written;
     };
-    /* in ms: when timeouts.c looked at the client last; orders front->clients; wraps */
+    /* in ms: when timeouts.c last looked at the client; orders front->clients; wraps */
     uint32_t looked_ms;
     uint32_t came_s;    /* when the client connected */
     uint32_t active_mi; /* when bytes passed last, in units of 2^ACTIVE_BITS ns; wraps */
@@ -253,13 +262,13 @@ struct client {
     struct waited_for waited_for;
     struct intake *intake;   /* request bytes that wait; NULL: none */
     struct extra *extra;     /* NULL: not needed yet; see client_extra */
-    struct session *session; /* NULL: as after connecting: no login, RESP2, database 0 */
-    /* never NULL from the moment when the client's address is known until it is closed */
+    struct session *session; /* NULL: no login, RESP2 and database 0, as after connecting */
+    /* never NULL from the moment when the client's address is known until the client is closed */
     struct subject *subject;
     const struct policy *bound; /* the policy that binds the client; NULL: unlimited */
-    struct meter *meter;        /* NULL: the limits of the client need none */
+    struct meter *meter;        /* NULL: the client's limits need no meter */
     struct unbound *unbound;    /* NULL: the client is bound; see front/client/unbound.h */
-    struct lease shared;        /* on the shared lane of the client's session */
+    struct lease shared;        /* lease on the shared lane of the client's session */
     /* auth generation of the default node when the client came; see node_auth_generation */
     uint32_t auth_generation;
     uint32_t n_commands; /* commands for LIMIT TOP since client_tell_top */
@@ -267,7 +276,8 @@ struct client {
     /* coverage_time when the client wrote where WAIT does not count: wait_coverage.h; 0: never */
     uint32_t wrote_at;
     uint16_t n_refused;  /* refused commands for LIMIT TOP since client_tell_top */
-    uint16_t refused_by; /* id of the limit that refused them, plus 1; 0: none yet */
+    /* id of the limit that refused the n_refused commands, plus 1; 0: none yet */
+    uint16_t refused_by;
     /* request bytes before the first command outside class control; capped at GREETING_MAX */
     uint16_t greeted_bytes : 13;
     uint16_t reader : 2;     /* enum reader: size of the values read on shared lanes */
@@ -285,29 +295,35 @@ struct client {
     uint8_t silent_looks : 4;
     uint8_t generation : 1; /* front.generation of the rules that bind the client */
     uint8_t own_lane : 3;   /* enum own_lane; written only by lane_choice.c */
-    /* the private lane has the client's CLIENT SETNAME name, or the name that is kept for it */
+    /*
+     * the private lane has the client's CLIENT SETNAME name; without a private lane: extra.kept has
+     * it
+     */
     bool is_name_set : 1;
     bool was_refused : 1; /* the lane that the client waited for could not be opened */
     bool is_eof : 1;      /* the client has half-closed */
-    /* on a cluster: a call on the private lane may come back, or has; written only by carried.h */
+    /*
+     * on a cluster: a call on the private lane has come back or may come back; written only by
+     * carried.h
+     */
     bool is_carrying : 1;
     bool is_keyed : 1; /* the key of a command may name the subject that is charged */
 };
 
 /* Functions of parts above the client. front_init sets front.client_ops. */
 struct client_ops {
-    /* Log that the client is closed, and why. */
+    /* Logs that the client is closed, and why. */
     void (*log_closed)(const struct client *client, enum log_site site, const char *why);
     /*
-     * Send weir's own reply behind the LIMIT calls that Redis has yet to decide
+     * Sends weir's own reply behind the LIMIT calls that Redis has yet to decide
      * (client_extra()->n_asked > 0).
      */
     void (*answer_behind)(struct client *client, struct slice reply);
-    /* Send bytes behind the requests that have come back to the client (again.h). */
+    /* Sends bytes behind the requests that have come back to the client (again.h). */
     void (*put_behind)(struct client *client, const char *data, size_t n);
-    /* On a cluster: as lane_user_ops.on_not_run, of a call at that place. */
+    /* As lane_user_ops.on_not_run, for a call at this place of a client on a cluster. */
     bool (*on_not_run)(struct place *place, const struct call *call, enum not_run row, struct slice reply);
-    /* Calls of the client at a place are lost with their lane. */
+    /* A lane is lost, and with it calls of the client at a place. */
     void (*on_place_lost)(struct client *client);
     /* As compound_by_keys. */
     bool (*by_keys)(struct client *client, struct slice request, void (*done)(void *arg, struct slice reply),
@@ -335,7 +351,7 @@ static inline bool client_is_operator(const struct client *client)
     return client_listen_address(client)->is_admin;
 }
 
-/* True if the client is an operator, by the socket or by its policy. */
+/* True if the client is an operator, by its socket or by its policy. */
 static inline bool client_may_administer(const struct client *client)
 {
     return client_is_operator(client) || (client->bound != NULL && client->bound->is_admin);
@@ -360,13 +376,16 @@ static inline bool client_counts(const struct client *client, enum unit unit)
     return client->bound != NULL && client->bound->of_unit[unit] != 0;
 }
 
-/* True if lane_user.lane is the client's private lane, or such a lane is being opened for it. */
+/*
+ * True if lane_user.lane is the client's private lane, or a private lane is being opened for the
+ * client.
+ */
 static inline bool client_has_own_lane(const struct client *client)
 {
     return client->own_lane >= OWN_NEW;
 }
 
-/* True if the private lane is lent for one call, whatever database it has selected. */
+/* True if the private lane is lent for one call, whatever database the lane has selected. */
 static inline bool client_is_urgent(const struct client *client)
 {
     return client->own_lane >= OWN_URGENT_NEW;
@@ -374,7 +393,7 @@ static inline bool client_is_urgent(const struct client *client)
 
 /*
  * True if the rules from before the last reload bind the client: binding_renew has not been called
- * since.
+ * since the reload.
  */
 static inline bool client_has_old_rules(const struct client *client)
 {
@@ -402,7 +421,7 @@ static inline bool client_is_leaving(const struct client *client)
     return client->state >= CLIENT_DRAINING;
 }
 
-/* True if weir has ended its side because it stops, and the client has not ended its own. */
+/* True if weir stops and has shut down its side, and the client has not closed its own. */
 static inline bool client_is_parted(const struct client *client)
 {
     return client->output == OUTPUT_ENDED || client->output == OUTPUT_OVERDUE;
@@ -413,7 +432,7 @@ static inline bool client_is_closed(const struct client *client)
     return client->state == CLIENT_CLOSED;
 }
 
-/* For reading only; never NULL. */
+/* The client's extra state, for reading only; never NULL. */
 static inline const struct extra *client_extra(const struct client *client)
 {
     static const struct extra nothing;
@@ -442,15 +461,18 @@ static inline bool client_has_calls(const struct client *client)
     return client->lane_user.in_flight > 0 || spread_in_flight(client_extra(client)->spread) > 0;
 }
 
-/* For writing; allocated on first use. NULL: out of memory, and the client is closed. */
+/*
+ * The client's extra state, for writing; allocated on first use. NULL: out of memory, and the
+ * client is closed.
+ */
 __attribute__((warn_unused_result)) struct extra *client_need_extra(struct client *client);
 
 /* As client_need_extra, but the client stays open without memory. NULL: out of memory. */
 struct extra *client_want_extra(struct client *client);
 
 /*
- * weir takes no request until client_resume has been called for this reason and for all other
- * reasons in the set.
+ * Adds a reason to wait. weir takes no request until client_resume has been called for every reason
+ * in the set.
  */
 void client_wait(struct client *client, enum client_wait reason);
 
@@ -460,7 +482,7 @@ void client_wait(struct client *client, enum client_wait reason);
  */
 void client_resume(struct client *client, enum client_wait reason);
 
-/* As client_resume, for on_wake alone: on_wake takes requests next. */
+/* As client_resume, without waking the link. Only for on_wake, which takes requests next. */
 void client_resume_woken(struct client *client, enum client_wait reason);
 
 /*
@@ -469,7 +491,7 @@ void client_resume_woken(struct client *client, enum client_wait reason);
  */
 void client_want_idle(struct client *client);
 
-/* Wait until all calls are answered: WAIT_REPLIES. */
+/* Makes the client wait until all its calls are answered: WAIT_REPLIES. */
 void client_wait_for_replies(struct client *client);
 
 /* True if the client waits for one of the reasons in this set of enum client_wait. */
@@ -491,16 +513,16 @@ static inline bool pins_last(const struct client *client)
     return (client->pins & PINS_THAT_LAST) != 0;
 }
 
-/* From now on Redis remembers this of the client on its lane. */
+/* Adds a pin: from now on Redis remembers what the pin stands for on the client's lane. */
 void pin_add(struct client *client, enum pin pin);
 
-/* Redis has forgotten what the pin stands for. Only for a pin that does not last. */
+/* Ends a pin that does not last: Redis has forgotten what the pin stands for. */
 static inline void pin_end(struct client *client, enum pin pin)
 {
     client->pins &= (uint16_t)~pin;
 }
 
-/* RESET ends the pins that do not last. */
+/* Ends the pins that do not last, after RESET. */
 static inline void pins_reset(struct client *client)
 {
     client->pins &= PINS_THAT_LAST;
@@ -519,11 +541,11 @@ static inline bool client_has_more(const struct client *client)
     return in != NULL && (in->has_frame || in->scanned < in->filled);
 }
 
-/* Send bytes to the client. More unread output than output-limit closes the client. */
+/* Sends bytes to the client. More unread output than output-limit closes the client. */
 void client_output(struct client *client, const char *data, size_t n);
 
 /*
- * Bytes that `source` has sent for the client. The bytes pass now, or are kept until earlier
+ * Takes bytes that `source` has sent for the client. The bytes pass now, or are kept until earlier
  * replies have passed. `is_whole`: the bytes end where a frame ends. Only for a client with extra.
  */
 void client_output_from(struct client *client, struct reply_source *source, const char *data, size_t n, bool is_whole);
@@ -550,97 +572,105 @@ void client_note_kept_less(struct client *client, size_t n);
  */
 bool client_is_owed(const struct client *client);
 
-/* Send weir's own reply behind all earlier replies, and never inside a message. */
+/* Sends weir's own reply behind all earlier replies, and never inside a message. */
 void client_answer(struct client *client, struct slice reply);
 
 /*
- * As client_answer, for the reply to a decision of Redis: no earlier LIMIT call is left undecided.
+ * As client_answer, for the reply to a LIMIT call that Redis has decided: no earlier LIMIT call is
+ * undecided.
  */
 void client_answer_now(struct client *client, struct slice reply);
 
 /*
- * The reply to the client's next request comes from `source`, a compound, and not from a lane. The
- * position of the reply in the order of replies is fixed here. client_answer_apart gives the whole
- * reply; empty: the client hears none. Not while a call of client.lane_user is in flight. False:
- * out of memory, and the client is closed.
+ * client_begin_apart: the reply to the client's next request will come from `source`, a compound,
+ * not from a lane. The call fixes the reply's position among all replies. Not allowed while a call
+ * of client.lane_user is in flight. False: out of memory, and the client is closed.
+ *
+ * client_answer_apart gives the whole reply. If `reply` is empty, the client gets no reply.
  */
 __attribute__((warn_unused_result)) bool client_begin_apart(struct client *client, struct reply_source *source);
 void client_answer_apart(struct client *client, struct reply_source *source, struct slice reply);
 
 /*
- * Copy of the reply to a client for which no lane could be opened: Redis' whole error reply, or
- * weir's error. The caller frees the copy. NULL: there is no text, or no memory.
+ * Returns a copy of the reply to a client for which no lane could be opened: Redis' whole error
+ * reply, or weir's error. The caller frees the copy. NULL: there is no text, or no memory.
  */
 char *client_copy_refusal(enum lane_end end, struct slice reply);
 
-/* Free extra.refusal, if there is one: the client has been told. */
+/* Frees extra.refusal, if there is one, after the client has got the error. */
 void client_forget_refusal(struct client *client);
 
-/* Take no more requests. Close the client when all requests are answered and all replies sent. */
+/* Takes no more requests. Closes the client when all requests are answered and all replies sent. */
 void client_leave(struct client *client);
 
-/* As client_leave, but send nothing more. Close the client when Redis has run all its requests. */
+/*
+ * As client_leave, but sends nothing more. Closes the client when Redis has run all the client's
+ * requests.
+ */
 void client_drop(struct client *client);
 
-/* Send nothing more to the client, which reads no more. Requests are still taken. */
+/* Sends nothing more to a client that reads no more. Requests are still taken. */
 void client_drop_output(struct client *client);
 
 /*
- * The client's next reply is lost, and no later reply may take its position. Close the client when
- * its output is sent, or at once if output is dropped.
+ * The client's next reply is lost, and no later reply may take its position. Closes the client when
+ * its output is sent, or at once if its output is dropped.
  */
 void client_cut_for(struct client *client, enum ending_reason reason);
 
 /*
- * weir stops, and the client is owed nothing: shut down weir's side and wait for the client to
- * close.
+ * For a client that waits for no reply while weir stops: shuts down weir's side, and waits for the
+ * client to close.
  */
 void client_part(struct client *client);
 
 /*
- * One tick of the drain has passed, and the client has not closed. The client becomes overdue if
- * its output is sent.
+ * The client has not closed during one tick of the drain. If its output is sent, the client becomes
+ * overdue.
  */
 void client_note_kept_open(struct client *client);
 
-/* client_part came too late: weir takes the requests that the client had sent before it. */
+/*
+ * Takes client_part back: weir takes the requests that the client had sent before the shutdown
+ * reached it.
+ */
 void client_return(struct client *client);
 
 void client_close(struct client *client);
 
-/* As client_leave and client_close, for a reason of weir's. The first reason given counts. */
+/* As client_leave and client_close, with weir's reason. The first reason given counts. */
 void client_leave_for(struct client *client, enum ending_reason reason);
 void client_close_for(struct client *client, enum ending_reason reason);
 
-/* Out of memory: close, count and log the client. Does nothing if the client is closed. */
+/* Closes, counts and logs the client after memory ran out. Does nothing if the client is closed. */
 void client_close_starved(struct client *client);
 
 /*
- * The client sends or reads much at a time: it gets a private lane for HEAVY_NS. Without memory
- * nothing changes.
+ * Gives the client a private lane for HEAVY_NS, since it sends or reads much at a time. Does
+ * nothing if memory is out.
  */
 void client_note_heavy(struct client *client);
 
 /*
- * Flush the client's counters for LIMIT TOP to the worker's table: once for each read, and before
- * the subject changes.
+ * Flushes the client's counters for LIMIT TOP to the worker's table. Called once for each read, and
+ * before the subject changes.
  */
 void client_tell_top(struct client *client);
 
 /*
- * Flush the counters if they hold refusals. This limit has the refusals that are counted from now
- * on.
+ * Flushes the client's counters if they hold refusals. Refusals that are counted from now on are of
+ * this limit.
  */
 void client_change_refuser(struct client *client, const struct limit *limit);
 
 /*
- * `n` requests of this command are about to be called on a lane with lane.keeps. Empty `bytes`: the
- * requests cannot be sent again. False: out of memory.
+ * Keeps copies of `n` requests of this command that are about to be called on a lane with
+ * lane.keeps. Empty `bytes`: the requests cannot be sent again. False: out of memory.
  */
 __attribute__((warn_unused_result)) bool client_keep(struct client *client, const struct command *command,
                                                      struct slice bytes, uint32_t n);
 
-/* Forget the copies of all requests in flight. */
+/* Forgets the copies of all requests in flight. */
 void client_keep_nothing(struct client *client);
 
 #endif

@@ -7,8 +7,8 @@
  *                 |_______________________| see client_return
  *
  * Every state may end in closed. Only client_return leads back from closing, while output is
- * OUTPUT_ENDED or OUTPUT_OVERDUE. The requests of an open client are taken if and only if its set
- * of waits is empty.
+ * OUTPUT_ENDED or OUTPUT_OVERDUE. weir takes the requests of an open client if and only if the
+ * client's set of waits is empty.
  */
 #ifndef WEIR_FRONT_CLIENT_STATE_H
 #define WEIR_FRONT_CLIENT_STATE_H
@@ -19,9 +19,9 @@
 enum client_state {
     CLIENT_SHAKING, /* the PROXY header or the TLS handshake is not done */
     CLIENT_OPEN,    /* requests are taken */
-    /* no request is taken; closed when all requests are answered and all replies sent */
+    /* no request is taken; the client is closed when all replies are sent */
     CLIENT_DRAINING,
-    /* no reply follows; closed when the output is sent, or when the client closes its side */
+    /* no reply follows; the client is closed when its output is sent, or when it closes its side */
     CLIENT_CLOSING,
     CLIENT_CLOSED,
 };
@@ -32,7 +32,7 @@ enum client_state {
  */
 enum client_output {
     OUTPUT_SENT, /* output is sent */
-    /* output is thrown away; the client is closed once Redis has run its requests */
+    /* output is thrown away; the client is closed once Redis has run the client's requests */
     OUTPUT_DROPPED,
     OUTPUT_ENDED, /* closing: weir stops, and has shut down its side after the last reply */
     /* closing: as OUTPUT_ENDED, and the client has kept its side open for a tick of the drain */
@@ -40,7 +40,7 @@ enum client_output {
     OUTPUT_CUT, /* closing: a reply is lost, and no later reply may take its position */
 };
 
-/* True if a client may go from one state to the other. Staying is not a step. */
+/* True if a client may go from state `from` to state `to`. False if both are equal. */
 bool client_state_may_follow(enum client_state from, enum client_state to);
 
 /* Rows of front/waits.def, as bit numbers. */

@@ -53,7 +53,7 @@ static void connection_on_run_end(struct lane_user *lane_user)
     replies_flush(&extra->replies, client_put_out, client);
 }
 
-/* False: the bytes are for no one, or the client is closed. */
+/* Charges bytes for the client. False: no request waits for the bytes, or the client is closed. */
 static bool connection_note_bytes(struct client *client, size_t n)
 {
     if (client_is_leaving(client) && !client_is_owed(client))
@@ -66,8 +66,8 @@ static bool connection_note_bytes(struct client *client, size_t n)
 }
 
 /*
- * True if a limit on bytes paces the reading of replies from Redis. A half-closed client asks for
- * nothing more: its replies are charged as they come, and the next requests of its subject wait.
+ * True if a limit on bytes paces the reading of replies from Redis. A half-closed client sends no
+ * more requests: its replies are charged as they come, and the next requests of its subject wait.
  */
 static bool must_pay_first(const struct client *client)
 {
@@ -76,8 +76,8 @@ static bool must_pay_first(const struct client *client)
 
 /*
  * True if the client reads more slowly than replies come. A client is not slow while feed.c does
- * not read its requests: a library that writes a whole pipeline before it reads would wait for
- * ever.
+ * not read its requests. A library that writes a whole pipeline before it reads would otherwise
+ * wait for ever.
  */
 static bool is_slow(const struct client *client)
 {
@@ -85,8 +85,8 @@ static bool is_slow(const struct client *client)
 }
 
 /*
- * A slow client stops the reading of its private lane, so Redis sees the back-pressure of a client
- * without weir. A client in debt by a limit on bytes stops the reading too.
+ * Stops the reading of the private lane of a slow client, so Redis sees the back-pressure of a
+ * client without weir. The lane of a client in debt by a limit on bytes is not read either.
  */
 static void connection_stop_if_slow(struct client *client)
 {
@@ -107,7 +107,7 @@ static void connection_on_bytes(struct lane_user *lane_user, const char *data, s
     const struct extra *extra = client->extra;
     if (!connection_note_bytes(client, n))
         return;
-    /* A message that has been sent in part is not gathered. */
+    /* a message that has been sent in part is not gathered */
     if (extra != NULL && extra->gather != NULL && lane_user->lane->framing != FRAMING_UNSOLICITED &&
         gather_take(client, data, n))
         return;
@@ -126,8 +126,8 @@ static void connection_on_unheard(struct lane_user *lane_user, size_t n)
 }
 
 /*
- * Bytes may be spliced to the client unless they are gathered, or wait behind earlier replies, or
- * the client leaves.
+ * Returns the link to which replies may be spliced. NULL: replies are gathered or wait behind
+ * earlier replies, or the client leaves.
  */
 static struct link *connection_on_passing(struct lane_user *lane_user)
 {
@@ -199,8 +199,8 @@ static void connection_on_blocking(struct lane_user *lane_user)
 }
 
 /*
- * True if the lane of an operator had nothing to lose: the operator's connection then survives an
- * outage.
+ * True if nothing is lost with an operator's lane: no call, pin, transaction, large request or
+ * subscription. The operator's connection then survives an outage.
  */
 static bool may_outlive(const struct client *client, const struct lane *lane)
 {
@@ -210,8 +210,8 @@ static bool may_outlive(const struct client *client, const struct lane *lane)
 }
 
 /*
- * Called for each call of the client on that lane. An operator that stays keeps its position in the
- * fair queue.
+ * Called for each of the client's calls on a lost lane. An operator that stays keeps its position
+ * in the fair queue.
  */
 static void connection_on_lost(struct lane_user *lane_user, const struct lane *lane)
 {
@@ -244,8 +244,8 @@ static void on_place_lost(struct client *client)
 }
 
 /*
- * False where Redis would queue or refuse AUTH, or a push message may precede its reply
- * (upstream/lane/timers.c).
+ * True if weir may send AUTH on the client's lane. False where Redis would queue or refuse AUTH, or
+ * where a push message may precede the reply (upstream/lane/timers.c).
  */
 static bool may_log_in(const struct lane_user *lane_user)
 {
@@ -269,7 +269,10 @@ static void on_kept_bytes(struct lane_user *lane_user, const char *data, size_t 
     again_take_bytes(client, data, n);
 }
 
-/* Replies to commands that neither read nor write tell nothing of Redis' keys. */
+/*
+ * Notes n replies for reads from replicas. Replies to commands that neither read nor write say
+ * nothing about Redis' keys.
+ */
 static void connection_note_answered(struct client *client, uint32_t n)
 {
     bool reads = false;
@@ -313,7 +316,7 @@ static bool connection_on_not_run(struct lane_user *lane_user, const struct call
     return again_take_back(client_of_lane_user(lane_user), call, row);
 }
 
-/* The callbacks of both kinds of clients. */
+/* Callbacks that lane_user_ops and lane_user_ops_kept have in common. */
 #define LANE_USER_OPS                                                                                                  \
     .on_unheard = connection_on_unheard, .on_passing = connection_on_passing, .on_passed = connection_on_passed,       \
     .on_run_end = connection_on_run_end, .on_answer = connection_on_answer, .on_counted = connection_on_counted,       \
@@ -330,7 +333,7 @@ static const struct lane_user_ops lane_user_ops_kept = {LANE_USER_OPS, .on_bytes
 /* ---- closing ---- */
 
 /*
- * The passthrough lane ends behind the replies that Redis still owes. For a half-closed client
+ * Ends the passthrough lane behind the replies that Redis still owes. For a half-closed client
  * Redis sends what it can write at once.
  */
 static void end_passthrough(struct client *client)
@@ -345,8 +348,9 @@ static void end_passthrough(struct client *client)
 }
 
 /*
- * The private lane is closed before the last reply goes out. What the client does on another
- * connection afterwards may rely on the end of this one.
+ * Closes a client that leaves, once all its requests are answered. The private lane is closed
+ * before the last reply goes out. What the client then does on another connection may rely on the
+ * end of the old one.
  */
 static void finish_when_answered(struct client *client)
 {
@@ -463,8 +467,8 @@ static void handshake_failed(struct client *client, const char *why)
 }
 
 /*
- * Begin TLS; `n` bytes of the handshake have already come. The end of the handshake admits the
- * client.
+ * Begins TLS; `n` bytes of the handshake have already come. When the handshake has ended, weir
+ * admits the client.
  */
 static void secure(struct client *client, const char *data, size_t n)
 {
@@ -474,8 +478,8 @@ static void secure(struct client *client, const char *data, size_t n)
 }
 
 /*
- * The address is known, and `n` bytes have come behind the PROXY header. Returns how many of them
- * are requests.
+ * The client's address is known, and `n` bytes have come behind the PROXY header. Returns how many
+ * of these bytes are requests.
  */
 static size_t connection_begin(struct client *client, const char *data, size_t n)
 {
@@ -534,7 +538,9 @@ static void connection_on_wake(struct link *link)
     if (client_is_closed(client))
         return;
     if (client->lane_user.is_paying) {
-        /* feed.c lets a lane go on while no requests are read */
+        /*
+         * while feed.c reads no requests, the client does not count as slow, and its lane goes on
+         */
         client->lane_user.is_paying = must_pay_first(client);
         if (!is_slow(client))
             connection_catch_up(client);
@@ -559,7 +565,7 @@ static void connection_on_wake(struct link *link)
         client_drain_look(client);
 }
 
-/* A half-closed client reads no more. Requests that were complete before are still run. */
+/* A half-closed client reads no more. Requests that arrived whole before are still run. */
 static void go_on_unheard(struct client *client)
 {
     client_drop_output(client);
@@ -600,8 +606,8 @@ static void connection_on_end(struct link *link, int status)
 }
 
 /*
- * client_part came too late: the requests that came before it are served, and the end of the
- * connection follows.
+ * client_part came too late: the requests that came before the shutdown are served, and the end of
+ * the connection follows.
  */
 static void connection_on_late(struct link *link)
 {

@@ -14,7 +14,7 @@
 extern const struct client_ops connection_client_ops;
 
 /*
- * Begin to serve a connection that was accepted from `peer`. Takes over `client`, zeroed heap
+ * Begins to serve a connection that was accepted from `peer`. Takes over `client`, zeroed heap
  * memory.
  */
 void client_open(struct client *client, struct front *front, int fd, const struct link_peer *peer,

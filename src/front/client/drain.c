@@ -47,8 +47,8 @@ void client_drain_look(struct client *client)
 /* ---- all clients ---- */
 
 /*
- * Closes a client that has ignored client_part for a tick, as a pool does that reads no idle
- * connection. Closes a client after a whole tick of its handshake, since no reply can reach it.
+ * Closes a client that has ignored client_part for a tick, such as one in a pool that reads no idle
+ * connections. Closes a client after a whole tick of its handshake, since no reply can reach it.
  */
 static void drain_look_at(struct client *client)
 {
@@ -66,7 +66,7 @@ static void drain_look_at(struct client *client)
 
 /* ---- clients that are still connected, for the log ---- */
 
-/* What Redis keeps for the client, or blocks on. NULL: nothing. */
+/* Names what Redis keeps for the client, or what the client blocks on. NULL: nothing. */
 static const char *attachment(const struct client *client)
 {
     const struct lane *lane = client_has_own_lane(client) ? client->lane_user.lane : NULL;
@@ -83,7 +83,7 @@ static const char *attachment(const struct client *client)
     return NULL;
 }
 
-/* What keeps the client busy. */
+/* Names what keeps the client busy. */
 static const char *occupation(const struct client *client)
 {
     const struct extra *extra = client_extra(client);
@@ -164,7 +164,10 @@ static void drain_on_tick(uv_timer_t *tick)
     note_holders(front);
 }
 
-/* True if only operators that stay are left. Operators are few, so another client is found soon. */
+/*
+ * True if only operators that stay are left. Operators are few, so the loop finds any other client
+ * soon.
+ */
 static bool is_empty(const struct front *front)
 {
     for (const struct list *at = front->clients.next; at != &front->clients; at = at->next)

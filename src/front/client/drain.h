@@ -2,11 +2,11 @@
  * How clients leave when weir stops: between two commands, so that no client loses a reply.
  * Operators stay to the end, and the drain does not wait for them.
  *
- *   the client ...                                 is let go ...
+ *   the client ...                                 leaves ...
  *   sends a request                                with its last reply, in the same packet
  *   sends nothing for one tick                     at the end of that tick
  *   connected or ended its handshake in the tick   one tick later: a command may be on its way
- *   blocks, subscribes, is in MULTI or mid-request when that is over, or when the front is closed
+ *   blocks, subscribes, is in MULTI or mid-request when done, or when the front is closed
  *
  * A client that is let go reads the end of weir's side. The client cannot send its next command to
  * a connection that is about to close. A client that is still connected a tick later is closed.
@@ -30,16 +30,16 @@ void client_drain_fini(struct front *front);
  */
 void client_drain_begin(struct front *front, uint64_t tick_ms, bool has_successor);
 
-/* The clients that were connected when this worker looked last; any thread. */
+/* The clients that were connected at this worker's last look. Any thread. */
 void client_drain_holders(struct front *front, struct drain_holders *out);
 
 /*
- * The client has sent something, or was answered: lets it go if it is between two commands. Only
- * during a drain.
+ * Called during a drain when the client has sent bytes or got a reply. Lets the client go if it is
+ * between two commands.
  */
 void client_drain_look(struct client *client);
 
-/* A client has gone: calls settings->on_empty if no client is left to drain. */
+/* Called when a client has gone. Calls settings->on_empty if no client is left to drain. */
 void client_drain_left(struct front *front);
 
 /* Call when the loop is closed. */

@@ -31,8 +31,8 @@ static void protocol_error(struct client *client, const struct request_scan *sca
 }
 
 /*
- * Limits of the next request. Operators need no login for weir's own commands, which have more
- * arguments than Redis takes before a login.
+ * Limits on the size of the next request. Operators need no login for weir's own commands, which
+ * have more arguments than Redis takes before a login.
  */
 static const struct request_limits *limits_of(const struct client *client)
 {
@@ -45,7 +45,10 @@ static bool is_large(const struct request_scan *scan)
     return !scan->is_inline && scan->at + scan->bulk_left > LARGE_REQUEST;
 }
 
-/* Requests taken from now on arrived now, or at held_ns if the first of them has waited. */
+/*
+ * Sets the arrival time of the requests taken from now on: now, or held_ns if the first of them has
+ * waited.
+ */
 static void feed_start_time(struct client *client, const struct intake *in)
 {
     client->lane_user.arrived_ns = in->held_ns != 0 ? in->held_ns : client->front->loop->now_ns;
@@ -55,8 +58,8 @@ static void feed_start_time(struct client *client, const struct intake *in)
 }
 
 /*
- * The next request has waited since `since_ns`. Adds the client's present waits to those that the
- * request has had.
+ * Notes that the next request has waited since `since_ns`. Adds the client's present waits to the
+ * earlier waits of the request.
  */
 static void feed_hold(const struct client *client, struct intake *in, uint64_t since_ns)
 {
@@ -76,7 +79,7 @@ static void note_held(struct client *client, struct intake *in, bool is_held)
         feed_hold(client, in, client->lane_user.arrived_ns);
     } else if (in->held_ns != 0) {
         feed_end_hold(in);
-        feed_start_time(client, in); /* for the requests that have waited behind it */
+        feed_start_time(client, in); /* for the requests behind the one that waited */
     }
 }
 
@@ -155,8 +158,8 @@ static void take_all(struct client *client, struct intake *in)
 }
 
 /*
- * Takes requests unless the client waits. Bytes gathered for lanes are copied at the end, since
- * `in` moves or goes.
+ * Takes requests unless the client waits. Bytes gathered for lanes are copied at the end, because
+ * the memory of `in` moves or is freed.
  */
 static void feed_take(struct client *client, struct intake *in)
 {
@@ -164,7 +167,7 @@ static void feed_take(struct client *client, struct intake *in)
         if (in->held_ns != 0)
             in->waits |= client->waits;
         if (!client_waits_for(client, WAIT_SHARE | WAIT_WORKER))
-            /* what the fair queue has granted meanwhile is for other clients */
+            /* a share that the fair queue granted meanwhile goes to other clients */
             fair_share_stop(client);
         return;
     }
@@ -182,7 +185,7 @@ static void feed_take(struct client *client, struct intake *in)
 /* ---- large requests ---- */
 
 /*
- * A large request ends in the middle. Redis waits for the rest on the client's private lane.
+ * Ends a large request in the middle. Redis waits for the rest on the client's private lane.
  * Earlier requests on that lane are still answered. The lane is closed with the client.
  */
 static void abandon_passage(struct client *client)
@@ -190,7 +193,7 @@ static void abandon_passage(struct client *client)
     struct passage *passage = client->extra->passage;
     client->extra->passage = NULL;
     client->lane_user.is_sending = false;
-    /* Redis would not have seen this request, so SKIP counts for the next */
+    /* Redis would not have seen this request, so SKIP counts for the next request */
     if (passage->is_skipped)
         reply_mode_untake(&client->reply_mode);
     if (!passage->is_refused)
@@ -208,8 +211,8 @@ static void wait_for_lane(struct client *client)
 }
 
 /*
- * Stops reading the rest of the request while Redis does not take bytes, or while the client is in
- * debt for the bytes that have passed.
+ * Stops reading the rest of the request while Redis takes no bytes, or while the client is in debt
+ * for bytes that have passed.
  */
 static void hold_passage(struct client *client)
 {
@@ -226,7 +229,7 @@ static void hold_passage(struct client *client)
 }
 
 /*
- * Passes on a piece of a large request. Returns the bytes used; fewer than n: the request has
+ * Passes on a piece of a large request. Returns the bytes used; fewer than `n`: the request has
  * ended.
  */
 static size_t feed_pass(struct client *client, const char *data, size_t n)
@@ -262,7 +265,7 @@ static size_t feed_pass(struct client *client, const char *data, size_t n)
 #define INTAKE_MIN_READ 4096 /* less room is not worth a read */
 #define FIRST_CAPACITY 1024  /* most partial requests are small */
 
-/* A heap copy of the bytes that are left. NULL: out of memory. */
+/* Returns a heap copy of an intake and of its bytes not taken. NULL: out of memory. */
 static struct intake *intake_keep(const struct intake *local)
 {
     uint32_t left = local->filled - local->taken;
@@ -284,7 +287,7 @@ static struct intake *intake_keep(const struct intake *local)
     return in;
 }
 
-/* Moves the bytes that are left to the front. */
+/* Moves the bytes not taken to the start of the buffer. */
 static void intake_compact(struct intake *in)
 {
     if (in->taken == 0)
@@ -328,7 +331,7 @@ void feed_free(struct client *client)
     client->intake = NULL;
 }
 
-/* Keeps what is left of a local intake, which points into the loop's read buffer. */
+/* Keeps the bytes not taken of a local intake, which points into the loop's read buffer. */
 static void feed_keep(struct client *client, const struct intake *local)
 {
     if (local->taken == local->filled || client_is_leaving(client))
@@ -341,8 +344,8 @@ static void feed_keep(struct client *client, const struct intake *local)
 }
 
 /*
- * Frees the client's intake if it is empty, or moves its bytes to the front if that frees at least
- * half.
+ * Frees the client's intake if it is empty. Otherwise moves the bytes not taken to the start, if at
+ * least half of the bytes are taken.
  */
 static void compact(struct client *client)
 {
@@ -353,8 +356,8 @@ static void compact(struct client *client)
 }
 
 /*
- * Reads on, or stops: when the intake is full, for want of memory, or when a large request has to
- * wait.
+ * Resumes or stops reading. Reading stops when the intake is full, when memory is short, or when a
+ * large request must wait.
  */
 static void adjust_reading(struct client *client)
 {
@@ -373,7 +376,10 @@ static void adjust_reading(struct client *client)
     link_pause(&client->link);
     if (!client->lane_user.is_gone)
         link_watch_end(&client->link);
-    /* stop_if_slow may have stopped the lane; a client that weir does not read is not slow */
+    /*
+     * connection_stop_if_slow may have stopped the lane; a client that weir does not read is not
+     * slow
+     */
     if (!is_stalled && !client->lane_user.is_paying && client_has_own_lane(client))
         lane_catch_up(&client->lane_user);
 }
@@ -448,7 +454,7 @@ void feed_passed(struct client *client, size_t n)
         hold_passage(client);
 }
 
-/* While a bulk is passing, nothing of it is kept, so a read may fill all the room there is. */
+/* A read of a passing bulk may fill all the room there is, since weir keeps no byte of the bulk. */
 char *feed_room(struct link *link, size_t *room)
 {
     struct client *client = container_of(link, struct client, link);
@@ -508,8 +514,8 @@ static uint64_t unread_bytes(const struct client *client)
 }
 
 /*
- * True for clients that are never stopped. Operators must be served. A passthrough client would not
- * get less from Redis.
+ * True for a client that is never stopped for want of memory. Operators must be served. A stop
+ * would not reduce what Redis sends to a passthrough client.
  */
 static bool is_exempt(const struct client *client)
 {

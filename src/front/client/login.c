@@ -17,18 +17,18 @@
 /* ---- login attempts, as `auth-failures` counts them ---- */
 
 /*
- * One login attempt of an address, from before Redis is asked until it has answered. The policy is
- * the one for new connections from that address, whatever user the client has by now. A failure is
- * charged even if the client is closed before the reply. Zeroed: not begun.
+ * One login attempt of an address, from before weir asks Redis until Redis has answered. The policy
+ * is the one for new connections from that address, whatever user the client has by now. A failure
+ * is charged even if the client is closed before the reply. A zeroed attempt has not begun.
  */
 struct login_attempt {
     struct attempt base;
-    /* policies in force when the attempt began; one reference; NULL: no limit counts it */
+    /* policies in force when the attempt began; one reference; NULL: no limit counts the attempt */
     struct policies *policies;
-    struct charge_target target; /* the address under `policies`; holds a reference on its subject */
+    struct charge_target target; /* the address under `policies`; with a reference on the subject */
 };
 
-/* True if a failure is charged. Such an attempt outlives its client. */
+/* True if a failure of the attempt is charged. A counted attempt outlives its client. */
 static bool attempt_is_counted(const struct login_attempt *attempt)
 {
     return attempt->policies != NULL;
@@ -36,8 +36,8 @@ static bool attempt_is_counted(const struct login_attempt *attempt)
 
 /*
  * The charge target for failures: the address, under the policy that bound the connection at
- * accept. The policy of another user might have no such limit, and a client of that user could
- * guess passwords.
+ * accept. The policy of another user might have no limit on failures, and a client of that user
+ * could guess passwords.
  */
 static struct charge_target target_of_address(struct client *client)
 {
@@ -72,7 +72,7 @@ bool login_may(struct client *client)
     return may;
 }
 
-/* As attempts_begin. ATTEMPT_UNDER_WAY where no policy limits failures. */
+/* As attempts_begin. Returns ATTEMPT_UNDER_WAY if no policy limits failures. */
 static enum attempt_state attempt_begin(struct client *client, struct login_attempt *attempt)
 {
     struct front *front = client->front;
@@ -84,14 +84,17 @@ static enum attempt_state attempt_begin(struct client *client, struct login_atte
                           front->loop->now_ns);
 }
 
-/* The attempt was barred while it waited: counts that, and notes it for the log. */
+/* The attempt was barred while it waited: counts the refusal, and notes the address for the log. */
 static void attempt_note_barred(struct front *front, const struct login_attempt *attempt)
 {
     if (!gate_may_login(&attempt->target, front->loop->now_ns, front->limit_counters))
         note_barred(front, &attempt->target);
 }
 
-/* The attempt's subject under the present rules, which may have another rate or no such limit. */
+/*
+ * The attempt's charge target under the present rules. The present policy may have another rate, or
+ * no limit on failures.
+ */
 static struct charge_target target_now(const struct front *front, const struct login_attempt *attempt)
 {
     struct charge_target target = attempt->target;
@@ -124,7 +127,7 @@ enum stage {
     STAGE_BARRED,  /* too many logins of the address have failed */
     STAGE_ASKED,   /* the auth lane has not answered yet */
     STAGE_JUDGED,  /* the auth lane has answered */
-    STAGE_AWAY,    /* no auth lane is to be had; asked again later */
+    STAGE_AWAY,    /* no auth lane can be had; weir asks again later */
     STAGE_ON_LANE, /* the private lane is being logged in */
     STAGE_PASSED,
 };
@@ -138,8 +141,8 @@ struct login_step {
     struct client *client; /* NULL: the client is closed, and the reply only decides a charge */
     enum stage stage;
     enum judgement judgement;
-    bool is_proof;      /* credentials that Redis has accepted before are asked again */
-    bool is_waited_for; /* of a proof: a request waits for it */
+    bool is_proof;      /* weir asks again about credentials that Redis has accepted before */
+    bool is_waited_for; /* with is_proof: a request waits for the proof */
     char *reply;        /* Redis' error; heap; NULL: none */
 };
 
@@ -167,7 +170,9 @@ static void free_step(struct login_step *step)
     free(step);
 }
 
-/* If a failure may be charged, a question in flight is answered without the client. */
+/*
+ * If a failure may be charged, a question in flight stays until Redis answers, without the client.
+ */
 void login_end(struct client *client)
 {
     struct login_step *step = client_extra(client)->login;
@@ -187,8 +192,8 @@ void login_end(struct client *client)
 /* ---- on an auth lane ---- */
 
 /*
- * True if Redis has accepted these credentials before: the client has that user already, and an
- * error reply would not change that.
+ * True if Redis has accepted these credentials before: the client already has the user, and an
+ * error reply would not take the user away.
  */
 static bool is_renewal(const struct login_step *step)
 {
@@ -211,7 +216,10 @@ static void login_refuse_lane(struct client *client, const char *why)
     client_leave_for(client, CLOSED_UPSTREAM);
 }
 
-/* Replies in flight still reach the client, unless one of them may block. */
+/*
+ * Ends a client after Redis has refused its credentials. Replies in flight still reach the client,
+ * unless a call of the client may block.
+ */
 static void refuse_proof(struct client *client)
 {
     const struct lane_user *lane_user = &client->lane_user;
@@ -262,7 +270,10 @@ static void login_on_judged(struct question *question, enum judgement judgement,
     client_resume(step->client, WAIT_LOGIN);
 }
 
-/* Takes over a reference on the login. NULL: out of memory, and the client is closed. */
+/*
+ * Makes the client's login step; takes over a reference on the login. NULL: out of memory, and the
+ * client is closed.
+ */
 static struct login_step *make_question(struct client *client, struct login *login, bool is_short)
 {
     login_end(client); /* a check that no request waits for may be in flight */
@@ -359,7 +370,7 @@ void login_look(struct front *front)
 
 /* ---- login of the private lane ---- */
 
-/* A call that only weir sees the reply of. NULL: out of memory. */
+/* Adds a call to the private lane; only weir sees the reply. NULL: out of memory. */
 static struct call *call_lane(struct client *client, enum effect effect)
 {
     struct call *call = lane_call_flow(client->lane_user.lane, &client->lane_user, FLOW_ONE, 1, 0);
@@ -372,8 +383,8 @@ static struct call *call_lane(struct client *client, enum effect effect)
 }
 
 /*
- * Asks for the lane's client id if it is unknown, since Redis tells it only after a login. Other
- * clients may name the client by this id. False: out of memory.
+ * Asks for the lane's client id if the id is unknown, since Redis tells the id only after a login.
+ * Other clients may name the client by this id. False: out of memory.
  */
 static bool ask_id(struct client *client)
 {
@@ -386,7 +397,7 @@ static bool ask_id(struct client *client)
     return true;
 }
 
-/* Sends AUTH on the private lane. The client does not see its reply. False: out of memory. */
+/* Sends AUTH on the private lane. The client does not see the reply. False: out of memory. */
 static bool tell_lane(struct client *client, struct login *login)
 {
     struct lane *lane = client->lane_user.lane;
@@ -447,7 +458,7 @@ static enum login_result login_pass(struct client *client, struct login_step *st
     return LOGIN_GONE;
 }
 
-/* No auth lane is to be had, so Redis was not asked. */
+/* No auth lane can be had, so Redis was not asked. */
 static enum login_result login_go_without(struct client *client, struct login_step *step)
 {
     const struct lanes *lanes = &front_default_row(client->front)->lanes;
@@ -470,7 +481,7 @@ static enum login_result login_go_without(struct client *client, struct login_st
 }
 
 /*
- * Redis was asked, and its reply was lost. An operator's connection stays, unless this was a
+ * Redis was asked, and its reply was lost. An operator's connection stays, unless the login was a
  * renewal.
  */
 static enum login_result login_lose(struct client *client, const struct login_step *step)
@@ -497,8 +508,8 @@ static enum login_result judged(struct client *client, struct login_step *step)
 }
 
 /*
- * Bounds the wait for an auth lane that is being dialled by the time that an outage may last.
- * Returned requests have an end of their own. False: out of memory, and the client is closed.
+ * Bounds the wait for an auth lane that is being dialled by the time that an outage may last. The
+ * wait of returned requests has a bound of its own. False: out of memory, and the client is closed.
  */
 static bool watch_dial(struct client *client, struct login_step *step, bool is_handshake)
 {
@@ -539,7 +550,7 @@ static enum login_result login_go_on(struct client *client, struct login_step *s
     return LOGIN_WAITS;
 }
 
-/* As login_go_on, for a step that has just begun. NULL: the client was closed. */
+/* As login_go_on, for a step that has just begun. `step` is NULL if the client was closed. */
 static enum login_result begun(struct client *client, struct login_step *step)
 {
     if (step == NULL)
@@ -560,8 +571,8 @@ enum login_result login_ask(struct client *client, const struct hello *hello)
 }
 
 /*
- * Asks in the step of an AUTH or HELLO that has begun, or in a step for this proof alone. NULL: the
- * client is closed.
+ * Asks Redis again about the client's credentials, in the step of an AUTH or HELLO that has begun,
+ * or in a new step. NULL: the client is closed.
  */
 static struct login_step *login_begin_proof(struct client *client)
 {

@@ -13,13 +13,13 @@ static void on_position_due(struct alarm *delay)
     client_resume(container_of(delay, struct meter, delay)->client, WAIT_DELAY);
 }
 
-/* The due time may be later now: the command's positions in queues may have moved back. */
+/* Returns the present due time. Positions in queues may have moved back since the alarm was set. */
 static uint64_t position_by_now(struct alarm *delay)
 {
     return gate_positions_due(&container_of(delay, struct meter, delay)->positions);
 }
 
-/* The debt of request bytes is small enough again. */
+/* The debt of request bytes no longer stops reading. */
 static void on_paid_in(struct alarm *payment)
 {
     client_resume(container_of(payment, struct meter, payments[0])->client, WAIT_BYTES);
@@ -193,9 +193,8 @@ void payer_let_keyed_go(struct client *client)
 }
 
 /*
- * True if the held subject is the one of that name. A command that waits in the queue of the
- * overflow subject keeps the overflow subject until the command goes: the position there is charged
- * already.
+ * True if meter.keyed is the subject of this name. True also if a command waits in the queue of the
+ * overflow subject: its position there is charged already, so the command keeps that subject.
  */
 static bool is_held_for(const struct client *client, const struct policy *policy, struct slice name)
 {
@@ -206,8 +205,8 @@ static bool is_held_for(const struct client *client, const struct policy *policy
 }
 
 /*
- * The charge target that the key names. Mostly the subject is held already. Out of memory closes
- * the client.
+ * The charge target that the key names. The meter mostly holds the subject already. Out of memory
+ * closes the client.
  */
 static struct charge_target target_by_key(struct client *client, struct slice key)
 {

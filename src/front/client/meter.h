@@ -2,8 +2,8 @@
  * The charge target of a client's requests: funnels of the connection's subject, of the subject
  * that a key names, or of the connection itself.
  *
- * A struct meter exists for clients with limits that need more than a count of commands: funnels of
- * their own, calls in flight, positions of a delayed command, debts of bytes.
+ * A client has a struct meter if its limits need more than a count of commands: funnels of the
+ * connection, calls in flight, positions of a delayed command, debts of bytes.
  */
 #ifndef WEIR_FRONT_METER_H
 #define WEIR_FRONT_METER_H
@@ -22,13 +22,14 @@
 struct meter {
     /* funnels of the connection, one holder for each policy that ever bound it; linked by `next` */
     struct subject *owns;
-    struct subject *keyed;            /* the subject that a key named last; one reference; NULL: none */
-    uint8_t connected;                /* set of COUNTED*: the limits on connections that count this one */
+    struct subject *keyed; /* the subject that a key named last; one reference; NULL: none */
+    uint8_t connected;                /* set of COUNTED*: limits that count this connection */
     uint32_t counted;                 /* calls in flight that limits count */
     uint32_t counted_shadow;          /* calls in flight that limits in shadow mode count */
-    uint32_t waited_for;              /* 1 + id of the limit that delays the next command; see struct gate_request */
+    /* 1 + id of the limit that delays the next command; see struct gate_request */
+    uint32_t waited_for;
     struct queue_positions positions; /* positions of the next command in queues; n 0: none */
-    uint64_t headed_ns;               /* when the delayed command became the next; 0: no limit delays one */
+    uint64_t headed_ns; /* when the delayed command became the next one; 0: none is delayed */
     /* when limits in shadow mode would have let the last command go; 0: at once */
     uint64_t virtual_ns;
     struct alarm delay;       /* set while a limit delays the next command */
@@ -47,9 +48,9 @@ struct meter *meter_need(struct client *client);
 void meter_free(struct client *client);
 
 /*
- * Makes the connection's own funnels under this policy, if it has such limits. The funnels are made
- * once, so that a client that changes its policy to and fro gets no fresh burst. False: out of
- * memory.
+ * Makes the connection's own funnels under this policy, if the policy has limits `per connection`.
+ * The funnels are made once. A client that changes its policy to and fro therefore gets no fresh
+ * burst. False: out of memory.
  */
 __attribute__((warn_unused_result)) bool meter_make_funnels(struct client *client, const struct policy *policy);
 
@@ -59,20 +60,23 @@ __attribute__((warn_unused_result)) bool meter_make_funnels(struct client *clien
  */
 void meter_ring(struct client *client);
 /*
- * The rules have changed: from now on the debts of the connection's own funnels run out at the new
- * rates, under every policy that ever bound it.
+ * The rules have changed: debts of the connection's own funnels now run out at the new rates, under
+ * every policy that ever bound the connection.
  */
 void meter_settle(struct client *client, const struct policies *policies);
 
 /* True if a limit delays the next command. */
 bool meter_is_waiting(const struct client *client);
 
-/* The holders of the command's positions may be released. What was charged stays known. */
+/*
+ * Forgets the holders of the command's positions, which may be released. The charged amounts stay
+ * known.
+ */
 void meter_forget_positions(struct client *client);
 
 /*
- * meter_drop_positions: the positions are used, or lost. meter_leave_queue: the command will not go
- * and gives its positions up.
+ * meter_drop_positions: the positions are used, or lost. meter_leave_queue: the command will not be
+ * sent, and gives its positions up.
  */
 void meter_drop_positions(struct client *client);
 void meter_leave_queue(struct client *client);
@@ -83,14 +87,14 @@ void meter_leave_queue(struct client *client);
 struct charge_target payer_of(struct client *client);
 
 /*
- * The charge target of one request, by its key if keys name subjects. Good until the next call. Out
- * of memory closes the client.
+ * The charge target of one request, by its key if keys name subjects. Valid until the next call.
+ * Out of memory closes the client.
  */
 struct charge_target payer_for(struct client *client, const struct request *request);
 
 /*
- * True if a key decides the charge target, and lies beyond the buffered part of a large request. No
- * other subject is charged instead.
+ * True if the charge target depends on a key beyond the buffered part of a large request. No other
+ * subject is charged instead.
  */
 bool payer_is_hidden(const struct client *client, const struct request *request);
 

@@ -48,7 +48,7 @@ void read_side_free(struct read_side *reading)
     free(reading);
 }
 
-/* ---- where ---- */
+/* ---- nodes ---- */
 
 struct nodes_row *read_side_find_row(const struct front *front, const struct node *node)
 {
@@ -82,7 +82,7 @@ void read_side_enter(struct client *client)
     read_side_of(client)->was_there = true;
 }
 
-/* Replies from the replica have all reached the client, since nothing is in flight. */
+/* All replies from the replica have reached the client, since no call is in flight. */
 void read_side_leave(struct client *client)
 {
     swap_leases(client);

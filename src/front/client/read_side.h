@@ -30,22 +30,22 @@ enum side {
 
 struct read_side {
     struct client *client;
-    /* the replica that the client reads from, or prepares to; one reference; NULL: none */
+    /* the replica that the client reads from or will read from; one reference; NULL: none */
     struct node *node;
-    struct node *refused;    /* a replica that refused the client's login; one reference; NULL: none */
-    struct lease other;      /* on the shared lane of the side that the client is not on */
-    struct auth_proof proof; /* that Redis accepts the client's credentials at the replica */
-    /* in flight while question.login is not NULL: asks the replica for `proof` */
+    struct node *refused; /* a replica that refused the client's login; one reference; NULL: none */
+    struct lease other;      /* lease on the shared lane of the side that the client is not on */
+    struct auth_proof proof; /* proof that Redis accepts the client's credentials at the replica */
+    /* the question to the replica about `proof`; in flight while question.login is not NULL */
     struct question question;
-    uint64_t refused_until_ns; /* until then `refused` is not used */
-    uint64_t ask_ns;           /* the replica is not asked for a proof before that */
-    /* when the default node last answered something that a replica may not have yet */
+    uint64_t refused_until_ns; /* when `refused` may be used again */
+    uint64_t ask_ns;           /* when the replica may be asked for a proof again */
+    /* when the default node last sent an answer that a replica may not know yet */
     uint64_t seen_ns;
     uint64_t wrote_ns; /* when the default node last answered a write of the client */
-    uint64_t there_ns; /* when the client left a replica last */
-    /* when requests last waited for replies in flight before a replica was looked for */
+    uint64_t there_ns; /* when the client last left a replica */
+    /* when requests last waited for replies in flight, so that weir could look for a replica */
     uint64_t drained_ns;
-    uint64_t look_ns; /* at the default node: no replica is looked for before that */
+    uint64_t look_ns; /* at the default node: when weir may look for a replica again */
     uint64_t held_ns; /* when requests last waited for a replica to catch up; 0: never */
     uint32_t number;  /* decides which replica the client tries first */
     uint32_t doubts;  /* reach.doubts of the replica when the client moved there */
@@ -53,11 +53,11 @@ struct read_side {
     uint32_t auth_generation;
     uint8_t n_refusals; /* logins refused by replicas in a row */
     uint8_t side;       /* enum side */
-    bool has_asked;     /* READONLY is in force */
-    bool was_there;     /* `node` is the replica that the client was at last */
+    bool has_asked;     /* the client's READONLY is in force */
+    bool was_there;     /* the client has been at `node` */
 };
 
-/* NULL: out of memory. */
+/* Makes a read_side for the client. `number`: see read_side.number. NULL: out of memory. */
 struct read_side *read_side_new(struct client *client, uint32_t number);
 
 /* Frees the read_side of a closed client. Safe on NULL. */
@@ -78,7 +78,7 @@ static inline bool read_side_is_at_replica(const struct client *client)
     return read_side_of(client) != NULL && read_side_of(client)->side == SIDE_REPLICA;
 }
 
-/* The row of a replica in the topology. NULL: the node has none, or is the default node. */
+/* The row of a replica in the topology. NULL: the node has no row, or is the default node. */
 struct nodes_row *read_side_find_row(const struct front *front, const struct node *node);
 
 /*
@@ -87,13 +87,16 @@ struct nodes_row *read_side_find_row(const struct front *front, const struct nod
  */
 struct nodes_row *read_side_row(const struct client *client);
 
-/* Change sides. Only while nothing is in flight on a shared lane. */
+/*
+ * Move the client to the replica, and back. Only while none of the client's calls is in flight on a
+ * shared lane.
+ */
 void read_side_enter(struct client *client);
 void read_side_leave(struct client *client);
 
 /*
- * From now on the client reads from this replica, once its login there is proven; NULL: from none.
- * Only while the client is at the default node.
+ * From now on the client reads from this replica, once its login there is proven. NULL: from no
+ * replica. Only while the client is at the default node.
  */
 void read_side_choose(struct client *client, struct node *node);
 
@@ -106,7 +109,7 @@ void read_side_end_session(struct client *client);
 /* The login has changed: as read_side_end_session, and the proof at the replica is dropped. */
 void read_side_end_login(struct client *client);
 
-/* RESET: as read_side_end_login, and READONLY ends. */
+/* After RESET: as read_side_end_login, and READONLY ends. */
 void read_side_reset(struct client *client);
 
 /* The default node has just answered the client. `is_write`: a command that writes. */

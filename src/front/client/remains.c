@@ -8,16 +8,16 @@
 struct remains {
     struct list in_front;       /* in front.remains */
     struct lane_user lane_user; /* the lane user of the calls */
-    struct link link;           /* hollow; woken when the last call is answered or the lane is closed */
+    struct link link; /* hollow link; woken when the last call is answered or the lane is closed */
     struct front *front;
     struct node *node;           /* the node of the lane; one reference */
     struct rules *rules;         /* the rules of `policy`; one reference */
-    const struct policy *policy; /* its limits are charged; NULL: none */
+    const struct policy *policy; /* policy with the limits that are charged; NULL: none */
     struct subject *subject;     /* pays for the calls; one reference */
     uint64_t counted;            /* calls in flight that limits count */
     uint64_t counted_shadow;     /* calls in flight that limits in shadow mode count */
     uint64_t n_unanswered;       /* requests that remains_on_timed has not reported yet */
-    uint64_t left_bytes;         /* the part of this struct in the node's left bytes */
+    uint64_t left_bytes;         /* bytes that this struct has added to the node's left bytes */
 };
 
 static struct remains *remains_of(struct lane_user *lane_user)
@@ -27,7 +27,7 @@ static struct remains *remains_of(struct lane_user *lane_user)
 
 /* ---- the charge target ---- */
 
-/* Without the funnels `per connection`, which have ended with the connection. */
+/* The charge target, without the funnels `per connection`, which have ended with the connection. */
 static struct charge_target remains_charge_target_of(const struct remains *remains)
 {
     struct charge_target target = {remains->policy, {[PER_SUBJECT] = remains->subject}};
@@ -57,7 +57,7 @@ static const struct policy *successor(const struct remains *remains)
     return policy != NULL && policy->policy_state == policy_state && subject_grow(remains->subject) ? policy : NULL;
 }
 
-/* Move to the present rules, if they have changed: bytes are charged at their rates. */
+/* Moves the remains to the present rules: later bytes are charged at the present rates. */
 static void keep_up(struct remains *remains)
 {
     struct rules *rules = remains->front->rules;
@@ -76,8 +76,9 @@ static void keep_up(struct remains *remains)
 /* ---- how much is left ---- */
 
 /*
- * Of a reply that is being read the missing bytes count, if they are known and more than
- * REMAINS_CALL_BYTES.
+ * Estimates the bytes that Redis has yet to send: REMAINS_CALL_BYTES for each unanswered request.
+ * If a reply is being read and more bytes than that are known to be missing, the missing bytes
+ * count too.
  */
 static uint64_t bytes_left(const struct remains *remains)
 {
@@ -134,7 +135,7 @@ static void remains_on_timed(struct lane_user *lane_user, const struct call *cal
     note_left(remains, bytes_left(remains));
 }
 
-/* Called for each call on that lane. */
+/* Called for each call on the lost lane. */
 static void remains_on_lost(struct lane_user *lane_user, const struct lane *lane)
 {
     (void)lane;
@@ -199,7 +200,7 @@ static void remains_end(struct remains *remains)
     free(remains);
 }
 
-/* True if the lane is gone, or neither owned nor with calls. */
+/* True if the lane is gone, or if the remains neither own the lane nor have calls on it. */
 static bool remains_is_over(const struct remains *remains)
 {
     const struct lane *lane = remains->lane_user.lane;
@@ -244,7 +245,7 @@ static void remains_take_counted(struct remains *remains, struct meter *meter, c
     meter->counted_shadow -= (uint32_t)remains->counted_shadow;
 }
 
-/* NULL: out of memory. */
+/* Makes a struct remains for the calls of this lane user. NULL: out of memory. */
 static struct remains *remains_make(struct client *client, struct lane *lane, const struct lane_user *lane_user)
 {
     struct front *front = client->front;

@@ -1,18 +1,18 @@
 /*
- * What a closed client has left in Redis: the calls on its lane, and the subject that pays for
- * them.
+ * What a closed client has left in Redis: the calls on its lane, and the subject that pays for the
+ * calls.
  *
  *   client  --> lane, 3 calls          the client is closed (a reset, a time-out, output-limit)
- *   remains --> lane, 3 calls          is now their lane user: charges bytes, ends calls in flight
+ *   remains --> lane, 3 calls          is now the lane user: charges bytes, ends calls in flight
  *
  * A call costs its subject until Redis has answered it or its lane is closed, with or without its
  * client. A client that resets its connection gains nothing: calls in flight and reply bytes stay
  * the subject's. Limits `per connection` end with the connection.
  *
- * The size of a reply is unknown before the reply begins, and may be anything. Until then a call
- * counts as half of REMAINS_MAX_BYTES. While more than REMAINS_MAX_BYTES is left at a node, the
- * next requests of subjects with a part in it wait. Redis runs requests in order, so those requests
- * would run behind the calls anyway.
+ * The size of a reply is unknown before the reply begins, and may be anything. Until the reply
+ * begins, a call counts as half of REMAINS_MAX_BYTES. While more than REMAINS_MAX_BYTES are left at
+ * a node, each subject with remains there waits with its next requests. Redis runs requests in
+ * order, so those requests would run behind the calls anyway.
  *
  * Belongs to the worker's thread. Freed when the last call is answered or the lane is closed.
  */
@@ -29,8 +29,8 @@
 #define REMAINS_CALL_BYTES (REMAINS_MAX_BYTES / 2)
 
 /*
- * The client gives up its lane. A struct remains takes over its calls there. Out of memory, the
- * calls that are not answered yet are charged to no subject.
+ * The client gives up its lane. A struct remains takes over the client's calls there. If memory is
+ * out, unanswered calls are charged to no subject.
  */
 void remains_leave(struct client *client);
 
@@ -47,8 +47,8 @@ static inline bool remains_must_wait(const struct client *client, const struct n
 }
 
 /*
- * All clients of the worker are bound to new rules. Binds the remains to them, too, and releases
- * the old rules.
+ * All clients of the worker are bound to new rules. Binds the remains to the new rules, too, and
+ * releases the old rules.
  */
 void remains_renew(struct front *front);
 

@@ -14,7 +14,7 @@
 /* The argument of CLIENT REPLY. */
 enum reply_word { REPLY_NONE, REPLY_ON, REPLY_OFF, REPLY_SKIP };
 
-/* REPLY_NONE: the argument is invalid. */
+/* Returns the argument that `word` names. REPLY_NONE: the argument is invalid. */
 enum reply_word reply_word_of(struct slice word);
 
 enum hearing {
@@ -29,8 +29,8 @@ struct reply_mode {
 };
 
 /*
- * Whether the client hears the reply to CLIENT REPLY itself, to which Redis answers as if in mode
- * ON.
+ * Tells whether the client hears the reply to CLIENT REPLY. Redis answers CLIENT REPLY as if in
+ * mode ON.
  */
 enum word_heard { WORD_IS_HEARD, WORD_IS_SILENT, WORD_IS_SILENT_ON_ERROR, WORD_IS_HEARD_ON_ERROR };
 
@@ -46,24 +46,27 @@ static inline bool reply_mode_is_off(const struct reply_mode *mode)
     return mode->hearing == HEARS_NOTHING;
 }
 
-/* True if SKIP came just before. */
+/* True if SKIP came just before the next request. */
 static inline bool reply_mode_skips(const struct reply_mode *mode)
 {
     return mode->hearing == HEARS_NOT_NEXT;
 }
 
-/* A request was taken or answered, which ends SKIP. True: its replies are thrown away. */
+/*
+ * Notes that a request was taken or answered, and ends SKIP. Returns true if the replies to the
+ * request are thrown away.
+ */
 bool reply_mode_take(struct reply_mode *mode);
 
-/* The request that was taken after SKIP never became complete: SKIP counts for the next one. */
+/* The request that was taken after SKIP never became complete: SKIP counts for the next request. */
 void reply_mode_untake(struct reply_mode *mode);
 
 enum word_heard reply_mode_hears(const struct reply_mode *mode, enum reply_word word);
 
-/* Redis has allowed CLIENT REPLY with this argument. */
+/* Sets the mode, after Redis has allowed CLIENT REPLY with this argument. */
 void reply_mode_set(struct reply_mode *mode, enum reply_word word);
 
-/* RESET, and other ends of OFF. A SKIP stays in force for the next reply. */
+/* Ends OFF, for example at RESET. A SKIP stays in force for the next reply. */
 void reply_mode_end_off(struct reply_mode *mode);
 
 #endif

@@ -20,7 +20,7 @@ struct text {
 
 struct session {
     struct login *login;     /* the client's own credentials; one reference; NULL: no login */
-    struct auth_proof proof; /* that Redis has accepted `login` */
+    struct auth_proof proof; /* proof that Redis has accepted `login` */
     struct text name;
     struct library *library; /* one reference; NULL: unknown */
     uint32_t database;
@@ -31,7 +31,7 @@ struct session {
     uint8_t asked_protocol;
     bool has_asked_name;
     bool has_asked_library;
-    /* no lane could be opened with the user's passwords, and none was found since */
+    /* no lane could be opened with the user's passwords, and no lane has been found since */
     bool was_doubted;
 };
 
@@ -40,7 +40,7 @@ static struct slice known(const struct text *text)
     return text->at != NULL ? slice_of(text->at, text->len) : slice_of("", 0);
 }
 
-/* False: out of memory, and the text is unchanged. */
+/* Sets the text to a copy of `value`. False: out of memory, and the text is unchanged. */
 static bool set_text(struct text *text, struct slice value)
 {
     char *copy = value.len > 0 ? malloc(value.len) : NULL;
@@ -53,7 +53,7 @@ static bool set_text(struct text *text, struct slice value)
     return true;
 }
 
-/* NULL: out of memory. */
+/* Returns the client's session, allocated on first use. NULL: out of memory. */
 static struct session *need_session(struct client *client)
 {
     if (client->session == NULL && (client->session = calloc(1, sizeof *client->session)) != NULL)
@@ -103,7 +103,7 @@ static struct library *session_find(struct list *known, struct slice name, struc
     return NULL;
 }
 
-/* NULL: out of memory. */
+/* Makes a library, still without a reference. NULL: out of memory. */
 static struct library *session_make(struct list *known, struct slice name, struct slice version)
 {
     struct library *library = calloc(1, sizeof *library + name.len + version.len);
@@ -119,8 +119,8 @@ static struct library *session_make(struct list *known, struct slice name, struc
 }
 
 /*
- * Replaces `held` by the library that differs from it in its name or its version. False: out of
- * memory, and `held` is unchanged.
+ * Replaces `held` by the library that differs from `held` in the name, or in the version if
+ * is_version. False: out of memory, and `held` is unchanged.
  */
 static bool library_change(struct list *known, struct library **held, bool is_version, struct slice value)
 {
@@ -141,9 +141,9 @@ static bool library_change(struct list *known, struct library **held, bool is_ve
     return true;
 }
 
-/* ---- what is known ---- */
+/* ---- the session's values ---- */
 
-/* The login that Redis knows the client by: its own, or weir's lent one. NULL: none. */
+/* The login by which Redis knows the client: the client's own, or weir's lent one. NULL: none. */
 static struct login *session_login_of(const struct client *client)
 {
     const struct session *session = client->session;
@@ -157,8 +157,8 @@ struct login *session_login(const struct client *client)
 }
 
 /*
- * The auth generation of the client at a node. Each node counts its own. At a node without a place
- * or read_side the client is in the present one.
+ * The client's auth generation at a node. Each node counts generations of its own. At a node
+ * without a place or read_side the client is in the node's present generation.
  */
 static uint32_t auth_generation_at(const struct client *client, const struct node *node)
 {
@@ -215,8 +215,8 @@ struct nodes_row *session_row(const struct client *client)
 }
 
 /*
- * The proof at this node. Without a place there the default node's proof, which does not hold at
- * other nodes.
+ * The client's proof at this node. A client without a place there has only the default node's
+ * proof, which does not hold at other nodes.
  */
 static struct auth_proof *proof_at(const struct client *client, const struct nodes_row *row)
 {
@@ -317,8 +317,8 @@ bool session_is_anonymous(const struct client *client)
     if (session_login_of(client) != NULL)
         return false;
     /*
-     * Redis keeps serving connections from before there was a password. Once there is none, Redis
-     * serves all connections.
+     * Redis keeps serving connections that are older than its password. If Redis no longer has a
+     * password, Redis serves all connections.
      */
     return (client->auth_generation & node_auth_generation(front_default_node(client->front)) &
             AUTH_GENERATION_NEEDS_AUTH) != 0;
@@ -359,7 +359,7 @@ void session_forget_library(struct client *client)
     client->session->library = NULL;
 }
 
-/* ---- what is asked for ---- */
+/* ---- arguments that Redis has yet to accept ---- */
 
 bool session_has_asked_library(const struct client *client)
 {
@@ -405,7 +405,7 @@ bool session_ask(struct client *client, uint8_t protocol, bool has_name, struct 
     return true;
 }
 
-/* ---- what holds ---- */
+/* ---- changes of the session ---- */
 
 /* Frees everything but the library. */
 static void drop_texts(struct session *session)
@@ -417,7 +417,7 @@ static void drop_texts(struct session *session)
     library_put(session->asked_library);
 }
 
-/* Drops the lease on the kept lane, which would go on with the old password. */
+/* Drops the lease on a kept lane that has logged in with another user or password. */
 static void drop_kept(struct client *client)
 {
     struct lease *kept = client->extra != NULL ? &client->extra->kept : NULL;
@@ -426,8 +426,8 @@ static void drop_kept(struct client *client)
 }
 
 /*
- * The session has another key: drops the leases by the old one. A private lane has changed along
- * in Redis, and gets the new key.
+ * The session has another key: drops the leases by the old key. Redis has changed the session of a
+ * private lane too, so the lane gets the new key.
  */
 static void change_lane(struct client *client, bool has_logged_in)
 {
@@ -590,8 +590,8 @@ void session_audit_lane(const struct lane_user *lane_user, const struct lane *la
     struct lane_key key = session_key(client, lane_node(lane));
     key.is_apart = lane->key.is_apart;
     /*
-     * A private lane from an earlier generation goes on, as in Redis; a login consists of weir's
-     * own bytes.
+     * A private lane from an earlier generation of the user goes on, as in Redis. A login consists
+     * of weir's own bytes.
      */
     bool is_unseen = lane->user == NULL && client_has_own_lane(client) && session_is_proven(client);
     assert(session_is_witnessed(client) || is_unseen || lane_user->is_sending || client_waits_for(client, WAIT_LOGIN));

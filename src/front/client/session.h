@@ -1,11 +1,11 @@
 /*
  * A client's session: its user, protocol, database, name and library, and the lanes that may carry
- * it.
+ * the session.
  *
- * Only session_log_in and session_reset change the user: front/client/login.h says when. Their
- * caller then binds the client anew (front/client/binding.h). Redis decides SELECT, the protocol of
- * HELLO and CLIENT SETNAME. Their arguments are noted when they are sent, and take effect when
- * Redis accepts them.
+ * Only session_log_in and session_reset change the user: front/client/login.h says when. The caller
+ * of either then binds the client anew (front/client/binding.h). Redis decides SELECT, the protocol
+ * of HELLO and CLIENT SETNAME. weir notes the arguments when it sends such a command, and adopts
+ * the arguments when Redis accepts them.
  */
 #ifndef WEIR_FRONT_SESSION_H
 #define WEIR_FRONT_SESSION_H
@@ -49,7 +49,7 @@ struct slice library_version(const struct library *library);
 
 /* The library that the client has announced; NULL: none. */
 const struct library *session_library(const struct client *client);
-/* False: out of memory. */
+/* Sets the name or the version of the client's library. False: out of memory. */
 __attribute__((warn_unused_result)) bool session_set_library(struct client *client, bool is_version,
                                                              struct slice value);
 void session_forget_library(struct client *client);
@@ -77,8 +77,8 @@ bool session_has_no_login(const struct client *client);
 /* ---- the proof of the login (upstream/login/auth_users.h) ---- */
 
 /*
- * The row of the node that gets the client's next request: the private lane's node; without one, on
- * a cluster the request's target; else the default node.
+ * The row of the node that gets the client's next request: the private lane's node, if there is
+ * one. Otherwise, on a cluster, the row of the request's target; else the default node's.
  */
 struct nodes_row *session_row(const struct client *client);
 
@@ -93,23 +93,23 @@ const struct auth_proof *session_proof(const struct client *client);
  */
 bool session_is_proven(const struct client *client);
 
-/* As session_is_proven, and a connection of the user has been open ever since. */
+/* True if session_is_proven, and a connection of the user has been open ever since the proof. */
 bool session_is_witnessed(const struct client *client);
 
 /* True if the client's proof is of this user. */
 bool session_is_of(const struct client *client, const struct auth_user *user);
 
 /*
- * True if the credentials must be checked again before anything is sent: the client is not proven,
- * or has a ready private lane and is not witnessed.
+ * True if the client's credentials must be checked again before anything is sent. The client is not
+ * proven, or has a ready private lane and is not witnessed.
  */
 bool session_must_prove(const struct client *client);
 
-/* Redis has accepted the credentials again. */
+/* Takes over a new proof: Redis has accepted the credentials again. */
 void session_prove(struct client *client, const struct auth_proof *proof);
 
 /*
- * No lane could be opened with the passwords of the user: the proof is void. False: no login, or
+ * Voids the proof, since no lane could be opened with the user's passwords. False: no login, or
  * session_doubt was called since the last login or session_note_lane.
  */
 bool session_doubt(struct client *client);
@@ -121,15 +121,15 @@ bool session_doubt(struct client *client);
 bool session_suits(const struct client *client, const struct lane *lane);
 
 /*
- * The lane does not suit: ask for a witness. True: the client may wait for the lane. False: the
- * client is no longer proven.
+ * Asks for a witness on a lane that does not suit. True: the client may wait for the lane. False:
+ * the client is no longer proven.
  */
 bool session_ask_witness(struct client *client, struct lane *lane);
 
 /* A lane for the client was found: session_doubt may be called again. */
 void session_note_lane(struct client *client);
 
-/* True if Redis would answer the client -NOAUTH. */
+/* True if Redis would answer the client with -NOAUTH. */
 bool session_is_anonymous(const struct client *client);
 
 /*
@@ -139,15 +139,15 @@ bool session_is_anonymous(const struct client *client);
 bool session_must_log_in(const struct client *client);
 
 /*
- * Redis has accepted this login on an auth lane, with this proof; adds a reference. The caller
- * calls binding_bind. False: out of memory, and the client keeps its user.
+ * Gives the client a login that Redis has accepted on an auth lane, with this proof; adds a
+ * reference. The caller calls binding_bind. False: out of memory, and the client keeps its user.
  */
 __attribute__((warn_unused_result)) bool session_log_in(struct client *client, struct login *login,
                                                         const struct auth_proof *proof);
 
 /*
- * Note what a request asks for: a protocol (0: none), a name, or both. SELECT passes neither. One
- * request at a time. False: out of memory.
+ * Notes the arguments of a request until Redis accepts them: a protocol (0: none), a name, or both.
+ * SELECT passes neither. One request at a time. False: out of memory.
  */
 __attribute__((warn_unused_result)) bool session_ask(struct client *client, uint8_t protocol, bool has_name,
                                                      struct slice name);
@@ -165,44 +165,45 @@ __attribute__((warn_unused_result)) bool session_select(struct client *client, u
 void session_begin(struct client *client);
 
 /*
- * Back to the state of a new connection, except for the library. The caller calls binding_unbind
- * after a login, else binding_change.
+ * Sets the session back to the state of a new connection, except for the library. The caller calls
+ * binding_unbind after a login, else binding_change.
  */
 void session_reset(struct client *client);
 
-/* "10.1.2.3:4711", "[::1]:4711", or "unix", into SESSION_TEXT bytes. */
+/* Prints the client's address into SESSION_TEXT bytes: "10.1.2.3:4711", "[::1]:4711", or "unix". */
 void session_print_address(const struct client *client, char *out);
 
 /*
- * The client for the log: its address and its user, if there is one ("10.1.2.3:4711 user:alice").
+ * Prints the client for the log: its address and its user, if there is one ("10.1.2.3:4711
+ * user:alice").
  */
 #define SESSION_TEXT 512
 void session_print(const struct client *client, char *out);
 
 /*
- * As session_print, for the sender of an admin command; "the operators' socket" for a client from
- * there.
+ * Prints the sender of an admin command as session_print does. For a client of the operators'
+ * socket, prints "the operators' socket".
  */
 void session_print_operator(const struct client *client, char *out, size_t room);
 
-/* Log one line: the client is closed, and why. */
+/* Logs one line: the client is closed, and why. */
 void session_log_closed(const struct client *client, enum log_site site, const char *why);
 
 void session_free(struct client *client);
 
 /* ---- facts that policies match and subjects are named by ---- */
 
-/* What is known of the client now. */
+/* The present facts about the client. */
 struct facts facts_of(const struct client *client);
 
-/* What is known at accept. Nothing that the client sends changes these facts. */
+/* The facts about the client at accept. Nothing that the client sends changes these facts. */
 struct facts facts_on_arrival(const struct client *client);
 
 /* ---- lanes, for lane_user_ops ---- */
 
 /*
- * The share that the client's private lanes count in: its subject, and its address for all clients
- * from there.
+ * The share in which the client's private lanes count: by its subject, and by its address together
+ * with all clients of that address.
  */
 struct room_share session_lane_share(const struct lane_user *lane_user);
 struct room_share session_share(const struct client *client);

@@ -9,10 +9,13 @@
 #include "net/tcp_peer.h"
 #include "net/tls.h"
 
-/* at each client in idle-timeout; a client that is silent at so many looks in a row is closed */
+/*
+ * weir looks at each client this often in idle-timeout; as many silent looks in a row close the
+ * client
+ */
 #define LOOKS 8
-#define LOOKS_MAX 1024 /* looks in one iteration; other events are served before the next ones */
-/* unbound clients bound in one iteration; each may take a reply and a close */
+#define LOOKS_MAX 1024 /* looks in one iteration; other events are served before further looks */
+/* unbound connections that are bound in one iteration; each may cost a reply and a close */
 #define BINDS_MAX 128
 
 static struct client *waiting_at(struct list *at)
@@ -31,8 +34,8 @@ uint32_t timeouts_now_ms(const struct front *front)
 }
 
 /*
- * Both times are rounded down to milliseconds, so one more must pass or the time-out would be
- * early.
+ * Both times are rounded down to milliseconds. One more millisecond must pass, or the time-out
+ * would be early.
  */
 static bool timeouts_is_over(const struct front *front, uint32_t since_ms, uint64_t timeout_ns)
 {
@@ -107,9 +110,9 @@ static uint64_t timeouts_share(const struct rules *rules)
 }
 
 /*
- * Drops this worker's oldest handshake if the client's, the n-th of all workers, exceeds the share.
- * Every worker may have one handshake. The share is not exceeded all the same: one handshake of the
- * share stays free for each other worker.
+ * Drops this worker's oldest handshake if the handshakes of all workers exceed the share; the
+ * client's handshake is the n-th. One handshake of the share stays free for each other worker, so
+ * every worker may always have one handshake.
  */
 static void keep_share(struct client *client, uint64_t n)
 {
@@ -297,7 +300,7 @@ static void timeouts_look_at(struct client *client)
     bool is_now_busy = timeouts_is_busy(client);
     client->waited_for.looked_ms = timeouts_now_ms(client->front);
     client->silent_looks = is_now_busy || client->was_active ? 0 : (client->silent_looks + 1U) & 15U;
-    /* a busy client may stay so until just before the next look */
+    /* a busy client may stay busy until just before the next look */
     client->was_active = is_now_busy;
     if (client->silent_looks == LOOKS)
         client_close_for(client, CLOSED_IDLE);

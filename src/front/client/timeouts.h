@@ -1,16 +1,16 @@
 /*
- * Closes clients that weir has waited for too long: for the end of a handshake, the rest of a
- * request, any byte at all, or a host that has vanished.
+ * Closes clients that weir has waited for too long. A wait is for the end of a handshake, the rest
+ * of a request, any byte at all, or a host that has vanished.
  *
  * There is no timer for each client. All waits of one kind have the same length, so a list keeps
- * them in order, and one alarm is set for the first. Idle clients are found by looking at each
- * client eight times in idle-timeout, so an active client costs no more than noting the time. No
- * client is closed early. A handshake and a request are closed at most a few milliseconds late, an
+ * the waits in order. One alarm is set for the first wait. Idle clients are found by looking at
+ * each client eight times in idle-timeout, so an active client costs no more than noting the time.
+ * No client is closed early. A handshake or a request is closed at most a few milliseconds late, an
  * idle client at most a quarter of idle-timeout.
  *
- * Hosts: every tcp_peer_look_ns a walk asks each client's socket (link_has_vanished), some in each
- * iteration of the loop. The walk finds hosts with unacknowledged replies. Keepalive finds the
- * other hosts.
+ * Hosts: every tcp_peer_look_ns a walk asks each client's socket (link_has_vanished), some sockets
+ * in each iteration of the loop. The walk finds hosts with unacknowledged replies. Keepalive finds
+ * the other hosts.
  */
 #ifndef WEIR_FRONT_TIMEOUTS_H
 #define WEIR_FRONT_TIMEOUTS_H
@@ -29,14 +29,14 @@ void timeouts_fini(struct front *front);
 
 /* The client has connected: adds it to front->clients, until timeouts_leave. */
 void timeouts_enter(struct client *client);
-/* the client is closed, from state `was` */
+/* The client is closed, from state `was`: ends its waits, and removes it from front->clients. */
 void timeouts_leave(struct client *client, enum client_state was);
 
 /* The present time for timeouts_is_new; wraps. */
 uint32_t timeouts_now_ms(const struct front *front);
 
 /*
- * True if the client connected, ended its handshake, or began an unfinished request at that time or
+ * True if the client connected, ended its handshake, or began an unfinished request at since_ms or
  * later.
  */
 bool timeouts_is_new(const struct client *client, uint32_t since_ms);
@@ -48,8 +48,8 @@ uint64_t timeouts_idle_s(const struct client *client);
 /*
  * Begins a wait for a PROXY header or a TLS handshake. timeouts_end_handshake or timeouts_leave
  * must follow. All workers together allow a quarter of max-clients such waits, and a quarter of
- * memory-limit, but at least one for each worker. Beyond that the oldest handshake of this worker
- * is closed.
+ * memory-limit, but at least one for each worker. Above these bounds the oldest handshake of this
+ * worker is closed.
  */
 void timeouts_begin_handshake(struct client *client);
 void timeouts_end_handshake(struct client *client);
@@ -58,14 +58,14 @@ void timeouts_end_handshake(struct client *client);
 bool timeouts_drop_handshake(struct front *front);
 
 /*
- * The connection is unbound. When UNBOUND_NS have passed, the connection is bound, if nothing has
+ * The connection is unbound from now on. After UNBOUND_NS the connection is bound, if nothing has
  * bound it earlier.
  */
 void timeouts_begin_unbound(struct client *client);
 
 /*
- * Begins and ends the wait for the rest of a request. The client has to send the rest, and weir
- * would read it.
+ * Begin and end the wait for the rest of a request that weir would read and the client has yet to
+ * send.
  */
 void timeouts_begin_request(struct client *client);
 void timeouts_end_request(struct client *client);

@@ -7,8 +7,8 @@
 #include "quota/quota.h"
 
 /*
- * Entries of one worker in a second. Where everything is slow, the slow log must not make it
- * slower.
+ * Most entries of one worker in a second. When all commands are slow, the slow log must not make
+ * them slower.
  */
 #define SLOW_PER_S 100
 
@@ -36,7 +36,7 @@ static void timing_print(char *out, size_t room, struct slice text)
     snprintf(out, room, "%.*s", (int)(text.len < room ? text.len : room), text.at);
 }
 
-/* A wait for a limit is not slowness. */
+/* The time of a command without its wait for a limit, which does not count as slow. */
 static uint64_t undelayed_ns(const struct timed *timed)
 {
     uint64_t total_ns = timed->answered_ns - timed->arrived_ns;
@@ -67,7 +67,10 @@ static void add_entry(const struct client *client, const struct timed *timed, ui
     slowlog_add(front->settings->slowlog, &entry);
 }
 
-/* `node` has answered; NULL: none, or several nodes. False: this second has SLOW_PER_S entries. */
+/*
+ * Logs a slow command. `node` has answered; NULL: none, or several nodes. False: this second has
+ * SLOW_PER_S entries.
+ */
 static bool log_slow(struct client *client, const struct timed *timed, uint64_t tag, const struct node *node)
 {
     if (!may_log(&client->front->slow, timed->answered_ns))
@@ -78,7 +81,7 @@ static bool log_slow(struct client *client, const struct timed *timed, uint64_t 
 
 /* ---- answered commands ---- */
 
-/* Adds the times to the histograms. True: the commands were slow. */
+/* Adds the times to the histograms. Returns true if the commands were slow. */
 static bool note(struct client *client, const struct timed *timed)
 {
     struct front *front = client->front;

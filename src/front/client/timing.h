@@ -2,8 +2,8 @@
  * How long a client's commands take, and which of them enter the slow log.
  *
  * A command begins when it becomes the next of its connection: when weir has read it, or when the
- * command before it has gone. Commands that may block in Redis are not measured, nor are those with
- * an end that weir cannot see.
+ * command before it has gone. Commands that may block in Redis are not measured, nor are commands
+ * with an end that weir cannot see.
  */
 #ifndef WEIR_FRONT_TIMING_H
 #define WEIR_FRONT_TIMING_H
@@ -16,8 +16,8 @@
 #include "upstream/lane/calls.h"
 
 /*
- * The tag of the next request's call: its waits (bits 32 on), its command's id (16 on), its
- * argument count.
+ * The tag of the next request's call: waits from bit 32 on, id of the command from bit 16 on, and
+ * the argument count.
  */
 static inline uint64_t timing_tag(const struct client *client, const struct command *command, uint32_t argc)
 {
@@ -26,8 +26,8 @@ static inline uint64_t timing_tag(const struct client *client, const struct comm
 }
 
 /*
- * The command of a tag. A wrong or the unknown command, if the command table has been replaced
- * since.
+ * The command of a tag. If the command table has been replaced since the call, the result may be a
+ * wrong command or the unknown command.
  */
 static inline const struct command *timing_command(const struct front *front, uint64_t tag)
 {
@@ -42,18 +42,18 @@ void timing_answered(struct lane_user *lane_user, const struct call *call, uint3
 void timing_note(struct client *client, const struct lane *lane, const struct call *call, uint32_t n);
 
 /*
- * A returned request (again.h) is answered without being sent again. Measured by the times of its
- * first call.
+ * A returned request (again.h) is answered without being sent again: measures the request by the
+ * times of its first call.
  */
 void timing_not_sent(struct client *client, uint64_t tag, uint64_t arrived_ns, uint32_t waited_us);
 
-/* weir has answered the client's next n requests, all with this tag. */
+/* Measures the client's next n requests, all with this tag, which weir itself has answered. */
 void timing_local(struct client *client, uint64_t tag, uint32_t n);
 
 /* As loop.on_written: the replies of this iteration have been written. */
 void timing_written(struct loop *loop);
 
-/* A LIMIT command has been decided. Measured unless arrived_ns is 0. */
+/* Measures a LIMIT command that has been decided, unless call->arrived_ns is 0. */
 void timing_decided(struct client *client, const struct decision *call);
 
 /*

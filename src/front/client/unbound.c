@@ -10,7 +10,7 @@
 
 #define UNITS (1U << UNIT_CONNECTIONS)
 
-/* The charge target of an address. No policy where `unauthenticated` is 0. */
+/* The charge target of an address. If `unauthenticated` is 0, the target has no policy. */
 static struct charge_target unbound_charge_target_of(const struct rules *rules, struct subject *address)
 {
     return (struct charge_target){address != NULL ? &rules->unbound_policy : NULL, {address, NULL, NULL}};
@@ -27,7 +27,7 @@ static struct subject *unbound_find_address(struct front *front, const struct ip
                        front->loop->now_ns);
 }
 
-/* Counts the connection for its address. False: there are too many. */
+/* Counts the connection for its address. False: the address has too many unbound connections. */
 static bool unbound_count(struct client *client)
 {
     struct front *front = client->front;

@@ -1,14 +1,14 @@
 /*
  * A connection before it is bound.
  *
- * Problem: only a login tells the subject of a connection. Until then the policy of its address
- * binds it, mostly `default`. If limits on connections and connects were charged at once, that
- * policy would stop applications that are about to log in.
+ * Problem: only a login tells the subject of a connection. Until the login the policy of its
+ * address binds the connection, mostly `default`. If limits on connections and connects were
+ * charged at once, that policy would stop applications that are about to log in.
  *
- * Mechanism: those limits are charged when the connection is bound (front/client/binding.h): by a
- * login, by the first command without CMD_HANDSHAKE, or UNBOUND_NS after accept. Until then the
- * connection counts for its address (of IPv6: its /64). `unauthenticated` bounds the unbound
- * connections of one address.
+ * Mechanism: limits on connections and connects are charged when the connection is bound
+ * (front/client/binding.h). A login binds the connection, or the first command without
+ * CMD_HANDSHAKE, or UNBOUND_NS after accept. An unbound connection counts for its address (of IPv6:
+ * its /64). `unauthenticated` bounds the unbound connections of one address.
  *
  * Price: one small allocation, and a look-up of a subject under a sharded lock, for each accepted
  * connection.
@@ -32,7 +32,8 @@ struct unbound {
     struct client *client;
     struct list in_list; /* in timeouts.unbound */
     uint32_t since_ms;   /* when UNBOUND_NS began; wraps */
-    bool is_excused;     /* a reconnect after an outage: limits on connects do not count it */
+    /* replaces a connection that an outage closed: limits on connects do not count it */
+    bool is_excused;
     /* limits on connects of the subject have been charged, by binding_arrive */
     bool has_paid;
     uint8_t counted;         /* set of COUNTED*: limits that count the connection for `address` */
@@ -40,18 +41,21 @@ struct unbound {
 };
 
 /*
- * The connection is unbound from now on, and counts for its address. False: its address has too
- * many unbound connections, or out of memory, and the client is closed.
+ * The connection is unbound from now on, and counts for its address. False: the address has too
+ * many unbound connections, or memory is out and the client is closed.
  */
 __attribute__((warn_unused_result)) bool unbound_begin(struct client *client);
 
 /*
- * A PROXY header has changed the address: count for the new address. False: the new address has too
- * many unbound connections.
+ * A PROXY header has changed the address: counts the connection for the new address. False: the new
+ * address has too many unbound connections.
  */
 __attribute__((warn_unused_result)) bool unbound_move(struct client *client);
 
-/* The connection is bound, or closed. Does nothing for a bound connection. */
+/*
+ * Ends the unbound state of a connection that is now bound or closed. Does nothing for a bound
+ * connection.
+ */
 void unbound_end(struct client *client);
 
 /*
@@ -62,8 +66,8 @@ void unbound_release(struct client *client);
 void unbound_retake(struct client *client);
 
 /*
- * The label of the limit that would refuse one more unbound connection of this address; NULL: none
- * would.
+ * The label of the limit that would refuse one more unbound connection of this address; NULL: no
+ * limit would.
  */
 const char *unbound_refuser(struct front *front, const struct ip *ip);
 
@@ -72,11 +76,11 @@ const char *unbound_refuser(struct front *front, const struct ip *ip);
  *
  * A listener behind a proxy expects a PROXY header that tells the address of the client. Until the
  * header is complete nothing is charged, and no byte is a request. Afterwards the client has the
- * address of the header. A proxy outside proxy-protocol-from is closed.
+ * address of the header. A connection of a proxy outside proxy-protocol-from is closed.
  */
 
 /*
- * Begin to wait for the header, at accept. False: the peer is outside proxy-protocol-from, or out
+ * Begins to wait for the header, at accept. False: the peer is outside proxy-protocol-from, or out
  * of memory; the client is closed.
  */
 __attribute__((warn_unused_result)) bool proxied_begin(struct client *client);

@@ -1,9 +1,10 @@
 /*
- * State of what a client of a cluster sends on its private lane. The state covers the call that may
- * be sent again (front/cluster/carry.h), and the client's transaction (front/session/multi.h).
- * Modules below carry.h and multi.h include only this file.
+ * The state of the requests that a client of a cluster sends on its private lane. The state covers
+ * the call that may be sent again (front/cluster/carry.h), and the client's transaction
+ * (front/session/multi.h). Modules below carry.h and multi.h include only this file.
  *
- * Owner: extra.carry, made when first needed, freed when the client is closed. The worker's thread.
+ * The client owns the state (extra.carry): carry_need makes it, carry_free frees it. All functions
+ * run on the worker's thread.
  */
 #ifndef WEIR_FRONT_CARRIED_H
 #define WEIR_FRONT_CARRIED_H
@@ -53,23 +54,25 @@ struct carry_ops {
 struct carry {
     struct client *client;
     const struct carry_ops *ops; /* NULL: the client has not been in a transaction */
-    struct alarm alarm;          /* the next attempt, or the end of the wait */
+    struct alarm alarm;          /* due at the next attempt, or at the end of the wait */
     struct bytes request;        /* the kept request, multibulk; heap */
     struct bytes held;           /* the part of an error reply received so far; heap */
     struct bytes refusal;        /* the last refusal, a whole reply; heap */
-    struct command_queue queue;  /* of the transaction; its slot is also the slot of watched keys */
+    /* requests of the transaction; queue.slot is also the slot of watched keys */
+    struct command_queue queue;
     /* target of an ASK; looked up in the topology before use; NULL: none */
     struct nodes_row *there;
     /* time of the ASK; an old ASK may name a node that no longer imports the slot */
     uint64_t asked_ns;
-    struct nodes_row *from; /* the node of the last refusal; compared, never dereferenced */
-    uint64_t tag;           /* tag and the next five fields describe the call: see struct call */
+    /* the node of the last refusal; only compared later, because the node may leave the topology */
+    struct nodes_row *from;
+    uint64_t tag; /* tag and the next five fields describe the call: see struct call */
     uint64_t arrived_ns;
     uint32_t waited_us;
     uint32_t argument;
     uint8_t flags;
     uint8_t effect;
-    int32_t slot; /* of its keys; KEYS_NO_SLOT: no keys */
+    int32_t slot; /* slot of the request's keys; KEYS_NO_SLOT: no keys */
     /* time of the first sending; for a command that may block, of the last sending */
     uint64_t sent_ns;
     uint64_t since_ns;   /* time of the first refusal; 0: not refused */
@@ -86,7 +89,7 @@ struct carry {
     bool in_reply;       /* a part of the reply has been passed on */
     /* ---- EXISTS sent by weir, after a redirect that a script may have forged ---- */
     struct bytes proof;              /* the EXISTS request; heap */
-    struct nodes_row *redirected_by; /* the node that sent the redirect; compared, never dereferenced */
+    struct nodes_row *redirected_by; /* the node that sent the redirect; only compared */
     bool is_proving;                 /* the request being sent is this EXISTS */
     bool is_proven;                  /* another node has answered this EXISTS */
     bool has_failed;                 /* this EXISTS was answered by an error */
@@ -104,7 +107,7 @@ struct carry {
     bool must_move;  /* a node has redirected a queued request: EXEC sends the whole queue again */
     bool is_lost;    /* watched keys are lost: EXEC returns nil */
     bool asks_there; /* keys are watched behind ASKING: MULTI needs ASKING, too */
-    /* on the lane where Redis watches keys for the client; set by carried_watch */
+    /* lease on the lane where Redis watches keys for the client; set by carried_watch */
     struct lease watching;
 };
 
@@ -115,8 +118,8 @@ static inline struct carry *carry_of(const struct client *client)
 }
 
 /*
- * True while a call is in flight that may be refused, or waits to be sent again. No newer request
- * is taken meanwhile.
+ * True while a call that may be refused is in flight, or a refused call waits to be sent again. No
+ * newer request is taken meanwhile.
  */
 static inline bool carry_is_busy(const struct client *client)
 {
@@ -129,7 +132,10 @@ static inline void carry_set_step(struct carry *carry, enum carry_step step)
     carry->client->is_carrying = step != CARRY_NONE;
 }
 
-/* True if the client's lane is inside a MULTI that weir has sent. No client may see that state. */
+/*
+ * True if the client's lane is inside a MULTI that weir has sent. Such a lane is not given back, so
+ * that no other client gets a lane inside MULTI.
+ */
 static inline bool carry_holds_lane(const struct client *client)
 {
     return carry_of(client) != NULL && (carry_of(client)->is_begun || carry_of(client)->step >= CARRY_BEGINS);
@@ -168,14 +174,14 @@ static inline void carried_begin(struct client *client, bool is_ok)
 void carried_watch(struct client *client);
 
 /*
- * True if the client's watched keys are no longer watched: the client has another lane than the
- * watching one, or none. EXEC then returns nil. Requires a carry.
+ * True if the client's watched keys are no longer watched: the client has no lane, or another lane
+ * than the watching lane. EXEC then returns nil. Requires a carry.
  */
 bool carried_has_lost_watch(const struct client *client);
 
 /*
- * Called when the client gives up its lane. The keys watched there are lost, and EXEC sends the
- * queue to another node. Called before pins_end. Safe without a carry.
+ * Called when the client gives up its lane. The keys watched on the lane are lost, and EXEC sends
+ * the queue to another node. Called before pins_end. Safe without a carry.
  */
 void carried_note_left(struct client *client);
 

@@ -24,7 +24,7 @@
 #define REDIRECT_NS (2 * NS_PER_MS)
 #define AWAY_FIRST_NS (10 * NS_PER_MS)
 #define AWAY_MOST_NS (100 * NS_PER_MS)
-/* bytes of an error that may be a redirect: a host name of 253 bytes and some words (chosen) */
+/* most bytes of a refusal that is kept for the client; redirects are not kept (chosen) */
 #define REFUSAL_MAX 512
 /*
  * A command that is refused within this time was sent to the wrong node, and has not blocked in
@@ -32,7 +32,7 @@
  */
 #define AT_ONCE_NS (10 * NS_PER_MS)
 
-/* an older ASK is not followed: the slot may have moved on (chosen) */
+/* age from which an ASK is not followed: the slot may have moved on (chosen) */
 #define ASK_GOOD_NS (50 * NS_PER_MS)
 
 #define MOVED_AWAY SLICE("-UPSTREAM moved\r\n")
@@ -279,8 +279,8 @@ static bool is_trusted(const struct carry *carry)
 }
 
 /*
- * True if a reply of this kind may lead to another sending. For commands that run scripts only a
- * redirect may.
+ * True if a reply of this kind may lead to another sending. For a command that runs scripts, only a
+ * redirect may lead to another sending.
  */
 static bool is_refusal(const struct carry *carry, enum carry_why why)
 {
@@ -331,7 +331,7 @@ static bool carry_follow(struct client *client, struct slice reply)
         carry->over_ns = carry->since_ns + client->front->rules->failover_wait_ns;
         return true;
     }
-    /* Two nodes may name each other for a moment. The waits are 0, 2, 6 and 18 ms. */
+    /* Two nodes may name each other for a moment. The waits are 0, 2, 6, 18 and 54 ms. */
     uint64_t pause_ns = 0;
     for (uint8_t i = 1; i <= carry->n_redirects; i++)
         pause_ns = pause_ns == 0 ? REDIRECT_NS : 3 * pause_ns;
@@ -341,8 +341,8 @@ static bool carry_follow(struct client *client, struct slice reply)
 }
 
 /*
- * True if sending again could lose entries: an XREAD with `$` that has blocked would miss what
- * arrives until then.
+ * True if sending again could lose entries: an XREAD with `$` that has blocked would miss the
+ * entries that arrive before the second sending.
  */
 static bool may_miss(struct client *client)
 {
@@ -383,7 +383,7 @@ bool carry_read_refusal(struct client *client, struct slice reply)
     if (carry->since_ns == 0 || (was_away && !is_away))
         carry->since_ns = carry_now_ns(client);
     carry->is_proven = false;
-    /* keys that are absent at the importing node lead there by ASK each time */
+    /* each attempt for keys that the importing node lacks begins with one more ASK to that node */
     if (why == CARRY_TRYAGAIN)
         carry->n_redirects = 0;
     carry->why = (uint8_t)why;

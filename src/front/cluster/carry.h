@@ -27,8 +27,9 @@
  * Invariants: no request is sent again after its lane is lost. A request that is too large to be
  * kept is not sent again either (`-UPSTREAM moved`). A request is charged once.
  *
- * Price: a copy of each request on a private lane, and no pipelining there outside MULTI. A single
- * server needs none of this. The worker's thread. The state is in front/cluster/carried.h.
+ * Price: a copy of each request on a private lane, and no pipelining on that lane outside MULTI.
+ * Clients of a single server have no carry. All functions run on the worker's thread. The state is
+ * in front/cluster/carried.h.
  */
 #ifndef WEIR_FRONT_CARRY_H
 #define WEIR_FRONT_CARRY_H
@@ -63,8 +64,8 @@ __attribute__((warn_unused_result)) bool carry_note_sent(struct client *client, 
 __attribute__((warn_unused_result)) enum route carry_probe(struct client *client, const struct request *request);
 
 /*
- * Called before the large request is sent on `lane`; sends ASKING if required. False if out of
- * memory; the client is then closed.
+ * Called before the large request of carry_probe is sent on `lane`; sends ASKING if required. False
+ * if out of memory; the client is then closed.
  */
 __attribute__((warn_unused_result)) bool carry_end_probe(struct client *client, struct lane *lane);
 
@@ -81,12 +82,12 @@ bool carry_take_bytes(struct client *client, const char *data, size_t n,
  */
 bool carry_outlives_lane(const struct client *client);
 
-/* Called when the client's link is woken. Continues the kept call. Safe without one. */
+/* Called when the client's link is woken. Continues the kept call. Safe without a kept call. */
 void carry_go_on(struct client *client);
 
 /*
  * carry_stop is called when the client is closed. carry_free is called later, when nothing refers
- * to the client any more. Both are safe without a carry.
+ * to the client any more. Both functions are safe without a carry.
  */
 void carry_stop(struct client *client);
 void carry_free(struct client *client);

@@ -6,7 +6,8 @@
  * (front/cluster/emulated.h). With cluster-commands = refuse weir replies as a server without
  * cluster support does. READONLY, READWRITE, ASKING and SELECT 0 succeed and change nothing.
  *
- * On a single server only cluster_commands_answer is called. The worker's thread.
+ * On a single server cluster_commands_answer returns ROUTE_GOES_ON. All functions run on the
+ * worker's thread.
  */
 #ifndef WEIR_FRONT_CLUSTER_COMMANDS_H
 #define WEIR_FRONT_CLUSTER_COMMANDS_H
@@ -15,7 +16,7 @@
 #include "front/route/request.h"
 
 /*
- * A step of route: answers the commands that Redis is not asked about. `lane` is the lane of an
+ * A step of route: answers the commands that weir does not send to Redis. `lane` is the lane of an
  * open transaction, else NULL.
  */
 enum route cluster_commands_answer(struct client *client, struct lane *lane, struct request *request);

@@ -19,7 +19,7 @@
 #define CROSSING SLICE("-CROSSSLOT Keys in request don't hash to the same slot\r\n")
 #define NO_CURSOR SLICE("-ERR invalid cursor\r\n")
 
-/* of one client at a time (chosen): the size of a few writes of a client library */
+/* most compounds of one client at a time (chosen): a few writes of a client library */
 #define COMPOUNDS_MAX 64
 
 static enum fanout fanout_for(const struct request *request)
@@ -134,7 +134,7 @@ static void compound_answer(struct compound *compound)
     build_fini(&out);
 }
 
-/* Resumes what waits for the end of the client's calls. */
+/* Resumes a client that waits for the end of its calls. */
 static void compound_go_on(struct client *client, bool was_alone)
 {
     if (client_is_closed(client))
@@ -195,7 +195,7 @@ static bool order_masters(struct compound *compound)
     return is_done;
 }
 
-/* False if out of memory. */
+/* Copies and splits the request; for SCAN, orders the masters. False if out of memory. */
 static bool compound_fill(struct compound *compound, const struct request *request)
 {
     if (!bytes_add(&compound->request, request->bytes, SIZE_MAX))
@@ -233,8 +233,8 @@ static struct compound *compound_make(struct client *client, const struct reques
 }
 
 /*
- * Notes the keys of parts with several keys: Redis may refuse such a part alone
- * (limit/command/key_filter.h).
+ * Notes the keys of parts with several keys: Redis may refuse such a part, and run a later command
+ * with one of its keys (limit/command/key_filter.h).
  */
 static void note_keys(const struct compound *compound, const struct command *command)
 {
@@ -271,7 +271,7 @@ static enum route compound_start(struct client *client, const struct request *re
     compound->run = client_extra(client)->spread->order++;
     compound->is_muted = reply_mode_take(&client->reply_mode);
     if (client->reader == READER_NEW && (request->command->flags & CMD_READONLY) != 0)
-        client->reader = READER_ASKS; /* regardless of the client's private lane */
+        client->reader = READER_ASKS; /* whether or not the client has a private lane */
     if (compound->is_lent)
         client_wait(client, WAIT_ANSWER);
     note_keys(compound, request->command);

@@ -15,10 +15,11 @@
  * requests of the client wait for such parts.
  *
  * Invariants: no value of a part is replaced by nil. Replies of parts count against output-limit
- * until the client has received the joined reply. `counted` is released once, with the reply.
+ * until the client has received the joined reply. compound.counted is released once, with the
+ * reply.
  *
- * Owner: the client (extra.compounds). A compound owns the memory of its parts. The worker's
- * thread.
+ * The client owns its compounds (extra.compounds). A compound owns the memory of its parts. All
+ * functions run on the worker's thread.
  */
 #ifndef WEIR_FRONT_COMPOUND_H
 #define WEIR_FRONT_COMPOUND_H
@@ -39,9 +40,9 @@ __attribute__((warn_unused_result)) enum route compound_run(struct client *clien
 
 /*
  * Continues a request of one slot key by key, after TRYAGAIN. The request must not have been
- * answered. `done` is called once, possibly before this function returns. Its argument is the
- * reply, or an empty slice if the client is closed or about to be. False if the request cannot be
- * split, has one key, or memory is out; `done` is then not called.
+ * answered. `done` is called once, possibly before this function returns. The argument of `done` is
+ * the reply, or an empty slice if the client is closed or about to be closed. False if the request
+ * cannot be split, has one key, or memory is out; `done` is then not called.
  */
 __attribute__((warn_unused_result)) bool compound_by_keys(struct client *client, struct slice request,
                                                           void (*done)(void *arg, struct slice reply), void *arg);

@@ -26,7 +26,7 @@ static bool is_split(const struct compound *compound)
 
 /* ---- the end of a part ---- */
 
-/* Adds n bytes to the kept replies. The client may be closed by the call. */
+/* Adds n bytes to the kept replies. The call may close the client. */
 static void note_kept(struct compound *compound, size_t n)
 {
     struct client *client = compound->client;
@@ -66,7 +66,7 @@ static void join_keys(struct portion *part)
     free(replies);
 }
 
-/* Decrements n_left. The compound may be freed by the call. */
+/* Decrements n_left. The call may free the compound. */
 static void end_one(struct compound *compound)
 {
     if (--compound->n_left == 0)
@@ -100,8 +100,8 @@ static void part_answered(struct portion *part, struct slice reply)
 }
 
 /*
- * Called once for each part without a reply, because the client is closed. The compound may be
- * freed by the call.
+ * Called once for each part without a reply, because the client is closed. The call may free the
+ * compound.
  */
 static void part_lost(struct portion *part)
 {
@@ -127,7 +127,7 @@ static void on_lent_reply(struct lent *lent, struct slice reply)
         part_answered(part, reply);
         return;
     }
-    if (!bytes_add(&part->reply, reply, SIZE_MAX)) /* its bytes were counted as they arrived */
+    if (!bytes_add(&part->reply, reply, SIZE_MAX)) /* on_lent_more has counted the bytes */
         client_close_starved(compound->client);
     part_over(part);
 }
@@ -204,7 +204,7 @@ static void send_key(struct portion *part)
     send_hop(part, &key_ops, &bytes, split->parts[split->keys[part->index].part].slot, NULL);
 }
 
-/* False if out of memory; nothing is then sent. */
+/* Sends one request for each key of the part. False if out of memory; nothing is then sent. */
 static bool send_keys(struct portion *part)
 {
     struct compound *compound = part->compound;
@@ -236,7 +236,7 @@ static bool compound_parts_on_try_again(struct hop *hop, struct slice request)
 
 #define CONVOY_ROWS 64 /* parts for nodes beyond these rows are sent one by one (chosen) */
 
-/* True if on_lost follows even if the client is closed. */
+/* True if the hop has begun: on_lost then follows even if the client is closed. */
 static bool is_begun_hop(const struct hop *hop)
 {
     return hop->in_spread.next != NULL && !list_is_empty(&hop->in_spread);
@@ -277,8 +277,8 @@ static void on_convoy_not_run(struct hop *hop, enum not_run row, struct slice re
 }
 
 /*
- * Another request waits to be sent again and must learn of this one: see overtaken.h. Out of
- * memory, an empty request is passed, which counts as any request.
+ * Tells refused requests, which wait to be sent again, that this part has run: see overtaken.h. Out
+ * of memory, an empty request is passed, which counts as any request.
  */
 static void note_run(const struct convoy *convoy, uint32_t part)
 {
@@ -337,7 +337,7 @@ static const struct hop_ops convoy_ops = {.on_lost = on_convoy_lost,
                                           .on_one = on_convoy_one,
                                           .on_replies = on_convoy_replies};
 
-/* Returns a convoy of all parts for that row, NULL if out of memory. */
+/* Returns a convoy of all parts for `row`, NULL if out of memory. */
 static struct convoy *make_convoy(struct compound *compound, uint16_t row, uint32_t n, struct build *bytes)
 {
     struct convoy *convoy = malloc(sizeof *convoy + n * sizeof convoy->parts[0]);
@@ -359,7 +359,7 @@ static struct convoy *make_convoy(struct compound *compound, uint16_t row, uint3
 }
 
 /*
- * Sends the `n` parts for that row at once, if a lane is available now. Otherwise each part is sent
+ * Sends the `n` parts for `row` at once, if a lane is available now. Otherwise each part is sent
  * alone.
  */
 static void start_convoy(struct compound *compound, uint16_t row, uint32_t n, struct build *bytes)
@@ -397,7 +397,7 @@ static void start_convoys(struct compound *compound)
         compound->parts[i].row = row < n_rows ? row : SLOT_UNSERVED;
         counts[row < n_rows ? row : 0] += row < n_rows;
     }
-    /* read after the rows: slot_map.h */
+    /* spread_is_outdated is read after the rows: see slot_map.h */
     bool is_outdated = spread_is_outdated(client_extra(client)->spread, &client->front->nodes);
     for (uint32_t i = 0; is_outdated && i < compound->n_parts; i++)
         compound->parts[i].row = SLOT_UNSERVED;
@@ -514,7 +514,7 @@ static void start_scan(struct compound *compound)
 /* ---- WAIT ---- */
 
 /*
- * Returns the number of places that WAIT asks: those with a wrote_at of at least *least. A place
+ * Returns the number of places that WAIT asks: places whose wrote_at is at least *least. A place
  * marked WROTE_TOLD is asked again only until the client's next write at any place.
  */
 static uint32_t count_written(const struct client *client, uint32_t *least)

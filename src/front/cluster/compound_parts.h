@@ -3,7 +3,7 @@
  *
  * A part ends once: with its reply, or as lost. A part of several keys that receives TRYAGAIN
  * becomes one request for each key. The replies to these requests are joined to the reply of the
- * part. The worker's thread.
+ * part. All functions run on the worker's thread.
  */
 #ifndef WEIR_FRONT_COMPOUND_PARTS_H
 #define WEIR_FRONT_COMPOUND_PARTS_H
@@ -34,8 +34,8 @@ struct convoy {
     struct convoy_part {
         uint32_t part;
         /*
-         * end of this part's reply in `replies`; empty reply: not run, continued as a hop of its
-         * own
+         * end of this part's reply in `replies`; after an empty reply the part was not run, and
+         * continues as a hop of its own
          */
         size_t end;
     } parts[];
@@ -59,8 +59,8 @@ struct portion {
 };
 
 /*
- * The position of the reply among the client's replies. Kept for reuse, because
- * front/route/replies.h may refer to the source after the end of its run.
+ * The position of the reply among the client's replies. A source is kept for reuse, because
+ * front/route/replies.h may refer to a source after the end of the run.
  */
 struct compound_source {
     struct reply_source source;
@@ -77,12 +77,12 @@ struct compound {
     struct list in_client; /* in compounds.all */
     struct client *client;
     struct compound_source *source; /* NULL: the reply has no position */
-    struct bytes request;           /* copy, while the compound is unfinished */
+    struct bytes request;           /* copy of the request */
     struct slot_split split;        /* for FANOUT_SLOTS, FANOUT_WRITTEN */
     struct scan_order order;        /* for FANOUT_SCAN */
     struct scan_position place;
     struct portion *parts;
-    struct convoy *convoys; /* of its parts; heap */
+    struct convoy *convoys; /* convoys of the compound's parts; heap */
     uint32_t n_parts;
     uint32_t n_left; /* unfinished parts and convoys, plus one while parts are being started */
     uint64_t bytes;  /* bytes of the kept replies */
@@ -93,7 +93,10 @@ struct compound {
     void (*done)(void *arg, struct slice reply);
     void *arg;
     uint64_t tag;
-    /* position in replies.h, which orders its hops; unused for key-by-key compounds */
+    /*
+     * spread.order at the request, which orders the compound's hops; unused for key-by-key
+     * compounds
+     */
     uint32_t run;
     uint64_t arrived_ns;
     uint32_t waited_us;
@@ -103,7 +106,7 @@ struct compound {
     /* parts go on lent lanes; the client's next request waits for the end: WAIT_ANSWER */
     bool is_lent;
     bool is_muted; /* the reply is discarded */
-    bool is_lost;  /* a part will not be answered: the client is closed, or about to be */
+    bool is_lost;  /* a part will not be answered: the client is closed, or about to be closed */
 };
 
 /* Called when all parts have ended; in compound.c. */
@@ -115,7 +118,10 @@ void compound_over(struct compound *compound);
  */
 bool parts_start(struct compound *compound, const struct request *request);
 
-/* Starts a compound of one slot with one request for each key. False as for parts_start. */
+/*
+ * Starts a compound of one slot with one request for each key. False if out of memory; the client
+ * is then closed.
+ */
 bool parts_start_keys(struct compound *compound);
 
 /* True if the client has written to a master that WAIT can ask. */

@@ -3,7 +3,8 @@
  * is weir, which serves all slots. A cluster client thus keeps its connections to weir, and a
  * client for a single server does not switch to cluster mode.
  *
- * Pure: the functions build replies or change replies of a node, and send nothing. Any thread.
+ * Pure: the functions build replies or change replies of a node, and send nothing. Any thread may
+ * call.
  */
 #ifndef WEIR_FRONT_EMULATED_H
 #define WEIR_FRONT_EMULATED_H

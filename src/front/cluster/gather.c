@@ -11,7 +11,10 @@
 #define GATHER_MAX (8 << 20) /* bytes; a longer reply is passed on unchanged (chosen) */
 
 struct gather {
-    /* push messages and messages that came first, then the reply received so far */
+    /*
+     * pushes and other messages that came before the reply, then the part of the reply received so
+     * far
+     */
     struct bytes reply;
     size_t request_len;
     char request[];
@@ -70,7 +73,7 @@ static struct slice last_frame(struct slice bytes, struct slice *before)
     return slice_of(bytes.at + start, bytes.len - start);
 }
 
-/* False if the reply stays unchanged. */
+/* Builds the changed reply in `out`. False if the reply stays unchanged. */
 static bool gather_change(struct client *client, const struct gather *gather, enum effect effect, struct slice reply,
                           struct build *out)
 {

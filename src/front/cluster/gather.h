@@ -1,12 +1,13 @@
 /*
- * Replies of Redis that weir changes. Such a reply is buffered, and passed on once it is complete.
+ * Replies of Redis that weir changes. A reply that weir changes is buffered, and passed on once the
+ * reply is complete.
  *
  * weir adds its own commands to the replies to COMMAND. In front of a Redis Cluster, weir changes
  * HELLO and INFO to report a standalone server, and INFO also names the node
  * (front/cluster/emulated.h).
  *
  * Invariant: a reply is gathered only while no other request is in flight, hence all bytes belong
- * to that reply. The worker's thread.
+ * to that reply. All functions run on the worker's thread.
  */
 #ifndef WEIR_FRONT_GATHER_H
 #define WEIR_FRONT_GATHER_H
@@ -21,15 +22,15 @@
 bool gather_is_due(const struct client *client, enum effect effect);
 
 /*
- * Called when a request with such an effect has been sent. The client waits for the reply. The
- * reply is gathered with a copy of `request`, which is the request for COMMAND and empty otherwise.
+ * Called when a request for which gather_is_due is true has been sent. The client waits for the
+ * reply. For COMMAND, weir keeps a copy of `request`; for all other commands `request` is empty.
  * Out of memory, the reply is passed on unchanged.
  */
 void gather_begin(struct client *client, struct slice request);
 
 /*
- * Buffers the next bytes of the reply. False if the caller passes these bytes on itself: the reply
- * is too long, or memory is out. The bytes buffered before have then been passed on.
+ * Buffers the next bytes of the reply. False if the caller must pass these bytes on: the reply is
+ * too long, or memory is out. The bytes buffered before have then been passed on.
  */
 __attribute__((warn_unused_result)) bool gather_take(struct client *client, const char *data, size_t n);
 

@@ -6,7 +6,7 @@
 
 /* a replica that refuses a client is not tried for this long (chosen) */
 #define AVOID_NS (10 * NS_PER_S)
-/* least time between two waits of a client; each lasts at most 20 ms (worker_lanes_wake_soon) */
+/* least time between two waits of a client; a wait lasts at most 20 ms (worker_lanes_wake_soon) */
 #define HOLD_NS NS_PER_S
 #define NO_ROW SIZE_MAX
 
@@ -46,8 +46,8 @@ static uint64_t shard_reads_later(uint64_t a, uint64_t b)
 
 /*
  * Returns the latest time (ns) at which the client received a reply of the shard from another node
- * than this replica. The last reply of this replica counts, too, if its state has become doubtful
- * since.
+ * than this replica. The last reply of this replica counts, too, if the replica's state has become
+ * doubtful since that reply.
  */
 static uint64_t heard_elsewhere(const struct client *client, size_t row, size_t master)
 {

@@ -12,13 +12,13 @@
  * earlier ones are answered (shard_reads_must_wait).
  *
  * A replica that refuses the client, or to which no lane can be opened, is not tried for AVOID_NS.
- * Parts of commands over several slots go to the masters. Requests that need a private lane do,
- * too.
+ * Parts of commands over several slots, and requests that need a private lane, go to the masters.
  *
  * A client that reads without a pause would stay at the master for ever, because each reply is
- * later than the replica's known state. Such a client waits for a moment once a second.
+ * later than the replica's known state. A client that reads without a pause therefore waits for a
+ * moment once a second.
  *
- * The worker's thread. The functions are called only for clients with a read_side, and only on a
+ * The functions run on the worker's thread, only for clients with a read_side, and only on a
  * cluster.
  */
 #ifndef WEIR_FRONT_SHARD_READS_H
@@ -30,20 +30,20 @@
 #include "front/route/request.h"
 #include "front/cluster/spread.h"
 
-/* Returns the row that the request goes to: a replica of this master, or the master. */
+/* Returns the row that the request goes to: a replica of `master`, or `master`. */
 struct nodes_row *shard_reads_row(const struct client *client, const struct request *request, struct nodes_row *master);
 
 /*
  * Called for a request that goes to `row`. True if the client must wait for a moment: `row` is the
- * master, and a replica in sync will soon be known to hold all that the client has seen. The
- * client's link is woken then. At most once a second for a client.
+ * master, and a replica in sync will soon prove that it has all data that the client has seen. The
+ * client's link is woken after the wait. A client waits at most once a second.
  */
 bool shard_reads_hold(struct client *client, const struct request *request, const struct nodes_row *row);
 
 /*
  * True if calls of the client are in flight at another node of the row's shard. Also true if the
- * row is a replica and parts of a command over several slots are unfinished, sent or not. The
- * client has a spread.
+ * row is a replica and parts of a command over several slots are unfinished, sent or not. Requires
+ * a client with a spread.
  */
 bool shard_reads_must_wait(const struct client *client, const struct nodes_row *row);
 

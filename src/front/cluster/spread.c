@@ -280,7 +280,8 @@ static bool end_answered_run(struct going *going)
 }
 
 /*
- * Passes on a piece from the strand of the first place in the order. False if nothing more can go.
+ * Passes on a piece from the strand of the first place in the order. False if nothing more can be
+ * passed on.
  */
 static bool put_strand(struct going *going)
 {

@@ -6,8 +6,8 @@
  *                         \-- hop                  one single request (front/route/hop.h)
  *
  * Two sides, which never have calls in flight at the same time:
- *   main    client.lane_user: requests that need a private lane (MULTI, WATCH, EVAL, BLPOP, SUBSCRIBE,
- *           large requests), and requests that change the session (HELLO, SELECT)
+ *   main    client.lane_user: requests that need a private lane (MULTI, WATCH, EVAL, BLPOP,
+ *           SUBSCRIBE, large requests), and requests that change the session (HELLO, SELECT)
  *   places  one for each node: plain commands with keys of one slot, at all nodes at once
  * A request that needs the other side waits until all calls of the client are answered
  * (client_wait_for_replies). Messages on a subscribed lane are passed on meanwhile.
@@ -19,15 +19,16 @@
  *
  * Order of replies: spread.entries says which place answers next, and how many replies in a row.
  * Early replies of another place wait in that place's strand. For front/route/replies.h all places
- * are one source. Each group of consecutive requests at places is one run there. Compounds and
- * weir's own replies stand between the runs. Without compounds or own replies, replies.h is idle.
+ * are one source. Each group of consecutive requests at places is one run of that source. Compounds
+ * and weir's own replies stand between the runs. Without compounds or own replies, replies.h is
+ * idle.
  *
  *   requests   GET a   GET b   GET c   MGET d e   GET f
- *   turns      1       2 2             end        1        place and replies; `end`: of a group
+ *   entries    1       2 2             end        1    place, replies if several; `end` of a group
  *   replies    \__ run ____________/   compound   \ run
  *
- * Owner: the client, extra.spread; its worker's thread. On a single server no spread exists. A
- * spread knows nothing of struct client.
+ * The client owns its spread (extra.spread). All functions run on the worker's thread. On a single
+ * server no spread exists. A spread knows nothing of struct client.
  */
 #ifndef WEIR_FRONT_SPREAD_H
 #define WEIR_FRONT_SPREAD_H
@@ -47,7 +48,7 @@
 struct client;
 
 #define SPREAD_ENTRIES_KEPT 32 /* an empty ring of at most this capacity is kept (chosen) */
-/* place.wrote_at: writes there may be lost, and a WAIT has reported the loss */
+/* value of place.wrote_at: writes at the place may be lost, and a WAIT has reported the loss */
 #define WROTE_TOLD 1U
 
 /* The lane user of the client's requests on the shared lane to one node: front/route/place.h. */
@@ -57,7 +58,7 @@ struct place {
     struct nodes_row *row;
     /* link in spread.retired; linked to itself while the node is in the topology */
     struct list in_retired;
-    struct lease shared;          /* on the node's shared lane */
+    struct lease shared;          /* lease on the node's shared lane */
     struct early strand;          /* replies that cannot be passed on yet */
     struct reply_scan scan;       /* finds the end of the reply that is being passed on */
     uint32_t n_owed;              /* replies that the client has not received yet */
@@ -67,7 +68,7 @@ struct place {
     struct question question;
     /* why no lane was available, as text of Redis or weir; heap; NULL: no refusal */
     char *refusal;
-    /* auth generation of the node when the client came there; see node_auth_generation */
+    /* auth generation of the node when the place was made; see spread_renew_auth_generations */
     uint32_t auth_generation;
     uint32_t n_hops;             /* hops in flight at the node */
     const struct lane *hop_lane; /* lane of the n_hops hops; valid while n_hops > 0 */
@@ -79,40 +80,43 @@ struct place {
     uint32_t doubts;  /* reach.doubts of the node at heard_ns */
     bool is_in_frame; /* the replies passed on so far end within a reply */
     bool was_proven;  /* the node has accepted the client's credentials once */
-    bool was_refused; /* opening the awaited lane or its login failed; reported once */
+    bool was_refused; /* the opening or the login of the awaited lane failed; reported once */
 };
 
 /* Consecutive replies of one place. */
 struct reply_entry {
     struct place *place; /* NULL: the end of a group that is a run in replies.h */
     uint32_t n;
-    uint32_t order; /* of the first reply: the value of spread.order at its request */
+    uint32_t order; /* order of the first reply: spread.order at the request of that reply */
 };
 
 struct spread {
-    /* by row of the topology that the worker has adopted; NULL: no place at that node; heap */
+    /*
+     * places by row of the topology that the worker has adopted; NULL: no place at the node; heap
+     */
     struct place **places;
     size_t n_places; /* length of `places` */
-    /* places at nodes that have left the topology, while calls are in flight there */
+    /* places with calls in flight at nodes that have left the topology */
     struct list retired;
     struct list hops;    /* struct hop, oldest first: all unfinished hops */
     struct list refused; /* struct refused (front/route/overtaken.h) */
     uint32_t n_hops;     /* length of `hops` */
-    uint32_t n_held;     /* hops among these that are not yet sent in order: WAIT_AGAIN */
+    uint32_t n_held;     /* number of hops that are not yet sent in order: WAIT_AGAIN */
     /* new hops are inserted before this link, to replace a finished hop; NULL: none */
     struct list *heir_next;
-    uint32_t heir_order; /* order of that finished hop, which the new hops take over */
+    uint32_t heir_order; /* order of the replaced hop, which the new hops take over */
     /* ring of the order of replies, oldest first; heap; NULL: no ring yet */
     struct reply_entry *entries;
-    uint32_t capacity;          /* of the ring; a power of two */
-    uint32_t head, tail;        /* of the ring; never reset, wrap around */
+    uint32_t capacity;          /* capacity of the ring; a power of two */
+    uint32_t head, tail;        /* oldest entry and end of the ring; wrap around */
     uint32_t order;             /* requests so far, including hops and compounds; wraps around */
     struct reply_source source; /* all places as one source of replies.h */
     bool is_open;               /* the newest group accepts more requests */
     bool is_run;                /* the open group is a run in replies.h; false: replies.h is idle */
     uint32_t version;           /* version of the slot map when the requests in flight were sent */
-    bool is_stale;              /* the worker has adopted another topology since then */
-    struct key_filter several;  /* keys of multi-key commands in flight */
+    /* the worker has adopted another topology since the requests in flight were sent */
+    bool is_stale;
+    struct key_filter several; /* keys of multi-key commands in flight */
     /*
      * node of the client's next request, set while the request waits for a lane; NULL: default node
      */
@@ -134,10 +138,10 @@ static inline bool spread_is_outdated(const struct spread *spread, const struct 
     return spread->is_stale || spread->version != slot_map_version(nodes->topology->slots);
 }
 
-/* Returns the client's place at this node, NULL if there is none. Safe on NULL. */
+/* Returns the client's place at the node of `row`, NULL if there is none. Safe on NULL. */
 struct place *spread_place(const struct spread *spread, const struct nodes_row *row);
 
-/* Returns the place at this node, as spread_place does for a row. */
+/* Returns the client's place at `node`, NULL if there is none. Safe on NULL. */
 struct place *spread_place_at(const struct spread *spread, const struct node *node);
 
 /*
@@ -170,7 +174,7 @@ __attribute__((warn_unused_result)) static inline bool spread_expect(struct spre
 
 /* Receives the bytes that are next in order. */
 struct spread_outlet {
-    /* False if nothing more may be put; the order may have been cleared by the call */
+    /* False if nothing more may be put; the call may have cleared the order */
     bool (*put)(void *arg, const char *data, size_t n);
     void *arg;
 };
@@ -185,7 +189,7 @@ __attribute__((warn_unused_result)) bool spread_take(struct spread *spread, stru
 
 /*
  * Fast path of spread_take for bytes that end at the end of a reply. True if the client waits for
- * this reply alone. The reply is then marked as delivered, and the caller passes its bytes on.
+ * this reply alone. The reply is then marked as delivered, and the caller passes the bytes on.
  */
 static inline bool spread_take_only(struct spread *spread, const struct replies *replies, struct place *place)
 {
@@ -201,7 +205,10 @@ static inline bool spread_take_only(struct spread *spread, const struct replies 
     return true;
 }
 
-/* Called when a delayed reply has arrived. Passes on what is next in order, as spread_take does. */
+/*
+ * Called when a delayed reply has arrived. Passes on the bytes that are next in order, as
+ * spread_take does.
+ */
 __attribute__((warn_unused_result)) bool spread_go_on(struct spread *spread, struct replies *replies,
                                                       const struct spread_outlet *outlet);
 
@@ -222,13 +229,14 @@ bool spread_is_in_frame(const struct spread *spread);
 void spread_forget(struct spread *spread, struct replies *replies);
 
 /*
- * Called before a reply of another source. All requests at places so far become a run, which ends
- * here. False if out of memory.
+ * Called before a reply of another source. All requests at places so far become one run, which
+ * takes no more requests. False if out of memory.
  */
 __attribute__((warn_unused_result)) bool spread_end_run(struct spread *spread, struct replies *replies);
 
 /*
- * Called when no more requests are taken for now. replies.h may become idle once all are answered.
+ * Called when no more requests are taken for now. replies.h may become idle once all requests are
+ * answered.
  */
 void spread_end_batch(struct spread *spread, struct replies *replies);
 
@@ -236,14 +244,14 @@ void spread_end_batch(struct spread *spread, struct replies *replies);
 void spread_want_idle(struct spread *spread);
 
 /*
- * Called when the client's session has changed. `has_logged_in`: its user has changed, too. Safe on
- * NULL.
+ * Called when the client's session has changed. `has_logged_in`: the client's user has changed,
+ * too. Safe on NULL.
  */
 void spread_end_session(struct spread *spread, bool has_logged_in);
 
 /*
- * Sets the auth generation of every place to the node's current one, as on a new connection. Safe
- * on NULL.
+ * Sets the auth generation of every place to the current auth generation of the node, as on a new
+ * connection. Safe on NULL.
  */
 void spread_renew_auth_generations(struct spread *spread);
 

@@ -3,8 +3,8 @@
  * ...). The client's worker makes the command, and the main thread carries it out. The command
  * returns to the worker with its result when every worker has the change.
  *
- * Ownership moves with the pointer. The worker owns the command until giving it to the main thread,
- * the main thread until returning it.
+ * Ownership moves with the pointer. The worker owns the command first, then the main thread, then
+ * the worker again.
  */
 #ifndef WEIR_FRONT_ADMIN_COMMAND_H
 #define WEIR_FRONT_ADMIN_COMMAND_H
@@ -29,7 +29,7 @@ enum admin_kind {
     ADMIN_BLOCK,
     ADMIN_UNBLOCK,
     ADMIN_CLIENTS, /* passes through all workers: front/commands/admin_commands.h */
-    ADMIN_KICK,    /* likewise */
+    ADMIN_KICK,    /* passes through all workers, too */
     ADMIN_SUGGEST,
     ADMIN_INFO,
     ADMIN_LIST,
@@ -47,8 +47,8 @@ struct report_wanted {
 };
 
 /*
- * A line with a running value that differs from the file. A member is "" if its side lacks the
- * line.
+ * A line with a running value that differs from the file. `running` or `file` is "" if that side
+ * lacks the line.
  */
 struct difference {
     char *section; /* for example "policy free" or "weir" */
@@ -60,9 +60,9 @@ struct difference {
 #define ADMIN_BY_ROOM 256
 
 struct admin_command {
-    struct list in_queue; /* of its current owner */
+    struct list in_queue; /* link in the queue of the current owner */
     enum admin_kind kind;
-    /* the operator, as session_print_operator prints it; "": given by a signal */
+    /* the operator, as printed by session_print_operator; "": a signal gave the command */
     char by[ADMIN_BY_ROOM];
     /*
      * ADMIN_SET, ADMIN_UNSET: the policy. ADMIN_SET_LIMIT, ADMIN_SET_KEY, ADMIN_UNSET_KEY: the
@@ -92,17 +92,20 @@ struct admin_command {
      * end of the duration (base/clock.h) of a command given to the previous process; 0: see `lives`
      */
     uint64_t until_ns;
-    bool is_handed_over; /* was valid in the previous process; not checked for an effect again */
-    void *worker;        /* the worker of `client`; used by the main thread */
-    void *client;        /* NULL: the client is closed */
+    /* the command was valid in the previous process, and is not checked for an effect again */
+    bool is_handed_over;
+    void *worker; /* the worker of `client`; used by the main thread */
+    void *client; /* NULL: the client is closed */
 
     bool is_starved; /* result: out of memory, and the command was not carried out */
-    char *error;     /* result: why the command was not carried out; NULL: it was */
+    /* result: why the command was not carried out; NULL: the command was carried out */
+    char *error;
     /* ADMIN_CLIENTS, ADMIN_KICK: number of workers that have received the command */
     unsigned visited;
-    bool is_on_its_round; /* the receiving worker does its part and passes the command on */
-    size_t n_rows;        /* number of clients in `rows`, or number of closed clients */
-    size_t n_more;        /* number of matching clients that `rows` omits */
+    /* each worker that receives the command does its part and passes the command on */
+    bool is_on_its_round;
+    size_t n_rows; /* number of clients in `rows`, or number of closed clients */
+    size_t n_more; /* number of matching clients that `rows` omits */
     /* ADMIN_CLIENTS: rows; reports, ADMIN_DIFF and ADMIN_UPSTREAM: the whole reply */
     struct build rows;
     struct report_wanted wanted; /* ADMIN_LIST, ADMIN_TOP, ADMIN_BLOCKS, ADMIN_SUGGEST */

@@ -225,7 +225,9 @@ static void tell_lines(struct build *out, const struct admin_command *admin_comm
         build_bulk(out, line);
 }
 
-/* Builds a verbatim string, as Redis does for INFO: client programs print it unchanged. */
+/*
+ * Builds a verbatim string, as Redis does for INFO: client programs print such a string unchanged.
+ */
 static void tell_text(struct build *out, const struct admin_command *admin_command)
 {
     struct slice text = slice_of(admin_command->text, admin_command->text_len);
@@ -386,8 +388,8 @@ static void list_client(struct client *client, struct admin_command *admin_comma
 /* ---- LIMIT KICK ---- */
 
 /*
- * Closes the client, unless it gave the command: that client must receive the reply. Only the
- * worker of admin_command->client may compare the pointer.
+ * Closes the client, unless the client gave the command and must receive the reply. Only the worker
+ * of admin_command->client may compare the pointer.
  */
 static void admin_commands_kick(struct client *client, struct admin_command *admin_command)
 {

@@ -20,12 +20,12 @@ void admin_commands_give(struct client *client, enum admin_kind kind, const stru
 
 /*
  * Gives a report command: ADMIN_LIST of limits that match the pattern, ADMIN_TOP, ADMIN_BLOCKS.
- * Errors as for admin_commands_give.
+ * Out of memory, appends an error to `out` instead.
  */
 void admin_commands_give_report(struct client *client, enum admin_kind kind, const struct report_wanted *wanted,
                                 struct slice pattern, struct build *out);
 
-/* Gives LIMIT SUGGEST, with valid words. Errors as for admin_commands_give. */
+/* Gives LIMIT SUGGEST, with valid words. Out of memory, appends an error to `out` instead. */
 void admin_commands_give_suggest(struct client *client, const struct limit_words *words,
                                  const struct limit_suggest *found, struct build *out);
 
@@ -39,8 +39,8 @@ void front_admin_command_done(struct front *front, struct admin_command *admin_c
 
 /*
  * Does some of this worker's part of LIMIT CLIENTS or LIMIT KICK, in each iteration of the loop.
- * True if the part is done. Only one admin command is under way at a time, from one worker to the
- * next. Rows of two workers may show different moments.
+ * True if the part is done. Only one LIMIT CLIENTS or LIMIT KICK is under way at a time, and goes
+ * from one worker to the next. Rows of two workers may show different moments.
  */
 bool front_round_some(struct front *front, struct admin_command *admin_command);
 

@@ -23,7 +23,10 @@ static bool is_weirs_alone(struct client *client)
     return !client_has_own_lane(client);
 }
 
-/* False if out of memory, or if the client is being closed. */
+/*
+ * Changes the session's protocol and name. False if out of memory, or if the client is being
+ * closed.
+ */
 static bool console_change(struct client *client, uint8_t protocol, bool has_name, struct slice name)
 {
     if (!session_ask(client, protocol, has_name, name)) {
@@ -35,7 +38,7 @@ static bool console_change(struct client *client, uint8_t protocol, bool has_nam
     return binding_change(client);
 }
 
-/* Identifies the connection while it lasts. */
+/* Returns a number that no other open connection has. */
 static int64_t id_of(const struct client *client)
 {
     return client->link.watch.fd;
@@ -163,7 +166,7 @@ static bool catalog(struct client *client, const struct request *request, struct
 
 static const struct {
     const char *name;
-    /* false: Redis answers */
+    /* builds the reply; false: Redis answers */
     bool (*tell)(struct client *client, const struct request *request, struct build *out);
 } commands[] = {
     {"hello", hello},

@@ -5,7 +5,8 @@
 #include "front/client/session.h"
 #include "front/client/timing.h"
 
-#define IN_FLIGHT_MAX 512 /* of one client (chosen): bounds the memory of waiting decisions */
+/* most decisions of one client (chosen): bounds the memory of waiting decisions */
+#define IN_FLIGHT_MAX 512
 
 static struct decision *call_of(struct list *in_client)
 {

@@ -1,7 +1,7 @@
 /*
- * LIMIT commands that Redis decides (LIMIT FUNNEL ..., CL.THROTTLE), from request to reply. A
- * sequence of such commands is pipelined. A request of another kind waits for the replies of all
- * decisions, and vice versa.
+ * LIMIT commands that Redis decides (LIMIT FUNNEL ..., CL.THROTTLE), from request to reply.
+ * Consecutive decisions of a client are pipelined. A request of another kind waits for the replies
+ * of all decisions, and vice versa.
  */
 #ifndef WEIR_FRONT_DECISIONS_H
 #define WEIR_FRONT_DECISIONS_H
@@ -29,18 +29,19 @@ void decisions_done(struct decision *decision);
 
 /*
  * Called when the client has half-closed: none of its decisions waits any longer. False if a
- * decision is already waiting; the client is then to be closed.
+ * decision is already waiting; the caller must then close the client.
  */
 bool decisions_hurry(struct client *client);
 
 /*
- * Called when the client is closed. Forgets its decisions; those sent to Redis end without a reply.
+ * Called when the client is closed. Forgets the client's decisions; decisions sent to Redis end
+ * without a reply.
  */
 void decisions_cancel(struct client *client);
 
 /*
- * On a cluster: returns the slot of the keys of a LIMIT command, as the keys are named in Redis. Or
- * KEYS_NO_SLOT or KEYS_CROSSING.
+ * On a cluster: returns the slot of the keys of a LIMIT command, as the keys are named in Redis. If
+ * the keys have no single slot, returns KEYS_NO_SLOT or KEYS_CROSSING.
  */
 int32_t decisions_slot(struct client *client, const struct request *request);
 

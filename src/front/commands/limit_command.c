@@ -27,7 +27,7 @@
 #include "resp/build.h"
 #include "resp/emit.h"
 
-#define ROWS_MAX 128 /* of LIMIT TOP (chosen) */
+#define ROWS_MAX 128 /* most rows of LIMIT TOP (chosen) */
 #define OUT_OF_MEMORY SLICE("ERR out of memory")
 
 /* ---- permissions ---- */
@@ -304,7 +304,7 @@ static bool take_by(struct slice word, enum top_by *by)
     return false;
 }
 
-/* Appends an error for the words from i on. */
+/* Appends an error for the words from index `i` on. */
 static void refuse_top(const struct limit_words *words, size_t i, struct build *out)
 {
     const char *known[TOP_BY_COUNT + 1] = {"limited"};

@@ -1,7 +1,7 @@
 /*
  * weir's own commands (LIMIT ...) that no script decides: permissions, and the commands that weir
  * answers at once. The main thread carries out the commands of front/commands/admin_commands.h.
- * Redis decides those of front/commands/decisions.h.
+ * Redis decides the commands of front/commands/decisions.h.
  */
 #ifndef WEIR_FRONT_LIMIT_COMMAND_H
 #define WEIR_FRONT_LIMIT_COMMAND_H

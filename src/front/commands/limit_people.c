@@ -7,7 +7,7 @@
 #include "limit/policy/named_subject.h"
 #include "limit/policy/rate.h"
 
-#define BLOCKS_TOLD 1000 /* by LIMIT BLOCKS without a number (chosen) */
+#define BLOCKS_TOLD 1000 /* most rows of LIMIT BLOCKS without a number (chosen) */
 #define WHY_ROOM 512
 
 static bool limit_people_refuse(struct build *out, const char *why)

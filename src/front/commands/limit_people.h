@@ -1,5 +1,5 @@
 /*
- * LIMIT commands about single subjects: blocks, connections, and the state of one subject. The
+ * LIMIT commands about single subjects: blocks, connections, and the state of one subject. A
  * subject need not have connected yet.
  */
 #ifndef WEIR_FRONT_LIMIT_PEOPLE_H
@@ -28,13 +28,16 @@ bool limit_people_may_name(const struct limit_words *words, struct build *out);
 /* A subject found by name. limit_people_forget releases the subject. */
 struct found {
     struct report_subject subject;
-    /* the table that holds the subject; NULL: never seen, made for this command */
+    /*
+     * the table that holds the subject; NULL: the subject was never seen, and is made for this
+     * command
+     */
     struct subjects *table;
 };
 
 /*
- * Finds or makes the subject of that name. False if `out` holds an error: no subject can have that
- * name, or memory is out.
+ * Finds or makes the subject called `name`. False if `out` holds an error: no subject can be called
+ * so, or memory is out.
  */
 __attribute__((warn_unused_result)) bool limit_people_find(struct client *client, struct slice name,
                                                            struct found *found, struct build *out);
@@ -47,8 +50,8 @@ void limit_people_forget(struct found *found);
 bool limit_people_is_one(const struct client *client, struct slice name, struct build *out);
 
 /*
- * True if a subject can have that name. If not, an error in `out` says why, and suggests a valid
- * name.
+ * True if a subject can be called `name`. Otherwise an error in `out` says why, and suggests a
+ * valid name.
  */
 bool limit_people_is_name(const struct client *client, struct slice name, struct build *out);
 

@@ -1,6 +1,6 @@
 /*
- * The words of a LIMIT command, in their order. Used to answer the command or to build an admin
- * command.
+ * The words of a LIMIT command, in their order. weir answers the command or builds an admin command
+ * from the words.
  */
 #ifndef WEIR_FRONT_LIMIT_WORDS_H
 #define WEIR_FRONT_LIMIT_WORDS_H
@@ -12,7 +12,7 @@
 #include "resp/argv.h"
 #include "resp/build.h"
 
-/* of a command for LIMIT EXPLAIN, and of an expression (chosen); further words are ignored */
+/* most words of a LIMIT command (chosen); limit_command_check refuses more */
 #define LIMIT_WORDS_MAX 64
 
 #define LIMIT_SET_SPAN 5 /* index in LIMIT SET of the first word that may be FOR or EX */
@@ -50,20 +50,21 @@ void limit_words_token_missing(const struct limit_words *words, size_t i, const 
 void limit_words_token_meant(const struct limit_words *words, size_t i, const char *token, struct build *out);
 
 /*
- * Appends an error for a word that is none of the n known words. Suggests the closest one, if any.
+ * Appends an error for a word that is none of the n known words. Suggests the closest known word,
+ * if any is close.
  */
 void limit_words_unknown(const struct limit_words *words, size_t i, const char *const *known, size_t n,
                          struct build *out);
 
 /*
- * Reads word i as a positive count. Without that word *n is `otherwise`. False if `out` holds an
- * error.
+ * Reads word i as a positive count. If the word is missing, *n is `otherwise`. False if `out` holds
+ * an error.
  */
 bool limit_words_count(const struct limit_words *words, size_t i, size_t otherwise, size_t *n, struct build *out);
 
 /*
- * [FOR subject] [EX time] at the end of a command, in either order. Holds the indexes of subject
- * and time, 0 if absent.
+ * [FOR subject] [EX time] at the end of a command, in either order. `subject` and `time` are
+ * indexes, 0 if absent.
  */
 struct limit_span {
     size_t end; /* index of the first word of FOR or EX */

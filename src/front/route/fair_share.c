@@ -2,9 +2,9 @@
 
 #include <assert.h>
 
-#define TICK_MS 10 /* while requests wait */
+#define TICK_MS 10 /* between two ticks while requests wait */
 
-/* One for all nodes of the upstream. */
+/* The worker's fair queue, one for all nodes of the upstream. */
 static struct fair_queue *queue_of_worker(const struct front *front)
 {
     return front_default_row(front)->lanes.base.fair;
@@ -51,8 +51,8 @@ static bool is_any_paused(const struct front *front, uint64_t now_ns)
 }
 
 /*
- * True for requests that never wait: of operators, in a transaction, and of all clients while a
- * paused Redis holds back writes and not reads.
+ * True if the client's requests never wait: those of operators, those in a transaction, and all
+ * requests while Redis holds back writes and not reads.
  */
 static bool fair_share_is_free(const struct client *client, uint64_t now_ns)
 {
@@ -60,7 +60,10 @@ static bool fair_share_is_free(const struct client *client, uint64_t now_ns)
            transaction_is_open(&client->transaction) || is_any_paused(client->front, now_ns);
 }
 
-/* A held-up client is patient: the replies of clients without a wait are written first. */
+/*
+ * A client that waits for its share is patient: the replies of clients without a wait are written
+ * first.
+ */
 static void set_waits_for_share(struct client *client, bool waits_for_share)
 {
     client->link.is_patient = waits_for_share;
@@ -82,7 +85,10 @@ void fair_share_begin(struct client *client, struct pace *pace)
 
 static void start_timer(struct front *front);
 
-/* NULL: out of memory, and the client is not counted. */
+/*
+ * Returns the client's sender, made on first use. NULL: out of memory, and the client is not
+ * counted.
+ */
 static struct sender *need_sender(struct client *client, uint64_t now_ns)
 {
     struct sender *sender = sender_of(client);
@@ -106,7 +112,10 @@ static void hold_up(struct client *client, struct sender *sender, enum pace_kind
     start_timer(client->front);
 }
 
-/* Lets other clients of this worker go first. on_wake() of front/client/connection.c resumes it. */
+/*
+ * Lets other clients of this worker go first. on_wake() of front/client/connection.c resumes the
+ * client.
+ */
 static void give_way(struct client *client)
 {
     set_waits_for_share(client, true);
@@ -132,8 +141,8 @@ static bool has_had_its_time(struct client *client, struct pace *pace)
 }
 
 /*
- * True if the clients of the subject together have used FAIR_SUBJECT_NS in this iteration: each of
- * many clients has few requests. A client that goes on after such a wait does not wait again.
+ * True if the clients of the subject together have used FAIR_SUBJECT_NS in this iteration, each of
+ * them perhaps with few requests. A client that goes on after such a wait does not wait again.
  */
 static bool has_subject_had_its_time(struct client *client, const struct sender *sender)
 {
@@ -189,7 +198,7 @@ void fair_share_end(struct client *client)
     if (client->front->fair.are_several)
         fair_share_note_time(client->front, sender->flow);
     fair_settle(sender);
-    if (!fair_share_must_wait(client)) /* released before its share allowed it */
+    if (!fair_share_must_wait(client)) /* the wait has ended before the share allowed the request */
         fair_stop_waiting(sender);
 }
 
@@ -199,7 +208,9 @@ void fair_share_stop(struct client *client)
     fair_share_end(client);
 }
 
-/* A blocked request is charged, but the window does not wait for its reply. */
+/*
+ * Charges requests. The in-flight window does not wait for the reply to a request that may block.
+ */
 void fair_share_count(struct client *client, uint32_t n, uint64_t work_ns)
 {
     struct sender *sender = sender_of(client);
@@ -208,7 +219,7 @@ void fair_share_count(struct client *client, uint32_t n, uint64_t work_ns)
         fair_forget(sender);
 }
 
-/* Redis executes queued commands at EXEC. */
+/* Charges a command of a transaction. Redis executes queued commands at EXEC. */
 void fair_share_count_in_transaction(struct client *client, const struct command *command, uint64_t work_ns)
 {
     struct sender *sender = sender_of(client);
@@ -287,8 +298,8 @@ void fair_share_close(struct front *front)
 }
 
 /*
- * True if several subjects send. Waiting requests prove it, also while Redis executes one request
- * for longer than CONTENTION_NS.
+ * True if several subjects send. Requests that wait for a share prove contention, also while Redis
+ * executes one request for longer than CONTENTION_NS.
  */
 static bool fair_share_is_shared(const struct front *front, const struct fair_queue *queue, uint64_t now_ns)
 {
@@ -296,7 +307,10 @@ static bool fair_share_is_shared(const struct front *front, const struct fair_qu
            (mixture_is(&queue->contention->subjects, now_ns) || fair_is_shared(queue));
 }
 
-/* True if several subjects send: clients that had to wait do not keep other clients waiting. */
+/*
+ * Returns true if several subjects send: replies are then written before woken clients send more.
+ * Clients that had to wait therefore keep no other clients waiting.
+ */
 bool fair_share_on_iteration(struct loop *loop)
 {
     struct front *front = loop->owner;

@@ -2,14 +2,13 @@
  * Fair share of a client: the client asks here before its requests are taken, and waits while its
  * subject has had its share of Redis.
  *
- * While no other client sends, or with fair-share = off, there is nothing to ask. Else a client
- * takes requests for as much of Redis' time as upstream/fair/fair_queue.h grants. A client leaves
- * the worker to other clients after FAIR_ITERATION_NS, all clients of a subject after
- * FAIR_SUBJECT_NS.
+ * While no other client sends, or with fair-share = off, no request waits. Otherwise a client takes
+ * requests for as much of Redis' time as upstream/fair/fair_queue.h grants. A client leaves the
+ * worker to other clients after FAIR_ITERATION_NS, all clients of a subject after FAIR_SUBJECT_NS.
  *
- * A waiting request has not been taken: no limit has decided it, nothing is charged, and its bytes
- * stay in the intake. The fair queue wakes the link. Between MULTI and EXEC no request waits: half
- * a transaction is of no use.
+ * A waiting request has not been taken: no limit has decided the request, nothing is charged, and
+ * its bytes stay in the intake. The fair queue wakes the link. Between MULTI and EXEC no request
+ * waits: half a transaction is of no use.
  *
  * Each worker has one queue for all nodes of a cluster. The node of a request is not known before
  * the request is taken. With a queue for each node, a request at a busy node would hold up the
@@ -30,7 +29,7 @@
 /* Chosen. Time of a worker for all clients of a subject, in one iteration of the event loop. */
 #define FAIR_SUBJECT_NS (4 * FAIR_ITERATION_NS)
 #define FAIR_SLICE 256  /* requests between two looks at the clock */
-#define FAIR_LONG_WAY 8 /* a request off the fast path counts as so many */
+#define FAIR_LONG_WAY 8 /* a request off the fast path counts as this many requests */
 
 enum pace_kind {
     PACE_ALONE,   /* no other client sends */
@@ -66,14 +65,14 @@ static inline uint32_t pace_most(const struct pace *pace, uint32_t cost_ns)
     return pace->left_ns > 0 ? (uint32_t)((pace->left_ns - 1) / cost_ns) + 1 : 0;
 }
 
-/* n requests of this cost have been taken. */
+/* Subtracts n requests of this cost, which have been taken. */
 static inline void pace_take(struct pace *pace, uint32_t n, uint32_t cost_ns)
 {
     pace->left -= n;
     pace->left_ns -= (int64_t)n * cost_ns;
 }
 
-/* A request off the fast path has been taken. The fair queue is asked before the next one. */
+/* Subtracts a request off the fast path. The fair queue is asked before the next request. */
 static inline void pace_take_one(struct pace *pace)
 {
     pace->left -= pace->left < FAIR_LONG_WAY ? pace->left : FAIR_LONG_WAY;
@@ -81,10 +80,10 @@ static inline void pace_take_one(struct pace *pace)
         pace->left_ns = 0;
 }
 
-/* Ends taking for now: the rest of a grant goes back. */
+/* The client takes no more requests for now: the rest of its grant goes back. */
 void fair_share_end(struct client *client);
 
-/* Ends taking for good. */
+/* As fair_share_end. The client no longer waits for its share either. */
 void fair_share_stop(struct client *client);
 
 /* Returns what bytes of requests or replies cost Redis, ns. */
@@ -95,7 +94,7 @@ static inline uint64_t fair_share_bytes_ns(uint64_t bytes)
 
 void fair_share_count(struct client *client, uint32_t n, uint64_t work_ns);
 
-/* n requests with work_ns in all are on their way. */
+/* Counts n sent requests with work_ns of work in all. */
 static inline void fair_share_note_sent(struct client *client, uint32_t n, uint64_t work_ns)
 {
     if (client->lane_user.sender != 0 && n > 0)
@@ -104,7 +103,7 @@ static inline void fair_share_note_sent(struct client *client, uint32_t n, uint6
 
 void fair_share_count_in_transaction(struct client *client, const struct command *command, uint64_t work_ns);
 
-/* One request of `bytes` bytes is on its way. */
+/* Counts one sent request of `bytes` bytes. */
 static inline void fair_share_note_call(struct client *client, const struct command *command, size_t bytes)
 {
     uint64_t work_ns = command_cost_ns(command) + fair_share_bytes_ns(bytes);
@@ -116,16 +115,16 @@ static inline void fair_share_note_call(struct client *client, const struct comm
         fair_share_count(client, 1, work_ns);
 }
 
-/* Charges work that is not counted as under way. */
+/* Charges work without counting a request in flight. */
 void fair_share_charge(struct client *client, uint64_t work_ns);
 
-/* Charges a request that may block: the window does not wait for its reply. */
+/* Charges a request that may block: the in-flight window does not wait for the reply. */
 static inline void fair_share_note_blocking(struct client *client, const struct command *command, size_t bytes)
 {
     fair_share_charge(client, command_cost_ns(command) + fair_share_bytes_ns(bytes));
 }
 
-/* The last byte of a large request has passed. Its bytes were charged as they passed. */
+/* The last byte of a large request has passed. The bytes were charged as they passed. */
 static inline void fair_share_note_passed(struct client *client, const struct command *command, bool may_block)
 {
     if (may_block)
@@ -135,8 +134,8 @@ static inline void fair_share_note_passed(struct client *client, const struct co
 }
 
 /*
- * A request is on its way. A large request is noted when its last byte has passed: only then Redis
- * executes it.
+ * Counts a sent request. A large request is counted when its last byte has passed: only then Redis
+ * executes the request.
  */
 static inline void fair_share_note_request(struct client *client, const struct request *request)
 {
@@ -167,7 +166,7 @@ static inline bool fair_share_must_wait(const struct client *client)
 /* ---- of a worker ---- */
 
 void fair_share_init(struct front *front);
-void fair_share_close(struct front *front); /* when no client is left */
+void fair_share_close(struct front *front); /* call when no client is left */
 bool fair_share_on_iteration(struct loop *loop);
 bool fair_share_is_unsettled(struct loop *loop);
 

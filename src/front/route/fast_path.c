@@ -102,7 +102,10 @@ static inline uint32_t pass_gate(struct client *client, const struct command *co
     return passed;
 }
 
-/* As charge_ask_refusal: true if all n requests are refused. False: nothing was counted. */
+/*
+ * As charge_ask_refusal, for n requests. True: all of them are refused. False: no request is
+ * refused or counted.
+ */
 static inline bool refuse_at_gate(struct client *client, const struct command *command, uint32_t n,
                                   struct verdict *verdict)
 {
@@ -139,8 +142,8 @@ struct request_run {
 };
 
 /*
- * Most bytes of a run with more than one request (chosen). The checks made once for a run, such
- * as that of SHARED_BYTES_MAX, are repeated after so many bytes.
+ * Most bytes of a run with more than one request (chosen). The checks made once for a run, such as
+ * that of SHARED_BYTES_MAX, are repeated after RUN_BYTES.
  */
 #define RUN_BYTES 4096
 
@@ -149,7 +152,7 @@ static inline bool fast_path_fits(enum reads_kind kind, const struct command *co
     return kind == READS_ANY || kind == (command->reads_keys ? READS_READS : READS_OTHERS);
 }
 
-/* Returns the next run that may go to this lane now. NULL as lane: no lane is known yet. */
+/* Returns the next run that may go to this lane now. `lane` is NULL while no lane is known. */
 static inline struct request_run find_run(const struct client *client, const struct lane *lane, const struct pace *pace,
                                           enum reads_kind kind, const struct request_limits *limits, const char *at,
                                           const char *end)
@@ -179,7 +182,7 @@ static inline struct request_run find_run(const struct client *client, const str
     return run;
 }
 
-/* Returns the end of the first n requests of the run. n must be less than all. */
+/* Returns the end of the first n requests of the run. n is less than run->n. */
 static const char *fast_path_end_of(const struct request_run *run, const struct request_limits *limits, uint32_t n)
 {
     struct slice name;
@@ -294,7 +297,7 @@ struct places_seen {
     uint64_t looked, ready;
 };
 
-/* True if the place can be sent requests without any preparation. */
+/* True if requests can be sent to the place without any preparation. */
 static bool is_ready(const struct client *client, struct place *place)
 {
     struct lane_user *lane_user = &place->lane_user;

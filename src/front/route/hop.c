@@ -306,8 +306,8 @@ static bool write_alone(struct hop *hop, struct lane *lane)
 }
 
 /*
- * False: out of memory. The lane is closed, because its noted calls no longer match the bytes that
- * would be sent.
+ * Notes and sends the requests of a train. False: out of memory. The lane is closed then, because
+ * its noted calls no longer match the bytes that would be sent.
  */
 static bool write_train(struct hop *hop, struct lane *lane, struct slice requests)
 {
@@ -449,7 +449,10 @@ static void redirect(struct hop *hop)
 static bool is_taken_over(struct hop *hop);
 static void hop_give_up(struct hop *hop);
 
-/* False: the owner continues without the hop, and the hop's memory may be gone. */
+/*
+ * Acts on the hop's refusal. False: the owner continues without the hop, and the hop's memory may
+ * be gone.
+ */
 static bool hop_take_refusal(struct hop *hop)
 {
     if (hop->refused.is_overtaken) {
@@ -554,7 +557,7 @@ static bool must_settle(struct hop *hop, const struct nodes_row *row)
     return true;
 }
 
-/* NULL: no node serves the slot. */
+/* Returns the row to which the hop goes. NULL: no node serves the slot. */
 static struct nodes_row *hop_row_of(const struct hop *hop)
 {
     if (hop->row != NULL)
@@ -863,7 +866,7 @@ static void hop_leave(struct hop *hop)
     list_take(&hop->refused.in_spread);
 }
 
-/* A lost lane may still be telling its lane users. The hops' memory stays until hops_free. */
+/* A lost lane may still be calling its lane users, so the hops' memory stays until hops_free. */
 void hops_leave(struct client *client)
 {
     struct spread *spread = client_extra(client)->spread;

@@ -2,9 +2,9 @@
  * A hop: one request that is sent alone, and sent again while a cluster answers that the request
  * was not run.
  *
- *   MOVED        the slot has a new node: sent there; for an unknown address the topology is polled
- *                and awaited
- *   ASK          sent there, behind ASKING, in one append
+ *   MOVED        sent to the slot's new node; for an unknown address the topology is polled and
+ *                awaited
+ *   ASK          sent to the node of the ASK, behind ASKING, in one append
  *   TRYAGAIN     sent again after 1, 2, 4 .. 50 ms; earlier redirects are forgotten
  *   CLUSTERDOWN, LOADING, READONLY, MASTERDOWN   the topology is polled; sent again after
  *                10 .. 100 ms
@@ -24,7 +24,7 @@
  * - MOVED and ASK: at most HOPS_MAX sendings and at most redirect-timeout, then `-UPSTREAM moved`.
  * - TRYAGAIN: at most redirect-timeout, then the reply is passed on.
  * - The other refusals: at most failover-wait, then the reply is passed on.
- * - A redirect that leads to a node that is away: the hop waits for the node as for any other.
+ * - A redirect that leads to a node that is away: the hop waits for the node as usual.
  *   redirect-timeout restarts afterwards.
  * - A MOVED or ASK for another slot than the request's own is forged or wrong: `-UPSTREAM moved`.
  * - weir dials no address outside the topology.
@@ -65,7 +65,7 @@ struct hop_ops {
     /*
      * The reply to `request` was TRYAGAIN. True: the owner continues without the hop; the hop is
      * over, and no other function is called. Hops that the owner starts in this call take the order
-     * of this hop among those of the slot. NULL: the hop always sends again.
+     * of this hop among the hops of the slot. NULL: the hop always sends again.
      */
     bool (*on_try_again)(struct hop *hop, struct slice request);
     /* No reply will come: the client is closed. The hop calls nothing afterwards. */
@@ -106,31 +106,31 @@ struct hop {
     struct bytes reply;   /* the reply so far, or the reason why the request was not run; heap */
     struct alarm alarm;   /* when the hop looks again or gives up */
     size_t n_counted;     /* bytes of the reply that are counted in extra.kept_bytes */
-    uint64_t tag;         /* of the hop's call (upstream/lane/calls.h) */
+    uint64_t tag;         /* tag of the hop's call (upstream/lane/calls.h) */
     /* when the request came; 0: neither its time nor its errors are counted */
     uint64_t arrived_ns;
-    uint64_t away_ns;   /* when for the first time no node took the request; 0: not yet */
+    uint64_t away_ns;   /* when for the first time no node took the request; 0: never so far */
     uint64_t moving_ns; /* time of the first MOVED, ASK or TRYAGAIN since away_ns; 0: none */
     uint64_t look_ns;   /* the request is not sent before this time */
     /* the hop is given up at this time; 0: no end, or set by the next redirect */
     uint64_t over_ns;
-    int32_t slot;     /* of the request's keys, or KEYS_NO_SLOT */
+    int32_t slot;     /* cluster slot of the request's keys, or KEYS_NO_SLOT */
     uint32_t order;   /* position of the request's run in replies; smaller for older requests */
     uint32_t n_train; /* trains: requests without an answer yet; else 0 */
     uint32_t waited_us;
-    uint8_t n_tries;     /* waits so far, of one kind */
+    uint8_t n_tries;     /* waits so far, for all reasons; sets the next wait's length */
     uint8_t n_redirects; /* consecutive MOVED and ASK */
     uint8_t why;         /* enum not_run: reason of the last refusal; NOT_RUN_ROWS: none */
     uint8_t news;        /* enum hop_news */
     bool is_asking;      /* ASKING goes before the request */
     bool is_fixed;       /* `row` stays, because a fan-out chose it */
-    bool is_held;        /* counted in spread.n_held: the hop is not in flight in its order */
+    bool is_held; /* counted in spread.n_held: newer requests of the client wait for the hop */
 };
 
 /* Arguments of hop_start. */
 struct hop_request {
     struct slice bytes; /* multibulk; copied */
-    /* of the request's keys; KEYS_NO_SLOT: the request always goes to `row` */
+    /* cluster slot of the request's keys; KEYS_NO_SLOT: the request always goes to `row` */
     int32_t slot;
     struct nodes_row *row; /* NULL: the slot's node */
     uint64_t tag;          /* timing_tag */
@@ -140,8 +140,8 @@ struct hop_request {
 };
 
 /*
- * Starts a hop: sends the request now, or as soon as a lane is available. The client must have no
- * call of its main side in flight. False: out of memory; the client is closed, and no function of
+ * Starts a hop: sends the request now, or as soon as a lane is available. No call of
+ * client.lane_user may be in flight. False: out of memory; the client is closed, and no function of
  * `ops` is called.
  */
 __attribute__((warn_unused_result)) bool hop_start(struct hop *hop, const struct hop_ops *ops, struct client *client,
@@ -174,7 +174,7 @@ void hops_adopt(struct client *client);
 /* Continues the hops after the client's link was woken. Safe without hops. */
 void hops_go_on(struct client *client);
 
-/* As places_catch_up. */
+/* As places_catch_up, for the lanes of the hops. */
 void hops_catch_up(struct client *client);
 
 /*

@@ -21,7 +21,7 @@
  */
 #define BLOCKED_BYTES (1U << 19)
 /*
- * Most calls in flight of a client with replies of unknown size. With values of 1 MiB these are
+ * Most calls in flight of a client with replies of unknown size. This many replies of 1 MiB are
  * REMAINS_MAX_BYTES.
  */
 #define UNKNOWN_CALLS 64
@@ -49,7 +49,9 @@ static struct lanes *lanes_for(const struct client *client, const struct request
     return client_is_on_cluster(client) ? &target_row(client)->lanes : &read_side_row(client)->lanes;
 }
 
-/* Why no connection can be had. BUSY: Redis answers, but weir may open no more connections. */
+/*
+ * Returns why no connection can be had. BUSY: Redis answers, but weir may open no more connections.
+ */
 static enum err lane_choice_why_not(const struct lanes *lanes)
 {
     return lanes->down != ERR_NONE ? lanes->down : ERR_UPSTREAM_BUSY;
@@ -117,7 +119,7 @@ static void end_retries(struct client *client)
         client->extra->retries = 0;
 }
 
-/* True if the client has waited for Redis for its whole time. */
+/* True if Redis is away and the client's time to wait is over. */
 static bool lane_choice_is_over(const struct client *client, const struct request *request)
 {
     return outage_is_over(client, (request->command->flags & CMD_HANDSHAKE) != 0);
@@ -229,8 +231,8 @@ static bool is_held_back(const struct client *client, const struct request *requ
 }
 
 /*
- * True if a new lane would not be let in with the client's session. Redis wants a password now, and
- * wanted none when the client came.
+ * True if Redis would refuse a new lane with the client's session: Redis requires a password now,
+ * and required none when the client came.
  */
 static bool is_past(const struct client *client, const struct request *request)
 {
@@ -494,8 +496,8 @@ void lane_choice_note_huge(struct client *client)
 }
 
 /*
- * True if the size of the client's reads is unknown. Other clients' calls may be queued behind this
- * read.
+ * True if the size of the client's reads is unknown. Other clients' calls may be queued behind the
+ * client's next read.
  */
 static bool lane_choice_is_first_read(const struct client *client, const struct request *request)
 {
@@ -533,7 +535,7 @@ static struct lane *lane_choice_find_shared(struct client *client, const struct 
 
 /*
  * Finds a lane of the protocol that HELLO asks for, where HELLO changes nothing. A client that
- * Redis lets in nowhere is not let in on that lane either.
+ * Redis would answer with -NOAUTH gets a lane of its own protocol.
  */
 static struct lane *find_for_hello(struct client *client, const struct request *request)
 {
@@ -546,8 +548,8 @@ static struct lane *find_for_hello(struct client *client, const struct request *
 }
 
 /*
- * Finds a lane of the database that SELECT names, where SELECT changes nothing. NULL: there is none
- * yet.
+ * Finds a lane of the database that SELECT names, where SELECT changes nothing. NULL: there is no
+ * such lane yet.
  */
 static struct lane *find_for_select(struct client *client, const struct request *request)
 {

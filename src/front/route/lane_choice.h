@@ -73,13 +73,12 @@ void lane_choice_withdraw(struct client *client);
 void lane_choice_keep_user(struct client *client);
 
 /*
- * On a cluster: gives the client's own lane back if the lane leads to another node than the next
+ * On a cluster: gives the client's private lane back if it leads to another node than the next
  * request's (front/route/target.h). False: the client waits for its replies on the lane, or is
  * closed.
  */
 __attribute__((warn_unused_result)) bool lane_choice_turn(struct client *client);
 
-/* Gives the client's private lane back if nothing needs the lane any more. */
 /*
  * The node of the client's private lane may have left the topology. Such a lane is given back when
  * no call is left on it. If the node is a replica now, a client that waits for the node or has
@@ -87,11 +86,12 @@ __attribute__((warn_unused_result)) bool lane_choice_turn(struct client *client)
  */
 void lane_choice_note_retired(struct client *client);
 
+/* Gives the client's private lane back if nothing needs the lane any more. */
 void lane_choice_release(struct client *client);
 
 /*
- * True if the request is the client's first read on shared lanes. The size of its reply is learnt
- * before the next read is sent.
+ * True if the request is the client's first read on shared lanes. weir learns the size of the reply
+ * to this read before the next read is sent.
  */
 static inline bool lane_choice_asks_size(const struct client *client, const struct command *command)
 {
@@ -112,12 +112,12 @@ static inline void lane_choice_note_read(struct client *client, const struct com
         client->reader = READER_ASKS;
 }
 
-/* Records that the request was sent on that lane. */
+/* Records that the request was sent on the lane that lane_choice_find found. */
 void lane_choice_note_sent(struct client *client);
 
 /*
  * Records that a huge reply is coming. The client's next read on a shared lane is answered before
- * another read is sent. On its own lane the client has few calls in flight for a while.
+ * another read is sent. On its private lane the client has few calls in flight for a while.
  */
 void lane_choice_note_huge(struct client *client);
 
@@ -128,15 +128,15 @@ void lane_choice_note_huge(struct client *client);
 void lane_choice_note_name(struct client *client);
 
 /*
- * The client has logged in on its own lane. The lane may have refused the client's name before the
- * login, so the name is sent again. Exception: a transaction may have set another name, which only
- * Redis knows.
+ * The client has logged in on its private lane. The lane may have refused the client's name before
+ * the login, so the name is sent again. Exception: a transaction may have set another name, which
+ * only Redis knows.
  */
 void lane_choice_note_login(struct client *client);
 
 /*
  * lane_choice_note_refused: the lane that the client waited for could not be opened.
- * lane_choice_end_refused: the client was told.
+ * lane_choice_end_refused: the client has got the error, or looks for a lane again.
  */
 void lane_choice_note_refused(struct client *client);
 void lane_choice_end_refused(struct client *client);

@@ -140,7 +140,10 @@ static bool lent_has_row(const struct lent *lent)
     return false;
 }
 
-/* Without a lane: repeats the search in a moment, or replies with weir's error. */
+/*
+ * No lane was found: repeats the search in a moment. When the time of the search is over, replies
+ * with Redis' refusal or weir's error.
+ */
 static void look_again(struct lent *lent)
 {
     struct lanes *lanes = &lent->row->lanes;
@@ -268,8 +271,8 @@ static bool lent_starts(struct slice text, struct slice with)
 
 /*
  * Returns WAIT's reply. Where WAIT cannot cover the client's writes, the reply says that no replica
- * has them. The error of a node that has become a replica is replaced by that reply, too. Other
- * errors stay.
+ * has them. This reply also replaces the error of a node that has become a replica. Other errors
+ * stay.
  */
 static struct slice uncovered(const struct lent *lent)
 {

@@ -5,9 +5,9 @@
  *
  * The node must have accepted the client's login first (front/route/place.h). After the reply the
  * lane is reset and kept for the next owner. While no lane is available, the search is repeated for
- * at most failover-wait. Then the reply is weir's error. A lane that is lost with the request on it
- * closes the client, because the request may or may not have run. Owner: the compound. Thread: the
- * worker's.
+ * at most failover-wait. After failover-wait the reply is weir's error. A lane that is lost with
+ * the request on it closes the client, because the request may or may not have run. Owner: the
+ * compound. Thread: the worker's.
  */
 #ifndef WEIR_FRONT_LENT_H
 #define WEIR_FRONT_LENT_H
@@ -73,7 +73,7 @@ void lent_start(struct lent *lent, const struct lent_ops *ops, struct client *cl
 /*
  * The request is WAIT or WAITAOF and must cover all that the client wrote at the node. Where WAIT
  * cannot cover these writes, no replica counts (front/session/wait_coverage.h). `has_writes`: the
- * client's writes are certainly there.
+ * node certainly has the client's writes.
  */
 void lent_cover(struct lent *lent, bool has_writes);
 

@@ -18,8 +18,8 @@ static struct lanes *lanes_of_client(const struct client *client)
 }
 
 /*
- * Returns when the wait began: when the request was the next of its connection, or when Redis was
- * missed, if later. Time spent in a limit's delay does not count.
+ * Returns when the wait began: when the request became the next of its connection, or when Redis
+ * was missed, if later. Time spent in a limit's delay does not count.
  */
 static uint64_t begin_ns(const struct client *client)
 {
@@ -29,7 +29,9 @@ static uint64_t begin_ns(const struct client *client)
     return missed_ns > client->lane_user.arrived_ns ? missed_ns : client->lane_user.arrived_ns;
 }
 
-/* Ends all waits of the client for a connection: opening one may take as long again. */
+/*
+ * Ends all waits of the client for a connection, since opening a connection may take as long again.
+ */
 static void on_over(struct alarm *alarm)
 {
     struct client *client = container_of(alarm, struct outage, over)->client;
@@ -39,7 +41,7 @@ static void on_over(struct alarm *alarm)
     client_resume(client, WAIT_UPSTREAM);
 }
 
-/* NULL: out of memory, and the client is closed. */
+/* Begins the client's wait for a connection. NULL: out of memory, and the client is closed. */
 static struct outage *outage_begin(struct client *client)
 {
     struct alarms *alarms = &client->front->timeouts.alarms;

@@ -14,7 +14,7 @@
  * - Redis answers, but max-lanes leaves no connection: a handshake waits for handshake-timeout.
  * - An operator's connection is never closed.
  * - Redis accepts connections but does not answer: the request waits for upstream-timeout, if there
- *   is one. Then the answer is -UPSTREAM timeout.
+ *   is one. After upstream-timeout the answer is -UPSTREAM timeout.
  *
  * Price: an allocation and an alarm for each client that waits.
  */
@@ -28,20 +28,20 @@
 
 /*
  * A handshake waits for this many times failover-wait. A library that cannot connect retries for
- * longer than a library that waits for a reply. The library also gives up what it has sent behind a
- * handshake. Five times outlast a restart of a few seconds (chosen).
+ * longer than a library that waits for a reply. If a handshake fails, the library gives up what it
+ * has sent behind the handshake. Five times outlast a restart of a few seconds (chosen).
  */
 #define OUTAGE_HANDSHAKE_WAITS 5
 
 /*
  * The state of a client that waits for a connection to Redis: extra.outage, until the client's next
- * request is taken. Returned calls (front/client/again.h) stand before that request, and have an
- * end of their own.
+ * request is taken. Returned calls (front/client/again.h) stand before that request, and their wait
+ * has an end of its own.
  */
 struct outage {
     struct client *client;
     struct list in_front; /* in front.outages */
-    struct alarm over;    /* the end of the wait; not set: over already, or without an end */
+    struct alarm over;    /* the end of the wait; not set: the wait is over, or has no end */
     uint64_t since_ns;    /* when the client's wait began */
     bool is_handshake;    /* the next request is a handshake; set by outage_meet */
 };
@@ -67,7 +67,7 @@ enum outage_step outage_meet(struct client *client, enum err why, bool is_handsh
  */
 void outage_watch(struct client *client, bool is_handshake);
 
-/* True if Redis is away and the client has waited for its whole time. */
+/* True if Redis is away and the client's time to wait is over. */
 bool outage_is_over(const struct client *client, bool is_handshake);
 
 /* Closes the connection once all earlier requests are answered. */

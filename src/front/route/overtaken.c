@@ -4,7 +4,7 @@
 #include "front/route/request.h"
 #include "limit/command/keys.h"
 
-/* False: the bytes are empty or no request. */
+/* Describes the request in `bytes`. False: the bytes are empty or no request. */
 static bool overtaken_describe(const struct client *client, struct slice bytes, struct request *request)
 {
     struct request_scan scan = {0};

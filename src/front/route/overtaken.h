@@ -6,9 +6,9 @@
  *   answered  -CLUSTERDOWN, +OK         the node recovered in between
  *   heard     -CLUSTERDOWN, +OK         SET k 1 after SET k 2 would leave k as it never was
  *
- * Two reads are in no order. A refused request is in spread.refused until all calls in flight
- * behind it at that node are answered. Thread: the worker's. Price: nothing while spread.refused is
- * empty.
+ * The order of two reads does not matter. A refused request is in spread.refused until all calls in
+ * flight behind it at that node are answered. Thread: the worker's. Price: nothing while
+ * spread.refused is empty.
  */
 #ifndef WEIR_FRONT_OVERTAKEN_H
 #define WEIR_FRONT_OVERTAKEN_H
@@ -23,7 +23,7 @@
 struct refused {
     struct list in_spread;        /* in spread.refused, else in no list */
     const struct nodes_row *from; /* the node that refused the request; only compared */
-    int32_t slot;                 /* of the request's keys, or KEYS_NO_SLOT */
+    int32_t slot;                 /* cluster slot of the request's keys, or KEYS_NO_SLOT */
     struct slice request;         /* owned by the hop */
     bool is_overtaken;
 };
@@ -31,7 +31,7 @@ struct refused {
 /* Records that the node has run this request while spread.refused is not empty. */
 void overtaken_note_run(const struct place *place, struct slice request);
 
-/* Returns the slot of the request's keys. KEYS_NO_SLOT also for empty bytes. */
+/* Returns the cluster slot of the request's keys. Also KEYS_NO_SLOT if the bytes are empty. */
 int32_t overtaken_slot_of(const struct client *client, struct slice request);
 
 #endif

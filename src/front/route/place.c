@@ -36,7 +36,7 @@ static struct lanes *lanes_of_place(const struct place *place)
 
 /* ---- callbacks of the lane ---- */
 
-/* False: the bytes reach no client. */
+/* Charges n bytes of replies. False: the bytes reach no client. */
 static bool place_note_bytes(struct place *place, size_t n)
 {
     struct client *client = place->client;
@@ -122,9 +122,9 @@ void place_keep_heard(const struct place *place)
 }
 
 /*
- * Records the time of the answer, for front/cluster/shard_reads.h. The loop's time is that of the
- * iteration's start and would be too early: the master may have reported an offset since, and
- * answered then.
+ * Records the time of the answer, for front/cluster/shard_reads.h. The time when the iteration
+ * began would be too early. In this iteration the master may first have reported an offset and then
+ * answered.
  */
 static void note_heard(struct place *place)
 {
@@ -164,7 +164,7 @@ static void place_on_refused(struct lane_user *lane_user, enum lane_end end, str
 {
     struct place *place = place_of(lane_user);
     if (end == END_LOGIN_REFUSED && place->proof.generation != 0) {
-        auth_proof_void(&place->proof); /* the client's login is asked again */
+        auth_proof_void(&place->proof); /* weir asks the node about the client's login again */
         lease_drop(&place->shared);
         return;
     }
@@ -467,8 +467,8 @@ static enum finding place_find_none(struct place *place)
 }
 
 /*
- * True if a read may have a huge reply because nothing is known of the client yet. For a hop (no
- * command) the reader's state has moved on already.
+ * True if a read may have a huge reply because nothing is known of the client yet. For a hop
+ * (`command` is NULL) client.reader has moved on already.
  */
 static bool place_is_first_read(const struct client *client, const struct command *command)
 {

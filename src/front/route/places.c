@@ -28,8 +28,8 @@ static bool places_is_plain(const struct request *request)
 }
 
 /*
- * True if the client's own lane at that node watches keys. Also true if Redis pauses writes at that
- * node, and would delay the clients behind the write.
+ * True if the client's private lane at that node watches keys. Also true if Redis pauses writes at
+ * that node, and would delay the clients behind the write.
  */
 static bool needs_main_at(const struct client *client, const struct request *request, const struct nodes_row *row)
 {
@@ -43,7 +43,10 @@ bool places_take(const struct client *client, const struct request *request)
 {
     if (!client_is_on_cluster(client) || !places_is_plain(request) || !transaction_is_none(&client->transaction) ||
         pin_has(client, PIN_PASSTHROUGH) || session_may_only_subscribe(client) || lane_choice_reads_huge(client))
-        /* a client that sends much stays: each place limits its bytes to SHARED_BYTES_MAX */
+        /*
+         * a client that sends much keeps its places: each place limits its bytes to
+         * SHARED_BYTES_MAX
+         */
         return false;
     int32_t slot = keys_slot(request->command, request->bytes, request->argc);
     if (slot < 0 && slot != KEYS_NO_SLOT)

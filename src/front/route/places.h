@@ -11,7 +11,7 @@
 
 /*
  * True if the request goes by a place, or is a compound. False: the request goes by the client's
- * main side. Always false on one server.
+ * main side (client.lane_user). Always false on one server.
  */
 bool places_take(const struct client *client, const struct request *request);
 

@@ -70,7 +70,7 @@ static uint64_t reads_as_of(const struct client *client, const struct nodes_row 
     return reach_as_of(reach_of(row), reads_now_ns(client), reads_settings_of(client)->lag_max_ns);
 }
 
-/* True if the replica is in sync, and no connection to it was lost since the client came. */
+/* True if the replica is in sync, and no connection to it was lost since the client moved there. */
 static bool is_as_before(const struct client *client, const struct nodes_row *row)
 {
     return reads_as_of(client, row) != 0 && reach_doubts(reach_of(row)) == read_side_of(client)->doubts;
@@ -108,7 +108,7 @@ static void reads_ask(struct client *client, struct nodes_row *row)
     auth_lanes_ask(&row->auth_lanes, &reading->question);
 }
 
-/* True if Redis at the replica has accepted the client's login. Otherwise Redis is asked. */
+/* True if Redis at the replica has accepted the client's login. Otherwise weir asks the replica. */
 static bool reads_is_let_in(struct client *client, struct nodes_row *row)
 {
     struct login *login = session_login(client);
@@ -147,8 +147,8 @@ static bool get_lane(struct client *client, struct nodes_row *row, struct lease 
 }
 
 /*
- * True if the lane may carry the client's requests. Otherwise another lane of the client's user is
- * asked.
+ * True if the lane may carry the client's requests. Otherwise weir asks another lane of the
+ * client's user.
  */
 static bool reads_suits(struct client *client, struct lane *lane)
 {
@@ -177,7 +177,10 @@ static bool has_refused(const struct client *client, const struct node *node)
     return node == reading->refused && reads_now_ns(client) < reading->refused_until_ns;
 }
 
-/* NULL: the node does not follow the master, or refused the client's login. */
+/*
+ * Returns row i if its node may serve the client. NULL: the node does not follow the master, or
+ * refused the client's login.
+ */
 static struct nodes_row *candidate(const struct client *client, size_t i)
 {
     struct nodes_row *row = client->front->nodes.rows[i];
@@ -242,8 +245,8 @@ static enum reads_step reads_look(struct client *client)
         return READS_GO;
     read_side_choose(client, lanes_node(&row->lanes));
     /*
-     * read before the time: the time then belongs to this process of the replica, or to an earlier
-     * one
+     * `doubts` is read before as_of_ns: as_of_ns then belongs to this process of the replica, or to
+     * an earlier process
      */
     uint32_t doubts = reach_doubts(reach_of(row));
     uint64_t as_of_ns = reads_as_of(client, row);
@@ -320,8 +323,8 @@ void reads_note_refused(const struct client *client)
 }
 
 /*
- * As in Redis on a cluster node: the commands take no arguments, and need a login where one is
- * required.
+ * Takes READONLY and READWRITE as a Redis cluster node does: without arguments, and only after a
+ * login if a login is required.
  */
 bool reads_take_word(struct client *client, const struct request *request)
 {
@@ -331,7 +334,7 @@ bool reads_take_word(struct client *client, const struct request *request)
     if (!is_on && !slice_is_word(request->name, SLICE("readwrite")))
         return false;
     struct read_side *reading = read_side_of(client);
-    /* with private lanes there is no read_side: all goes to the default node */
+    /* with private lanes there is no read_side: all requests go to the default node */
     if (reading != NULL) {
         reading->has_asked = is_on;
         reading->look_ns = 0;

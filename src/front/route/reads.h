@@ -1,5 +1,5 @@
 /*
- * Which of a client's requests are read from a replica.
+ * Which of a client's requests a replica answers.
  *
  * Problem: replicas lag behind the master by an unknown time. A client could miss its own writes,
  * or read older data than it has read before.
@@ -9,15 +9,15 @@
  * - A client stays with one replica while the replica is in sync and weir has lost no connection to
  *   the replica.
  * - A client moves to a replica only if the replica's state is later than the client's last answer
- *   from elsewhere. After a write the client's reads go to the master until then.
+ *   from elsewhere. After a write the client's reads go to the master until a replica has it.
  * - A client that reads without a break would stay at the master for ever, since each answer is
- *   later. Once in HOLD_NS the client therefore waits for a moment, in which master and replicas
- *   are polled.
+ *   later than the replicas' state. Once in HOLD_NS the client therefore waits for a moment, in
+ *   which master and replicas are polled.
  * - Redis at the replica must accept the client's login. The client's user must also be confirmed
  *   at the master, with a connection that tells when the user ends: ACL DELUSER is not replicated.
  *
- * No request waits for a replica: if anything is missing there, the request goes to the master.
- * Thread: the worker's.
+ * Apart from that moment no request waits for a replica: if anything is missing there, the request
+ * goes to the master. Thread: the worker's.
  */
 #ifndef WEIR_FRONT_READS_H
 #define WEIR_FRONT_READS_H
@@ -29,7 +29,7 @@
 #include "front/route/request.h"
 #include "limit/command/command.h"
 
-/* Prepares a new client. False: out of memory, and the client is closed. */
+/* Prepares a new client for reads from replicas. False: out of memory, and the client is closed. */
 __attribute__((warn_unused_result)) bool reads_open(struct client *client);
 
 enum reads_step {
@@ -55,8 +55,8 @@ void reads_note_refused(const struct client *client);
 bool reads_take_word(struct client *client, const struct request *request);
 
 /*
- * Returns the node for a command of a client with a read_side now. *why is the reason, in words for
- * operators.
+ * Returns the node to which a command of the client would go now. *why is the reason, in words for
+ * operators. The client must have a read_side.
  */
 const struct node *reads_explain(const struct client *client, const struct command *command, const char **why);
 

@@ -45,7 +45,7 @@ static bool add_piece(struct replies *replies, struct early *early, size_t n, si
     return true;
 }
 
-/* True if bytes can be added. A piece with a reserved reply takes no other bytes. */
+/* True if bytes can be added to the piece. A piece with a reserved reply takes no other bytes. */
 static bool replies_has_room(const struct early_piece *piece)
 {
     return piece->held == NULL && piece->filled < piece->room;

@@ -45,8 +45,8 @@ struct early {
 struct reply_source {
     uint32_t oldest,
         /*
-         * positions of its oldest and newest run without an end, if n_runs > 0; newest: also of an
-         * ended run
+         * positions of the source's oldest and newest run that has not ended, if n_runs > 0;
+         * otherwise `newest` is the run that ended last
          */
         newest;
     uint32_t n_runs;    /* runs that have not ended */
@@ -100,8 +100,8 @@ static inline uint64_t replies_bytes(const struct replies *replies)
 
 /*
  * The next requests are answered by `source`. Begins a new run, unless the newest run is the
- * source's and no own reply follows it. `is_in_frame`: with nothing to order before, a part of a
- * frame of the source was already sent. False: out of memory.
+ * source's and no own reply follows it. `is_in_frame`: the source is within a frame; if `replies`
+ * is idle, a part of that frame was already sent. False: out of memory.
  */
 __attribute__((warn_unused_result)) bool replies_begin(struct replies *replies, struct reply_source *source,
                                                        bool is_in_frame);
@@ -150,14 +150,14 @@ struct early_piece *strand_hold(struct replies *replies, struct early *strand);
 
 enum strand_next {
     STRAND_EMPTY,
-    STRAND_BYTES, /* some bytes of its replies */
+    STRAND_BYTES, /* some bytes of the strand's replies */
     STRAND_REPLY, /* a whole reply of a reserved position, possibly empty */
     STRAND_OPEN,  /* a reserved position without its reply */
 };
 
 /*
- * Returns what is in the strand: in its first piece if `at` is NULL, else in the piece behind `at`,
- * which is moved.
+ * Moves *at to the strand's first piece if *at is NULL, else to the piece behind *at. Returns what
+ * the piece is; *bytes are its bytes.
  */
 enum strand_next strand_look(const struct early *strand, const struct early_piece **at, struct slice *bytes);
 

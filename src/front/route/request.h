@@ -38,10 +38,11 @@ struct request {
     /* Redis refused the request, and it is sent to a shared lane again (again.h) */
     bool is_again;
     /*
-     * a cluster node refused the request, and it is sent to the client's own lane again (carry.h)
+     * a cluster node refused the request, and it is sent to the client's private lane again
+     * (carry.h)
      */
     bool is_carried;
-    bool is_paid; /* the bytes were charged, to the user that the client had then */
+    bool is_paid; /* the bytes are charged already, to the user before the login */
 };
 
 /* False: some arguments of a large request are not buffered, and the effect depends on them. */
@@ -74,7 +75,10 @@ static inline enum effect request_effect(const struct request *request)
     return fits && request_effect_is_known(request) ? (enum effect)request->command->effect : EFFECT_NONE;
 }
 
-/* REPLY_NONE: the request is no effective CLIENT REPLY. */
+/*
+ * The argument of a CLIENT REPLY. REPLY_NONE: the request is another one, or its argument is
+ * invalid.
+ */
 static inline enum reply_word request_reply_word(const struct request *request)
 {
     bool is_one = request->command->flow == FLOW_REPLY && request->argc == 3;

@@ -88,7 +88,7 @@ static bool may_write(const struct command *command)
     return command->is_pausable || command->may_forge || command->effect == EFFECT_EXEC;
 }
 
-/* Records a request that was sent on the client's own lane to a node of a cluster. */
+/* Records a request that was sent on the client's private lane to a node of a cluster. */
 static enum route note_carried(struct client *client, const struct request *request)
 {
     if (transaction_is_open(&client->transaction))
@@ -134,7 +134,7 @@ static enum route send_on(struct client *client, struct lane *lane, const struct
 
 /* ---- weir's own commands ---- */
 
-/* Counted by row of own.def. */
+/* Counts one of weir's own commands, by its row of own.def. */
 static void count_own(struct client *client, const struct request *request, bool is_error)
 {
     size_t row = request->command->own - 1U;
@@ -149,7 +149,7 @@ static enum route refuse_own(struct client *client, struct lane *lane, struct re
     return answer_error(client, lane, request, slice_of(text, limit_command_check(client, request, text)));
 }
 
-/* Asks Redis to confirm the client's login. ROUTE_GOES_ON: confirmed. */
+/* Asks Redis to confirm the client's login. ROUTE_GOES_ON: Redis has confirmed the login. */
 static enum route route_prove(struct client *client)
 {
     enum login_result result = login_prove(client, false);
@@ -200,7 +200,7 @@ static enum route run_own(struct client *client, struct request *request)
 
 /* ---- the gate ---- */
 
-/* ROUTE_GOES_ON: the request passed and is counted as sent. */
+/* Asks the gate. ROUTE_GOES_ON: the request passed and is counted as sent. */
 static enum route route_ask_gate(struct client *client, struct lane *lane, struct request *request)
 {
     struct verdict verdict;
@@ -215,7 +215,7 @@ static enum route route_ask_gate(struct client *client, struct lane *lane, struc
 
 /* ---- login ---- */
 
-/* ROUTE_GOES_ON: HELLO will be answered by a lane. */
+/* Acts on the result of a login. ROUTE_GOES_ON: HELLO will be answered by a lane. */
 static enum route end_login(struct client *client, const struct request *request, enum login_result result)
 {
     enum route route = ROUTE_TAKEN;
@@ -241,8 +241,8 @@ static enum route end_login(struct client *client, const struct request *request
 }
 
 /*
- * AUTH and HELLO are never sent as they came. Exception: inside MULTI, a HELLO that neither logs in
- * nor changes the protocol is sent.
+ * Handles AUTH and HELLO, which are never sent as they came. Exception: inside MULTI, a HELLO that
+ * neither logs in nor changes the protocol is sent.
  */
 static enum route log_in(struct client *client, struct request *request, struct hello *hello)
 {
@@ -350,8 +350,8 @@ static enum route end_search(struct client *client, struct request *request)
 }
 
 /*
- * Why no auth lane was available. An auth lane may be the first connection to fail: Redis is away
- * then, though no other connection has failed yet.
+ * Returns why no auth lane was available. An auth lane may be the first connection to fail: Redis
+ * is away then, though no other connection has failed yet.
  */
 static enum err why_unasked(const struct lanes *lanes)
 {
@@ -362,7 +362,7 @@ static enum err why_unasked(const struct lanes *lanes)
 
 /*
  * No auth lane has confirmed the client's user. Until an auth lane does, weir sends nothing on the
- * client's own lane, not even to void a transaction.
+ * client's private lane, not even to void a transaction.
  */
 static enum route refuse_unproven(struct client *client, struct request *request)
 {
@@ -387,7 +387,7 @@ static enum route refuse_unproven(struct client *client, struct request *request
     return ROUTE_STOP;
 }
 
-/* ROUTE_GOES_ON: `lane` may be sent the request. */
+/* Finds a lane. ROUTE_GOES_ON: the request may be sent on *lane. */
 static enum route route_find_lane(struct client *client, struct request *request, struct lane **lane)
 {
     for (;;) {
@@ -472,8 +472,8 @@ static enum route go_without_place(struct client *client, struct place *place, s
 }
 
 /*
- * ROUTE_GOES_ON: *row serves the request (NULL: no node does), and calls in flight were sent by the
- * same slot map.
+ * Finds the row for the request. ROUTE_GOES_ON: *row serves the request (NULL: no node does), and
+ * calls in flight were sent by the same slot map.
  */
 static enum route route_find_row(struct client *client, const struct request *request, struct nodes_row **row)
 {
@@ -489,8 +489,8 @@ static enum route route_find_row(struct client *client, const struct request *re
 }
 
 /*
- * ROUTE_GOES_ON: the lane at the place may be sent the request. If a replica has no lane, the
- * master is used.
+ * Finds a place and a lane for the request. ROUTE_GOES_ON: the request may be sent on *lane. If a
+ * replica has no lane, the master is used.
  */
 static enum route find_place(struct client *client, struct request *request, struct place **place, struct lane **lane)
 {
@@ -565,7 +565,7 @@ static bool asks_for_maintenance(const struct client *client, const struct reque
            slice_is_word(request->name, SLICE("client"));
 }
 
-/* The gate counts the request as any CLIENT command. */
+/* Refuses the request. The gate counts the request as any CLIENT command. */
 static enum route refuse_maintenance(struct client *client, struct lane *lane, struct request *request,
                                      struct slice reply)
 {
@@ -652,11 +652,12 @@ static enum route aim(struct client *client, const struct request *request)
  * refused request opens no connection. The gate charges once a lane is there, so that a request
  * passes at the moment of its charge. A slow connect can therefore not release more requests at
  * once than the limits allow. Inside MULTI there is a lane, and a refusal must void the transaction
- * on it.
+ * on that lane.
  */
 static enum route forward(struct client *client, struct request *request)
 {
-    bool is_asked = login_has_begun(client); /* the gate decided before the login was asked */
+    /* the gate decided before Redis was asked about the login */
+    bool is_asked = login_has_begun(client);
     if (client_is_on_cluster(client)) {
         bool may_probe = request->is_large && !target_is_held(client);
         enum route aimed = may_probe ? carry_probe(client, request) : ROUTE_GOES_ON;
@@ -716,10 +717,7 @@ static enum route tell_info(struct client *client, struct request *request)
     return client_is_closed(client) ? ROUTE_STOP : ROUTE_TAKEN;
 }
 
-/*
- * Answers RESET. On a private lane Redis is told too, if something of the client may still be sent
- * there.
- */
+/* Answers RESET. A private lane that stays or is subscribed is reset in Redis, too. */
 static enum route route_reset(struct client *client, struct request *request)
 {
     enum route result = subscribe_reset(client);
@@ -739,7 +737,7 @@ static enum route route_reset(struct client *client, struct request *request)
 
 /*
  * True if the request would end or change the client's session before requests that may come back
- * are answered. Such requests are sent again in the session in which they came.
+ * are answered. Requests that come back are sent again in the session in which they came.
  */
 static bool must_wait_for_kept(const struct client *client, const struct request *request)
 {
@@ -749,7 +747,9 @@ static bool must_wait_for_kept(const struct client *client, const struct request
             effect == EFFECT_HELLO || effect == EFFECT_RESET);
 }
 
-/* True if the request goes by neither a place nor hops, and calls are in flight there. */
+/*
+ * True if the request goes by neither places nor hops, and calls of places or hops are in flight.
+ */
 static bool must_wait_for_places(const struct client *client, const struct request *request)
 {
     return spread_in_flight(client_extra(client)->spread) > 0 && !places_take(client, request) &&
@@ -771,7 +771,7 @@ static enum route forward_by_slot(struct client *client, struct request *request
 }
 
 /*
- * True if the call on the client's own lane to a node of a cluster is not over: the call may come
+ * True if a call on the client's private lane to a node of a cluster is not over: the call may come
  * back.
  */
 static bool must_wait_for_carried(struct client *client)
@@ -853,7 +853,7 @@ static enum route route(struct client *client, struct request *request)
     return result;
 }
 
-/* Bytes of refused requests are not counted. */
+/* Routes the request and charges its bytes. Bytes of refused requests are not charged. */
 static enum route route_counted(struct client *client, struct request *request, size_t n_bytes)
 {
     request->n_bytes = n_bytes;
@@ -877,7 +877,7 @@ static enum route route_nothing(struct client *client, size_t n_bytes)
     return ROUTE_TAKEN;
 }
 
-/* An inline request travels as multibulk. */
+/* Rewrites an inline request as multibulk, and routes it. */
 static enum route route_inline(struct client *client, struct slice line)
 {
     char *out = malloc(ARGV_INLINE_ROOM(line.len));

@@ -3,8 +3,8 @@
  *
  *     request with keys of one slot                 the slot's master
  *     PUBLISH, PUBSUB                               the node of classic pub/sub
- *     any other without keys                        the private lane's node, else the default node
- *     any, while the client is bound to its lane    that lane's node
+ *     any other request without keys                the private lane's node, else the default node
+ *     any request of a client bound to its lane     that lane's node
  *
  * What binds a client to its lane: MULTI, watched keys, subscriptions, MONITOR, and replies that
  * are not counted. Any other state of the lane ends when the client's requests go to another node.
@@ -22,22 +22,23 @@
 #include "front/route/request.h"
 
 /*
- * Never NULL. The default node's row if no target is set, or if the target has left the topology.
+ * Returns the row of the client's target, never NULL. Without a target, or if the target has left
+ * the topology, the row is the default node's.
  */
 struct nodes_row *target_row(const struct client *client);
 
-/* False: out of memory, and the client is closed. */
+/* Sets the target of the client's next request. False: out of memory, and the client is closed. */
 __attribute__((warn_unused_result)) bool target_set(struct client *client, struct nodes_row *row);
 
 /*
- * As keys_slot. For a request too large to be buffered, the slot of its first key: Redis checks the
- * other keys.
+ * As keys_slot. For a request too large to be buffered, returns the slot of the first key: Redis
+ * checks the other keys.
  */
 int32_t target_slot(const struct request *request);
 
 /*
- * Returns the row to which the request goes. If no node serves the slot, the default node, which
- * answers with the error.
+ * Returns the row to which the request goes. If no node serves the slot, returns the default node's
+ * row: the default node answers with the error.
  */
 struct nodes_row *target_for(const struct client *client, const struct request *request);
 

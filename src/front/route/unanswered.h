@@ -4,7 +4,7 @@
  *
  *   sent      GET a, GET b | SET c       an entry: similar neighbours, or one request
  *   answered  GET a                      n_left counts an entry's unanswered requests;
- *                                        its bytes are freed with the last of them
+ *                                        an entry is freed with its last request
  *
  * Invariant: there are entries for all calls of the client on a lane that keeps requests
  * (lane.keeps), in the order of the calls. Bytes are kept up to UNANSWERED_MAX. An entry without
@@ -52,27 +52,27 @@ struct kept {
 struct unanswered {
     struct kept *first; /* the oldest entry; heap; NULL: none */
     struct kept *last;
-    uint64_t bytes; /* of all entries */
+    uint64_t bytes; /* bytes of all entries */
 };
 
 /*
- * Adds an entry for `n` > 0 requests that are about to be sent. Empty `bytes`: not to be sent
- * again. NULL: out of memory.
+ * Adds an entry for `n` > 0 requests that are about to be sent. Empty `bytes`: the requests cannot
+ * be sent again. NULL: out of memory.
  */
 __attribute__((warn_unused_result)) struct kept *unanswered_add(struct unanswered *unanswered, struct pool *pool,
                                                                 enum kept_kind kind, struct slice bytes, uint32_t n);
 
-/* As unanswered_add, but extends the newest entry if that is small and of the same kind. */
+/* As unanswered_add, but extends the newest entry if the entry is small and of the same kind. */
 __attribute__((warn_unused_result)) struct kept *unanswered_add_more(struct unanswered *unanswered, struct pool *pool,
                                                                      enum kept_kind kind, struct slice bytes,
                                                                      uint32_t n);
 
-/* The oldest `n` requests are answered, or are kept elsewhere now. */
+/* Drops the oldest `n` requests, which are answered or kept elsewhere now. */
 void unanswered_drop(struct unanswered *unanswered, struct pool *pool, uint32_t n);
 
 /*
- * Returns the bytes of the oldest request, valid until it is dropped. Empty: not kept. There must
- * be a request.
+ * Returns the bytes of the oldest request, valid until the request is dropped. Empty: the bytes
+ * were not kept. There must be a request.
  */
 struct slice unanswered_oldest(const struct unanswered *unanswered);
 
@@ -90,16 +90,17 @@ void unanswered_clear(struct unanswered *unanswered, struct pool *pool);
  *                                "7"
  *
  * A read that was answered behind a returned call is sent again with that call, because its answer
- * may depend on the call. The read's reply is kept in case no server accepts the calls. Memory
- * counts as unread replies do.
+ * may depend on the call. The read's reply is kept in case no server accepts the calls. Kept
+ * replies count as unread replies.
  */
 
 struct returned_call {
     struct returned_call *next;
     struct bytes reply;  /* sent to the client if the call is not sent again */
     struct bytes behind; /* replies that follow this call's reply */
-    uint64_t tag;        /* of the call: upstream/lane/tags.h */
-    uint64_t arrived_ns; /* of the call, as are the next five fields */
+    uint64_t tag;        /* tag of the call: upstream/lane/tags.h */
+    /* when the call arrived; the next five fields are copies from the call, too */
+    uint64_t arrived_ns;
     uint32_t waited_us;
     uint32_t argument;
     uint8_t flags;
@@ -107,7 +108,7 @@ struct returned_call {
     uint8_t counted;
     uint8_t kind;    /* enum kept_kind */
     bool is_refused; /* true: Redis refused the call; false: the call is a read */
-    /* when Redis first refused this call, or the call before it that was refused */
+    /* when Redis first refused the call; for a read without a refusal: when its reply came */
     uint64_t since_ns;
     uint32_t len; /* bytes of the request */
     char request[];
@@ -140,8 +141,8 @@ __attribute__((warn_unused_result)) bool returned_read(struct returned *returned
                                                        struct slice piece);
 
 /*
- * returned_end_reply: the reply being read is whole, and is the newest call's. returned_end_behind:
- * the reply is whole, and follows the newest call. False: out of memory.
+ * returned_end_reply: the reply being read is whole, and belongs to the newest call.
+ * returned_end_behind: the reply is whole, and follows the newest call. False: out of memory.
  */
 void returned_end_reply(struct returned *returned);
 __attribute__((warn_unused_result)) bool returned_end_behind(struct returned *returned, struct pool *pool);

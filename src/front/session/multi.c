@@ -47,7 +47,10 @@ static bool multi_take_refusal(struct client *client, struct slice reply);
 static void multi_go_on(struct client *client);
 static struct slice lost(const struct client *client);
 
-/* NULL: out of memory, and the client is closed. */
+/*
+ * Returns the client's carry, with the callbacks set. NULL: out of memory, and the client is
+ * closed.
+ */
 static struct carry *multi_need(struct client *client)
 {
     static const struct carry_ops ops = {multi_take_refusal, multi_go_on, lost, multi_end};
@@ -114,7 +117,7 @@ static struct slice nil(const struct client *client)
     return session_protocol(client) == 3 ? SLICE("_\r\n") : SLICE("*-1\r\n");
 }
 
-/* Empty: EXEC is to be sent. */
+/* Returns weir's reply to EXEC. Empty: EXEC must be sent. */
 static struct slice answer_to_exec(const struct client *client, const struct request *request)
 {
     const struct carry *carry = carry_of(client);
@@ -279,8 +282,8 @@ void multi_note_queued(struct client *client, const struct request *request)
 }
 
 /*
- * Requests sent together are refused together: the first refusal counts, and the later refusals
- * say the same.
+ * Requests sent together are refused together: the first refusal counts, and the later refusals add
+ * nothing.
  */
 static bool multi_take_refusal(struct client *client, struct slice reply)
 {
@@ -359,7 +362,7 @@ static void send_queue(struct client *client)
     lane_send(lane, &client->lane_user, carry->queue.requests.at, carry->queue.requests.len);
 }
 
-/* Begins the transaction on this lane. */
+/* Begins the transaction on `lane`. */
 static void begin_on(struct client *client, struct lane *lane, bool asks)
 {
     if (!send_multi(client, lane, asks))
@@ -368,7 +371,7 @@ static void begin_on(struct client *client, struct lane *lane, bool asks)
     client->lane_user.wants_idle = true;
 }
 
-/* Watched keys are known on one lane only. EXEC goes to that lane, or answers nil. */
+/* Redis knows the watched keys on one lane only. EXEC goes to the watching lane, or answers nil. */
 static void begin_where_watched(struct client *client)
 {
     const struct carry *carry = carry_of(client);

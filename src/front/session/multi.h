@@ -10,14 +10,14 @@
  *                      the redirect's node; their replies are discarded
  *
  * A key of another slot is answered with CROSSSLOT, and EXEC then runs nothing. Keys watched before
- * MULTI decide the node. If their slot has left that node, EXEC answers nil, as after any change of
- * a watched key. More than QUEUE_MAX bytes cannot be sent to another node: after a redirect EXEC
- * answers EXECABORT. Commands that change how replies are counted (SUBSCRIBE, MONITOR, CLIENT
- * REPLY) are refused inside MULTI.
+ * MULTI decide the node. If the slot of the watched keys has left that node, EXEC answers nil, as
+ * after any change of a watched key. More than QUEUE_MAX bytes cannot be sent to another node:
+ * after a redirect EXEC answers EXECABORT. Commands that change how replies are counted (SUBSCRIBE,
+ * MONITOR, CLIENT REPLY) are refused inside MULTI.
  *
  * Redis answers MULTI before the next request is sent, so that a user without the right to MULTI
  * runs nothing. EXEC is sent when all queued requests are answered. The lane is given back after
- * EXEC. Thread: the worker's.
+ * EXEC. All functions run on the worker's thread.
  */
 #ifndef WEIR_FRONT_MULTI_H
 #define WEIR_FRONT_MULTI_H
@@ -28,12 +28,12 @@
 #include "front/route/request.h"
 #include "upstream/lane/lane.h"
 
-/* As a step of route, before the gate. ROUTE_GOES_ON: the request is forwarded. */
+/* A step of route, before the gate. ROUTE_GOES_ON: the request is forwarded. */
 __attribute__((warn_unused_result)) enum route multi_take(struct client *client, struct request *request);
 
 /*
  * Begins the transaction on `lane`, which is ready for the next request. ROUTE_GOES_ON: Redis has
- * answered MULTI on it.
+ * answered MULTI on the lane.
  */
 __attribute__((warn_unused_result)) enum route multi_begin_on(struct client *client, struct lane *lane);
 

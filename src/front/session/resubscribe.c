@@ -31,7 +31,7 @@ static struct slice *orphans_of(struct subscriptions *subs, uint16_t slot, size_
     return words;
 }
 
-/* NULL: there is no orphan, or some are being subscribed. */
+/* Returns the first orphan. NULL: there is no orphan, or some orphans are being subscribed. */
 static const struct channel *next_orphan(const struct subscriptions *subs)
 {
     const struct channel *found = NULL;
@@ -107,7 +107,7 @@ static bool send_wide(struct subscriptions *subs, struct tap *tap, enum channel_
     return is_sent;
 }
 
-/* Subscribes at masters that have joined since. */
+/* Subscribes the names for all masters at masters that have joined. */
 static void tell_new_masters(struct subscriptions *subs)
 {
     const struct nodes *nodes = subscriptions_nodes(subs);
@@ -143,7 +143,10 @@ void resubscribe_go_on(struct client *client)
         subscriptions_free_idle(subs);
 }
 
-/* False: the client is closed. */
+/*
+ * Gives up a tap whose node has left the topology, or closes the client. False: the client is
+ * closed.
+ */
 static bool adopt_tap(struct subscriptions *subs, struct tap *tap)
 {
     const struct nodes_row *row = tap_row(tap);

@@ -3,7 +3,7 @@
  * New masters get the names that the client has subscribed at all masters.
  *
  * The client notices only that messages may be missing. If no node accepts the channels, the client
- * is closed. Thread: the worker's.
+ * is closed. All functions run on the worker's thread.
  */
 #ifndef WEIR_FRONT_RESUBSCRIBE_H
 #define WEIR_FRONT_RESUBSCRIBE_H
@@ -11,8 +11,8 @@
 #include "front/client/client.h"
 
 /*
- * resubscribe_go_on: the client's link was woken. resubscribe_adopt: there is a new topology. Both
- * are safe on all clients.
+ * resubscribe_go_on is called when the client's link was woken, resubscribe_adopt when there is a
+ * new topology. Both functions are safe on all clients.
  */
 void resubscribe_go_on(struct client *client);
 void resubscribe_adopt(struct client *client);

@@ -42,8 +42,8 @@ static bool is_for_good(const struct client *client, const struct lane *lane)
 }
 
 /*
- * Sends CLIENT SETINFO with a text of weir's: Redis decides whether the client may use the command,
- * and checks the word. The lane keeps nothing of the client's.
+ * Sends CLIENT SETINFO with weir's own text. Redis decides whether the client may use the command,
+ * and checks the word. The client's text is not set on the lane.
  */
 static void send_stand_in(struct client *client, struct lane *lane, struct slice word)
 {
@@ -79,7 +79,7 @@ bool setinfo_send(struct client *client, struct lane *lane, const struct request
     bool is_queued = transaction_is_open(&client->transaction);
     if (is_queued && is_good && !session_ask_library(client, word == WORD_VERSION, words[3]))
         return false;
-    /* if Redis refuses the command, no lane is told */
+    /* if Redis refuses a valid command, library_answered of stateful.c forgets the library */
     calls_newest(&lane->calls)->argument = is_good;
     if (is_as_it_is && client_has_own_lane(client))
         lane_forbid_reuse(lane);

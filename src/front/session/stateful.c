@@ -70,9 +70,9 @@ static void hello_sent(const struct sending *s)
 }
 
 /*
- * Sends HELLO in weir's own words and without a login, so that HELLO does no more than weir has
- * read of it. A name is set on private lanes only. Inside MULTI a correct HELLO without a login, in
- * the client's protocol, is sent as it came.
+ * Sends HELLO in weir's own words and without a login, so that HELLO does nothing that weir has not
+ * read. A name is set on private lanes only. Inside MULTI a correct HELLO without a login, in the
+ * client's protocol, is sent as it came.
  */
 static bool send_hello(const struct sending *s)
 {
@@ -191,7 +191,7 @@ static void exec_sent(const struct sending *s)
         client_wait(s->client, WAIT_ANSWER);
 }
 
-/* CLIENT PAUSE ms WRITE has run. */
+/* Notes the pause of the node, if CLIENT PAUSE ms WRITE has run. */
 static void pause_answered(const struct answer *a)
 {
     if (!a->is_error && a->call->argument > 0)
@@ -214,7 +214,7 @@ static void library_decided(const struct answer *a)
 static void exec_answered(const struct answer *a)
 {
     library_decided(a);
-    pin_end(a->client, PIN_WATCH); /* for any answer */
+    pin_end(a->client, PIN_WATCH); /* any answer to EXEC ends the watches */
     pause_answered(a);
 }
 
@@ -519,8 +519,8 @@ const struct stateful *stateful_row(enum effect effect)
 
 /*
  * True if Redis wants a password from a client that does not hear the error. Redis had let the
- * client in before, and that connection is gone. The client would lose command after command, or
- * wait for CLIENT REPLY ON. weir's own RESET proves nothing: before 7.0 Redis wants a login for
+ * client in on an earlier connection, which is gone. The client would lose command after command,
+ * or wait for CLIENT REPLY ON. weir's own RESET proves nothing: before 7.0 Redis wants a login for
  * RESET too.
  */
 static bool is_shut_out_unheard(const struct call *call, const struct glimpse *reply)

@@ -35,11 +35,12 @@ struct answer {
 struct stateful {
     /* outside MULTI, before the call: allocates what the request needs */
     bool (*prepare)(const struct sending *s);
-    void (*sent)(const struct sending *s);    /* outside MULTI: the call is recorded */
-    void (*answered)(const struct answer *a); /* a call with CALL_LOOK was answered */
-    void (*queued)(const struct sending *s);  /* inside MULTI: the call is recorded */
+    void (*sent)(const struct sending *s);    /* outside MULTI, once the call is recorded */
+    void (*answered)(const struct answer *a); /* once a call with CALL_LOOK was answered */
+    void (*queued)(const struct sending *s);  /* inside MULTI, once the call is recorded */
     uint32_t pin;                             /* enum pin taken inside MULTI; 0: none */
-    bool (*send)(const struct sending *s);    /* sends the bytes; NULL: sent as they came */
+    /* sends the bytes; NULL: the bytes are sent as they came */
+    bool (*send)(const struct sending *s);
 };
 
 const struct stateful *stateful_row(enum effect effect);
@@ -50,7 +51,7 @@ const struct stateful *stateful_row(enum effect effect);
  */
 bool stateful_admits(const struct request *request);
 
-/* A call with CALL_LOOK was answered. */
+/* Called when a call with CALL_LOOK was answered. */
 void stateful_answered(struct client *client, const struct call *call, const struct glimpse *reply);
 
 /*

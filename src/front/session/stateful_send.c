@@ -19,8 +19,8 @@ static const char reply_on_request[] = "*3\r\n$6\r\nCLIENT\r\n$5\r\nREPLY\r\n$2\
 
 /*
  * True if the request is MONITOR on a lane that monitors already. Redis does not answer a permitted
- * second MONITOR, and refuses one without permission. weir cannot know which. A MONITOR that always
- * gets an error is counted like any other request.
+ * second MONITOR, and refuses one without permission. weir cannot know the permission. A MONITOR
+ * that always gets an error is counted like any other request.
  */
 static bool is_monitor_again(const struct client *client, const struct request *request)
 {
@@ -100,9 +100,9 @@ bool stateful_break_multi(struct client *client, struct lane *lane)
 }
 
 /*
- * Sends a request on a passthrough lane. From here on replies are not counted: of a replica's
- * stream, and of an EXEC with SUBSCRIBE, MONITOR, CLIENT REPLY or SYNC. CLIENT TRACKING cannot
- * point at another application's lane here either.
+ * Sends a request on a passthrough lane. Replies on such a lane are not counted: a replica's
+ * stream, or what follows an EXEC with SUBSCRIBE, MONITOR, CLIENT REPLY or SYNC. On a passthrough
+ * lane, too, CLIENT TRACKING cannot point at another application's lane.
  */
 static bool send_passthrough(struct client *client, struct lane *lane, const struct request *request)
 {
@@ -124,7 +124,7 @@ static bool send_passthrough(struct client *client, struct lane *lane, const str
  */
 static bool send_client_reply(struct client *client, struct lane *lane, const struct request *request)
 {
-    /* By enum word_heard. */
+    /* flags of the call, by enum word_heard */
     static const uint8_t flags[] = {0, CALL_MUTE, CALL_MUTE_ERROR, CALL_MUTE_UNLESS_ERROR};
     enum reply_word word = request_reply_word(request);
     uint64_t tag = timing_tag(client, request->command, request->argc);
@@ -167,7 +167,7 @@ static enum flow flow_of(const struct request *request)
 static uint32_t frames_of(const struct request *request, enum flow flow)
 {
     bool is_list = flow == FLOW_SUBSCRIBE || flow == FLOW_UNSUBSCRIBE;
-    /* UNSUBSCRIBE alone: 0, for as many as there are subscriptions */
+    /* UNSUBSCRIBE without names: 0, which stands for one frame for each subscription */
     return is_list ? request->argc - 1 : 1;
 }
 
@@ -208,7 +208,7 @@ static void note_sent(const struct sending *s)
     const struct stateful *row = stateful_row((enum effect)call->effect);
     if (row->sent != NULL)
         row->sent(s);
-    /* the next request belongs to the client's own database */
+    /* after an urgent request the next request belongs to the client's own database */
     if (client_is_urgent(client))
         client_wait(client, WAIT_ANSWER);
 }

@@ -16,8 +16,8 @@
 bool stateful_is_plain(const struct client *client, const struct request *request);
 
 /*
- * True if all earlier calls must be answered before the request is sent. Otherwise the replies of
- * both could not be told apart, or the request ends the counting of replies.
+ * True if all earlier calls must be answered before the request is sent. Reasons: weir could not
+ * tell their replies from the replies to the request, or the request ends the counting of replies.
  */
 bool stateful_must_wait(const struct client *client, const struct request *request);
 

@@ -106,7 +106,7 @@ static enum route end_well(struct subscriptions *subs, const struct request *req
     return client_is_closed(client) ? ROUTE_STOP : ROUTE_TAKEN;
 }
 
-/* ROUTE_GOES_ON: the request has passed the gate, now or before. */
+/* Charges the request once. ROUTE_GOES_ON: the request has passed the gate, now or before. */
 static enum route subscribe_charge(struct subscriptions *subs, struct request *request)
 {
     struct client *client = subs->client;
@@ -152,7 +152,7 @@ static enum route subscribe_go_without(struct subscriptions *subs, struct tap *t
     return result;
 }
 
-/* ROUTE_GOES_ON: calls can be sent to the row, and the request is charged. */
+/* Finds a lane to the row, and charges the request. ROUTE_GOES_ON: calls can be sent to the row. */
 static enum route subscribe_reach(struct subscriptions *subs, struct tap *tap, struct nodes_row *row,
                                   struct request *request)
 {
@@ -187,7 +187,7 @@ static struct tap_request as_it_came(const struct subscriptions *subs, const str
     };
 }
 
-/* Sends the request as it came to this node. The client gets the answer. */
+/* Sends the request unchanged to the node of `row`. The client gets the answer. */
 static enum route subscribe_ask_at(struct subscriptions *subs, struct nodes_row *row, bool is_for_shard,
                                    struct request *request)
 {
@@ -208,8 +208,8 @@ static enum route subscribe_ask_at(struct subscriptions *subs, struct nodes_row 
 /* ---- shard channels ---- */
 
 /*
- * Redis has not run the request: sends the request again within 20 ms, for at most `most_ns`. Then
- * the client gets this error.
+ * Redis has not run the request: sends the request again within 20 ms, for at most `most_ns`. After
+ * that time the client gets `error`.
  */
 static enum route subscribe_ask_again(struct subscriptions *subs, struct request *request, uint64_t most_ns,
                                       struct slice error)
@@ -226,7 +226,7 @@ static enum route subscribe_ask_again(struct subscriptions *subs, struct request
     return wait_for_answer(subs);
 }
 
-/* No node serves the slot for now. */
+/* Asks again later, because no node serves the slot for now. */
 static enum route wait_for_node(struct subscriptions *subs, struct request *request, struct slice error)
 {
     upstream_ask_topology(subscriptions_upstream(subs));
@@ -247,8 +247,8 @@ static enum route ask_shard(struct subscriptions *subs, struct request *request)
 }
 
 /*
- * Returns the next node with shard channels of the client. Without any, the default node is asked
- * first. NULL: all have answered.
+ * Returns the next node with shard channels of the client. If no node was asked yet and none has
+ * such channels, returns the default node. NULL: all nodes have answered.
  */
 static struct nodes_row *next_shard(const struct subscriptions *subs)
 {
@@ -362,7 +362,7 @@ static bool note_wide(struct subscriptions *subs, const struct request *request,
     return true;
 }
 
-/* ROUTE_GOES_ON: all other masters have answered. */
+/* Sends the words to all other masters. ROUTE_GOES_ON: all other masters have answered. */
 static enum route subscribe_tell_others(struct subscriptions *subs, struct request *request, const struct slice *words,
                                         size_t n)
 {

@@ -18,7 +18,9 @@ void subscriptions_count(struct subscriptions *subs)
     subs->client->extra->n_subscribed = subs->n_classic + subs->channels.n;
 }
 
-/* Wakes a client that looks again. The client does not wait for an answer in flight. */
+/*
+ * Wakes the client to look again. A client with a request in flight keeps waiting for the answer.
+ */
 static void wake_client(struct lane_user *lane_user, enum lane_user_wait what)
 {
     const struct subscriptions *subs = container_of(lane_user, struct subscriptions, retry);
@@ -68,7 +70,7 @@ static bool answers(const struct call *call, bool is_end)
     return call != NULL && call->flow == (is_end ? FLOW_UNSUBSCRIBE : FLOW_SUBSCRIBE);
 }
 
-/* Passes a confirmation to the client, with the number of all its shard channels. */
+/* Passes a confirmation to the client, with the number of all shard channels of the client. */
 static void pass_counted(struct tap *tap, struct slice frame, const struct confirmation *said, uint32_t n)
 {
     struct bytes out = {0};

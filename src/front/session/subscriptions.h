@@ -2,7 +2,8 @@
  * The subscriptions of one client of a cluster, its taps, and the nodes' answers. subscribe.c
  * carries out requests. resubscribe.c moves subscriptions when their node changes.
  *
- * Owner: the client, extra.subscriptions. Thread: the worker's.
+ * The client owns the subscriptions (extra.subscriptions). All functions run on the worker's
+ * thread.
  */
 #ifndef WEIR_FRONT_SUBSCRIPTIONS_H
 #define WEIR_FRONT_SUBSCRIPTIONS_H
@@ -39,16 +40,16 @@ struct subscriptions {
     struct bytes error;       /* Redis' error to the request; empty: none */
     struct lane_user retry;   /* wakes the client to look again */
     uint64_t redirected_ns;   /* when the request was first redirected; 0: never */
-    uint64_t orphaned_ns;     /* since when there are orphans; 0: there are none */
+    uint64_t orphaned_ns;     /* when orphans were first noticed; 0: there are no orphans */
     uint32_t n_classic;       /* channels and patterns of classic pub/sub */
     uint8_t stage;            /* enum stage */
-    uint8_t counted;          /* limits that counted the request, until a call takes them over */
+    uint8_t counted;          /* limits that count the request; 0 once a call carries the count */
     bool is_charged;          /* the gate has let the request pass */
     bool has_asked;           /* SUNSUBSCRIBE without channels: a node was asked */
     bool is_wide_set;         /* the request's names for all masters are in `channels` */
 };
 
-/* NULL: the client has never subscribed. */
+/* Returns the client's subscriptions, NULL if the client has never subscribed. */
 static inline struct subscriptions *subscriptions_of(const struct client *client)
 {
     return client_extra(client)->subscriptions;
@@ -81,12 +82,12 @@ void subscriptions_look_soon(struct subscriptions *subs);
 /* Updates extra.n_subscribed. */
 void subscriptions_count(struct subscriptions *subs);
 
-/* Keeps Redis' error reply to the request. Of several errors the first is kept. */
+/* Keeps Redis' error reply to the request. The first of several errors is kept. */
 void subscriptions_note_error(struct subscriptions *subs, struct slice reply);
 
 /*
- * True if the reply is a MOVED for this slot. The slot map then has the new node, if the topology
- * knows that node. A new topology is asked for.
+ * True if the reply is a MOVED for this slot. In this case the slot map gets the new node, if the
+ * topology knows that node, and weir asks for a new topology.
  */
 bool subscriptions_obey(struct subscriptions *subs, const struct tap *tap, struct slice reply, int32_t slot);
 
@@ -99,7 +100,10 @@ bool subscriptions_is_down(struct slice reply);
 /* Closes the client, because no node accepts its subscriptions. */
 void subscriptions_close(struct subscriptions *subs);
 
-/* Returns the tap at this node; NULL: none. Without a row: a tap that has no lane. */
+/*
+ * Returns the tap at the node of `row`, NULL if there is none. A NULL `row` finds a tap that has no
+ * lane.
+ */
 struct tap *subscriptions_find_tap(const struct subscriptions *subs, const struct nodes_row *row, bool is_for_shard);
 
 /*
@@ -121,7 +125,7 @@ bool subscriptions_in_flight(const struct subscriptions *subs);
 __attribute__((warn_unused_result)) bool subscriptions_send(struct tap *tap, const struct slice *words, size_t n,
                                                             struct tap_request request);
 
-/* subscriptions_leave: the client is closed. subscriptions_free: frees the memory. */
+/* subscriptions_leave is called when the client is closed. subscriptions_free frees the memory. */
 void subscriptions_leave(struct subscriptions *subs);
 void subscriptions_free(struct subscriptions *subs);
 

@@ -20,7 +20,10 @@ static struct tap *tap_of(const struct lane_user *lane_user)
 
 /* ---- callbacks of the lane ---- */
 
-/* False: out of memory, or the client has too much unread output. The client is closed. */
+/*
+ * Buffers a piece of a frame. False: out of memory, or the client has too much unread output; the
+ * client is then closed.
+ */
 static bool keep_piece(struct tap *tap, struct slice piece)
 {
     struct client *client = tap->client;
@@ -261,7 +264,10 @@ struct nodes_row *tap_row(const struct tap *tap)
     return lane != NULL && !lane_is_closed(lane) ? nodes_row_of(lane) : NULL;
 }
 
-/* Borrows a lane. The lane is a new one if the tap had one before: a kept lane was not clean. */
+/*
+ * Borrows a lane. A tap that had a lane before borrows a new one, because the kept lane was not
+ * clean.
+ */
 static bool tap_borrow(struct tap *tap, struct nodes_row *row)
 {
     const struct lane_key key = session_key(tap->client, lanes_node(&row->lanes));

@@ -11,8 +11,8 @@
  * front/session/subscribe.h decides which commands go by taps, and to which nodes. subscribe.h
  * receives each frame, and passes on the frames for the client. A tap has at most a few calls in
  * flight, and never together with calls of the main side or of places. A lost lane closes the
- * client, as Redis would. Lanes count in max-lanes; the client stays one connection. Thread: the
- * worker's. Owner: struct subscriptions.
+ * client, as Redis would. Lanes of taps count in max-lanes; the client stays one connection. struct
+ * subscriptions owns the taps. All functions run on the worker's thread.
  */
 #ifndef WEIR_FRONT_TAP_H
 #define WEIR_FRONT_TAP_H
@@ -31,11 +31,11 @@ struct tap;
 
 struct tap_ops {
     /*
-     * A whole frame has come. `call`: the oldest call in flight; NULL: there was none when the
+     * Called for each whole frame. `call`: the oldest call in flight; NULL: there was none when the
      * frame began.
      */
     void (*on_frame)(struct tap *tap, const struct call *call, struct slice frame);
-    /* A call was answered in full. */
+    /* Called when a call was answered in full. */
     void (*on_answer)(struct tap *tap, const struct call *call, const struct glimpse *reply);
 };
 
@@ -48,15 +48,17 @@ struct tap {
     struct bytes frame; /* the present frame, as far as it has come in pieces */
     /* why the lane could not be opened, as an error reply; heap; NULL: not refused */
     char *refusal;
-    /* for SSUBSCRIBE; another tap serves the rest, since confirmations look alike */
+    /*
+     * for SSUBSCRIBE; another tap serves SUBSCRIBE and PSUBSCRIBE, because confirmations look alike
+     */
     bool is_shard;
     bool is_name_set; /* the lane's name is the client's, if the client has a name */
     /* the tap has had a lane since tap_leave, so it borrows a new lane instead of a kept one */
     bool wants_new;
-    bool is_told; /* the present request was sent here */
+    bool is_told; /* the present request was sent on this tap */
 };
 
-/* NULL: out of memory, and the client is closed. */
+/* Returns a new tap without a lane. NULL: out of memory, and the client is closed. */
 struct tap *tap_new(struct client *client, const struct tap_ops *ops, bool is_shard);
 
 /* Returns the node of the tap's lane. NULL: no lane. */
@@ -76,34 +78,34 @@ static inline bool tap_is_subscribed(const struct tap *tap)
 __attribute__((warn_unused_result)) enum finding tap_find_lane(struct tap *tap, struct nodes_row *row,
                                                                const struct command *command);
 
-/* Why there is no lane, as lane_choice_lack. */
+/* Returns why there is no lane, as lane_choice_lack does. */
 enum err tap_lack(const struct tap *tap, struct nodes_row *row);
 
 /*
- * Why there is no lane, as an error reply. The slice is valid until tap_forget_refusal, which is
- * called after the client was told.
+ * tap_why_none returns why there is no lane, as an error reply. The slice is valid until
+ * tap_forget_refusal, which is called after the client was told.
  */
 struct slice tap_why_none(struct tap *tap, struct nodes_row *row);
 void tap_forget_refusal(struct tap *tap, struct nodes_row *row);
 
 /*
- * A request to send. `frames` frames confirm the request. 0 with FLOW_UNSUBSCRIBE: the number is
- * unknown.
+ * A request to send. `frames` frames confirm the request. `frames` 0 with FLOW_UNSUBSCRIBE: the
+ * number is unknown.
  */
 struct tap_request {
     struct slice bytes;
     uint64_t tag;
     uint32_t frames;
-    uint32_t argument; /* call.argument, for ops */
+    uint32_t argument; /* call.argument, which `ops` read */
     uint8_t flow;
     uint8_t effect;
     uint8_t counted;
 };
 
-/* False: out of memory, and the client is closed. */
+/* Sends a request on the tap's lane. False: out of memory, and the client is closed. */
 __attribute__((warn_unused_result)) bool tap_send(struct tap *tap, const struct tap_request *request);
 
-/* Sends this frame to the client. The client may be closed. */
+/* Sends a frame to the client. The call may close the client. */
 void tap_pass(struct tap *tap, struct slice frame);
 
 /* Resumes the lane after a slow client has read its output. */

@@ -104,7 +104,7 @@ static void free_requests(struct command_queue *queue, struct pool *pool)
     queue->requests = (struct bytes){0};
 }
 
-/* Out of memory: treated as a transaction with too many bytes. */
+/* Out of memory, the transaction counts as one with too many bytes. */
 void queue_add(struct command_queue *queue, struct pool *pool, struct slice request, int32_t slot)
 {
     size_t before = queue->requests.room;

@@ -33,13 +33,15 @@ enum transaction_state {
     TRANSACTION_DISCARDED, /* DISCARD was sent, and may be refused */
 };
 
-/* Zeroed: none. */
+/* A zeroed struct means that there is no transaction. */
 struct transaction {
     uint8_t state : 3; /* enum transaction_state */
     /* Properties of the commands queued since the last MULTI: */
-    bool admits : 1;         /* may change the user or rights of connections that do not log in */
-    bool forges : 1;         /* has may_forge (command_row.h): after EXEC the lane is untrusted */
-    bool is_passthrough : 1; /* the answer has frames that cannot be counted */
+    /* a command may change the user or rights of connections that do not log in */
+    bool admits : 1;
+    /* a command has may_forge (command_row.h): after EXEC the lane is untrusted */
+    bool forges : 1;
+    bool is_passthrough : 1; /* the answer to EXEC has frames that cannot be counted */
 };
 
 static inline bool transaction_is_none(const struct transaction *transaction)
@@ -75,17 +77,17 @@ static inline bool transaction_queues(const struct transaction *transaction, enu
 bool transaction_must_settle(const struct transaction *transaction, enum effect effect);
 
 /*
- * Records that a request is sent. Returns its effect. EFFECT_NONE: Redis refuses it (a nested
- * MULTI, an EXEC without MULTI).
+ * Records that a request is sent. Returns the effect of the request. EFFECT_NONE: Redis refuses the
+ * request (a nested MULTI, an EXEC without MULTI).
  */
 enum effect transaction_send(struct transaction *transaction, enum effect effect);
 
-/* MULTI, EXEC or DISCARD was answered. */
+/* Called when MULTI, EXEC or DISCARD was answered. */
 void transaction_answered(struct transaction *transaction, enum effect effect, bool is_ok);
 
 /*
- * transaction_break: MULTI could not be sent. transaction_end_broken: EXEC, DISCARD or RESET has
- * ended that state.
+ * transaction_break is called when MULTI could not be sent. transaction_end_broken is called when
+ * EXEC, DISCARD or RESET ends the broken state.
  */
 void transaction_break(struct transaction *transaction);
 void transaction_end_broken(struct transaction *transaction);
@@ -98,13 +100,13 @@ void transaction_drop(struct transaction *transaction);
 #define QUEUE_MAX (1U << 20) /* bytes of one client; far more than programs queue (chosen) */
 
 struct command_queue {
-    struct bytes requests; /* concatenated; heap */
+    struct bytes requests; /* the kept requests, concatenated; heap */
     uint32_t n;            /* queued requests, kept or not */
-    int32_t slot;          /* of the queued and watched keys; KEYS_NO_SLOT: not decided */
+    int32_t slot;          /* slot of the queued and watched keys; KEYS_NO_SLOT: not decided */
     bool is_cut;           /* the requests exceed QUEUE_MAX, and none is kept */
 };
 
-/* Empties the queue, without a slot. */
+/* Initialises the queue, without requests and without a slot. */
 void queue_begin(struct command_queue *queue);
 
 /* True if a request with keys of this slot, or KEYS_NO_SLOT, may be queued. */
@@ -114,8 +116,8 @@ static inline bool queue_fits(const struct command_queue *queue, int32_t slot)
 }
 
 /*
- * Adds a request that fits. The request decides the slot if none was decided. An empty request
- * stands for one that is too large to be buffered.
+ * Adds a request for which queue_fits is true. The request decides the slot if none was decided. An
+ * empty request stands for a request that is too large to be buffered.
  */
 void queue_add(struct command_queue *queue, struct pool *pool, struct slice request, int32_t slot);
 

@@ -2,19 +2,19 @@
  * WAIT coverage: WAIT and WAITAOF count replicas, or disks, for all writes of a client, on whatever
  * lane.
  *
- * Redis answers WAIT for the last command of the same connection that replicas were sent. A client
- * may have written on another lane before its first WAIT. The first WAIT therefore pins the client
- * to a private lane, for its writes and further WAITs. That lane is opened with a write
- * (lend_covering): all earlier writes went before that write. A message would not do: Redis sends
- * messages to replicas, but not to its append-only file.
+ * Redis answers WAIT for the last command of the same connection that was sent to replicas. A
+ * client may have written on another lane before its first WAIT. The first WAIT therefore pins the
+ * client to a private lane, for its writes and further WAITs. The private lane is opened with a
+ * write (lend_covering): all earlier writes went before that write. A message in place of the write
+ * would not do: Redis sends messages to replicas, but not to its append-only file.
  *
- * In three cases no such lane is opened:
+ * In three cases no lane is opened with a write:
  * - weir may not write the key.
  * - The client is pinned to another lane already.
  * - A lane to Redis was lost since the client wrote.
  *
- * Then no replica is counted until a write on the client's lane is answered. Inside MULTI, WAIT
- * covers its own lane only.
+ * In these cases no replica is counted until a write on the client's lane is answered. Inside
+ * MULTI, WAIT covers its own lane only.
  */
 #ifndef WEIR_FRONT_WAIT_COVERAGE_H
 #define WEIR_FRONT_WAIT_COVERAGE_H
@@ -38,14 +38,14 @@ static inline bool coverage_is_lost(const struct client *client)
     return client->wrote_at != 0 && client->wrote_at != coverage_time(client);
 }
 
-/* The client may have written on another lane than the lane of its next WAIT. */
+/* Records that the client may have written on another lane than the lane of its next WAIT. */
 static inline void coverage_note_elsewhere(struct client *client)
 {
     if (client->wrote_at == 0)
         client->wrote_at = coverage_time(client);
 }
 
-/* The client sends a request that may write. */
+/* Called when the client sends a request that may write. */
 static inline void coverage_note_write(struct client *client)
 {
     if (!client_has_own_lane(client))
@@ -77,18 +77,20 @@ static inline bool coverage_must_wait(const struct client *client, const struct 
 }
 
 /*
- * Returns the key of the covering write, in `out`: one of the keys that weir's own user has for
- * LIMIT.
+ * Returns the key of the covering write, in `out`: one of the keys that weir's own user may write
+ * for LIMIT.
  */
 struct slice coverage_key(const struct client *client, char out[COVERAGE_KEY_ROOM]);
 
-/* The client got this private lane, which is ready. */
+/* Called when the client has got `lane`, a private lane that is ready. */
 void coverage_note_lane(struct client *client, struct lane *lane);
 
-/* `call` was recorded for a request of the client on its private lane, outside MULTI. */
+/*
+ * Called when `call` was recorded for a request of the client on its private lane, outside MULTI.
+ */
 void coverage_note_sent(struct client *client, const struct request *request, struct call *call);
 
-/* For the rows WAIT and WRITE of stateful.c. */
+/* Called by the rows WAIT and WRITE of stateful.c. */
 void coverage_wait_answered(struct client *client, const struct call *call, const struct glimpse *reply);
 void coverage_write_answered(struct client *client, const struct glimpse *reply);
 
