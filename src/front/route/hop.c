@@ -19,6 +19,7 @@
 #define AGAIN_MOST_NS (50 * NS_PER_MS)
 #define AWAY_FIRST_NS (10 * NS_PER_MS)
 #define AWAY_MOST_NS (100 * NS_PER_MS)
+#define DOUBLINGS_MAX 16 /* enough from each FIRST_NS to its MOST_NS */
 /*
  * Nodes that name each other for a slot agree within a few messages between the nodes. From the
  * second redirect on the hop waits this long, and three times as long after each further redirect.
@@ -362,8 +363,9 @@ static uint64_t moving_until_ns(struct hop *hop)
 
 static uint64_t next_pause_ns(struct hop *hop, uint64_t first_ns, uint64_t most_ns)
 {
-    uint64_t pause_ns = first_ns << (hop->n_tries < 16 ? hop->n_tries : 16);
-    hop->n_tries++;
+    uint64_t pause_ns = first_ns << hop->n_tries;
+    if (hop->n_tries < DOUBLINGS_MAX)
+        hop->n_tries++;
     return pause_ns < most_ns ? pause_ns : most_ns;
 }
 

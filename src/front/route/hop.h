@@ -118,7 +118,7 @@ struct hop {
     uint32_t order;   /* position of the request's run in replies; smaller for older requests */
     uint32_t n_train; /* trains: requests without an answer yet; else 0 */
     uint32_t waited_us;
-    uint8_t n_tries;     /* waits so far, for all reasons; sets the next wait's length */
+    uint8_t n_tries;     /* doublings of the next wait: the waits so far, for all reasons */
     uint8_t n_redirects; /* consecutive MOVED and ASK */
     uint8_t why;         /* enum not_run: reason of the last refusal; NOT_RUN_ROWS: none */
     uint8_t news;        /* enum hop_news */
