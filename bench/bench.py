@@ -1,10 +1,10 @@
 #!/usr/bin/python3
 """Measures weir against Redis alone, nutcracker, haproxy, and endpoints given by --extra.
 
-Every cell is measured for some rounds. In each round all endpoints are measured in turn, each round
-starting with another endpoint. Only ratios within one round count, since the speed of the machine
-drifts. A ratio with rounds more than 25 % apart is not printed. docs/performance.md says how to
-read the results.
+Every cell is measured for some rounds. In each round all endpoints are measured one after the
+other. Each round starts with another endpoint. Only ratios within one round count, since the speed
+of the machine drifts. A ratio with rounds more than 25 % apart is not printed. docs/performance.md
+says how to read the results.
 
     bench/bench.py                          everything, about an hour
     bench/bench.py --quick                  the cells with a goal, under 5 minutes
@@ -115,7 +115,7 @@ class Bench:
         return found
 
     def count(self):
-        """Measures what needs no rounds."""
+        """Measures the figures that need no rounds."""
         results = self.results
         how, count = costs.counter()
         results["meta"]["counter"] = how

@@ -118,7 +118,7 @@ def small(where, what, versus, sign, bound, **more):
     return Goal(f"GET 16 B {where}", what, versus, sign, bound, **more)
 
 
-# The main goals. bench/figures.py shows them, with figures measured elsewhere.
+# The main goals. bench/figures.py shows these goals, with figures measured elsewhere.
 HEADLINES = (
     small("c50 P1", "proxy_us", "nutcracker", "<=", 0.70),
     Goal(partly_loaded(60), "proxy_us", "nutcracker", "<=", 0.75),

@@ -3,11 +3,11 @@
 
     bench/cluster.py                          all cells, about two minutes
     bench/cluster.py --cells 'GET P1' 'MGET'  only cells with names that begin with these texts
-    bench/cluster.py --instructions           of a request, by callgrind (build/bench/cluster.*)
+    bench/cluster.py --instructions           instructions of a request (build/bench/cluster.*)
     bench/cluster.py --calls                  system calls of a request
 
-50 clients request random keys of 16 B. A round measures each proxy once. Each ratio is that of one
-round, and the median of the rounds is shown with the least and the greatest. Processor time is the
+50 clients request random keys of 16 B. A round measures each proxy once. Each ratio is of one
+round. The table shows the median of the rounds, the least and the greatest. Processor time is the
 proxy's for each request. PREDIXY=path names predixy 1.0.5, built from its sources elsewhere.
 Without PREDIXY only weir is measured.
 """

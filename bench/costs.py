@@ -89,8 +89,8 @@ def loads_to_count(cells):
 
 def count_calls(rig, count, names, cells):
     """
-    cell -> endpoint -> system calls per request; of Redis itself for `direct`. The calls of a run
-    of one batch are subtracted: connecting, and work without requests.
+    cell -> endpoint -> system calls per request; those of Redis itself for `direct`. The calls of a
+    run of one batch are subtracted, since connecting and work without requests do not count.
     """
     calls = {}
     for name, load in loads_to_count(cells).items():
@@ -132,7 +132,8 @@ def instructions_per_get(rig, kept, name="GET 16 B c50 P64", replies=100_000):
 
 
 def idle_of(rig, name):
-    """Bytes of resident memory for each connection, in a process that has served one before."""
+    """Bytes of resident memory for each connection, in a process that has served one connection
+    before."""
     server = rig.add(name)
     pid = server.child.pid
     socks = []
@@ -181,7 +182,8 @@ def settle(pid):
 
 
 def idle_connections(rig):
-    """On fresh processes, since pools that earlier cells have filled would hide the memory."""
+    """Measures fresh processes, since pools that earlier cells have filled would hide the
+    memory."""
     kept, found = dict(rig.endpoints), {}
     for name in [name for name in ("weir", *PEERS) if name in kept]:
         found[name] = idle_of(rig, name)

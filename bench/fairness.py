@@ -9,21 +9,22 @@ one other address. For weir the neighbours are one subject, and no ordinary clie
 subject.
 
 How to read the table. All times are in milliseconds, the median over the rounds. "quiet" is p99
-without neighbours, "beside" p99 with them, "p50" the median request beside them. "ratio" is p99
-beside divided by the p99 quiet just before and after: the median over the rounds and, in brackets,
-the least and the greatest. "p99 / Redis'" is p99 beside the neighbours through weir, divided by
-that on Redis alone in the same round. The ratio on Redis shows the effect of the neighbours without
-a proxy. A script or a 64 MiB value occupies Redis itself, and all processes share the machine's
-cores. The goal for the ratio through weir is 2, unless Redis itself is the cause. With --elsewhere
-the same neighbours load another weir in front of another Redis, which shows the effect of the
-machine alone. The driver is one Python process. Its own lateness is in every figure. Neighbours run
-at a low priority, as if they were on other machines. "peak" is the peak memory of weir over all
-rounds.
+without neighbours, "beside" p99 with neighbours, "p50" the median request with neighbours. "ratio"
+is p99 beside divided by the p99 quiet just before and after: the median over the rounds and, in
+brackets, the least and the greatest. "p99 / Redis'" is p99 beside the neighbours through weir,
+divided by that on Redis alone in the same round. The ratio on Redis shows the effect of the
+neighbours without a proxy. A script or a 64 MiB value occupies Redis itself, and all processes
+share the machine's cores. The goal for the ratio through weir is 2, unless Redis itself is the
+cause. With --elsewhere the same neighbours load another weir in front of another Redis, which shows
+the effect of the machine alone. The driver is one Python process. The lateness of the driver is in
+every figure. Neighbours run at a low priority, as if they were on other machines. "peak" is the
+peak memory of weir over all rounds.
 
 On a machine with other work, that work may dominate p99: check that quiet is well below 1 ms, or
-use --realtime. Then the ordinary clients have the highest priority, so that their own lateness is
-not measured. weir and Redis come next, then the neighbours, then the rest. A round in which other
-processes used too much of the machine is measured again, at most as many times as there are rounds.
+use --realtime. With --realtime the ordinary clients have the highest priority, so that their own
+lateness is not measured. weir and Redis come next, then the neighbours, then the rest. A round in
+which other processes used too much of the machine is measured again, at most as many times as there
+are rounds.
 
 The program measures and does not judge: it exits with 0.
 """
@@ -54,7 +55,7 @@ PERIOD = 1 / 20
 VALUE = b"v" * 64
 PATIENCE = 5.0  # longest wait for a reply, in seconds
 
-# ---- the ordinary ones ----
+# ---- the ordinary clients ----
 
 
 class Ordinary:
@@ -235,8 +236,8 @@ class Bench:
         return {"took": took, "lost": lost, "others": others, "stolen": stolen}
 
     def round(self, number):
-        """(endpoint, kind) -> the results beside those neighbours, and the quiet results around
-        them."""
+        """(endpoint, kind) -> the results beside the neighbours, and the quiet results before and
+        after."""
         samples = {}
         for endpoint, (_, theirs) in self.endpoints.items():
             quiet = self.measure(endpoint, self.args.seconds / 2)

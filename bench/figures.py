@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 """The figures that weir is to reach, in one table: the goal, the measurement, and the verdict.
 
-    bench/figures.py                    all of them, about ten minutes
-    bench/figures.py tenants 'GET 16 B' parts by the beginning of a name; the rest as last measured
-    bench/figures.py --list             their names
+    bench/figures.py                    all figures, about ten minutes
+    bench/figures.py tenants 'GET 16 B' parts by the start of a name; other parts as last measured
+    bench/figures.py --list             names of the parts
     bench/figures.py --realtime         with priority over the machine's other work: needs root
     bench/figures.py --report [--docs]  the table again, or into docs/performance.md
 

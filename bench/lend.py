@@ -33,7 +33,7 @@ def cpu(pid):
 
 
 def run(address, request, expected, pipeline, seconds):
-    """Number of operations in so many seconds, in a closed loop."""
+    """Number of operations in `seconds`, in a closed loop."""
     data = request * pipeline
     want = len(expected) * pipeline
     socks = [dial(address) for _ in range(CLIENTS)]

@@ -47,8 +47,8 @@ CASES = (
 
 
 def agree(rig, sha):
-    """Checks that both decide alike: for a key with room, and for one without room after the first
-    call."""
+    """Checks that weir and the script decide alike: for a key with room, and for a key without room
+    after the first call."""
     for case in CASES:
         for name in rig.endpoints:
             words = [word.replace("{k}", "agree") for word in case.load(name, sha).words]

@@ -123,7 +123,8 @@ def own_s():
 
 
 class Stretch:
-    """What the machine does from now on, apart from some processes, this one and its children."""
+    """The work of the machine from now on, apart from some processes, this process and its
+    children."""
 
     def __init__(self, pids):
         self.pids = pids

@@ -58,7 +58,7 @@ def receive(sock, wanted):
 
 
 def pass_value(address, key, pieces):
-    """SETs and GETs a value of so many MiB, a piece at a time."""
+    """SETs and GETs a value of `pieces` MiB, a piece at a time."""
     size = len(PIECE) * pieces
     with contextlib.closing(dial(address, timeout=60)) as sock:
         sock.sendall(b"*3\r\n$3\r\nSET\r\n$%d\r\n%s\r\n$%d\r\n" % (len(key), key, size))

@@ -3,11 +3,11 @@
 
 callgrind counts instructions, which are equal for every run of one build, on any load of the
 machine. Steps that have grown by more than 5 % are named, and the exit code is 1. Nanoseconds
-depend on the machine and the moment. Only their relations matter ("x cas": in units of a bare
-compare-and-swap).
+depend on the machine and the moment. Only the relations of nanoseconds matter ("x cas": in units of
+a bare compare-and-swap).
 
     bench/micro.py             compare with bench/micro/figures
-    bench/micro.py --write     make these the committed figures
+    bench/micro.py --write     make the measured figures the committed figures
 """
 
 import argparse

@@ -1,5 +1,5 @@
-"""Difficult neighbours. Each kind is a function that runs until its process is ended, all from one
-address.
+"""Difficult neighbours. Each kind is a function that runs until its process is ended. All
+neighbours connect from one address.
 """
 
 import contextlib
@@ -18,7 +18,7 @@ from kit.resp import CHUNK, Closed, encode
 
 DRIVE = Path(os.environ.get("DRIVE", Path(__file__).resolve().parents[1] / "build/release/drive"))
 ADDRESS = "127.0.1.1"  # address of the neighbours
-# until values are set and got once; until all are connected
+# seconds until values are set and got once, and until all are connected
 WARM_UP = {"64 MiB values": 0.7, "1,000 connections": 0.7}
 WARM_UP_ELSE = 0.2  # seconds for the neighbours to become difficult
 MIB = 1 << 20

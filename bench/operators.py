@@ -2,8 +2,8 @@
 """How long clients wait while an operator works: 1,000 policies, 3,000 limits, 10,000 clients.
 
     bench/operators.py                    all actions, five rounds
-    bench/operators.py RELOAD LIST        those with names that begin with these texts
-    WEIR_BEFORE=path bench/operators.py   beside another build, one round of each in turn
+    bench/operators.py RELOAD LIST        actions with names that begin with these texts
+    WEIR_BEFORE=path bench/operators.py   beside another build, in alternate rounds
 
 Probes on each worker send PINGs one after the other, all the time. For each action of an operator
 the table shows, over the rounds:

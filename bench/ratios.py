@@ -139,7 +139,7 @@ def goal_value(results, goal):
 
 
 def is_reached(goal, value):
-    value = round(value, 2 if value >= 0.1 else 4)  # as it is shown
+    value = round(value, 2 if value >= 0.1 else 4)  # as the value is shown
     return {"<=": value <= goal.bound, ">=": value >= goal.bound, "<": value < goal.bound}[goal.sign]
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """The load that reads from replicas take off a master. weir with reads = replicas in front of three
-servers is compared with weir in front of one.
+servers is compared with weir in front of one server.
 
 The figures are the CPU of the busiest server for each read, as a share of what one server alone
 uses, and reads per second. Each figure is the median of some rounds, which are interleaved.
@@ -45,7 +45,7 @@ def start_weir(upstream, **settings):
 
 
 def measure(weir, servers, request, pipeline, seconds):
-    """Number of reads in that time, and CPU seconds of the busiest server for a read."""
+    """Number of reads in `seconds`, and CPU seconds of the busiest server for a read."""
     expected = reply_of(weir.address, request)
     before = [cpu(server.child.pid) for server in servers]
     done = run(weir.address, request, expected, pipeline, seconds)

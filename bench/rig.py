@@ -1,4 +1,4 @@
-"""The compared servers, their cores, and one measurement of one of them."""
+"""The compared servers, the cores of each, and one measurement of one server."""
 
 import contextlib
 import json
@@ -68,8 +68,8 @@ class PortProcess(Process):
 
 
 class Nutcracker(PortProcess):
-    """As packaged. At the default log level nutcracker calls getpeername at every request, for a
-    log line that its build leaves out. Option -v 4 or lower avoids the call."""
+    """nutcracker as packaged. At the default log level nutcracker calls getpeername at every
+    request, for a log line that its build leaves out. Option -v 4 or lower avoids the call."""
 
     def __init__(self, redis, *options):
         super().__init__("nutcracker")
@@ -154,8 +154,8 @@ def make_weir(redis, sections=LIMITS, workers=1, kind=Weir, **settings):
     return kind(redis, workers=workers, lanes="shared", sections=sections, **settings)
 
 
-# name -> constructor. "weir" has three limits that bind; variants take part only in cells that name
-# them.
+# name -> constructor. "weir" has three limits that bind; a variant takes part only in cells that
+# name the variant.
 PEERS = {"nutcracker": Nutcracker, "haproxy": Haproxy}
 VARIANTS = {
     "nutcracker -v 4": lambda redis: Nutcracker(redis, "-v", "4"),

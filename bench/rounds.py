@@ -15,7 +15,7 @@ TIMES = ("p50_us", "p99_us", "late_us")
 
 
 def options(doc, rounds, seconds):
-    """A parser with the options of every such measurement. A script adds its own."""
+    """A parser with the options of every measurement in rounds. A script adds its own."""
     parser = argparse.ArgumentParser(description=doc.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=rounds)
     parser.add_argument("--seconds", type=float, default=seconds, help=f"of each measurement ({seconds})")
@@ -40,7 +40,7 @@ def kept(count, is_first, measure, what):
         began = time.monotonic()
         samples = measure(len(rounds))
         if is_first:
-            # the same time for processes that had to stand still
+            # processes that had to stand still get the same time
             time.sleep(time.monotonic() - began)
         why = noise(samples.values(), is_first)
         if why and thrown < count:
@@ -52,7 +52,7 @@ def kept(count, is_first, measure, what):
 
 
 def by_name(rounds):
-    """name -> its samples. A name that is missing in the last round has none."""
+    """name -> its samples. A name that is missing in the last round has no samples."""
     return {name: [samples[name] for samples in rounds] if name in rounds[-1] else [] for name in rounds[0]}
 
 
@@ -60,8 +60,8 @@ def sliced(rig, loads, number, seconds, slices, cannot):
     """
     One round: endpoint -> its sample. Each measurement is made of slices in which all endpoints
     alternate. The chances of a single run of the driver, like the sharing of cores, then do not
-    count as the endpoint's. For an endpoint that fails, cannot(endpoint, why) is called, and there
-    is no sample.
+    count as properties of the endpoint. For an endpoint that fails, cannot(endpoint, why) is
+    called, and there is no sample.
     """
     parts = {name: [] for name in loads}
     for part in range(slices):

@@ -3,10 +3,10 @@
 
 Several tenants, each with its own address and so its own subject, send batches and wait for the
 replies, without a pause. With --copies several weirs run at the same time, each with its own Redis
-and driver. Then all weirs wait for processors, and too short a queue at Redis would run dry. "one
-tenant" is a run with two connections of one tenant. The two settings alternate in each round.
-Ratios are of one round. The table shows their median and, in brackets, the least and the greatest.
-"redis" and "weir" are processor time for each command, on / off.
+and driver. With --copies all weirs wait for processors, and too short a queue at Redis would run
+dry. "one tenant" is a run with two connections of one tenant. The two settings alternate in each
+round. Ratios are of one round. The table shows their median and, in brackets, the least and the
+greatest. "redis" and "weir" are processor time for each command, on / off.
 
 On a machine with other work, throughput depends on that work: look at the processor time, or use
 --realtime.
@@ -30,8 +30,8 @@ SETTINGS = ("on", "off")
 
 
 def copies(rig, n):
-    """setting -> so many weirs. The first of each setting uses the rig's Redis, each other one its
-    own."""
+    """setting -> n weirs. The first weir of each setting uses the rig's Redis, each other weir a
+    Redis of its own."""
     found = {setting: [] for setting in SETTINGS}
     for number in range(n):
         redis = rig.redis if number == 0 else rig.start(Redis(), rig.cores.all)

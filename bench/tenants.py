@@ -25,17 +25,17 @@ MANY, FEW = ("127.0.1.1", 2000), ("127.0.1.2", 20)
 ENOUGH = (FEW[0], 80)
 VALUE_BYTES = 256 << 10  # some tens of microseconds of Redis' time
 WARM_UP = 2.0  # seconds until all connections are open and served by shares
-BUSY = 0.9  # part of its core; below that Redis is not the bottleneck
+BUSY = 0.9  # part of Redis' core in use; with less Redis is not the bottleneck
 
 EQUAL, WEIGHTED, FILLED = "weir", "weir, 3:1", "weir, 3:1, 80"
 WEIGHTS = f"[policy few]\nmatch = ip:{FEW[0]}\nweight = 300\n[policy many]\nmatch = ip:{MANY[0]}\nweight = 100\n"
-# commands of the tenant with few connections, for each of the other's
+# commands of the tenant with few connections, for each command of the other tenant
 WANTED = {EQUAL: 1.0, WEIGHTED: 3.0, FILLED: 3.0}
 OFF_MAX = 1.1  # largest accepted deviation, as a factor
 
 
 def knows_weights(folder):
-    """True if this weir knows the key `weight`. Older ones report an error."""
+    """True if this weir knows the key `weight`. Older weirs report an error."""
     config = folder / "weights.conf"
     config.write_text("[weir]\nupstream = 127.0.0.1:1\n" + WEIGHTS)
     return run_weir("-t", "-c", config).returncode == 0
@@ -73,7 +73,7 @@ def sample(rig, endpoint, seconds):
             drive.wait()
     others, stolen = stretch.disturbance()
     many_s, few_s = (said["ops"] / said["seconds"] for said in (many, few))
-    # running, or ready to run
+    # Redis was running, or ready to run
     busy = (many["cpu_ns"][0] + many["waited_ns"][0]) / 1e9 / many["seconds"]
     return {
         "few": few_s,

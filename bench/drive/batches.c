@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* for all batches together, unless one batch alone is longer */
+/* of all batches together, unless one batch alone is longer */
 #define ROOM_BYTES ((size_t)32 << 20)
 #define LEAST 64 /* batches: enough for keys to look random to Redis */
 /* how often each key occurs, about, before the batches repeat */

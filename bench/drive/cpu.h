@@ -15,7 +15,10 @@ struct cpu {
     uint64_t waited_ns; /* ready to run, and not running */
 };
 
-/* Since the start of the process; 0 if there is no such process. Ended threads do not count. */
+/*
+ * Returns the processor time since the start of the process; 0 if there is no such process. Ended
+ * threads do not count.
+ */
 static inline struct cpu cpu_of(long pid)
 {
     struct cpu sum = {0};

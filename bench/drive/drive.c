@@ -7,12 +7,13 @@
  * connection is registered with epoll once. The driver reads the processor time of other processes
  * (-p) at the two ends of the measured window, and prints one line of JSON.
  *
- * With -C every connection is closed after one reply of each kind. An operation is such a life of a
- * connection. With -R requests are sent when they are due (plan.h), answered or not.
+ * With -C every connection is closed after one reply of each kind. An operation is then the whole
+ * life of a connection. With -R requests are sent when they are due (plan.h), answered or not.
  *
  * Invariant: a connection has `awaited` replies to come, and [sent, sent_end) of its batch still to
- * write. When both are empty, the connection gets its next batch, or none once the run is over.
- * With -R the `unsent` requests that are due follow as soon as the batch before is written.
+ * write. When no reply is awaited and nothing is left to write, the connection gets its next batch.
+ * Once the run is over it gets no batch. With -R the `unsent` requests that are due follow as soon
+ * as the batch before is written.
  */
 #include <err.h>
 #include <errno.h>
@@ -43,7 +44,7 @@
 
 #define READ_BYTES ((size_t)256 << 10)
 #define EVENTS 512
-#define PATIENCE_NS (20 * NS_PER_S) /* without any reply: the server hangs */
+#define PATIENCE_NS (20 * NS_PER_S) /* after this time without any reply the server hangs */
 #define TURN_NS (100 * NS_PER_MS)   /* longest wait for an event */
 #define LOST_MAX 1000
 #define CHURN_SOURCES 16 /* addresses on 127/8, so that ports are not used up */
@@ -53,7 +54,7 @@ struct conn {
     bool wants_write;
     unsigned kind; /* with -C: the last request that was sent */
     unsigned awaited;
-    unsigned unsent; /* with -R: due, and not begun to write */
+    unsigned unsent; /* with -R: requests that are due, and not begun to write */
     const char *sent, *sent_end;
     uint64_t sent_ns;
     struct dues dues; /* with -R: due times of all requests without a reply, unsent or not */
@@ -182,7 +183,7 @@ static void conn_write(struct conn *conn)
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)
-            break; /* full; or broken, and then there is an event to read */
+            break; /* the socket is full, or broken; a broken socket has an event to read */
         conn->sent += n;
     }
     bool wants_write = conn->sent < conn->sent_end;
@@ -240,7 +241,7 @@ static void send_due(uint64_t now_ns)
     }
 }
 
-/* All replies of the batch have arrived. */
+/* Goes on after all replies of the batch have arrived. */
 static void conn_done(struct conn *conn, uint64_t now_ns)
 {
     if (options.is_churn && ++conn->kind < recipe_kinds(&options.recipe)) {

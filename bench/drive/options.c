@@ -31,7 +31,7 @@ static struct sockaddr_in address_of(const char *text)
     return address;
 }
 
-/* IP or IP/N. */
+/* Reads IP or IP/N. */
 static void read_sources(struct options *options, const char *text)
 {
     char host[64];

@@ -13,7 +13,8 @@
 struct options {
     struct sockaddr_in to;
     struct in_addr from; /* address that connections are bound to; 0: chosen by the system */
-    unsigned n_from;     /* number of addresses from there on, used in turn */
+    /* number of addresses, from `from` on, that connections alternate between */
+    unsigned n_from;
     unsigned conns, pipeline;
     double seconds, warm_up;
     uint64_t begin_ns; /* earliest start of the measured window; 0: after the warm-up */

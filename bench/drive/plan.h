@@ -4,7 +4,7 @@
  * have arrived. The same seed gives the same plan.
  *
  * The duration of a request counts from its due time. A slow server or driver that postpones
- * requests does not hide them ("coordinated omission").
+ * requests therefore does not hide the delay ("coordinated omission").
  */
 #ifndef WEIR_BENCH_PLAN_H
 #define WEIR_BENCH_PLAN_H

@@ -13,7 +13,10 @@ struct stream {
 /* From now on streams_open uses TLS. Certificates are not verified. */
 void streams_use_tls(void);
 
-/* For a connected socket. Does the TLS handshake; afterwards the socket does not block. */
+/*
+ * Makes a stream of a connected socket, with the TLS handshake if TLS is used. Afterwards the
+ * socket does not block.
+ */
 void stream_open(struct stream *stream, int fd);
 void stream_close(struct stream *stream);
 

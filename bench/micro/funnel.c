@@ -16,7 +16,7 @@ static void prepare(void)
 }
 
 /*
- * Time continues from run to run. Within a run it is in a register, like the loop's clock for
+ * Time continues from run to run. Within a run the time is in a register, like the loop's clock for
  * callers of the gate.
  */
 static uint64_t next_start(uint64_t n)

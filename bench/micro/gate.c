@@ -82,7 +82,7 @@ static void pass(struct scene *scene, uint64_t n)
     }
 }
 
-/* As the hot path does for a policy that is known to be plain. */
+/* Decides as the hot path does for a policy that is known to be plain. */
 static void pass_plainly(struct scene *scene, uint64_t n)
 {
     const struct charge_target *target = &scene->target;
@@ -95,7 +95,7 @@ static void pass_plainly(struct scene *scene, uint64_t n)
     }
 }
 
-/* A whole pipeline in one decision. */
+/* commands of a pipeline that one decision covers */
 #define PIPELINE 64
 
 static void pass_alike(struct scene *scene, uint64_t n)

@@ -8,7 +8,10 @@
 
 #define BUCKETS 256 /* chosen: few addresses log in at the same time */
 
-/* The logins of one address. Exists only while there are any. */
+/*
+ * The logins of one address, waiting or under way. The queue is freed when the address has no
+ * logins.
+ */
 struct attempt_queue {
     struct list in_bucket;
     const struct subject *subject;
@@ -99,7 +102,8 @@ static void attempts_settle(struct attempt *attempt, enum attempt_state state)
     attempt->state = state;
     attempt->queue->under_way += state == ATTEMPT_UNDER_WAY;
     if (state == ATTEMPT_BARRED)
-        attempt->queue = NULL; /* the queue may be freed before the worker of the attempt looks */
+        /* the queue may be freed before the worker of the attempt reads the state */
+        attempt->queue = NULL;
 }
 
 /* Decides waiting logins until one must keep waiting. */

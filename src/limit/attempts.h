@@ -34,15 +34,18 @@ enum attempt_state {
     ATTEMPT_STARVED, /* no memory for the queue: the login must not go on */
 };
 
-/* Embedded in a login. The login's worker writes the attempt; any worker decides it, locked. */
+/*
+ * Embedded in a login. The login's worker writes the attempt. Any worker may decide the attempt,
+ * under the lock.
+ */
 struct attempt {
     /*
-     * While the attempt waits: in its queue. From the decision until attempts_news returns it: in
-     * the news of its worker.
+     * While the attempt waits: link in the queue of the address. From the decision until
+     * attempts_news returns the attempt: link in the news of the login's worker.
      */
     struct list in_list;
-    struct attempt_queue *queue; /* queue of its address; NULL: none */
-    unsigned worker;             /* index of its worker */
+    struct attempt_queue *queue; /* queue of the login's address; NULL: none */
+    unsigned worker;             /* index of the login's worker */
     enum attempt_state state;
 };
 
@@ -66,7 +69,7 @@ enum attempt_state attempts_begin(struct attempts *attempts, struct attempt *att
 
 /*
  * Ends the login, in any state; other logins of its address may begin. `is_failure`: the failure is
- * charged. After a reload the policy may be another one or NULL; with NULL nothing is charged.
+ * charged. After a reload target->policy may differ, or be NULL. With NULL nothing is charged.
  */
 void attempts_end(struct attempts *attempts, struct attempt *attempt, const struct charge_target *target,
                   bool is_failure, uint64_t now_ns, struct limit_counters *limit_counters);

@@ -4,7 +4,7 @@
  */
 #include "limit/funnel.h"
 
-#define ROUNDED_NS 100 /* rounding up an interval of at least this loses at most 1 % */
+#define ROUNDED_NS 100 /* rounding up an interval of 100 ns or more loses at most 1 % */
 
 static uint64_t four_fifths(uint64_t ns)
 {

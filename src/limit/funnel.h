@@ -34,7 +34,7 @@ struct rate {
     uint64_t period_ns;
     uint64_t burst;       /* units that pass at once when the funnel is empty */
     uint64_t interval_ns; /* time of one unit: period / count, rounded up */
-    /* costs up to this are charged cost * interval; equals burst, or 0 for a fine rate */
+    /* costs up to this value are charged cost * interval; equals burst, or 0 for a fine rate */
     uint64_t plain_burst;
     /* burst * interval; for rates of bytes and fine rates burst * period / count */
     uint64_t burst_ns;
@@ -139,8 +139,8 @@ static inline uint64_t funnel_after(const struct rate *rate, uint64_t tat_ns, ui
 
 /*
  * Does what n calls of funnel_take for one unit do, all at now_ns. Returns how many of these calls
- * succeed; the first ones do. Sets *tat_ns to the new word; funnel_wait of *tat_ns is the result of
- * the failed calls. Not for rates of bytes.
+ * succeed, always the first ones. Sets *tat_ns to the new word; funnel_wait of *tat_ns is the
+ * result of the failed calls. Not for rates of bytes.
  */
 static inline uint64_t funnel_take_each(struct funnel *funnel, const struct rate *rate, uint64_t now_ns, uint64_t n,
                                         uint64_t *tat_ns)
@@ -216,8 +216,8 @@ static inline uint64_t funnel_queue_span(const struct rate *rate, uint64_t cost)
 }
 
 /*
- * Time in ns that `cost` units would wait at the end of the queue; 0: no wait. `cost` may exceed
- * the burst, and then waits longer. funnel_enqueue takes the position.
+ * Time in ns that `cost` units would wait at the end of the queue; 0: no wait. A cost above the
+ * burst is allowed, and waits longer. funnel_enqueue takes the position.
  */
 static inline uint64_t funnel_queue(const struct funnel *funnel, const struct rate *rate, uint64_t now_ns,
                                     uint64_t cost)

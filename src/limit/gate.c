@@ -1,10 +1,10 @@
 /*
  * Checks the limits that bind a command, then charges them.
  *
- * Nothing is charged unless every limit passes. The exception is a position in a queue, and a
- * command that any limit refuses gets no position. A single limit decides on its word. Several
- * limits decide under the lock of the subject. If the policy has limits for all its subjects
- * together, the policy is locked next.
+ * Nothing is charged unless every limit passes. The exception is a position in a queue, which is
+ * charged when the command takes the position. A command that any limit refuses gets no position. A
+ * single limit decides on its word. Several limits decide under the lock of the subject. If the
+ * policy has limits for all its subjects together, the policy is locked next.
  */
 #include "limit/gate.h"
 
@@ -59,7 +59,10 @@ static void refuse_plainly(const struct limit *limit, uint64_t wait_ns, uint64_t
     counter_add(&limit_counters[limit->id].refused, n);
 }
 
-/* The rates of the subject are not those of this policy. The newer rates of the two apply. */
+/*
+ * pass_one for a subject with rates that are not those of this policy: the newer rates of the two
+ * apply.
+ */
 static FUNNEL_RARE uint32_t pass_one_anew(const struct policy *policy, const struct limit *limit,
                                           struct subject *subject, uint32_t n, uint64_t now_ns,
                                           struct limit_counters *limit_counters, struct verdict *verdict)
@@ -78,8 +81,8 @@ static FUNNEL_RARE uint32_t pass_one_anew(const struct policy *policy, const str
 }
 
 /*
- * For a single command: returns the wait in ns, and sets *next_ns, the word after a pass; 0:
- * passes.
+ * Returns the wait of a single command in ns. 0: the command passes, and *next_ns is the word after
+ * the pass.
  */
 static inline uint64_t wait_of_one(const struct rate *rate, uint64_t tat_ns, uint64_t now_ns, uint64_t *next_ns)
 {
@@ -114,8 +117,8 @@ FOR_EACH_N uint32_t pass_one(const struct policy *policy, const struct limit *li
 
 /*
  * True if the policy has several limits, or if any version of this policy has ever needed the lock.
- * A worker with such a version checks the word and charges it in two steps. No charge may come in
- * between.
+ * A worker with such a version first checks the word, then charges it, and no other charge may come
+ * in between.
  */
 static bool needs_lock(const struct policy *policy)
 {
@@ -160,8 +163,8 @@ FOR_EACH_N uint64_t least_fit(const struct limit *limits, uint64_t binds, struct
 }
 
 /*
- * pass_one for several limits. The subject is locked, and is unlocked here. `is_current`: the
- * subject runs at the rates of the policy.
+ * pass_one for several limits. The caller has locked the subject; pass_locked unlocks it.
+ * `is_current`: the subject runs at the rates of the policy.
  */
 FOR_EACH_N uint32_t pass_locked(const struct policy *policy, uint64_t binds, struct subject *subject, bool is_current,
                                 uint32_t n, uint64_t now_ns, struct limit_counters *limit_counters,
@@ -297,8 +300,8 @@ static uint64_t refusal_lasts(const struct trial *trial, uint64_t others, uint64
 }
 
 /*
- * Refuses if one of `limits` refuses now, whatever the other limits would delay. GATE_PASS: none
- * does.
+ * Refuses if one of `limits` refuses now, whatever the other limits would delay. GATE_PASS: none of
+ * `limits` refuses.
  */
 static enum gate veto(const struct trial *trial, uint64_t limits, bool is_shadow, struct verdict *verdict)
 {
@@ -317,7 +320,7 @@ static enum gate veto(const struct trial *trial, uint64_t limits, bool is_shadow
 /*
  * True if newer rules, which this worker does not have yet, have ended the queue of one of
  * `delays`. The command then waits for the newer rules without a position. (The rates of a block
- * have the number before that of their set: limit/policy/exceptions.c.)
+ * have the number just before the number of their set: limit/policy/exceptions.c.)
  */
 static FUNNEL_RARE bool has_ended(const struct trial *trial, uint64_t delays, struct verdict *verdict)
 {
@@ -362,7 +365,10 @@ static enum gate gate_decide(const struct trial *asked, uint64_t limits, bool is
 
 #define LAG_NS NS_PER_S /* chosen: how far a virtual clock may be ahead beyond `delay_ns` */
 
-/* The latest time at which a command is checked. A later command counts as not yet sent. */
+/*
+ * The latest time at which a command is checked. If the virtual clock is later, the command counts
+ * as not yet sent.
+ */
 static uint64_t latest_ns(const struct trial *trial)
 {
     const struct policy *policy = trial->target->policy;
@@ -452,7 +458,7 @@ static enum gate foresee(const struct trial *asked, uint64_t limits, struct verd
         delay_uncharged(&trial, delays, verdict);
     } else {
         verdict->virtual_ns = leaving.now_ns = leaving.headed_ns = wait_virtually(&trial, delays, verdict);
-        /* checked again */
+        /* the other limits are checked again at the time when the command would leave */
         gate = leaving.now_ns > at_ns ? veto(&departure, others, true, verdict) : GATE_PASS;
     }
     if (gate != GATE_PASS)
@@ -472,8 +478,8 @@ static bool owes_bytes(const struct policy *policy)
 }
 
 /*
- * The limits among `limits` that virtual clocks may charge in the future. Not if the holder has
- * newer rules than this worker: the debt was cut to the burst and stays below it.
+ * The limits among `limits` that virtual clocks may charge in the future. A limit is left out if
+ * its holder has newer rules than this worker: the debt was cut to the burst, and stays below.
  */
 static uint64_t charged_ahead(const struct trial *trial, uint64_t limits)
 {
@@ -580,8 +586,8 @@ uint64_t gate_positions_due(struct queue_positions *positions)
 }
 
 /*
- * A position of the overflow subject is not given back. The debt of the overflow subject never
- * shrinks: subjects that owed no more were dropped.
+ * A position of the overflow subject is not given back. The debt of the overflow subject may shrink
+ * only with time: subjects that owed no more than this debt were dropped.
  */
 static void leave_position(const struct kept_position *position, struct limit_counters *limit_counters)
 {

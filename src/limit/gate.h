@@ -27,8 +27,8 @@
  *
  * GATE_PASS: every limit that binds the command is charged. GATE_WAIT: the command has a position
  * in the queue of the limit that delays it longest. Ask again after verdict->wait_ns, with
- * waited_for and the turn of that verdict. The command then gets the head of the other limits'
- * queues. The command, or the command of a late caller, may then have to wait a little more.
+ * waited_for and the positions of that verdict. The command then gets the head of the other limits'
+ * queues. The command may then have to wait a little more, as may a command whose caller asks late.
  *
  * Any other result: nothing is charged, and *verdict holds the reason. After GATE_CLOSE the caller
  * closes the connection. Any thread.
@@ -48,8 +48,8 @@ __attribute__((warn_unused_result)) enum gate gate_ask_refusal(const struct char
 
 /*
  * gate_ask in fewer steps, for a policy with is_plain. Decides n > 0 commands of this row, one
- * after the other at now_ns. Returns how many commands pass; the first ones do. Each of the rest
- * gets GATE_REFUSE with *verdict.
+ * after the other at now_ns. Returns how many commands pass, always the first ones. Each of the
+ * rest gets GATE_REFUSE with *verdict.
  */
 __attribute__((warn_unused_result)) uint32_t gate_ask_plainly(const struct policy *policy, struct subject *subject,
                                                               const struct command *command, uint32_t n,
@@ -88,21 +88,21 @@ __attribute__((warn_unused_result)) enum gate gate_ask_overdrawn(const struct ch
 uint64_t gate_positions_due(struct queue_positions *positions);
 
 /*
- * A command that waits will not go: gives its positions back. A position with commands behind it
- * stays charged, since the times of these commands are already fixed.
+ * Gives back the positions of a command that waited and will not go. A position with commands
+ * behind it stays charged, since the times of these commands are already fixed.
  */
 void gate_leave(const struct queue_positions *positions, struct limit_counters *limit_counters);
 
 /*
- * Clears the holders of its positions: the caller may then release these subjects. Keeps what the
- * command was charged.
+ * Clears the holders of the positions: the caller may then release these subjects. The charges of
+ * the command stay.
  */
 void gate_forget_positions(struct queue_positions *positions);
 
 /*
  * Converts the debts of the holders to the rates of the policy, unless a holder has newer rates.
- * Every decision does this first. gate_settle_holder does this for one holder outside any charge
- * target.
+ * Every decision first settles its charge target. gate_settle_holder converts the debts of one
+ * holder outside any charge target.
  */
 void gate_settle(const struct charge_target *target, uint64_t now_ns);
 void gate_settle_holder(const struct policy *policy, struct subject *holder, enum scope scope, uint64_t now_ns);
@@ -114,8 +114,8 @@ void gate_settle_holder(const struct policy *policy, struct subject *holder, enu
 uint64_t gate_overdraft_ns(const struct charge_target *target, enum unit unit, uint64_t now_ns);
 
 /*
- * Charges `n` bytes that have passed. `counted`: the flags from the verdict of their call; 0: the
- * bytes belong to no call.
+ * Charges `n` bytes that have passed. `counted`: the flags from the verdict of the call with these
+ * bytes; 0: the bytes belong to no call.
  */
 void gate_owe_bytes(const struct charge_target *target, enum unit unit, uint64_t n, uint8_t counted, uint64_t now_ns,
                     struct limit_counters *limit_counters);
@@ -129,8 +129,8 @@ void gate_owe_bytes_then(const struct charge_target *target, enum unit unit, uin
 
 /*
  * Removes calls from those in flight under this charge target: `counted` calls with COUNTED,
- * `counted_shadow` calls with COUNTED_SHADOW. gate_calls_begin adds them, when a client changes its
- * charge target.
+ * `counted_shadow` calls with COUNTED_SHADOW. gate_calls_begin adds calls, when a client changes
+ * its charge target.
  */
 void gate_calls_end(const struct charge_target *target, uint64_t counted, uint64_t counted_shadow);
 void gate_calls_begin(const struct charge_target *target, uint64_t counted, uint64_t counted_shadow);
@@ -148,8 +148,8 @@ __attribute__((warn_unused_result)) enum gate gate_connect(const struct charge_t
                                                            struct verdict *verdict);
 
 /*
- * gate_connect for some of these limits. `units`: 1U << UNIT_CONNECTS, 1U << UNIT_CONNECTIONS, or
- * both.
+ * gate_connect for the limits on these units only. `units`: 1U << UNIT_CONNECTS, 1U <<
+ * UNIT_CONNECTIONS, or both.
  */
 __attribute__((warn_unused_result)) enum gate gate_connect_units(const struct charge_target *target, unsigned units,
                                                                  uint64_t now_ns, struct limit_counters *limit_counters,

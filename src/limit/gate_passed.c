@@ -7,7 +7,7 @@
 
 /*
  * The limits among `limits` with funnels in this charge target. After a connection has closed,
- * limits `per connection` have none.
+ * limits `per connection` have no funnels.
  */
 static uint64_t gate_passed_held(const struct charge_target *target, uint64_t limits)
 {
@@ -57,7 +57,9 @@ static bool has_rates_of(const struct charge_target *target, const struct limit 
     return subject_has_rates(target->holders[limit->scope], target->policy->rates[limit->scope]);
 }
 
-/* Needs no lock: the word belongs to the rates checked after it was loaded (subject_convert). */
+/*
+ * Needs no lock: the word belongs to the rates checked after the word was loaded (subject_convert).
+ */
 static uint64_t overdraft_ns(const struct charge_target *target, unsigned index, uint64_t now_ns)
 {
     const struct limit *limit = &target->policy->limits[index];
@@ -92,7 +94,7 @@ uint64_t gate_overdraft_ns(const struct charge_target *target, enum unit unit, u
     return longest_ns;
 }
 
-/* When bytes have passed: now, or at the virtual clock, where that clock may charge the limit. */
+/* When bytes have passed: now, or at the virtual clock for a limit that this clock may charge. */
 struct passed {
     uint64_t now_ns, virtual_ns;
 };
@@ -143,9 +145,9 @@ static uint64_t gate_passed_owe(const struct charge_target *target, unsigned ind
  * gate_overdraft_ns). At most one burst is owed, plus the bytes in flight at that time.
  *
  * Behind a limit in shadow mode nothing stops. Bytes beyond the bound would not have been sent
- * under an enforced limit, and are not charged. A handshake does not stop either. Its bytes beyond
- * one burst are not charged: otherwise many handshakes would shut out the subject's other
- * connections for hours.
+ * under an enforced limit, and are not charged. A handshake does not stop either. The bytes of a
+ * handshake beyond one burst are not charged: otherwise many handshakes would shut out the
+ * subject's other connections for hours.
  */
 void gate_owe_bytes(const struct charge_target *target, enum unit unit, uint64_t n, uint8_t counted, uint64_t now_ns,
                     struct limit_counters *limit_counters)

@@ -66,7 +66,8 @@ struct gate_request {
     bool may_wait;
     /* asked again: 1 + id of the limit that made the command wait; 0: first time */
     uint32_t waited_for;
-    const struct queue_positions *positions; /* asked again: the turn of the last verdict; NULL: none */
+    /* asked again: the positions of the last verdict; NULL: none */
+    const struct queue_positions *positions;
     /*
      * The virtual clock of the connection: when its last command would have gone if limits in
      * shadow mode delayed. These limits are checked at the later of virtual_ns and now_ns. 0: no
@@ -83,9 +84,9 @@ enum gate { GATE_PASS, GATE_WAIT, GATE_REFUSE, GATE_CLOSE, GATE_DENY };
 enum {
     COUNTED = 1 << 0,        /* in flight, by enforced limits */
     COUNTED_SHADOW = 1 << 1, /* in flight, by limits in shadow mode */
-    /* its bytes are of a handshake, which no debt delays: charged up to one burst of debt */
+    /* the call's bytes are of a handshake, which no debt delays: charged up to one burst of debt */
     GREETING = 1 << 3,
-    /* limits in shadow mode would have refused the call: its bytes are not charged to them */
+    /* limits in shadow mode would have refused the call, and are not charged its bytes */
     SHADOW_REFUSED = 1 << 2,
 };
 
@@ -95,7 +96,8 @@ struct verdict {
      * refuse, or would refuse in shadow mode.
      */
     const struct limit *limit;
-    struct queue_positions positions; /* GATE_WAIT: its positions; queues of limits on bytes have none */
+    /* GATE_WAIT: the command's positions; queues of limits on bytes have none */
+    struct queue_positions positions;
     /*
      * GATE_WAIT: ns until the command may go. Refused: ns until an equal command would pass, or
      * GATE_NEVER.

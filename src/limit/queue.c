@@ -190,7 +190,8 @@ struct kept_position queue_last(const struct queue *queue, uint64_t units)
 }
 
 /*
- * Moves the position back to the total shift shift_ns. LIMIT FORGIVE may have reset the total to 0.
+ * Moves the position back, until its total shift is shift_ns. LIMIT FORGIVE may have reset the
+ * total to 0.
  */
 static bool queue_move(struct kept_position *position, uint64_t shift_ns)
 {
@@ -206,7 +207,7 @@ static struct queue_position position_until(uint64_t end_ns, uint64_t span_ns, u
     return (struct queue_position){queue_less(end_ns, span_ns), end_ns, queue_less(end_ns, burst_ns)};
 }
 
-/* Applies all rate changes since the last look to the position. True if there were any. */
+/* Applies all rate changes since the last look to the position. True if there were changes. */
 static bool retime(struct kept_position *position, const struct departure *departure)
 {
     uint64_t timed = funnel_word(departure->words[DEPARTURE_TIMED]);
@@ -214,7 +215,7 @@ static bool retime(struct kept_position *position, const struct departure *depar
     while (position->timed < timed) {
         const struct retiming *how = subject_retiming(position->holder, position->departures, position->timed + 1);
         uint64_t span_ns = position->at.end_ns - position->at.begin_ns;
-        if (how == NULL) { /* change no longer recorded: the position goes to the end */
+        if (how == NULL) { /* the change is no longer recorded: the position goes to the end */
             position->at =
                 position_until(funnel_word(departure->queue), span_ns, position->at.end_ns - position->at.due_ns);
             position->timed = timed;

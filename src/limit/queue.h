@@ -6,10 +6,10 @@
  * position for another it might never go.
  *
  * Mechanism: the command takes a position at the end of the longest queue only. When that position
- * is due the command keeps it, and joins the other queues at the head. The commands in those queues
- * came later, and move back by its cost. Each queue is charged once, and no time is lost.
- * Departures keep the limit (struct departure). All functions are called under the locks of the
- * decision.
+ * is due, the command keeps the position and joins the other queues at the head. The commands in
+ * those queues came later, and move back by the cost of this command. Each queue is charged once,
+ * and no time is lost. Departures keep the limit (struct departure). All functions are called under
+ * the locks of the decision.
  */
 #ifndef WEIR_LIMIT_QUEUE_H
 #define WEIR_LIMIT_QUEUE_H
@@ -65,8 +65,8 @@ struct departure {
 };
 
 /*
- * A position in the queue. Its command moves the funnel from begin_ns to end_ns, and may go at
- * due_ns, one burst before end_ns.
+ * A position in the queue. The command of the position moves the funnel from begin_ns to end_ns,
+ * and may go at due_ns, one burst before end_ns.
  */
 struct queue_position {
     uint64_t begin_ns, end_ns;
@@ -90,7 +90,10 @@ struct kept_position {
     uint16_t departures; /* first index of the departure's words */
     uint16_t id;         /* id of the limit */
     bool has_gone;       /* the command has left the queue, and the position is used */
-    /* joined at the head: does not move when other commands join at the head */
+    /*
+     * the command joined at the head: the position does not move when other commands join at the
+     * head
+     */
     bool is_ahead;
 };
 
@@ -136,8 +139,8 @@ void queue_go(const struct kept_position *position, uint64_t now_ns);
 
 /*
  * Gives back the position of a command that will not go; call queue_wait_no_more first. A position
- * with others behind it stays charged while any command waits. Then all unused positions are given
- * back.
+ * with others behind it stays charged while any command waits. When no command waits any more, all
+ * unused positions are given back.
  */
 void queue_leave(const struct kept_position *position);
 

@@ -2,10 +2,11 @@
  * The rates at which the funnels of one holder run, and the conversion of debts when a rate
  * changes.
  *
- * The word of a funnel is a time. Only the rate at which it was charged tells how many units are
- * owed. Each holder therefore names the table for its words (limit/subject.h). When a holder meets
- * a newer table its debts are converted, once, under its lock. A worker with older rules finds the
- * newer table at the holder and decides by its rates. No word is ever charged at two rates.
+ * The word of a funnel is a time. Only the rate at which a word was charged tells how many units
+ * are owed. Each holder therefore names the table for its words (limit/subject.h). When a holder
+ * meets a newer table its debts are converted, once, under its lock. A worker with older rules
+ * finds the newer table at the holder, and decides by the rates of that table. No word is ever
+ * charged at two rates.
  *
  * Immutable, reference-counted, any thread. limit/policy/policy.h makes the tables, on one thread.
  */
@@ -66,7 +67,7 @@ enum slot_queue {
     SLOT_QUEUE /* a limit that delays: the positions of waiting commands */
 };
 
-/* The rate of the limit with that index. In struct policy_state: its last rate. */
+/* The rate of the limit with that index. In struct policy_state: the last rate at that index. */
 struct slot_rate {
     struct rate rate;
     uint16_t departures; /* first index of the departure's words; SLOT_NOWHERE: none */

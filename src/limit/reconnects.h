@@ -1,11 +1,11 @@
 /*
- * Connections that weir closed because Redis was away, by address. As many connections may come
- * again without counting in `connects`.
+ * Connections that weir closed because Redis was away, by address. For each such connection, one
+ * new connection of the same address does not count in `connects`.
  *
  * Problem: after an outage of a second all clients connect again at once, which a limit on
- * `connects` would refuse. Mechanism: each such connection that was counted leaves a permit to its
- * address. The caller gives the life of a permit. Only a close during an outage counts: a client
- * can have its own connection to Redis closed at any time.
+ * `connects` would refuse. Mechanism: each counted connection that weir closes because Redis is
+ * away leaves a permit to its address. The caller gives the life of a permit. Only a close during
+ * an outage counts: a client can have its own connection to Redis closed at any time.
  *
  * Price: a fixed table under a mutex, read only within the life of a permit. When the table is
  * full, the address with the oldest close loses its permits. Any thread.

@@ -155,8 +155,8 @@ struct funnel *subject_late_funnel(struct subject *subject, uint16_t slot)
 /* ---- debts ---- */
 
 /*
- * The debt of a new subject at that index, at least. The debt of the overflow subject only shrinks
- * with time.
+ * The least debt of a new subject at that index: the debt of the overflow subject, which only
+ * shrinks with time.
  */
 static uint64_t fresh_word(const struct subject *subject, size_t slot)
 {
@@ -229,7 +229,7 @@ void subject_inherit_overflow(struct subject *heir, uint64_t now_ns)
     subject_unlock(overflow);
 }
 
-/* Clears debts. A gauge is no debt and stays; only a time can lie in the future. */
+/* Clears debts. A gauge is no debt and stays: only a time can be above GAUGE_MOST. */
 static void forgive_funnels(struct funnel *funnels, size_t n)
 {
     for (size_t i = 0; i < n; i++)

@@ -1,6 +1,7 @@
 /*
  * A subject: what is limited, for example a user or an address. All connections of one identity on
- * all workers share it. A subject holds its funnels and points to the counters of its policy.
+ * all workers share one subject. A subject holds its funnels and points to the counters of its
+ * policy.
  *
  * The key of a subject is its name and the counters of its policy. The same user under two policies
  * is two subjects, and a reload changes neither. Subjects are reference-counted. Any thread that
@@ -35,7 +36,7 @@ struct subject;
 struct policy_state {
     char name[REGISTRY_NAME_MAX + 1];
     uint8_t name_len;
-    /* index among all counters; less than REGISTRY_POLICIES_MAX */
+    /* index among the counters of all policies; less than REGISTRY_POLICIES_MAX */
     uint16_t number;
     _Atomic uint16_t slots[SCOPE_COUNT]; /* number of funnel indexes given to limits, by scope */
     _Atomic uint32_t subjects;           /* number of the policy's subjects in the table */
@@ -44,7 +45,7 @@ struct policy_state {
      * start needs the lock.
      */
     _Atomic bool is_locked;
-    /* by index: the last rate of its limit, for any subject */
+    /* by funnel index: the last rate of the limit with that index, for any subject */
     struct slot_rate *rates[SCOPE_COUNT];
     struct observed *observed; /* peak rates of the policy's subjects */
     /*
@@ -72,16 +73,16 @@ struct more_funnels {
 
 /*
  * Records how positions are retimed after a rate changed while commands waited in the queue
- * (limit/queue.h). Under the lock of the subject.
+ * (limit/queue.h). Protected by the lock of the subject.
  */
 struct retiming {
     struct retiming *next;       /* an earlier retiming of this queue or of another one */
     uint64_t number;             /* the new value of DEPARTURE_TIMED */
     uint64_t at_ns, end_ns;      /* time of the change, and end of the queue at the new rate */
     uint64_t shift_ns, ahead_ns; /* DEPARTURE_SHIFT and DEPARTURE_AHEAD at the time of the change */
-    uint64_t burst_ns;           /* at the new rate */
+    uint64_t burst_ns;           /* burst at the new rate */
     struct unit_time from, to;
-    uint16_t departures; /* identifies the queue: first index of its departure's words */
+    uint16_t departures; /* identifies the queue: first index of the words of its departures */
 };
 
 struct peak_rates;
@@ -91,21 +92,26 @@ struct subject {
     _Atomic uint32_t holders; /* number of references */
     _Atomic uint32_t lock;    /* spin lock of decisions over several limits */
     uint64_t hash;
-    struct policy_state *policy_state; /* counters of its policy; owned by limit/figures/registry.h */
+    /* counters of the subject's policy; owned by limit/figures/registry.h */
+    struct policy_state *policy_state;
     _Atomic(struct more_funnels *) more;
     /* peak rates; NULL: nothing counted. See limit/figures/peak_rates.h */
     _Atomic(struct peak_rates *) peak_rates;
     struct retiming *retimings;
     uint16_t n_funnels;
     uint16_t name_len;
-    uint8_t scope; /* enum scope of its funnel indexes */
+    uint8_t scope; /* enum scope of the funnel indexes */
     /* closed connections with calls still in flight: front/client/remains.h */
     _Atomic uint32_t n_left;
-    /* number of workers on which its commands wait in the fair queue: upstream/fair/fair_queue.h */
+    /*
+     * number of workers on which the subject's commands wait in the fair queue:
+     * upstream/fair/fair_queue.h
+     */
     _Atomic uint16_t queues;
-    _Atomic uint64_t share_waits; /* how often its connections have waited for their share */
-    _Atomic uint64_t share_us;    /* total time of these waits */
-    char *name;                   /* in the allocation of the subject */
+    /* how often the subject's connections have waited for their share */
+    _Atomic uint64_t share_waits;
+    _Atomic uint64_t share_us; /* total time of these waits */
+    char *name;                /* in the allocation of the subject */
     /*
      * The rates by which the words are read; a reference, changed under the lock. NULL: all words
      * are empty. See subject_convert.
@@ -147,8 +153,9 @@ static inline struct funnel *subject_funnel(struct subject *subject, uint16_t sl
 
 /*
  * Converts the debts of the subject to the rates of `table`, as of now. Each debt keeps its number
- * of units and is cut to the new burst. Debts of bytes also keep what was in flight, and queues
- * keep what waits. Call under the lock; a subject of one connection needs no lock.
+ * of units and is cut to the new burst. A debt of bytes also keeps the bytes that were in flight. A
+ * queue keeps the units of waiting commands. Call under the lock; a subject of one connection needs
+ * no lock.
  *
  * Other threads may charge a word without the lock. Such a thread loads the word (funnel_peek)
  * before it checks the rates (subject_has_rates), and replaces no other value than the loaded one.
@@ -169,8 +176,8 @@ static inline bool subject_has_rates(const struct subject *subject, const struct
 }
 
 /*
- * True if all subjects of its policy share it. Such a subject runs at the rates of the policy,
- * never at those of a single subject.
+ * True for the overflow subject and for the holder of funnels PER_POLICY. Such a subject runs at
+ * the rates of the policy, never at those of a single subject.
  */
 bool subject_is_common(const struct subject *subject);
 
@@ -218,8 +225,8 @@ static inline void subject_unlock(struct subject *subject)
 }
 
 /*
- * Notes that its commands wait in the fair queue of one more worker. Returns the number of such
- * workers.
+ * Notes that commands of the subject wait in the fair queue of one more worker. Returns the number
+ * of such workers.
  */
 static inline uint32_t subject_queue(struct subject *subject)
 {
@@ -231,7 +238,7 @@ static inline void subject_unqueue(struct subject *subject)
     atomic_fetch_sub_explicit(&subject->queues, 1, memory_order_relaxed);
 }
 
-/* Counts a wait for the fair share by one of its connections. */
+/* Counts a wait for the fair share by a connection of the subject. */
 static inline void subject_count_share_wait(struct subject *subject, uint64_t us)
 {
     atomic_fetch_add_explicit(&subject->share_waits, 1, memory_order_relaxed);
@@ -268,12 +275,12 @@ enum forgetting { FORGET_EMPTY, FORGET_OWING_NO_MORE };
 bool subject_is_forgettable(struct subject *subject, enum forgetting which, uint64_t now_ns);
 
 /*
- * Copies the debts of the overflow subject to a new subject. Its connections may have used the
- * overflow subject before.
+ * Copies the debts of the overflow subject to a new subject. Connections of the new subject may
+ * have used the overflow subject before.
  */
 void subject_inherit_overflow(struct subject *heir, uint64_t now_ns);
 
-/* Empties its funnels. */
+/* Empties the funnels of the subject. */
 void subject_forgive(struct subject *subject);
 
 #endif

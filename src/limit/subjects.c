@@ -22,11 +22,11 @@
 
 #define SHARDS 64
 #define SHARD_BITS 6
-/* examined for each new subject: more than one, which drains idle subjects */
+/* buckets examined for each new subject: more than one, which drains idle subjects */
 #define FORGET_BUCKETS 4
-/* between searches for connections that use an overflow subject */
+/* time between searches for connections that use an overflow subject */
 #define RELIEF_EVERY_NS NS_PER_MS
-/* examined when the table is full: at most some 15 us of memory accesses */
+/* buckets examined when the table is full: at most some 15 us of memory accesses */
 #define RELIEF_BUCKETS 128
 
 struct shard {
@@ -155,7 +155,7 @@ static bool subjects_make_room(struct shard *shard)
     grown.n_buckets = shard->n_buckets > 0 ? 2 * shard->n_buckets : 1;
     grown.buckets = calloc(grown.n_buckets, sizeof(struct subject *));
     if (grown.buckets == NULL)
-        return shard->n_buckets > 0; /* longer chains, nothing worse */
+        return shard->n_buckets > 0; /* without memory the chains get longer, nothing worse */
     for (size_t i = 0; i < shard->n_buckets; i++) {
         struct subject *next;
         for (struct subject *subject = shard->buckets[i]; subject != NULL; subject = next) {
@@ -206,7 +206,7 @@ static void forget_some(struct subjects *subjects, struct shard *shard, uint64_t
 
 /* ---- visiting all subjects ---- */
 
-#define LOOK_BUCKETS 256 /* visited at a time: some 30 us of memory accesses */
+#define LOOK_BUCKETS 256 /* buckets visited at a time: some 30 us of memory accesses */
 
 static void look_at_bucket(const struct shard *shard, size_t bucket, void (*look)(void *arg, struct subject *subject),
                            void *arg)
@@ -269,9 +269,9 @@ static bool take_over_from(struct shard *shard, size_t *buckets, uint64_t now_ns
 
 /*
  * Drops one subject and takes over its room. Subjects that owe only the debt inherited from the
- * overflow subject may be dropped. If they stayed for the life of that debt, they alone could keep
- * the table full and renew the debt for ever. Each search starts in the shard after the last
- * search's shard.
+ * overflow subject may be dropped. If such subjects stayed for the life of that debt, they alone
+ * could keep the table full and renew the debt for ever. Each search starts in the shard after the
+ * last search's shard.
  */
 static bool take_over_room(struct subjects *subjects, uint64_t now_ns)
 {

@@ -47,7 +47,8 @@ struct subject *subject_find(struct subjects *subjects, struct slice name);
 bool subjects_have(struct subjects *subjects, struct slice name);
 
 /*
- * Empties all funnels of the subjects of that name under all policies. Returns how many subjects.
+ * Empties all funnels of the subjects of that name under all policies. Returns the number of these
+ * subjects.
  */
 size_t subjects_forgive(struct subjects *subjects, struct slice name);
 
@@ -65,7 +66,7 @@ void subject_put(struct subjects *subjects, struct subject *subject);
 void subjects_look(struct subjects *subjects, void (*look)(void *arg, struct subject *subject), void *arg);
 
 size_t subjects_count(struct subjects *subjects);
-/* bytes, without what subject_grow added */
+/* bytes of the table, without the funnels that subject_grow added */
 uint64_t subjects_bytes(const struct subjects *subjects);
 /* how often subject_get returned an overflow subject */
 uint64_t subjects_overflows(struct subjects *subjects);

@@ -75,7 +75,8 @@ static struct kept_position take_position(const struct trial *trial, unsigned in
 }
 
 /*
- * A dry decision keeps no position. Limits on bytes have none, since the bytes are not known yet.
+ * A dry decision keeps no position. Limits on bytes have no positions, since the bytes are not
+ * known yet.
  */
 static void keep_position(const struct trial *trial, unsigned index, struct queue_positions *positions)
 {
@@ -111,12 +112,12 @@ void gate_positions_depart(const struct trial *trial, uint64_t delays, struct qu
 }
 
 /*
- * For a command with positions that are due, if the command or others were late. GATE_PASS: the
+ * For a command with positions that are due, if this or other commands were late. GATE_PASS: the
  * command may go now. GATE_WAIT: the command keeps its positions. The command is not refused any
  * more, since it has been given a time to go.
  *
- * A command with a moved position waits again even if it could go now. The alarms of the commands
- * before it then ring first.
+ * A command with a moved position waits again even if it could go now, so that the alarms of
+ * earlier commands ring first.
  */
 static FUNNEL_RARE enum gate trial_wait_on(const struct trial *trial, struct verdict *verdict)
 {

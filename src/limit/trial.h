@@ -67,7 +67,7 @@ static inline struct queue trial_queue(const struct trial *trial, const struct l
 }
 
 /*
- * Converts the holder to the rates of the policy, unless the holder has newer ones. The holder is
+ * Converts the holder to the rates of the policy, unless the holder has newer rates. The holder is
  * locked.
  */
 FUNNEL_RARE void settle_rarely(const struct policy *policy, struct subject *holder, enum scope scope, uint64_t now_ns);
@@ -167,8 +167,8 @@ static inline uint64_t trial_wait(const struct trial *trial, unsigned index)
 }
 
 /*
- * The longest wait in ns for a limit of the set. Sets *slowest to that limit. 0: passes all, and
- * *slowest is unchanged.
+ * The longest wait in ns for a limit of the set. Sets *slowest to that limit. 0: the command passes
+ * all limits, and *slowest is unchanged.
  */
 static inline uint64_t trial_longest_wait(const struct trial *trial, uint64_t limits, const struct limit **slowest)
 {

@@ -42,7 +42,7 @@ enum quota_family {
     /* number of calls granted; for each rate the usage, and when there is room again */
     FAMILY_WINDOW,
     FAMILY_PARTS,   /* several keys: the integers of each key's own algorithm */
-    FAMILY_HOLDING, /* granted, number of holders, when the first of them ends */
+    FAMILY_HOLDING, /* granted, number of holders, when the first holder ends */
     FAMILY_NOTHING, /* there is no script */
     FAMILIES
 };
@@ -54,21 +54,24 @@ enum quota_family {
 enum quota_joining { QUOTA_JOINED, QUOTA_BY_TOKEN, QUOTA_ALONE };
 
 struct quota_algorithm {
-    const char *name;   /* lower case */
-    const char *word;   /* the first byte of its keys' values, or the operation of its script */
+    const char *name; /* lower case */
+    /* the first byte of the values of the keys, or the operation of the script */
+    const char *word;
     enum script script; /* SCRIPT_COUNT: none */
-    uint16_t options;   /* bits of enum quota_option that its commands take */
+    uint16_t options;   /* bits of enum quota_option that the commands take */
     uint8_t family;     /* enum quota_family */
     uint8_t joining;    /* enum quota_joining */
-    /* how long Redis is busy with a key, at worst, and with each of its rates besides; measured */
+    /*
+     * how long Redis is busy with a key, at worst, and with each rate of the key besides; measured
+     */
     uint8_t work_us, rate_us;
-    bool is_named;     /* a [limit NAME] can have it */
+    bool is_named;     /* a [limit NAME] can have this algorithm */
     bool takes_permit; /* a call gets a token, which holds a permit of the key from then on */
 };
 
 const struct quota_algorithm *quota_algorithm(uint8_t kind);
 
-/* Returns the first letter of the values of its keys; for algorithms with is_named. */
+/* Returns the first letter of the values of the algorithm's keys; for algorithms with is_named. */
 static inline unsigned char quota_letter(uint8_t kind)
 {
     return (unsigned char)quota_algorithm(kind)->word[0];

@@ -158,7 +158,9 @@ static bool answer_take_count(struct answer *answer)
     return answer_take_line(answer, &type, &text) && type == ':' && num_parse(text, &count) && count > 0;
 }
 
-/* True if the frame has three words and begins with these two. *answer is left at the third. */
+/*
+ * True if the frame has three words and begins with these two. *answer is left at the third word.
+ */
 static bool opens(struct slice frame, struct slice kind, struct slice channel, struct answer *answer)
 {
     char type;

@@ -29,8 +29,8 @@ static inline bool answer_is_over(const struct answer *answer)
 }
 
 /*
- * Reads an integer; or a bulk string with the reason for its absence, which goes into *error. Else
- * *error is unchanged.
+ * Reads an integer, or a bulk string that says why there is no integer. Such a string goes into
+ * *error; after an integer *error is unchanged.
  */
 __attribute__((warn_unused_result)) bool answer_number(struct answer *answer, int64_t *number, struct slice *error);
 
@@ -40,7 +40,7 @@ __attribute__((warn_unused_result)) bool answer_begin(struct slice text, size_t 
 /*
  * Reads the integers that a script returned for one call, and the penalties of its keys. `numbers`
  * has room for quota_numbers(ask). `holds` is zeroed, one element for each key. If the script
- * reports an error for a key, *error is its text. Else *error is unchanged.
+ * reports an error for a key, *error is the text of that error. Else *error is unchanged.
  */
 __attribute__((warn_unused_result)) bool quota_numbers_read(struct answer *answer, const struct decision_request *ask,
                                                             int64_t *numbers, struct quota_hold *holds,
@@ -54,8 +54,8 @@ enum release_news {
 };
 
 /*
- * `frame` may be any bytes; *key points into it. Only exactly "message" or "subscribe" of this
- * channel counts.
+ * `frame` may be any bytes; *key points into it. Only messages of exactly the kind "message" or
+ * "subscribe" on this channel count.
  */
 enum release_news release_read(struct slice frame, struct slice channel, struct slice *key);
 

@@ -71,7 +71,8 @@ static enum away away_count(const struct decision *decision, const struct quota_
     struct decision_request asks[QUOTA_PARTS_MAX];
     uint64_t hashes[QUOTA_PARTS_MAX];
     uint8_t indexes[QUOTA_PARTS_MAX] = {0}, n = 0;
-    unsigned refusing = saying(decision, QUOTA_DOWN_DENY); /* limits in shadow mode */
+    /* all in shadow mode: else the call is denied already */
+    unsigned refusing = saying(decision, QUOTA_DOWN_DENY);
     for (unsigned i = 0; i < decision_request_count(&decision->ask); i++) {
         const struct decision_request *one = decision_request_at(&decision->ask, i);
         if (when_down_of(decision, i) != QUOTA_DOWN_LOCAL)

@@ -1,6 +1,6 @@
 /*
- * What LIMIT calls get while Redis is unavailable or cannot decide, and what Redis' errors say
- * about that.
+ * What LIMIT calls get while Redis is unavailable or cannot decide, and which errors of Redis say
+ * that Redis cannot decide.
  *
  * Thread: any worker's. The counters for this time (quota/local.h) are shared by all workers.
  */
@@ -21,21 +21,24 @@ enum unable {
     /* -READONLY, -LOADING, -MASTERDOWN: no master now; the call may be retried */
     UNABLE_NOT_RUN,
     UNABLE_REDIRECTED, /* -MOVED, -ASK: of a cluster; not run, and another node is named */
-    /* -TRYAGAIN: of a cluster; not run, for only some of its keys are at this node */
+    /* -TRYAGAIN: of a cluster; not run, for only some keys of the call are at this node */
     UNABLE_TRY_AGAIN,
-    /* -CLUSTERDOWN: not run, for no node serves the slot, or this node does not know one */
+    /*
+     * -CLUSTERDOWN: not run, for no node serves the slot, or this node does not know the node that
+     * does
+     */
     UNABLE_CLUSTER_DOWN,
     /* -OOM, -BUSY, -MISCONF, -NOREPLICAS: a master that cannot decide; the call is not retried */
     UNABLE_TO_DECIDE,
 };
 
 /*
- * `error` is a whole error reply. Redis 6.2 puts the code behind the line of the script, but no
- * code of a cluster's.
+ * `error` is a whole error reply. Redis 6.2 puts the code behind the line of the script, but never
+ * the codes of a cluster.
  */
 enum unable unable_of(struct slice error);
 
-/* What a call gets that Redis does not decide, by when-down of its limits. */
+/* How a call that Redis does not decide is answered, by when-down of the call's limits. */
 enum away {
     AWAY_ERROR,   /* error: the call is not decided */
     AWAY_UNASKED, /* allow or deny: the call passes or is refused, at once */
@@ -44,7 +47,7 @@ enum away {
 
 /*
  * Decides the call without Redis. With several limits the strictest setting applies: error first,
- * then deny. Otherwise the limits with local are counted, all or nothing, and those with allow
+ * then deny. Otherwise the limits with local are counted, all or nothing, and the limits with allow
  * pass.
  */
 enum away away_decide(const struct decision *decision, const struct quota_settings *settings, struct local_time time,

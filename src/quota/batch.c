@@ -43,7 +43,7 @@ bool batch_fits(const struct batch *batch, const struct batch_question *question
 
 /* ---- entries ---- */
 
-/* Returns the index of that key, or of a free cell. */
+/* Returns the cell of the hash index for that key, or a free cell. */
 static uint16_t *find_slot(const struct batch *batch, struct slice key, uint64_t hash)
 {
     uint32_t mask = batch->n_slots - 1;
@@ -157,8 +157,8 @@ static bool share_a_key(const struct decision *decision, const struct decision *
 }
 
 /*
- * True if a call that joins an earlier entry would overtake a call about its keys. `behind` is the
- * first entry to look at.
+ * True if a call that joins an earlier entry would overtake another call about one of the same
+ * keys. `behind` is the first entry to look at.
  */
 static bool would_overtake(const struct batch *batch, uint32_t behind, const struct decision *decision, uint64_t bits)
 {
@@ -307,7 +307,7 @@ struct slice batch_explain(struct node *node, struct slice error, char *out)
         lack = LACK_CHANNEL;
     else if (lack_is_key(error))
         lack = LACK_KEYS;
-    /* only TIME ends a script, and that error names the line of the script */
+    /* only a missing right to TIME aborts a script, and that error names the line of the script */
     else if (lack_is_in_script(error))
         lack = lack_ends_script(error) ? LACK_TIME : LACK_RIGHT;
     if (lack == LACK_COUNT)

@@ -1,6 +1,6 @@
 /*
  * A batch: LIMIT calls that travel to Redis as one EVALSHA with many keys, from the first call to
- * the answers of all.
+ * the answers of all calls.
  *
  * A batch has an entry for each key, with the calls on that key. The whole reply is checked before
  * any part of it is used.
@@ -32,7 +32,7 @@ struct batch_entry {
     struct list calls; /* struct decision by in_entry, in order of arrival */
     uint32_t n;
     uint32_t changes; /* quota_changes of the key when the batch was sent */
-    uint64_t hash;    /* of the key */
+    uint64_t hash;    /* hash of the key */
     uint64_t bits;    /* several keys: a bit for the hash of each; different keys may share a bit */
 };
 
@@ -54,18 +54,19 @@ struct script_node;
 struct batch {
     struct list in_exchange;
     struct list in_slot;      /* in a list of routes.near until sent; else empty */
-    struct script_node *node; /* of the exchange: the node that the batch is or was sent to */
-    uint16_t slot;            /* cluster slot of all its keys; 0 unless the upstream is a cluster */
-    uint8_t n_hops;           /* number of redirects that the batch has followed */
+    struct script_node *node; /* the exchange's node that the batch is or was sent to */
+    /* cluster slot of all keys of the batch; 0 unless the upstream is a cluster */
+    uint16_t slot;
+    uint8_t n_hops; /* number of redirects that the batch has followed */
     /* sent behind ASKING: the node imports the slot, and the source node answered ASK */
     bool is_asking;
     uint64_t order;    /* sequence number among the exchange's batches */
-    uint64_t until_ns; /* end of its wait, set when the batch first waits for a retry; 0: never */
+    uint64_t until_ns; /* end of the wait, set when the batch first waits for a retry; 0: never */
     uint64_t again_ns; /* when the retry is due, while the batch waits for a retry */
-    uint64_t pause_ns; /* wait before that retry; grows with each one */
+    uint64_t pause_ns; /* wait before the retry; grows with each retry */
     char *refusal;     /* the last error for which the batch waits; heap; NULL: none */
     struct batch_question question;
-    uint64_t asked_ns; /* the earliest asked_ns of its calls */
+    uint64_t asked_ns; /* the earliest asked_ns of the calls */
     uint64_t sent_ns;
     bool is_away; /* the last failure was a missing connection */
     /* the batch carries its script (EVAL): after NOSCRIPT, or without the right to call by hash */
@@ -83,7 +84,7 @@ struct batch {
 
 /* Copies the words. NULL: out of memory. */
 struct batch *batch_new(const struct batch_question *question);
-void batch_free(struct batch *batch); /* does not free its calls */
+void batch_free(struct batch *batch); /* does not free the calls */
 
 /* True if a call with this script and these arguments can join the batch. */
 bool batch_fits(const struct batch *batch, const struct batch_question *question);
@@ -101,17 +102,17 @@ uint64_t batch_note_key(struct batch *batch, uint64_t hash);
 
 /*
  * Adds a call, behind all calls about one of its keys. `hash` is that of decision->key. `bits` are
- * those of its keys, if there are several. False: out of memory.
+ * the bits of the call's keys, if there are several. False: out of memory.
  */
 __attribute__((warn_unused_result)) bool batch_add(struct batch *batch, struct decision *decision, uint64_t hash,
                                                    uint64_t bits);
 
-/* Inserts the batch into a list by in_exchange, behind all that were begun before it. */
+/* Inserts the batch into a list by in_exchange, behind all batches that were begun earlier. */
 void batch_put_in_order(struct list *batches, struct batch *batch);
 
 /*
  * Moves the last entry into a new batch with the same order. NULL: out of memory, and nothing has
- * changed. Only while the batch is in no list, and has more than one entry.
+ * changed. Call only while the batch is in no list, and has more than one entry.
  */
 struct batch *batch_split(struct batch *batch);
 
@@ -166,8 +167,9 @@ void batch_answer(const struct batch_ops *ops, struct batch *batch, struct node 
 void batch_drop(struct batch *batch);
 
 /*
- * Takes an error of a script or about one. If weir lacks a right: returns an error that names the
- * right, in `out` (LACK_ERROR_ROOM bytes), and sets it in node->lacks. Else returns `error`.
+ * Takes an error of a script or about a script. If weir lacks a right: returns an error that names
+ * the right, in `out` (LACK_ERROR_ROOM bytes), and sets the right in node->lacks. Else returns
+ * `error`.
  */
 struct slice batch_explain(struct node *node, struct slice error, char *out);
 

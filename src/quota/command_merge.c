@@ -6,13 +6,13 @@
 #include "resp/argv.h"
 #include "resp/element.h"
 
-/* The commands of weir's that a request asks about. */
+/* weir's commands that a request asks about. */
 struct asked {
     struct argv_walk names; /* the words behind the subcommand; none: all commands */
     bool is_all;
     bool has_subcommands; /* the list of all commands includes subcommands */
     bool has_cell;        /* CL.THROTTLE is one of weir's commands */
-    size_t row;           /* of all commands, the next to look at */
+    size_t row;           /* if is_all: index of the next command to look at */
 };
 
 static bool is_shown(const struct asked *asked, const struct own *own)
@@ -107,7 +107,10 @@ static bool docs(struct slice reply, struct asked *asked, struct build *out)
     return command_merge_append(reply, asked, docs_entry, true, out);
 }
 
-/* Redis alone applies a filter, and then lists Redis' commands alone. */
+/*
+ * Adds weir's commands unless the request has a filter, which Redis alone applies, to Redis'
+ * commands alone.
+ */
 static bool command_merge_list(struct slice reply, struct asked *asked, struct build *out)
 {
     asked->has_subcommands = true;

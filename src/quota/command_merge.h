@@ -22,7 +22,7 @@
 __attribute__((warn_unused_result)) bool command_merge(struct slice request, struct slice reply, bool has_cell,
                                                        struct build *out);
 
-/* Writes the reply without Redis: that of a server which has weir's own commands alone. */
+/* Writes the reply without Redis: the reply of a server that has weir's own commands alone. */
 void command_merge_alone(struct slice request, bool has_cell, struct build *out);
 
 #endif

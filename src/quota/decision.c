@@ -129,14 +129,14 @@ static const struct named_limit *find_named(const struct named *named, struct sl
     return NULL;
 }
 
-/* The parsed request, and its named limits; of several keys one for each. */
+/* The parsed request, and the named limit of each key. */
 struct asked {
     struct decision_request ask;
     struct decision_request parts[QUOTA_PARTS_MAX];
     const struct named_limit *limits[QUOTA_PARTS_MAX]; /* NULL: not a named limit */
 };
 
-/* False: no limit has that name, or the call does not fit it. `error` is set. */
+/* False: no limit has that name, or the call does not fit the limit. `error` is set. */
 static bool decision_resolve(struct asked *asked, const struct quota_context *context, struct build *error)
 {
     char text[256];
@@ -160,7 +160,7 @@ static bool decision_resolve(struct asked *asked, const struct quota_context *co
     return false;
 }
 
-/* Returns the bytes of a call's text. */
+/* Returns the number of bytes of a call's text. */
 static size_t text_room(const struct asked *asked, struct slice request, struct slice prefix)
 {
     size_t room = request.len + 1;
@@ -178,7 +178,7 @@ static void decision_take_limit(const struct named_limit *limit, enum quota_when
     *counters = limit != NULL ? named_counters_get(limit->counters) : NULL;
 }
 
-/* The operator's penalty replaces the one that the client asked for. */
+/* The operator's penalty replaces the penalty that the client asked for. */
 static void take_penalty(const struct named_limit *limit, struct decision_request *ask)
 {
     if (limit != NULL && limit->penalty.first_ms > 0)

@@ -28,7 +28,7 @@ struct quota_settings;
  */
 enum quota_cell { QUOTA_CELL_PREFIX, QUOTA_CELL_RAW, QUOTA_CELL_OFF };
 
-/* Data for each key of a call on several keys, beside its request. */
+/* Data for each key of a call on several keys, beside the request for that key. */
 struct quota_part {
     /* refused_by in the reply: the limit's name, or the key as the client wrote it */
     struct slice shown;
@@ -40,10 +40,11 @@ struct decision {
     struct list in_client; /* in the owner's list */
     struct list in_entry;  /* in batch_entry.calls */
     struct quota *quota;
-    struct decision_request ask;   /* its slices point into text */
-    struct slice key;              /* in Redis, with its prefix; of several keys all of them, as bulks */
+    struct decision_request ask; /* the slices of the request point into text */
+    /* the key in Redis, with prefix; if several keys: all keys, as bulks */
+    struct slice key;
     uint32_t n_keys;               /* number of bulks in `key`; 0: one key, no bulk */
-    uint8_t n_parts;               /* several keys, all or nothing: their number; else 0 */
+    uint8_t n_parts;               /* number of keys, if several keys, all or nothing; else 0 */
     struct decision_request *asks; /* several keys: the request for each; ask.parts points here */
     struct quota_part *parts;      /* several keys: further data for each */
     unsigned database;
@@ -53,13 +54,14 @@ struct decision {
     /* where room for the alarm is reserved; NULL: no room, and the alarm is never set */
     struct alarms *alarms;
     struct list in_listener; /* in release_listener.waiting, while the call waits for a release */
-    /* how long the call may wait for a master, once Redis has said that it is none */
+    /* how long the call may wait for a master, once Redis has said that it is no master */
     uint64_t failover_wait_ns;
     enum quota_when_down when_down;
-    bool is_down_by_error;           /* all limits of the call have when-error = down */
-    struct named_counters *counters; /* of the call's named limit; one reference; NULL: none */
-    struct build reply;              /* valid once is_done */
-    bool is_asking;                  /* the call is in a batch */
+    bool is_down_by_error; /* all limits of the call have when-error = down */
+    /* counters of the call's named limit; one reference; NULL: none */
+    struct named_counters *counters;
+    struct build reply; /* valid once is_done */
+    bool is_asking;     /* the call is in a batch */
     bool is_done;
     bool has_turn; /* the call passes at a scheduled time, and waits for its alarm */
     /* a release arrived while the call was in a batch: the pending reply may be outdated */
@@ -72,7 +74,7 @@ struct decision {
     bool is_shadow;  /* the limit is in shadow mode */
     /* the call was refused, and is retried later; its named limit may have changed since */
     bool is_waiting;
-    bool is_renewed; /* the key held another algorithm's state, and was deleted for that */
+    bool is_renewed; /* the key held another algorithm's state, and was deleted for that reason */
     /*
      * Set while keys with another algorithm's state are deleted one by one. kind: the call's own
      * kind. n_renewed: how many of several keys are done. all_keys: the call's own `key`.
@@ -90,7 +92,7 @@ struct decision {
     void *owner;            /* NULL: the client has closed */
     /*
      * For the owner's measurements: when the call became the client's next request, how long limits
-     * delayed it, how long it waited for its share, its tag.
+     * and the fair share delayed the call, and its tag.
      */
     uint64_t arrived_ns; /* 0: not measured */
     uint32_t waited_us;
@@ -123,7 +125,7 @@ struct quota_context {
 
 /*
  * Creates a decision from a whole multibulk request of the command `name`. `memo` is the worker's.
- * NULL: an error, out of memory included, and `error` is its reply.
+ * NULL: an error, out of memory included, and `error` is the error reply.
  */
 struct decision *decision_new(struct quota *quota, const struct quota_context *context, struct request_memo *memo,
                               struct slice name, struct slice request, void *owner, struct build *error);
@@ -146,7 +148,8 @@ void decision_drop(struct decision *decision);
  * Renewal: an operator has given a named limit another algorithm.
  *
  * Keys with the former algorithm's state are deleted one by one, and the call is sent again.
- * Meanwhile the decision requests the deletion of one key at a time, and the caller sends it.
+ * Meanwhile the decision requests the deletion of one key at a time, and the caller sends that
+ * request.
  */
 
 /*
@@ -164,8 +167,8 @@ void decision_look_anew(const struct decision *decision, struct quota_outcome *o
 void decision_renew(struct decision *decision);
 
 /*
- * After a deletion has been answered: turns the call into the deletion of the next key, or after
- * the last key back into the original call.
+ * After a deletion has been answered: turns the call into the deletion of the next key. After the
+ * last key: turns the call back into the original call.
  */
 void decision_renew_next(struct decision *decision, bool is_deleted);
 
@@ -175,7 +178,7 @@ void decision_renew_end(struct decision *decision);
 /*
  * Counts a finished call for its named limits, in their counters and among the most refused keys. A
  * call with PEEK is not counted. Of several limits each counts its own result, as if it were the
- * only one.
+ * only limit.
  */
 void decision_count(const struct decision *decision, const struct quota_settings *settings, uint64_t now_ns);
 

@@ -16,8 +16,8 @@
 #include "resp/argv.h"
 
 #define QUOTA_KEY_MAX 1024      /* bytes of a key, without the prefix */
-#define QUOTA_KEYS_MAX 64       /* of a RESET */
-#define QUOTA_HOLDERS_MAX 10000 /* of ACQUIRE */
+#define QUOTA_KEYS_MAX 64       /* keys of a RESET */
+#define QUOTA_HOLDERS_MAX 10000 /* most holders of ACQUIRE */
 
 /*
  * Limits of a call on several keys. These limits bound the time for which one call occupies Redis
@@ -44,7 +44,7 @@ enum quota_mode {
 struct decision_request {
     /* has rates if the request needs a decision; for CHECK decision_request_resolve sets it */
     struct quota_rule rule;
-    struct slice key;      /* as the client wrote it; RESET: the first */
+    struct slice key;      /* key as the client wrote it; RESET: the first key */
     struct slice name;     /* CHECK, BAN CHECK, UNBAN CHECK: the limit's name; else empty */
     struct slice token;    /* RENEW, RELEASE */
     struct argv_walk keys; /* RESET: iterates over all keys */
@@ -86,7 +86,10 @@ static inline const struct decision_request *decision_request_at(const struct de
     return ask->n_parts > 0 ? &ask->parts[i] : ask;
 }
 
-/* True if rates alone decide, on one key. The family tells, for holders may have rates too. */
+/*
+ * True if rates alone decide, on one key. The result follows from the algorithm's family, since
+ * requests about holders may have rates too.
+ */
 static inline bool quota_is_rated(const struct decision_request *ask)
 {
     uint8_t family = quota_algorithm(ask->rule.kind)->family;
@@ -109,8 +112,8 @@ static inline bool quota_takes_permit(const struct decision_request *ask)
 }
 
 /*
- * True if the call passes whatever the debt. redis-cell's quantity 0 passes only over an allowed
- * debt.
+ * True if the call passes whatever the debt. A call with redis-cell's quantity 0 passes only over
+ * an allowed debt.
  */
 static inline bool quota_is_sure(const struct decision_request *ask)
 {

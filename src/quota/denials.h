@@ -3,8 +3,8 @@
  * them, and local counts while Redis is unavailable.
  *
  * Each worker caches denials with their expiry, so a key that is refused again and again costs
- * Redis nothing. The cache is a table of fixed size, and a new entry overwrites the old one at its
- * index. Keys are compared in full, so a denial never applies to another key.
+ * Redis nothing. The cache is a table of fixed size, and a new entry overwrites the old entry at
+ * the same index. Keys are compared in full, so a denial never applies to another key.
  *
  * struct quota_settings is shared by all workers. struct denials belongs to one worker.
  */

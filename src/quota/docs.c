@@ -1,8 +1,8 @@
 /*
  * The types are those of Redis 7.0: redis-cli aborts if a summary is not a bulk string, or if a
- * flag is one. Clients need names, arity, flags, the positions of keys, and the hints and help of
- * redis-cli. Tips and key specifications are therefore empty, and an argument has no arguments of
- * its own.
+ * flag is a bulk string. Clients need names, arity, flags, the positions of keys, and the hints and
+ * help of redis-cli. Tips and key specifications are therefore empty, and an argument has no
+ * arguments of its own.
  */
 #include "quota/docs.h"
 

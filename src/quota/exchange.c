@@ -64,8 +64,8 @@ static struct batch *exchange_begin_batch(struct exchange *exchange, uint16_t sl
 
 /*
  * Returns a batch that the call fits in. The call must not overtake a later batch with a call about
- * the same key. Equal CREDIT calls do not share a batch: each is told the windows after itself, not
- * after the last.
+ * the same key. Equal CREDIT calls do not share a batch: each call is told the windows after that
+ * call, not after the last call.
  */
 static struct batch *find_batch(struct exchange *exchange, uint16_t slot, const struct batch_question *question,
                                 const struct decision *decision, uint64_t hash)
@@ -100,7 +100,7 @@ bool exchange_ask(struct exchange *exchange, struct decision *decision, const st
     while (argv_next(&keys, &key))
         bits |= batch_note_key(batch, exchange_hash(exchange, key));
     if (!batch_add(batch, decision, hash, bits)) {
-        if (batch->n == 0) { /* made for this call */
+        if (batch->n == 0) { /* the batch was made for this call */
             routes_take_out(batch);
             batch_free(batch);
         }
@@ -152,8 +152,8 @@ static bool send_batch(struct exchange *exchange, struct batch *batch)
 }
 
 /*
- * Sends a batch that Redis has not run once more, with its script. A leaving node's batch goes to
- * the node that serves its slot now.
+ * Sends again, with the script, a batch that Redis has not run. A leaving node's batch goes to the
+ * node that serves its slot now.
  */
 static void repair(struct exchange *exchange, struct batch *batch)
 {
@@ -270,15 +270,15 @@ static const struct batch *find_for_keys(const struct exchange *exchange, const 
  */
 static bool exchange_must_stay(const struct exchange *exchange, const struct batch *batch)
 {
-    /* rare */
+    /* a batch of another script in flight is rare */
     return !asks_only(batch->node, batch_script(batch)) && find_for_keys(exchange, batch, find_sent) != NULL;
 }
 
-/* Sends the batch. False: on_done has run for calls of this batch or of another one. */
+/* Sends the batch. False: on_done has run for calls of this batch or of another batch. */
 static bool exchange_go(struct exchange *exchange, struct batch *batch)
 {
     routes_take_out(batch);
-    const struct batch *before = NULL; /* a refused batch, which this one must not overtake */
+    const struct batch *before = NULL; /* a refused batch, which this batch must not overtake */
     if (!list_is_empty(&exchange->routes.held))
         before = find_for_keys(exchange, batch, find_held);
     if (before != NULL)
@@ -301,7 +301,9 @@ static void send_open(struct script_node *node)
     }
 }
 
-/* Sends the batches of this iteration. Without a batch it carries on with a probe's connection. */
+/*
+ * Sends the batches of this iteration. If there is no batch, carries on with a probe's connection.
+ */
 static void exchange_on_look(struct script_node *node)
 {
     if (node->is_leaving) {

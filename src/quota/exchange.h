@@ -29,8 +29,8 @@ struct exchange {
 };
 
 /*
- * `nodes`, `alarms`, `settings` and `calls` outlive the exchange. `alarms` has room for one. Out of
- * memory ends the process.
+ * `nodes`, `alarms`, `settings` and `calls` outlive the exchange. `alarms` has room for one more
+ * alarm. Out of memory ends the process.
  */
 void exchange_init(struct exchange *exchange, struct nodes *nodes, struct alarms *alarms,
                    const struct quota_settings *settings, const struct batch_ops *calls);
@@ -38,7 +38,7 @@ void exchange_init(struct exchange *exchange, struct nodes *nodes, struct alarms
 uint64_t exchange_hash(const struct exchange *exchange, struct slice key);
 
 /*
- * Returns the cluster slot of the call's keys, all of which have the same one; 0 unless the
+ * Returns the cluster slot of the call's keys, all of which have the same slot; 0 unless the
  * upstream is a cluster.
  */
 uint16_t exchange_slot(const struct exchange *exchange, const struct decision *decision);

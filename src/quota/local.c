@@ -4,16 +4,16 @@
  * A rate of a key is identified by its step, as in Redis. When a reload changes a limit, the
  * unchanged rates keep their counts.
  *
- * Each call computes the integers that Redis' script would return. The functions that read Redis'
- * answers to batches interpret them: reading.c and outcome.c. By family:
+ * Each call computes the integers that Redis' script would return. reading.c and outcome.c, which
+ * read Redis' answers to batches, interpret these integers. By family:
  *
  *   funnels       reading.c computes what fits over a debt, and the debt after a call. This file
  *                 keeps only the time when a debt is paid.
- *   windows       This file computes the present window, its usage, and when it has room: for
- *                 batches the script counts. reading.c interprets the result.
+ *   windows       This file computes the present window, its usage, and when it has room, as
+ *                 the script does for batches. reading.c interprets the result.
  *   calendar      as windows; limit/policy/calendar.c gives the bounds, to scripts too
- *   several keys  reading.c computes which of them have room
- *   penalties     outcome.c refuses by them; penalty.c begins them, as penalty.lua does in Redis
+ *   several keys  reading.c computes which keys have room
+ *   penalties     outcome.c refuses; penalty.c begins a penalty, as penalty.lua does in Redis
  *
  * Warm-up, CL.THROTTLE and holders are never decided here: no [limit NAME] has these algorithms.
  */
@@ -28,14 +28,14 @@
 #include "base/mem.h"
 
 #define SHARDS 16
-#define CHAINS 1024     /* of a shard: some eight keys in each when the memory is full */
+#define CHAINS 1024     /* chains of a shard: some eight keys in each when the memory is full */
 #define FORGET_CHAINS 2 /* chains swept for each new key: more keys expire than are added */
 #define US_PER_S 1000000
 #define RELIEF_CHAINS 64 /* chains swept when there is no room: some 500 keys, 50 us at worst */
 
 /* The count of one rate. */
 struct count {
-    int64_t step;             /* ns of a funnel's unit, us of a window; 0: of the calendar */
+    int64_t step;             /* ns of a funnel's unit, us of a window; 0: a calendar window */
     uint8_t calendar;         /* enum calendar */
     uint64_t paid_ns;         /* of a funnel: when its debt is paid, monotonic */
     int64_t start_us, end_us; /* of a window, since 1970 */
@@ -43,7 +43,7 @@ struct count {
 };
 
 struct key {
-    struct key *next; /* in its chain */
+    struct key *next; /* next key in the chain */
     uint64_t hash;
     uint64_t over_ns; /* when the key expires, monotonic */
     struct penalty_state penalty;
@@ -226,7 +226,7 @@ static struct key *refit(struct shard *shard, struct key *before, const struct d
     return key;
 }
 
-/* Returns the key, made if need be. NULL: there is no room for it. */
+/* Returns the key, made if need be. NULL: there is no room for the key. */
 static struct key *local_need(struct shard *shard, const struct decision_request *ask, uint64_t hash, uint64_t now_ns)
 {
     if (shard->chains == NULL && (shard->chains = calloc(CHAINS, sizeof *shard->chains)) == NULL)
@@ -282,9 +282,9 @@ static void windows_at(const struct count *count, const struct zone *zone, int64
 }
 
 /*
- * Makes the window of this time the present one. The next window stays the present one if the clock
- * goes back by a moment. Any other window that has not ended becomes the present one: the clock
- * went further back, or the limit has another zone now.
+ * Makes the window of this time the present one. A count for the next window stays as it is: the
+ * clock has gone back by a moment. A count for any other window that has not ended moves to the
+ * present window: the clock went further back, or the limit's zone changed.
  */
 static void move_on(struct key *key, const struct zone *zone, int64_t unix_us)
 {
@@ -385,7 +385,7 @@ static void charge_key(struct key *key, const struct decision_request *ask, stru
         charge_funnels(key, ask, time, numbers);
 }
 
-/* The keys of a call. Their shards are locked. */
+/* The keys of a call. The shards of these keys are locked. */
 struct keys {
     const struct decision_request *asks; /* one for each key */
     const uint64_t *hashes;
@@ -419,7 +419,7 @@ static bool need_all(struct local *local, struct keys *keys, uint64_t now_ns)
         if (keys->at[n] == NULL)
             break;
         over_ns[n] = keys->at[n]->over_ns;
-        /* keeps the key from being freed while the next ones are added */
+        /* keeps the key from being freed while the next keys are added */
         keys->at[n]->over_ns = UINT64_MAX;
     }
     for (unsigned i = 0; i < n; i++)
@@ -449,8 +449,8 @@ static bool local_can_wait(const struct decision_request *ask, const struct deci
 }
 
 /*
- * Begins a penalty for a key that refuses for longer than the call waits. Returns its length in ns,
- * or 0.
+ * Begins a penalty for a key that refuses for longer than the call waits. Returns the length of the
+ * penalty in ns, or 0.
  */
 static int64_t penalise(struct key *key, const struct decision_request *ask, const struct decision_request *part,
                         uint64_t now_ns, const int64_t *numbers)
@@ -465,8 +465,8 @@ static int64_t penalise(struct key *key, const struct decision_request *ask, con
 }
 
 /*
- * Decides the call. Of several keys the ones with room are charged, if all keys that bind have
- * room.
+ * Decides the call. Of several keys, the keys with room are charged if all keys that bind have
+ * room. A key in shadow mode does not bind.
  */
 static void decide(const struct keys *keys, const struct decision_request *ask, struct local_time time,
                    struct quota_outcome *outcome)

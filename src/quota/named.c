@@ -14,7 +14,8 @@
 
 struct named {
     _Atomic unsigned holders;
-    struct named_limit **limits; /* each shared with the copies in which it is unchanged */
+    /* each limit is shared with the copies of the set in which the limit is unchanged */
+    struct named_limit **limits;
     size_t n, room;
 };
 

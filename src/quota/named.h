@@ -2,7 +2,8 @@
  * Named limits, for LIMIT CHECK: the sections [limit NAME] of the configuration, with counters and
  * with rates of single keys.
  *
- * One thread builds the set. Then it is immutable but for the counters. Reference-counted.
+ * One thread builds the set. A finished set is immutable but for the counters, and
+ * reference-counted.
  */
 #ifndef WEIR_QUOTA_NAMED_H
 #define WEIR_QUOTA_NAMED_H
@@ -21,7 +22,7 @@
 #define NAMED_NAME_MAX 64
 #define NAMED_MAX 10000
 
-/* of all limits together; chosen: with the longest keys and rates some 25 MB */
+/* overrides of all limits together; chosen: with the longest keys and rates some 25 MB */
 #define OVERRIDES_MAX 10000
 #define OVERRIDE_RATES_MAX 1024 /* bytes of rates as written */
 
@@ -90,7 +91,7 @@ const struct named_limit *named_find(const struct named *named, struct slice nam
 /* Called after all lines: true if the limit is complete. False: `why` says what is wrong. */
 __attribute__((warn_unused_result)) bool named_is_whole(const struct named_limit *limit, char *why, size_t why_size);
 
-/* In the order of the file. */
+/* The limits, in the order of the file. */
 size_t named_count(const struct named *named);
 const struct named_limit *named_at(const struct named *named, size_t i);
 
@@ -104,8 +105,8 @@ void named_inherit(struct named *named, const struct named *before);
 bool named_is_setting(struct slice key);
 
 /*
- * Returns the rule for this key at this time: its override, or the limit's rule. The zone stays the
- * limit's reference.
+ * Returns the rule for this key at this time: the key's override, or the limit's rule. The
+ * reference on the zone stays the limit's.
  */
 struct quota_rule named_rule(const struct named_limit *limit, struct slice key, uint64_t now_ns);
 
@@ -113,8 +114,8 @@ struct quota_rule named_rule(const struct named_limit *limit, struct slice key, 
 struct named *named_copy(const struct named *named);
 
 /*
- * Sets the overrides of the limit of that name, which exists. Takes over the reference. `named` is
- * not shared yet.
+ * Sets the overrides of the limit of that name, which exists. Takes over the reference on
+ * `overrides`. `named` is not shared yet.
  */
 void named_override(struct named *named, struct slice name, struct shared_set *overrides);
 
@@ -146,8 +147,8 @@ uint64_t named_counters_asked(const struct named_counters *counters);
 /* ---- overrides: expired ones are not found, and are left out of the next set ---- */
 
 /*
- * Return a set with the entries of `before` and a copy of `one`, which replaces the key's entry; or
- * without that key.
+ * overrides_with returns a set with the entries of `before` and a copy of `one`, which replaces the
+ * key's entry. overrides_without returns a set without that key.
  */
 struct shared_set *overrides_with(struct shared_set *before, const struct override *one, uint64_t now_ns);
 struct shared_set *overrides_without(struct shared_set *before, struct slice key, uint64_t now_ns);
@@ -155,7 +156,7 @@ struct shared_set *overrides_without(struct shared_set *before, struct slice key
 /* NULL: the key has no override, or the override has expired. */
 const struct override *overrides_find(const struct shared_set *overrides, struct slice key, uint64_t now_ns);
 
-/* In the order of their keys, expired ones included; i < shared_set_count. */
+/* The i-th override in the order of keys, expired ones included; i < shared_set_count. */
 const struct override *overrides_at(const struct shared_set *overrides, size_t i);
 
 bool override_is_over(const struct override *override, uint64_t now_ns);

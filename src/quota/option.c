@@ -9,7 +9,7 @@
 #include "limit/policy/rate.h"
 #include "quota/question.h"
 
-#define WARMUP_MOST_S 3600 /* chosen: warm.lua divides squares of it as doubles */
+#define WARMUP_MOST_S 3600 /* chosen: warm.lua divides squares of this time as doubles */
 #define WAIT_MOST_MS (24 * 3600 * INT64_C(1000))
 
 /* ---- errors ---- */
@@ -144,7 +144,7 @@ struct option {
     struct slice name;
     unsigned bit; /* enum quota_option */
     bool has_value;
-    enum quota_mode mode; /* of the call, unless QUOTA_TAKE */
+    enum quota_mode mode; /* mode of the call, unless QUOTA_TAKE */
     bool (*take)(struct reading *reading, struct slice value);
 };
 

@@ -15,25 +15,29 @@
 
 /* The state of parsing one command. */
 struct reading {
-    struct decision_request *ask; /* the whole command: most options belong to it */
-    /* the request about the current key: COST, APPROX, rates and their BURST belong to it */
+    struct decision_request *ask; /* the whole command, to which most options belong */
+    /* the request about the current key, with COST, APPROX, rates and their BURST */
     struct decision_request *part;
     /* room for QUOTA_PARTS_MAX, of which ask->n_parts are used */
     struct decision_request *parts;
     struct argv_walk walk;                    /* the words not read yet */
     struct rate_text drafts[QUOTA_RATES_MAX]; /* rates of the current part */
     unsigned n_drafts;
-    unsigned n_rates; /* of the earlier parts, in all */
-    unsigned seen;    /* options seen, as bits; options of a part only of the current part */
+    unsigned n_rates; /* rates of the earlier parts, in all */
+    /* options seen, as bits; of the options of parts only those of the current part */
+    unsigned seen;
     unsigned before;  /* options of a part that earlier parts had */
-    const char *name; /* of the command, for messages */
+    const char *name; /* name of the command, for messages */
     char *why;
     size_t why_size;
 };
 
 /* ---- errors: each function sets `why` and returns false ---- */
 
-/* The texts begin with "ERR ", or with "ERR syntax error, " as Redis' do. printf's format. */
+/*
+ * The texts begin with "ERR ", or with "ERR syntax error, " as Redis' texts do. `format` is as for
+ * printf.
+ */
 __attribute__((format(printf, 2, 3))) bool option_error(const struct reading *reading, const char *format, ...);
 __attribute__((format(printf, 2, 3))) bool option_syntax_error(const struct reading *reading, const char *format, ...);
 bool option_unknown(const struct reading *reading, struct slice word);

@@ -92,7 +92,7 @@ static void hold_back(const struct quota_hold *hold, struct quota_outcome *outco
     outcome->reset_ns = outcome->reset_ns > hold->left_ns ? outcome->reset_ns : hold->left_ns;
 }
 
-/* Refused by a penalty, and maybe by a rate: reports the longer wait. */
+/* For a call that is refused by a penalty, and maybe by a rate: reports the longer wait. */
 static void deny_held(const struct decision_request *ask, const struct quota_memory *memory,
                       const struct quota_hold *hold, struct quota_outcome *outcome)
 {
@@ -139,7 +139,7 @@ static bool hold_is_sane(const struct decision_request *ask, const int64_t *numb
            (hold->granted == 0 || hold->granted == quota_granted(ask, numbers, n));
 }
 
-/* Of one of several keys. A part without cost always fits. */
+/* hold_is_sane for one of several keys. A part without cost always fits. */
 static bool part_hold_is_sane(const struct decision_request *part, const int64_t *numbers,
                               const struct quota_hold *hold, uint64_t n)
 {
@@ -182,7 +182,9 @@ static int64_t longest_first(const struct quota_outcome *outcome)
     return outcome->retry_ns < 0 ? QUOTA_NEVER : outcome->retry_ns;
 }
 
-/* True if `one` is reported rather than `other`: it refuses for longer, or has less remaining. */
+/*
+ * True if `one` is reported rather than `other`: `one` refuses for longer, or has less remaining.
+ */
 static bool is_rather(const struct decision_request *ask, bool is_granted, const struct quota_outcome *one,
                       const struct quota_outcome *other)
 {
@@ -301,8 +303,8 @@ static int64_t outcome_ms_up(int64_t ns)
 }
 
 /*
- * As redis-cell: cuts to whole milliseconds, and rounds those up to seconds. Less than 1 ms is 0
- * seconds.
+ * As redis-cell: cuts to whole milliseconds, and rounds the milliseconds up to seconds. Less than 1
+ * ms is 0 seconds.
  */
 static int64_t cell_seconds(int64_t ns)
 {

@@ -3,7 +3,7 @@
  * reply with that outcome.
  *
  * quota/reading.h interprets the integers. A script decides n calls on one key as if they arrived
- * one after the other. Calls pass until the first refusal, and none passes after it.
+ * one after the other. Calls pass until the first refusal, and no call passes after that.
  *
  * Any thread.
  */
@@ -49,7 +49,7 @@ void quota_outcome_held(const struct decision_request *ask, const int64_t *numbe
 
 /*
  * Sets *memory from the integers. False: there is no denial to cache, because the last call passed
- * or a smaller one would pass.
+ * or a smaller call would pass.
  */
 bool quota_remember(const struct decision_request *ask, const int64_t *numbers, uint64_t n,
                     struct quota_memory *memory);
@@ -68,7 +68,7 @@ __attribute__((warn_unused_result)) bool quota_recall(const struct quota_memory 
 /*
  * Writes five integers, with PARTIAL six. Times are in ms, rounded up. Several keys add the name of
  * the refusing key. RESP3 gets a map, unless the request says otherwise (quota_shape). THROTTLE:
- * redis-cell's array, in seconds, in either version.
+ * redis-cell's array, in seconds, in either protocol version.
  */
 void quota_reply(struct build *out, const struct decision_request *ask, const struct quota_outcome *outcome);
 

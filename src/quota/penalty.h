@@ -25,7 +25,7 @@ __attribute__((warn_unused_result)) bool penalty_parse(struct slice text, struct
 /* Parses one time, which must not be 0. */
 __attribute__((warn_unused_result)) bool penalty_parse_time(struct slice text, int64_t *ms, char *why, size_t why_size);
 
-/* The penalties of one key, in ns. All 0: none. */
+/* The penalties of one key, in ns. All 0: no penalty. */
 struct penalty_state {
     uint64_t until; /* when the last penalty ends, on the caller's clock */
     /* length of the last penalty that grows; forgotten `rest` ns after `until` */

@@ -4,8 +4,8 @@
  *
  * %u stands for the user's name, so each user has keys of its own. %% stands for a %. The name is
  * escaped: it consists of letters, digits, '-', '.', '_' and %XX only. The byte after %u must be
- * another one. Together these two rules keep each user from the keys of other users, whatever the
- * names.
+ * none of these bytes. Together these two rules keep each user from the keys of other users,
+ * whatever the names.
  *
  * Any thread; nothing is allocated.
  */

@@ -8,7 +8,7 @@
 #include "resp/emit.h"
 
 #define STEP_US 2
-#define GIVEN_PER_US 2 /* units, each an entry */
+#define GIVEN_PER_US 2 /* units given back per us; each unit is an entry */
 
 /* Returns the number of look-ups that search a log of this many units. */
 static unsigned steps_of(int64_t units)
@@ -97,7 +97,7 @@ static void add_letter(struct letters *letters, char letter)
 
 static void add_numbered(struct letters *letters, char letter, int64_t number)
 {
-    /* without the line end */
+    /* subtracts the line end */
     letters->len += emit_header(letters->text + letters->len, letter, number) - 2;
 }
 
@@ -144,7 +144,10 @@ static void put_how(struct wording *words, const struct decision_request *ask)
     question_put(words, slice_of(how.text, how.len));
 }
 
-/* Writes the arguments behind database, clock and how; of several keys, for each of them. */
+/*
+ * Writes the arguments behind database, clock and how; for several keys, the arguments for each
+ * key.
+ */
 typedef void put_parameters(const struct decision_request *ask, struct wording *words);
 
 static void put_funnels(const struct decision_request *ask, struct wording *words)

@@ -15,10 +15,11 @@
 
 /*
  * Writes the part of EVALSHA's ARGV that is equal for all keys, as RESP bulks: database, clock,
- * peek, parameters. Requests with the same script and the same bytes may share a batch. With the
- * same key too, and no token, they may share an entry with a count. `database` is the client's,
- * used only with is_unprefixed. `channel` is where RELEASE publishes. `out` has QUOTA_WORDS_ROOM
- * bytes and the channel's length. *n_words: the number of bulks. Returns the number of bytes.
+ * peek, parameters. Requests with the same script and the same bytes may share a batch. Such
+ * requests with the same key, and no token, may share an entry with a count. `database` is the
+ * client's, used only with is_unprefixed. `channel` is where RELEASE publishes. `out` has
+ * QUOTA_WORDS_ROOM bytes and the channel's length. *n_words: the number of bulks. Returns the
+ * number of bytes.
  */
 /* 16 rates of 4 numbers of 16 digits, and 8 parts of 4 words, with headers take 2300 bytes. */
 #define QUOTA_WORDS_ROOM 3072
@@ -35,8 +36,8 @@ size_t question_words(const struct decision_request *ask, unsigned database, str
 unsigned question_work_us(const struct decision_request *ask);
 
 /*
- * The arguments of funnel.lua for rate i, in ns, after its step. A cost above the burst must never
- * pass, not even after a wait. For such a cost inc > room, also with WAIT.
+ * The arguments of funnel.lua for rate i, in ns, which follow the step of the rate. A cost above
+ * the burst must never pass, not even after a wait. For such a cost inc > room, also with WAIT.
  */
 struct quota_gcra {
     int64_t inc, room, burst;

@@ -22,7 +22,7 @@
 #define RETRY_LEAST_NS NS_PER_MS
 
 #define RELEASE_LONGEST_NS (30 * NS_PER_S) /* how long a failed release is retried */
-#define RELEASE_AGAIN_NS (500 * NS_PER_MS) /* between two tries */
+#define RELEASE_AGAIN_NS (500 * NS_PER_MS) /* time between two tries of a release */
 
 struct quota {
     struct exchange exchange;
@@ -175,7 +175,7 @@ static void quota_decide(struct decision *decision, const struct quota_outcome *
     int64_t retry_ns = outcome->retry_ns > (int64_t)RETRY_LEAST_NS ? outcome->retry_ns : (int64_t)RETRY_LEAST_NS;
     if (outcome->is_limited && outcome->retry_ns >= 0 && !has_place && quota_can_wait(decision, now_ns, retry_ns)) {
         decision->is_waiting = decision->has_waited = true;
-        /* what is left of WAIT after that */
+        /* what is left of WAIT after the retry */
         decision->ask.wait_ns = decision->until_ns - now_ns - (uint64_t)retry_ns;
         quota_wait_until(decision, now_ns + (uint64_t)retry_ns);
     } else {
@@ -277,8 +277,8 @@ static void ask_parts(struct decision *whole)
 }
 
 /*
- * Answers from the cache. Not while a call about the key is in flight: that call is decided first,
- * and may charge the key.
+ * Answers from the cache, unless a call about the key is in flight: that call is decided first, and
+ * may charge the key.
  */
 static bool recall(const struct decision *decision, uint64_t hash, struct quota_outcome *outcome)
 {
@@ -289,7 +289,7 @@ static bool recall(const struct decision *decision, uint64_t hash, struct quota_
            !exchange_concerns(&quota->exchange, decision, hash);
 }
 
-/* The first try, and each retry. */
+/* Runs for the first try of a call, and for each retry. */
 static void try(struct decision *decision)
 {
     struct quota *quota = decision->quota;
@@ -414,7 +414,7 @@ static void on_numbers(const struct batch *batch, struct batch_entry *entry, con
         }
         quota_outcome_held(&decision->ask, numbers, holds, n, k,
                            /*
-                            * each call's own request: different cost and step may have the same
+                            * each call's own request: different costs and steps may give equal
                             * numbers
                             */
                            &outcome);
@@ -444,7 +444,7 @@ static void quota_on_failed(struct decision *decision, struct slice error, bool 
         decision_renew_end(decision);
     for (unsigned i = 0; i < decision->n_parts; i++)
         note_pass(decision->quota, exchange_hash(&decision->quota->exchange, decision->asks[i].key));
-    note_pass(decision->quota, quota_hash_of(decision)); /* Redis may have charged it */
+    note_pass(decision->quota, quota_hash_of(decision)); /* Redis may have charged the key */
     bool is_due = decision_is_outdated(decision, error);
     if (is_due && decision->ask.is_peek) {
         struct quota_outcome outcome;

@@ -26,13 +26,17 @@ struct quota;
 /* The call is done, and decision->reply is its reply. The owner then calls quota_end. */
 typedef void (*quota_on_done)(struct decision *decision);
 
-#define QUOTA_ALARMS 2 /* the release listener's, and the one for batches that are retried */
+/* the alarm of the release listener, and the alarm for batches that are retried */
+#define QUOTA_ALARMS 2
 
-/* `alarms` has room for QUOTA_ALARMS. */
+/* `alarms` has room for QUOTA_ALARMS more alarms. */
 struct quota *quota_new(struct nodes *nodes, struct alarms *alarms, struct quota_settings *settings,
                         quota_on_done on_done);
 
-/* The worker has adopted another topology. From now on its nodes decide the limits. */
+/*
+ * The worker has adopted another topology. From now on the nodes of that topology decide the
+ * limits.
+ */
 void quota_adopt(struct quota *quota);
 
 void quota_free(struct quota *quota);
@@ -77,7 +81,7 @@ bool quota_decides(const struct command *command);
 
 /*
  * True if the operator leaves the command to Redis (cl-throttle = off), so weir does not handle it.
- * CL.THROTTLE is the only command of weir's with its key as first argument.
+ * CL.THROTTLE is weir's only command with a key as first argument.
  */
 static inline bool quota_is_left(enum quota_cell cell, const struct command *command)
 {

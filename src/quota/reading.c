@@ -7,7 +7,7 @@
 #define US_NS ((int64_t)NS_PER_US)
 #define USED_MOST (INT64_C(1) << 62)
 
-/* Returns how long the same call is refused, from the cached time. */
+/* Returns how long a call equal to the cached call is refused. */
 static int64_t remembered_retry(const struct quota_memory *memory, const struct decision_request *ask, unsigned i,
                                 int64_t elapsed_ns)
 {
@@ -32,7 +32,8 @@ static bool funnel_is_sane(const struct decision_request *ask, const int64_t *nu
 }
 
 /*
- * Returns how many calls fit over this debt. Without an inc (a refund, or nothing) all or none fit.
+ * Returns how many calls fit over this debt. If inc is not above 0 (a refund, or nothing), all
+ * calls or no calls fit.
  */
 static uint64_t fitting(const struct quota_gcra *gcra, int64_t debt_ns, uint64_t n)
 {
@@ -124,7 +125,7 @@ static bool window_is_sane(const struct decision_request *ask, const int64_t *nu
     return numbers[GRANTED] >= 0 && (uint64_t)numbers[GRANTED] <= n;
 }
 
-/* The script returns the number. */
+/* The script returns the number of calls granted. */
 static uint64_t window_granted(const struct decision_request *ask, const int64_t *numbers, uint64_t n)
 {
     (void)ask;
@@ -140,7 +141,7 @@ static int64_t used_after(const struct decision_request *ask, int64_t used, uint
     return after < 0 ? 0 : after > USED_MOST ? USED_MOST : (int64_t)after;
 }
 
-/* Counted refusals fill the window. The times are those after the last of them. */
+/* Counted refusals fill the window. The times are those after the last counted refusal. */
 static void window_settle(const struct decision_request *ask, const int64_t *numbers, uint64_t granted,
                           uint64_t refused, struct quota_memory *memory)
 {
@@ -180,8 +181,8 @@ static bool warm_is_sane(const struct decision_request *ask, const int64_t *numb
 }
 
 /*
- * Returns the debt that a call adds when it takes this much from this rest. QUOTA_DEBT_MOST: that
- * much or more.
+ * Returns the debt that a call adds when it takes taken_ns from a rest of rest_ns. QUOTA_DEBT_MOST:
+ * the debt is that large or larger.
  */
 static int64_t warm_price(const struct quota_warm *warm, int64_t rest_ns, __int128 taken_ns)
 {
@@ -199,7 +200,8 @@ static uint64_t warm_granted(const struct decision_request *ask, const int64_t *
 {
     struct quota_warm warm = question_warm(ask);
     int64_t room_ns = warm.most - quota_within(numbers[DEBT], 0, QUOTA_DEBT_MOST);
-    uint64_t low = 0, high = n - 1; /* bounds of the number of calls before the last that passes */
+    /* bounds of the number of calls before the last call that passes */
+    uint64_t low = 0, high = n - 1;
     if (room_ns < 0 || n == 0)
         return 0;
     while (low < high) {

@@ -46,12 +46,12 @@ struct quota_outcome {
     struct slice refused_by; /* for quota_reply: the name of the refusing key or limit */
 };
 
-/* A cached denial: the state after its last call. */
+/* A cached denial: the state after the denied call. */
 struct quota_memory {
     struct quota_rule rule;
     bool is_first;    /* FROM FIRST */
-    int64_t cost;     /* of the call that was denied */
-    int64_t exact_ns; /* for this time not even one unit passes, and only time changes the state */
+    int64_t cost;     /* cost of the call that was denied */
+    int64_t exact_ns; /* time for which not even one unit passes, and only time changes the state */
     /* For each rate: the debt of a funnel in ns, or the usage of a window; times in ns. */
     int64_t debt[QUOTA_RATES_MAX];
     int64_t retry_ns[QUOTA_RATES_MAX];
@@ -59,8 +59,8 @@ struct quota_memory {
 };
 
 /*
- * A row: the functions of a family. FAMILY_PARTS has only the first three, FAMILY_HOLDING the first
- * two.
+ * A row: the functions of a family. FAMILY_PARTS has only the first three functions, FAMILY_HOLDING
+ * the first two.
  */
 struct reading {
     unsigned (*numbers)(const struct decision_request *ask);
@@ -94,8 +94,8 @@ unsigned quota_numbers(const struct decision_request *ask);
 bool quota_numbers_are_sane(const struct decision_request *ask, const int64_t *numbers, uint64_t n);
 
 /*
- * Returns how many of n calls passed. PARTIAL: how many units. PEEK: 1 or 0, for all get the same
- * answer.
+ * Returns how many of n calls passed. PARTIAL: how many units. PEEK: 1 or 0, for all calls get the
+ * same answer.
  */
 uint64_t quota_granted(const struct decision_request *ask, const int64_t *numbers, uint64_t n);
 

@@ -10,7 +10,7 @@
 #include "upstream/lane/lack.h"
 
 #define FRAME_MAX (1 << 20)
-#define AGAIN_NS (500 * NS_PER_MS) /* as circuit.h */
+#define AGAIN_NS (500 * NS_PER_MS) /* as in circuit.h */
 
 static struct release_listener *release_listener_of(struct lane_user *lane_user)
 {
@@ -90,7 +90,7 @@ static void release_listener_on_bytes(struct lane_user *lane_user, const char *d
 {
     struct release_listener *listener = release_listener_of(lane_user);
     const struct lane *lane = lane_user->lane;
-    /* until no call waits any more, and the lane is closed */
+    /* ends early when no call waits any more, and the lane is closed */
     while (n > 0 && lane_user->lane == lane) {
         size_t used;
         enum scan_result result = reply_scan(&listener->scan, data, n, &used);

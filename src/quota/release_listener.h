@@ -1,6 +1,6 @@
 /*
  * The calls of one worker that wait for a release (LIMIT ACQUIRE ... WAIT). Each release is
- * published in Redis, and weir is subscribed to that channel as long as a call waits.
+ * published on a channel of Redis, to which weir is subscribed as long as a call waits.
  *
  * On a cluster the subscription is at one master, for the nodes broadcast all messages to each
  * other. When the subscription is lost, weir subscribes at the next master.
@@ -24,7 +24,7 @@
 struct release_listener {
     struct weir_lane base; /* the lane of the subscription */
     struct nodes *nodes;
-    struct login *login; /* of the lane, one reference; NULL: no login */
+    struct login *login; /* login of the lane, one reference; NULL: no login */
     struct list waiting; /* struct decision, by in_listener; also decisions being retried */
     char *channel;       /* heap; NULL: none yet */
     struct reply_scan scan;
@@ -36,7 +36,7 @@ struct release_listener {
     void (*on_wake)(struct decision *decision); /* the call should be tried again */
 };
 
-/* `alarms` has room for one. */
+/* `alarms` has room for one more alarm. */
 void release_listener_init(struct release_listener *listener, struct nodes *nodes, struct alarms *alarms,
                            void (*on_wake)(struct decision *decision));
 
@@ -48,13 +48,15 @@ void release_listener_adopt(struct release_listener *listener);
 
 void release_listener_fini(struct release_listener *listener);
 
-/* Called before the call is sent to Redis. From now on a release of its key wakes the call. */
+/*
+ * Called before the call is sent to Redis. From now on a release of the call's key wakes the call.
+ */
 void release_listener_add(struct release_listener *listener, struct decision *decision);
 
 /* The call waits: subscribes to `channel` (copied), unless already subscribed. */
 void release_listener_listen(struct release_listener *listener, struct slice channel);
 
-/* Safe on a call that was not added. */
+/* Removes a call, which need not have been added. */
 void release_listener_remove(struct release_listener *listener, struct decision *decision);
 
 #endif

@@ -297,7 +297,7 @@ static void report_tell_slot(struct build *out, const struct explained_call *cal
         build_nil(out);
 }
 
-/* In us, as a double: most commands take few. */
+/* Writes the cost in us, as a double: most commands take few us. */
 static void tell_redis_cost(struct build *out, const struct command *command)
 {
     char text[24];

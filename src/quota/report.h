@@ -87,7 +87,8 @@ struct report_list {
     const struct policies *policies;
     const struct variants *variants;              /* limits of single subjects */
     struct limit_counters *const *limit_counters; /* summed over the workers */
-    struct top *const *tops;                      /* of the workers: subjects that their own limits refuse */
+    /* of the workers: which subjects are refused, for limits of single subjects */
+    struct top *const *tops;
     unsigned n_workers;
     const struct named *named;
     enum quota_when_down when_down; /* limit-when-down */
@@ -103,11 +104,11 @@ void report_blocks(struct build *out, const struct shared_set *blocks, size_t n,
 /* The sources of LIMIT TOP. */
 struct report_top {
     const struct policies *policies;
-    uint32_t block_id; /* of the limit by which blocks refuse; or TOP_NO_LIMIT */
+    uint32_t block_id; /* id of the limit by which blocks refuse; or TOP_NO_LIMIT */
     struct top *const *tops;
     unsigned n_workers;
     enum top_by by;
-    size_t n; /* rows */
+    size_t n; /* number of rows */
 };
 
 /* LIMIT TOP: the heaviest subjects. */

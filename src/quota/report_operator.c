@@ -201,7 +201,8 @@ void report_list(struct build *out, const struct report_list *list, uint64_t now
 {
     const struct policies *policies = list->policies;
     size_t n = 0;
-    struct build rows; /* counted while written, for the refusing limits may change meanwhile */
+    /* rows are counted while written, for the refusing limits may change meanwhile */
+    struct build rows;
     struct refused_lately *lately = look_for_refused(&list->filter, now_ns);
     build_init(&rows, out->is_resp3);
     for (size_t i = 0; i < policies_count(policies); i++) {

@@ -14,7 +14,7 @@
 #include "resp/plain.h"
 
 #define TTL_MOST_MS ((int64_t)(RATE_LONGEST_NS / NS_PER_MS))
-#define MEMO_WORDS 2 /* of a head: LIMIT FUNNEL */
+#define MEMO_WORDS 2 /* words of a head: LIMIT FUNNEL */
 
 /* ---- errors ---- */
 
@@ -116,7 +116,7 @@ static bool request_parse_take_rest(struct reading *reading, bool with_rates)
 
 /* ---- commands ---- */
 
-/* Adds the rates of a part to its rule. */
+/* Adds the rates of a part to the rule of the part. */
 static bool make_rule(struct reading *reading)
 {
     char what[160];
@@ -140,7 +140,7 @@ static bool read_rated(struct reading *reading)
 
 /* ---- several keys ---- */
 
-/* Begins another part: the options of a part now belong to it. */
+/* Begins another part: the options of a part now belong to the new part. */
 static bool add_part(struct reading *reading)
 {
     if (reading->ask->n_parts == QUOTA_PARTS_MAX)
@@ -179,7 +179,7 @@ static bool end_parts(struct reading *reading)
     return !is_twice(ask) || option_error(reading, "a key stands twice in one call: give it all rates at once");
 }
 
-/* Turns the call on one key into the first part of a call on several. */
+/* Turns the call on one key into the first part of a call on several keys. */
 static void request_parse_keep_first(struct reading *reading)
 {
     struct decision_request *ask = reading->ask;
@@ -256,7 +256,7 @@ static bool is_exact(__int128 number)
 
 /*
  * Makes a rule of redis-cell's numbers. redis-cell computes without checking ranges, so weir checks
- * them here.
+ * the ranges here.
  */
 static bool make_cell(struct reading *reading, const int64_t numbers[4])
 {

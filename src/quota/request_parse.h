@@ -24,9 +24,9 @@ __attribute__((warn_unused_result)) bool decision_request_parse(struct decision_
                                                                 struct slice request, char *why, size_t why_size);
 
 /*
- * Gives a request about a named limit (CHECK) that limit's rule. The request is then like any
- * other. With several keys the caller has set the rule of each part, and `rule` is NULL. False: the
- * cost does not fit the rule, as `why` says.
+ * Gives a request about a named limit (CHECK) that limit's rule. The request is then like any other
+ * request. With several keys the caller has set the rule of each part, and `rule` is NULL. False:
+ * the cost does not fit the rule, as `why` says.
  */
 __attribute__((warn_unused_result)) bool decision_request_resolve(struct decision_request *ask,
                                                                   struct decision_request *parts,
@@ -54,7 +54,7 @@ struct request_memo {
         uint8_t tail_len;
         char head[REQUEST_MEMO_HEAD];
         char tail[REQUEST_MEMO_TAIL];
-        struct decision_request ask; /* without its key */
+        struct decision_request ask; /* the parsed request, without the key */
     } slots[REQUEST_MEMO_SLOTS];
 };
 

@@ -12,9 +12,9 @@
 #define HOPS_MAX 5
 
 enum wait_for {
-    WAIT_FOR_MASTER,  /* a promotion takes longer than these intervals */
-    WAIT_FOR_CLUSTER, /* until failover-wait, too */
-    WAIT_FOR_KEYS,    /* until redirect-timeout */
+    WAIT_FOR_MASTER,  /* until failover-wait ends; a promotion takes longer than the intervals */
+    WAIT_FOR_CLUSTER, /* until failover-wait ends */
+    WAIT_FOR_KEYS,    /* until redirect-timeout ends */
 };
 
 static const struct pauses {
@@ -357,7 +357,7 @@ static uint16_t routes_index_of(const struct nodes *nodes, const struct nodes_ro
 
 /*
  * Sends the batch to the node that a redirect names. That node serves the slot from now on (MOVED),
- * or imports it (ASK).
+ * or imports the slot (ASK).
  */
 static void routes_follow(struct routes *routes, struct batch *batch, struct slice reply)
 {

@@ -7,8 +7,8 @@
  * asked, and answers CLUSTERDOWN.
  *
  * Invariants, which keep the calls about one key in order: No batch of a slot is sent while an
- * older batch of that slot is in flight at another node, or is queued there. On a cluster a batch
- * that was refused before shares its slot with no other batch in flight.
+ * older batch of that slot is in flight or queued at another node. On a cluster a batch that was
+ * refused before shares its slot with no other batch in flight.
  *
  * A batch that Redis has not run waits here, and is retried until it is decided or its wait ends:
  *
@@ -23,9 +23,9 @@
  *   ASK          at once at the node that ASK names, behind ASKING
  *   TRYAGAIN     each key alone; a call on several keys after 1 .. 50 ms until redirect-timeout
  *
- * A sixth MOVED or ASK, or one for another slot, fails the batch: `-UPSTREAM moved`. A batch that a
- * cluster has not decided in time counts as unanswered: limit-when-down. Each call is decided at
- * most once, for only batches that Redis says it has not run are retried.
+ * A sixth MOVED or ASK, or a MOVED or ASK for another slot, fails the batch: `-UPSTREAM moved`. A
+ * batch that a cluster has not decided in time counts as unanswered: limit-when-down. Each call is
+ * decided at most once, for only batches that Redis says it has not run are retried.
  *
  * Owner: the exchange. Thread: the worker's.
  */
@@ -47,33 +47,33 @@
 /* The batches of one slot that are in flight. */
 struct slot_use {
     uint16_t n_sent;
-    uint16_t number; /* of the node that they were sent to */
-    /* one of the batches was refused before: no other batch is sent until it is answered */
+    uint16_t number; /* number of the node that the batches were sent to */
+    /* one of the batches was refused before: no other batch is sent until that batch is answered */
     bool is_careful;
 };
 
 struct routes {
-    const struct batch_ops *calls; /* of the owner of the calls */
+    const struct batch_ops *calls; /* callbacks of the owner of the calls */
     struct nodes *nodes;
     struct list members;           /* struct script_node: nodes that batches were sent to */
     struct list near[ROUTES_NEAR]; /* unsent batches, by their slot and batch.order */
-    struct slot_use *uses;         /* by slot; heap; without a cluster there is one */
+    struct slot_use *uses;         /* by slot; heap; without a cluster one element */
     uint16_t n_numbers;            /* number of members made */
     bool is_cluster;
     struct list held;   /* batches that wait for a retry, or behind such a batch; by batch.order */
     struct alarm again; /* due with the earliest retry in `held` */
     struct alarms *alarms;
-    const struct script_node_ops *ops; /* of the members */
+    const struct script_node_ops *ops; /* callbacks of the members */
     void *arg;
 };
 
 /*
- * `nodes`, `alarms`, `calls` and `ops` outlive `routes`. `alarms` has room for one. Out of memory
- * ends the process.
+ * `nodes`, `alarms`, `calls` and `ops` outlive `routes`. `alarms` has room for one more alarm. Out
+ * of memory ends the process.
  */
 void routes_init(struct routes *routes, struct nodes *nodes, struct alarms *alarms, const struct batch_ops *calls,
                  const struct script_node_ops *ops, void *arg);
-void routes_fini(struct routes *routes); /* drops its batches with their calls */
+void routes_fini(struct routes *routes); /* drops the batches with their calls */
 
 static inline uint64_t routes_now_ns(const struct routes *routes)
 {
@@ -102,8 +102,8 @@ static inline bool routes_was_refused(const struct batch *batch)
 }
 
 /*
- * Returns the row of the node that serves the slot; without a cluster the default node's. NULL: no
- * node serves the slot.
+ * Returns the row of the node that serves the slot; without a cluster the row of the default node.
+ * NULL: no node serves the slot.
  */
 struct nodes_row *routes_row(const struct routes *routes, uint16_t slot);
 
@@ -116,7 +116,9 @@ bool routes_put(struct routes *routes, struct batch *batch);
 /* Removes an unsent batch from its lists. */
 void routes_take_out(struct batch *batch);
 
-/* True if the batch must not be sent yet. Its node is woken when the reason may have ended. */
+/*
+ * True if the batch must not be sent yet. The batch's node is woken when the reason may have ended.
+ */
 bool routes_must_wait(struct routes *routes, const struct batch *batch);
 
 /*
@@ -133,7 +135,7 @@ void routes_starve(struct routes *routes, struct batch *batch);
 /* Takes a batch, which is in no list, with Redis' error reply: fails or retries it. */
 void routes_take_error(struct routes *routes, struct batch *batch, struct slice error);
 
-/* Takes a batch without a connection to its node, in no list. `error` says why. */
+/* Takes a batch, which is in no list, without a connection to its node. `error` says why. */
 void routes_take_lack(struct routes *routes, struct batch *batch, struct slice error, bool is_away);
 
 /*

@@ -17,20 +17,23 @@
 /* The largest number that scripts get: Lua's numbers are doubles, which are exact up to here. */
 #define QUOTA_MOST (INT64_C(1) << 53)
 
-/* An exact sliding window stores an entry for each unit that passed: at most this many. Chosen. */
+/*
+ * An exact sliding window stores an entry for each unit that passed: at most this many entries.
+ * Chosen.
+ */
 #define QUOTA_LOG_MAX 10000
-/* units that one call can give back; chosen, for each may be an entry */
+/* units that one call can give back; chosen, for each unit may be an entry */
 #define QUOTA_CREDIT_MAX 1000
 
 struct quota_rate {
     /* units that pass at once from rest: burst, max_burst + 1, or a window's count */
     int64_t limit;
-    /* funnel: one unit's time in ns, rounded up; window: its length in us; calendar window: 0 */
+    /* funnel: one unit's time in ns, rounded up; window: the length in us; calendar window: 0 */
     int64_t step;
     uint8_t calendar; /* enum calendar, for fixed windows */
     /*
-     * For funnels where rounding `step` up would lose more than 1 %: units, and the time they take
-     * in ns. Else 0.
+     * For funnels where rounding `step` up would lose more than 1 %: units, and the time in ns that
+     * these units take. Else 0.
      */
     int64_t fine_count, fine_period;
 };
@@ -88,9 +91,9 @@ __attribute__((warn_unused_result)) bool quota_rule_add(struct quota_rule *rule,
                                                         char *why, size_t why_size);
 
 /*
- * Adds a line of a [limit NAME]. `algorithm` is its left side (funnel, bucket, sliding, approx or
- * fixed), `text` its right side. Before the first line n_rates is 0. False: `why` says what is
- * wrong, and the rule is unchanged.
+ * Adds a line of a [limit NAME]. `algorithm` is the left side of the line (funnel, bucket, sliding,
+ * approx or fixed), `text` the right side. Before the first line n_rates is 0. False: `why` says
+ * what is wrong, and the rule is unchanged.
  */
 __attribute__((warn_unused_result)) bool quota_limit_parse(struct slice algorithm, struct slice text,
                                                            struct quota_rule *rule, char *why, size_t why_size);

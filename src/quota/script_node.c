@@ -10,10 +10,10 @@
 #include "upstream/lane/lack.h"
 #include "upstream/node/not_run.h"
 
-#define ALARMS 2 /* of each node */
-/* chosen: then weir tries again to load what Redis refused to load */
+#define ALARMS 2 /* alarms of each node */
+/* chosen: after this time weir tries again to load scripts that Redis refused to load */
 #define LOADED_NS (10 * NS_PER_S)
-/* chosen: losses in a row while scripts load; after more the waiting calls fail */
+/* chosen: losses in a row while scripts load; after more losses the waiting calls fail */
 #define LOST_MAX 2
 #define REPLY_MAX (4 << 20)      /* bytes; chosen: far more than any reply to a script */
 #define LOOK_NS (50 * NS_PER_MS) /* interval of checks while the lanes' back-off forbids a probe */
@@ -24,7 +24,7 @@
  */
 #define FIRST 0
 
-/* The argument of the ASKING before a batch, which marks its reply. */
+/* The argument of the ASKING before a batch, which marks the reply to ASKING. */
 #define ASKING 1
 
 static struct script_node *node_of(struct lane_user *lane_user)
@@ -47,7 +47,7 @@ static bool has_shas(const struct script_node *node)
 static void keep_refusal(struct script_node *node, struct slice reply)
 {
     free(node->refusal);
-    /* loading a script is never redirected; clients must not see such a reply */
+    /* loading a script is never redirected; clients must not see a redirect */
     if (redirect_is(reply))
         reply = SLICE("-UPSTREAM moved\r\n");
     node->refusal = reply.len > 0 && reply.at[0] == '-' ? strndup(reply.at, reply.len) : NULL;
@@ -122,7 +122,8 @@ static void script_node_keep_first(struct script_node *node, struct slice reply)
 }
 
 /*
- * Takes the reply for another script. Ignored once all hashes are known, for NOSCRIPT is handled.
+ * Takes the reply for another script. The reply is ignored once all hashes are known, for NOSCRIPT
+ * is handled.
  */
 static void keep_sha(struct script_node *node, unsigned script, struct slice reply)
 {
@@ -177,7 +178,7 @@ static bool load_next(struct script_node *node)
     if (node->whole_ns != 0)
         return true;
     if (node->n_loading == 0)
-        keep_refusal(node, SLICE("")); /* of an earlier load */
+        keep_refusal(node, SLICE("")); /* clears the refusal of an earlier load */
     while (node->n_loading < end) {
         if (!script_node_load(node, (enum script)node->n_loading))
             return false;
@@ -198,7 +199,7 @@ static bool open_lane(struct script_node *node)
     bool is_open = weir_lane_open(&node->base, node->login, LANE_SCRIPT);
     node->is_away |= lanes_are_starved(node->base.lanes);
     if (is_open || node->is_away)
-        keep_refusal(node, SLICE("")); /* of an earlier connection */
+        keep_refusal(node, SLICE("")); /* clears the refusal of an earlier connection */
     return is_open;
 }
 
@@ -247,7 +248,7 @@ struct slice script_node_why_none(const struct script_node *node)
 
 /* ---- sending ---- */
 
-/* Returns when a batch of time asked_ns is late; UINT64_MAX: never. */
+/* Returns when a batch with this asked_ns is late; UINT64_MAX: never. */
 static uint64_t due_of(const struct script_node *node, uint64_t asked_ns)
 {
     return circuit_due_ns(asked_ns, node->base.lanes->upstream->timeout_ns);
@@ -273,7 +274,10 @@ void script_node_add(struct script_node *node, struct batch *batch)
     script_node_wake(node);
 }
 
-/* ASKING applies to the next request of the connection, so nothing may be sent between the two. */
+/*
+ * ASKING applies to the next request of the connection, so nothing may be sent between ASKING and
+ * the request.
+ */
 static bool script_node_send_request(struct script_node *node, bool is_asking, const char *request, size_t n)
 {
     static const char asking[] = "*1\r\n$6\r\nASKING\r\n";
@@ -500,7 +504,8 @@ static void script_node_on_refused(struct lane_user *lane_user, enum lane_end en
     const struct node *of = script_node_of(node);
     char named[LACK_ERROR_ROOM];
     script_node_forget(node);
-    if (end == END_LOGIN_REFUSED && lanes_may_log_in(node->base.lanes)) { /* with a new password */
+    /* not all of weir's passwords are refused: tries again */
+    if (end == END_LOGIN_REFUSED && lanes_may_log_in(node->base.lanes)) {
         script_node_wake(node);
         return;
     }

@@ -5,9 +5,9 @@
  * The connection is opened when it is needed, and loads the scripts first. Redis answers batches in
  * order. When the connection is lost, the sent batches have no answer, and are not sent again.
  *
- * No batch, sent or not, waits longer than upstream-timeout. When the oldest batch has, all batches
- * of the node fail. Later batches fail at once until the node has answered a new connection
- * (circuit.h). An alarm opens that connection.
+ * No batch, sent or not, waits longer than upstream-timeout. When the oldest batch has waited that
+ * long, all batches of the node fail. Later batches fail at once until the node has answered a new
+ * connection (circuit.h). An alarm opens that connection.
  *
  * A node that the topology has no more is leaving: it gets no new batch, and its sent batches are
  * still answered. Owner: the exchange. Thread: the worker's.
@@ -49,10 +49,10 @@ struct script_node {
     struct list sent; /* batches that wait for their answer, oldest first */
     uint32_t sent_us; /* how long the sent batches occupy Redis, estimated */
     uint16_t number;  /* index among the worker's nodes */
-    bool is_leaving;  /* the topology has its node no more */
+    bool is_leaving;  /* the topology no longer has this node */
     /*
-     * Redis said that it is no master: end of the time in which a new master may appear; 0: it has
-     * not
+     * Redis said that it is no master: end of the time in which a new master may appear; 0: Redis
+     * has not said so
      */
     uint64_t moves_until_ns;
     /* set while a batch waits, if there is an upstream-timeout: the oldest batch may be late */
@@ -60,8 +60,8 @@ struct script_node {
     struct alarm probe; /* set while the circuit is open: the next probe */
     struct circuit circuit;
     struct weir_lane base;
-    struct login *login; /* of the connection, one reference; NULL: no login */
-    struct bytes reply;  /* to the oldest request, as far as received */
+    struct login *login; /* login of the connection, one reference; NULL: no login */
+    struct bytes reply;  /* the reply to the oldest request, as far as received */
     char *refusal;       /* heap: the error with which Redis refused login or scripts; NULL: none */
     char shas[SCRIPT_COUNT][SCRIPT_SHA_LEN + 1];
     unsigned n_loads;   /* number of SCRIPT LOADs answered; SCRIPT_COUNT: all of shas are known */
@@ -85,13 +85,13 @@ struct script_node {
 struct script_node *script_node_new(struct lanes *lanes, struct alarms *alarms, struct login *login,
                                     const struct script_node *like, const struct script_node_ops *ops, void *arg);
 
-/* Drops its batches with their calls. No callback follows. */
+/* Drops the node's batches with their calls. No callback follows. */
 void script_node_free(struct script_node *node);
 
 /* Inserts a batch into `open`, in order. on_look follows at the end of this iteration. */
 void script_node_add(struct script_node *node, struct batch *batch);
 
-/* Notes that a call of time asked_ns has joined a batch of `open`. */
+/* Notes that a call with this asked_ns has joined a batch of `open`. */
 void script_node_note_asked(struct script_node *node, struct batch *batch, uint64_t asked_ns);
 
 /* Sends a batch that is in no list. False: out of memory, and the caller still owns the batch. */

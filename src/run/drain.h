@@ -4,8 +4,8 @@
  * seconds the log names the clients that are left. Main thread.
  *
  *   drain_begin -> each worker: stops accepting (deaf), then closes its clients (empty)
- *               <- crew: all workers are deaf: the listening sockets are closed
- *               <- crew: all workers are empty, or the deadline has come: on_over
+ *               <- worker pool: all workers are deaf: the listening sockets are closed
+ *               <- worker pool: all workers are empty, or the deadline has come: on_over
  */
 #ifndef WEIR_RUN_DRAIN_H
 #define WEIR_RUN_DRAIN_H

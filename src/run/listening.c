@@ -130,7 +130,7 @@ static void note_file(struct bound_address *bound)
     }
 }
 
-/* Removes the file if it is still the one that this process made. */
+/* Removes the file at the path if it is the file that this process made. */
 static void remove_file(struct bound_address *bound)
 {
     struct stat file;
@@ -208,7 +208,7 @@ struct heirloom listening_socket(const struct listening *l, size_t i)
     return (struct heirloom){.fd = -1};
 }
 
-/* True for a unix socket of a predecessor if this process has not taken its file over. */
+/* True for a predecessor's unix socket with a file that this process has not taken over. */
 static bool is_handed_over(const struct bound_address *bound)
 {
     return bound->listen_address.is_unix && bound->path == NULL && !bound->sockets[0].is_systemds;
@@ -244,7 +244,7 @@ void listening_hand_over(struct listening *l)
         l->all_bound[i].path = NULL;
 }
 
-/* Sockets of systemds stay open in systemd, with their queue. */
+/* Sockets that systemd made stay open in systemd, with the connections that wait in them. */
 void listening_refuse(struct listening *l)
 {
     for (size_t i = 0; i < l->n_places; i++) {

@@ -1,6 +1,6 @@
 /*
- * The sockets that weir listens on: for each TCP address one for every worker, for each unix socket
- * one for all workers. An address with inherited sockets may have more or fewer.
+ * The sockets that weir listens on. A TCP address has one socket for each worker, a unix address
+ * one for all workers. An address with inherited sockets may have more or fewer sockets.
  */
 #ifndef WEIR_RUN_LISTENING_H
 #define WEIR_RUN_LISTENING_H
@@ -12,7 +12,7 @@
 #include "run/config/config.h"
 #include "run/succession.h"
 
-/* A socket on which a worker accepts, and its listener (front/front.h). */
+/* A socket on which a worker accepts, and the listen address of the socket (front/front.h). */
 struct opening {
     int fd;
     const struct listen_address *listen_address;
@@ -31,7 +31,8 @@ struct heirloom listening_socket(const struct listening *listening, size_t i);
 
 /*
  * Takes over the files of unix sockets from a predecessor, when this process is about to serve.
- * Sets the configured rights, and removes the files at the end. False: an error, which is logged.
+ * Sets the configured rights. From now on this process removes the files when it closes the
+ * sockets. False: an error, which is logged.
  */
 __attribute__((warn_unused_result)) bool listening_take_over(struct listening *listening);
 
@@ -42,21 +43,21 @@ __attribute__((warn_unused_result)) bool listening_take_over(struct listening *l
 void listening_hand_over(struct listening *listening);
 
 /*
- * Refuses new connections except from operators. Connections that wait to be accepted stay. Only if
- * no successor has the sockets.
+ * Refuses new connections except from operators. Connections that wait to be accepted stay. To be
+ * called only if no successor has the sockets.
  */
 void listening_refuse(struct listening *listening);
 
 /*
- * Closes the sockets and removes the files of unix sockets; the operators' socket only if a
- * successor has it. No worker may use the sockets any more.
+ * Closes the sockets and removes the files of unix sockets; the operators' socket is closed only if
+ * a successor has that socket. No worker may use the sockets any more.
  */
 void listening_shut(struct listening *listening, bool has_successor);
 
 /* Closes what listening_shut has left open, and frees. NULL is allowed. */
 void listening_close(struct listening *listening);
 
-/* The number of addresses, and the listener of each. */
+/* The number of addresses, and the listen address at each index. */
 size_t listening_count(const struct listening *listening);
 const struct listen_address *listening_listen_address(const struct listening *listening, size_t i);
 

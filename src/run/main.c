@@ -24,7 +24,7 @@
 struct options {
     const char *file;
     bool is_test, is_strict, is_dump;
-    const char *explain; /* the subject of --explain; NULL: not given */
+    const char *explain; /* the argument of --explain: a subject; NULL: not given */
     char **words;        /* the command to be explained */
     int n_words;
 };
@@ -245,7 +245,7 @@ static int main_run(const struct options *options, struct command_table *builtin
 {
     struct remarks remarks = {0};
     struct config_file file = {.path = options->file, .report = note_remark, .arg = &remarks};
-    signals_keep(); /* a signal that comes while the file is read is carried out later */
+    signals_keep(); /* a signal that comes while the file is read is handled later */
     succession_tell_reasons();
     struct config *config = config_read(&file, builtin);
     int status = config != NULL ? EXIT_SYSTEM : EXIT_CONFIG;

@@ -27,7 +27,7 @@
 #include "run/topology/controls.h"
 #include "run/watch.h"
 
-/* interval of the looks at the limits' counters, and of snapshots */
+/* interval between reads of the limits' counters, and between snapshots */
 #define LOOK_MS 1000
 #define GIVE_UP_NS (30 * NS_PER_S) /* a successor that cannot serve after this time ends */
 
@@ -210,7 +210,7 @@ static const struct controls_ops controls_ops = {
     .sum_fates = sum_fates,
 };
 
-/* The strings are those of `password`. */
+/* Returns weir's login. The strings stay owned by the configuration and by `password`. */
 static struct credentials credentials_of(const struct proxy *proxy, const struct own_password *password)
 {
     return (struct credentials){proxy->config->upstream_user, password->newest, password->before, password->number};
@@ -336,7 +336,10 @@ static void close_main(void *arg)
     if (proxy->is_closing)
         return;
     proxy->is_closing = true;
-    /* For good: without its handler a signal would end the process with a wrong exit status. */
+    /*
+     * Signals stay blocked: without a handler a signal would end the process with a wrong exit
+     * status.
+     */
     signals_block(NULL);
     if (proxy->pool != NULL)
         worker_pool_stop(proxy->pool);
@@ -467,7 +470,7 @@ static void watch_signals(struct proxy *proxy)
 
 /* ---- the workers ---- */
 
-/* The new tables, without references of their own. */
+/* Returns the newest tables. The struct holds no references. */
 static struct tables tables_now(const struct proxy *proxy)
 {
     return (struct tables){.commands = config_manager_live(proxy->manager)->commands,
@@ -672,8 +675,8 @@ int proxy_run(const struct config *config, const struct config_file *file, struc
     proxy->started_unix_ms = clock_unix_ms();
     proxy->started_ns = clock_ns();
     /*
-     * SIGTERM is blocked from before the first socket until its handler exists: the handler's stop
-     * removes the files of sockets.
+     * SIGTERM is blocked from before the first socket until its handler exists: the stop that the
+     * handler begins removes the files of sockets.
      */
     signals_block(NULL);
     status = open_sockets(proxy);

@@ -13,7 +13,7 @@
 /*
  * Runs until SIGTERM or SIGINT with `config`, which was built from `file`. On SIGUSR2 `program` is
  * started and takes over. Returns the exit status of the process (base/process.h): 0, or the reason
- * why it could not start, which is logged.
+ * why weir could not start, which is logged.
  */
 int proxy_run(const struct config *config, const struct config_file *file, struct command_table *builtin,
               const struct program *program);

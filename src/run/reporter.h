@@ -1,6 +1,6 @@
 /*
- * Serves operators over HTTP: opens the address of listen= in [admin], and publishes snapshots
- * there.
+ * Serves operators over HTTP: opens the address of listen= in [admin], and publishes snapshots on
+ * that address.
  */
 #ifndef WEIR_RUN_REPORTER_H
 #define WEIR_RUN_REPORTER_H

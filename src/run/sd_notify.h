@@ -2,7 +2,7 @@
  * Notifies the service manager at $NOTIFY_SOCKET (systemd, mostly) as sd_notify(3) does.
  *
  * READY=1: once, when weir listens and its workers run. STATUS=: at each change, with the reason
- * until /readyz says ready. WATCHDOG=1: as long as the loop of every worker iterates; when one
+ * until /readyz says ready. WATCHDOG=1: as long as the loop of every worker iterates; when a worker
  * hangs systemd restarts weir. Without $NOTIFY_SOCKET nothing is sent. Main thread.
  */
 #ifndef WEIR_RUN_SD_NOTIFY_H
@@ -15,7 +15,7 @@
 
 #define SD_NOTIFY_ROOM 640
 
-/* The messages sent so far; zero at the start. */
+/* What the service manager has been told so far; zero at the start. */
 struct sd_notify {
     bool has_begun; /* READY=1 has been sent */
     char last_status[SD_NOTIFY_ROOM];
@@ -35,8 +35,8 @@ void sd_notify_reloaded(const struct sd_notify *notify);
 __attribute__((format(printf, 1, 2))) void sd_notify_send(const char *format, ...);
 
 /*
- * True: sends nothing from now on, because another process notifies for the service. False: sends
- * again.
+ * With is_held no message is sent from now on, because another process notifies for the service.
+ * Without is_held messages are sent again.
  */
 void sd_notify_hold(bool is_held);
 
@@ -46,7 +46,7 @@ struct watchdog {
     bool is_wanted; /* $WATCHDOG_USEC is set */
 };
 
-/* Begins, if the service manager asks for it ($WATCHDOG_USEC). */
+/* Begins to send WATCHDOG=1, if $WATCHDOG_USEC is set. */
 void watchdog_start(struct watchdog *watchdog, struct loop *loop, struct worker_pool *pool);
 
 /* Asynchronous, as the loop is closed. Does nothing on a zeroed struct. */

@@ -69,8 +69,8 @@ static void take_listeners(struct snapshot *s, const struct stats_collector *col
 /* ---- the snapshot ---- */
 
 /*
- * Writes why no slot of a cluster is served. Empty while any slot is; collector_tell_part then
- * names the other slots.
+ * Writes why no slot of a cluster is served. Writes "" while any slot is served;
+ * collector_tell_part then names the other slots.
  */
 static void explain_cluster(const struct stats_collector *collector, const struct cluster *cluster,
                             char why[NOT_READY_ROOM])

@@ -30,7 +30,7 @@ void collector_sum_counters(struct snapshot_limit *to, const struct stats_collec
     }
 }
 
-/* Limits of one policy may have one label: the second becomes label#2. */
+/* Two limits of one policy may have equal labels: the second limit becomes label#2. */
 static void name_rule(struct snapshot_limit *limits, size_t i, const struct policy *policy, size_t of_policy)
 {
     unsigned same = 1;
@@ -60,7 +60,10 @@ static void stats_collector_limits_describe(struct snapshot_limit *to, const str
     to->subjects = atomic_load_explicit(&policy->policy_state->subjects, memory_order_relaxed);
 }
 
-/* The state that run/watch.c has noted. history_note sees more, and may replace that state. */
+/*
+ * Returns the state of the limit that run/watch.c has noted. history_note sees more, and may
+ * replace that state.
+ */
 static enum limit_state limit_state_of(const struct front_settings *settings, uint16_t id)
 {
     if (settings->stopping == NULL)
@@ -249,7 +252,8 @@ static void raise_to(struct snapshot_limit *limit, double used, const struct top
 }
 
 /*
- * Returns how much of a funnel is used: 1 when nothing more would pass, above 1 when it is in debt.
+ * Returns how much of a funnel is used: 1 when nothing more would pass, above 1 when the funnel is
+ * in debt.
  */
 static double stats_collector_limits_used_of(const struct charge_target *target, unsigned index, uint64_t now_ns)
 {
@@ -260,15 +264,18 @@ static double stats_collector_limits_used_of(const struct charge_target *target,
     return (double)standing.reset_after_ns / (double)rate_span_ns(&limit->rate, limit->rate.burst);
 }
 
-/* True if usage means something. With a burst of 1 the funnel is full after every command. */
+/*
+ * True if the limit's usage is meaningful. With a burst of 1 the funnel is full after every
+ * command.
+ */
 static bool says_something(const struct limit *limit, enum scope scope)
 {
     return limit->scope == scope && limit->action != OVER_DENY && limit->rate.burst > 1;
 }
 
 /*
- * Returns the row of that limit: the policy's rows first, then rows that only single subjects have.
- * NULL: none.
+ * Returns the row of the limit with this id: the policy's rows first, then rows that only single
+ * subjects have. NULL: none.
  */
 static struct snapshot_limit *stats_collector_limits_row_of(const struct look *look, uint16_t id)
 {
@@ -283,8 +290,8 @@ static struct snapshot_limit *stats_collector_limits_row_of(const struct look *l
 }
 
 /*
- * Reads the funnels by `bound`, the policy that binds the holder: a subject may have lines of its
- * own.
+ * Reads the holder's funnels. `bound` is the policy that binds the holder: a subject may have lines
+ * of its own.
  */
 static void look_at_funnels(const struct look *look, const struct policy *bound, struct subject *holder,
                             enum scope scope, const struct top_entry *top)

@@ -14,7 +14,7 @@
 struct about {
     const struct node *node;
     const struct control *control; /* NULL: no control connection */
-    struct nodes_sum sum;          /* zero if no lane leads there */
+    struct nodes_sum sum;          /* zero if no lane leads to the server */
 };
 
 /* Returns the number of greeted client lanes to the node. */
@@ -96,8 +96,8 @@ static void take_addresses(struct snapshot_node *to, const struct node *node, co
 }
 
 /*
- * Sets how old the replica's copy of the master's state is, at most. Known only where clients may
- * read from replicas.
+ * Sets the greatest age that the replica's copy of the master's state can have. The age is known
+ * only where clients may read from replicas.
  */
 static void take_lag(struct snapshot_node *to, const struct node *node, uint64_t now_ns)
 {

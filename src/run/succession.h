@@ -1,6 +1,6 @@
 /*
- * Takes over from the process that started this one: listening sockets, from systemd
- * (sd_listen_fds(3)) or from a weir that this process replaces (run/upgrade.h). Connections that
+ * Takes over listening sockets from the process that started this one: from systemd
+ * (sd_listen_fds(3)), or from a weir that this process replaces (run/upgrade.h). Connections that
  * wait in the sockets are not lost. Also reports to the replaced weir, the predecessor.
  *
  * The two weirs share a socket pair. The successor writes its warnings and errors there until it
@@ -79,8 +79,8 @@ struct inherited *inherit_find(void);
 
 /*
  * Takes one of the sockets bound to this address. Returns a non-blocking descriptor, which the
- * caller closes; -1: none is left. With port 0 *at gets the port of the first socket. *is_systemds:
- * systemd made the socket, and removes the file of a unix socket itself.
+ * caller closes; -1: no such socket is left. With port 0 *at gets the port of the first socket.
+ * *is_systemds: systemd made the socket, and removes the file of a unix socket itself.
  */
 int inherit_take(struct inherited *inherited, struct endpoint *at, bool *is_systemds);
 
@@ -99,8 +99,8 @@ void inherit_free(struct inherited *inherited);
 void succession_tell_reasons(void);
 
 /*
- * True if the predecessor gets warnings and errors. Before log_open the lines go there instead of
- * to stderr.
+ * True if the predecessor gets warnings and errors. Before log_open the lines go to the predecessor
+ * instead of to stderr.
  */
 bool succession_tells_reasons(void);
 
@@ -113,7 +113,8 @@ struct succession {
     void *arg;
     /* private, zero before */
     uv_poll_t poll;
-    bool is_waiting; /* the socket is polled: for the predecessor's answer, or for its end */
+    /* the socket is polled: for an answer of the predecessor, or for the end of the stream */
+    bool is_waiting;
     bool is_serving;
     bool has_answers; /* the predecessor answers an offer */
 };

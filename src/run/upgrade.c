@@ -16,7 +16,7 @@
 #include "run/reporter.h"
 #include "run/sd_notify.h"
 
-/* 0 to 2 are inherited; then the socket pair, then the listening sockets */
+/* descriptors 0 to 2 are inherited; the socket pair follows, then the listening sockets */
 #define STANDARD_FDS UPGRADE_FD
 
 /* ---- the successor's environment and descriptors ---- */

@@ -48,8 +48,8 @@ struct upgrade {
     unsigned open;           /* handles that are not closed yet */
     uv_process_t process;
     uv_pipe_t answer;
-    char room[256]; /* of the answer, as it comes */
-    char mark;      /* of the line that is being read; 0: none is */
+    char room[256]; /* bytes just read from the successor */
+    char mark;      /* mark of the line that is being read; 0: no line */
     size_t len;
     char line[UPGRADE_LINE_MAX];
     char reason[UPGRADE_LINE_MAX]; /* the successor's first error */

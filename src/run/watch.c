@@ -1,7 +1,7 @@
 /*
- * A spell begins with the first decision of its kind and ends after ten seconds without one. A
- * spell of new subjects that share the overflow subject ends after a minute; only its beginning is
- * logged.
+ * A spell is a time in which one limit makes decisions of one kind. A spell begins with the first
+ * such decision, and ends after ten seconds without such a decision. A spell of new subjects that
+ * share the overflow subject ends after a minute; only its beginning is logged.
  */
 #include "run/watch.h"
 
@@ -40,7 +40,7 @@ struct spell {
     uint64_t since_ns; /* time of the last line */
     bool is_on;
     bool is_expected; /* a spell has begun, and its subjects are not known yet */
-    uint8_t crowd;    /* index of its crowd plus one; 0: none */
+    uint8_t crowd;    /* index of the spell's crowd plus one; 0: no crowd */
 };
 
 /* The subjects that one limit has stopped since its last line. */
@@ -48,7 +48,7 @@ struct crowd {
     struct spell *spell; /* the spell that the crowd belongs to; NULL: the crowd is free */
     bool is_looked_at;
     size_t n;
-    bool is_cut; /* there were more subjects */
+    bool is_cut; /* the limit has stopped more subjects than the crowd has room for */
     uint8_t name_len[NAMED];
     char names[NAMED][OFFENDER_NAME_MAX];
     uint64_t hashes[WATCH_SUBJECTS_MAX];
@@ -62,7 +62,8 @@ struct watch {
     watch_say say;
     void *arg;
     struct spell (*spells)[N_KINDS]; /* by limit id */
-    struct spell full;               /* since_ns: when the last new subject had to share */
+    /* since_ns: when the last new subject had to share an overflow subject */
+    struct spell full;
     struct crowd crowds[WATCH_CROWDS_MAX];
     struct offender rows[OFFENDERS_MAX]; /* buffer of look_at_offenders */
 };
@@ -105,7 +106,7 @@ static struct crowd *crowd_of(struct watch *watch, const struct spell *spell)
     return spell->crowd > 0 ? &watch->crowds[spell->crowd - 1U] : NULL;
 }
 
-/* Returns the spell's crowd, or a new one. NULL: all crowds are in use. */
+/* Returns the spell's crowd, or a new crowd. NULL: all crowds are in use. */
 static struct crowd *need_crowd(struct watch *watch, struct spell *spell)
 {
     for (uint8_t i = 0; spell->crowd == 0 && i < WATCH_CROWDS_MAX; i++) {
@@ -193,8 +194,8 @@ static void print_crowd(const struct crowd *crowd, char *out, size_t room)
 }
 
 /*
- * Returns a hash of the crowd that does not depend on the order of the subjects. For too many
- * subjects it depends only on their number.
+ * Returns a hash of the crowd that does not depend on the order of the subjects. For a cut crowd
+ * the hash depends only on the number of subjects.
  */
 static uint64_t sum_of(const struct crowd *crowd)
 {
@@ -263,8 +264,8 @@ static void watch_look_at(struct watch *watch, const struct limit *limit, bool i
     if (spell->is_on && !is_due)
         return;
     /*
-     * The offenders are noted a little later than the counter: their names are known at the next
-     * look.
+     * The offenders are noted a little later than the counter: the names of the offenders are known
+     * at the next call.
      */
     if (watch->all_offenders != NULL && !spell->is_on && !spell->is_expected && crowd == NULL) {
         spell->is_expected = true;

@@ -1,11 +1,11 @@
 /*
  * Logs when limits refuse, delay or (in shadow mode) would refuse, and names the subjects. The
- * first line comes when a limit begins to stop commands, then one every ten seconds. Also logs when
- * new subjects begin to share an overflow subject because the table is full.
+ * first line comes when a limit begins to stop commands, then one line every ten seconds. Also logs
+ * when new subjects begin to share an overflow subject because the table is full.
  *
  * Reads the workers' counters at each call; time is an argument. Subjects are counted exactly up to
- * WATCH_SUBJECTS_MAX a line, and for WATCH_CROWDS_MAX limits at a time. Beyond that a line says "at
- * least", or names no subject.
+ * WATCH_SUBJECTS_MAX a line, and for WATCH_CROWDS_MAX limits at a time. Beyond these bounds a line
+ * says "at least", or names no subject.
  */
 #ifndef WEIR_RUN_WATCH_H
 #define WEIR_RUN_WATCH_H
@@ -20,7 +20,7 @@
 
 #define WATCH_NS (10 * NS_PER_S) /* between two lines about one limit */
 
-#define WATCH_SUBJECTS_MAX 256 /* counted for one line */
+#define WATCH_SUBJECTS_MAX 256 /* subjects counted for one line */
 #define WATCH_CROWDS_MAX 64
 
 /* after this time without a new subject in an overflow subject, the next such subject is logged */
@@ -45,7 +45,7 @@ struct watch *watch_new(struct limit_counters *const *limit_counters, struct off
                         _Atomic uint8_t *stopping, unsigned n, watch_say say, void *arg);
 void watch_free(struct watch *watch);
 
-/* Checks every limit of these policies, and `other`, which is of no policy; NULL: there is none. */
+/* Checks every limit of these policies, and `other`, a limit of no policy; NULL: no such limit. */
 void watch_look(struct watch *watch, const struct policies *policies, const struct limit *other, uint64_t now_ns);
 
 /* `overflows`: the current value of subjects_overflows. */

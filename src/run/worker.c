@@ -20,7 +20,7 @@
 /* Work that the main thread has handed over and the worker has not taken yet; under the lock. */
 struct inbox {
     pthread_mutex_t lock;
-    struct tables tables; /* rules is NULL when there are none */
+    struct tables tables; /* rules is NULL if no new tables wait */
     /* admin commands that have been carried out, or that visit every worker */
     struct list admin_commands;
     uint64_t tick_ms; /* drain interval of clients; 0: not draining */
@@ -39,7 +39,7 @@ struct worker {
     size_t n_listeners;
     bool is_shut;     /* the operators' listeners are closed, too */
     unsigned adopted; /* the generation of the tables in use */
-    /* admin commands that visit every worker and are here; the first has begun */
+    /* admin commands that visit every worker and are now at this worker; the first has begun */
     struct list rounds;
     uv_async_t told;
     struct inbox inbox;
@@ -301,7 +301,7 @@ void worker_give(void *arg, struct admin_command *admin_command)
 static void *worker_run(void *arg)
 {
     struct worker *worker = arg;
-    pthread_setname_np(pthread_self(), "worker"); /* for top -H and its like */
+    pthread_setname_np(pthread_self(), "worker"); /* the name is shown by top -H */
     loop_run(&worker->loop);
     return NULL;
 }

@@ -48,13 +48,13 @@ unsigned worker_generation(const struct worker *worker);
 enum worker_stage {
     WORKER_SERVES,
     WORKER_IS_DEAF,  /* the worker accepts no more clients */
-    WORKER_IS_EMPTY, /* and has no clients left */
+    WORKER_IS_EMPTY, /* the worker accepts no more clients, and has none left */
 };
 
 /*
  * Stops accepting, and closes clients between two commands: see front/client/drain.h. Without a
- * successor all connections that wait now are accepted first. With one these connections are left
- * to the successor. on_news follows for each stage.
+ * successor all connections that wait now are accepted first. With a successor these connections
+ * are left to the successor. on_news follows for each stage.
  */
 void worker_drain(struct worker *worker, uint64_t tick_ms, bool has_successor);
 

@@ -173,8 +173,8 @@ static void note_handed(struct worker_pool *pool, const struct tables *tables)
 }
 
 /*
- * Calls settle once per generation, before any client gets an answer: the change is complete by
- * then.
+ * Calls settle once per generation, before any client gets the answer to an admin command. The
+ * change is complete when the client reads the answer.
  */
 static void settle(struct worker_pool *pool)
 {

@@ -48,7 +48,8 @@ void worker_pool_publish(struct worker_pool *pool, const struct tables *tables);
 
 /*
  * Calls on_adopted once, on the main thread, when every worker has the newest published tables; at
- * once if each has them already. A second call before that replaces the first.
+ * once if every worker has the tables already. A second call before on_adopted runs replaces the
+ * first call.
  */
 void worker_pool_when_adopted(struct worker_pool *pool, void (*on_adopted)(void *arg), void *arg);
 

@@ -281,9 +281,9 @@ static void complain(enum law law, const struct said *of)
 }
 
 /*
- * How many funnels a limit may use for an address: the address's own, and the one that newcomers
- * share. The shared funnel is used where there is no room or no memory for an own one. Calls under
- * way when the address gets its own funnel stay charged to the shared one.
+ * How many funnels a limit may use for an address: the address's own funnel, and the funnel that
+ * newcomers share. The shared funnel is used where there is no room or no memory for an own funnel.
+ * Calls under way when the address gets its own funnel stay charged to the shared funnel.
  */
 static unsigned funnels(void)
 {
@@ -357,7 +357,10 @@ void aborts_answered(uint64_t n)
     answered = NULL;
 }
 
-/* NULL: no request of these clients, or a request that is too old. */
+/*
+ * Returns the request that the word names. NULL: no request of these clients, or a request that is
+ * too old.
+ */
 static const struct said *said_in(struct slice word)
 {
     char text[32] = "";

@@ -1,11 +1,11 @@
 /*
  * Clients that send requests and reset their connection at any moment. The reset comes before weir
- * accepts the connection, while a reply streams, or behind a request. Requests before it include
- * AUTH, CLIENT REPLY OFF and blocking commands.
+ * accepts the connection, while a reply streams, or behind a request. Requests before the reset
+ * include AUTH, CLIENT REPLY OFF and blocking commands.
  *
- * These clients read no replies, so replies are not judged. The model of Redis counts what it
- * executes for each address. The counts are judged against the limits of ABORTS_POLICY. hangs.h
- * covers times at which Redis hangs.
+ * These clients read no replies, so replies are not judged. The model of Redis counts the commands
+ * that it executes for each address. The counts are judged against the limits of ABORTS_POLICY.
+ * hangs.h covers times at which Redis hangs.
  *
  * Laws, for each address: commands, calls in flight, bytes that Redis sends, and logins that Redis
  * decides stay within the limits. Where newcomers share a subject, an address has a second funnel

@@ -61,15 +61,17 @@ static struct admin {
     struct bell over[N_NEEDS], unlock[USERS], unpause, again;
     bool wants_password;
     uint64_t password_ns; /* the state of the password is known since then; NEVER: unknown */
-    /* when a client was first refused since the password was removed; 0: none was */
+    /* when a client was first refused since the password was removed; 0: no client was refused */
     uint64_t refused_ns;
-    uint64_t killed_ns;  /* when the last script was killed; 0: none was */
+    uint64_t killed_ns;  /* when the last script was killed; 0: no script was killed */
     unsigned n_changing; /* changes of the password that are not answered yet */
 } admin;
 
 /* ---- sending commands ---- */
 
-/* One command at a time: the next one would overtake a command that Redis answered with BUSY. */
+/*
+ * One command at a time: the next command would overtake a command that Redis answered with BUSY.
+ */
 static void say_first(void)
 {
     admin.is_asked = admin.lines.n > 0 && server_is_up();
@@ -101,7 +103,7 @@ __attribute__((format(printf, 3, 4))) static void tell(void (*on_done)(unsigned 
         say_first();
 }
 
-/* Sent at once if all other commands wait for a script to end. */
+/* SCRIPT KILL is sent at once if all other commands wait for a script to end. */
 static void tell_to_kill(void)
 {
     struct saids *lines = &admin.lines;

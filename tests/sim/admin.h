@@ -61,13 +61,13 @@ bool admin_may_refuse(const struct act *act);
 void admin_note_refused(const struct act *act);
 
 /*
- * has: the user of the plan did not exist for all the time since the request was read. may_have: at
- * some moment since then.
+ * has: the user of the plan did not exist for all the time since the request was read. may_have:
+ * the user did not exist at some moment since the request was read.
  */
 bool admin_has_locked(unsigned user, const struct act *act);
 bool admin_may_have_locked(unsigned user, const struct act *act);
 
-/* The equivalent for one password of the user (proof_laws.h). */
+/* As admin_has_locked and admin_may_have_locked, for one password of the user (proof_laws.h). */
 bool admin_has_taken(unsigned user, unsigned token, const struct act *act);
 bool admin_may_have_taken(unsigned user, unsigned token, const struct act *act);
 

@@ -34,7 +34,7 @@ static bool wait_for(pid_t child)
     return status == 0;
 }
 
-/* in memory that this process shares with the runs, which write it */
+/* the outcome of the last run, in memory that the process of the run shares */
 static struct outcome *outcome;
 
 static void clear_outcome(void)
@@ -54,7 +54,7 @@ const struct outcome *apart_outcome(void)
     return outcome;
 }
 
-/* In the child, before each run. */
+/* Called in the child before each run. */
 static void set_alarm(void)
 {
     const struct itimerval most = {.it_value.tv_sec = SECONDS_MAX};

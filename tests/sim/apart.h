@@ -1,7 +1,7 @@
 /*
  * Runs a plan in a separate process: the static variables of weir start anew, and a crash ends only
  * that run. apart_run_next runs many plans in one process where that costs less; fresh.h resets the
- * static variables between them. A crash there ends the process.
+ * static variables between the runs. A crash of one such run ends the process.
  */
 #ifndef WEIR_SIM_APART_H
 #define WEIR_SIM_APART_H

@@ -2,8 +2,8 @@
  * [blocks that stay | blocks of this run | what an earlier run has touched | zeroes]
  *                   kept                 used                             touched  end
  *
- * There are two such ranges. One is for small blocks, on huge pages where the system has them. One
- * is for large blocks, of which mostly little is touched.
+ * There are two such ranges. One range is for small blocks, on huge pages where the system has such
+ * pages. The other range is for large blocks, of which mostly little is touched.
  *
  * A block is a head and the bytes of its class: multiples of 16 up to SMALL, then four classes for
  * each doubling. A block given back is in the free list of its class. Blocks are neither split nor
@@ -28,7 +28,7 @@
 
 struct head {
     uint64_t size;    /* the size that was asked for */
-    uint32_t class;   /* of the block */
+    uint32_t class;   /* class of the block */
     uint32_t skipped; /* bytes between the start of the block and this head, for alignment */
 };
 _Static_assert(sizeof(struct head) == UNIT, "what is behind it is aligned as it is");
@@ -39,8 +39,9 @@ struct range {
 
 struct arena {
     struct range small, large;
-    size_t n_new;           /* blocks behind `kept` that are in use */
-    void *waiting[CLASSES]; /* free lists by class; the first word of each block is the next */
+    size_t n_new; /* blocks behind `kept` that are in use */
+    /* free lists by class; the first word of each block points at the next block */
+    void *waiting[CLASSES];
 };
 
 static struct arena *arena;

@@ -11,7 +11,10 @@ static double rate_of(const struct planned_limit *limit)
     return limit->count / (limit->period_ms * MS);
 }
 
-/* A limit that delays may send a command a little nearer to the one before: limit/queue.h. */
+/*
+ * A limit that delays may send a command a little too soon after the previous command:
+ * limit/queue.h.
+ */
 static double burst_of(const struct planned_limit *limit)
 {
     return limit->burst + (limit->delay_ms > 0 ? 1 + rate_of(limit) * (double)DEPARTURE_SLACK_NS : 0);

@@ -3,8 +3,8 @@
  * admits at most the burst in force at its start, each rate for its time, and each increase of the
  * burst.
  *
- * A change takes until every worker has it. Meanwhile either limit may decide, so the higher rate
- * counts.
+ * A change takes until every worker has the new limit. Meanwhile either limit may decide, so the
+ * higher rate counts.
  */
 #ifndef WEIR_SIM_CHANGES_H
 #define WEIR_SIM_CHANGES_H
@@ -20,7 +20,7 @@ struct changes {
     struct rate_change {
         uint64_t since_ns;
         double per_ns, burst;
-        double grown; /* by how much the burst exceeds the one before */
+        double grown; /* by how much the burst exceeds the previous burst */
     } at[CHANGES_KEPT];
     unsigned n; /* 0: no moment is known since which the limit holds */
 };

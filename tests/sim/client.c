@@ -180,8 +180,8 @@ static void flush(struct client *client)
 /* ---- judging ---- */
 
 /*
- * True if the client has sent CLIENT REPLY OFF and ON and it is not known which of them has reached
- * Redis.
+ * True if the client has sent CLIENT REPLY OFF and ON and it is not known which of the two commands
+ * has reached Redis.
  */
 static bool may_be_silent(const struct client *client)
 {
@@ -220,7 +220,8 @@ static void queue(struct client *client, const struct expected *asked)
 static const struct client *judging;
 
 /*
- * Counts commands of other clients only: commands behind the one being judged were decided later.
+ * Counts commands of other clients only: commands behind the command being judged were decided
+ * later.
  */
 static unsigned count_under_way(unsigned subject, unsigned classes)
 {
@@ -237,7 +238,7 @@ static unsigned count_under_way(unsigned subject, unsigned classes)
     return n;
 }
 
-/* Refused by a drawn limit: its law is independent of other limits. */
+/* Judges a refusal by a drawn limit. The law of that limit is independent of other limits. */
 static const char *judge_refused(struct client *client, const struct expected *asked, const struct reply *reply)
 {
     const struct refused refused = {subject_of(client), asked->act.op->classes, reply->text, asked->act.read_ns};
@@ -334,7 +335,7 @@ static const char *judge(struct client *client, const struct expected *asked, co
         client->is_lost |= (op->flags & OP_BEGINS) != 0 && is_strangers;
         if ((op->flags & OP_BEGINS) != 0 && is_weirs)
             session->in_multi = session->is_voided = session->is_unbegun =
-                true; /* the commands behind it must not run one by one */
+                true; /* the commands behind MULTI must not run one by one */
         return NULL;
     }
     if (!is_queued)
@@ -546,7 +547,7 @@ static void lose(struct client *client)
     client_hang_up(client, false);
 }
 
-/* True if the client has fewer outstanding replies than its pipeline. Replies wake it. */
+/* True if the client has fewer outstanding replies than its pipeline. Replies wake the client. */
 static bool is_free(const struct client *client)
 {
     return client->conn == NULL || (client->n_expected < run.plan.pipeline && client->out.len == client->out_head &&
@@ -691,7 +692,7 @@ static bool ask_for_place(void)
     return true;
 }
 
-/* LIMIT STATUS first, while nothing has changed its figures. */
+/* Sends LIMIT STATUS first, while nothing has changed the figures in the reply. */
 bool clients_ask_one(void)
 {
     return ask_one(next_to_ask(&n_looked), "status") || ask_one(next_to_ask(&n_asked), "get") || ask_for_place();

@@ -1,10 +1,10 @@
 /*
- * A simulated client: the requests it has sent, what it knows of its session, and whether each
- * reply is one that it may see.
+ * A simulated client: the requests it has sent, what it knows of its session, and whether it may
+ * get each reply.
  *
  * Replies are judged in the order of the requests, and each reply updates the session. So the
- * expectation for the next reply is exact even after refusals. A client's own keys carry its number
- * and that of its connection; no other client writes them.
+ * expectation for the next reply is exact even after refusals. A client's own keys carry the
+ * numbers of the client and of the connection; no other client writes these keys.
  */
 #ifndef WEIR_SIM_CLIENT_H
 #define WEIR_SIM_CLIENT_H
@@ -92,10 +92,10 @@ struct session {
     int64_t id;           /* CLIENT ID's answer; 0: not asked */
     uint32_t name;        /* 0: none */
     bool is_tracking;     /* CLIENT TRACKING is on */
-    /* has sent CLIENT CACHING YES, or another client redirects invalidations here */
+    /* the client has sent CLIENT CACHING YES, or another client redirects invalidations to it */
     bool may_be_invalidated;
-    bool has_redirected; /* another client gets its invalidations */
-    /* watches keys that other clients may write */
+    bool has_redirected; /* another client gets the client's invalidations */
+    /* the client watches keys that other clients may write */
     bool has_shared_watch;
     /* value that the client has read of the lock's key; -1: unknown */
     int64_t locked;
@@ -155,15 +155,16 @@ struct client {
     uint32_t numbers;  /* number of values written, ever */
     uint64_t judged;   /* number of replies judged, ever */
     uint64_t acts_ns;  /* when the client next sends something */
-    uint64_t reads_ns; /* the client reads nothing before */
-    uint64_t quiet_ns; /* the client sends nothing before, except for follows and is_in_crowd */
-    bool follows;      /* sends a script as soon as possible: see clients_follow */
-    bool is_in_crowd;  /* sends a login at once */
-    bool sees_all;     /* has sent MONITOR */
-    bool has_shut;     /* has half-closed its connection */
-    /* has forged replies, or logged in where weir closes clients with equal logins */
+    uint64_t reads_ns; /* the client reads nothing before this time */
+    /* the client sends nothing before this time, except for follows and is_in_crowd */
+    uint64_t quiet_ns;
+    bool follows;     /* sends a script as soon as possible: see clients_follow */
+    bool is_in_crowd; /* sends a login at once */
+    bool sees_all;    /* has sent MONITOR */
+    bool has_shut;    /* has half-closed its connection */
+    /* the client has forged replies, or logged in where weir closes clients with equal logins */
     bool may_be_closed;
-    bool is_lost; /* has sent something with unknown replies */
+    bool is_lost; /* the client has sent something with unknown replies */
 };
 
 void clients_start(unsigned n);

@@ -30,7 +30,7 @@ enum kind { KIND_AUTH, KIND_ADD, KIND_GET, KIND_ECHO, KIND_MGET };
 struct asked {
     enum kind kind;
     uint64_t said_ns;
-    int64_t most;    /* highest value that its key may show */
+    int64_t most;    /* highest value that the client's key may show */
     uint64_t serial; /* of an ECHO */
 };
 
@@ -40,7 +40,7 @@ static struct counter {
     struct conn *conn;
     uint64_t acts_ns;
     unsigned life, key;
-    int64_t least, most; /* range of values that its key may show */
+    int64_t least, most; /* range of values that the client's key may show */
     uint64_t serial;
     struct asked asked[ASKED_MAX];
     unsigned n_asked;

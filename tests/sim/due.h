@@ -24,7 +24,7 @@ void due_set(struct dues *dues, struct due *due, uint64_t at);
 /* Safe for an entry that is in no heap. */
 void due_drop(struct dues *dues, struct due *due);
 
-/* NULL: none. */
+/* Returns the earliest entry; NULL: the heap is empty. */
 static inline struct due *due_first(const struct dues *dues)
 {
     return dues->n > 0 ? dues->heap[1] : NULL;

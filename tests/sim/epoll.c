@@ -1,7 +1,7 @@
 /*
- * Descriptors that a loop waits for. Ready ones are reported in any order. The epoll instance
- * includes the loop's own descriptor, which gives libuv its iterations. That descriptor is ready as
- * soon as nothing else is.
+ * Descriptors that a loop waits for. Ready descriptors are reported in any order. The epoll
+ * instance includes the loop's own descriptor, which gives libuv its iterations. That descriptor is
+ * ready as soon as nothing else is.
  */
 #include <poll.h>
 #include <stdlib.h>

@@ -3,8 +3,8 @@
  * implements docs/algorithms.md a second time, for a clock that does not go back. The model shares
  * no code with weir. Comments name the sentences of that page (F3, W1 ...).
  *
- * Times are Unix time in us, in funnels ns. A key is a value: copied, compared with memcmp, tried
- * on a copy.
+ * Times are Unix time in us; in funnels in ns. A key is a value: copied, compared with memcmp,
+ * tried on a copy.
  */
 #ifndef WEIR_SIM_EXACT_H
 #define WEIR_SIM_EXACT_H

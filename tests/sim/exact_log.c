@@ -63,7 +63,7 @@ static void give_back(struct log *log, int64_t units, int64_t border)
 static void write_log(struct exact_key *key, struct log *after, bool is_charged, int64_t longest, int64_t now)
 {
     unsigned over = 0;
-    /* without a penalty the expiry is the log's own; a penalty may have made it longer */
+    /* without a penalty the expiry is the log's own; a penalty may have made the expiry later */
     if (!key->has_penalty)
         key->over_us = exact_max(key->over_us, key->end_us);
     if (is_charged && key->over_us - now <= longest)

@@ -62,7 +62,7 @@ bool asked_key_is_local(const struct asked_key *key);
 /* The rates of a key that is a named limit. Returns how many. */
 unsigned asked_key_rates(const struct asked_key *key, const struct exact_rate **all);
 
-/* A section of the configuration; a run draws some of them. NULL: no more sections. */
+/* A section of the configuration; a run draws some of the sections. NULL: no more sections. */
 const char *named_limit_lines(unsigned i);
 
 #endif

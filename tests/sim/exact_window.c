@@ -76,7 +76,7 @@ static int64_t over_of(enum exact_kind kind, const struct exact_window *window, 
     return window->before > 0 ? window->start + window->period - now : 0;
 }
 
-/* O7: units given back are taken from this window first, then from the one before. */
+/* O7: units given back are taken from this window first, then from the previous window. */
 static void add(enum exact_kind kind, struct exact_window *window, int64_t units)
 {
     int64_t used = exact_min(window->used + units, EXACT_MOST);

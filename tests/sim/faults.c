@@ -34,7 +34,7 @@ static struct faults {
     /* advances the clock to next_ns, or to the moment that a scenario waits for */
     struct bell next;
     uint64_t next_ns, next_step;
-    uint64_t rest_ns; /* no party does anything before */
+    uint64_t rest_ns; /* no party does anything before this time */
     struct bell over; /* rings when the current fault ends */
     struct bell crowded;
     uint64_t replies;      /* run.replies when the waiting clients of a crowd were last checked */
@@ -45,15 +45,18 @@ static struct faults {
     uint64_t armed_ns, armed_step; /* ... at this time and step */
 } faults;
 
-/* The meter with the bytes that time the fault. */
+/* The meter with the bytes that determine when the fault strikes. */
 enum fault_meter { METER_WEIR, METER_REDIS };
 
 struct fault {
     const char *name;
     unsigned weight;
-    bool is_harmless; /* no connection is closed because of it */
+    bool is_harmless; /* no connection is closed because of the fault */
     enum fault_meter meter;
-    /* ns: how long the fault lasts. pick: which of several. Both are drawn for each fault. */
+    /*
+     * ns: how long the fault lasts. pick: which of several variants. Both numbers are drawn for
+     * each fault.
+     */
     void (*strike)(uint64_t ns, uint64_t pick);
 };
 
@@ -224,7 +227,9 @@ static void rest_all(uint64_t ns, uint64_t pick)
     clients_rest(faults.rest_ns);
 }
 
-/* All clients log in at once, then none sends anything for long. All of them must be answered. */
+/*
+ * All clients log in at once, then no client sends anything for long. All clients must be answered.
+ */
 static void crowd(uint64_t ns, uint64_t pick)
 {
     (void)pick;
@@ -270,7 +275,7 @@ static void move_and_die(uint64_t ns, uint64_t pick)
 
 /* ---- the administrator ---- */
 
-/* Nothing else happens until weir has noticed. */
+/* Changes the password. Nothing else happens until weir has noticed the change. */
 static void change_password(uint64_t ns, uint64_t pick)
 {
     (void)pick;
@@ -392,7 +397,7 @@ static void on_over(struct bell *bell)
 
 /*
  * Plans the next fault by time or by steps, whichever comes first. A run may be a second of many
- * steps, or an hour of few.
+ * steps, or an hour of few steps.
  */
 static void plan_next(void)
 {
@@ -470,8 +475,8 @@ static void strike_again(const struct line *line)
 }
 
 /*
- * Arms the fault at the time when the meter reached its bytes, or now if the meter has moved beyond
- * them.
+ * Arms the fault at the time when the meter reached the bytes of the line, or now if the meter has
+ * moved beyond these bytes.
  */
 static void arm(const struct line *line)
 {

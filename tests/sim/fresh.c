@@ -1,5 +1,5 @@
 /*
- * Only pages with non-zero bytes are saved. Most pages are zero, and most of those are never
+ * Only pages with non-zero bytes are saved. Most pages are zero, and most zero pages are never
  * touched.
  */
 #include "tests/sim/fresh.h"

@@ -149,8 +149,8 @@ static bool is_right(const struct reply *reply, char wanted)
 #define TURNED_AWAY "-ERR max number of clients reached\r\n"
 
 /*
- * True if weir refuses the connection: one write, which may be short, or lost together with what
- * weir has not read.
+ * True if weir refuses the connection. The refusal is one write, which may be short, or lost
+ * together with what weir has not read.
  */
 static bool is_turned_away(const struct asking *one)
 {
@@ -195,8 +195,8 @@ static void take_turn(struct party *party)
 /* ---- the hang ---- */
 
 /*
- * No hang where memory is refused: any client may get an error for that, or be closed. No hang
- * where descriptors are few: a connection may wait for another to close before weir accepts it.
+ * Begins no hang where memory is refused: any client may then get an error, or be closed. Begins no
+ * hang where descriptors are few: weir may accept a connection only after another has closed.
  */
 void hangs_begin(uint64_t pick)
 {

@@ -4,7 +4,7 @@
  *
  * Laws: every reply comes within upstream-timeout and 0.1 s, plus the wait that WAIT grants. The
  * reply is the decision or the error that when-down says. Where Redis has just answered that it is
- * no master, or loads, that time begins when failover-wait is over.
+ * no master, or loads, the time for a reply begins when failover-wait is over.
  */
 #ifndef WEIR_SIM_HANGS_H
 #define WEIR_SIM_HANGS_H
@@ -14,8 +14,8 @@
 #define HANGS_TIMEOUT_MS 200 /* upstream-timeout, where Redis hangs */
 
 /*
- * Sections of each configuration of such a run: the limits in the questions, and the policy of the
- * clients.
+ * Sections of each configuration of a run with hangs: the limits in the questions, and the policy
+ * of the clients.
  */
 #define HANGS_SECTIONS                                                                                                 \
     "[limit hang-own]\nfunnel = 1/h burst 3\nwhen-down = local\n[limit hang-yes]\nfixed = 2/1d\nwhen-down = allow\n"   \

@@ -1,6 +1,6 @@
 /*
- * Counts allocated bytes: those that weir has taken in its own iterations, and all. Not with
- * sanitizers, which have their own allocator and leak detection.
+ * Counts allocated bytes: the bytes that weir has taken in its own iterations, and all bytes. Not
+ * for builds with sanitizers, which have their own allocator and leak detection.
  */
 #ifndef WEIR_SIM_HEAP_H
 #define WEIR_SIM_HEAP_H
@@ -15,7 +15,7 @@ bool heap_is_counted(void);
 /* Bytes in use, by all parts of the process. */
 size_t heap_bytes(void);
 
-/* True from now on counts allocations as weir's. Returns the previous value. */
+/* is_weirs: allocations count as weir's from now on. Returns the previous value. */
 bool heap_is_weirs(bool is_weirs);
 
 /* Bytes that weir has allocated and not freed. Negative if weir has freed more. */

@@ -18,8 +18,8 @@ enum { STREAM_KERNEL = 2 };
 struct kernel kernel;
 
 static struct sock *socks[KERNEL_FDS_MAX];
-static int lowest; /* all descriptors below are in use */
-static int end;    /* all descriptors from here on have never been open */
+static int lowest; /* all descriptors below this number are in use */
+static int end;    /* all descriptors from this number on have never been open */
 
 void kernel_init(uint64_t seed)
 {

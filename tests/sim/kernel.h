@@ -3,8 +3,8 @@
  * parties around it.
  *
  * weir's side of a connection is a descriptor, used by the system calls in syscalls.c. The other
- * side, here called the host's, is a struct conn: a client dials one, weir dials one to Redis.
- * Failures are drawn from the run's odds.
+ * side, here called the host's, is a struct conn. Clients dial weir, and weir dials Redis. Failures
+ * are drawn from the run's odds.
  */
 #ifndef WEIR_SIM_KERNEL_H
 #define WEIR_SIM_KERNEL_H
@@ -127,8 +127,8 @@ void conn_call(struct conn *conn, enum conn_side side, unsigned index, unsigned 
 struct conn *conn_dial(uint16_t port, const char *path, const struct sockaddr *peer, socklen_t peer_len,
                        struct party *host, void *owner);
 /*
- * Returns how many bytes were accepted: fewer than n if the window is full, and all if nothing will
- * ever read them.
+ * Returns how many bytes were accepted: fewer than n if the window is full, and all n if nothing
+ * will ever read the bytes.
  */
 size_t conn_send(struct conn *conn, const char *data, size_t n);
 struct slice conn_here(const struct conn *conn);
@@ -145,8 +145,8 @@ bool conn_has_ended(const struct conn *conn);
 bool conn_is_over(const struct conn *conn);
 /*
  * The time at which weir had read the first `upto` bytes. Calls must come in increasing order of
- * `upto`. If weir has not read all of them: the time of its first read since the previous `upto`,
- * or 0.
+ * `upto`. If weir has not read all these bytes: the time of weir's first read since the previous
+ * `upto`, or 0.
  */
 uint64_t conn_read_at(struct conn *conn, uint64_t upto);
 void conn_note_read(struct conn *conn, size_t n);

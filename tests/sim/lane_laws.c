@@ -13,7 +13,7 @@
 static struct lanes *known[LANES_MAX];
 static unsigned n_known;
 
-/* ---- registry: the linker puts these in the place of weir's own (WATCHED in Makefile) ---- */
+/* ---- registry: the linker replaces weir's functions by these (WATCHED in Makefile) ---- */
 
 void __real_lanes_init(struct lanes *lanes, struct worker_lanes *worker_lanes, struct node *node,
                        const struct lanes *before, const struct lanes_ops *ops, void *arg);
@@ -129,7 +129,7 @@ static bool is_framed_as_it_is_called(const struct lane *lane)
 
 #define LEFT_MAX 512
 
-/* The calls of such a lane when the check first saw it. */
+/* The calls of a lane to such a node when the check first saw the lane. */
 static struct left {
     const struct lane *lane;
     unsigned conn; /* number of the connection; pointer and number together identify the lane */
@@ -149,7 +149,8 @@ static struct left *left_of(const struct lane *lane)
 }
 
 /*
- * A private lane may send more unless its node is a replica: its client finishes what it has begun.
+ * A private lane may send more unless its node is a replica: the lane's client finishes what the
+ * client has begun.
  */
 static bool is_sent_nothing_more(const struct lane *lane)
 {
@@ -195,8 +196,8 @@ static bool is_witnessed_there(const struct client *client)
 }
 
 /*
- * The fast path checks no login before it sends. Neither does the switch back to the default node's
- * lane.
+ * The fast path checks no login before it sends. The switch back to the default node's lane checks
+ * no login either.
  */
 static bool are_leases_proven(const struct client *client)
 {
@@ -209,8 +210,8 @@ static bool are_leases_proven(const struct client *client)
 }
 
 /*
- * A valid lease is on a lane that its client may use at once: a shared lane, or a private lane that
- * is the client's or kept for the client.
+ * A valid lease is on a lane that its client may use at once. That is a shared lane, the client's
+ * private lane, or a private lane that is kept for the client.
  */
 static bool are_leases_true(const struct client *client)
 {

@@ -35,7 +35,7 @@ static struct known {
     unsigned leaving; /* commands of disconnected clients that may still be charged */
 } all_known[N_NAMES][LIMIT_SUBJECTS];
 static struct changes changes[N_NAMES]; /* history of each limit */
-/* when the current limit came into force, and when the last one ended */
+/* when the current limit came into force, and when the previous limit ended */
 static uint64_t since_ns[N_NAMES], until_ns[N_NAMES];
 /* number of disconnected clients that may charge the subject any number of commands */
 static unsigned unknown[LIMIT_SUBJECTS];
@@ -217,8 +217,8 @@ static uint64_t burst_of(const struct planned_limit *limit)
 }
 
 /*
- * A limit that delays may send a command a little nearer to the one before, if its burst is worth
- * no more than that.
+ * A limit that delays may send commands up to DEPARTURE_SLACK_NS ahead of the rate. If the burst is
+ * worth less time than that, the law has this slack instead of the burst.
  */
 static struct window_law law_of(const struct planned_limit *limit)
 {
@@ -242,7 +242,7 @@ const char *limits_passed(unsigned subject, unsigned classes, uint64_t from_ns, 
         if (changes[i].n > 0 && !changes_admit(&changes[i], &all_known[i][subject].across, from_ns, to_ns))
             return "more than the limit and those before it let pass";
         if (from_ns <= since_ns[i] || (is_changing && !is_same(&bound, &coming, limit->class)))
-            /* the decision may be another limit's, and this limit says nothing about it */
+            /* the decision may be that of another limit, about which this limit says nothing */
             continue;
         const struct window_law law = law_of(limit);
         if (!window_admits(&all_known[i][subject].window, &law, from_ns, to_ns))

@@ -70,8 +70,8 @@ void limits_write(const struct planned_limits *limits, char *out, size_t room);
 void limits_use(const struct planned_limits *limits, bool are_loose);
 
 /*
- * changing: until limits_changed, the old or the new limits may bind a command; NULL: the new ones
- * are unknown. changed: from now on only the new ones.
+ * changing: until limits_changed, the old or the new limits may bind a command; NULL: the new
+ * limits are unknown. changed: from now on only the new limits bind.
  */
 void limits_changing(const struct planned_limits *to);
 void limits_changed(void);
@@ -105,9 +105,10 @@ extern const char limits_strange[]; /* the error for a limit that is not in forc
 const char *limits_refused(const struct refused *refused, unsigned (*under_way)(unsigned subject, unsigned classes));
 
 /*
- * A client disconnects before all is answered. `subjects` has a bit for each subject that the
- * client may be. If there is one, limits_leaves adds each command that may still be charged; with
- * several, the number is unknown. The bell must be rung once weir has closed its side as well.
+ * A client disconnects before all its requests are answered. `subjects` has a bit for each subject
+ * that the client may be. With one bit, limits_leaves adds each command that may still be charged.
+ * With several bits, the number of such commands is unknown. The bell must be rung once weir has
+ * closed its side as well.
  */
 struct bell *limits_leave(unsigned subjects);
 void limits_leaves(struct bell *bell, unsigned classes);

@@ -15,7 +15,7 @@
 #include "tests/sim/server.h"
 #include "tests/sim/trace.h"
 
-#define PATIENCE_NS UINT64_C(10000000) /* with steps that do not come */
+#define PATIENCE_NS UINT64_C(10000000) /* longest wait for steps that do not come */
 #define AHEAD_MAX 20000                /* most bytes from now to the fault */
 #define SHORT_US 10000                 /* a delay that no time-out of a run notices */
 
@@ -24,9 +24,9 @@ enum link_kind { LINK_RESET, LINK_HALF, LINK_LATE, LINK_FULL, LINK_BROKEN, LINK_
 static const char *const names[LINK_KINDS] = {
     [LINK_RESET] = "reset",   /* by the side that is not weir */
     [LINK_HALF] = "half",     /* a client half-closes; Redis closes */
-    [LINK_LATE] = "late",     /* bytes behind that offset arrive later */
-    [LINK_FULL] = "full",     /* no byte behind that offset is accepted for a while */
-    [LINK_BROKEN] = "broken", /* a system call of weir's reports it */
+    [LINK_LATE] = "late",     /* bytes behind the fault's offset arrive later */
+    [LINK_FULL] = "full",     /* no byte behind the fault's offset is accepted for a while */
+    [LINK_BROKEN] = "broken", /* a system call of weir reports the lost connection */
 };
 
 enum armed_state { LINK_AHEAD, LINK_WAITS, LINK_LASTS, LINK_DONE };
@@ -305,7 +305,7 @@ static void note(const struct link_fault *fault)
     scenario_note_line(&line);
 }
 
-/* From the last byte that has moved to the next step. */
+/* Sets the fault's wait: from the last byte that has moved to the next step. */
 static void wait_for_next_step(struct link_fault *fault, struct conn *conn)
 {
     const struct pipe *pipe = pipe_of(conn, fault->to_weir);

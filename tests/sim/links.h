@@ -1,6 +1,6 @@
 /*
- * Faults on single connections. Each strikes at a byte offset of one direction of one connection.
- * So a replay repeats it, however the bytes are batched and whenever they come.
+ * Faults on single connections. Each strikes at a byte offset of one direction of one connection. A
+ * replay therefore repeats the fault, however the bytes are batched and whenever they arrive.
  */
 #ifndef WEIR_SIM_LINKS_H
 #define WEIR_SIM_LINKS_H
@@ -18,7 +18,7 @@ struct link_fault {
     /* and this many steps of the world; if both are 0 no further byte is sent before */
     uint64_t wait_steps;
     unsigned kind;     /* index of link_kind_named */
-    uint64_t us, pick; /* how long the fault lasts, and which of several */
+    uint64_t us, pick; /* how long the fault lasts, and which of several variants */
 };
 
 /* False: there is no such kind. */
@@ -28,8 +28,8 @@ __attribute__((warn_unused_result)) bool link_kind_named(const char *name, unsig
 void links_start(void);
 
 /*
- * Strikes the connection with a fault of a random kind, now or some bytes later, and notes it in
- * the scenario.
+ * Strikes the connection with a fault of a random kind, now or some bytes later, and notes the
+ * fault in the scenario.
  */
 void links_strike(struct conn *conn, uint64_t us, uint64_t pick);
 
@@ -39,7 +39,7 @@ void links_strike_now(struct conn *conn, bool to_weir, const char *kind, uint64_
 /* Arms the fault. */
 void links_add(const struct link_fault *fault);
 
-/* Carries out what is due. Called after every step of the world. */
+/* Carries out the faults that are due. Called after every step of the world. */
 void links_look(void);
 
 /* True if a fault is armed and waits, or lasts. */

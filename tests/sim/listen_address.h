@@ -1,6 +1,6 @@
 /*
  * How clients connect: to which listener of weir, from which address, and with which PROXY protocol
- * header. All of it follows from a client's number and its count of connections.
+ * header. All three follow from a client's number and count of connections.
  */
 #ifndef WEIR_SIM_LISTEN_ADDRESS_H
 #define WEIR_SIM_LISTEN_ADDRESS_H
@@ -18,7 +18,7 @@ struct conn;
 
 #define ADMIN_PATH "/sim/admin.sock"
 
-/* Values of struct client's `address`: 0 is 10.0.0.1 and so on, then these. */
+/* Values of struct client's `address`: 0 is 10.0.0.1 and so on; these values follow. */
 #define ADDRESSES 8
 #define ADDRESS_UNIX ADDRESSES /* ip:unix */
 /* the balancer's own address, when its header names no client */
@@ -26,7 +26,7 @@ struct conn;
 #define FREE_ADDRESS (ADDRESSES - 1)
 #define FREE_ADDRESS_TEXT "10.0.0.8"
 
-/* The configuration of the listeners, behind "listen = ", with the lines that belong to it. */
+/* Writes the line `listen` of the configuration, and the other lines about listeners. */
 void listen_address_config(unsigned entrances, char *out, size_t room);
 
 /* NULL: no listener. Sets the client's address, and sends its PROXY header. */

@@ -1,4 +1,4 @@
-/* Event loops as parties of the world: what drives them, and when one has ended. */
+/* Event loops as parties of the world: how a loop is driven, and when a loop has ended. */
 #ifndef WEIR_SIM_LOOPS_H
 #define WEIR_SIM_LOOPS_H
 
@@ -10,7 +10,7 @@
 #define LOOPS_MAX 64
 #define LOOP_FIRST_FD 1000000 /* libuv's descriptor of the first loop; not a real descriptor */
 
-/* The first loop belongs to the main thread. uv_run on it drives the world. */
+/* The first loop belongs to the main thread. uv_run on the first loop drives the world. */
 struct sim_loop {
     struct party party;
     uv_loop_t *uv;

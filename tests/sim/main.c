@@ -167,7 +167,7 @@ static double seconds_now(void)
     return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-/* The format that tests/tools/run-sim.sh reads. */
+/* Prints the totals in the format that tests/tools/run-sim.sh reads. */
 static void tell_all(uint64_t seeds, double seconds)
 {
     printf("sim: %" PRIu64 " seeds, %" PRIu64 " commands, %.0f commands a second\n", seeds, commands,

@@ -133,7 +133,7 @@ static void migrate_key(struct move *move)
         tell("has a key that is now at", move->slot, move->to);
 }
 
-/* Only before a key has moved, or was created at the new owner. */
+/* A move is given up only before a key has moved, or was created at the new owner. */
 static bool gives_up(struct move *move)
 {
     if (redis_has_key_in(server_redis_of(move->to), move->slot) || !random_hits(&move->chance, 150000))
@@ -312,7 +312,10 @@ static const struct slice *first_key(const struct slice *argv, size_t argc)
     return argc > 3 && slice_eq_nocase(argv[0], SLICE("eval")) ? &argv[3] : NULL;
 }
 
-/* A redirect to a stranger leads nowhere. A redirect to another node leads there. */
+/*
+ * Checks that the node has had the command's slot, or has imported it. A false redirect that names
+ * another node may lead a command to that node. A false redirect to a stranger leads nowhere.
+ */
 static void judge_slot(unsigned which, const struct slice *argv, size_t argc)
 {
     const struct slice *key = first_key(argv, argc);
@@ -325,7 +328,7 @@ static void judge_slot(unsigned which, const struct slice *argv, size_t argc)
 
 void masters_hear(unsigned which, const struct redis_conn *conn, const struct slice *argv, size_t argc)
 {
-    /* MULTI may go before weir knows any key */
+    /* MULTI may be sent before weir knows any key */
     if (run.plan.masters > 0 && !redis_conn_is_in_multi(conn))
         judge_slot(which, argv, argc);
     if (argc != 2 || !slice_eq_nocase(argv[0], SLICE("cluster")) || !slice_eq_nocase(argv[1], SLICE("nodes")))

@@ -3,12 +3,12 @@
  * step by step.
  *
  * Each node has its own view and its own keys. A slot moves as redis-cli moves it: IMPORTING,
- * MIGRATING, key by key, then SETSLOT NODE at the new owner and at the old one. The other nodes
- * learn of it later. A move may also be given up.
+ * MIGRATING, key by key, then SETSLOT NODE at the new owner and at the old owner. The other nodes
+ * learn of the move later. A move may also be given up.
  *
- * Laws: weir dials no address but the nodes', and asks for their table at most ten times in a
- * second. Until a node has named another one falsely, a command goes only to nodes that have had
- * its slot or imported it.
+ * Laws: weir dials no address but those of the nodes, and asks for the table of nodes at most ten
+ * times in a second. Until a node has named another node falsely, a command goes only to nodes that
+ * have had its slot or imported it.
  */
 #ifndef WEIR_SIM_MASTERS_H
 #define WEIR_SIM_MASTERS_H
@@ -25,12 +25,12 @@ struct redis_conn;
 struct sockaddr_in;
 
 /*
- * Makes the seed's run one with a cluster. The numbers of the cluster are drawn from a stream of
+ * Makes the seed's run a run with a cluster. The numbers of the cluster are drawn from a stream of
  * their own.
  */
 void masters_plan(struct plan *plan);
 
-/* True if such a run may have this fault. */
+/* True if a run with a cluster may have this fault. */
 bool masters_has(const char *fault, bool is_on_link);
 
 void masters_start(void);
@@ -59,16 +59,16 @@ void masters_hear(unsigned which, const struct redis_conn *conn, const struct sl
  */
 bool masters_was_parted(unsigned slot, uint64_t said_ns);
 
-/* True if the slot was moving at some time since then. */
+/* True if the slot was moving at some time since since_ns. */
 bool masters_was_open(unsigned slot, uint64_t since_ns);
 
 /*
- * True if the slot has moved since then, and before. A node may have redirected one request and run
- * the next.
+ * True if the slot has moved since said_ns, and before. A node may have redirected one request and
+ * run the next.
  */
 bool masters_moved_again(unsigned slot, uint64_t said_ns);
 
-/* True if a node has answered falsely since then. */
+/* True if a node has answered falsely since said_ns. */
 bool masters_has_lied(uint64_t said_ns);
 
 #endif

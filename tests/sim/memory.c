@@ -27,7 +27,7 @@ struct site {
     uintptr_t at; /* 0: free */
     uint32_t number;
     uint32_t refused;
-    uint64_t asked_ns; /* time of the last allocation at this place */
+    uint64_t asked_ns; /* time of the last allocation at this site */
     uint64_t asked;    /* number of allocations at that time */
 };
 
@@ -101,7 +101,7 @@ static uint64_t offset_of(uintptr_t address)
 
 static bool refuses(const void *caller);
 
-/* Identifies the build: places of another build lie elsewhere. */
+/* Identifies the build: sites of another build have other addresses. */
 static uint64_t build(void)
 {
     return offset_of((uintptr_t)refuses);
@@ -111,8 +111,8 @@ static uint64_t build(void)
 enum { OF_STEP, OF_TIME, OF_NTH, OF_PLACE, OF_ASKED, OF_BUILD };
 
 /*
- * The place has allocated as often at that time, or allocates next after it. In another build: the
- * step has as many allocations.
+ * True if the site has allocated as often at the line's time as the line says, or allocates next
+ * after that time. In another build: true if the step has as many allocations as the line says.
  */
 static bool is_same(const uint64_t *numbers, const struct site *place)
 {
@@ -183,7 +183,7 @@ bool memory_was_short(void)
     return memory.refused > 0;
 }
 
-/* One client for each refusal. A closed lane closes all clients with calls on it. */
+/* Each refusal explains one closed client. A closed lane closes all clients with calls on it. */
 bool memory_explains_end(void)
 {
     return memory.has_lost_lanes || ++memory.ends <= memory.refused;
@@ -211,7 +211,7 @@ uint32_t memory_sites(void)
     return shared->n_last;
 }
 
-/* Prints function, file and line of a place from the debug information. */
+/* Prints function, file and line of a site from the debug information. */
 static void tell_place(const struct site *place)
 {
     char program[512], command[600], where[256];

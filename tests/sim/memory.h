@@ -2,12 +2,12 @@
  * Refusals of memory: allocations of weir's own code fail while it serves clients, at sites that
  * the seed chooses.
  *
- * The linker replaces malloc and its kin in weir's objects by sim_malloc and its kin (see the
- * Makefile). Not refused: the start, base/mem.h (configuration, checked by mem_would_give), and
- * what libraries allocate themselves. Those libraries are inih, hiredis' reader, OpenSSL, the C
- * library, and Lua in the model of Redis. libuv is the simulator's.
+ * The linker replaces malloc and similar functions in weir's objects by sim_malloc and similar
+ * functions (see the Makefile). Not refused: the start, base/mem.h (configuration, checked by
+ * mem_would_give), and what libraries allocate themselves. Those libraries are inih, hiredis'
+ * reader, OpenSSL, the C library, and Lua in the model of Redis. libuv is the simulator's.
  *
- * A place is the address that an allocation returns to. A run numbers places in the order of first
+ * A site is the address that an allocation returns to. A run numbers sites in the order of first
  * use. So the numbers do not depend on the addresses of a build.
  */
 #ifndef WEIR_SIM_MEMORY_H
@@ -21,14 +21,14 @@
 enum memory_mode {
     MEMORY_PLENTY,
     MEMORY_BY_CHANCE, /* each allocation */
-    MEMORY_EACH_ONCE, /* each place once, by chance */
-    MEMORY_ONE_SITE,  /* one place, at its first use */
+    MEMORY_EACH_ONCE, /* each site once, by chance */
+    MEMORY_ONE_SITE,  /* one site, at its first use */
 };
 
 struct planned_memory {
     uint32_t mode;  /* enum memory_mode */
     uint32_t odds;  /* in millionths */
-    uint32_t place; /* of MEMORY_ONE_SITE */
+    uint32_t place; /* number of the site, for MEMORY_ONE_SITE */
 };
 
 void memory_start(void);
@@ -48,13 +48,13 @@ bool memory_was_short(void);
 
 /* ---- for many runs, each in a process of its own ---- */
 
-/* Shares the places of all runs. Before the first run. */
+/* Shares the sites of all runs. To be called before the first run. */
 void memory_share(void);
 
-/* Number of places in the last run. */
+/* Number of sites in the last run. */
 uint32_t memory_sites(void);
 
-/* Prints how many of all places were refused memory, and which were not. */
+/* Prints how many of all sites were refused memory, and which sites were not. */
 void memory_tell(void);
 
 #endif

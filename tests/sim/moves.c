@@ -38,7 +38,7 @@ static struct endpoint endpoint_of(unsigned host)
     return endpoint;
 }
 
-/* HOSTS: no address of Redis. */
+/* Returns the index of Redis' address; HOSTS: no address of Redis. */
 static unsigned host_of(const struct sockaddr_storage *to)
 {
     const struct sockaddr_in *in = (const void *)to;
@@ -76,7 +76,7 @@ uint64_t moves_look_ns(void)
     return least_ns + random_below(&moves.chance, 5000000);
 }
 
-/* A dead address may be listed before the one that answers. */
+/* A dead address may be listed before the address that answers. */
 void moves_found(struct resolved *out)
 {
     *out = (struct resolved){.n = 0};

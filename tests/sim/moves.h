@@ -1,5 +1,5 @@
 /*
- * The name of the upstream: which address of the one Redis it resolves to, if any, and which
+ * The name of the upstream: which address of Redis the name resolves to, if any, and which
  * addresses answer.
  */
 #ifndef WEIR_SIM_MOVES_H
@@ -17,7 +17,7 @@ void moves_start(void);
 
 /*
  * The name resolves to another address from now on. and_dies: connections to the old address are
- * closed, and new ones refused.
+ * closed, and new connections are refused.
  */
 void moves_away(uint64_t pick, bool and_dies);
 

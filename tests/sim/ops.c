@@ -142,7 +142,7 @@ bool is_excused(const struct client *client, const struct act *act, const struct
         return true;
     if (memory_was_short() && reply_is(reply, '-', SLICE("ERR out of memory")))
         return true;
-    /* the password of Redis is not the one that weir knows, or was not a moment ago */
+    /* weir does not know the password of Redis, or did not know it a moment ago */
     bool may_be_outside = run.plan.may_change_password || !regime_is_password_known(act->read_ns);
     if (may_be_outside && reply_begins(reply, '-', SLICE("NOAUTH Redis does not accept ")))
         return true;

@@ -7,14 +7,14 @@
 
 enum op_flags {
     OP_QUEUES = 1,      /* queued in MULTI */
-    OP_CONTROL = 2,     /* no limit refuses it */
+    OP_CONTROL = 2,     /* no limit refuses the command */
     OP_SUBSCRIBED = 4,  /* allowed for a subscriber */
     OP_MULTI = 8,       /* carried out in MULTI */
     OP_ENDS = 16,       /* only in MULTI */
     OP_SUBSCRIBER = 32, /* only for a subscriber */
     OP_BEGINS = 64,     /* begins a transaction */
     OP_BLOCKS = 128,    /* may block */
-    OP_SILENT = 256,    /* a refused one may get more replies than expected */
+    OP_SILENT = 256,    /* a refused command may get more replies than expected */
     OP_ENTERS = 512,    /* allowed without a login: logs in ... */
     OP_LEAVES = 1024,   /* ... or disconnects */
     OP_COMMON = 2048,   /* a LIMIT command on a key that several clients use */

@@ -76,7 +76,7 @@ static bool gives_left(const struct act *act)
     return act->c / 8 % 2 == 0;
 }
 
-/* On an empty list it waits until its time-out. */
+/* On an empty list BLMOVE waits until its time-out. */
 static void say_move(struct client *client, const struct act *act, bool blocks)
 {
     say_begin(client, blocks ? 6 : 5);

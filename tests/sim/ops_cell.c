@@ -7,14 +7,14 @@
 #include "tests/sim/ops.h"
 #include "tests/sim/run.h"
 
-#define BURST 2 /* one more than this fits at once; nothing is regained for a day */
+#define BURST 2 /* one unit more than this fits at once; nothing is regained for a day */
 
 static bool is_set(const char *mode)
 {
     return strstr(run.plan.config, mode) != NULL;
 }
 
-/* Under the prefix there is one key, or one for each user, whatever the client's database. */
+/* Under the prefix there is one key, or one key for each user, whatever the client's database. */
 static struct cell_key *cell_of(struct client *client)
 {
     if (is_set("cl-throttle = raw"))

@@ -156,7 +156,9 @@ static const char *judge_info(struct client *client, const struct act *act, cons
     return why;
 }
 
-/* Lists the last known id, which may be another connection's by now, or all. */
+/*
+ * Lists the client's last known id, which may be another connection's by now, or all connections.
+ */
 static void say_list(struct client *client, struct act *act)
 {
     bool is_by_id = client->session.id > 0 && act->a % 2 == 0;
@@ -172,8 +174,8 @@ static void say_list(struct client *client, struct act *act)
 }
 
 /*
- * All connections in the list are weir's, and show of their users only names. The client's own line
- * must be in it, if the client knows its id.
+ * All connections in the list are weir's, and of their users the list shows only names. The
+ * client's own line must be in the list, if the client knows its id.
  */
 static const char *judge_list(struct client *client, const struct act *act, const struct reply *reply)
 {
@@ -202,7 +204,7 @@ static const char *const nobody[][2] = {{"ID", "2000000000"},       {"ADDR", "10
                                         {"LADDR", "10.9.9.9:6379"}, {"TYPE", "pubsub"},     {"ID", NULL}};
 #define N_NOBODY (sizeof nobody / sizeof nobody[0])
 
-/* In a run without faults only filters that match no connection. */
+/* In a run without faults the filter matches no connection. */
 static void say_kill(struct client *client, struct act *act)
 {
     act->b = run.is_faultless ? act->b % (N_NOBODY - 2) : act->b % N_NOBODY;

@@ -41,7 +41,7 @@ struct own_key {
     uint32_t life, generation;
     unsigned user; /* limit_owner */
     uint64_t age;
-    bool is_lost; /* its state is unknown */
+    bool is_lost; /* the key's state is unknown */
     /* the key's state is unknown because weir has decided by itself; units are still counted */
     bool is_away;
     uint16_t n_away;
@@ -53,7 +53,7 @@ struct own_key {
     struct exact_key guesses[GUESSES];
     struct heard_at since[GUESSES]; /* when the script ran that led to the guess */
     struct heard_at moments[MOMENTS];
-    uint32_t n_moments, used_moments; /* ever; used_moments: those that no later call can have */
+    uint32_t n_moments, used_moments; /* ever; used_moments: moments that no later call can have */
     /* state of a log at the last refusal that weir remembers, even after the key's expiry */
     struct exact_key refused;
     struct heard_at refused_at;
@@ -87,7 +87,7 @@ static bool is_over(const struct client *client, const struct own_key *key)
            key->n_away > AWAY_CALLS;
 }
 
-/* Prefers one key: what a call leaves behind shows in the next one. */
+/* Prefers one key: what a call leaves behind shows in the next call on the key. */
 static uint32_t often_first(uint32_t dice)
 {
     return dice % 4 != 0 ? 0 : dice / 4 % KEYS;
@@ -371,8 +371,8 @@ static bool is_fallen(int64_t told_ms, int64_t most_ms, uint64_t span_ns)
 
 /*
  * True if the key would have given this refusal at some moment between the request and now. weir
- * counts from the time of its question, so its time may be later by as much as Redis' script came
- * after the question.
+ * counts from the time of its question. The time that weir assumes may therefore be later, by the
+ * delay from the question to Redis' script.
  */
 static bool is_memory_of(const struct question *q, const struct exact_key *key, const struct heard_at *since)
 {
@@ -427,7 +427,7 @@ static void learn_refusal(const struct question *q, struct own_key *key, const s
     if (!is_usual(q->said))
         return;
     uint64_t delay_ns = key->moments[q->last_moment % MOMENTS].at_ns - q->act->read_ns;
-    /* or the delay of another refusal */
+    /* else weir may remember another refusal: the longest delay counts */
     key->delay_ns = is_refused || delay_ns > key->delay_ns ? delay_ns : key->delay_ns;
     if (!is_refused)
         return;

@@ -1,6 +1,6 @@
 /*
  * Forms of requests, right and wrong: HELLO with all options, inline commands, unknown commands,
- * too few words, and protocol errors. Each has its own reply.
+ * too few words, and protocol errors. Each form has its own reply.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -119,7 +119,7 @@ static const char *judge_hello_right(struct client *client, const struct act *ac
         return "HELLO refused";
     if (act->b != 0) {
         session->is_resp3 = act->c % 2 == 0;
-        /* all clients without a login are in doubt then, and may not change the protocol */
+        /* while the password changes, HELLO of a client without a login may be refused */
         if (client_is_doubtful(client))
             session->is_resp3 &= reply->type == '%';
         session->name = act->b;
@@ -166,7 +166,7 @@ static const char *judge_wrong(struct client *client, const struct act *act, con
     return judge_error(&wrongs[act->a % N_WRONGS], reply);
 }
 
-/* Like EXEC it ends the transaction, if there is one, and WATCH. */
+/* Like EXEC this command ends WATCH and the transaction, if there is one. */
 static void say_exec_wrong(struct client *client, struct act *act)
 {
     say_words(client, SLICE("EXEC now"));

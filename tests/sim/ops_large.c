@@ -194,8 +194,8 @@ static const char *judge_typed(struct client *client, const struct act *act, con
 }
 
 /*
- * A large request is decided at its head, at an unknown time before its end is read. So it has no
- * classes.
+ * A large request is decided at its head, at an unknown time before its end is read. Large ops
+ * therefore have no classes.
  */
 const struct op large_ops[] = {
     {"large_echo", 1, OP_CONTROL | OP_QUEUES, 0, say_large_echo, judge_large_echo},

@@ -258,7 +258,8 @@ static void say_status(struct client *client, struct act *act)
 }
 
 /*
- * Finds the value with this name, in a map or in the array of a map in RESP2. False: there is none.
+ * Finds the value with this name, in a map or in the array of a map in RESP2. False: there is no
+ * such value.
  */
 static bool find_field(const struct reply *map, struct slice name, struct reply *out)
 {

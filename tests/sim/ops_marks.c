@@ -85,7 +85,7 @@ static void say_redirect(struct client *client, struct act *act)
     say_word(client, SLICE("OPTIN"));
 }
 
-/* True if the target has sent and received nothing since. */
+/* True if the target has sent and received nothing since the redirect. */
 static bool has_stayed(const struct client *client, const struct act *act, const struct pointed *then)
 {
     const struct client *target = then->target;

@@ -12,7 +12,7 @@
 
 #define WORDS_MAX 12
 #define GATES 2       /* named limits: gate0, gate1 */
-#define GATE_COUNT 50 /* rate of each, unless the key has its own */
+#define GATE_COUNT 50 /* rate of each named limit, unless the key has its own rate */
 
 static bool is_operator(const struct client *client)
 {

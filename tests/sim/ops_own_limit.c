@@ -160,7 +160,7 @@ static void say_own_chain(struct client *client, struct act *act)
     say_two_keys(client, act, first, 3);
 }
 
-/* Another limit may have refused the calls before. */
+/* Another limit may have refused the earlier calls. */
 static const char *judge_own_chain(struct client *client, const struct act *act, const struct reply *reply)
 {
     struct reply limited, remaining, refused_by;

@@ -2,8 +2,8 @@
  * Permits of LIMIT ACQUIRE that must be free. A client that waits for a permit gets it soon. A
  * client that disconnected before its grant has none.
  *
- * A round has two clients. One takes the only permit, and a second waits for it. When the second is
- * known to wait, the first releases it.
+ * A round has two clients. The first client takes the only permit, and the second client waits for
+ * the permit. When the second client is known to wait, the first releases the permit.
  */
 #include "tests/sim/ops_place.h"
 
@@ -24,7 +24,7 @@
 #define LATE_NS (5 * 1000 * MS)
 #define GONE_MS 3600000 /* longer than any run */
 #define GONE_MAX 64
-#define RECOVERY_NS (10 * 1000 * MS) /* after a fault everything works again by then */
+#define RECOVERY_NS (10 * 1000 * MS) /* time after a fault by which everything works again */
 #define FDS_ENOUGH 1024
 
 /* ---- rounds ---- */
@@ -268,7 +268,7 @@ void place_gone(struct client *client)
     for (unsigned i = 0; i < CLIENTS_MAX; i++)
         if (rounds[i].has_waiter && rounds[i].waiter == client->number) {
             rounds[i].has_waiter = false;
-            /* Redis was asked for this waiter or for the next one */
+            /* Redis was asked for this waiter or for the next waiter */
             rounds[i].is_upset = true;
         }
     for (unsigned i = 0; i < n_gone; i++) {

@@ -19,7 +19,7 @@ bool place_is_due(const struct client *client);
 /* The client is about to disconnect. */
 void place_gone(struct client *client);
 
-/* Asks for the next permit that must be free. False: none is left. */
+/* Asks for the next permit that must be free. False: no such permit is left. */
 bool place_inherit(struct client *client);
 
 #endif

@@ -83,7 +83,7 @@ static const char *judge_renewed(struct client *client, const struct act *act, c
     return NULL;
 }
 
-/* Together with a limit that keeps its algorithm. */
+/* Asks the limit together with a limit that keeps its algorithm. */
 static void say_renewed_two(struct client *client, struct act *act)
 {
     bool is_first = act->a % 2 == 0;

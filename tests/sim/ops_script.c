@@ -131,7 +131,7 @@ static void forge(struct client *client, struct act *act)
             say_key(client, 'b', act->c);
             say_word(client, SLICE("0.02"));
         }
-        if (act->c % 2 == 0) /* needs no private lane, so another client may get it */
+        if (act->c % 2 == 0) /* GET needs no private lane, so another client may get the lane */
             say_own_get(client, act);
     }
     client->is_lost = true;
@@ -157,8 +157,8 @@ static void say_unheard(struct client *client, unsigned n)
 }
 
 /*
- * Only CLIENT REPLY ON is answered, unless Redis is away. Then requests before it may be answered,
- * and the replies are unknown.
+ * Only CLIENT REPLY ON is answered, unless Redis is away. While Redis is away requests before
+ * CLIENT REPLY ON may be answered, and the replies are unknown.
  */
 static void be_silent(struct client *client, struct act *act)
 {

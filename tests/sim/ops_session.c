@@ -114,7 +114,7 @@ static const char *judge_auth(struct client *client, const struct act *act, cons
     return ok(reply);
 }
 
-/* With the password of Redis' default user. */
+/* Logs in with the password of Redis' default user. */
 static void say_enter(struct client *client, struct act *act)
 {
     struct slice right = run.passwords % 2 == 0 ? SLICE(PASSWORD) : SLICE(OTHER_PASSWORD);
@@ -195,7 +195,7 @@ static const char *judge_hello(struct client *client, const struct act *act, con
     if (reply->type == '-')
         return "HELLO refused";
     session->is_resp3 = act->c % 3 == 0;
-    /* all clients without a login are in doubt then, and may not change the protocol */
+    /* while the password changes, HELLO of a client without a login may be refused */
     if (!logs_in && client_is_doubtful(client))
         session->is_resp3 &= reply->type == '%';
     session->is_in |= logs_in;

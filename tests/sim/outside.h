@@ -1,6 +1,6 @@
 /*
- * For replacements of system functions. WRAP names the replacement. OUTSIDE counts its memory as
- * the simulator's, not weir's. sim_fail returns -1 with errno.
+ * For replacements of system functions. WRAP names the replacement. OUTSIDE counts the memory of a
+ * replacement as the simulator's, not weir's. sim_fail returns -1 with errno.
  */
 #ifndef WEIR_SIM_OUTSIDE_H
 #define WEIR_SIM_OUTSIDE_H

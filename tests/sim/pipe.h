@@ -1,6 +1,6 @@
 /*
- * One direction of a connection: bytes in order, each with its arrival time, and an end behind
- * them.
+ * One direction of a connection: bytes in order, each with its arrival time, and an end behind the
+ * bytes.
  *
  * head <= arrived <= filled. Bytes in [head, arrived) can be read now. Bytes in [arrived, filled)
  * are under way.
@@ -33,7 +33,7 @@ struct pipe {
     uint64_t last_ns;              /* arrival of the last bytes sent: nothing overtakes them */
     uint64_t moved;                /* bytes put in, ever */
     uint64_t moved_ns, moved_step; /* when the last bytes were put in */
-    /* on_marked is called once `moved` reaches it; UINT64_MAX: never */
+    /* on_marked is called once `moved` reaches the mark; UINT64_MAX: never */
     uint64_t mark;
     bool is_stop; /* no byte goes beyond the mark */
     struct bell bell;
@@ -63,7 +63,7 @@ static inline struct slice pipe_here(const struct pipe *pipe)
     return slice_of(n > 0 ? pipe->bytes + pipe->head : NULL, n);
 }
 
-/* n is at most pipe_space. The bytes arrive in `delay_ns`, but not before earlier ones. */
+/* n is at most pipe_space. The bytes arrive in `delay_ns`, but not before earlier bytes. */
 void pipe_put(struct pipe *pipe, const char *data, size_t n, uint64_t delay_ns);
 
 /* Removes the first n bytes that have arrived. */

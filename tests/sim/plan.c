@@ -70,7 +70,7 @@ static const struct setting policy_lines[] = {
     {INFLIGHT " per connection", 150000, MAY_REFUSE},
     {"inflight = 40", 80000, MAY_REFUSE},
     {"inflight = 2", 80000, MAY_REFUSE},
-    /* refuses what would wait longer, as for large words */
+    /* requests that would wait longer are refused, such as large words */
     {"bytes-in = 200kb/s burst 300kb over delay 10s", 60000, MAY_REFUSE},
     {"bytes-out = 400kb/s burst 500kb", 60000, MAY_REFUSE},
     {"connections = 5", 40000, MAY_CLOSE},
@@ -124,7 +124,7 @@ static void add_named(struct plan *plan, char *config)
     plan->may_mix = plan->may_refuse = true; /* operators use FORGIVE and shadow mode */
 }
 
-/* Adds lines that only a restart changes. All configurations of a run have the same ones. */
+/* Adds lines that only a restart changes. All configurations of a run have the same such lines. */
 static void add_fixed(const struct plan *plan, char *config)
 {
     static const char *const cells[] = {"", "", "cl-throttle = raw\n", "", "cl-throttle = off\n"};
@@ -223,8 +223,8 @@ static void plan_aborts(struct plan *plan)
 }
 
 /*
- * Runs with several servers have no operator, password or administrator. Half of them have no other
- * faults, so the laws of counters.h are exact.
+ * Runs with several servers have no operator, password or administrator. Half of these runs have no
+ * other faults, so the laws of counters.h are exact.
  */
 static void plan_servers(struct plan *plan)
 {

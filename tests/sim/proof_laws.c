@@ -26,7 +26,7 @@ void proof_laws_start(void)
     memset(&proofs, 0, sizeof proofs);
 }
 
-/* 0: not a user of the plan. */
+/* Returns the user's number; 0: not a user of the plan. */
 static unsigned user_of(struct slice name)
 {
     return name.len == 2 && name.at[0] == 'u' && name.at[1] > '0' && name.at[1] < '0' + USERS

@@ -236,7 +236,7 @@ static void close_if_due(struct redis_conn *conn)
     conn_touch(conn);
 }
 
-/* Ends what holds only for the next request, even if that is empty. */
+/* Ends what holds only for the next request, even if that request is empty. */
 void schedule_done(struct redis_conn *conn)
 {
     const struct command *command = conn->command;

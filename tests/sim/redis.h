@@ -39,7 +39,7 @@ struct redis_config {
      * chance in 1/1000 that another connection goes on after a command, as with requests in pieces
      */
     uint32_t mixing;
-    /* lua-time-limit: a script that runs longer answers BUSY to other requests; 0: 5 s */
+    /* lua-time-limit: while a script runs longer, other requests get BUSY; 0: 5 s */
     uint64_t busy_us;
     /* a script begins, called for each key; NULL: none */
     void (*on_script)(struct slice key, uint64_t now_us);

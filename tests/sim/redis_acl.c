@@ -22,7 +22,7 @@ void acl_insert(struct redis *redis, struct user *user)
     struct list *at = redis->users.next;
     while (at != &redis->users && strcmp(container_of(at, struct user, in_users)->name, user->name) < 0)
         at = at->next;
-    list_push(at, &user->in_users); /* before it */
+    list_push(at, &user->in_users); /* in front of `at` */
 }
 
 static void add_from_line(struct redis *redis, struct slice line)

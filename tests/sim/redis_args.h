@@ -1,5 +1,5 @@
 /*
- * Parsers of commands' arguments. If an argument is wrong, they reply with the error and return
+ * Parsers of commands' arguments. For a wrong argument a parser replies with the error and returns
  * false.
  */
 #ifndef WEIR_SIM_REDIS_ARGS_H
@@ -10,7 +10,7 @@
 bool arg_number(struct redis_conn *conn, struct slice arg, int64_t *number);
 bool arg_float(struct redis_conn *conn, struct slice arg, double *number);
 
-/* At least 0. The error is "value is out of range, must be positive". */
+/* Parses a number of at least 0. The error is "value is out of range, must be positive". */
 bool arg_positive(struct redis_conn *conn, struct slice arg, int64_t *number);
 
 /* A database, or 0 .. INT_MAX. */
@@ -25,8 +25,8 @@ bool arg_timeout(struct redis_conn *conn, struct slice arg, double unit_us, uint
 bool arg_side(struct redis_conn *conn, struct slice arg, bool *is_left);
 
 /*
- * Returns how many of n elements are from `from` to `to`, and the first of them. Negative indices
- * count from the end.
+ * Returns how many of n elements are from `from` to `to`. *first: the first of these elements.
+ * Negative indices count from the end.
  */
 size_t range_of(int64_t from, int64_t to, size_t n, size_t *first);
 

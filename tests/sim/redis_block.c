@@ -52,8 +52,8 @@ void block_end(struct redis_conn *conn)
 }
 
 /*
- * No replica, or one that never advances: such a replica has only the data from before the first
- * write.
+ * Returns how many replicas have all writes of the connection. There is no replica, or a replica
+ * with only the data from before the first write.
  */
 static int64_t count_replicas(const struct redis_conn *conn)
 {

@@ -4,7 +4,10 @@
 
 #include "tests/sim/redis_state.h"
 
-/* The connection waits until the event, or until `due_us`. Its input is not executed meanwhile. */
+/*
+ * The connection waits until the event, or until `due_us`. The connection's input is not executed
+ * meanwhile.
+ */
 void block_until(struct redis_conn *conn, enum block_kind kind, uint64_t due_us);
 
 /* The connection goes on with its input. */

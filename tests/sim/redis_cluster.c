@@ -1,4 +1,4 @@
-/* Slots: the owner of each, the migrating ones, and the redirects. */
+/* Slots: the owner of each slot, the migrating slots, and the redirects. */
 #include "tests/sim/redis_cluster.h"
 
 #include "tests/sim/redis_commands.h"
@@ -20,7 +20,7 @@ struct cluster {
     uint8_t leaving[REDIS_SLOTS]; /* to which node; REDIS_NOBODY: not migrating */
     uint8_t coming[REDIS_SLOTS];  /* from which node */
     enum redis_lie lie;
-    unsigned n_asked; /* since the lie began */
+    unsigned n_asked; /* commands with keys since the lie began */
 };
 
 /* ---- calls of the simulator ---- */

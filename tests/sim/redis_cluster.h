@@ -1,8 +1,8 @@
 /*
  * Redis Cluster: what one node knows, and which commands it refuses because of that.
  *
- * There are only masters, and no cluster bus: a node learns of the other nodes by redis_own and its
- * kin in redis.h. The order of refusals is that of getNodeByQuery.
+ * There are only masters, and no cluster bus: a node learns of the other nodes by redis_own and
+ * similar calls of redis.h. The order of refusals is that of getNodeByQuery.
  */
 #ifndef WEIR_SIM_REDIS_CLUSTER_H
 #define WEIR_SIM_REDIS_CLUSTER_H

@@ -8,11 +8,10 @@
 #include "tests/sim/redis_state.h"
 
 /*
- * Why conn->command is refused now; NULL: not refused. deny_write is checked before "only
- * (P)SUBSCRIBE ..." ...
+ * Why conn->command is refused now; NULL: not refused. deny_write is checked before the error "only
+ * (P)SUBSCRIBE ...", deny_any after that error.
  */
 const char *deny_write(const struct redis_conn *conn);
-/* ... and deny_any after it. */
 const char *deny_any(const struct redis_conn *conn);
 
 /*
@@ -20,7 +19,7 @@ const char *deny_any(const struct redis_conn *conn);
  * dash.
  */
 const char *deny_in_script(const struct redis_conn *conn, bool has_written);
-/* the master is away, and replica-serve-stale-data is no */
+/* True if the master is away, and replica-serve-stale-data is no. */
 bool deny_is_stale(const struct redis *redis);
 const char *deny_stale_words(const struct redis *redis);
 

@@ -25,8 +25,8 @@ struct dict {
 };
 
 struct dict_entry *dict_find(const struct dict *dict, struct slice name);
-struct dict_entry *dict_add(struct dict *dict, struct slice name); /* new, or the existing one */
-/* returns its value; NULL: none */
+struct dict_entry *dict_add(struct dict *dict, struct slice name); /* a new or the existing entry */
+/* returns the value of the removed entry; NULL: no such name */
 void *dict_remove(struct dict *dict, struct slice name);
 void dict_fini(struct dict *dict, void (*free_value)(void *value));
 

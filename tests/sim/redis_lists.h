@@ -5,7 +5,7 @@
 #include "tests/sim/redis_state.h"
 
 void deque_push(struct deque *list, struct slice text, bool at_left);
-/* the caller frees it; not for an empty list */
+/* the caller frees the text; the list must not be empty */
 struct text deque_pop(struct deque *list, bool at_left);
 struct text *deque_at(const struct deque *list, size_t i);
 void deque_fini(struct deque *list);

@@ -180,7 +180,7 @@ static int redis_status_reply(lua_State *lua)
     return reply_of_one_field(lua, "ok");
 }
 
-/* Since 7.0 the text begins with a code. If there is none, or only a dash, "ERR" is added. */
+/* Since 7.0 the text begins with a code. If there is no code, or only a dash, "ERR" is added. */
 static int redis_error_reply(lua_State *lua)
 {
     const struct redis *redis = lua_script(lua)->conn->redis;
@@ -247,7 +247,8 @@ static int redis_take_us(lua_State *lua)
 /* ---- the environment ---- */
 
 /*
- * Lua's pcall, which returns the text of an error that is a table. Inside of it no script yields.
+ * Lua's pcall, which returns the text of an error that is a table. Inside of pcall no script
+ * yields.
  */
 static int counted_pcall(lua_State *lua)
 {

@@ -29,13 +29,13 @@ void reply_wrong_type(struct redis_conn *conn);
 void reply_not_integer(struct redis_conn *conn);
 void reply_arity(struct redis_conn *conn);
 
-/* mark: where an array of unknown length begins. *_at: inserts its header there. */
+/* mark: where an array of unknown length begins. *_at: inserts the array's header at the mark. */
 size_t reply_mark(const struct redis_conn *conn);
 void reply_array_at(struct redis_conn *conn, size_t mark, size_t n);
 void reply_map_at(struct redis_conn *conn, size_t mark, size_t n_pairs);
 void reply_set_at(struct redis_conn *conn, size_t mark, size_t n);
 
-/* Inserts bytes before those written since the mark. */
+/* Inserts bytes before the bytes written since the mark. */
 void reply_insert(struct redis_conn *conn, size_t mark, struct slice bytes);
 
 /*

@@ -2,7 +2,8 @@
  * Scripts: stored by SHA-1, and run by Lua 5.1, possibly over some of the server's time.
  *
  * A script that takes time yields: 100,000 Lua steps take SCRIPT_SLICE_US, and redis.take_us(n)
- * takes n. Nothing else is executed meanwhile, and from lua-time-limit on other requests get BUSY.
+ * takes n us. Nothing else is executed meanwhile, and from lua-time-limit on other requests get
+ * BUSY.
  */
 #ifndef WEIR_SIM_REDIS_SCRIPT_H
 #define WEIR_SIM_REDIS_SCRIPT_H
@@ -17,7 +18,8 @@ void script_fini(struct redis *redis);
 void script_abandon(struct redis *redis); /* ends the running script without a reply */
 
 bool script_is_running(const struct redis *redis); /* a script has yielded */
-bool script_is_busy(const struct redis *redis);    /* and lua-time-limit is over */
+/* a script has yielded, and lua-time-limit is over */
+bool script_is_busy(const struct redis *redis);
 
 /* The connection that has called the running script; NULL: none runs. */
 struct redis_conn *script_caller(const struct redis *redis);

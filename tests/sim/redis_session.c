@@ -87,7 +87,7 @@ static bool log_in(struct redis_conn *conn, const struct slice *login)
     return false;
 }
 
-/* Before 7.2 each option took effect before the next one was parsed. */
+/* Before 7.2 each option took effect before the next option was parsed. */
 static bool read_options(struct redis_conn *conn, const struct slice *argv, size_t argc, struct hello *hello)
 {
     bool acts = !is_at_least(conn->redis, 70200);

@@ -165,8 +165,8 @@ static unsigned char fold(char c, bool is_nocase)
 }
 
 /*
- * `*at` is the index behind "[". Afterwards it is that of "]", or of the last byte if there is
- * none.
+ * `*at` is the index behind "[". Afterwards `*at` is the index of "]", or of the last byte if there
+ * is no "]".
  */
 static bool class_has(struct slice pattern, size_t *at, char c, bool is_nocase)
 {
@@ -273,8 +273,8 @@ static char byte_at(struct slice line, size_t i)
 }
 
 /*
- * Parses a quoted word from behind its opening quote. False: there is no closing quote, or it is
- * not followed by a blank.
+ * Parses a quoted word from behind its opening quote. False: there is no closing quote, or no blank
+ * follows the closing quote.
  */
 static bool split_quoted(struct slice line, size_t *at, struct text *word)
 {

@@ -59,8 +59,8 @@ bool text_to_float(struct slice text, double *number);
 bool text_to_long_double(struct slice text, long double *number);
 
 /*
- * A score as Redis shows it: with 17 digits, or since 7.2 with as few as identify it. Room of at
- * least 64 bytes.
+ * A score as Redis shows it: with 17 digits, or since 7.2 with as few digits as identify the score.
+ * Room of at least 64 bytes.
  */
 struct slice text_of_score(double score, bool is_shortest, char *room);
 

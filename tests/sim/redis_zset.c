@@ -111,7 +111,7 @@ void zset_fini(struct zset *set)
     free(set->items);
 }
 
-/* Returns how many members are below the border; with `is_in` also those on it. */
+/* Returns how many members are below the border; with `is_in` also members on the border. */
 static size_t below(const struct zset *set, double border, bool is_in)
 {
     size_t low = 0;

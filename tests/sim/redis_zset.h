@@ -20,7 +20,7 @@ struct zrange {
     bool is_least_out, is_most_out;
 };
 
-/* Returns how many members are in the range, and the rank of the first one. */
+/* Returns how many members are in the range, and the rank of the first such member. */
 size_t zset_range(const struct zset *set, const struct zrange *range, size_t *first);
 
 #endif

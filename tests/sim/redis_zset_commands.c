@@ -20,7 +20,7 @@ struct zadd {
     unsigned options;
     int64_t added, updated;
     bool has_done; /* the last member was added or changed */
-    double score;  /* of that member */
+    double score;  /* score of the last member */
 };
 
 static size_t read_zadd_options(const struct slice *argv, size_t argc, unsigned *options)

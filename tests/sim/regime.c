@@ -90,7 +90,7 @@ static void begin(const struct planned_limits *to, bool is_operators)
     remember_turns();
 }
 
-/* Another reload before this one is done would hide which file weir has read. */
+/* Another reload before this reload is done would hide which file weir has read. */
 static void signal_reload(unsigned next)
 {
     state.next = next;
@@ -128,7 +128,7 @@ static void reload_password(void)
     signal_reload(state.next);
 }
 
-/* Every other time there is no SIGHUP: weir finds out by itself. */
+/* Every other time there is no SIGHUP: weir finds the new password by itself. */
 void regime_write_password(void)
 {
     write_file(PASSWORD_FD, run.passwords % 2 == 0 ? PASSWORD : OTHER_PASSWORD);
@@ -236,8 +236,8 @@ static bool has_had_turns(unsigned i, uint64_t n)
 }
 
 /*
- * Whether the command was carried out is unknown. The file is reloaded to decide it, except while
- * weir stops.
+ * Whether the command was carried out is unknown. The file is reloaded to settle the question,
+ * except while weir stops.
  */
 static void look_at_lost(void)
 {

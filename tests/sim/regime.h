@@ -1,7 +1,8 @@
 /*
- * Which configuration weir has: that of its start, another one since a reload, or one with a line
- * set by an operator. From the change until every worker has run an iteration, either the old or
- * the new one may be in force. After that only the new one is.
+ * Which configuration weir has: that of its start, another configuration since a reload, or a
+ * configuration with a line set by an operator. From the change until every worker has run an
+ * iteration, either the old or the new configuration may be in force. Afterwards only the new
+ * configuration is in force.
  */
 #ifndef WEIR_SIM_REGIME_H
 #define WEIR_SIM_REGIME_H
@@ -35,7 +36,7 @@ bool regime_is_password_known(uint64_t since_ns);
 __attribute__((warn_unused_result)) bool regime_order(const struct planned_limits *to);
 
 /*
- * filed: the limits in the file, without later commands. limits: those in force, apart from a
+ * filed: the limits in the file, without later commands. limits: the limits in force, apart from a
  * change under way.
  */
 const struct planned_limits *regime_filed(void);
@@ -44,7 +45,7 @@ const struct planned_limits *regime_limits(void);
 /* True if the file is valid. */
 bool regime_is_filed(void);
 
-/* True if the file has been valid since then. Else weir may have read an invalid file. */
+/* True if the file has been valid since since_ns. Else weir may have read an invalid file. */
 bool regime_was_filed(uint64_t since_ns);
 
 /* The operator's command was carried out everywhere; or was refused; or its reply was lost. */
@@ -64,7 +65,7 @@ void regime_look(void);
 /* True if the line is in every configuration that may be in force. */
 bool regime_says(const char *line);
 
-/* True if the line has been in every such configuration since then. */
+/* True if the line has been in every configuration that may have been in force since since_ns. */
 bool regime_says_since(const char *line, uint64_t since_ns);
 
 /* True if the line is in any configuration of the run. */

@@ -51,10 +51,10 @@ size_t reply_go_on(struct reply_reader *reader, struct slice data, struct reply 
  */
 size_t reply_read(struct slice data, struct reply *out);
 
-/* Takes the next element from *inside, without push messages. False: there is none. */
+/* Takes the next element from *inside, without push messages. False: no element is left. */
 bool reply_next(struct slice *inside, struct reply *out);
 
-/* Element `i` of an aggregate. False: there are fewer. */
+/* Element `i` of an aggregate. False: there are fewer elements. */
 bool reply_at(const struct reply *reply, size_t i, struct reply *out);
 
 static inline bool reply_is(const struct reply *reply, char type, struct slice text)

@@ -151,7 +151,7 @@ static void ask_alone(void)
     run.is_calm = true;
     if (!clients_ask_one())
         stop();
-    run.settle_ns = world.now_ns; /* the client may wait as long as the ones before */
+    run.settle_ns = world.now_ns; /* the client may wait as long as clients before */
 }
 
 static void look_at_waiting(void)
@@ -171,7 +171,9 @@ static void look_at_waiting(void)
                  waiting->conn->number, waiting->n_expected);
 }
 
-/* A rough check: memory may grow between two checks of weir, and weir has some at its start. */
+/*
+ * A rough check: memory may grow between two checks of weir, and weir has some memory at its start.
+ */
 static void look_at_memory(void)
 {
     if (heap_weirs_bytes() < WEIRS_START_BYTES + 2 * (INT64_C(4) << 20) || !regime_says("memory-limit = 4mb\n"))

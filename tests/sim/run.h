@@ -61,7 +61,7 @@ struct plan {
     bool may_mix;             /* there is no room for all subjects, so some share funnels */
     /* weir identifies clients by more than user and address; limits are not judged then */
     bool identifies;
-    bool may_refuse; /* by a limit that is not in `limits` */
+    bool may_refuse; /* weir may refuse by a limit that is not in `limits` */
     struct planned_limits limits;
     /* configurations for reloads, besides config and limits */
     struct regime others[REGIMES_MAX - 1];
@@ -123,8 +123,8 @@ void plan_make(struct plan *plan, uint64_t seed, uint64_t steps);
 void plan_refuse(struct plan *plan, const struct planned_memory *memory);
 
 /*
- * Creates what the C library, weir and the model of Redis create once and keep. Before the first
- * run.
+ * Creates what the C library, weir and the model of Redis create once and keep. To be called before
+ * the first run.
  */
 void run_prepare(void);
 

@@ -28,7 +28,7 @@ static void say_header(struct client *client, char type, size_t n)
     append(&client->out, header, emit_header(header, type, (int64_t)n));
 }
 
-#define NAME_ROOM 24 /* bytes of a request that contain its name, if it is one of these */
+#define NAME_ROOM 24 /* bytes at the start of a request that is_decided searches for a name */
 /* Redis and weir close a client without a login at a request with more words */
 #define STRANGER_WORDS 10
 

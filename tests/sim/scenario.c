@@ -316,7 +316,7 @@ void scenario_free(struct scenario *scenario)
 static struct scenario *replay;
 static FILE *record;
 static size_t n_taken;    /* of the lines of the replay */
-static uint64_t taken_ns; /* time of the last one */
+static uint64_t taken_ns; /* time at which the last line was taken */
 
 void scenario_replay(struct scenario *scenario)
 {

@@ -60,8 +60,8 @@ void scenario_free(struct scenario *scenario);
 void scenario_note_end(void);
 
 /*
- * Notes a failure. Unless the end is noted already, it is after this step and time, so that the
- * replay fails too.
+ * Notes a failure. Unless the end is noted already, the end is after this step and time, so that
+ * the replay fails too.
  */
 void scenario_note_failure(void);
 

@@ -64,7 +64,7 @@ uint64_t server_picked_id(uint64_t pick);
 /*
  * tell: an administrator sends Redis a command line. hear: sets the callbacks for its answer, which
  * is one line, and for a close by Redis. After a close no outstanding command is answered. Redis
- * also closes the connection if it has too many.
+ * also closes the connection if Redis has too many connections.
  */
 void server_tell(const char *line);
 void server_hear(void (*on_told)(struct slice answer), void (*on_left)(void));
@@ -73,7 +73,7 @@ struct redis *server_redis(void);
 
 /*
  * Several servers (run.plan.servers), from SERVER_HOST(0) on, with shared keys: see deployment.h.
- * All functions above that fail or change the server mean the leading one.
+ * All functions above that fail or change the server mean the leading server.
  */
 #define SERVERS_MAX 3
 #define SERVER_HOST(i) (INADDR_LOOPBACK + (i))

@@ -36,7 +36,7 @@ void spent_fill(struct spent *spent, uint64_t now_ns, uint64_t empty_ns)
 uint64_t spent_until(const struct spent *spent, uint64_t at_ns, unsigned more, uint64_t interval_ns)
 {
     uint64_t first = spent->n > SPENT_KEPT ? spent->n - SPENT_KEPT : 0;
-    /* behind the charges made by at_ns; later ones may have been made at at_ns */
+    /* behind the charges made by at_ns; later charges may have been made at at_ns */
     uint64_t last = spent->n;
     for (; last > first && charge_at(spent, last - 1)->latest_ns > at_ns; last--)
         if (charge_at(spent, last - 1)->is_guess)

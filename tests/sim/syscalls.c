@@ -1,6 +1,6 @@
 /*
- * The system calls of weir's side. The linker replaces the C library's by these (see SIM_WRAPS in
- * the Makefile).
+ * The system calls of weir's side. The linker replaces the C library's functions by these functions
+ * (see SIM_WRAPS in the Makefile).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -93,7 +93,7 @@ int WRAP(malloc_trim)(size_t pad)
 
 /* ---- sockets ---- */
 
-/* There is no room for another descriptor. */
+/* Fails because there is no room for another descriptor. */
 static int fail_short(void)
 {
     static const int errors[] = {EMFILE, ENFILE, ENOBUFS, ENOMEM};
@@ -150,7 +150,10 @@ static struct conn *take_waiting(struct sock *sock)
     return sock->waiting[sock->first_waiting++ % BACKLOG_MAX];
 }
 
-/* As in Linux, even after a reset by the peer. A client of a Unix socket has only a family. */
+/*
+ * Tells the peer as in Linux, even after a reset by the peer. A client of a Unix socket has only a
+ * family.
+ */
 static void tell_peer(const struct conn *conn, struct sockaddr *peer, socklen_t *len)
 {
     const struct sockaddr nameless = {.sa_family = AF_UNIX};

@@ -26,7 +26,7 @@ static const char *const words[TRACE_COUNT] = {
 #undef KIND
 };
 
-/* SLOTS of them; events beyond n_of belong to an earlier run */
+/* SLOTS arrays; events beyond n_of belong to an earlier run */
 static struct event (*events)[KEPT];
 static uint64_t n_of[SLOTS];
 static uint64_t n_events;
@@ -56,7 +56,7 @@ static uint64_t word_at(const char *data)
     return word;
 }
 
-/* Four independent lanes. */
+/* Mixes long data in four independent sums. */
 static size_t mix_long(const char *data, size_t n)
 {
     uint64_t lanes[4] = {digest, digest ^ ODD, digest + OTHER_ODD, ~digest};

@@ -33,12 +33,12 @@ enum trace_kind {
         TRACE_COUNT
 };
 
-/* Writes every event to `to` at once; NULL: only keeps the last ones. */
+/* Writes every event to `to` at once; NULL: only the last events are kept. */
 void trace_open(FILE *to);
 
 /*
- * Forgets all events. Must also come before the first event: trace_clear allocates the memory of
- * the events, for good.
+ * Forgets all events. Must also be called before the first event: trace_clear allocates the memory
+ * of the events, for good.
  */
 void trace_clear(void);
 

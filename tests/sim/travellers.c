@@ -29,7 +29,7 @@
 
 enum { STREAM_TRAVELLERS = 42 };
 
-/* QUEUED: inside MULTI; EXEC has its keys. */
+/* KIND_QUEUED: a command inside MULTI; the keys are with KIND_EXEC. */
 enum kind {
     KIND_AUTH,
     KIND_ADD,
@@ -298,8 +298,8 @@ static bool was_parted(const struct traveller *traveller, const struct asked *as
 }
 
 /*
- * True if a slot may have come back to a node before all replies. A request that was overtaken
- * there is not sent again.
+ * True if a slot may have come back to a node before all replies. A request that was overtaken at
+ * that node is not sent again.
  */
 static bool may_be_overtaken(const struct traveller *traveller, const struct asked *asked)
 {
@@ -376,7 +376,7 @@ static void judge_echo(const struct traveller *traveller, const struct asked *as
         complain(traveller, "it hears another reply than its own");
 }
 
-/* A lying node refuses a command and runs the next one for the key, so order cannot be kept. */
+/* A lying node refuses a command and runs the next command for the key, so order cannot be kept. */
 static void judge(const struct traveller *traveller, const struct asked *asked, const struct reply *reply)
 {
     bool is_of_keys = asked->n > 0 && asked->kind != KIND_SET && asked->kind != KIND_MSET;

@@ -1,6 +1,6 @@
 /*
- * Clients of runs with a cluster. Each has keys in several slots, which it increments, sets and
- * reads, one or several at a time, in pipelines.
+ * Clients of runs with a cluster. Each client increments, sets and reads keys in several slots, one
+ * or several keys at a time, in pipelines.
  *
  * Laws in every run: replies come in order and to the client that asked. Each write is executed
  * once, and in order for each key. No client sees a redirect. Where only slots move
@@ -17,7 +17,7 @@ bool travellers_are_waiting(void);
 void travellers_leave(void);
 void travellers_stop(void);
 
-/* The slot of one of their keys. */
+/* The slot of one of the travellers' keys. */
 unsigned travellers_slot(uint64_t pick);
 
 #endif

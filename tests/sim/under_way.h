@@ -1,6 +1,6 @@
 /*
  * The calls of a client's connection that are in flight at once: executed by Redis, with an answer
- * that weir has not begun to read. An inflight limit must not admit more.
+ * that weir has not begun to read. An inflight limit must not admit more calls than its number.
  *
  * On a shared lane the first key tells which client a call belongs to, if it is a client's own key.
  */

@@ -61,7 +61,7 @@ int uv_spawn(uv_loop_t *loop, uv_process_t *process, const uv_process_options_t 
     return UV_EAGAIN;
 }
 
-/* No process is ever started, so none reports anything. */
+/* No process is ever started, so no process reports anything. */
 int uv_fileno(const uv_handle_t *handle, uv_os_fd_t *fd)
 {
     (void)handle;

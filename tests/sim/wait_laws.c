@@ -22,8 +22,7 @@ static struct front *known[FRONTS_MAX];
 static unsigned n_known;
 
 /*
- * ---- registry of fronts: the linker puts these in the place of weir's own (WATCHED in Makefile)
- * ----
+ * ---- registry of fronts: the linker replaces weir's functions by these (WATCHED in Makefile) ----
  */
 
 void __real_front_init(struct front *front, struct loop *loop, struct front_settings *settings, unsigned index,
@@ -118,7 +117,7 @@ static bool will_have_share(const struct client *client)
     return sender != NULL && (!list_is_empty(&sender->in_flow) || sender->is_crowding);
 }
 
-/* Such a client is among those woken next, which are not judged. */
+/* A client that waits for a worker is among the clients woken next, which are not judged. */
 static bool will_have_worker(const struct client *client)
 {
     (void)client;
@@ -256,7 +255,7 @@ static bool is_late(const struct client *client, struct watched *at, int row)
 static bool outlasts(const struct client *client, struct watched *at)
 {
     uint64_t now_ns = client->front->loop->now_ns;
-    /* on a cluster that of the next request's node */
+    /* on a cluster the lanes of the next request's node */
     const struct lanes *lanes = &target_row(client)->lanes;
     bool is_away = lanes->down == ERR_UPSTREAM_UNAVAILABLE;
     uint64_t output = client->link.n_written + link_pending(&client->link);
@@ -267,9 +266,9 @@ static bool outlasts(const struct client *client, struct watched *at)
         at->away_ns = 0;
         return false;
     }
-    /* the request before had no reply (CLIENT REPLY) */
+    /* the previous request had no reply (CLIENT REPLY) */
     bool is_next = client_extra(client)->outage->since_ns >= at->away_ns + away_most_ns();
-    /* the request before went to another node */
+    /* the previous request went to another node */
     is_next |= client_is_on_cluster(client) && client->lane_user.arrived_ns > at->away_ns;
     /* the next request has its own time */
     if (at->away_ns == 0 || output != at->output || is_next) {

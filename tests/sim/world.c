@@ -91,7 +91,7 @@ static void ring_due(void)
     }
 }
 
-/* A random ready party; NULL: all of them sleep. */
+/* A random ready party; NULL: all ready parties sleep. */
 static struct party *take_ready(void)
 {
     while (world.n_ready > 0) {

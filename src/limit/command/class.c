@@ -211,7 +211,7 @@ static uint64_t class_category_bit(const struct command_table *table, struct sli
     return 0;
 }
 
-/* True if `name` is the command's or that of its container. */
+/* True if `name` is the name of the command or of its container. */
 static bool class_is_named(const struct command *command, struct slice name)
 {
     struct slice own = slice_of(command->name, command->name_len);
@@ -379,8 +379,8 @@ static const struct class *early_user(const struct classes *classes, struct slic
 }
 
 /*
- * Finds or makes the class of that name. NULL: not a valid class name, or already used as a
- * command's.
+ * Finds or makes the class of that name. NULL: the name is not valid, or an earlier class uses the
+ * name as a command's.
  */
 static struct class *class_get(struct classes *classes, struct slice name, struct why why)
 {
@@ -399,8 +399,8 @@ static struct class *class_get(struct classes *classes, struct slice name, struc
 }
 
 /*
- * A bare word is a known class, otherwise a command. A class may have the name of a command in it:
- * within that class the name means the command.
+ * A bare word is a known class, otherwise a command. A class may have the name of a command that it
+ * contains: within that class the name means the command.
  */
 static bool word_term(const struct classes *classes, const struct class *class, struct slice word, struct term *term,
                       struct why why)
@@ -433,7 +433,7 @@ static bool define_term(const struct classes *classes, struct class *class, stru
     return true;
 }
 
-/* A class with a bad term stays known. Otherwise every use of the class would be reported too. */
+/* A class with a bad term stays known: otherwise every use of the class would be reported too. */
 bool class_define(struct classes *classes, struct slice name, struct slice terms, char *why, size_t why_size)
 {
     struct why reason = {why, why_size};

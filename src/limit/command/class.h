@@ -66,10 +66,10 @@ void classes_check(const struct classes *classes, const struct command_table *ta
 /*
  * ---- members ----
  *
- * The commands of a table in each class, computed once for each class. For callers that ask for
- * many policies.
+ * The commands of a table in each class, computed once for each class. For callers that need the
+ * members for many policies.
  *
- * One thread; no class may be added meanwhile.
+ * One thread. No class may be added while the members exist.
  */
 
 struct members;

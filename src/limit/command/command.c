@@ -255,7 +255,10 @@ static size_t row_get(struct command_table *table, const struct key *key)
     return id;
 }
 
-/* Drops categories beyond the last bit; Redis has no room for more either. */
+/*
+ * The bit of the category, which is added if missing. 0: no bit is left; Redis has no more bits
+ * either.
+ */
 static uint64_t command_category_bit(struct command_table *table, struct slice name)
 {
     size_t bit = 0;
@@ -278,7 +281,10 @@ static bool command_begins(struct slice name, struct slice container)
     return slice_eq_nocase(slice_of(name.at, container.len), container);
 }
 
-/* Called for each pair of names. The first check settles most pairs: no '|' at that position. */
+/*
+ * True if `name` is a subcommand of `container`. Called for each pair of names: the checks of
+ * length and '|' settle most pairs.
+ */
 static bool command_is_within(const struct slice *name, const struct slice *container)
 {
     return name->len > container->len && name->at[container->len] == '|' && command_begins(*name, *container);
@@ -355,7 +361,9 @@ static bool has_keys(const struct command *row)
     return row->keys == KEYS_POSITION ? row->first_key > 0 : row->keys != KEYS_NONE && row->keys != KEYS_CHANNELS;
 }
 
-/* A cursor of SCAN and its kin is valid only at the server that gave it. */
+/*
+ * True for SCAN, HSCAN, SSCAN and ZSCAN: a cursor is valid only at the server that gave the cursor.
+ */
 static bool is_scan(struct slice name)
 {
     static const struct slice scan = SLICE("scan");
@@ -369,7 +377,7 @@ static bool reads_keys(const struct command_info *info, const struct command *ro
            !is_scan(info->name);
 }
 
-/* Skips a name too long for look-up: it counts as an unknown command. */
+/* Skips a command with a name too long for look-up: such a command counts as unknown. */
 static void command_put(struct command_table *table, const struct command_info *info)
 {
     struct key key;
@@ -436,7 +444,7 @@ static void put_fact(struct command_table *table, const struct fact *fact)
     command_put(table, &info);
 }
 
-/* Adds a command that Redis has not listed: the row of commands.def, or only its name. */
+/* Adds a command that Redis has not listed: the row of commands.def, or only the name. */
 static void put_known(struct command_table *table, struct slice name)
 {
     if (command_by_name(table, name) != NULL)

@@ -56,7 +56,7 @@ uint16_t command_flag(struct slice name);
 /*
  * Returns the row for the first two arguments of a command; case does not matter. A known
  * subcommand has its own row. An unknown command or subcommand gets row 0: named "", not shareable,
- * may forge.
+ * may forge (command_row.h).
  */
 const struct command *command_find(const struct command_table *table, struct slice name, struct slice sub);
 
@@ -66,7 +66,7 @@ const char *command_kind_name(enum command_kind kind);
 /* Returns the row of this full lower-case name ("config|get"); NULL: none. */
 const struct command *command_by_name(const struct command_table *table, struct slice name);
 
-/* number of rows, with the unknown one */
+/* number of rows, row 0 included */
 size_t command_table_count(const struct command_table *table);
 const struct command *command_table_row(const struct command_table *table, size_t id);
 size_t command_table_categories(const struct command_table *table);

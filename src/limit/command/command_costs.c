@@ -9,10 +9,10 @@
 
 #define POLLS 3.0  /* chosen: polls that a cost is smoothed over */
 #define ROW_UP 8.0 /* chosen: largest factor by which the cost of a row rises in a poll */
-/* chosen: largest factor of any other change; no tenant makes a command look free */
+/* chosen: largest factor of any other change, so that no tenant can make a command look free */
 #define STEP 2.0
-#define ROW_CALLS 10  /* chosen: fewer calls say little ... */
-#define ROW_US 100000 /* ... unless they took this long */
+#define ROW_CALLS 10  /* chosen: a row with fewer calls is not updated ... */
+#define ROW_US 100000 /* ... unless the calls took this long */
 /*
  * With fewer calls the work of an idle Redis, 1 to 3 ms a second, would add 0.3 us or more to each
  * call.
@@ -20,10 +20,11 @@
 #define FIXED_CALLS 10000
 #define FIXED_LEAST_NS 100
 #define FIXED_MOST_NS 20000
-#define SCRIPTS_MOST 0.1  /* share of the time */
-#define COUNT_MOST 1e12   /* of a row and a poll: 10^12 us are eleven days */
-#define LINES_MOST 8192   /* of a text; a server has some 400 commands */
-#define DIGITS_MOST 18    /* of any number: fits in 64 bits */
+/* share of a poll's time: with more time in scripts the fixed part is too low */
+#define SCRIPTS_MOST 0.1
+#define COUNT_MOST 1e12   /* calls or us of one row in one poll: 10^12 us are eleven days */
+#define LINES_MOST 8192   /* lines of one text; a server has some 400 commands */
+#define DIGITS_MOST 18    /* digits of a number: fits in 64 bits */
 #define FRACTION_DIGITS 6 /* digits of a fraction of a second */
 #define SECONDS_MOST 1000000000
 
@@ -149,7 +150,10 @@ static void command_costs_add(struct reported_work *sum, const struct reported_w
     sum->usec += more->usec;
 }
 
-/* Before 7.0 Redis counts subcommands as their container: adds the counts to each of them. */
+/*
+ * Before 7.0 Redis counts subcommands as their container: adds the counts of the container to each
+ * subcommand.
+ */
 static void take_subcommands(struct command_costs *costs, const struct command *container,
                              const struct reported_work *more)
 {
@@ -209,7 +213,10 @@ static double within(double value, double least, double most)
     return value < least ? least : value > most ? most : value;
 }
 
-/* Moves `before` towards `now` over three polls: at most by the factor `up`, or down by STEP. */
+/*
+ * Moves `before` by a third of the way to `now`: up by a factor of at most `up`, down by at most
+ * STEP.
+ */
 static double smoothed(double before, double now, double up)
 {
     return within(before + (now - before) / POLLS, before / STEP, before * up);

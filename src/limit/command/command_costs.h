@@ -42,7 +42,7 @@ struct command_costs;
 /* The last answer of one node. Zeroed: none. command_counts_fini frees. */
 struct command_counts {
     struct command_count *rows; /* by id of the row; heap */
-    uint64_t cpu_ns;            /* CPU time of its main thread; 0: not reported */
+    uint64_t cpu_ns;            /* CPU time of the node's main thread; 0: not reported */
     uint32_t generation;        /* generation of the table that the rows belong to; 0: none */
 };
 
@@ -56,14 +56,14 @@ void command_costs_free(struct command_costs *costs);
 void command_costs_set_table(struct command_costs *costs, struct command_table *table);
 
 /*
- * Reads the CPU time of the main thread from INFO cpu, in ns; before 6.2 that of the process; 0:
- * absent.
+ * Reads the CPU time of the main thread from INFO cpu, in ns. Before Redis 6.2 this is the time of
+ * the process. 0: absent.
  */
 uint64_t command_costs_read_cpu(struct slice text);
 
 /*
- * Takes the answer of a node in a poll: the text of INFO commandstats, and its CPU time in ns; 0:
- * unknown.
+ * Takes the answer of a node in a poll: the text of INFO commandstats, and the node's CPU time in
+ * ns; 0: unknown.
  */
 void command_costs_take(struct command_costs *costs, struct command_counts *counts, struct slice text, uint64_t cpu_ns);
 

@@ -67,7 +67,8 @@ enum effect {
     /* no state; the reply is discarded and only shows whether the client was let in */
     EFFECT_UNHEARD,
     /*
-     * CLIENT REPLY ON instead of the client's own CLIENT REPLY; the argument is its enum reply_word
+     * CLIENT REPLY ON instead of the client's own CLIENT REPLY; the argument is the client's enum
+     * reply_word
      */
     EFFECT_REPLY,
     EFFECT_LOGIN,  /* AUTH on a client's own connection */
@@ -118,21 +119,21 @@ struct command {
     uint8_t name_len;
     uint8_t flow;      /* enum flow */
     uint8_t effect;    /* enum effect */
-    uint8_t keys;      /* enum keys_rule: how its keys are found */
+    uint8_t keys;      /* enum keys_rule: how the keys are found */
     uint8_t keys_arg;  /* argument of the rule: see keys.def */
     uint8_t kind;      /* enum command_kind */
     uint8_t fanout;    /* enum fanout: the nodes of a cluster that get the command */
     uint8_t join;      /* enum join: how the replies of several nodes become one */
-    uint8_t own;       /* 1 + its row in own.def; 0: a command of Redis */
+    uint8_t own;       /* 1 + the row in own.def; 0: a command of Redis */
     bool is_shareable; /* may use a shared lane */
     bool blocks;       /* may block in Redis: when the client closes, its lane is closed at once */
     /*
-     * must reach Redis even if Redis is busy or paused: its lane is opened with as few commands as
-     * possible
+     * must reach Redis even if Redis is busy or paused: a lane for the command is opened with as
+     * few commands as possible
      */
     bool is_urgent;
     bool pins; /* the client keeps its private lane until it disconnects */
-    /* a client can shape its reply into several frames, or its effect on the lane is unknown */
+    /* a client can shape the reply into several frames, or the effect on the lane is unknown */
     bool may_forge;
     bool reads_keys;   /* only reads keys; a replica may answer; false for SCAN and its kin */
     bool is_pausable;  /* CLIENT PAUSE ... WRITE delays the command */
@@ -146,7 +147,7 @@ struct command {
     struct command_cost cost;
 };
 
-/* True for MULTI, EXEC and DISCARD. Their cost lies in the commands between them. */
+/* True for MULTI, EXEC and DISCARD. The cost of a transaction lies in the commands in between. */
 static inline bool command_is_bracket(const struct command *command)
 {
     return command->effect == EFFECT_MULTI || command->effect == EFFECT_EXEC || command->effect == EFFECT_DISCARD;

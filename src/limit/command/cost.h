@@ -19,7 +19,7 @@ struct cost;
 struct costs {
     struct cost *at; /* in the order of the file */
     size_t n;
-    uint16_t *of; /* by command id: 1 + the index of its cost; 0: none; made by costs_bind */
+    uint16_t *of; /* by command id: 1 + the index of the cost; 0: none; made by costs_bind */
     size_t n_of;
 };
 
@@ -36,7 +36,7 @@ void costs_bind(struct costs *costs, const struct command_table *table);
 
 /*
  * The cost of one request in units: at least 1, at most INT64_MAX, which is more than any burst.
- * `request` and argc are as in keys.h. For a truncated request keys_most counts.
+ * `request` and argc are as in keys.h. The keys of a truncated request are counted by keys_most.
  */
 uint64_t costs_units(const struct costs *costs, const struct command *command, struct slice request, uint32_t argc);
 

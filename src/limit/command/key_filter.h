@@ -1,10 +1,10 @@
 /*
  * The keys of a client's multi-key commands in flight: a Bloom filter.
  *
- * While a slot moves, Redis Cluster may refuse such a command (TRYAGAIN) and run a later command
- * with one of its keys. A later command that may share a key therefore waits, if one of the two
- * writes. The filter is cleared when nothing is in flight. A false positive costs one such wait.
- * Pure.
+ * While a slot moves, Redis Cluster may refuse a multi-key command (TRYAGAIN) and run a later
+ * command with one of its keys. A later command that may share a key therefore waits, if at least
+ * one of the two commands writes. The filter is cleared when nothing is in flight. A false positive
+ * costs one needless wait. Pure.
  */
 #ifndef WEIR_LIMIT_KEY_FILTER_H
 #define WEIR_LIMIT_KEY_FILTER_H

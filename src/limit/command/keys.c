@@ -38,7 +38,7 @@ struct args {
     bool is_cut; /* an announced argument was looked for and is not wholly in the bytes */
 };
 
-/* Reads the header line at `at` and moves behind it. False: none, or incomplete. */
+/* Reads the header line at `at`, and moves `at` behind the line. False: none, or incomplete. */
 static bool keys_header_take(struct args *args, char type, uint64_t *number)
 {
     if (args->at == args->end || *args->at != type)
@@ -79,7 +79,7 @@ static struct args args_of(struct slice request, uint32_t argc)
     return args;
 }
 
-/* Returns argument `index`, which must not be passed yet. */
+/* Returns argument `index`, which must not have been passed. */
 static bool args_at(struct args *args, uint32_t index, struct slice *arg)
 {
     assert(index >= args->next);
@@ -101,8 +101,8 @@ static bool args_are_whole(struct args *args)
 /* ---- options ---- */
 
 /*
- * Number of values that follow an option: a value may itself be the word STORE. No two commands
- * differ about an option.
+ * Number of values that follow an option: a value may itself be the word STORE. An option has this
+ * number of values in every command.
  */
 static uint32_t values_of(struct slice option)
 {
@@ -223,7 +223,8 @@ static struct layout parts(const struct command *command, struct args *args)
 }
 
 /*
- * An empty key means a list after KEYS. Without KEYS in a truncated request the keys are unknown.
+ * If the key of MIGRATE is empty, the keys are a list after KEYS. If a truncated request shows no
+ * KEYS, the keys are unknown.
  */
 static struct layout migrate(const struct command *command, struct args *args)
 {
@@ -245,7 +246,7 @@ static struct layout (*const rules[])(const struct command *command, struct args
     [KEYS_PARTS] = parts,          [KEYS_NAMED] = keys_named,
 };
 
-/* The layout of what has a slot: keys, or channels instead of keys. */
+/* The layout of the arguments that have slots: keys, or shard channels instead of keys. */
 static struct layout slotted(const struct command *command, struct args *args)
 {
     return command->keys == KEYS_CHANNELS ? by_position(command, args) : rules[command->keys](command, args);

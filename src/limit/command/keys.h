@@ -55,12 +55,12 @@ __attribute__((warn_unused_result)) bool keys_first(const struct command *comman
 
 #define KEYS_NO_SLOT (-1)     /* no keys or shard channels, or unknown */
 #define KEYS_CROSSING (-2)    /* keys of different slots */
-#define KEYS_HIDDEN_SLOT (-3) /* a key may be not wholly in `request` */
+#define KEYS_HIDDEN_SLOT (-3) /* a key may be incomplete in `request` */
 
 /*
  * The slot (limit/command/slot.h) of all keys, or of all channels of SPUBLISH, SSUBSCRIBE or
- * SUNSUBSCRIBE. Otherwise one of the constants above. Price: a walk over the arguments up to the
- * last key.
+ * SUNSUBSCRIBE. Otherwise KEYS_NO_SLOT, KEYS_CROSSING or KEYS_HIDDEN_SLOT. Price: a walk over the
+ * arguments up to the last key.
  */
 int32_t keys_slot(const struct command *command, struct slice request, uint32_t argc);
 
@@ -91,7 +91,10 @@ static inline bool keys_may_block(const struct command *command)
 
 enum keys_sight { KEYS_ABSENT, KEYS_SEEN, KEYS_HIDDEN };
 
-/* For such a command: whether BLOCK is absent, seen, or possibly beyond the end of `request`. */
+/*
+ * For a command of keys_may_block: whether BLOCK is absent, seen, or possibly beyond the end of
+ * `request`.
+ */
 enum keys_sight keys_block(const struct command *command, struct slice request, uint32_t argc);
 
 /* True if the arguments in `request` show that the request may block in Redis. */

@@ -42,8 +42,8 @@ const struct own *own_find(struct slice name)
 /* ---- units of a call ---- */
 
 /*
- * Parses as redis-cell does: a sign and leading zeros are allowed. Any other text, and less than 1,
- * counts as 1.
+ * Parses as redis-cell does: a sign and leading zeros are allowed. Any other text, and any number
+ * below 1, counts as 1.
  */
 static uint64_t units_of(struct slice text)
 {
@@ -82,8 +82,8 @@ static bool asks_several(const struct own *own)
 }
 
 /*
- * The COST of one key, from its position up to the next key. Several COSTs are an error; the last
- * one counts.
+ * The COST of one key, read from the key's position up to the next key. Several COSTs are an error;
+ * the last one counts.
  */
 static uint64_t cost_of(struct argv_walk *walk, bool has_parts, bool *has_more)
 {

@@ -7,8 +7,8 @@
 
 /*
  * remainders[k][byte]: the remainder of the byte followed by 2 + k zero bytes, by the polynomial
- * 0x1021. Four bytes take four independent look-ups. The remainder of a byte is the sum of those of
- * its bits, x^(16 + 8k) and up.
+ * 0x1021. Four bytes take four independent look-ups. The remainder of a byte is the sum of the
+ * remainders of its bits, x^(16 + 8k) and up.
  */
 #define BIT(byte, i, remainder) ((byte) >> (i)&1 ? (remainder) : 0)
 #define SUM(b, r0, r1, r2, r3, r4, r5, r6, r7)                                                                         \
@@ -73,8 +73,8 @@ static uint32_t new_part(struct slot_split *split, uint16_t slot)
 }
 
 /*
- * Finds or makes the part of the slot. by_slot: 1 + the part of each slot, for many keys; NULL:
- * search the parts one by one.
+ * Finds or makes the part of the slot. With many keys by_slot holds 1 + the part of each slot. If
+ * by_slot is NULL, the parts are searched one by one.
  */
 static uint32_t slot_part_of(struct slot_split *split, uint32_t *by_slot, uint16_t slot)
 {

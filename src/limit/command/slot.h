@@ -25,20 +25,21 @@ uint16_t slot_of(struct slice key);
  * Splits a request with keys in several slots into one request for each slot, or for each key.
  *
  *   MGET a b c d a        a, d in slot 15495; b in 3300; c in 7365
- *   parts                 MGET a d a | MGET b | MGET c     in the order in which slots come first
+ *   parts                 MGET a d a | MGET b | MGET c     in the order of the first key of each
  *   keys                  part and index in the part, for each key in the request's order
  *
  * In MSET each key is followed by its value. A repeated key is repeated in its part, in order. The
- * bytes of the request must stay valid while the split is used. slot_split_fini frees the rest.
+ * bytes of the request must stay valid while the split is used. slot_split_fini frees the memory of
+ * the split.
  */
 
 struct slot_split_key {
-    uint32_t off; /* offset of its header in the request: "$1\r\na\r\n"; its value follows */
+    uint32_t off; /* offset of the key's header in the request: "$1\r\na\r\n"; the value follows */
     uint32_t len; /* length of the key and its value, with headers */
     uint32_t key_off, key_len;
     uint32_t part;
-    uint32_t index; /* index in its part */
-    uint32_t next;  /* next key of its part; SLOT_SPLIT_END: none */
+    uint32_t index; /* index of the key in the part */
+    uint32_t next;  /* next key of the part; SLOT_SPLIT_END: none */
 };
 
 struct slot_split_part {
@@ -51,7 +52,7 @@ struct slot_split_part {
 
 struct slot_split {
     struct slice request;
-    struct slice name; /* with its header: "$4\r\nmget\r\n" */
+    struct slice name; /* the command's name, with the header: "$4\r\nmget\r\n" */
     struct slot_split_key *keys;
     struct slot_split_part *parts;
     uint32_t n_keys, n_parts;
@@ -76,7 +77,10 @@ void slot_split_fini(struct slot_split *split);
 void slot_split_put_part(const struct slot_split *split, uint32_t part, struct build *out);
 void slot_split_put_key(const struct slot_split *split, uint32_t key, struct build *out);
 
-/* True if the key appears again after `key`: the value that MSET gives here is never visible. */
+/*
+ * True if the same key appears again behind `key`: the value that MSET gives `key` is never
+ * visible.
+ */
 bool slot_split_is_overwritten(const struct slot_split *split, uint32_t key);
 
 #endif

@@ -70,7 +70,10 @@ static struct travel stranger(uint16_t flags)
     };
 }
 
-/* Checks the flags: a server may have a different command of that name. */
+/*
+ * True if the flags are those of a command on data. A server may have a different command of a
+ * known name.
+ */
 static bool is_plain_data(uint16_t flags)
 {
     const uint16_t data = CMD_READONLY | CMD_WRITE;

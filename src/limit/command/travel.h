@@ -22,7 +22,7 @@ struct travel {
     enum flow flow;
     enum effect effect;
     bool is_shareable;
-    bool is_data; /* shareable if its flags say only that it reads or writes data */
+    bool is_data; /* shareable if the flags say only that the command reads or writes data */
     bool blocks;
     bool pins;
     bool may_forge;
@@ -34,8 +34,8 @@ struct travel {
 
 /*
  * The row for the command or subcommand of this full name: its own, or the "|*" row of its
- * container. Without either, or if its CMD_* flags rule out sharing, it gets a private lane and may
- * forge.
+ * container. A command without either row, or with CMD_* flags that rule out sharing, gets a
+ * private lane and may forge.
  */
 struct travel travel_of(struct slice name, uint16_t flags);
 
@@ -52,8 +52,8 @@ const struct travel *travel_row(size_t i);
  */
 
 enum fanout {
-    FANOUT_KEYS,    /* to the slot of its keys; without keys to the default node */
-    FANOUT_SLOTS,   /* one part for each slot of its keys */
+    FANOUT_KEYS,    /* to the slot of the keys; without keys to the default node */
+    FANOUT_SLOTS,   /* one part for each slot of the keys */
     FANOUT_WRITTEN, /* FANOUT_SLOTS if cross-slot = split-all */
     FANOUT_MASTERS,
     FANOUT_NODES,

@@ -22,8 +22,8 @@
  * ---- times ----
  *
  * The times of commands, as histograms. A client sees a reply only once it is written, and all
- * replies of an iteration are written together. Until then the commands answered in this iteration
- * wait in `struct answered`. Commands with equal times share one entry.
+ * replies of an iteration are written together. Until the write, the commands answered in this
+ * iteration wait in `struct answered`. Commands with equal times share one entry.
  */
 
 struct times {
@@ -33,9 +33,9 @@ struct times {
     struct histo overhead; /* weir's own time: request - upstream - delay - share */
     struct histo delay;    /* wait for limits; only of commands that waited */
     struct histo held;     /* `request` of commands that waited for limits */
-    /* `held` without that wait: request - held + released is the unintended time */
+    /* `held` without the wait for limits: request - held + released is the unintended time */
     struct histo released;
-    struct histo share; /* wait of clients for their fair share; only of those that waited */
+    struct histo share; /* wait for the fair share; only of commands that waited */
 };
 
 /* entries; with more in one iteration, times end at the arrival of the reply */
@@ -96,15 +96,16 @@ enum rejection {
     REJECTED_RATE,
     REJECTED_MEMORY,
     REJECTED_TLS,
-    REJECTED_UNAUTHENTICATED, /* too many connections of its address are not bound yet */
-    REJECTED_NO_ADDRESS,      /* over TCP, and the system does not report the peer's address */
+    REJECTED_UNAUTHENTICATED, /* too many connections of the address are not bound yet */
+    /* a TCP connection, and the system does not report the peer's address */
+    REJECTED_NO_ADDRESS,
     REJECTED_COUNT
 };
 
 /* Why a connection was closed. */
 enum ending_reason {
     CLOSED_BY_CLIENT,
-    CLOSED_UPSTREAM, /* its lane was lost, or Redis no longer accepts its login */
+    CLOSED_UPSTREAM, /* the client's lane was lost, or Redis no longer accepts the client's login */
     CLOSED_PROTOCOL,
     CLOSED_BUFFER, /* output-limit: the client did not read its replies */
     CLOSED_LIMIT,
@@ -114,7 +115,7 @@ enum ending_reason {
     CLOSED_REQUEST,   /* request-timeout */
     CLOSED_HANDSHAKE, /* handshake-timeout, or the handshake failed */
     CLOSED_DRAIN,     /* weir stops */
-    CLOSED_MEMORY,    /* an allocation for it failed */
+    CLOSED_MEMORY,    /* an allocation for the connection failed */
     CLOSED_COUNT
 };
 
@@ -158,8 +159,8 @@ const char *counted_result_name(enum counted_result result);
 const char *rejection_name(enum rejection rejection);
 
 /*
- * True if a connection rejected for that reason never was a client. Its close is not counted in
- * `closed`.
+ * True if a connection rejected for that reason never was a client. The close of such a connection
+ * is not counted in `closed`.
  */
 bool rejection_is_early(enum rejection rejection);
 

@@ -72,7 +72,7 @@ static uint64_t hash(uint64_t sum, const char *text)
     return (sum ^ 0xff) * UINT64_C(0x100000001b3);
 }
 
-/* The row of that event; otherwise the row it should replace. */
+/* The row of that event; otherwise the row that the event should replace. */
 static struct row *row_for(struct row *rows, uint64_t about)
 {
     struct row *oldest = rows;

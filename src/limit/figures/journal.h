@@ -3,9 +3,9 @@
  * and changes of upstreams and of weir itself.
  *
  * Three kinds of events have separate room: frequent events do not push out admin commands. An
- * event with the kind and topic of an earlier one is not added again. The earlier event is counted
- * once more, and becomes the newest. Any thread; a mutex inside, held while an event is copied.
- * Memory is fixed, about 250 KB. For rare events, not for every refusal.
+ * event with the kind and topic of an earlier event is not added again. The earlier event is
+ * counted once more, and becomes the newest. Any thread; a mutex inside, held while an event is
+ * copied. Memory is fixed, about 250 KB. For rare events, not for every refusal.
  */
 #ifndef WEIR_LIMIT_JOURNAL_H
 #define WEIR_LIMIT_JOURNAL_H
@@ -24,7 +24,8 @@
 struct journal;
 
 struct journal_event {
-    uint64_t id;            /* 0, 1, 2 ...; missing ids were overwritten, or have recurred since */
+    /* 0, 1, 2 ...; an id is missing if its event was overwritten or has recurred */
+    uint64_t id;
     uint64_t unix_ms;       /* last occurrence */
     uint64_t first_unix_ms; /* first occurrence */
     uint64_t count;         /* number of occurrences */
@@ -54,7 +55,7 @@ void journal_add_about(struct journal *journal, uint64_t unix_ms, const char *ki
 __attribute__((format(printf, 4, 5))) void journal_log(struct journal *journal, enum log_level level, const char *kind,
                                                        const char *format, ...);
 
-/* Copies the newest events, newest first, at most `max`. Returns how many. */
+/* Copies the newest events, newest first, at most `max`. Returns the number copied. */
 size_t journal_last(struct journal *journal, struct journal_event *out, size_t max);
 
 #endif

@@ -179,8 +179,8 @@ static bool assign_groups(const struct draft *draft)
 }
 
 /*
- * True if a limit on the class with these members binds the command when it asks to pass: see
- * limit/policy/policy.c.
+ * True if a limit on the class with these members binds the command when the command asks to pass:
+ * see limit/policy/policy.c.
  */
 static bool is_bound(const struct draft *draft, const bool *of, size_t id)
 {
@@ -290,8 +290,8 @@ static __attribute__((noinline)) void flush_each(struct peak_rates_pending *pend
 }
 
 /*
- * Mostly one command of a subject that has already sent one in this second: then a few
- * instructions.
+ * Most calls add one command of a subject that has already sent another in this second. Such a call
+ * takes a few instructions.
  */
 void peak_rates_flush(struct peak_rates_pending *pending, uint64_t now_ns)
 {

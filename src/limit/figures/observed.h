@@ -1,9 +1,10 @@
 /*
  * What is observed of the peak rates of a policy's subjects (limit/figures/peak_rates.h): the
- * classes, the start time, and the peaks of dropped subjects. A reload changes none of these.
+ * classes, the start time, and the peaks of dropped subjects. A reload changes neither classes,
+ * start time nor peaks.
  *
- * Classes are added on one thread, and never removed. Functions for workers take a lock of their
- * own, inside that of a shard of subjects.
+ * Classes are added on one thread, and never removed. Functions for workers take the object's own
+ * lock, inside the lock of a shard of subjects.
  */
 #ifndef WEIR_LIMIT_OBSERVED_H
 #define WEIR_LIMIT_OBSERVED_H
@@ -64,12 +65,13 @@ void observed_copy_forgotten(struct observed *observed, unsigned class_index, st
  * ---- plans ----
  *
  * Which classes of commands are observed of a policy's subjects, and the classes of each command.
- * Observed are all, read, write, the classes of its limits, and the operator's own classes.
- * Commands of class control, which no limit refuses, are in none of them. A class with only such
- * commands is left out. So is every class beyond PEAK_CLASSES_MAX.
+ * Observed are all, read, write, the classes of the policy's limits, and the operator's own
+ * classes. Commands of class control, which no limit refuses, are in no observed class. A class
+ * with only such commands is left out, and so is every class beyond PEAK_CLASSES_MAX.
  *
  * Commands in the same classes form a group. Groups are few. A command is counted in the one word
- * of its group, and these words are added to the subject once a read (struct peak_rates_pending).
+ * of its group, and these words are added to the subject once for each read of a client (struct
+ * peak_rates_pending).
  */
 
 #define PEAK_PLAN_GROUPS 64 /* a set of groups is one word */
@@ -79,13 +81,13 @@ void observed_copy_forgotten(struct observed *observed, unsigned class_index, st
  * peak_plan_make.
  */
 struct peak_plan {
-    /* by command id: its group. A command of a newer table counts as unknown: row 0 */
+    /* by command id: the command's group. A command of a newer table counts as unknown: row 0 */
     uint8_t *groups;
     size_t n_commands;
     unsigned n_groups;
-    /* by group: its classes, as indexes in limit/figures/observed.h, for peak_rates_add */
+    /* by group: the group's classes, as indexes in limit/figures/observed.h, for peak_rates_add */
     uint16_t masks[PEAK_PLAN_GROUPS];
-    /* by group: its only class, if that is in the first block; otherwise PEAK_RATES_BLOCK */
+    /* by group: the group's only class, if in the first block; otherwise PEAK_RATES_BLOCK */
     uint8_t alone[PEAK_PLAN_GROUPS];
 };
 
@@ -98,8 +100,8 @@ void peak_plan_make(struct peak_plan *plan, struct members *members, const struc
 void peak_plan_fini(struct peak_plan *plan);
 
 /*
- * Commands of one client that are not yet added to its subject: one object for each worker. Zeroed
- * at the start.
+ * Commands of one client that are not yet added to the client's subject: one object for each
+ * worker. Zeroed at the start.
  */
 struct peak_rates_pending {
     const struct peak_plan *plan;
@@ -108,7 +110,7 @@ struct peak_rates_pending {
     uint32_t counts[PEAK_PLAN_GROUPS];
 };
 
-/* Adds pending commands to the subject. There are some, and the subject is still referenced. */
+/* Adds the pending commands, at least one, to the subject. The subject must still be referenced. */
 void peak_rates_flush(struct peak_rates_pending *pending, uint64_t now_ns);
 
 /* Discards pending commands. */

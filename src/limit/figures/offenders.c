@@ -45,7 +45,7 @@ void offenders_free(struct offenders *offenders)
     free(offenders);
 }
 
-/* The index entry of the row, or the free entry for it. */
+/* The index entry of the row, or the free entry for the row. */
 static size_t offenders_find(const struct offenders *offenders, const struct offender *row)
 {
     uint64_t mixed = (row->hash ^ ((uint64_t)row->limit << 2 | row->kind)) * UINT64_C(0x9e3779b97f4a7c15);

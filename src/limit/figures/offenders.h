@@ -4,8 +4,8 @@
  * Problem: each worker knows only for a moment which subjects a limit refuses, and how many.
  * Mechanism: a table of fixed size holds each (limit, kind, subject) once. The writer of the log
  * takes all rows out from time to time. When the table is full, further offenders are dropped, and
- * is_cut reports the drop. Price: 30 ns for one in the table, 3 ns for the last one; 40 KB for one
- * table.
+ * is_cut reports the drop. Price: 30 ns to note an offender that is in the table, 3 ns for the
+ * offender noted last; 40 KB for one table.
  *
  * A struct offenders belongs to one worker, which adds to it. Another thread takes rows: a mutex
  * inside, held briefly.
@@ -40,8 +40,8 @@ struct offenders *offenders_new(void);
 void offenders_free(struct offenders *offenders);
 
 /*
- * Notes that the limit with this id has stopped the subject. A subject always has one `hash`,
- * different from those of all others.
+ * Notes that the limit with this id has stopped the subject. The `hash` of a subject is always the
+ * same, and differs from that of every other subject.
  */
 void offenders_note(struct offenders *offenders, unsigned limit, enum offender_kind kind, struct slice name,
                     uint64_t hash);

@@ -63,8 +63,8 @@ static void end_second(struct peak_rates *block, bool has_builtins, uint32_t end
 }
 
 /*
- * Moves the block to `second`. The first thread in a second ends the previous one. A worker with a
- * slightly older clock counts in the new second.
+ * Moves the block to `second`. The first thread in a second ends the previous second. A worker with
+ * a slightly older clock counts in the new second.
  */
 static void move_to(struct peak_rates *block, bool has_builtins, uint32_t second)
 {
@@ -134,7 +134,7 @@ struct peaks peak_rates_get(struct peak_rates *first, unsigned class_index)
     for (unsigned i = PEAK_10S; i < PEAKS; i++) {
         uint32_t peak = peak_rates_larger(peak_rates_read_word(&class->peaks[i]),
                                           plus(peak_rates_read_word(&class->sum[i - 1]), now));
-        /* read during the end of a second, the words may disagree */
+        /* words read while a second ends may disagree */
         peaks.of[i] = peak_rates_larger(peak, peaks.of[i - 1]);
     }
     if (peaks.of[PEAK_1S] == 0)

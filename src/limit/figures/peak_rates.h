@@ -1,6 +1,6 @@
 /*
- * Peak rates of one subject: the most commands it has asked for. LIMIT SUGGEST suggests limits from
- * peak rates.
+ * Peak rates of one subject: the most commands that the subject has asked for in 1, 10 and 60
+ * seconds. LIMIT SUGGEST suggests limits from peak rates.
  *
  * Problem: operators cannot choose the number for a limit before they have seen the traffic.
  *
@@ -11,9 +11,9 @@
  * count too.
  *
  * When the table of subjects drops a subject, its peaks are added to the distribution in the
- * counters of its policy (limit/figures/observed.h). Only the names of the few largest are kept. A
- * suggestion (limit/figures/suggestion.h) uses the distributions of dropped and of current
- * subjects.
+ * counters of its policy (limit/figures/observed.h). Only the names of the few subjects with the
+ * largest peaks are kept. A suggestion (limit/figures/suggestion.h) uses the distributions of
+ * dropped and of current subjects.
  *
  * Price: on the path of a command, one addition to a word of its worker (peak_rates_note: some
  * twelve instructions for a run of equal commands). For each read of a client some 50 instructions,
@@ -23,10 +23,10 @@
  * observed.
  *
  * Error: commands around the boundary of two fixed windows are divided between the two. The true
- * peak is that of any window of this length. The counted peak is between half of the true peak and
- * all of it. limit/figures/suggestion.h assumes the worse case: its suggestions would have let the
- * subject pass. Workers add without a lock. A command at the very end of a second may count in
- * either second.
+ * peak is the largest number of commands in any window of this length. The counted peak is between
+ * half of the true peak and all of it. limit/figures/suggestion.h assumes the worse case: its
+ * suggestions would have let the subject pass. Workers add without a lock. A command at the very
+ * end of a second may count in the next second.
  */
 #ifndef WEIR_LIMIT_PEAK_RATES_H
 #define WEIR_LIMIT_PEAK_RATES_H
@@ -38,8 +38,9 @@
 
 #include "base/clock.h"
 
-#define PEAK_CLASSES_MAX 16 /* classes observed of one policy; a set of them is a word of 16 bits */
-#define PEAK_RATES_BLOCK 4  /* classes with their counters in one block */
+/* classes observed of one policy; a set of classes is a word of 16 bits */
+#define PEAK_CLASSES_MAX 16
+#define PEAK_RATES_BLOCK 4 /* classes with their counters in one block */
 
 /*
  * Always the first three classes. No command is in both read and write; a command in either is not
@@ -53,7 +54,7 @@ struct peaks {
     uint32_t of[PEAKS]; /* not descending; all 0: no commands */
 };
 
-/* Length of such a window, in seconds. */
+/* Length of the window of this peak, in seconds. */
 unsigned peak_seconds(enum peak peak);
 
 struct peak_rates_of_class {
@@ -65,8 +66,8 @@ struct peak_rates_of_class {
 };
 
 /*
- * Counters of four classes. Made with the first command of one of them, never moved; owned by the
- * subject.
+ * Counters of four classes. A block is made with the first command in one of its classes, never
+ * moved, and owned by the subject.
  */
 struct peak_rates {
     _Atomic(struct peak_rates *) next; /* block of the next four classes */
@@ -76,8 +77,8 @@ struct peak_rates {
 
 /*
  * Counts n commands of the classes in the set `mask`, now. The bit of PEAK_CLASS_ALL is set only
- * without those of read and write. `first` is the subject's pointer to its first block. Any thread.
- * If memory is out, nothing is counted.
+ * without the bits of read and write. `first` is the subject's pointer to its first block. Any
+ * thread. If memory is out, nothing is counted.
  */
 void peak_rates_add(_Atomic(struct peak_rates *) *first, uint16_t mask, uint32_t n, uint64_t now_ns);
 

@@ -21,8 +21,9 @@ struct entry {
     uint8_t scope;
     uint16_t position;
     uint16_t slot;
-    uint16_t departures; /* first index of its departure's words; NOWHERE: never needed */
-    uint16_t next;       /* 1 + id of the next entry of the policy; 0: none */
+    /* first index of the words of the limit's departures; NOWHERE: never needed */
+    uint16_t departures;
+    uint16_t next; /* 1 + id of the next entry of the policy; 0: none */
 };
 
 struct registry {
@@ -30,10 +31,10 @@ struct registry {
     size_t n_states;
     struct entry *entries; /* by id */
     size_t n_entries;
-    /* by number of the policy: 1 + id of its first entry; 0: none */
+    /* by number of a policy: 1 + id of the policy's first entry; 0: none */
     uint16_t first[REGISTRY_POLICIES_MAX];
-    uint16_t table[TABLE_SIZE]; /* by hash of a policy's name: its number + 1; 0: free */
-    uint64_t order;             /* of the last set of rules */
+    uint16_t table[TABLE_SIZE]; /* by hash of a policy's name: the policy's number + 1; 0: free */
+    uint64_t order;             /* order of the last set of rules */
     bool is_changed;            /* the rate of an index has changed */
 };
 
@@ -61,7 +62,7 @@ void registry_free(struct registry *registry)
     free(registry);
 }
 
-/* The entry in the table of the policy of that name, or the free entry for it. */
+/* The table entry of the policy with that name, or the free entry for the policy. */
 static uint16_t *registry_spot_of(struct registry *registry, struct slice name)
 {
     size_t at = (size_t)hash_bytes((struct hash_key){0, 0}, name) % TABLE_SIZE;
@@ -156,7 +157,7 @@ static void note_rate(struct registry *registry, const struct policy_state *poli
 uint64_t registry_next_order(struct registry *registry)
 {
     /*
-     * The number between is for the rates of blocks, which all other rates replace:
+     * The number skipped here is for the rates of blocks, which all other rates replace:
      * limit/policy/exceptions.c.
      */
     return registry->order += 2;

@@ -22,7 +22,7 @@
 #ifndef REGISTRY_LIMITS_MAX /* a build may have fewer: see the Makefile */
 #define REGISTRY_LIMITS_MAX 16384
 #endif
-#define REGISTRY_SLOTS_MAX 2048 /* of one policy and scope */
+#define REGISTRY_SLOTS_MAX 2048 /* indexes of one policy and scope */
 
 /*
  * Counters of the decisions of one limit on one worker: written by the worker, read by any thread.
@@ -45,7 +45,7 @@ void registry_free(struct registry *registry);
 /* The counters of the policy of that name, made if missing. NULL: REGISTRY_POLICIES_MAX reached. */
 struct policy_state *registry_policy(struct registry *registry, struct slice name);
 
-/* Number of policies with counters; every `number` is less. */
+/* Number of policies with counters; the number of every policy is less. */
 size_t registry_count(const struct registry *registry);
 
 /*

@@ -49,7 +49,7 @@ void slowlog_keep(struct slowlog *slowlog, size_t most);
 /* Keeps a copy of the entry, and gives the copy its id. */
 void slowlog_add(struct slowlog *slowlog, const struct slow_entry *entry);
 
-/* Copies the newest entries, newest first, at most `max`. Returns how many. */
+/* Copies the newest entries, newest first, at most `max`. Returns the number copied. */
 size_t slowlog_last(struct slowlog *slowlog, struct slow_entry *out, size_t max);
 
 size_t slowlog_length(struct slowlog *slowlog);

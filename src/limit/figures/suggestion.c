@@ -8,16 +8,14 @@
 /* ---- distribution ---- */
 
 #define STEP_BITS 4
-#define STEPS (1U << STEP_BITS) /* in an octave */
-#define PEAK_BITS 10            /* of a key: 32 octaves, plus one bit */
+#define STEPS (1U << STEP_BITS) /* steps in an octave */
+#define PEAK_BITS 10            /* bits of one peak in a key: 32 octaves, plus one bit */
 #define PEAK_MASK ((1U << PEAK_BITS) - 1)
 #define IN_USE (1U << (PEAKS * PEAK_BITS)) /* makes every key other than 0 */
 #define CELLS_FIRST 64
 #define COARSE_MOST STEP_BITS
 
-/*
- * ---- steps: numbers of an octave with equal first five bits share one; peaks are 1 or more ----
- */
+/* ---- steps: numbers of an octave with equal first five bits share a step; peaks are >= 1 ---- */
 
 static unsigned suggestion_step_of(uint32_t n)
 {
@@ -185,7 +183,7 @@ struct peaks distribution_lower(const struct distribution *p, const struct distr
 
 #define HEADROOM 1.2
 #define HUNDRED 100  /* one in this many subjects may be limited */
-#define GAP_SHARE 10 /* above a gap, one in this many may be */
+#define GAP_SHARE 10 /* above a gap, one in this many subjects may be limited */
 
 /*
  * Marks: numbers on a logarithmic scale with 32 steps to an octave. Rounding up adds 3 % at most.
@@ -300,7 +298,7 @@ static double upper_of_mark(unsigned mark)
     return (double)(UINT64_C(1) << mark / MARK_STEPS) * (1 + (mark % MARK_STEPS + 1.0) / MARK_STEPS);
 }
 
-/* Largest number of subjects above a gap. */
+/* The largest number of subjects that may be above a gap. */
 static uint64_t most_above(uint64_t subjects)
 {
     uint64_t tenth = subjects / GAP_SHARE;

@@ -2,12 +2,14 @@
  * Distributions of peak rates, and suggestions: a rate and burst under which the ordinary subjects
  * of a distribution would have passed. Pure.
  *
- * Ordinary subjects. With percentile p these are p in a hundred, whatever the gaps. Without a
- * percentile these are all but one in a hundred, and all but those above a gap.
+ * Ordinary subjects. With percentile p, p in a hundred subjects are ordinary, whatever the gaps.
+ * Without a percentile, either one in a hundred subjects or all subjects above a gap are not
+ * ordinary, whichever are more.
  *
- * A gap is a point in the order of needs with two properties. The subject above it needs at least
- * four times as much as the next one below. At most a tenth of all subjects are above it; with five
- * subjects or more, at least one may be. Of several gaps the lowest counts.
+ * A gap is a point in the order of needs with two properties. The subject just above the gap needs
+ * at least four times as much as the next subject below. At most a tenth of all subjects are above
+ * the gap; with five subjects or more, one subject may always be above. Of several gaps the lowest
+ * counts.
  *
  * Why four times: the sizes of tenants fall off as 1, 1/2, 1/3 ... Even the largest needs about
  * twice as much as the next. Why a tenth: with more subjects above it, a gap separates two kinds of
@@ -20,7 +22,8 @@
  *
  * The burst, in commands, is the least that lets all ordinary subjects pass at that rate, wherever
  * in their windows their commands came. The burst is never too small. For traffic of single bursts
- * it is two to three times larger than necessary. Rate and burst are rounded up to two digits.
+ * the burst is two to three times larger than necessary. Rate and burst are rounded up to two
+ * digits.
  *
  * The burst that peaks p1, p10, p60 need at rate r: between two instants w seconds apart at most
  * burst + r * w pass. The worst case is two adjacent windows with all their commands near the
@@ -30,7 +33,7 @@
  * 2 * p10   in the seconds that these commands take at p1 a second
  * 2 * p60   in the tens of seconds that these commands take at p10 each
  *
- * Further windows add no more than r gives back in them.
+ * Further windows add no more than rate r gives back in these windows.
  */
 #ifndef WEIR_LIMIT_SUGGESTION_H
 #define WEIR_LIMIT_SUGGESTION_H
@@ -90,8 +93,8 @@ void distribution_take(struct distribution *distribution, const struct peaks *pe
 void distribution_merge(struct distribution *distribution, const struct distribution *other);
 
 /*
- * Returns the next cell with subjects from index *at on, and moves *at behind it. *upper: an upper
- * bound of their peaks. NULL: no more.
+ * Returns the next cell with subjects from index *at on, and moves *at behind the cell. *upper: an
+ * upper bound of the peaks of these subjects. NULL: no more cells.
  */
 const struct distribution_cell *distribution_next(const struct distribution *distribution, size_t *at,
                                                   struct peaks *upper);
@@ -112,7 +115,7 @@ struct suggestion {
 
 bool suggestion_has_enough(uint64_t subjects, uint64_t observed_s);
 
-#define SUGGESTION_GAPS 0 /* percentile value for: 99, and without the subjects above a gap */
+#define SUGGESTION_GAPS 0 /* as percentile: 99, and without the subjects above a gap */
 
 /*
  * Makes a suggestion from a non-empty distribution. `observed_s`: period of observation.
@@ -125,7 +128,7 @@ bool suggestion_passes(const struct suggestion *suggestion, const struct peaks *
 
 /*
  * True if a subject with these peaks would be limited, wherever in its windows its commands came.
- * If neither function is true, the peaks do not decide.
+ * If neither suggestion_passes nor suggestion_limits is true, the peaks do not decide.
  */
 bool suggestion_limits(const struct suggestion *suggestion, const struct peaks *peaks);
 

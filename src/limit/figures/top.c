@@ -39,7 +39,7 @@ struct top_table {
     uint8_t slots[TOP_SLOTS];
 };
 
-/* Space-Saving too; a sum of 0 is a free counter. */
+/* The limits that refused one subject, by Space-Saving too; a sum of 0 is a free counter. */
 struct top_refusers {
     double sums[TOP_REFUSERS];
     uint16_t limits[TOP_REFUSERS];
@@ -161,7 +161,7 @@ static void move_base(struct top *top, uint64_t half_lives)
  */
 #define TICK_NS NS_PER_MS
 
-/* Moves now_ns, with the lock. Sums are read as of this time, or of a later one set before. */
+/* Moves now_ns of `top` forward, never back, under the lock. Sums are read as of top->now_ns. */
 static void top_move_to(struct top *top, uint64_t now_ns)
 {
     if (now_ns < top->now_ns + TICK_NS)
@@ -197,7 +197,7 @@ static bool top_is_named(const struct top_name *name, const struct top_key *key)
            slice_eq(slice_of(name->policy, name->policy_len), key->policy);
 }
 
-/* The counter of the key; TOP_MISSING: none. With the lock. */
+/* The counter of the key; TOP_MISSING: none. Under the lock. */
 static size_t top_find(const struct top_table *table, const struct top_key *key)
 {
     for (size_t slot = top_first_slot(key->hash); table->slots[slot] != 0; slot = after(slot))
@@ -236,8 +236,8 @@ static double lesser(double a, double b)
 }
 
 /*
- * The smallest counter of a full table. Four strands without a branch that depends on sums: a plain
- * loop takes ten times as long.
+ * The smallest counter of a full table. The search runs in four strands, without a branch that
+ * depends on sums. A plain loop takes ten times as long.
  */
 static size_t top_smallest(const struct top_table *table)
 {
@@ -278,7 +278,7 @@ static size_t claim(struct top_table *table, const struct top_key *key, uint64_t
     return i;
 }
 
-/* Adds to the counter of the limit. With the lock. */
+/* Adds to the counter of the limit. Under the lock. */
 static void top_add_refuser(struct top_refusers *refusers, uint32_t limit, double amount)
 {
     size_t index = 0;
@@ -417,8 +417,8 @@ static uint64_t top_age_of(const struct found *found, uint64_t now_ns)
 }
 
 /*
- * Takes a steady stream of this age and an equal one without a beginning. Returns the sum of the
- * latter divided by the sum of the former.
+ * The factor by which the sum of a steady stream without a beginning exceeds the sum of an equal
+ * stream of this age.
  */
 static double newness_of(const struct found *found, uint64_t now_ns)
 {

@@ -1,14 +1,15 @@
 /*
  * The heaviest subjects, by several metrics, in fixed memory, however many subjects there are.
  *
- * Problem: counting each subject costs memory for each. Mechanism: 128 counters for each metric, by
- * Space-Saving. A new subject in a full table takes over the smallest counter, and the sum of that
- * counter as its possible over-estimate. Every subject with more than 1/128 of the total is
- * therefore in the table, and sum - over <= truth <= sum.
+ * Problem: a counter for each subject would take memory without bound. Mechanism: 128 counters for
+ * each metric, by Space-Saving. A new subject in a full table takes over the smallest counter, and
+ * the sum of that counter as its possible over-estimate. Every subject with more than 1/128 of the
+ * total is therefore in the table, and sum - over <= truth <= sum.
  *
- * Sums lose half their weight every 10 s. Instead of shrinking sums, what is added is multiplied by
- * 2^(time / 10 s), and all sums are scaled back from time to time. A rate is an average over the
- * time since the subject appeared or reappeared. Time before that does not lower the rate.
+ * Sums lose half their weight every 10 s. Sums are not shrunk: each addition is multiplied by
+ * 2^(time / 10 s) instead, and all sums are scaled back from time to time. A rate is an average
+ * over the time since the subject appeared or reappeared. Time before the appearance does not lower
+ * the rate.
  *
  * Price: 30 ns for a subject in the table, 80 ns for a new one in a full table; 210 KB for one
  * struct top.
@@ -43,7 +44,7 @@
 #define TOP_POLICY_MAX 32 /* longer names are cut, and told apart by their hash */
 
 /*
- * The metrics. Each has a row of names in top.c, and is counted by front/client/charge.c.
+ * The metrics. Each metric has a row of names in top.c, and is counted by front/client/charge.c.
  * TOP_SHARE: microseconds that requests have waited for their fair share.
  */
 enum top_by { TOP_COMMANDS, TOP_REFUSED, TOP_BYTES, TOP_SHARE, TOP_BY_COUNT };
@@ -77,8 +78,9 @@ struct top *top_new(void);
 void top_free(struct top *top);
 
 /*
- * Adds `amount` for this subject of this policy. A subject always has one `hash`, and different
- * subjects should have different ones. If now_ns goes back, the last time counts.
+ * Adds `amount` for this subject of this policy. The `hash` of a subject is always the same, and
+ * different subjects should have different hashes. If now_ns goes back, the latest time of an
+ * earlier call counts.
  */
 void top_add(struct top *top, enum top_by by, struct slice policy, struct slice subject, uint64_t hash, uint64_t amount,
              uint64_t now_ns);

@@ -55,8 +55,8 @@ static int64_t begin_of(enum calendar calendar, const struct zone *zone, int64_t
 }
 
 /*
- * If clocks go back over midnight the local date is one day behind for a while, though its window
- * is over.
+ * If clocks go back over midnight the local date is one day behind for a while, though the window
+ * of that date is over.
  */
 static int64_t unit_at(enum calendar calendar, const struct zone *zone, int64_t now_s)
 {

@@ -1,10 +1,10 @@
 /*
  * Calendar windows: a day, a week (from Monday on) or a month, in local time of a zone.
  *
- * A window begins at the first moment when local time is its first midnight or later. If clocks go
- * forward over midnight, the window begins at the change. If clocks go back over midnight, it
- * begins at the first of the two midnights. A day with a clock change has 23 or 25 hours. A date
- * that a zone skips has no window. Any thread.
+ * A window begins at the first moment when local time is the window's first midnight or later. If
+ * clocks go forward over midnight, the window begins at the change. If clocks go back over
+ * midnight, the window begins at the first of the two midnights. A day with a clock change has 23
+ * or 25 hours. A date that a zone skips has no window. Any thread.
  */
 #ifndef WEIR_LIMIT_CALENDAR_H
 #define WEIR_LIMIT_CALENDAR_H

@@ -5,8 +5,8 @@
  * position is retimed. Words are scaled at once. Positions are scaled when their commands are
  * looked at next (limit/queue.h), from records kept here while commands wait.
  *
- * If a limit no longer delays, its queue ends behind the last used position. The subject owes what
- * has left, and the positions of waiting commands become empty.
+ * If a limit no longer delays, its queue ends behind the last used position. The subject owes the
+ * units of the commands that have left, and the positions of waiting commands become empty.
  */
 #include <stdlib.h>
 
@@ -14,14 +14,14 @@
 #include "limit/subject.h"
 
 /*
- * chosen: records of one queue while commands wait; each worker looks at its positions at every
- * change
+ * chosen: largest number of records of one queue. Few suffice, since each worker looks at its
+ * positions after every change of rates.
  */
 #define RETIMINGS_MAX 16
 
 /*
- * The value of subject->rates during a conversion. No policy has it: other threads wait for the
- * lock.
+ * The value of subject->rates during a conversion. No policy has this table: other threads wait for
+ * the lock.
  */
 static struct rate_table converting;
 
@@ -42,8 +42,8 @@ static uint64_t conversion_less(uint64_t a, uint64_t b)
 }
 
 /*
- * The most that is owed: one burst. For bytes, plus what was in flight when the debt stopped
- * further bytes, unless a virtual clock charged them.
+ * The most that is owed: one burst. A debt of bytes also includes the bytes that were in flight
+ * when the debt stopped further bytes, unless a virtual clock charged them.
  */
 static uint64_t most_owed_ns(const struct slot_rate *from, const struct slot_rate *to, uint64_t debt_ns)
 {
@@ -54,10 +54,10 @@ static uint64_t most_owed_ns(const struct slot_rate *from, const struct slot_rat
 }
 
 /*
- * `waiting_ns` may be owed beyond the burst, but at most `used_ns` in all. A word is always
- * replaced by another value if its rate changes. A thread that knows the old rate can then not
- * charge the word. An exception is a debt of few ns that rounding up leaves unchanged: such a
- * thread may then charge too much, once.
+ * Converts one word. The debt may exceed the burst by `waiting_ns`, but is at most `used_ns` in
+ * all. A word is always replaced by another value if its rate changes. A thread that knows the old
+ * rate can then not charge the word. An exception is a debt of few ns that rounding up leaves
+ * unchanged: a thread with the old rate may then charge too much, once.
  */
 static void convert_word(struct funnel *funnel, const struct slot_rate *from, const struct slot_rate *to,
                          uint64_t now_ns, uint64_t waiting_ns, uint64_t used_ns)
@@ -176,7 +176,8 @@ static uint64_t waiting_ns(struct subject *subject, const struct slot_rate *from
 
 /*
  * If a queue ends: the time of its used positions, at the new rate; otherwise UINT64_MAX. The debt
- * of an overflow subject is not cut below the burst: subjects that owed no more were dropped.
+ * of an overflow subject is not cut below the burst: subjects that owed no more than this debt were
+ * dropped.
  */
 static uint64_t used_ns(struct subject *subject, const struct slot_rate *from, const struct slot_rate *to,
                         uint64_t now_ns)

@@ -17,7 +17,7 @@ struct bound {
     /* by index of the policy; the last entry is for subjects without a policy; NULL: no blocks */
     struct policy **blocked;
     struct variants own; /* of single subjects */
-    /* by index in `own`: the policy plus what is denied to that subject; NULL: nothing is */
+    /* by index in `own`: the policy plus what is denied to that subject; NULL: nothing is denied */
     struct policy **shared;
 };
 
@@ -29,7 +29,7 @@ struct exceptions {
 
 /*
  * The variant borrows the plan of its policy, and its subjects are observed as those of the policy.
- * The set is referenced.
+ * A reference on the set of policies keeps the plan.
  */
 static void lend_plan(const struct exceptions_of *of, struct policy *variant, const struct policy *policy)
 {
@@ -48,9 +48,10 @@ static const struct class *class_all(const struct policies *policies)
 }
 
 /*
- * Gives the rates of a blocked subject the order before that of their set. If the subject has
- * limits of its own, its debts keep the rates of these limits while it is blocked. The debts of a
- * new subject begin with the rates of its policy, which any other table of this set replaces.
+ * Gives the rates of a blocked subject the order just before that of their set of rules. If the
+ * subject has limits of its own, its debts keep the rates of these limits while it is blocked. The
+ * debts of a new subject begin with the rates of its policy, which any other table of this set
+ * replaces.
  */
 static void rate_before_others(struct policy *variant)
 {

@@ -27,7 +27,10 @@ struct exceptions_of {
     struct shared_set *blocks;
     const struct variants *variants; /* of single subjects; copied */
     uint16_t block_id;               /* id of the counters of what blocks refuse */
-    /* exceptions that differ only in the blocks: the new ones share their variants; may be NULL */
+    /*
+     * earlier exceptions that differ only in the blocks, with which the new exceptions share
+     * variants; may be NULL
+     */
     const struct exceptions *before;
 };
 

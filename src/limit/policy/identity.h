@@ -15,7 +15,7 @@
 struct facts {
     struct slice user; /* empty until a user other than `default` has logged in */
     struct slice name; /* from CLIENT SETNAME; empty: none */
-    struct slice tls;  /* name in its verified certificate; empty: none */
+    struct slice tls;  /* name in the client's verified certificate; empty: none */
     /* listener address, as configured; empty if no policy or identity needs it */
     struct slice listener;
     struct slice key; /* first key of the command; .at is NULL: no key */
@@ -46,7 +46,7 @@ __attribute__((warn_unused_result)) bool identity_parse(struct identity *identit
  * Writes the name of the subject from the first source that is known: "user:free-17",
  * "ip:10.1.2.0/24", "ip:2001:db8::/64". If no source is known, the whole address is used; on a unix
  * socket "ip:unix". The name is printable ASCII without spaces: other bytes and '%' become %XX.
- * Returns its length; `out` has SUBJECT_NAME_MAX bytes.
+ * Returns the length of the name; `out` has SUBJECT_NAME_MAX bytes.
  */
 size_t identity_subject(const struct identity *identity, const struct facts *facts, char *out);
 

@@ -16,7 +16,7 @@ const struct policy *policies_covering(const struct policies *policies, const st
 
 /*
  * True if `policy` never binds clients with these facts, all of one kind ("user"), whatever their
- * other facts. *other is the policy that binds them; NULL: none.
+ * other facts. *other is the policy that binds these clients; NULL: none.
  */
 bool policies_bind_elsewhere(const struct policies *policies, const struct policy *policy, const struct facts *facts,
                              struct slice kind, const struct policy **other);

@@ -86,8 +86,8 @@ static char *print_byte(char *out, unsigned byte)
 }
 
 /*
- * Printed several times for each connection. inet_ntop takes 3,000 instructions for an IPv4
- * address.
+ * Addresses are printed several times for each connection, and inet_ntop takes 3,000 instructions
+ * for an IPv4 address.
  */
 size_t ip_print(const struct ip *ip, char *out)
 {

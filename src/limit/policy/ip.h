@@ -30,8 +30,8 @@ uint16_t ip_port_of(const struct sockaddr *address);
 __attribute__((warn_unused_result)) bool ip_parse(struct slice text, struct ip *ip);
 
 /*
- * Writes the canonical text, NUL-terminated, into IP_TEXT_MAX bytes. Returns its length. Not for
- * family 0.
+ * Writes the canonical text, NUL-terminated, into IP_TEXT_MAX bytes. Returns the length of the
+ * text. Not for family 0.
  */
 size_t ip_print(const struct ip *ip, char *out);
 

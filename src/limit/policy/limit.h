@@ -16,10 +16,10 @@ struct class;
 
 /* What a limit counts. */
 enum unit {
-    /* a rate of what each command costs when it asks to pass (limit/policy/policy.h) */
+    /* units that each command costs when the command asks to pass (limit/policy/policy.h) */
     UNIT_COMMANDS, /* of a class */
     UNIT_COST,
-    /* known at other times */
+    /* units known at other times */
     UNIT_BYTES_IN,    /* charged after the bytes have passed, which allows debt */
     UNIT_BYTES_OUT,   /* charged after the bytes have passed, which allows debt */
     UNIT_INFLIGHT,    /* calls without a reply yet: a gauge, no rate */
@@ -39,14 +39,17 @@ enum action { OVER_REFUSE, OVER_DELAY, OVER_CLOSE, OVER_SHADOW, OVER_DENY, ACTIO
 
 struct limit {
     const struct class *class; /* with UNIT_COMMANDS; otherwise NULL */
-    struct rate rate;          /* of a gauge only count and burst, both equal to the limit */
+    struct rate rate;          /* a gauge has only count and burst, both equal to the limit */
     uint64_t delay_ns;         /* with OVER_DELAY: the longest wait */
     uint64_t until_ns;         /* end of a limit that an operator has set (monotonic); 0: no end */
-    uint16_t position;         /* index among the limits of its line */
-    uint16_t slot;             /* index of its funnel in each holder; set by registry_enter */
-    /* first index of its departure's words, if limit_has_positions; set by registry_enter */
+    uint16_t position;         /* index among the limits of the same line */
+    uint16_t slot;             /* index of the funnel in each holder; set by registry_enter */
+    /*
+     * first index of the words of the limit's departures, if limit_has_positions; set by
+     * registry_enter
+     */
     uint16_t departures;
-    /* index of its counters, for the life of the process; set by registry_enter */
+    /* index of the limit's counters, for the life of the process; set by registry_enter */
     uint16_t id;
     uint8_t unit;                /* enum unit */
     uint8_t scope;               /* enum scope */
@@ -104,12 +107,12 @@ static inline bool limit_has_positions(const struct limit *limit)
 __attribute__((warn_unused_result)) bool limit_parse(struct slice text, enum unit unit, struct limit *limit, char *why,
                                                      size_t why_size);
 
-/* Prints the amount: "1000/s", "10mb/s", "64"; NUL-terminated. Returns its length. */
+/* Prints the amount: "1000/s", "10mb/s", "64"; NUL-terminated. Returns the length. */
 #define LIMIT_RATE_MAX 64
 size_t limit_print_rate(const struct limit *limit, char *out);
 
 /*
- * Prints the action as after "over": "refuse", "delay 200ms"; NUL-terminated. Returns its length.
+ * Prints the action as after "over": "refuse", "delay 200ms"; NUL-terminated. Returns the length.
  */
 #define LIMIT_ACTION_MAX 64
 size_t limit_print_action(const struct limit *limit, char *out);

@@ -14,11 +14,12 @@ struct prefix {
     size_t bits;
     uint32_t whole; /* least number of the whole texts equal to this entry */
     /*
-     * least number of the prefixes equal to this entry; once finished also of the prefixes that
-     * begin it
+     * least number of the prefixes equal to this entry; after prefixes_finish also of the shorter
+     * prefixes of this entry
      */
     uint32_t least;
-    size_t parent; /* index of the longest other entry that begins it; NO_ENTRY: none */
+    /* index of the longest other entry that is a prefix of this entry; NO_ENTRY: none */
+    size_t parent;
 };
 
 static uint32_t match_index_smaller(uint32_t a, uint32_t b)
@@ -45,7 +46,7 @@ static int compare_entries(const void *a, const void *b)
     return match_index_compare(one->bytes, one->bits, other->bytes, other->bits);
 }
 
-/* Number of leading bits that the two have in common. */
+/* Number of leading bits that `a` and `b` have in common. */
 static size_t common_bits(struct slice a, struct slice b)
 {
     size_t i = 0;
@@ -76,8 +77,8 @@ static void prefixes_add(struct prefixes *prefixes, struct slice bytes, size_t b
 }
 
 /*
- * The longest of the first n entries that begins `next`; NO_ENTRY: none. These n entries are
- * finished.
+ * The longest of the first n entries that is a prefix of `next`; NO_ENTRY: none. The parents of
+ * these n entries are set.
  */
 static size_t parent_of(const struct prefixes *prefixes, size_t n, const struct prefix *next)
 {

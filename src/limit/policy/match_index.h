@@ -25,9 +25,9 @@
  * entries that fit a text.
  *
  * One sorted array. The entry just before a text is its longest prefix in the set, or begins with
- * that prefix. Every entry knows its parent, the longest other entry that begins it. A look-up
- * takes at most log2(n) + 1 comparisons, plus a step for each parent. Prefixes are counted in bits,
- * and networks are prefixes of addresses.
+ * that prefix. Every entry knows its parent, the longest other entry that is a prefix of this
+ * entry. A look-up takes at most log2(n) + 1 comparisons, plus a step for each parent. Prefixes are
+ * counted in bits, and networks are prefixes of addresses.
  */
 struct prefixes {
     struct prefix *at;

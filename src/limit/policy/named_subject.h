@@ -1,5 +1,5 @@
 /*
- * The name of a subject as an operator writes it, and the facts it implies. The facts show which
+ * The name of a subject as an operator writes it, and the facts in this name. The facts show which
  * policy binds a subject that has never been seen.
  */
 #ifndef WEIR_LIMIT_NAMED_SUBJECT_H
@@ -32,7 +32,7 @@ __attribute__((warn_unused_result)) bool named_subject_read(struct named_subject
  */
 bool named_subject_is_pattern(struct slice name);
 
-/* True if connections can have that name. Names from the keys of commands are not such names. */
+/* True if connections can have that name. False for names from the keys of commands. */
 bool named_subject_is_connected(struct slice name);
 
 #endif

@@ -36,7 +36,7 @@ struct policies {
     struct costs costs;
     struct policy_state *unlimited; /* counters of subjects without a policy; NULL: not enrolled */
     struct peak_plan peak_rates;    /* for subjects without a policy */
-    uint64_t order;                 /* order of its rate tables: limit/rate_table.h */
+    uint64_t order;                 /* order of the set's rate tables: limit/rate_table.h */
     bool is_shadow;
     bool delays; /* a limit of any policy delays; set by policy_add_limits */
 };
@@ -124,8 +124,8 @@ static bool policy_is_name(struct slice name)
 }
 
 /*
- * Index in the table of the policy of that name, or of the free entry for it. `name` must satisfy
- * policy_is_name.
+ * Index, in the table, of the policy with that name, or of the free entry for the policy. `name`
+ * must satisfy policy_is_name.
  */
 static size_t policy_spot_of(const struct policies *policies, struct slice name)
 {
@@ -505,7 +505,10 @@ void policy_bind(struct policy *policy, struct members *members, bool is_shadow)
     memset(policy->of_action, 0, sizeof policy->of_action);
     policy->is_measured = false;
     policy->blocks = 0;
-    /* Does not depend on the table: workers change tables at different times and must agree. */
+    /*
+     * is_joint does not depend on the table: workers change tables at different times and must
+     * agree.
+     */
     policy->is_joint = policy->n_limits > 1;
     uint64_t all = 0;
     for (size_t i = 0; i < policy->n_limits; i++) {

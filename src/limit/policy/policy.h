@@ -28,24 +28,27 @@
 
 struct policy {
     char name[POLICY_NAME_MAX + 1];
-    uint16_t index; /* index in its set */
+    uint16_t index; /* index in the set */
     uint16_t n_limits;
     uint16_t n_matches;
-    uint32_t weight; /* weight of its subjects in fair share; POLICY_WEIGHT by default */
-    bool is_low;     /* priority = low: commands of its subjects go only when no others wait */
-    bool is_admin;   /* admin = yes: its clients may send admin commands */
+    uint32_t weight; /* weight of the policy's subjects in fair share; POLICY_WEIGHT by default */
+    /* priority = low: commands of the policy's subjects go only when no other commands wait */
+    bool is_low;
+    bool is_admin; /* admin = yes: the policy's clients may send admin commands */
     struct limit *limits;
     struct match *matches;
-    struct policy_state *policy_state; /* its counters; owned by limit/figures/registry.h */
+    /* the policy's counters; owned by limit/figures/registry.h */
+    struct policy_state *policy_state;
     /*
-     * The rates at which the funnels of its subjects run, by scope. `common`: the rates of subjects
-     * shared by the whole policy; for a variant those of its policy. Set by policies_enroll.
+     * The rates at which the funnels of the policy's subjects run, by scope. `common`: the rates of
+     * subjects shared by the whole policy; for a variant those of its policy. Set by
+     * policies_enroll.
      */
     struct rate_table *rates[SCOPE_COUNT];
     struct rate_table *common[SCOPE_COUNT];
     /*
-     * Set for a variant: the policy that binds instead of it on the overflow subject; otherwise
-     * NULL. limit/policy/exceptions.c sets and owns it.
+     * The policy that binds instead of this variant on the overflow subject; NULL: none.
+     * limit/policy/exceptions.c sets this field and owns the policy.
      */
     const struct policy *shared;
 
@@ -59,14 +62,14 @@ struct policy {
     uint64_t shadows;
     uint64_t blocks; /* the limit by which an operator has blocked the subject */
     bool is_joint;   /* more than one limit: decisions need the lock of the subject */
-    /* a limit is on a unit of which requests cost different amounts (struct amounts) */
+    /* requests cost different amounts of the unit of a limit (struct amounts) */
     bool is_measured;
     bool is_plain; /* every limit is on the subject's commands, and refuses */
-    /* which commands of its subjects are observed; set by policies_bind */
+    /* which commands of the policy's subjects are observed; set by policies_bind */
     struct peak_plan peak_rates;
 };
 
-struct policies; /* in file order; owns its policies and their classes */
+struct policies; /* the policies in file order; the set owns the policies and their classes */
 
 /* Makes an empty set with one reference. Takes ownership of `classes`. */
 struct policies *policies_new(struct classes *classes);
@@ -74,7 +77,7 @@ struct policies *policies_get(struct policies *policies);
 void policies_put(struct policies *policies);
 
 /*
- * Adds a policy, or finds the one of that name (repeated sections add up). NULL and `why`: a bad
+ * Adds a policy, or finds the policy of that name (repeated sections add up). NULL and `why`: a bad
  * name, or too many policies.
  */
 struct policy *policies_add(struct policies *policies, struct slice name, char *why, size_t why_size);
@@ -121,13 +124,13 @@ uint64_t policies_cost(const struct policies *policies, const struct command *co
 __attribute__((warn_unused_result)) bool policies_enroll(struct policies *policies, struct registry *registry);
 
 /*
- * Make the rate tables, once all limits of the set have their indexes. policies_rate makes them for
- * all policies, and again if a variant has added indexes. policy_rate makes them for one policy or
- * variant.
+ * Make the rate tables, once all limits of the set have their indexes. policies_rate makes the
+ * tables for all policies, and again if a variant has added indexes. policy_rate makes the tables
+ * for one policy or variant.
  */
 void policies_rate(struct policies *policies);
 void policy_rate(struct policy *policy, struct rate_table *const common[SCOPE_COUNT], const struct policies *set);
-/* after a copy of the policy: takes references to its tables */
+/* after a copy of the policy: takes references to the rate tables */
 void policy_get_rates(struct policy *policy);
 void policy_put_rates(struct policy *policy);
 
@@ -138,15 +141,15 @@ void policy_put_rates(struct policy *policy);
  */
 void policies_bind(struct policies *policies, const struct command_table *table);
 
-/* policies_bind for one policy of the set or a variant of one. */
+/* policies_bind for one policy of the set, or for a variant. */
 void policy_bind(struct policy *policy, struct members *members, bool is_shadow);
 
 /* Makes a copy of the set, bound to another command table; one reference. */
 struct policies *policies_rebind(struct policies *policies, const struct command_table *table);
 
 /*
- * True if a term of its match holds. False for a policy `default` that binds only because no other
- * policy does.
+ * True if a term of the policy's match holds. False for a policy `default` that binds only because
+ * no other policy does.
  */
 bool policy_matches(const struct policy *policy, const struct facts *facts);
 
@@ -174,7 +177,7 @@ const struct policy *policies_find(const struct policies *policies, struct slice
 /* The classes that the limits of the set use. */
 const struct classes *policies_classes(const struct policies *policies);
 
-/* The classes, for adding to them. Only before the set is shared. */
+/* The classes of the set, for a caller that adds classes. Only before the set is shared. */
 struct classes *policies_own_classes(struct policies *policies);
 
 size_t policies_count(const struct policies *policies);
@@ -186,8 +189,8 @@ struct amounts {
 };
 
 /*
- * Computes the amounts of a whole request, or of the start of a large one. Bytes: one; the rest is
- * charged when the bytes have passed.
+ * Computes the amounts of a whole request, or of the start of a large one. The amount of bytes is
+ * one; the rest is charged when the bytes have passed.
  */
 void amounts_take(struct amounts *amounts, const struct policies *policies, const struct command *command,
                   struct slice request, uint32_t argc);

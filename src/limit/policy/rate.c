@@ -40,7 +40,7 @@ static struct slice take_digits(struct slice *rest)
     return split_take(rest, len);
 }
 
-/* Sets *out to number * unit. False: does not fit. */
+/* Sets *out to number * unit. False: the product does not fit. */
 static bool rate_scale(struct slice digits, const struct unit *unit, uint64_t *out)
 {
     int64_t number;
@@ -138,7 +138,7 @@ static uint64_t rate_common_divisor(uint64_t a, uint64_t b)
     return a;
 }
 
-/* Digits after the point, as *number of *parts to one. */
+/* Reads the digits after the point: the fraction is *number / *parts. */
 static bool parse_decimals(struct slice digits, uint64_t *number, uint64_t *parts)
 {
     *number = 0;
@@ -170,8 +170,8 @@ static bool parse_fraction(struct slice text, bool is_bytes, uint64_t *count, ui
 }
 
 /*
- * Parses the count, and the number of periods it covers. In a calendar window the count must be
- * whole.
+ * Parses the count, and the number of periods that the count covers. In a calendar window the count
+ * must be whole.
  */
 static bool parse_count(struct slice text, enum rate_form form, struct rate_text *read, uint64_t *parts, char *why,
                         size_t why_size)

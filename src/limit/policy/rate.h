@@ -41,7 +41,7 @@ enum rate_form {
 
 /*
  * Parses a rate. A count with a decimal point is made whole by the smallest factor, which also
- * extends the period. "0.3/s" becomes 3/10s, "0.25/s" 1/4s, "1.5k/s" 1500/s. The burst becomes 0.
+ * extends the period. "0.3/s" becomes 3/10s, "0.25/s" 1/4s, "1.5k/s" 1500/s. rate->burst becomes 0.
  */
 #define RATE_DECIMALS_MAX 6 /* digits after the point */
 __attribute__((warn_unused_result)) bool rate_parse(struct slice text, enum rate_form form, struct rate_text *rate,

@@ -126,8 +126,8 @@ void variants_fini(struct variants *variants)
 /* ---- lines ---- */
 
 /*
- * A limit shared by all subjects cannot be set for one subject. All share one funnel, and the
- * change would alter the debts of all.
+ * A limit shared by all subjects cannot be set for one subject. All subjects share one funnel, and
+ * the change would alter the debts of all.
  */
 static bool variant_is_shared(const struct policy *policy, uint16_t first)
 {

@@ -2,7 +2,7 @@
  * A variant of a policy: a copy with other limits, for some of its subjects. Variant and policy
  * share the counters, and therefore the funnels and debts.
  *
- * Made on one thread, as policies are, and immutable once bound.
+ * Variants are made on one thread, as policies are, and immutable once bound.
  */
 #ifndef WEIR_LIMIT_VARIANT_H
 #define WEIR_LIMIT_VARIANT_H
@@ -51,7 +51,7 @@ void variants_fini(struct variants *variants);
 
 /* How long an operator's limits of a line last, and for which subjects. */
 struct line_span {
-    uint64_t until_ns; /* monotonic; 0: until an operator lifts them */
+    uint64_t until_ns; /* monotonic; 0: until an operator lifts the limits */
     bool is_own;       /* for one subject alone */
 };
 

@@ -1,6 +1,6 @@
 /*
- * Common parts of admin commands: the line of the configuration, the end in time, errors for the
- * client, and log lines.
+ * Common parts of admin commands: the line of the configuration, the time limit (EX), errors for
+ * the client, and log lines.
  */
 #ifndef WEIR_RUN_ADMIN_LINE_H
 #define WEIR_RUN_ADMIN_LINE_H
@@ -28,7 +28,7 @@ __attribute__((format(printf, 4, 5))) void log_admin_command(struct journal *jou
 /* Returns an error (heap) that no policy has this name, with the nearest name. */
 char *admin_no_policy(const struct policies *policies, struct slice name);
 
-/* True if the text may be part of a line of a file, and of a status reply. NULL may. */
+/* True if the text may be part of a line of a file, and of a status reply. True also for NULL. */
 bool admin_command_is_one_line(const char *text);
 
 /*
@@ -39,8 +39,8 @@ __attribute__((warn_unused_result)) char *admin_line(const struct admin_command 
                                                      const struct policies *policies, struct line_name *name);
 
 /*
- * Sets *until_ns to the end by the command's EX; 0: no end but an admin command. Returns NULL, or
- * an error (heap).
+ * Sets *until_ns to the end by the command's EX; 0: no EX, so only an admin command or a reload
+ * ends the setting. Returns NULL, or an error (heap).
  */
 __attribute__((warn_unused_result)) char *admin_end(const struct admin_command *admin_command, uint64_t now_ns,
                                                     uint64_t *until_ns);
@@ -48,8 +48,8 @@ __attribute__((warn_unused_result)) char *admin_end(const struct admin_command *
 #define ADMIN_END_ROOM 96
 
 /*
- * Prints `before` (", ends in ") and the remaining time, which a predecessor may have set; "": the
- * command has no end.
+ * Prints `before` (", ends in ") and the remaining time, which a predecessor may have set. Returns
+ * "" if the command has no end.
  */
 const char *admin_print_end(const struct admin_command *admin_command, const char *before, char out[ADMIN_END_ROOM]);
 

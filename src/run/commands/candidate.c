@@ -35,8 +35,8 @@ static void on_unknown(void *arg, struct slice class, struct slice unknown, stru
 
 /*
  * Returns NULL, or an error (heap) if the line names a command or category that `table` does not
- * know. A class spelled out in the line is in no class list of the operator, so an empty set of
- * classes finds it, too.
+ * know. Classes that the operator has defined are not looked up: an empty set of classes finds only
+ * a class that the line spells out.
  */
 static char *check_class(const struct line_name *name, const struct command_table *table)
 {
@@ -121,8 +121,8 @@ static char *check_effect(const struct candidate *candidate, const struct admin_
 }
 
 /*
- * Sets or removes a line for one subject, or for a time. Returns NULL and *told, or an error
- * (heap).
+ * Sets or removes a line for one subject, or for a time. Returns NULL and sets *told, or returns an
+ * error (heap).
  */
 static char *change_lines(struct candidate *candidate, const struct admin_command *admin_command,
                           const struct line_name *name, const struct identity *identity, char **told)
@@ -143,7 +143,10 @@ static char *change_lines(struct candidate *candidate, const struct admin_comman
     return error;
 }
 
-/* Replaces the lines of that name in the file by `value`, and drops what was set for a time. */
+/*
+ * Replaces the lines of that name in the file by `value`, and drops the line that was set for a
+ * time.
+ */
 static void candidate_replace(struct candidate *candidate, const struct line_name *name, const char *value)
 {
     config_file_replace(&candidate->file, name, value);

@@ -1,7 +1,7 @@
 /*
- * A candidate config: a copy of the running configuration, which admin commands change before any
- * of it runs. The copy has the file in memory, and the lines over the file for one subject or for a
- * time.
+ * A candidate config: a copy of the running configuration. Admin commands change the copy before
+ * weir runs it. The copy has the file in memory, and the lines over the file for one subject or for
+ * a time.
  *
  * An admin command that fails changes nothing in the candidate. Main thread.
  */
@@ -28,9 +28,9 @@ void candidate_fini(struct candidate *candidate);
 bool candidate_is_for(const struct admin_command *admin_command);
 
 /*
- * Carries out such an admin command. Returns NULL and sets *told to the line for the log once the
- * candidate runs (heap); or returns an error ("ERR ...", heap). Errors in the new line itself show
- * only when the candidate is built.
+ * Carries out an admin command for which candidate_is_for returns true. Returns NULL and sets *told
+ * to the line for the log once the candidate runs (heap); or returns an error ("ERR ...", heap).
+ * Errors in the new line itself show only when the candidate is built.
  */
 __attribute__((warn_unused_result)) char *candidate_change(struct candidate *candidate,
                                                            const struct admin_command *admin_command,

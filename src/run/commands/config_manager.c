@@ -18,10 +18,10 @@
 #include "run/config/config_edit.h"
 
 /*
- * Two configuration files are kept in memory: `loaded`, as last read, and `file`, with the changes
- * of LIMIT SET since. In both, settings that need a restart have the values of the start. The
- * difference of `loaded` and `file` is what was only SET. The difference of `file` and the file on
- * disk is the reply of LIMIT DIFF.
+ * Two configuration files are kept in memory: `loaded`, the file as last read, and `file`, the same
+ * file with the changes of LIMIT SET since. In both, settings that need a restart have the values
+ * of the start. The difference of `loaded` and `file` is the lines that have only been SET. The
+ * difference of `file` and the file on disk is the reply of LIMIT DIFF.
  */
 struct config_manager {
     const char *path; /* NULL: no file */
@@ -165,7 +165,7 @@ static char *compare_file(const struct config_manager *g, struct differences *d)
 
 /* ---- memory ---- */
 
-#define SPARE_BYTES (1 << 20) /* the file may have grown since */
+#define SPARE_BYTES (1 << 20) /* the file may have grown since the last read */
 /* per byte of the file: a line of few words becomes a limit with its state */
 #define BYTES_PER_BYTE 64
 /* a variant of a policy, for one subject or for blocked subjects */
@@ -173,7 +173,7 @@ static char *compare_file(const struct config_manager *g, struct differences *d)
 
 /*
  * True if there is memory for a build of the configuration. Reading and building use base/mem.h,
- * which never fails, so the check comes before. False: nothing may change.
+ * which never fails, so the check comes before the build. False: nothing may change.
  */
 static bool has_memory(const struct config_manager *g, size_t n_admin_commands)
 {
@@ -435,7 +435,7 @@ static char *(*const kinds[])(struct config_manager *g, struct admin_command *ad
     [ADMIN_KICK] = note_round,
 };
 
-/* Every admin command that candidate_is_for rejects has a row. */
+/* Every admin command that candidate_is_for rejects has a row in `kinds`. */
 static char *run_kind(struct config_manager *g, struct admin_command *admin_command)
 {
     assert(admin_command->kind < sizeof kinds / sizeof kinds[0] && kinds[admin_command->kind] != NULL);

@@ -23,12 +23,12 @@ struct reloads {
     uint64_t good, bad;
     uint64_t last_good_unix_ms; /* 0: none */
     bool is_last_bad;
-    char last_error[512]; /* of the last failed reload */
+    char last_error[512]; /* the error of the last failed reload */
 };
 
 /*
- * Begins with `config`, which was built from `file` with the built-in command table. All must
- * outlive the config manager.
+ * Returns a config manager that runs `config`, which was built from `file` with the built-in
+ * command table. All three must outlive the config manager.
  */
 struct config_manager *config_manager_new(const struct config *config, const struct config_file *file,
                                           struct command_table *builtin, struct journal *journal);
@@ -49,8 +49,8 @@ void config_manager_free(struct config_manager *manager);
 void config_manager_on_table(struct config_manager *manager, struct command_table *commands);
 
 /*
- * Reads the file again. False: the file is not used; logged. True: call
- * config_manager_tell_reloaded when every worker has the new rules, which logs the reload.
+ * Reads the file again. False: the file is not used; logged. True: the caller calls
+ * config_manager_tell_reloaded, which logs the reload, once every worker has the new rules.
  */
 __attribute__((warn_unused_result)) bool config_manager_reload(struct config_manager *manager);
 void config_manager_tell_reloaded(const struct config_manager *manager);
@@ -63,13 +63,13 @@ const struct reloads *config_manager_reloads(const struct config_manager *manage
 /* Carries out the admin command, and sets its result. */
 void config_manager_carry_out(struct config_manager *manager, struct admin_command *admin_command);
 
-/* Carries out n admin commands. Consecutive ones that change the configuration are one step. */
+/* Carries out n admin commands. Consecutive commands that change the configuration are one step. */
 void config_manager_carry_out_all(struct config_manager *manager, struct admin_command *const *admin_commands,
                                   size_t n);
 
 /*
- * config_manager_next_end returns when the next block or line ends (base/clock.h); 0: none does.
- * config_manager_end removes what has ended by now, and logs it.
+ * config_manager_next_end returns when the next block or line ends (base/clock.h); 0: no block or
+ * line ends. config_manager_end removes and logs the blocks and lines that have ended.
  */
 uint64_t config_manager_next_end(const struct config_manager *manager);
 void config_manager_end(struct config_manager *manager, uint64_t now_ns);

@@ -107,8 +107,8 @@ static bool set_ip(struct facts *facts, struct slice value)
 }
 
 /*
- * A client has one value of each kind. `given` has a bit for each kind given so far. False: given
- * twice.
+ * A client has one value of each kind. `given` has a bit for each kind given so far. False: the
+ * kind is given twice.
  */
 static bool explain_note_given(unsigned *given, unsigned row, struct slice kind, struct why why)
 {

@@ -1,6 +1,6 @@
 /*
  * LIMIT EXPLAIN from a configuration alone: the gate's decision for a command of a subject that has
- * sent nothing before. No Redis is asked: the command table is the built-in one.
+ * sent nothing before. No Redis is asked: the built-in command table is used.
  */
 #ifndef WEIR_RUN_EXPLAIN_H
 #define WEIR_RUN_EXPLAIN_H

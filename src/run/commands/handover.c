@@ -1,4 +1,4 @@
-/* A control character separates the words of a line: no admin command contains one. */
+/* A control character separates the words of a line: no admin command contains that character. */
 #include "run/commands/handover.h"
 
 #include <inttypes.h>
@@ -298,7 +298,7 @@ bool handover_read(const char *text, struct journal *journal,
 
 /*
  * True if the line is in the text; then *next is the rest after it. The search begins at *next,
- * where the line is if both texts have one order.
+ * where the line is if both texts have the same order.
  */
 static bool handover_has_line(struct slice text, struct slice *next, struct slice wanted)
 {

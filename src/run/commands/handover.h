@@ -20,7 +20,7 @@
 
 /* The sources of admin commands. */
 struct handover {
-    const struct config_file *running, *loaded; /* the difference of the two has been SET */
+    const struct config_file *running, *loaded; /* lines in which the two differ have been SET */
     const struct set_lines *lines;
     const struct named *named;
     const struct shared_set *blocks;
@@ -34,14 +34,14 @@ char *handover_write(const struct handover *from);
 
 /*
  * Carries out the commands of `text` by one call of carry_out, which sets their errors. Logs the
- * failed commands, and the number of the others. False: the text is of another kind.
+ * failed commands, and the number of the other commands. False: the text is of another kind.
  */
 bool handover_read(const char *text, struct journal *journal,
                    void (*carry_out)(void *arg, struct admin_command *const *admin_commands, size_t n), void *arg);
 
 /*
- * Logs each command of `text` that is not in `other` (NULL: nothing): `what` becomes of it, and
- * `why`.
+ * Logs each command of `text` that is not in `other` (NULL: nothing): `what` becomes of the
+ * command, and `why`.
  */
 void handover_log(const char *text, const char *other, const char *what, const char *why, struct journal *journal);
 

@@ -18,7 +18,7 @@
 #define WORKER_FILES 24
 #define PRIVATE_SHARE 8 /* with shared lanes one client in eight has a private lane */
 
-/* Returns how many files that many clients need, with what weir itself needs. */
+/* Returns how many open files weir needs with that many clients. */
 static rlim_t files_for(const struct config *config, rlim_t clients)
 {
     rlim_t lanes = config->lanes_private ? clients : clients / PRIVATE_SHARE;
@@ -27,8 +27,8 @@ static rlim_t files_for(const struct config *config, rlim_t clients)
 }
 
 /*
- * Raises the limit on open files as far as needed and possible. Returns `clients`, or less if only
- * fewer fit; logged.
+ * Raises the limit on open files as far as needed and possible. Returns `clients`, or the number of
+ * clients that fit if that is less, which is logged.
  */
 static unsigned fit(const struct config *config, unsigned clients)
 {
@@ -48,8 +48,8 @@ static unsigned fit(const struct config *config, unsigned clients)
 }
 
 /*
- * Returns max-clients that fit. The limit is raised only when the setting changes: its warning is
- * not repeated.
+ * Returns the number of clients that fit, at most `asked`. The limit on open files is raised only
+ * when the setting changes, so that the warning is not repeated.
  */
 static unsigned fit_clients(struct live_rules *live, unsigned asked)
 {
@@ -94,7 +94,7 @@ static void live_rules_renew(struct live_rules *live, const struct rules *model,
 }
 
 /*
- * Returns the passwords after a change: `newest`, and the running one as the one before. The
+ * Returns the passwords after a change: `newest`, and the running password as the previous one. The
  * strings stay owned by the caller and by `running`.
  */
 static struct own_password followed_by(const struct own_password *running, char *newest, char *path)
@@ -140,7 +140,10 @@ static void live_rules_inherit(struct live_rules *live, struct named *fresh, boo
     }
 }
 
-/* Enters the limits of variants into the counters of their policies, which have been enrolled. */
+/*
+ * Enters the limits of each variant into the policy state of the variant's policy, which is in the
+ * registry already.
+ */
 static bool enroll(const struct variants *variants, const struct policies *policies, struct registry *registry)
 {
     for (size_t i = 0; i < variants->n; i++) {
@@ -155,7 +158,7 @@ static bool enroll(const struct variants *variants, const struct policies *polic
 
 /*
  * Sets the rates by which debts run off, once all limits have their index. Limits of a variant use
- * its own rates, except those that all subjects share.
+ * the variant's own rates, except limits that all subjects share.
  */
 static void rate(const struct variants *variants, struct policies *policies)
 {
@@ -201,7 +204,7 @@ bool live_rules_adopt(struct live_rules *live, const struct config *config, cons
 
 struct settling {
     const struct live_rules *live;
-    /* by number of the policy's counters; NULL: the policy no longer exists */
+    /* by number of the policy state; NULL: the policy no longer exists */
     const struct policy **of_state;
     size_t n_states;
     uint64_t now_ns;

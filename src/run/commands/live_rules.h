@@ -1,6 +1,6 @@
 /*
- * The running rules: made from a configuration and the command table, and made anew when one of
- * them changes.
+ * The running rules: made from a configuration and the command table, and made anew when the
+ * configuration or the table changes.
  *
  * New rules keep the debts and counters of limits (limit/figures/registry.h), and every setting
  * that needs a restart. Main thread.
@@ -23,14 +23,16 @@ struct live_rules {
     struct command_table *commands; /* one reference */
     struct rules *rules;            /* one reference; NULL: none yet */
     struct registry *registry;
-    struct policy_state *unlimited; /* counters of subjects that no policy binds; owned by ledger */
-    struct variants variants;       /* bound to no table */
-    struct shared_set *blocks;      /* one reference; NULL: no subject is blocked */
-    struct limit unbound;           /* the limit on connections without a policy yet */
-    struct policy_state *addresses; /* counters of addresses, which `unbound` limits; owned by ledger */
-    struct limit block;             /* its id is that of the counters of refusals by blocks */
-    bool has_block;                 /* `block` has an id: there has been a block */
-    bool is_changed;                /* rates of some subject have changed since live_rules_settle */
+    /* counters of subjects that no policy binds; owned by the registry */
+    struct policy_state *unlimited;
+    struct variants variants;  /* bound to no table */
+    struct shared_set *blocks; /* one reference; NULL: no subject is blocked */
+    struct limit unbound;      /* the limit on connections without a policy yet */
+    /* counters of addresses, which `unbound` limits; owned by the registry */
+    struct policy_state *addresses;
+    struct limit block; /* the limit with the id that counts refusals by blocks */
+    bool has_block;     /* `block` has an id: there has been a block */
+    bool is_changed;    /* rates of some subject have changed since live_rules_settle */
     struct journal *journal;
     unsigned asked_clients; /* max-clients as configured */
     unsigned max_clients;   /* max-clients as far as descriptors allow */
@@ -45,8 +47,8 @@ void live_rules_fini(struct live_rules *live);
 
 /*
  * Makes and installs the rules of a configuration: of the whole file (is_reload), or of a changed
- * line. `variants` are made from its policies, and taken over. False: too many limits since the
- * start; nothing has changed, and the caller keeps the variants.
+ * line. `variants` are made from the configuration's policies, and taken over. False: too many
+ * limits since the start; nothing has changed, and the caller keeps the variants.
  */
 __attribute__((warn_unused_result)) bool live_rules_adopt(struct live_rules *live, const struct config *config,
                                                           const struct variants *variants, bool is_reload);
@@ -69,7 +71,10 @@ __attribute__((warn_unused_result)) bool live_rules_set_blocks(struct live_rules
 /* Uses other overrides; takes over `named`. */
 void live_rules_set_named(struct live_rules *live, struct named *named);
 
-/* Sets weir's password; copied. If a server refuses it weir logs in with the previous one. */
+/*
+ * Sets weir's password; copied. If a server refuses the new password, weir logs in with the
+ * previous password.
+ */
 void live_rules_set_password(struct live_rules *live, char *password);
 
 #endif

@@ -1,7 +1,7 @@
 /*
  * Lines of policies that an operator has set for one subject (LIMIT SET ... FOR), or for a time
  * (EX), and the admin commands for them. The lines take precedence over the configuration in
- * memory, also after changes of it. Main thread.
+ * memory, also after that configuration changes. Main thread.
  */
 #ifndef WEIR_RUN_SET_LINES_H
 #define WEIR_RUN_SET_LINES_H
@@ -41,7 +41,7 @@ void set_lines_fini(struct set_lines *lines);
 const struct set_line *set_lines_find(const struct set_lines *lines, struct slice policy, struct slice what,
                                       const char *subject);
 
-/* Adds a copy, in place of the line with this policy, name and subject. */
+/* Adds a copy of the line. A known line with the same policy, name and subject is replaced. */
 void set_lines_put(struct set_lines *lines, const struct set_line *line);
 bool set_lines_drop(struct set_lines *lines, struct slice policy, struct slice what, const char *subject);
 
@@ -52,13 +52,13 @@ bool set_lines_drop(struct set_lines *lines, struct slice policy, struct slice w
 void set_lines_end(struct set_lines *lines, uint64_t now_ns, struct journal *journal);
 void set_lines_keep_timed(struct set_lines *lines, struct journal *journal);
 
-/* Returns when the next line ends; 0: none does. */
+/* Returns when the next line ends; 0: no line ends. */
 uint64_t set_lines_next_end(const struct set_lines *lines);
 
 /*
  * Applies the lines to the policies, which are not shared yet, and lines for single subjects to
- * *variants. With a journal, lines that do not fit are removed and logged. Without one, returns the
- * error of the first such line (heap). Returns NULL if all lines left fit.
+ * *variants. With a journal, lines that do not fit are removed and logged. Without a journal,
+ * returns the error of the first such line (heap). Returns NULL if all lines left fit.
  */
 char *set_lines_apply(struct set_lines *lines, struct policies *policies, const struct command_table *table,
                       struct journal *journal, struct variants *variants);

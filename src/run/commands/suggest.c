@@ -22,7 +22,7 @@
 #define NAMES 10        /* subjects named in one line */
 #define NAME_SHOWN 40
 #define SPAN_ROOM 32
-#define UNLIMITED "default" /* the policy that would bind subjects without one */
+#define UNLIMITED "default" /* the policy that would bind subjects without a policy */
 
 /* A subject that would have been limited, or that is next to the limit. */
 struct named {
@@ -47,7 +47,8 @@ struct row {
     size_t n_names;
 };
 
-#define EXCEPTED_MAX 64 /* names after EXCEPT that are checked for being known: bits of a word */
+/* names after EXCEPT that are checked for being known, one bit of a word for each */
+#define EXCEPTED_MAX 64
 
 /* One policy. */
 struct sheet {
@@ -64,7 +65,7 @@ struct survey {
     unsigned percentile;   /* see suggestion_make */
     struct sheet *sheets;
     size_t n_sheets;
-    /* by number of a policy's counters: the index of the policy's sheet plus one; 0: no sheet */
+    /* by number of a policy state: the index of the policy's sheet plus one; 0: no sheet */
     uint16_t by_state[REGISTRY_POLICIES_MAX];
     bool is_starved;
 };
@@ -107,8 +108,8 @@ static void suggest_count(void *arg, struct subject *subject)
 }
 
 /*
- * Takes excepted subjects out of the forgotten ones. Of forgotten subjects only the names of the
- * heaviest are known.
+ * Takes excepted subjects out of the forgotten subjects. Only the heaviest forgotten subjects have
+ * known names.
  */
 static void leave_out_forgotten(struct survey *survey, struct row *row)
 {

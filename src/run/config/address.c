@@ -179,7 +179,7 @@ static const struct url {
 
 /*
  * True for a URL, redis://user:password@host:port/0; sets `why` to the address to write. The login
- * is not repeated.
+ * of the URL is not repeated in `why`.
  */
 static bool is_url(struct slice text, const struct use *use, struct why why)
 {

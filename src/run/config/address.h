@@ -24,8 +24,8 @@ struct address {
 };
 
 /*
- * Parses an address. may_choose_port: weir listens there, and port 0 is valid. False: `why` has the
- * error, and *address is untouched.
+ * Parses an address. may_choose_port: weir listens on the address, and port 0 is valid. False:
+ * `why` has the error, and *address is untouched.
  */
 __attribute__((warn_unused_result)) bool address_parse(struct address *address, struct slice text, bool may_choose_port,
                                                        struct why why);

@@ -28,7 +28,7 @@ struct config {
     /*
      * Settings that can change while weir runs: the config manager copies its rules from here. The
      * policies are bound to the command table of the build. TLS contexts are NULL without TLS, and
-     * with CONFIG_LIVE, which does not read their files.
+     * with CONFIG_LIVE, which does not read files of TLS.
      */
     struct rules rules;
 
@@ -63,7 +63,7 @@ struct config {
     struct address admin_listen;    /* for HTTP; host NULL: none */
     /* host names allowed in HTTP requests, separated by commas; NULL: none */
     char *admin_hosts;
-    struct tls_settings tls_settings; /* of listeners */
+    struct tls_settings tls_settings; /* TLS settings of listeners */
     struct tls_settings upstream_tls_settings;
     char *log_path; /* NULL: no file */
     bool log_to_stderr;

@@ -200,7 +200,9 @@ static void load_keys(struct loading *l)
     free(firsts);
 }
 
-/* Returns the first line above it with this key, in sections of this name; NULL: none. */
+/*
+ * Returns the first line above `entry` with the same key, in sections of the same name; NULL: none.
+ */
 static const struct entry *line_before(const struct loading *l, const struct entry *entry)
 {
     const struct section *section = &l->file->sections[entry->section];
@@ -268,8 +270,8 @@ static void define_class(struct loading *l, struct section *section)
 }
 
 /*
- * Returns the next class that is not defined yet; with `is_ready` one that names only defined
- * classes. NULL: none.
+ * Returns the next class that is not defined yet; with `is_ready` the next such class that names
+ * only defined classes. NULL: none.
  */
 static struct section *next_class(const struct loading *l, bool is_ready)
 {

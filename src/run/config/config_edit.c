@@ -118,8 +118,8 @@ static void set_value(struct entry *entry, const char *value)
 }
 
 /*
- * Removes the lines of that name except the first `keep`. Returns how many there were. *first: the
- * line that is kept.
+ * Removes the lines of that name except the first `keep`. Returns how many lines had that name.
+ * *first: the first line that is kept.
  */
 static size_t config_edit_thin_out(struct config_file *file, const struct line_name *name, size_t keep,
                                    struct entry **first)
@@ -160,7 +160,7 @@ void config_file_replace(struct config_file *file, const struct line_name *name,
 
 #define TEXT_ROOM 1024
 
-/* Returns the value for that name: its lines, else its default, else ""; heap. */
+/* Returns the value of the lines of that name, else the key's default, else ""; heap. */
 static char *config_edit_value_of(const struct config_file *file, const struct line_name *name)
 {
     char *value = config_file_value(file, name);
@@ -272,7 +272,7 @@ static void add_word(char *text, size_t size, const char *section, const char *w
 
 /*
  * True if a reload may not change the value. A reload may change the password, but not add or
- * remove one.
+ * remove a password.
  */
 static bool config_edit_must_stay(const struct difference *difference)
 {

@@ -9,7 +9,7 @@
 /* Identifies the lines of one key of one section; case does not matter. */
 struct line_name {
     enum section_kind kind;
-    struct slice section; /* the section's name; "" for a section that takes none */
+    struct slice section; /* the section's name; "" for a section that takes no name */
     struct slice key;
 };
 
@@ -29,8 +29,8 @@ void config_file_copy(struct config_file *copy, const struct config_file *file);
 char *config_file_value(const struct config_file *file, const struct line_name *name);
 
 /*
- * Replaces all lines of that name by one with this value, at the end if there was none. NULL
- * removes the lines. Adds the section if needed.
+ * Replaces all lines of that name by one line with this value, which comes last if no line had that
+ * name. `value` NULL removes the lines. Adds the section if needed.
  */
 void config_file_replace(struct config_file *file, const struct line_name *name, const char *value);
 
@@ -40,9 +40,9 @@ struct differences {
 };
 
 /*
- * Returns the lines with different values, in the order of `running`, then those only in `file`.
- * Several lines of one key are one line. A key that is not given has its default. The caller frees
- * with differences_fini.
+ * Returns the lines with different values, in the order of `running`, then the lines that are only
+ * in `file`. Several lines of one key are one line. A key that is not given has its default. The
+ * caller frees with differences_fini.
  */
 struct differences config_diff(const struct config_file *running, const struct config_file *file);
 void differences_fini(struct differences *differences);

@@ -37,7 +37,10 @@ struct section {
     bool is_done;      /* a class that is defined, or has an error that is reported */
     /* index of the first section of this kind and name; set by config_file_index */
     size_t first;
-    /* in that first section: first and last entry of all of them, as entry.next; 0: none */
+    /*
+     * set only in that first section: first and last entry of all sections of this kind and name,
+     * as index plus one; 0: none
+     */
     size_t head, tail;
 };
 
@@ -56,7 +59,7 @@ struct entry {
 /* A file that is or has been read. */
 struct source {
     char *path;
-    struct location from; /* the line that includes it; none for the first file */
+    struct location from; /* the line that includes this file; line 0 for the first file */
     dev_t device;         /* device and inode identify the file */
     ino_t inode;
 };
@@ -97,8 +100,8 @@ const struct entry *config_file_next(const struct config_file *file, enum sectio
                                      const struct entry *previous);
 
 /*
- * As config_file_next, only for sections of this name, from the index. `previous` is in one of
- * them. Case does not matter.
+ * As config_file_next, only for sections of this name, from the index. `previous` is in such a
+ * section. Case does not matter.
  */
 const struct entry *config_file_next_of(const struct config_file *file, enum section_kind kind, struct slice name,
                                         const struct entry *previous);

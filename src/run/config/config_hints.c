@@ -134,8 +134,8 @@ static struct slice command_of(struct slice key, struct slice *value)
 }
 
 /*
- * Writes the likely name: "cmd.get" for "cmd:get", "auth-failures" for "auth_failures". False: not
- * known.
+ * Writes the likely name: "cmd.get" for "cmd:get", "auth-failures" for "auth_failures". False: the
+ * key is not known.
  */
 static bool respell(struct slice key, struct slice *value, char out[WHY_SHOWN_MAX + 5])
 {

@@ -19,8 +19,9 @@ struct hint_check {
 
 /*
  * Writes "unknown key: ..." or "unknown section: ..." with the line to write into `why`. `value` is
- * the value of the line as in the file. A message repeats it only in a line that would be accepted.
- * False: nothing is known about the name there. A section needs no check.
+ * the value of the line as in the file. A message repeats the value only in a line that would be
+ * accepted. False: there is no hint for the name at that location. For a section `check` is not
+ * used.
  */
 bool config_hint_name(enum hint_location location, const struct hint_check *check, struct slice name,
                       struct slice value, struct why why);
@@ -39,8 +40,8 @@ bool config_hint_comment(enum hint_location location, const struct hint_check *c
                          struct slice value, struct why why);
 
 /*
- * True if the value is in quotes. `why` then says how to write it, or with is_taken, that the
- * quotes are part of it.
+ * True if the value is in quotes. `why` then says how to write the value, or with is_taken, that
+ * the quotes are part of the value.
  */
 bool config_hint_quotes(struct slice key, struct slice value, bool is_taken, struct why why);
 

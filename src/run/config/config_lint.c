@@ -15,7 +15,7 @@
 #include "run/config/config_build.h"
 #include "run/config/config_terms.h"
 
-#define PATTERNS_MOST 64 /* compared one by one in some 2 us at each new client */
+#define PATTERNS_MOST 64 /* a new client is compared with that many patterns in some 2 us */
 /* the longest request time-out that is a default of common client libraries */
 #define PATIENCE_NS (5 * NS_PER_S)
 
@@ -52,7 +52,9 @@ static bool check_folder(struct slice path, struct why why)
     return why_refuse(why, "there is no folder %s: make it, or choose another path", folder);
 }
 
-/* True if weir could make its socket there. A socket left by an earlier process is replaced. */
+/*
+ * True if weir could make its socket at the path. A socket left by an earlier process is replaced.
+ */
 static bool check_path(struct slice path, struct why why)
 {
     char file[PATH_MAX];
@@ -142,8 +144,8 @@ static const struct entry *find_item(const struct subject_matter *s, bool is_mat
 /* ---- named limits ---- */
 
 /*
- * Of N even calls in a period `approx` lets N - 1 pass: from 100 on at most 1 % less than
- * configured.
+ * Of N evenly spaced calls in a period `approx` lets N - 1 pass. With a count of 100 or more that
+ * is at most 1 % less than configured.
  */
 #define APPROX_LEAST 100
 
@@ -325,8 +327,8 @@ static bool is_by_user(const struct policy *policy)
 }
 
 /*
- * True if `low` lets fewer pass at once, or fewer in the long run. Both rates have the same unit
- * and scope.
+ * True if `low` lets fewer units pass at once than `high`, or fewer in the long run. Both rates
+ * have the same unit and scope.
  */
 static bool is_below(const struct rate *low, const struct rate *high)
 {

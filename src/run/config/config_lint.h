@@ -9,8 +9,8 @@
 #include "run/config/config_file.h"
 
 /*
- * Reports each as a warning of its line. `config` was built from `file`, whole and without an
- * error.
+ * Reports each doubtful setting as a warning of its line. `config` was built from `file`, whole and
+ * without an error.
  */
 void config_lint(const struct config *config, struct config_file *file);
 

@@ -70,9 +70,9 @@ static bool is_word(char c)
 }
 
 /*
- * True for /.../, ^..., ...$, ~..., for alternatives in parentheses, and for \d and its kin. True
- * for a + after a bracket or at the end, and for .* or .+ not after a word. "svc.*" may be
- * intended: names of services contain dots.
+ * True for /.../, ^..., ...$, ~..., for alternatives in parentheses, and for \d and similar
+ * escapes. True for a + after a bracket or at the end, and for .* or .+ not after a word. "svc.*"
+ * may be intended: names of services contain dots.
  */
 static bool is_regular_expression(struct slice p)
 {

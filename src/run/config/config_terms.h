@@ -12,27 +12,27 @@
 
 /*
  * True if the term looks like several terms, like a regular expression, is in quotes, or has
- * another common mistake. `why` says what it matches, and what to write. Terms of keys are never
- * doubted: a key may be any text.
+ * another common mistake. `why` says what the term matches, and what to write. Terms of keys are
+ * never doubted: a key may be any text.
  */
 bool config_term_is_doubtful(struct slice term, struct why why);
 
 /*
- * True if no client of any address of `listen` can match the term. `why` says so, and what to
- * write.
+ * True if no client of any address of `listen` can match the term. `why` then has the warning, and
+ * what to write.
  */
 bool config_term_is_unbound(const struct config *config, const struct match *match, struct slice term, struct why why);
 
 /*
- * Words in errors that client libraries act on (error_words.def): no refusal should contain one. As
- * error-prefix such a word is an error (REFUSED) or a warning (WARNED).
+ * Words in errors that client libraries act on (error_words.def): no refusal should contain such a
+ * word. As error-prefix such a word is an error (REFUSED) or a warning (WARNED).
  */
 enum error_word { ERROR_WORD_NONE, ERROR_WORD_WARNED, ERROR_WORD_REFUSED };
 
 /* Looks up a whole word, in capitals. */
 enum error_word error_word_find(struct slice word);
 
-/* Returns the first such word in a name, with no capital next to it; empty: none. */
+/* Returns the first error word in a name that has no capital letter next to it; empty: none. */
 struct slice error_word_in(struct slice name);
 
 #endif

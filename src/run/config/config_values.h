@@ -48,18 +48,18 @@ struct config_key {
     size_t offset, size;
     enum section_kind section; /* SECTION_WEIR or SECTION_ADMIN */
     bool is_list;              /* several lines add up */
-    bool needs_restart;        /* a reload does not change it */
-    /* names a file, or how one is used: files are read only with CONFIG_WHOLE */
+    bool needs_restart;        /* a reload does not change the setting */
+    /* the key names a file, or how a file is used: files are read only with CONFIG_WHOLE */
     bool names_file;
 };
 
 /* numbers; the word 0 is kept as 0 */
 config_setter key_number, key_slow, key_workers;
-/* one of the row's words, kept as its index */
+/* one of the row's words, kept as the word's index */
 config_setter key_word, key_when_down, key_dial_rate;
 /* the text itself */
 config_setter key_text;
-/* nothing: the files have been read where they are named (config_file.c) */
+/* sets no member: the files have been read where the lines name them (config_file.c) */
 config_setter key_include;
 /* addresses */
 config_setter key_instance, key_listen, key_proxies, key_upstream_allow, key_upstream, key_upstream_map,

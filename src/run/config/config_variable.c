@@ -15,7 +15,7 @@
 
 struct reference {
     struct slice name;
-    struct slice otherwise; /* the text after ":-"; at NULL: there is none */
+    struct slice otherwise; /* the text after ":-"; `at` NULL: no default */
     const char *end;        /* after the } */
 };
 

@@ -21,7 +21,7 @@
 #define ADDRESS_MAP_MOST 64
 
 struct address_map_row {
-    struct address announced, dialled; /* TCP; neither says tls */
+    struct address announced, dialled; /* TCP addresses; neither has tls: before it */
 };
 
 /*
@@ -51,8 +51,8 @@ struct dialling *dialling_new(const struct address_map *map, const struct networ
 void dialling_add_own(struct dialling *dialling, int fd);
 
 /*
- * Returns the address to dial instead of this one, perhaps itself. NULL: none; *why (static) is the
- * reason.
+ * Returns the address to dial for `announced`, often the same address. NULL: no address may be
+ * dialled; *why (static) is the reason.
  */
 const struct address *dialling_target(const struct dialling *dialling, const struct address *announced,
                                       const char **why);

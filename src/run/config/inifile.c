@@ -4,7 +4,7 @@
  * Problem: inih's buffer is 200 bytes in most builds. inih cuts a longer line silently and reads
  * the rest as another line. inih takes an indented key as a second value of the key above. The
  * handler of inih gets no line numbers, and for malformed lines inih reports only the position of
- * the first.
+ * the first such line.
  *
  * Mechanism: this file counts and measures lines, strips leading blanks, and handles comments and
  * section headings. inih divides the other lines into key and value and cuts off the comment after
@@ -26,10 +26,10 @@
 struct reader {
     FILE *file;
     const struct inifile_events *events;
-    size_t bytes;    /* read so far */
+    size_t bytes;    /* bytes of the file that were read so far */
     unsigned line;   /* number of the current line */
     bool is_unsplit; /* the current line went to inih, and no key came back yet */
-    size_t len;      /* of the current line, without leading blanks and line end */
+    size_t len;      /* bytes of the current line, without leading blanks and line end */
     int bad;         /* a byte of the line that is not allowed, or -1 */
     char text[INIFILE_LINE_MAX + 1];
 };

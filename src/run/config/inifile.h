@@ -10,7 +10,7 @@
 
 #include "base/slice.h"
 
-#define INIFILE_LINE_MAX 198         /* bytes; what every build of inih can take */
+#define INIFILE_LINE_MAX 198         /* bytes; every build of inih takes a line of this length */
 #define INIFILE_BYTES_MAX (16 << 20) /* of a whole file, so that reading /dev/zero ends */
 
 /* Called in the order of the file; slices are valid during the call. */

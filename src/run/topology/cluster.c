@@ -10,11 +10,11 @@
 #include "run/topology/question_pace.h"
 #include "upstream/control_reply.h"
 
-/* as for a sentinel's answer; the list of 1,000 nodes takes less than 10 ms */
+/* time-out of a question, as for a sentinel; the list of 1,000 nodes takes less than 10 ms */
 #define SILENT_NS (300 * NS_PER_MS)
 #define NOBODY_NS (50 * NS_PER_MS) /* interval of retries while no member can be asked (chosen) */
 #define URGENT_NS (30 * NS_PER_S)  /* how long lost slots are urgent (chosen) */
-#define BROKEN_NS (1 * NS_PER_S)   /* after that, the interval of questions */
+#define BROKEN_NS (1 * NS_PER_S)   /* interval of questions when lost slots are no longer urgent */
 #define WHY_ROOM sizeof(((struct member *)0)->nodes_why)
 #define LINE_ROOM (ADDRESS_TEXT + 256)
 
@@ -33,11 +33,12 @@ struct cluster {
     /* the member of each node of the view, from the last note_members; heap */
     struct member **sorted;
     size_t n_sorted;
-    uint64_t broken_ns; /* since when some slot has no reachable node; 0: all have one */
+    /* since when some slot has no reachable node; 0: all slots have a reachable node */
+    uint64_t broken_ns;
     bool is_tls;
     bool is_known; /* a node has answered */
     bool is_started;
-    uv_timer_t timers[TIMERS]; /* ASK: the next question, or the end of the present one */
+    uv_timer_t timers[TIMERS]; /* ASK: the next question, or the time-out of the present question */
     unsigned n_timers;         /* timers that are not closed yet */
 };
 
@@ -280,8 +281,8 @@ static uint16_t cluster_number_of(const struct cluster *cluster, const struct me
 }
 
 /*
- * Asks the member. False: not connected, another question is under way, or the last one is
- * unanswered.
+ * Asks the member. False: the member is not connected, another question is under way, or the last
+ * question is unanswered.
  */
 static bool cluster_ask(struct cluster *cluster, struct member *member)
 {
@@ -298,8 +299,8 @@ static bool cluster_ask(struct cluster *cluster, struct member *member)
 }
 
 /*
- * Asks the next untried entry point: at the start each is asked, so that the log can name wrong
- * ones.
+ * Asks the next untried entry point. At the start each entry point is asked, so that the log can
+ * name wrong entry points.
  */
 static bool ask_entry(struct cluster *cluster)
 {
@@ -345,7 +346,7 @@ static bool ask_any(struct cluster *cluster)
     return false;
 }
 
-/* True if some slot has no node, or only an unreachable one. */
+/* True if some slot has no node, or only an unreachable node. */
 static bool is_broken(const struct cluster *cluster)
 {
     for (size_t i = 0; i < cluster_view_count(cluster->view); i++) {
@@ -444,7 +445,7 @@ const struct cluster_view *cluster_known(const struct cluster *cluster)
     return cluster->view;
 }
 
-/* True if the member's first attempt is over, and it has been asked if it is connected. */
+/* True if the member's first attempt is over, and the member has been asked or is not connected. */
 static bool is_tried(const struct member *member)
 {
     const struct control *control = finder_control(member->finder);

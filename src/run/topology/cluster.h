@@ -4,15 +4,15 @@
  * Members are the configured entry points. From the first answer on each master that serves slots
  * is a member, by the address that the master announces. Its replicas are members if clients read
  * from replicas. Other nodes are not dialled. An entry point stays a member whatever the answers
- * say, and is asked when no other member can be.
+ * say, and is asked when no other member can be asked.
  *
  * One member at a time is asked CLUSTER NODES. run/topology/question_pace.h sets the pace.
  * run/topology/cluster_view.h sets the order, and decides which answers count. When a member is
- * silent for 300 ms the next is asked.
+ * silent for 300 ms the next member is asked.
  *
  * The dialled address is the IP address that a node announces. Over TLS, or without an IP address,
- * it is the announced host name. A node that announces neither, and is the node that was asked, is
- * dialled by the host that was asked. upstream-map and upstream-allow apply as everywhere
+ * weir dials the announced host name. If the node that was asked announces neither address nor
+ * name, weir dials the host that was asked. upstream-map and upstream-allow apply as everywhere
  * (run/topology/finder.h). A redirect is never dialled: it triggers a question. Main thread.
  */
 #ifndef WEIR_RUN_CLUSTER_H
@@ -57,8 +57,8 @@ void cluster_want(struct cluster *cluster);
 void cluster_note_member(struct cluster *cluster, const struct member *member);
 
 /*
- * Makes the members those of the cluster. Adds new members, and sets is_leaving of members that no
- * node in use and no row of the topology needs any more. Entry points never leave. `now`: the
+ * Brings the members in line with the view. Adds new members, and sets is_leaving of members that
+ * no node in use and no row of the topology needs any more. Entry points never leave. `now`: the
  * topology that workers have.
  */
 void cluster_sort_members(struct cluster *cluster, const struct topology *now);
@@ -96,7 +96,7 @@ struct cluster_service cluster_words_look(const struct cluster *cluster);
  */
 bool cluster_words_print(const struct cluster *cluster, char out[CLUSTER_WORDS_ROOM]);
 
-/* Asynchronous; frees itself. No callback comes after it. Members stay. */
+/* Asynchronous; frees itself. No callback comes after this call. Members stay. */
 void cluster_close(struct cluster *cluster);
 
 #endif

@@ -11,12 +11,13 @@
 #define ROUND_NS (5 * NS_PER_S)
 
 struct slot_record {
-    uint64_t epoch;     /* an owner with a lower epoch does not replace this one */
-    uint16_t owner;     /* number of a node, or CLUSTER_NOBODY */
-    uint16_t leaves_to; /* as the owner says; CLUSTER_NOBODY: an unknown node */
-    uint16_t comes_to;  /* the node that says that it imports the slot; CLUSTER_NOBODY: none */
-    bool is_known;      /* an answer has named its owner, or that there is none */
-    bool is_leaving;    /* the owner says that the slot migrates */
+    uint64_t epoch; /* a node with a lower epoch does not replace `owner` */
+    uint16_t owner; /* number of a node, or CLUSTER_NOBODY */
+    /* the node to which the owner migrates the slot; CLUSTER_NOBODY: an unknown node */
+    uint16_t leaves_to;
+    uint16_t comes_to; /* the node that says that it imports the slot; CLUSTER_NOBODY: none */
+    bool is_known;     /* an answer has said which node owns the slot, or that no node does */
+    bool is_leaving;   /* the owner says that the slot migrates */
 };
 
 struct redirect {
@@ -32,7 +33,7 @@ struct challenge {
     bool *has_backed;           /* by index of `nodes`: the node has confirmed; heap */
     size_t n;
     uint16_t owners[SLOT_COUNT]; /* indexes of `nodes` */
-    uint64_t begun_ns;           /* when the first of its nodes was asked */
+    uint64_t begun_ns;           /* when the first node of the challenge was asked */
 };
 
 struct cluster_view {
@@ -120,7 +121,7 @@ static void take_facts(struct cluster_view *view, uint16_t number, const struct 
     node->port = said->port;
     /*
      * An answer that is out of date may agree on all slots, so the epoch never falls. Exception: a
-     * master that becomes a replica has its master's epoch from then on.
+     * master that becomes a replica has the epoch of its new master from then on.
      */
     node->epoch = said->is_replica || said->epoch > node->epoch ? said->epoch : node->epoch;
     node->is_replica = said->is_replica;
@@ -198,7 +199,7 @@ static void cluster_view_take_slots(struct taking *t)
     }
 }
 
-/* Takes the slots that migrate. An answer lists them only for its own node. */
+/* Takes the slots that migrate. An answer lists such slots only for the node that answers. */
 static void take_moves(struct taking *t)
 {
     struct cluster_view *view = t->view;
@@ -234,13 +235,12 @@ static void admit_nodes(struct taking *t)
     for (size_t i = 0; i < t->answer->n; i++)
         if (t->numbers[i] == CLUSTER_NOBODY)
             t->numbers[i] = cluster_view_add_node(t->view, t->answer->nodes[i].id);
-    /* also if another node was meant */
+    /* the node that answered counts as asked, even if another node was meant */
     t->view->nodes[t->numbers[t->answer->myself]].asked_ns = t->view->asked_ns;
 }
 
 /*
- * True if the facts of node i are taken. A contradicting answer counts only for what is new of a
- * node.
+ * True if the facts of node i are taken. A contradicting answer counts only for news about a node.
  */
 static bool is_believed(const struct taking *t, size_t i)
 {
@@ -257,8 +257,8 @@ static void take_nodes(struct taking *t)
 }
 
 /*
- * The answer is accepted: its nodes are the cluster's, and other nodes stay only if they serve
- * slots.
+ * Takes the nodes of an accepted answer as those of the cluster. Other nodes stay only if they
+ * serve slots.
  */
 static void settle_nodes(struct taking *t)
 {

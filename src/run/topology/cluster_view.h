@@ -8,12 +8,12 @@
  * - The owner with the higher config epoch wins. An older epoch never replaces a newer one. With
  *   equal epochs the known owner stays, unless the other node itself says that it serves the slot.
  * - A node that says that it no longer serves a slot is believed, unless its own epoch is older
- *   than the known one.
- * - Any other difference is a challenge: an answer with older epochs, or without a known owner, or
+ *   than the known epoch.
+ * - Any other difference is a challenge: an answer with older epochs, without a known owner, or
  *   with unknown nodes only (a cluster that was built anew). A challenge replaces the whole view
  *   on three conditions. Most masters of the answer confirm the challenge. Every other known
- *   master has been asked since. None of those contradicts. A node on the minority side therefore
- *   never wins.
+ *   master has been asked since. None of the other masters contradicts. A node on the minority
+ *   side therefore never wins.
  * - A redirect is a hint: it only causes questions to other nodes, first to the node that it names.
  */
 #ifndef WEIR_RUN_CLUSTER_VIEW_H
@@ -58,8 +58,8 @@ void cluster_view_note_asked(struct cluster_view *view, uint16_t node, uint64_t 
 bool cluster_view_wants_another(const struct cluster_view *view);
 
 /*
- * Returns the node to ask next: the node that a redirect names, else the one asked longest ago,
- * failed nodes last. CLUSTER_NOBODY: no node with an address is known.
+ * Returns the node to ask next: the node that a redirect names, else the node that was asked
+ * longest ago, failed nodes last. CLUSTER_NOBODY: no node with an address is known.
  */
 uint16_t cluster_view_next(const struct cluster_view *view);
 
@@ -75,7 +75,7 @@ struct cluster_view_node {
     uint64_t asked_ns; /* 0: never */
     uint16_t n_slots;  /* slots that the node serves, by all answers */
     bool is_replica;
-    bool is_failed;    /* most masters say that it has failed */
+    bool is_failed;    /* most masters say that the node has failed */
     bool is_candidate; /* only a challenge names the node: asked, and not used */
 };
 

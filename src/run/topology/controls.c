@@ -12,7 +12,8 @@
 #include "run/topology/replica_poll.h"
 
 #define POLL_NS (250 * NS_PER_MS) /* interval of role questions without a good master */
-#define POLLS_CALM 4              /* else a role question in one of this many intervals (chosen) */
+/* with a good master: one role question in this many intervals (chosen) */
+#define POLLS_CALM 4
 
 /* ---- the topology ---- */
 
@@ -430,7 +431,7 @@ static void controls_on_closed(uv_handle_t *handle)
     free(controls);
 }
 
-/* Each part closed here is asynchronous, frees itself, and calls back no more. */
+/* Each part that is closed here closes asynchronously, frees itself, and calls back no more. */
 void controls_close(struct controls *controls)
 {
     upstream_set_asked(controls->upstream, NULL);

@@ -4,8 +4,8 @@
  *
  * One server under `upstream` is always the default node. With several servers, configured or named
  * by sentinels (run/topology/sentinels.h), the default node is the master, as
- * run/topology/controls_default.c chooses it. Without a master it is a node without an address;
- * clients wait for it as for a node that is down. Main thread.
+ * run/topology/controls_default.c chooses it. Without a master the default node has no address;
+ * clients wait as for a node that is down. Main thread.
  */
 #ifndef WEIR_RUN_CONTROLS_H
 #define WEIR_RUN_CONTROLS_H
@@ -23,7 +23,7 @@
 struct controls;
 
 struct controls_ops {
-    /* The topology has changed: controls_topology. */
+    /* The topology has changed; controls_topology returns the new topology. */
     void (*on_topology)(void *arg);
     /*
      * The default node's command table, which serves for all nodes; the receiver owns the
@@ -102,7 +102,7 @@ bool controls_are_replicated(const struct controls *controls);
  */
 const char *controls_text(const struct controls *controls);
 
-/* NULL: the upstream is no cluster. */
+/* Returns the cluster; NULL: the upstream is no cluster. */
 const struct cluster *controls_cluster(const struct controls *controls);
 
 #define CONTROLS_NO_ROW SIZE_MAX
@@ -111,8 +111,8 @@ const struct cluster *controls_cluster(const struct controls *controls);
 struct controls_server {
     const char *key; /* the server's address as configured, or as announced by sentinels; unique */
     const struct finder *finder;
-    size_t row;     /* of the topology; CONTROLS_NO_ROW: no requests go there */
-    uint64_t epoch; /* of the master, by the sentinels; else 0 */
+    size_t row;     /* row of the topology; CONTROLS_NO_ROW: no requests go to the server */
+    uint64_t epoch; /* epoch of the master, by the sentinels; else 0 */
     /*
      * when the server's role or reachability changed last, or the server became the default node;
      * 0: never
@@ -120,13 +120,13 @@ struct controls_server {
     uint64_t changed_ns;
 };
 
-/* Sets *out to server `i`, with or without a row. False: there are no more. */
+/* Sets *out to server `i`, with or without a row. False: there is no server `i`. */
 bool controls_server(const struct controls *controls, size_t i, struct controls_server *out);
 
-/* Returns why no server is the default node; "": one is. Valid for this iteration. */
+/* Returns why no server is the default node; "": some server is. Valid for this iteration. */
 const char *controls_why_no_master(const struct controls *controls);
 
-/* Asynchronous; frees itself. No callback comes after it. */
+/* Asynchronous; frees itself. No callback comes after this call. */
 void controls_close(struct controls *controls);
 
 #endif

@@ -142,8 +142,8 @@ static uint16_t controls_cluster_add(struct cluster_rows *rows, struct member *m
 /* ---- the default node ---- */
 
 /*
- * False for a lost default node that most masters call failed: it would keep clients from logging
- * in.
+ * False for a lost default node that most masters call failed: such a node would keep clients from
+ * logging in.
  */
 static bool may_be_default(const struct member *member, const struct cluster_view_node *node)
 {
@@ -157,8 +157,8 @@ static bool is_up(const struct member *member)
 }
 
 /*
- * Returns the row of the default node: the present one if it may stay, else the first that is up,
- * else the first.
+ * Returns the row of the default node. The present default node is chosen if it may stay. Else the
+ * first row that is up is chosen, else the first row.
  */
 static size_t choose_default_node(const struct cluster_rows *rows, const struct cluster *cluster,
                                   const uint16_t *numbers, const struct member *default_node)
@@ -452,7 +452,7 @@ void controls_tell_shards(struct controls *controls, uint64_t now_ns)
                        controls);
 }
 
-/* Reports each slot to the view that workers have moved to another row because of a redirect. */
+/* Reports to the view each slot that workers have moved to another row because of a redirect. */
 static void controls_cluster_on_question(void *arg)
 {
     struct controls *controls = arg;

@@ -82,7 +82,8 @@ static void controls_default_explain(struct choice *choice, const struct masters
 /* The sentinels' answers at one moment, valid for this iteration. Zeroed: no sentinels. */
 struct sentinel_view {
     struct mastership_claim claims[SENTINELS_MOST];
-    const struct address *masters[SENTINELS_MOST]; /* that the claims name; NULL: none */
+    /* the masters that the claims name; NULL: none */
+    const struct address *masters[SENTINELS_MOST];
     size_t n;
     size_t n_sentinels; /* known sentinels */
     const struct address *replicas[SENTINELS_REPLICAS_MOST];
@@ -152,7 +153,8 @@ static bool controls_default_is_told_of(const struct sentinel_view *view, const 
 
 /*
  * Sets is_leaving of members that no sentinel names any more. While no sentinel answers no member
- * leaves. The default node stays, and so does the member that is expected to become it.
+ * leaves. The default node stays, and so does the member that is expected to become the default
+ * node.
  */
 static void dismiss_untold(const struct sentinel_view *view, struct members *members, const struct choice *choice)
 {

@@ -20,7 +20,7 @@
 /* a failover is logged this long after its end, when waiting commands have been sent */
 #define STORY_NS NS_PER_S
 
-/* at a time (chosen): of more shards lost together only the first are logged */
+/* stories at a time (chosen): if more shards are lost together, only the first are logged */
 #define SHARD_STORIES 16
 
 /*
@@ -36,7 +36,7 @@ struct shard_story {
 /* Zeroed: no failovers so far. */
 struct shard_stories {
     struct shard_story all[SHARD_STORIES];
-    struct fates rest; /* of the last shard_stories_tell: the counters of a new story start here */
+    struct fates rest; /* counters at the last shard_stories_tell: a new story counts from these */
 };
 
 #define CHOICE_TEXT 400
@@ -48,8 +48,8 @@ struct choice {
     char named[ADDRESS_TEXT];
     struct member *default_node;   /* NULL: no master now */
     struct member *asked;          /* to be asked for its role at once; NULL: none */
-    struct mastership_choice made; /* the texts in it are not valid */
-    char text[CHOICE_TEXT];        /* why there is no master, for people; "": there is one */
+    struct mastership_choice made; /* the result of the last choice; its texts are not valid */
+    char text[CHOICE_TEXT];        /* why there is no master, for people; "": there is a master */
 };
 
 struct controls_ops;
@@ -72,7 +72,7 @@ struct controls {
     char cluster_text[CLUSTER_WORDS_ROOM]; /* the last log line about the served slots */
     /* for a cluster: row of each slot, as last reported to the view */
     uint16_t told[SLOT_COUNT];
-    struct node *kin;          /* all nodes share its struct contention */
+    struct node *kin;          /* all nodes share the struct contention of this node */
     struct topology *topology; /* one reference */
     /* members of the topology's nodes; NULL for a missing master; heap */
     struct member **rows;
@@ -120,8 +120,8 @@ void controls_drop_leaving(struct controls *controls);
 /* ---- controls_default.c ---- */
 
 /*
- * Makes this member the default node, or none, and publishes the topology if its node or a row has
- * changed.
+ * Makes this member the default node (NULL: no member), and publishes the topology if the default
+ * node or a row has changed.
  */
 void controls_publish_default_node(struct controls *controls, struct member *default_node);
 

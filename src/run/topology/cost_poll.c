@@ -17,7 +17,7 @@
 struct costed {
     struct node *node; /* one reference; NULL: none */
     struct command_counts counts;
-    uint64_t cpu_ns; /* from its last answer; 0: none */
+    uint64_t cpu_ns; /* CPU time by the node's last answer; 0: no answer */
 };
 
 struct cost_poll {
@@ -26,7 +26,7 @@ struct cost_poll {
     struct command_costs *costs; /* NULL: no questions are sent */
     struct costed *rows;         /* heap */
     size_t n_rows;
-    size_t n_waiting; /* answers still missing, of this poll or of one before */
+    size_t n_waiting; /* answers still missing, of this poll or of an earlier poll */
     unsigned n_polls;
 };
 
@@ -41,7 +41,7 @@ static void set_node(struct costed *row, struct node *node)
     *row = (struct costed){.node = node != NULL ? node_get(node) : NULL};
 }
 
-/* Returns the finder of this row, and puts its node into the row. NULL: none. */
+/* Returns the finder of this row, and puts the finder's node into the row. NULL: none. */
 static struct finder *cost_poll_finder_at(struct cost_poll *poll, size_t i)
 {
     const struct member *member = poll->controls->rows[i];
@@ -65,7 +65,7 @@ static struct costed *cost_poll_row_of(const struct cost_poll *poll, const struc
 
 /* ---- answers ---- */
 
-/* Publishes the longest round trip of all rows: they share one struct contention. */
+/* Publishes the longest round trip of all rows: all nodes share one struct contention. */
 static void tell_trips(const struct cost_poll *poll)
 {
     uint64_t most_ns = 0;

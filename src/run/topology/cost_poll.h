@@ -3,7 +3,7 @@
  * (limit/command/command_costs.h), and measures the round trip.
  *
  *     tick             each node is asked INFO cpu: the time until the answer is a round trip
- *     node answers     it is asked INFO commandstats (before Redis 7.0 INFO takes one section)
+ *     node answers     the node is asked INFO commandstats (before 7.0 INFO takes one section)
  *     all answered     the costs change; at the latest at the next tick
  *
  * A node that does not let weir run INFO is asked PING instead, and INFO every ten polls. Main
@@ -26,7 +26,7 @@ struct cost_poll *cost_poll_open(const struct controls *controls);
 void cost_poll_set_table(struct cost_poll *poll, struct command_table *table);
 
 /*
- * Asynchronous; frees itself. To be closed after the finders, or before any of them is asked again.
+ * Asynchronous; frees itself. To be closed after the finders, or before any finder is asked again.
  */
 void cost_poll_close(struct cost_poll *poll);
 

@@ -36,10 +36,10 @@ struct failover_story {
 /* Notes the counters while the master is up. A zeroed story is valid. */
 void failover_story_rest(struct failover_story *story, const struct fates *now);
 
-/* Notes that `was` is missed. While a story runs this only takes back failover_story_find. */
+/* Notes that `was` is missed. While a story runs this call only takes back failover_story_find. */
 void failover_story_miss(struct failover_story *story, const char *was, uint64_t since_ns);
 
-/* Notes that `is` is the master. Without a missed master it does nothing. */
+/* Notes that `is` is the master. Does nothing if no master is missed. */
 void failover_story_find(struct failover_story *story, const char *is, uint64_t now_ns);
 
 /* Returns when the story is to be logged; 0: no story is over. */

@@ -11,10 +11,13 @@
 #include "upstream/login/auth_probe.h"
 #include "upstream/node/backoff.h"
 
-/* a silent address has this time before the next is dialled beside it (RFC 8305) */
+/* after this silence of an address the next address is dialled beside it (RFC 8305) */
 #define NEXT_MS 250
 #define ASK_NS NS_PER_S /* least time between two role questions, and between two lookups */
-/* longest interval of questions to a sole server that is a replica; doubles from ASK_NS */
+/*
+ * longest interval of questions to a sole server that is a replica; the interval doubles from
+ * ASK_NS
+ */
 #define ASK_REPLICA_NS (30 * NS_PER_S)
 #define LINE_ROOM 1024
 
@@ -24,7 +27,8 @@ struct dial {
     struct node *node;
     struct control *control; /* NULL: the node has no address */
     bool is_connected, is_greeted, is_settled;
-    bool has_failed;   /* the last connection or attempt has ended, and there is none now */
+    /* the last connection or attempt has ended, and there is no connection now */
+    bool has_failed;
     unsigned failures; /* in a row, since the last greeting */
     uint64_t lost_ns;  /* time of the first of these failures */
     uint64_t said_ns;  /* when the node last reported its role; 0: never */
@@ -46,9 +50,9 @@ struct finder {
     struct resolved known; /* the addresses of the last successful lookup */
     /* address of the most recently demoted server; length 0: none */
     struct endpoint avoided;
-    struct finder_try tries[RESOLVER_MOST]; /* of the addresses in `known` */
-    char failures[LINE_ROOM / 2];           /* of the last failed round, as logged */
-    char name_error[128];                   /* of the last lookup; "": success */
+    struct finder_try tries[RESOLVER_MOST]; /* results of the addresses in `known` */
+    char failures[LINE_ROOM / 2];           /* failures of the last failed round, as logged */
+    char name_error[128];                   /* error of the last lookup; "": success */
     struct dial *now;
     struct dial *trials[RESOLVER_MOST];
     unsigned n_trials;
@@ -388,7 +392,7 @@ static const struct endpoint *in_order(const struct finder *finder, unsigned i)
     return &known->endpoints[i + 1 < known->n ? i + 1 : avoided];
 }
 
-/* Dials the next address that is not the present node's. False: none is left. */
+/* Dials the next address that is not the present node's. False: no such address is left. */
 static bool dial_next(struct finder *finder)
 {
     while (finder->next < finder->known.n) {
@@ -404,7 +408,7 @@ static bool dial_next(struct finder *finder)
     return false;
 }
 
-/* Returns the index of the trial that becomes the node; n_trials: none yet. */
+/* Returns the index of the trial that becomes the node; n_trials: no trial has won yet. */
 static unsigned finder_find_winner(const struct finder *finder, bool are_all_dialled, bool is_patience_over)
 {
     unsigned best = finder->n_trials;
@@ -494,7 +498,7 @@ static void on_step(uv_timer_t *timer)
         consider(finder);
 }
 
-/* Starts the step timer. A shorter time that is running stays. */
+/* Starts the step timer. A timer that is due earlier stays. */
 static void finder_wake(struct finder *finder, uint64_t ms)
 {
     uv_timer_t *timer = &finder->timers[STEP];

@@ -6,8 +6,9 @@
  * A name is looked up at the start, after a lost or refused connection, after node_ask, and every
  * upstream-resolve. The address in use stays in use while the name still leads to it. If the name
  * leads elsewhere, or the address cannot be connected to, all addresses are dialled in order. The
- * next is dialled at once after a refusal, after 250 ms of silence. The first that answers becomes
- * the node. A master that has become a replica is given up by these steps, too.
+ * next address is dialled at once after a refusal, or after 250 ms of silence. The first address
+ * that answers becomes the node. A master that has become a replica is given up by these steps,
+ * too.
  *
  * The finder of one server among several (FINDER_MEMBER) reports the role of its server. The
  * finder's owner decides about a change of role. Main thread.
@@ -83,13 +84,11 @@ const struct control *finder_control(const struct finder *finder);
 /* The last report of the node, or of the node before it at this address. */
 struct finder_word {
     enum node_role role;
-    /*
-     * no connection can be had: one was lost or refused, and so was the next; or the node is silent
-     */
+    /* no connection can be had: two in a row were lost or refused, or the node is silent */
     bool is_lost;
     uint64_t said_ns; /* when the node reported its role; 0: never */
-    bool is_mute;     /* weir has no login there, so the node reports nothing */
-    uint64_t lost_ns; /* since when there is no connection; 0: there is one */
+    bool is_mute;     /* weir has no login at the node, so the node reports nothing */
+    uint64_t lost_ns; /* since when there is no connection; 0: connected */
 };
 
 struct finder_word finder_word(const struct finder *finder);
@@ -101,8 +100,8 @@ void finder_ask_role(struct finder *finder);
 bool finder_ask(struct finder *finder, const struct slice *words, size_t n, const struct control_question *question);
 
 /*
- * Demotes the node, because another server is the master. A new node takes its place at this
- * address. Not to be called from within `ops`.
+ * Demotes the node, because another server is the master. A new node at this address replaces the
+ * demoted node. Not to be called from within `ops`.
  */
 void finder_give_up(struct finder *finder);
 
@@ -118,16 +117,16 @@ void finder_look(struct finder *finder);
 /* Returns why the name is not resolved; "": the name is resolved. */
 const char *finder_name_error(const struct finder *finder);
 
-/* An address of the name, and its last result. */
+/* An address of the name, and why the address is not in use. */
 struct finder_try {
     char address[ENDPOINT_TEXT];
-    char why[128]; /* why the address is not in use; "": in use, or not dialled */
+    char why[128]; /* why the address is not in use; "": it is in use, or was not dialled */
 };
 
-/* Sets *out to address `i`. False: there are no more. */
+/* Sets *out to address `i`. False: there is no address `i`. */
 bool finder_try(const struct finder *finder, unsigned i, struct finder_try *out);
 
-/* Asynchronous; frees itself. No callback comes after it. */
+/* Asynchronous; frees itself. No callback comes after this call. */
 void finder_close(struct finder *finder);
 
 #endif

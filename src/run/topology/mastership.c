@@ -23,7 +23,10 @@ static bool says_master(const struct mastership_server *server)
     return server->reach == REACH_OK && server->role == ROLE_MASTER;
 }
 
-/* Returns how many servers report that they are masters, without `but`. *one: the first of them. */
+/*
+ * Returns how many servers report that they are masters, without `but`. *one: the first such
+ * server.
+ */
 static size_t count_masters(const struct mastership_view *view, const struct mastership_server *but,
                             const struct mastership_server **one)
 {
@@ -91,8 +94,8 @@ struct votes {
 };
 
 /*
- * The claims that count: fresh ones, one of each sentinel, and none for a server that has since
- * reported that it is a replica.
+ * The claims that count: at most one of each sentinel, and only fresh claims. A claim does not
+ * count if its server has since reported that it is a replica.
  */
 struct counted {
     const struct mastership_claim *claims[MASTERSHIP_CLAIMS];

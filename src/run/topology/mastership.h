@@ -1,23 +1,25 @@
 /*
- * Chooses the master among several servers: `default_node`, the default node.
+ * Chooses the master among several servers, which becomes the default node.
  *
  * Two forms. In a list the default node is the server that reports to be a master, until that
  * server is lost or reports to be a replica. With sentinels the default node is the server that the
  * sentinels name, once its last report is that it is a master.
  *
  * Rules with sentinels:
- * - Claims of sentinels precede reports of servers: once another server is named, the old home gets
- *   no more requests.
+ * - Claims of sentinels precede reports of servers: once another server is named, the old default
+ *   node gets no more requests.
  * - The highest epoch wins. The epoch of a server is the lower median of the epochs of all claims
  *   for that server.
  * - While several sentinels answer, a claim of only one sentinel does not win.
  * - A claim does not count if its server has since reported to be a replica. Before a report the
  *   server is asked, and the claim wins only after 300 ms or once the server is lost.
- * - A server with an older epoch than the known one wins on two conditions. Most known sentinels
- *   name the server, and at most one names the present server. (A deployment with epochs that
- *   began anew.) Without a newer epoch the named server changes at most once a second.
+ * - A server with an older epoch than the known epoch wins on two conditions. Most known sentinels
+ *   name the server, and at most one sentinel names the present server. This happens in a
+ *   deployment with epochs that began anew. Without a newer epoch the named server changes at
+ *   most once a second.
  * - The known epoch falls to that of the named server if most known sentinels name that server and
- *   none names another. A sentinel with a huge epoch therefore cannot keep weir from following.
+ *   no sentinel names another. A sentinel with a huge epoch therefore cannot keep weir from
+ *   following.
  *
  * Pure: no I/O, no clock. Texts belong to the caller, and are compared byte by byte.
  */
@@ -33,7 +35,7 @@
 #define MASTERSHIP_CLAIMS 32 /* further claims are ignored */
 /* least time between two changes without a newer epoch (chosen) */
 #define MASTERSHIP_KEEP_NS (1 * NS_PER_S)
-/* how long a server's own report is awaited: as a sentinel's answer */
+/* how long a server's own report is awaited, as long as a sentinel's answer */
 #define MASTERSHIP_WORD_NS (300 * NS_PER_MS)
 
 enum mastership_form { MASTERSHIP_LIST, MASTERSHIP_SENTINELS };
@@ -81,17 +83,18 @@ struct mastership_view {
 };
 
 enum mastership_why {
-    MASTERSHIP_GOOD,         /* there is a home, and it is up */
-    MASTERSHIP_LOST,         /* home has no connection, and no better server is known */
-    MASTERSHIP_STARTS,       /* no home yet: some server has not been tried */
-    MASTERSHIP_NONE_ANSWERS, /* no home: no server can be reached */
-    MASTERSHIP_ALL_REPLICAS, /* no home: no server that answers is a master */
-    MASTERSHIP_SEVERAL,      /* no home: `rivals` servers are masters */
-    MASTERSHIP_NO_CLAIM,     /* no home: no sentinel names one */
-    /* no home: sentinels name different servers, or only servers with an older epoch */
+    MASTERSHIP_GOOD,         /* there is a default node, and it is up */
+    MASTERSHIP_LOST,         /* the default node has no connection, and no better server is known */
+    MASTERSHIP_STARTS,       /* no default node yet: some server has not been tried */
+    MASTERSHIP_NONE_ANSWERS, /* no default node: no server can be reached */
+    MASTERSHIP_ALL_REPLICAS, /* no default node: no server that answers is a master */
+    MASTERSHIP_SEVERAL,      /* no default node: `rivals` servers are masters */
+    MASTERSHIP_NO_CLAIM,     /* no default node: no sentinel names a master */
+    /* no default node: sentinels name different servers, or only servers with an older epoch */
     MASTERSHIP_DISAGREE,
-    MASTERSHIP_AWAITED,    /* no home: the server that sentinels name has not reported its role */
-    MASTERSHIP_IS_REPLICA, /* no home: `named` reports that it is a replica */
+    /* no default node: the server that sentinels name has not reported its role */
+    MASTERSHIP_AWAITED,
+    MASTERSHIP_IS_REPLICA, /* no default node: `named` reports that it is a replica */
 };
 
 enum mastership_pace {
@@ -102,8 +105,8 @@ enum mastership_pace {
 struct mastership_choice {
     const char *default_node; /* where commands go; NULL: nowhere */
     /*
-     * the default node, or the server that becomes it once it reports master: to be dialled. NULL:
-     * none
+     * the default node, or the server that becomes the default node once it reports to be a master;
+     * to be dialled. NULL: none
      */
     const char *named;
     enum mastership_why why;

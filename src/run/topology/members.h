@@ -1,6 +1,6 @@
 /*
- * The servers that the upstream may consist of: for each a finder (run/topology/finder.h), and its
- * state.
+ * Members: the servers that the upstream may consist of. Each member has a finder
+ * (run/topology/finder.h) and a state.
  *
  * A member stays until members_drop; its node may be replaced meanwhile. Main thread.
  */
@@ -26,10 +26,11 @@ struct member {
     bool is_leaving;             /* to be dropped; set by the owner */
     struct finder_word word;     /* the last report of its finder */
     bool is_entry;               /* for a cluster: a configured entry point */
-    bool has_told;               /* for a cluster: it has answered CLUSTER NODES, or was silent */
-    bool is_mute;                /* for a cluster: the last such question has timed out */
-    char node_id[CLUSTER_ID];    /* for a cluster: its node's id by its last answer; "": none */
-    /* why that answer does not count; "": the answer counts, or there was none */
+    /* for a cluster: the member has answered CLUSTER NODES, or was silent */
+    bool has_told;
+    bool is_mute;             /* for a cluster: the last CLUSTER NODES has timed out */
+    char node_id[CLUSTER_ID]; /* for a cluster: the node's id by the last answer; "": none */
+    /* why the last answer to CLUSTER NODES does not count; "": it counts, or there was no answer */
     char nodes_why[160];
     uint64_t changed_ns; /* when the server's role or reachability changed last; 0: never */
 };
@@ -38,7 +39,7 @@ struct members {
     struct loop *loop;
     struct finder_settings settings; /* without the address */
     const struct finder_ops *ops;    /* of each finder, with the member as argument */
-    void *arg;                       /* the owner's */
+    void *arg;                       /* argument of the owner */
     /* in the order of adding; the array and each member are heap */
     struct member **all;
     size_t n;

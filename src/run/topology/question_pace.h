@@ -3,12 +3,13 @@
  * CLUSTER NODES (cluster_pace):
  *
  *   never    within 100 ms of the last question, nor beyond the budget
- *   wanted   as soon as that allows; after answers without news 200, 400 .. 1000 ms after the last
+ *   wanted   as soon as allowed; after answers without news, 200, 400 .. 1000 ms later
  *   urgent   every 250 ms, wanted or not: slots have just lost their node
  *   else     every 10 s
  *
- * Each interval is up to a fifth longer, so that several weirs do not ask together. Zeroed except
- * `random`: no questions so far, and the first is due. Time is an argument. Main thread. Pure.
+ * Each interval is up to a fifth longer, so that several weirs do not ask together. A state that is
+ * zeroed except for `random` has no questions so far, and the first question is due. Time is an
+ * argument. Main thread. Pure.
  */
 #ifndef WEIR_RUN_QUESTION_PACE_H
 #define WEIR_RUN_QUESTION_PACE_H
@@ -19,14 +20,15 @@
 #include "base/clock.h"
 
 /*
- * Below ten a second, even if one question is delayed on its way and later ones are not (chosen).
+ * Below ten questions a second, even if one question is delayed on its way and later questions are
+ * not (chosen).
  */
 #define BUDGET_QUESTIONS 9
 #define BUDGET_NS (1200 * NS_PER_MS)
 
 /*
  * Bounds questions to one server to BUDGET_QUESTIONS in any BUDGET_NS, over all connections to it.
- * Zeroed: none so far.
+ * Zeroed: no questions so far.
  */
 struct question_budget {
     uint64_t asked_ns[BUDGET_QUESTIONS]; /* ring of the times of the last questions; 0: none */
@@ -61,7 +63,8 @@ struct cluster_pace {
     struct question_budget budget;
     uint64_t random;   /* not 0; seeded by the owner */
     uint64_t asked_ns; /* when the last question was sent; 0: never */
-    uint64_t pause_ns; /* from the last question to the next wanted one; 0: the least */
+    /* from the last question to the next wanted question; 0: CLUSTER_PACE_LEAST_NS */
+    uint64_t pause_ns;
     /* how much longer each interval is, in thousandths: up to 200; drawn for each question */
     uint64_t jitter;
     bool is_wanted;
@@ -78,8 +81,8 @@ void cluster_pace_note_question(struct cluster_pace *pace, uint64_t now_ns);
 void cluster_pace_note_answer(struct cluster_pace *pace, enum cluster_pace_news news);
 
 /*
- * Returns when the next question is due, by the clock of now_ns; at most now_ns means now.
- * `calm_ns`: the interval without a reason to ask.
+ * Returns when the next question is due, by the clock of now_ns. A result of at most now_ns means
+ * now. `calm_ns`: the interval without a reason to ask.
  */
 uint64_t cluster_pace_due(const struct cluster_pace *pace, uint64_t calm_ns, uint64_t now_ns);
 

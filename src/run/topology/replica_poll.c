@@ -10,8 +10,9 @@
 #include "upstream/node/topology.h"
 
 #define HURRY_NS (2 * NS_PER_MS) /* least time between two rounds that workers want (chosen) */
-#define AGAIN_MS 2               /* after such a round, the interval of questions to replicas */
-/* duration of these questions: a waiting client checks again after 20 ms */
+/* interval of questions to replicas after a round that a worker wanted */
+#define AGAIN_MS 2
+/* how long replicas are asked in this interval: a waiting client checks again after 20 ms */
 #define AGAIN_NS (16 * NS_PER_MS)
 #define HANDLES 3
 
@@ -179,8 +180,8 @@ static void note_master(struct replica_poll *poll, size_t master_row, const stru
 }
 
 /*
- * Begins a round. If a master cannot be asked, its replicas are asked at once: none advances
- * meanwhile, and their state dates from an earlier time.
+ * Begins a round. If a master cannot be asked, its replicas are asked at once. No replica advances
+ * meanwhile, and the state of the replicas dates from an earlier time.
  */
 static void replica_poll_begin(struct replica_poll *poll)
 {
@@ -201,7 +202,10 @@ static void replica_poll_on_timer(uv_timer_t *timer)
     replica_poll_begin(timer->data);
 }
 
-/* Asks replicas again: one that lacked the master's offset has it a moment later. */
+/*
+ * Asks replicas again: a replica that lacked the master's offset reaches that offset a moment
+ * later.
+ */
 static void replica_poll_on_again(uv_timer_t *timer)
 {
     struct replica_poll *poll = timer->data;

@@ -1,6 +1,6 @@
 /*
  * Asks masters and replicas for their replication offsets, once in every replica-poll, and notes in
- * each node how far it is behind (upstream/node/offsets.h).
+ * each node how far the node is behind (upstream/node/offsets.h).
  *
  *     tick             each master is asked (a cluster has several)
  *     master answers   its replicas are asked: most have the offset that the master has just told
@@ -21,7 +21,7 @@ struct replica_poll;
 struct replica_poll *replica_poll_open(const struct controls *controls);
 
 /*
- * Asynchronous; frees itself. To be closed after the finders, or before any of them is asked again.
+ * Asynchronous; frees itself. To be closed after the finders, or before any finder is asked again.
  */
 void replica_poll_close(struct replica_poll *poll);
 

@@ -13,7 +13,7 @@
 
 /* from Redis' guide for clients of sentinels: a few hundred ms */
 #define QUESTION_NS (300 * NS_PER_MS)
-/* a silent address has this time before the next is tried (RFC 8305) */
+/* after this silence of an address the next address is tried (RFC 8305) */
 #define NEXT_NS (250 * NS_PER_MS)
 #define CALM_NS (1 * NS_PER_S)
 #define HURRY_NS (250 * NS_PER_MS)
@@ -24,7 +24,7 @@
 #define SWITCH_CHANNEL "+switch-master"
 #define MAX_WORDS 3
 
-/* In the order of sending when several are due. */
+/* The questions, in the order of sending when several are due. */
 enum ask { ASK_AUTH, ASK_HELLO, ASK_ID, ASK_SUBSCRIBE, ASK_ADDRESS, ASK_MASTER, ASK_SENTINELS, ASK_REPLICAS, ASKS };
 
 #define BIT(ask) (1U << (ask))
@@ -81,7 +81,7 @@ static void sentinel_tell(struct sentinel *sentinel)
         sentinel->ops->on_word(sentinel->arg);
 }
 
-/* Sets the trouble. One that may pass soon is set only after the second failed attempt. */
+/* Sets the trouble. Trouble that may pass soon is set only after the second failed attempt. */
 static void set_trouble(struct sentinel *sentinel, enum sentinel_trouble trouble, struct slice why)
 {
     bool may_pass = trouble == TROUBLE_AWAY || trouble == TROUBLE_SILENT;
@@ -135,7 +135,10 @@ static void sentinel_fail(struct sentinel *sentinel, const char *why)
     sentinel_end_attempt(sentinel, TROUBLE_AWAY, slice_str(why));
 }
 
-/* The sentinel is up, and does not serve weir: it is retried less often. */
+/*
+ * Ends the connection to a sentinel that is up but does not serve weir. Such a sentinel is retried
+ * less often.
+ */
 static void sentinel_turn_away(struct sentinel *sentinel, enum sentinel_trouble trouble, struct slice why)
 {
     sentinel->retry_ns = hurried(sentinel, AGAIN_NS);
@@ -287,7 +290,7 @@ static bool sentinel_is_over(struct sentinel *sentinel, const struct said *said)
         sentinel_turn_away(sentinel, TROUBLE_REFUSES_LOGIN, said->text);
         return true;
     case SENTINEL_FORBIDS:
-    case SENTINEL_UNKNOWN: /* weir can do without the answers to other questions */
+    case SENTINEL_UNKNOWN: /* weir can do without the answers to questions other than ASK_MASTER */
         if (sentinel->asked == ASK_MASTER)
             sentinel_turn_away(sentinel, refusal == SENTINEL_FORBIDS ? TROUBLE_FORBIDS : TROUBLE_NO_SENTINEL,
                                said->text);
@@ -308,7 +311,7 @@ static void take_hello(struct sentinel *sentinel, const struct said *said)
         greeted(sentinel);
 }
 
-/* Takes the claim for this server; port 0: for none. */
+/* Takes the claim for this server; port 0: a claim for no server. */
 static void take_claim(struct sentinel *sentinel, const struct sentinel_server *server, enum sentinel_trouble trouble,
                        struct slice why)
 {
@@ -325,7 +328,7 @@ static void sentinel_take_master(struct sentinel *sentinel, const struct said *s
     bool is_error = said->kind == SAID_ERROR;
     bool is_read = sentinel_read_server(said, &sentinel->found);
     if (is_read && sentinel->found.is_failing_over)
-        /* during a failover its leader names the promoted replica there first */
+        /* the leader of a failover names the promoted replica first in the answer to ASK_ADDRESS */
         sentinel->due |= BIT(ASK_ADDRESS);
     else if (is_read)
         take_claim(sentinel, &sentinel->found, TROUBLE_NONE, slice_of("", 0));
@@ -506,7 +509,7 @@ static void on_look_late(uv_timer_t *timer)
     sentinel_tell(sentinel);
 }
 
-/* Looks the name up if there is no address yet, as far as that is allowed. */
+/* Looks the name up if there is no address yet, as far as a lookup is allowed. */
 static void sentinel_find_address(struct sentinel *sentinel)
 {
     uint64_t connect_ns = sentinel->common->upstream->connect_timeout_ns;

@@ -40,7 +40,7 @@ struct sentinels_settings {
 };
 
 struct sentinel_ops {
-    /* sentinel_word has changed. The sentinel may not be closed from within. */
+    /* sentinel_word has changed. The sentinel may not be closed from within the call. */
     void (*on_word)(void *arg);
     /* The sentinel has published that another server is the master. */
     void (*on_switch)(void *arg);
@@ -70,16 +70,19 @@ void sentinel_set_pace(struct sentinel *sentinel, enum mastership_pace pace);
 /* Asks for the master now, as far as the budget allows. */
 void sentinel_ask(struct sentinel *sentinel);
 
-/* is_twin: another connection leads to this sentinel; no question is sent here while it answers. */
+/*
+ * is_twin: another connection leads to this sentinel; no question is sent on this connection while
+ * the other connection answers.
+ */
 void sentinel_set_twin(struct sentinel *sentinel, bool is_twin);
 
 /*
- * Sets the password of the next login. If the last login was refused, or lacked a password, it is
- * retried now. Must stay valid until the next call.
+ * Sets the password of the next login. A login that was refused, or lacked a password, is retried
+ * now. The password must stay valid until the next call.
  */
 void sentinel_set_password(struct sentinel *sentinel, const char *password);
 
-/* Asynchronous; frees itself. No callback comes after it. */
+/* Asynchronous; frees itself. No callback comes after this call. */
 void sentinel_close(struct sentinel *sentinel);
 
 #endif

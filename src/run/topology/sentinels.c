@@ -11,7 +11,7 @@
 #define LINE_ROOM 1024
 #define PASSWORD_NS (10 * NS_PER_S)      /* interval of reading the password file */
 #define PASSWORD_LEAST_NS (1 * NS_PER_S) /* least time between two reads after refused logins */
-/* a file that was changed later may still be written to */
+/* a file that was changed within this time may still be written to */
 #define PASSWORD_SETTLED_NS (200 * NS_PER_MS)
 /* in a failover sentinels disagree for a second or two: they exchange their state every 2 s */
 #define DISAGREE_NS (3 * NS_PER_S)
@@ -20,7 +20,7 @@ struct slot {
     struct sentinels *sentinels;
     struct sentinel *sentinel;
     struct sentinel_word word; /* copied at the last refresh */
-    /* as claimed; the host is owned by `word`, NULL: none */
+    /* the master that the sentinel claims; the host is owned by `word`; host NULL: none */
     struct address master;
     char key[ADDRESS_TEXT];                           /* the address of `master` as text */
     struct address replicas[SENTINELS_REPLICAS_MOST]; /* the hosts are owned by `word` */
@@ -350,7 +350,7 @@ static void learn(struct sentinels *sentinels)
     tell(sentinels, LOG_INFO, list, "sentinels of %s that others tell of: %s", sentinels->settings.master_name, list);
 }
 
-/* True if some configured sentinel lists this one. */
+/* True if some configured sentinel lists the learnt sentinel. */
 static bool sentinels_is_told_of(const struct sentinels *sentinels, const struct slot *learnt)
 {
     for (size_t i = 0; i < sentinels->n && sentinels->slots[i]->is_configured; i++) {
@@ -381,7 +381,8 @@ static void forget_learnt(struct sentinels *sentinels)
 }
 
 /*
- * Finds entries that lead to one sentinel under several addresses: the first that answers is asked.
+ * Finds entries that lead to one sentinel under several addresses: only the first entry that
+ * answers is asked.
  */
 static void find_twins(struct sentinels *sentinels)
 {

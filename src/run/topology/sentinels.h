@@ -1,10 +1,11 @@
 /*
  * The sentinels of one master: which server each sentinel names.
  *
- * All are asked at once, each on its own connection (run/topology/sentinel.h): once a second, every
- * 250 ms in a hurry, and after a reported switch. Configured sentinels list further ones, which
- * weir adds, up to SENTINELS_MOST in all. A learnt sentinel is dropped when no configured one lists
- * it any more. Each change is logged once. Main thread.
+ * All sentinels are asked at once, each on its own connection (run/topology/sentinel.h). Questions
+ * are sent once a second, every 250 ms in a hurry, and after a reported switch. Configured
+ * sentinels list further sentinels, which weir adds, up to SENTINELS_MOST in all. A learnt sentinel
+ * is dropped when no configured sentinel lists it any more. Each change is logged once. Main
+ * thread.
  */
 #ifndef WEIR_RUN_SENTINELS_H
 #define WEIR_RUN_SENTINELS_H
@@ -24,8 +25,8 @@ struct sentinels;
 
 struct sentinels_ops {
     /*
-     * Claims, replicas, or whether a sentinel answers have changed. Never called from within a
-     * function of this header.
+     * Claims or replicas have changed, or a sentinel has begun or ceased to answer. Never called
+     * from within a function of this header.
      */
     void (*on_claims)(void *arg);
     /* As finder_ops.on_news. */
@@ -41,7 +42,7 @@ void sentinels_start(struct sentinels *sentinels);
 
 /*
  * Reads the password file now. Without a call the file is read every 10 s, and a second after a
- * refusal. A new password is tried at once on sentinels that have refused the old one.
+ * refusal. A new password is tried at once on sentinels that have refused the old password.
  */
 void sentinels_read_password(struct sentinels *sentinels);
 
@@ -56,7 +57,8 @@ size_t sentinels_claims(const struct sentinels *sentinels, struct mastership_cla
                         const struct address *masters[SENTINELS_MOST]);
 
 /*
- * Returns the number of known sentinels: configured ones, and learnt ones that have ever answered.
+ * Returns the number of known sentinels: configured sentinels, and learnt sentinels that have ever
+ * answered.
  */
 size_t sentinels_count(const struct sentinels *sentinels);
 
@@ -72,7 +74,7 @@ bool sentinels_are_settled(const struct sentinels *sentinels);
 /* Prints why no master is named, for people: "sentinel 10.0.0.1:26379: connection refused". */
 void sentinels_explain(const struct sentinels *sentinels, char *out, size_t room);
 
-/* Asynchronous; frees itself. No callback comes after it. */
+/* Asynchronous; frees itself. No callback comes after this call. */
 void sentinels_close(struct sentinels *sentinels);
 
 #endif
