@@ -108,7 +108,7 @@ def test_what_the_page_says(browser, weir, redis):
     ]
     assert rows[1].startswith("default/cmd.setcommands 2/m burst 2, per policy, refuse")
     assert page.tables["events"][1] == ["Nothing has happened yet."]
-    assert page.tables["top-refused"][1] == ["Nobody at the moment."]
+    assert page.tables["top-refused"][1] == ["No subject at the moment."]
     assert {row[0] for row in page.tables["classes"][1:]} >= {"read", "write", "script", "tx"}
 
 
@@ -255,7 +255,7 @@ def test_history_has_a_point_for_each_step(weir):
     assert "history" not in stats(weir)
     for bad in ("x", "-1", "", "1.5", "99999999999999999999"):
         status, _, body = get(weir, f"/api/v1/stats?history={bad}")
-        assert status == 400 and body.startswith("history is the number"), bad
+        assert status == 400 and body.startswith("history takes the number"), bad
 
 
 def test_a_reload_that_fails_is_told(browser, weir):
@@ -336,7 +336,7 @@ def test_who_a_limit_holds_back(browser, farm, redis):
         assert "used" not in holders("default/cmd.set")["name:ann"], "what is always refused is never full"
         assert holders("default/write") == {}
         row = next(row for row in page_of(browser, weir).tables["limits"] if row[0].startswith("default/read"))
-        assert " subjects in default; of the heaviest, used and refused:name:ann" in row[0]
+        assert " subjects in default; use and refusals of the heaviest:name:ann" in row[0]
 
 
 def test_errors_of_redis_and_of_weir_are_told_apart(browser, farm):
@@ -401,7 +401,7 @@ def test_what_is_refused_is_in_clients_latency_alone(farm, redis):
     assert max(points["refused_per_second"]) > 0
     assert stats(weir)["times"]["upstream"]["count"] == 0
     _, _, body = get(weir, "/")
-    assert "refused ones too" in body.split('id="h-latency"')[1].split("</section>")[0]
+    assert "refused commands included" in body.split('id="h-latency"')[1].split("</section>")[0]
 
 
 def test_deliberate_delay_is_no_latency(farm, redis):

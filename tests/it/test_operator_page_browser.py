@@ -298,8 +298,8 @@ def test_every_kind_of_row_and_figure(browser, farm, shared_redis):
     assert [row[1:] for row in live["limits"]] == USE
     who = {row[0].partition("1 subject in default")[0]: row[0].partition("1 subject in default")[2] for row in live["limits"]}
     assert list(who) == [name + what for name, what in WHAT.items()]
-    heavy = [f"; of the heaviest, used and refused:ip:127.0.0.1{used} %0 of" for used in (90, 20)]
-    assert [text for text in who.values() if not text.startswith("; nobody heavy uses it")] == [who[key] for key in (list(who)[0], list(who)[6])]
+    heavy = [f"; use and refusals of the heaviest:ip:127.0.0.1{used} %0 of" for used in (90, 20)]
+    assert [text for text in who.values() if not text.startswith("; no heavy subject uses it")] == [who[key] for key in (list(who)[0], list(who)[6])]
     assert all(text.startswith(start) for text, start in zip((list(who.values())[0], list(who.values())[6]), heavy, strict=True))
     assert live["kinds"] == ["near", "", "n", "n zero", "", "use", "n", "n zero", "n zero", "n zero"]
     assert live["meters"] == ["90", "0", "0", "0", "0", "0", "20", "0", "0"]
@@ -496,7 +496,7 @@ def test_a_weir_that_is_gone_is_told(browser, farm, shared_redis):
     wait_live(browser)
     weir.stop()
     browser.wait("document.title === 'weir does not answer - orders-eu'", "the tab says so")
-    assert browser.run("return /^weir does not answer all below is of ..:..:..$/.test(document.querySelector('#findings').textContent)")
+    assert browser.run("return /^weir does not answer the figures below are from ..:..:..$/.test(document.querySelector('#findings').textContent)")
 
 
 def test_columns_stay_where_they_are(browser, farm, shared_redis):

@@ -120,7 +120,7 @@ const charts = [
   ['chart-overhead', 40, [['p99', 'overhead_p99_seconds', duration, ''], ['p50', 'overhead_p50_seconds', duration]]],
   ['chart-in-flight', 40, [['in flight', 'in_flight', count, '']]],
   ['chart-delay', 40, [['p99', 'delay_p99_seconds', duration, ''], ['p50', 'delay_p50_seconds', duration], ['delayed', 'delayed_per_second', perSecond],
-    ['for a fair share, p99', 'share_wait_p99_seconds', duration]]],
+    ['fair-share wait, p99', 'share_wait_p99_seconds', duration]]],
   ['chart-connections', 40, [['connections', 'connections', count, '']]],
 ];
 for (const [id, high, lists] of charts) {

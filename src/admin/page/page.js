@@ -130,7 +130,7 @@ const poll = async () => {
   } catch (error) {
     if (isPaused || mine !== turn) return;
     say('weir does not answer', 'lost');
-    const more = seenMs ? 'all below is of ' + time(seenMs) : 'not once since this page was opened';
+    const more = seenMs ? 'the figures below are from ' + time(seenMs) : 'no answer since this page was opened';
     showFindings({ findings: [{ level: 'bad', title: 'weir does not answer', more, at: 'process' }], name: fields.name.textContent });
   }
   if (!isPaused && !document.hidden) timer = setTimeout(poll, POLL_MS);

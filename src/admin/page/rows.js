@@ -58,7 +58,7 @@ const drawLimit = (svg, limit) => {
 const fillWho = (details, limit) => {
   const n = limit.holders.length;
   write(details.children[1], `${count(limit.subjects)} subject${limit.subjects === 1 ? '' : 's'} in ${limit.policy}` +
-    (n > 0 ? '; of the heaviest, used and refused:' : '; nobody heavy uses it'));
+    (n > 0 ? '; use and refusals of the heaviest:' : '; no heavy subject uses it'));
   const items = limit.holders.map((holder) => {
     const item = make('li'), refused = holder.refused_per_second;
     item.append(make('bdi', '', holder.subject), make('span', '', holder.used === undefined ? '' : percent(holder.used)),
@@ -156,7 +156,7 @@ const fillEvent = (row, { event }) => {
 
 const limits = new Table('limits', fillLimit, 'No limits are configured.');
 const tops = [['refused', count], ['commands', count], ['bytes', bytes]].map(
-  ([by, figure]) => [by, new Table('top-' + by, fillTop(by, figure), 'Nobody at the moment.')]);
+  ([by, figure]) => [by, new Table('top-' + by, fillTop(by, figure), 'No subject at the moment.')]);
 const classes = new Table('classes', fillClass, '');
 const listeners = new Table('listeners', fillListener, '');
 const nodes = new Table('nodes', fillNode, '');
