@@ -29,7 +29,7 @@ def test_the_folder_of_a_socket_is_missing(lines, key, tmp_path):
     done = tried(tmp_path, lines)
     assert done.returncode != 0
     said = next(line for line in done.stderr.splitlines() if "cannot listen on" in line)
-    assert f"{tmp_path}/nowhere/" in said and "its folder is missing" in said and key in said
+    assert f"{tmp_path}/nowhere/" in said and "its folder does not exist" in said and key in said
     assert "in use" not in done.stderr
 
 
@@ -40,11 +40,11 @@ SOCKETS = ["[weir]\nlisten = 127.0.0.1:0, unix:{path}\n", "[weir]\nlisten = 127.
 @pytest.mark.parametrize(
     "path, said",
     [
-        ("{folder}/nowhere/a.sock", "there is no folder {folder}/nowhere: make it, or choose another path"),
-        ("{folder}/text/a.sock", "{folder}/text is no folder: choose another path"),
+        ("{folder}/nowhere/a.sock", "the folder {folder}/nowhere does not exist: create it, or choose another path"),
+        ("{folder}/text/a.sock", "{folder}/text is not a folder: choose another path"),
         ("{folder}/text/deep/a.sock", "{folder}/text/deep is not in a folder: choose another path"),
-        ("{folder}/text", "{folder}/text is there and no socket, and weir does not replace it: choose another path"),
-        ("{folder}", "{folder} is a folder: name a file in it, which weir makes"),
+        ("{folder}/text", "{folder}/text exists and is not a socket, so weir does not replace it: choose another path"),
+        ("{folder}", "{folder} is a folder: name a file in it, which weir creates"),
     ],
 )
 def test_a_check_warns_of_what_stands_in_a_sockets_way(lines, path, said, tmp_path):
@@ -78,7 +78,7 @@ def test_a_folder_of_somebody_else_is_no_matter_of_ports(lines):
         binary = shutil.copy(WEIR, folder)
         done = subprocess.run([binary, "-c", path], user=65534, group=65534, capture_output=True, text=True, timeout=60)
     assert done.returncode != 0
-    assert "Permission denied: choose a folder that the user may write to whom weir runs as" in done.stderr
+    assert "Permission denied: choose a folder that weir's user may write to" in done.stderr
     assert "port" not in done.stderr.split("Permission denied")[1]
 
 
@@ -102,7 +102,7 @@ def test_a_url_is_no_address(value, wanted, tmp_path):
 def test_a_comment_behind_a_value(line, tmp_path):
     done = tried(tmp_path, f"[weir]\n# a comment\n{line}\n", "-t")
     assert done.returncode == 1
-    assert "weir.conf:3: [weir]: a comment behind a value begins with ; (# only begins a whole line)" in done.stdout + done.stderr
+    assert "weir.conf:3: [weir]: a comment after a value begins with ; (# only begins a comment line)" in done.stdout + done.stderr
 
 
 def test_what_has_a_hash_in_it_is_no_comment(tmp_path):
@@ -120,11 +120,11 @@ LINES = [
     ("[policy a]\nmatch = user:a;alice\nread = 5/s\n", 2, False, "user:a, user:alice"),
     ("[policy a]\nmatch = user:/free-.*/\nread = 5/s\n", 2, False, "write user:free-*"),
     ("[policy a]\nmatch = name:'web'\nread = 5/s\n", 2, False, "write name:web"),
-    ("[policy READONLY]\nmatch = user:a\nread = 5/s\n", 1, False, "clients act on READONLY"),
-    ("[policy a-MOVED]\nmatch = user:a\nread = 5/s\n", 1, False, "clients act on MOVED"),
-    *[(f"[weir]\nerror-prefix = {word}\n", 2, False, f"clients act on {word}") for word in
+    ("[policy READONLY]\nmatch = user:a\nread = 5/s\n", 1, False, "client libraries act on READONLY"),
+    ("[policy a-MOVED]\nmatch = user:a\nread = 5/s\n", 1, False, "client libraries act on MOVED"),
+    *[(f"[weir]\nerror-prefix = {word}\n", 2, False, f"client libraries act on {word}") for word in
       ("NOPROTO", "NOREPLICAS", "ERR", "WRONGTYPE", "CROSSSLOT", "NOMASTERLINK", "NOQUORUM", "BUSYGROUP", "BUSYKEY")],
-    ("[weir]\nerror-prefix = MOVED\n", 2, True, "clients act on MOVED"),
+    ("[weir]\nerror-prefix = MOVED\n", 2, True, "client libraries act on MOVED"),
     ("[weir]\nlisten = unix:/tmp/x.sock mode=0666\n", 2, True, "write mode 0666"),
     ("[weir]\nupstream = a:1 b:2\n", 2, True, "write upstream = a:1, b:2"),
     ("[weir]\nupstream = a:1, b:2\n", 2, False, "upstream-allow = NETWORK"),
@@ -133,17 +133,17 @@ LINES = [
     ("[weir]\nupstream = cluster:a:1\nlanes = private\n", 3, True, "write lanes = shared"),
     ("[weir]\ncross-slot = refuse\n", 2, True, "write upstream = cluster:HOST:PORT"),
     ("[weir]\nreads = replicas\n", 2, True, "or reads = master"),
-    ("[weir]\nupstream-map = a:1=a:1\n", 2, True, "leads round to where it begins"),
+    ("[weir]\nupstream-map = a:1=a:1\n", 2, True, "leads back to itself"),
     ("[weir]\nupstream = \"a:1\"\n", 2, True, "write upstream = a:1"),
-    ("[weir]\nname = \"eu\"\n", 2, False, "write name = eu without them"),
+    ("[weir]\nname = \"eu\"\n", 2, False, "write name = eu without quotes"),
     ("[weir]\nlisten = :6380\n", 2, True, "write 127.0.0.1:6380"),
     ("[weir]\nupstream-password = tiger\n", 2, True, "write upstream-password-file = PATH"),
     ("[weir]\nsentinel = a:26379\n", 2, True, "write upstream = sentinel:NAME@HOST:26379"),
     ("[weir]\ntimeout = 300\n", 2, True, "write idle-timeout = TIME"),
     ("[weir]\nrequirepass = tiger\n", 2, True, "upstream-password-file = PATH"),
     ("[policy default]\ncommands = 100/s\n", 2, True, "write all = 100/s"),
-    ("weir:\n  listen: 127.0.0.1:6380\n", 1, True, "this is YAML, and weir reads INI"),
-    ("- name: default\n", 1, True, "this is YAML, and weir reads INI"),
+    ("weir:\n  listen: 127.0.0.1:6380\n", 1, True, "this file is YAML, but weir reads INI"),
+    ("- name: default\n", 1, True, "this file is YAML, but weir reads INI"),
 ]  # fmt: skip
 
 
@@ -267,12 +267,12 @@ def test_a_line_that_a_message_names_is_accepted_in_its_place(text, wrong, right
 @pytest.mark.parametrize(
     "text, said",
     [
-        ("[weir]\nupstream = unix:/tmp/a b\n", "the path of a unix socket has no blanks"),
+        ("[weir]\nupstream = unix:/tmp/a b\n", "the path of a unix socket cannot contain blanks"),
         ("[weir]\nlisten = unix:/tmp/x,y.sock\n", "the path of a unix socket has no commas"),
         (M + "tls:x\n", "no address of listen begins with tls:"),
-        (M + "user:!a\n", "no term says not"),
-        (M + "user:/default/\n", "is no regular expression"),
-        ("[class a]\ncommands = ab\n", "ab is no command that weir knows"),
+        (M + "user:!a\n", "give clients to exclude"),
+        (M + "user:/default/\n", "not a regular expression"),
+        ("[class a]\ncommands = ab\n", "ab is not a known command"),
     ],
 )
 def test_a_message_names_no_line_where_none_is_meant(text, said, tmp_path):

@@ -67,8 +67,8 @@ def test_files_are_included_where_they_are_named_and_sorted(tmp_path):
     # The order of policies is that of the files: policy b comes before policy c and matches all of
     # c's users.
     assert done.stderr == (
-        f"warning: {path}:4: [policy c]: binds nobody: whom it matches is bound before, by [policy b] in line 1 of "
-        f"{tmp_path}/conf.d/20.conf: move it above, or take it out\n"
+        f"warning: {path}:4: [policy c]: binds no client: [policy b] in line 1 of "
+        f"{tmp_path}/conf.d/20.conf binds all of them before: move this policy up, or remove it\n"
     )
 
 
@@ -90,14 +90,14 @@ def test_a_path_is_relative_to_the_file_that_names_it(tmp_path):
         ("a.conf", {}, "{dir}/weir.conf:2: [weir] include: there is no file a.conf"),
         ("none.d/*.conf", {}, "{dir}/weir.conf:2: [weir] include: the folder of none.d/*.conf cannot be read"),
         ("conf.d", {"conf.d/x": ""}, "{dir}/weir.conf:2: [weir] include: {dir}/conf.d is a folder: write {dir}/conf.d/*.conf for the files in it"),
-        ("weir.conf", {}, "{dir}/weir.conf:2: [weir] include: {dir}/weir.conf is being read: it would include itself"),
+        ("weir.conf", {}, "{dir}/weir.conf:2: [weir] include: {dir}/weir.conf would include itself: remove this line"),
         (
             "a.conf", {"a.conf": "[weir]\ninclude = ./weir.conf\n"},
-            "{dir}/a.conf:2: [weir] include: {dir}/./weir.conf is being read: it would include itself",
+            "{dir}/a.conf:2: [weir] include: {dir}/./weir.conf would include itself: remove this line",
         ),
         (
             "a.conf, *.conf", {"a.conf": ""},
-            "{dir}/weir.conf:2: [weir] include: {dir}/a.conf is included already, in line 2",
+            "{dir}/weir.conf:2: [weir] include: {dir}/a.conf is already included in line 2",
         ),
         (
             "a.conf b.conf", {"a.conf": "", "b.conf": ""},
@@ -105,14 +105,13 @@ def test_a_path_is_relative_to_the_file_that_names_it(tmp_path):
         ),
         (
             "a.conf", {"a.conf": "read = 1/s\n"},
-            "{dir}/a.conf:1: read: no section yet: put [weir] above it, or what it belongs to; a limit belongs to a "
-            "[policy NAME]",
+            "{dir}/a.conf:1: read: this line is in no section: write [weir] above it, or [policy NAME] for a limit",
         ),
         (
             "a.conf", {"a.conf": "[weir]\nmax-clients = 1\n"},
             "{dir}/weir.conf:3: [weir] max-clients: given twice: the first is in line 2 of {dir}/a.conf",
         ),
-        ("a.conf,", {"a.conf": ""}, "{dir}/weir.conf:2: [weir] include: a path is missing beside a comma"),
+        ("a.conf,", {"a.conf": ""}, "{dir}/weir.conf:2: [weir] include: a path is missing next to a comma"),
     ],
 )
 def test_mistakes_name_the_file(line, files, said, tmp_path):
@@ -140,10 +139,10 @@ def test_depth_and_number_are_bounded(tmp_path):
 def test_a_pattern_that_nothing_fits_is_a_warning(tmp_path):
     (tmp_path / "conf.d").mkdir()
     path = write(tmp_path, "[weir]\ninclude = conf.d/*.conf\n")
-    assert check(path).stderr == f"warning: {path}:2: [weir] include: no file fits conf.d/*.conf\n"
+    assert check(path).stderr == f"warning: {path}:2: [weir] include: no file matches conf.d/*.conf\n"
     assert check(path, "--strict").returncode == 1
     write(tmp_path, "[weir]\ninclude = conf.d/*.conf more.conf\n")
-    assert "no file fits conf.d/*.conf more.conf: several paths are separated by commas\n" in check(path).stderr
+    assert "no file matches conf.d/*.conf more.conf: several paths are separated by commas\n" in check(path).stderr
 
 
 def test_a_reload_reads_them_anew_and_diff_knows_them(farm, redis, tmp_path):

@@ -459,26 +459,26 @@ TLS = "listen = tls:127.0.0.1:0\n"
 
 MISTAKES = [
     (TLS, "weir.conf:2: [weir] listen: tls: needs tls-cert-file and tls-key-file\n"),
-    (TLS + CERT, "weir.conf:3: [weir] tls-cert-file: needs tls-key-file beside it\n"),
-    (TLS + KEY, "weir.conf:3: [weir] tls-key-file: needs tls-cert-file beside it\n"),
+    (TLS + CERT, "weir.conf:3: [weir] tls-cert-file: needs tls-key-file\n"),
+    (TLS + KEY, "weir.conf:3: [weir] tls-key-file: needs tls-cert-file\n"),
     (
         TLS + KEY + "tls-cert-file = DIR/none.crt\n",
         "weir.conf:4: [weir] tls-cert-file: DIR/none.crt cannot be opened: No such file or directory\n",
     ),
     (TLS + CERT + "tls-key-file = DIR\n", "weir.conf:4: [weir] tls-key-file: DIR is not a regular file\n"),
-    (TLS + KEY + "tls-cert-file = DIR/no.pem\n", "tls-cert-file: DIR/no.pem holds no certificate in PEM that can be used: "),
-    (TLS + CERT + "tls-key-file = DIR/no.pem\n", "tls-key-file: DIR/no.pem holds no private key in PEM that can be used: "),
-    (TLS + CERT + KEY + "tls-ca-cert-file = DIR/no.pem\n", "tls-ca-cert-file: DIR/no.pem holds no certificates in PEM"),
+    (TLS + KEY + "tls-cert-file = DIR/no.pem\n", "tls-cert-file: DIR/no.pem holds no usable certificate in PEM: "),
+    (TLS + CERT + "tls-key-file = DIR/no.pem\n", "tls-key-file: DIR/no.pem holds no usable private key in PEM: "),
+    (TLS + CERT + KEY + "tls-ca-cert-file = DIR/no.pem\n", "tls-ca-cert-file: DIR/no.pem holds no usable certificates in PEM"),
     (TLS + CERT + KEY + "tls-auth-clients = maybe\n", "tls-auth-clients: \"maybe\" is neither no nor optional nor yes\n"),
-    (TLS + CERT + KEY + "tls-auth-clients = yes\n", "weir.conf:5: [weir] tls-auth-clients: needs tls-ca-cert-file beside it"),
-    (TLS + CERT + KEY + "tls-protocols = TLSv1.1\n", "tls-protocols: \"TLSv1.1\" is neither TLSv1.2 nor TLSv1.3"),
+    (TLS + CERT + KEY + "tls-auth-clients = yes\n", "weir.conf:5: [weir] tls-auth-clients: needs tls-ca-cert-file, the authorities"),
+    (TLS + CERT + KEY + "tls-protocols = TLSv1.1\n", "tls-protocols: \"TLSv1.1\" is not supported: write TLSv1.2"),
     (TLS + CERT + KEY + "tls-ciphers = NONSENSE\n", "tls-ciphers: \"NONSENSE\" names no cipher that OpenSSL knows\n"),
     (TLS + CERT + KEY + "tls-ciphersuites = NONSENSE\n", "tls-ciphersuites: \"NONSENSE\" names a cipher suite that"),
-    ("listen = tls:unix:/x\n", "weir.conf:2: [weir] listen: \"tls:unix:/x\": there is no TLS on a unix socket\n"),
+    ("listen = tls:unix:/x\n", "weir.conf:2: [weir] listen: \"tls:unix:/x\": TLS is not supported on a unix socket\n"),
     ("listen = tls:6390\n", "weir.conf:2: [weir] listen: \"6390\" is a port without a host: write tls:127.0.0.1:6390, or 0.0.0.0 instead for all addresses of this machine\n"),
     ("upstream = tls:localhost:1\nupstream-tls-ca-file = DIR/no.pem\n", "weir.conf:3: [weir] upstream-tls-ca-file: DIR/no.pem holds"),
     ("upstream = tls:localhost:1\nupstream-tls-verify = maybe\n", "upstream-tls-verify: \"maybe\" is neither yes nor no\n"),
-    ("[admin]\nlisten = tls:127.0.0.1:0\n", "[admin] listen: \"tls:127.0.0.1:0\": there is no TLS here\n"),
+    ("[admin]\nlisten = tls:127.0.0.1:0\n", "[admin] listen: \"tls:127.0.0.1:0\": TLS is not supported here\n"),
 ]
 
 
@@ -493,13 +493,13 @@ def test_a_key_of_another_certificate(folder, ca):
     openssl("genrsa", "-out", rsa, "2048")
     for key in (ca.issue("other").key, rsa):
         code, err = checked(folder, f"{TLS}{CERT}tls-key-file = {key}\n".replace("DIR", str(folder)))
-        assert code == 1 and f"the key in {key} is not that of the certificate in" in err.replace("DIR", str(folder)), err
+        assert code == 1 and f"the key in {key} does not belong to the certificate in" in err.replace("DIR", str(folder)), err
 
 
 def test_an_encrypted_key(folder, pair):
     openssl("ec", "-in", pair.key, "-aes128", "-passout", "pass:x", "-out", folder / "locked.key")
     code, err = checked(folder, f"{TLS}{CERT}tls-key-file = DIR/locked.key\n".replace("DIR", str(folder)))
-    assert code == 1 and "DIR/locked.key is encrypted, and there is nobody to ask for the passphrase" in err, err
+    assert code == 1 and "DIR/locked.key is encrypted: write it without a passphrase" in err, err
 
 
 def test_an_expired_certificate_and_an_open_key_are_warned_of(folder, ca):
@@ -514,8 +514,8 @@ def test_an_expired_certificate_and_an_open_key_are_warned_of(folder, ca):
 def test_what_does_nothing_is_said(folder):
     code, err = checked(folder, (CERT + KEY + "upstream-tls-server-name = redis\n").replace("DIR", str(folder)))
     assert code == 0, err
-    assert "warning: weir.conf:2: [weir] tls-cert-file: does nothing: no address of listen begins with tls:" in err
-    assert "warning: weir.conf:4: [weir] upstream-tls-server-name: does nothing: upstream does not begin with tls:" in err
+    assert "warning: weir.conf:2: [weir] tls-cert-file: has no effect: no address of listen begins with tls:" in err
+    assert "warning: weir.conf:4: [weir] upstream-tls-server-name: has no effect: upstream does not begin with tls:" in err
 
 
 def test_a_good_file(folder):

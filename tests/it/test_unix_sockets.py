@@ -117,31 +117,31 @@ def test_no_moment_with_more_rights(farm, redis, tmp_path):
 
 WRONG = {
     "unix:/tmp/x.sock mode": "the mode is missing",
-    "unix:/tmp/x.sock mode rw": '"rw" is no mode',
-    "unix:/tmp/x.sock mode 888": '"888" is no mode',
-    "unix:/tmp/x.sock mode 4755": '"4755" is no mode',
-    "unix:/tmp/x.sock mode 66": '"66" is no mode',
-    "unix:/tmp/x.sock mode 0x1b0": '"0x1b0" is no mode',
-    "unix:/tmp/x.sock mode 0444": "lets no client connect",
+    "unix:/tmp/x.sock mode rw": '"rw" is not a mode',
+    "unix:/tmp/x.sock mode 888": '"888" is not a mode',
+    "unix:/tmp/x.sock mode 4755": '"4755" is not a mode',
+    "unix:/tmp/x.sock mode 66": '"66" is not a mode',
+    "unix:/tmp/x.sock mode 0x1b0": '"0x1b0" is not a mode',
+    "unix:/tmp/x.sock mode 0444": "gives no client write permission",
     "unix:/tmp/x.sock mode 0660 mode 0660": "mode is given twice",
     "unix:/tmp/x.sock mode=0666": "write mode 0666",
     "unix:/tmp/x.sock group=ops": "write group ops",
     "unix:/tmp/x.sock, mode 0666": "without a comma",
     "unix:/tmp/x.sock, mode=0666": "without a comma",
     "unix:/tmp/x.sock,mode=0666": "without a comma",
-    "unix:/tmp/x.sock;mode=0666": "mode and group stand behind it, with blanks",
-    "unix:/tmp/x.sock?mode=0666": "mode and group stand behind it, with blanks",
-    "unix:/tmp/x.sock:mode=0666": "mode and group stand behind it, with blanks",
-    "unix:/tmp/x.sock:0666": "mode and group stand behind it, with blanks",
+    "unix:/tmp/x.sock;mode=0666": "write mode and group after the path, with blanks",
+    "unix:/tmp/x.sock?mode=0666": "write mode and group after the path, with blanks",
+    "unix:/tmp/x.sock:mode=0666": "write mode and group after the path, with blanks",
+    "unix:/tmp/x.sock:0666": "write mode and group after the path, with blanks",
     "unix:/tmp/x.sock group": "the name of the group is missing",
-    "unix:/tmp/x.sock group no-such-group": "there is no group no-such-group on this machine",
+    "unix:/tmp/x.sock group no-such-group": "this machine has no group no-such-group",
     "unix:/tmp/x.sock group root group root": "group is given twice",
-    "unix:/tmp/x.sock owner root": '"owner" is neither mode, group nor proxy',
-    "unix:/tmp/my socket": "a path has no blanks",
-    "unix:/tmp/my socket/x mode 0660": "a path has no blanks",
-    "127.0.0.1:6390 mode 0660": '"mode" is for unix sockets',
-    "tls:127.0.0.1:6390 group root": '"group" is for unix sockets',
-    "unix:/tmp/x.sock proxy proxy": '"proxy" is neither',
+    "unix:/tmp/x.sock owner root": '"owner" is unknown after a path',
+    "unix:/tmp/my socket": "a path cannot contain blanks",
+    "unix:/tmp/my socket/x mode 0660": "a path cannot contain blanks",
+    "127.0.0.1:6390 mode 0660": '"mode" is only for unix sockets',
+    "tls:127.0.0.1:6390 group root": '"group" is only for unix sockets',
+    "unix:/tmp/x.sock proxy proxy": '"proxy" is unknown after a path',
 }
 
 
@@ -161,7 +161,7 @@ def test_the_operators_socket_takes_no_words(value, tmp_path):
     path.write_text(f"[admin]\nsocket = {value}\n")
     done = run_weir("-t", "-c", path)
     assert done.returncode == 1
-    assert done.stderr.startswith(f"{path}:2: [admin] socket: ") and "which has no blanks" in done.stderr
+    assert done.stderr.startswith(f"{path}:2: [admin] socket: ") and "a path cannot contain blanks" in done.stderr
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can run weir as another user")
@@ -175,7 +175,7 @@ def test_a_group_that_the_user_may_not_give(farm, redis):
     weir.config.chmod(0o644)
     weir.start()
     assert weir.wait() == 2
-    assert "cannot listen on unix:" in weir.log() and "has to be in the group that is named" in weir.log()
+    assert "cannot listen on unix:" in weir.log() and "must be a member of the group" in weir.log()
     assert not (weir.folder / "a.sock").exists()
 
 

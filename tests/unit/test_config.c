@@ -24,7 +24,7 @@
 
 /* ---- a table of mistakes ---- */
 
-#define NO_SECTION "no section yet: put [weir] above it, or what it belongs to; a limit belongs to a [policy NAME]\n"
+#define NO_SECTION "this line is in no section: write [weir] above it, or [policy NAME] for a limit\n"
 
 static const struct mistake line_mistakes[] = {
     {"[weir]\nworkers\n", "weir.conf:2: [weir]: expected: key = value\n"},
@@ -51,9 +51,10 @@ static const struct mistake key_mistakes[] = {
     {"[weir]\nworkers = 1\n\nWorkers = 2\n", "weir.conf:4: [weir] Workers: given twice: the first is in line 2\n"},
     {"[weir]\nmode = shade\n", "weir.conf:2: [weir] mode: \"shade\" is neither enforce nor shadow\n"},
     {"[weir]\nsocket = /x\n",
-     "weir.conf:2: [weir] socket: unknown key: clients: listen = unix:/x; operators: [admin], and socket = /x below it\n"},
+     "weir.conf:2: [weir] socket: unknown key: clients: listen = unix:/x; operators: [admin], and socket = /x below "
+     "it\n"},
     {"[admin]\nworkers = 1\n", "weir.conf:2: [admin] workers: unknown key\n"},
-    {"[policy default]\nweight = 0\n", "weir.conf:2: [policy default] weight: \"0\" is no number from 1 to 10000\n"},
+    {"[policy default]\nweight = 0\n", "weir.conf:2: [policy default] weight: \"0\" is not a number from 1 to 10000\n"},
     {"[policy default]\npriority = high\n",
      "weir.conf:2: [policy default] priority: \"high\" is neither normal nor low\n"},
     {"[admin]\nsoket = /x\n", "weir.conf:2: [admin] soket: unknown key (did you mean socket?)\n"},
@@ -63,23 +64,23 @@ static const struct mistake key_mistakes[] = {
     {"[admin]\nlisten = 127.0.0.1:1\nlisten = 127.0.0.1:2\n",
      "weir.conf:3: [admin] listen: given twice: the first is in line 2\n"},
     {"[admin]\nhost = weir, ops:9380\n",
-     "weir.conf:2: [admin] host: \"ops:9380\" is not a name: write it as in the address bar, without a port\n"},
+     "weir.conf:2: [admin] host: \"ops:9380\" is not a host name: write it as in the address bar, without a port\n"},
     {"[admin]\nhost = *\n",
-     "weir.conf:2: [admin] host: \"*\" is not a name: write it as in the address bar, without a port\n"},
+     "weir.conf:2: [admin] host: \"*\" is not a host name: write it as in the address bar, without a port\n"},
     {"[admin]\nsocket = x\n",
-     "weir.conf:2: [admin] socket: \"x\" is not a path: the path of a unix socket starts with /\n"},
+     "weir.conf:2: [admin] socket: \"x\" is not a path: the path of a unix socket must start with /\n"},
     {"[admin]\nsocket = /x\n[admin]\nsocket = /y\n",
      "weir.conf:4: [admin] socket: given twice: the first is in line 2\n"},
     {"[weir]\ncl-throttle = cell\n", "weir.conf:2: [weir] cl-throttle: \"cell\" is neither prefix nor raw nor off\n"},
     {"[limit n]\nsliding = 5/s, 10001/d\n",
-     "weir.conf:2: [limit n] sliding: an exact sliding window counts at most 10000 units: more of them take APPROX\n"},
+     "weir.conf:2: [limit n] sliding: an exact sliding window counts at most 10000 units: use APPROX for more\n"},
     {"[weir]\nlimit-prefix = limit:%u\n",
-     "weir.conf:2: [weir] limit-prefix: behind %u stands a mark that ends the user's name, like limit:%u:\n"},
+     "weir.conf:2: [weir] limit-prefix: a separator must follow %u, like limit:%u:\n"},
     {"[limit n]\nwhen-dwn = allow\nfixed = 1/s\n",
      "weir.conf:2: [limit n] when-dwn: unknown key (did you mean when-down?)\n"},
     {"[limit n:m]\nfixed = 1/s\n[limit N]\nfixed = 1/s\n[limit n:]\nfixed = 1/s\n",
-     "weir.conf:1: [limit n:m]: it would share keys with [limit n], whose keys begin with \"n:\": rename it\n"
-     "weir.conf:5: [limit n:]: it would share keys with [limit n], whose keys begin with \"n:\": rename it\n"},
+     "weir.conf:1: [limit n:m]: the limit would share keys with [limit n], whose keys begin with \"n:\": rename it\n"
+     "weir.conf:5: [limit n:]: the limit would share keys with [limit n], whose keys begin with \"n:\": rename it\n"},
     {"[limit n]\nover = shade\nfixed = 1/s\n", "weir.conf:2: [limit n] over: \"shade\" is neither refuse nor shadow\n"},
     {"[limit n]\nwhen-down = never\nfixed = 1/s\n",
      "weir.conf:2: [limit n] when-down: \"never\" is neither error nor allow nor deny nor local\n"},
@@ -87,10 +88,10 @@ static const struct mistake key_mistakes[] = {
      "weir.conf:4: [limit n] when-down: given twice\n"},
     {"[limit n]\ntz = UTC\nfixed = 1/month\ntz = UTC\n", "weir.conf:4: [limit n] tz: given twice\n"},
     {"[limit n]\ntz = ../UTC\nfixed = 1/month\n",
-     "weir.conf:2: [limit n] tz: unknown zone \"../UTC\": write a name of the time zone database, like Europe/Berlin\n"},
+     "weir.conf:2: [limit n] tz: unknown time zone \"../UTC\": write a name of the time zone database, like "
+     "Europe/Berlin\n"},
     {"[limit n]\ntz = UTC\nfixed = 1/30d\n",
-     "weir.conf:1: [limit n]: tz is for days, weeks and months of the calendar: give such a rate, like "
-     "fixed = 1000/month\n"},
+     "weir.conf:1: [limit n]: tz needs a rate by the calendar, like fixed = 1000/month\n"},
     {"[limit n]\nfunnel = 1/month\n", "weir.conf:2: [limit n] funnel: day, week and month are for FIXED, not funnel\n"},
     {"[policy default]\nread = 1/month\n",
      "weir.conf:2: [policy default] read: \"1/month\": day, week and month are for FIXED; d is any 24 hours\n"},
@@ -101,16 +102,19 @@ static const struct mistake key_mistakes[] = {
     {"[limit n]\nwhen-down = local\n",
      "weir.conf:1: [limit n]: the limit has no rate: give it one, like sliding = 5/60s\n"},
     {"[weir]\nlimit-when-down = local\n",
-     "weir.conf:2: [weir] limit-when-down: local is for named limits alone: give it as when-down in a [limit NAME]\n"},
+     "weir.conf:2: [weir] limit-when-down: local is only for named limits: write when-down = local in a [limit "
+     "NAME]\n"},
     {"[weir]\nworkers = 0\n", "weir.conf:2: [weir] workers: must be from 1 to 256, or cores\n"},
     {"[weir]\nworkers = 257\n", "weir.conf:2: [weir] workers: must be from 1 to 256, or cores\n"},
     {"[weir]\nmax-clients = 1000001\n", "weir.conf:2: [weir] max-clients: must be from 1 to 1000000\n"},
     {"[weir]\nmax-subjects = 0\n", "weir.conf:2: [weir] max-subjects: must be from 1 to 100000000\n"},
     {"[weir]\noutput-limit = 1kb\n", "weir.conf:2: [weir] output-limit: must be from 64kb to 64gb\n"},
     {"[weir]\noutput-limit = 64m\n",
-     "weir.conf:2: [weir] output-limit: \"64m\" is not a size: write a number of bytes, or one with kb, mb or gb (64mb)\n"},
+     "weir.conf:2: [weir] output-limit: \"64m\" is not a size: write a number of bytes, or one with kb, mb or gb "
+     "(64mb)\n"},
     {"[weir]\noutput-limit = 9000000000000000000gb\n",
-     "weir.conf:2: [weir] output-limit: \"9000000000000000000gb\" is not a size: write a number of bytes, or one with kb, "
+     "weir.conf:2: [weir] output-limit: \"9000000000000000000gb\" is not a size: write a number of bytes, or one with "
+     "kb, "
      "mb or gb (64mb)\n"},
     {"[weir]\nupstream-dial-rate = fast\n",
      "weir.conf:2: [weir] upstream-dial-rate: \"fast\" is not a rate: write COUNT/PERIOD, like 1000/s or 5/60s\n"},
@@ -121,13 +125,12 @@ static const struct mistake key_mistakes[] = {
     {"[weir]\nerror-prefix = throttled\n",
      "weir.conf:2: [weir] error-prefix: \"throttled\" is not 1 to 32 capital letters\n"},
     {"[weir]\nerror-prefix = TRYAGAIN\n",
-     "weir.conf:2: [weir] error-prefix: clients act on TRYAGAIN by themselves (retry, reconnect, log in again): choose "
+     "weir.conf:2: [weir] error-prefix: client libraries act on TRYAGAIN (retry, reconnect, log in again): choose "
      "another word\n"},
     {"[weir]\nupstream-user = a b\n", "weir.conf:2: [weir] upstream-user: a user is one word of at most 255 bytes\n"
-                                      "weir.conf:2: [weir] upstream-user: needs upstream-password-file beside it\n"},
+                                      "weir.conf:2: [weir] upstream-user: needs upstream-password-file\n"},
     {"[weir]\nclients-as = weir\n", "weir.conf:2: [weir] clients-as: \"weir\" is neither client nor upstream\n"},
-    {"[weir]\nclients-as = upstream\n",
-     "weir.conf:2: [weir] clients-as: upstream needs upstream-password-file beside it\n"},
+    {"[weir]\nclients-as = upstream\n", "weir.conf:2: [weir] clients-as: upstream needs upstream-password-file\n"},
     {"[weir]\nidentity = user, ipp\n", "weir.conf:2: [weir] identity: unknown source \"ipp\" (did you mean ip?)\n"},
 };
 
@@ -135,14 +138,13 @@ static const struct mistake address_mistakes[] = {
     {"[weir]\nlisten = 6380\n",
      "weir.conf:2: [weir] listen: \"6380\" is a port without a host: write 127.0.0.1:6380, or 0.0.0.0 instead for all "
      "addresses of this machine\n"},
-    {"[weir]\nlisten = 127.0.0.1:6380,\n", "weir.conf:2: [weir] listen: an address is missing beside a comma\n"},
+    {"[weir]\nlisten = 127.0.0.1:6380,\n", "weir.conf:2: [weir] listen: an address is missing next to a comma\n"},
     {"[weir]\nlisten = [::1]\n", "weir.conf:2: [weir] listen: \"[::1]\" has no port: write [::1]:6380\n"},
     {"[weir]\nlisten = 127.0.0.1:1 proxy\n",
-     "weir.conf:2: [weir] listen: whose PROXY headers are believed? set proxy-protocol-from to the addresses of your "
-     "proxies\n"},
+     "weir.conf:2: [weir] listen: proxy needs proxy-protocol-from: set it to the addresses of your proxies\n"},
     {"[weir]\nlisten = 127.0.0.1:1 proxy proxy\nproxy-protocol-from = unix\n",
-     "weir.conf:2: [weir] listen: \"proxy\" may not stand there: addresses are separated by commas, and proxy may follow "
-     "one\n"},
+     "weir.conf:2: [weir] listen: \"proxy\" is unexpected: separate addresses by commas; only proxy may follow an "
+     "address\n"},
     {"[weir]\nlisten = proxy\n", "weir.conf:2: [weir] listen: \"proxy\" has no port: write proxy:6380\n"},
     {"[weir]\nlisten = 127.0.0.1:1, 127.0.0.1:1 proxy\nproxy-protocol-from = unix\n",
      "weir.conf:2: [weir] listen: 127.0.0.1:1 is given twice\n"},
@@ -150,62 +152,66 @@ static const struct mistake address_mistakes[] = {
      "weir.conf:2: [weir] proxy-protocol-from: \"localhost\" is not an address: write 192.0.2.7, 10.1.0.0/16, "
      "2001:db8::/32 or unix\n"},
     {"[weir]\nproxy-protocol-from = 10.0.0.0/8, 10.1.2.3/16\n",
-     "weir.conf:2: [weir] proxy-protocol-from: \"10.1.2.3/16\" names an address beyond its prefix length: the network is "
+     "weir.conf:2: [weir] proxy-protocol-from: \"10.1.2.3/16\" has address bits beyond its prefix length: the network "
+     "is "
      "10.1.0.0/16\n"},
     {"[weir]\nproxy-protocol-from = ::/129\n",
      "weir.conf:2: [weir] proxy-protocol-from: \"::/129\": the prefix length must be 0 to 128\n"},
-    {"[weir]\nlisten = ::1:6380\n", "weir.conf:2: [weir] listen: an IPv6 address goes into brackets: [::1]:6379\n"},
+    {"[weir]\nlisten = ::1:6380\n", "weir.conf:2: [weir] listen: write an IPv6 address in brackets: [::1]:6379\n"},
     {"[weir]\nlisten = :6380\n",
      "weir.conf:2: [weir] listen: a host is missing before the port: write 127.0.0.1:6380, or 0.0.0.0 instead for all "
      "addresses of this machine\n"},
     {"[weir]\nlisten = *:6380\n",
-     "weir.conf:2: [weir] listen: * is not a host: write 0.0.0.0:6380 for all IPv4 addresses of this machine, [::]:6380 "
+     "weir.conf:2: [weir] listen: * is not a host: write 0.0.0.0:6380 for all IPv4 addresses of this machine, "
+     "[::]:6380 "
      "for those of IPv6, or both\n"},
     {"[weir]\nlisten = /tmp/x.sock\n",
      "weir.conf:2: [weir] listen: \"/tmp/x.sock\" is a path: write unix:/tmp/x.sock\n"},
     {"[weir]\nlisten = 127.0.0.1:1 127.0.0.1:2\n",
-     "weir.conf:2: [weir] listen: \"127.0.0.1:2\" may not stand there: addresses are separated by commas, and proxy may "
-     "follow one\n"},
+     "weir.conf:2: [weir] listen: \"127.0.0.1:2\" is unexpected: separate addresses by commas; only proxy may follow "
+     "an address\n"},
     {"[weir]\nupstream = redis\n", "weir.conf:2: [weir] upstream: \"redis\" has no port: write redis:6379\n"},
     {"[weir]\nupstream = :6379\n",
      "weir.conf:2: [weir] upstream: a host is missing before the port: write 127.0.0.1:6379\n"},
     {"[weir]\nupstream = a:1 b:2\n",
-     "weir.conf:2: [weir] upstream: commas stand between addresses: write upstream = a:1, b:2\n"},
+     "weir.conf:2: [weir] upstream: separate addresses by commas: write upstream = a:1, b:2\n"},
     {"[weir]\nupstream = a:1 check\n",
-     "weir.conf:2: [weir] upstream: only a comma and another address may stand behind an address: write upstream = a:1\n"},
+     "weir.conf:2: [weir] upstream: only a comma and another address may follow an address: write upstream = a:1\n"},
     {"[weir]\nupstream = a:1;b:2\n",
-     "weir.conf:2: [weir] upstream: a comment behind a value begins with a blank and a semicolon: write upstream = a:1\n"},
-    {"[weir]\nupstream = a:1,\n", "weir.conf:2: [weir] upstream: an address is missing beside a comma\n"},
+     "weir.conf:2: [weir] upstream: a comment after a value begins with a blank and a semicolon: write upstream = "
+     "a:1\n"},
+    {"[weir]\nupstream = a:1,\n", "weir.conf:2: [weir] upstream: an address is missing next to a comma\n"},
     {"[weir]\nupstream = unix:/a,b\n",
      "weir.conf:2: [weir] upstream: the path of a unix socket has no commas, which separate addresses\n"},
-    {"[weir]\nupstream = unix:/a b\n", "weir.conf:2: [weir] upstream: the path of a unix socket has no blanks\n"},
+    {"[weir]\nupstream = unix:/a b\n", "weir.conf:2: [weir] upstream: the path of a unix socket cannot contain "
+                                       "blanks\n"},
     {"[weir]\nupstream = a:1 password=hunter2\n",
-     "weir.conf:2: [weir] upstream: password may not stand behind the address: the password goes into a file: "
+     "weir.conf:2: [weir] upstream: password cannot follow the address: write the password into a file: "
      "upstream-password-file = PATH\n"},
     {"[weir]\nupstream = unix:/x db 3\n",
-     "weir.conf:2: [weir] upstream: db may not stand behind the address: clients choose their database with SELECT\n"},
+     "weir.conf:2: [weir] upstream: db cannot follow the address: clients choose their database with SELECT\n"},
     {"[weir]\nupstream = sentinel://u:p@a:1/m\n",
-     "weir.conf:2: [weir] upstream: sentinel://... is a URL: write sentinel:NAME@HOST:26379, with the other sentinels "
-     "behind a comma\n"},
+     "weir.conf:2: [weir] upstream: sentinel://... is a URL: write sentinel:NAME@HOST:26379, and more sentinels after "
+     "a comma\n"},
     {"[weir]\nupstream = redis://:p@a:1,redis://:p@b:2\n",
      "weir.conf:2: [weir] upstream: redis://... is a URL: write b:2, and its user and password in upstream-user and "
      "upstream-password-file\n"},
     {"[weir]\nlisten = ssl:0.0.0.0:1\n", "weir.conf:2: [weir] listen: ssl:... is a URL: write tls:0.0.0.0:1\n"},
     {"[weir]\nlisten = a b:6380\n",
-     "weir.conf:2: [weir] listen: \"b:6380\" may not stand there: addresses are separated by "
-     "commas, and proxy may follow one\n"},
+     "weir.conf:2: [weir] listen: \"b:6380\" is unexpected: separate addresses by commas; only proxy may follow an "
+     "address\n"},
     {"[weir]\nlisten = redis://x:1\n", "weir.conf:2: [weir] listen: redis://... is a URL: write x:1\n"},
     {"[weir]\nupstream = RediSS://u:p@w@[::1]/3\n",
      "weir.conf:2: [weir] upstream: RediSS://... is a URL: write tls:[::1]:6379, and its user and password in "
      "upstream-user and upstream-password-file\n"},
     {"[weir]\nupstream = redis://\n", "weir.conf:2: [weir] upstream: redis://... is a URL: write host:6379\n"},
     {"[weir]\nlisten = 127.0.0.1:1 # all\n",
-     "weir.conf:2: [weir]: a comment behind a value begins with ; (# only begins a whole line)\n"},
+     "weir.conf:2: [weir]: a comment after a value begins with ; (# only begins a comment line)\n"},
     {"[weir]\nlisten = localhost:65536\n",
      "weir.conf:2: [weir] listen: \"65536\" is not a port: a port is a number from 0 to 65535\n"},
     {"[weir]\nlisten = a:1, b:1\nlisten = a:1\n", "weir.conf:3: [weir] listen: a:1 is given twice\n"},
     {"[weir]\nlisten = unix:weir.sock\n",
-     "weir.conf:2: [weir] listen: \"unix:weir.sock\": the path of a unix socket starts with /\n"},
+     "weir.conf:2: [weir] listen: \"unix:weir.sock\": the path of a unix socket must start with /\n"},
     {"[weir]\nupstream = localhost:0\n",
      "weir.conf:2: [weir] upstream: \"0\" is not a port: a port is a number from 1 to 65535\n"},
 };
@@ -214,23 +220,24 @@ static const struct mistake class_mistakes[] = {
     {"[class heavy]\n", "weir.conf:1: [class heavy]: the class is empty: give it commands\n"},
     {"[class heavy]\ncommand = keys\n", "weir.conf:2: [class heavy] command: unknown key (did you mean commands?)\n"},
     {"[class a]\ncommands = b\n[class b]\ncommands = keys, -a\n[class c]\ncommands = a\n",
-     "weir.conf:2: [class a] commands: the class b leads into a circle of classes\n"},
+     "weir.conf:2: [class a] commands: the class b contains itself through other classes\n"},
     {"[class a]\ncommands = b\n[class b]\ncommands = c\n[class c]\ncommands = b, a\n",
-     "weir.conf:2: [class a] commands: the class b leads into a circle of classes\n"
-     "weir.conf:4: [class b] commands: the class c leads into a circle of classes\n"},
+     "weir.conf:2: [class a] commands: the class b contains itself through other classes\n"
+     "weir.conf:4: [class b] commands: the class c contains itself through other classes\n"},
 };
 
 static const struct mistake policy_mistakes[] = {
     {"[policy free]\nread = 5/s\n",
-     "weir.conf:1: [policy free]: the policy binds nobody: give it a match (only the policy default has none)\n"},
+     "weir.conf:1: [policy free]: the policy binds no client: give it a match (only the policy default has none)\n"},
     {"[policy default]\nmatch = ip:10.0.0.0/8\n",
-     "weir.conf:2: [policy default] match: the policy default binds whoever no other policy does: it has no match\n"},
+     "weir.conf:2: [policy default] match: the policy default binds all clients that no other policy binds: leave "
+     "match out\n"},
     {"[policy default]\nadmin = true\n", "weir.conf:2: [policy default] admin: \"true\" is neither yes nor no\n"},
     {"[policy default]\nread = 1/s, deny\n",
-     "weir.conf:2: [policy default] read: deny stands alone: it lets nothing pass\n"},
+     "weir.conf:2: [policy default] read: deny refuses everything: remove the other limits\n"},
     {"[policy default]\ninflight = 64/s\n",
-     "weir.conf:2: [policy default] inflight: \"64/s\": inflight is a number at one moment: write it without a "
-     "period\n"},
+     "weir.conf:2: [policy default] inflight: \"64/s\": inflight counts what is open at one moment: write it without "
+     "a period\n"},
     {"[policy default]\nconnections = 5 over delay 1s\n",
      "weir.conf:2: [policy default] connections: connections cannot be limited with over delay\n"},
     {"[policy default]\nauth-failures = 5/m over refuse\n",
@@ -245,60 +252,62 @@ static const struct mistake cost_mistakes[] = {
     {"[cost]\nkeys = 0\n", "weir.conf:2: [cost] keys: a cost is from 1 to 4294967295\n"},
     {"[cost]\nkeys =\n", "weir.conf:2: [cost] keys: a cost is missing: write 100, or 1 per key\n"},
     {"[cost]\nmget = 1 per kee\n",
-     "weir.conf:2: [cost] mget: \"per kee\" means nothing: write a number, or a number and \"per key\" or \"per cost\"\n"},
+     "weir.conf:2: [cost] mget: \"per kee\" is not a cost: write a number, or a number and \"per key\" or \"per "
+     "cost\"\n"},
     {"[cost]\nkeyss = 1\n", "weir.conf:2: [cost] keyss: unknown class keyss\n"},
 };
 
 /* Keys of other programs, with a hint of weir's own key. */
 static const struct mistake hint_mistakes[] = {
     {"[weir]\nupstream-password = hunter2\n",
-     "weir.conf:2: [weir] upstream-password: unknown key: a password stands in a file of its own: write "
+     "weir.conf:2: [weir] upstream-password: unknown key: a password belongs in a file of its own: write "
      "upstream-password-file = PATH\n"},
     {"[weir]\nSentinel = h:1\n",
-     "weir.conf:2: [weir] Sentinel: unknown key: write upstream = sentinel:NAME@HOST:26379, with the other sentinels "
-     "behind a comma\n"},
+     "weir.conf:2: [weir] Sentinel: unknown key: write upstream = sentinel:NAME@HOST:26379, and more sentinels after "
+     "a comma\n"},
     {"[weir]\ntimeout = 300\n",
-     "weir.conf:2: [weir] timeout: unknown key: write idle-timeout = TIME for clients that do nothing, or "
+     "weir.conf:2: [weir] timeout: unknown key: write idle-timeout = TIME for idle clients, or "
      "upstream-timeout = TIME for answers of Redis\n"},
     {"[weir]\nrequirepass = hunter2\n",
-     "weir.conf:2: [weir] requirepass: unknown key: clients log in with the passwords of Redis, so requirepass stays in "
-     "redis.conf; what weir itself logs in with is upstream-password-file = PATH\n"},
+     "weir.conf:2: [weir] requirepass: unknown key: clients log in with the passwords of Redis, so requirepass stays "
+     "in redis.conf; for weir's own login write upstream-password-file = PATH\n"},
     {"[weir]\nport = 6390\n",
      "weir.conf:2: [weir] port: unknown key: write listen = 127.0.0.1:6390, or 0.0.0.0:6390 for all addresses of this "
      "machine\n"},
     {"[weir]\nserver = redis://:hunter2@h:1\n",
      "weir.conf:2: [weir] server: unknown key: write upstream = HOST:PORT\n"},
     {"[weir]\nread = 5/s\ninflight = 3\n",
-     "weir.conf:2: [weir] read: unknown key: limits stand in a policy: write [policy default], and read = 5/s below it\n"
-     "weir.conf:3: [weir] inflight: unknown key: limits stand in a policy: write [policy default], and inflight = 3 "
+     "weir.conf:2: [weir] read: unknown key: limits belong in a policy: write [policy default], and read = 5/s below "
+     "it\n"
+     "weir.conf:3: [weir] inflight: unknown key: limits belong in a policy: write [policy default], and inflight = 3 "
      "below it\n"},
     {"[admin]\nport = 9380\n", "weir.conf:2: [admin] port: unknown key: write listen = 127.0.0.1:9380\n"},
     {"[policy default]\ncommands = 100/s\n",
      "weir.conf:2: [policy default] commands: unknown key: write all = 100/s, which limits all commands together "
      "(commands is a key of [class NAME])\n"},
     {"[policy default]\nread = 5/s\nburst = 9\n",
-     "weir.conf:3: [policy default] burst: unknown key: it stands behind a rate: write all = 100/s burst 9\n"},
+     "weir.conf:3: [policy default] burst: unknown key: the clause goes after a rate: write all = 100/s burst 9\n"},
     {"[redis]\nhost = h\n", "weir.conf:1: [redis]: unknown section: write [weir], with upstream = HOST:PORT in it\n"},
     {"[weir]\nupstream = \"127.0.0.1:6379\"\nlisten = 'a:1', 'b:2'\n",
-     "weir.conf:2: [weir] upstream: a value stands without quotes: write upstream = 127.0.0.1:6379\n"
-     "weir.conf:3: [weir] listen: values stand without quotes: take them out\n"},
+     "weir.conf:2: [weir] upstream: values take no quotes: write upstream = 127.0.0.1:6379\n"
+     "weir.conf:3: [weir] listen: values take no quotes: remove them\n"},
     {"[policy default]\nread = \"5/s\"\n",
-     "weir.conf:2: [policy default] read: a value stands without quotes: write read = 5/s\n"},
+     "weir.conf:2: [policy default] read: values take no quotes: write read = 5/s\n"},
     {"[policy a]\nmatch = user:x\nadmin = yes\nadmin = yes\nweight = 5\n[policy A]\nWeight = 7\n",
      "weir.conf:4: [policy a] admin: given twice: the first is in line 3\n"
      "weir.conf:7: [policy A] Weight: given twice: the first is in line 5\n"},
     {"[policy a]\nmatch = user:x\npriority = low\nread = 5/s\npriority = low\n",
      "weir.conf:5: [policy a] priority: given twice: the first is in line 3\n"},
     {"# comment\nweir:\n  listen: 127.0.0.1:6380\n  upstream: 127.0.0.1:6379\n",
-     "weir.conf:2: this is YAML, and weir reads INI: [weir] on a line of its own, and below it key = value, like "
-     "upstream = 127.0.0.1:6379\n"},
-    {"---\na: 1\n", "weir.conf:1: this is YAML, and weir reads INI: [weir] on a line of its own, and below it key = "
-                    "value, like upstream = 127.0.0.1:6379\n"},
-    {"{\"weir\": {}}\n", "weir.conf:1: this is JSON, and weir reads INI: [weir] on a line of its own, and below it key "
-                         "= value, like upstream = 127.0.0.1:6379\n"},
-    {"port 6379\nbind 127.0.0.1\n",
-     "weir.conf:1: this is written like redis.conf, and weir reads INI: [weir] on a line of its own, and below it key = "
+     "weir.conf:2: this file is YAML, but weir reads INI: write [weir] on a line of its own, and below it key = "
      "value, like upstream = 127.0.0.1:6379\n"},
+    {"---\na: 1\n", "weir.conf:1: this file is YAML, but weir reads INI: write [weir] on a line of its own, and below "
+                    "it key = value, like upstream = 127.0.0.1:6379\n"},
+    {"{\"weir\": {}}\n", "weir.conf:1: this file is JSON, but weir reads INI: write [weir] on a line of its own, and "
+                         "below it key = value, like upstream = 127.0.0.1:6379\n"},
+    {"port 6379\nbind 127.0.0.1\n",
+     "weir.conf:1: this file is written like redis.conf, but weir reads INI: write [weir] on a line of its own, and "
+     "below it key = value, like upstream = 127.0.0.1:6379\n"},
 };
 
 static void test_hints(void **state)
@@ -370,8 +379,8 @@ static void test_all_mistakes_are_reported_at_once(void **state)
                    "weir.conf:4: [weir] workers: \"-1\" is not a count: write a whole number, or one with k, m or g "
                    "(10k)\n"
                    "weir.conf:6: [policy free] raed: unknown class raed (did you mean read?)\n"
-                   "weir.conf:7: [policy free] read: a rate of 0 lets nothing pass, ever: give at least 1\n"
-                   "weir.conf:5: [policy free]: the policy binds nobody: give it a match (only the policy default "
+                   "weir.conf:7: [policy free] read: a rate of 0 never lets anything pass: give at least 1\n"
+                   "weir.conf:5: [policy free]: the policy binds no client: give it a match (only the policy default "
                    "has none)\n");
 }
 
@@ -380,7 +389,8 @@ static void test_a_key_that_has_no_effect_any_more_is_refused_with_what_to_do(vo
     (void)state;
     assert_null(load_text("[weir]\nlane-stall = 1\n"));
     assert_string_equal(said.text,
-                        "weir.conf:2: [weir] lane-stall: unknown key: it has no effect since 0.2: take it out\n");
+                        "weir.conf:2: [weir] lane-stall: unknown key: the setting has no effect since 0.2: remove "
+                        "this line\n");
 }
 
 static void test_an_old_name_of_a_key_is_taken_and_warned_of(void **state)
@@ -388,7 +398,8 @@ static void test_an_old_name_of_a_key_is_taken_and_warned_of(void **state)
     (void)state;
     struct config *config = load_text("[weir]\nTurns = off\n");
     assert_non_null(config);
-    assert_string_equal(said.text, "warning: weir.conf:2: [weir] Turns: an old name: write fair-share = off\n");
+    assert_string_equal(said.text, "warning: weir.conf:2: [weir] Turns: the key has a new name: write fair-share = "
+                                   "off\n");
     assert_false(config->rules.has_shares);
     config_free(config);
     config = load_text("[weir]\nturns = on\n");
@@ -496,8 +507,8 @@ static void test_a_line_of_ten_megabytes(void **state)
     free(text);
     assert_null(load("weir.conf"));
     assert_string_equal(said.text,
-                        "weir.conf:1: the line is 10485760 bytes long, the most is 198: give the key again for "
-                        "the rest\n");
+                        "weir.conf:1: the line has 10485760 bytes, and the limit is 198: repeat the key for the "
+                        "rest\n");
 }
 
 static void test_a_file_without_end(void **state)
@@ -773,10 +784,10 @@ static void test_unknown_commands_are_warnings(void **state)
                                       "[policy default]\ncmd.publsh = 5/s\n");
     assert_non_null(config);
     assert_string_equal(
-        said.text, "warning: weir.conf:2: [class heavy] commands: smembrs is no command that weir knows (did you mean "
+        said.text, "warning: weir.conf:2: [class heavy] commands: smembrs is not a known command (did you mean "
                    "smembers?)\n"
-                   "warning: weir.conf:4: [policy default] cmd.publsh: publsh is no command that weir knows (did "
-                   "you mean publish?)\n");
+                   "warning: weir.conf:4: [policy default] cmd.publsh: publsh is not a known command (did you mean "
+                   "publish?)\n");
     config_free(config);
 }
 
@@ -807,9 +818,9 @@ static void test_password_files(void **state)
     check_secret("pa ss\r\n", 7, 0600, "pa ss", "");
     check_secret("pass\n", 5, 0400, "pass", "");
     check_secret("pass\n", 5, 0640, "pass", "warning: " KEY "other users can read secret: chmod 600 it\n");
-    check_secret("", 0, 0600, NULL, KEY "the file is empty: put the password in it\n");
-    check_secret("\n", 1, 0600, NULL, KEY "the file is empty: put the password in it\n");
-    check_secret("a\nb\n", 4, 0600, NULL, KEY "the file has more than one line: put only the password in it\n");
+    check_secret("", 0, 0600, NULL, KEY "the file is empty: write the password into it\n");
+    check_secret("\n", 1, 0600, NULL, KEY "the file is empty: write the password into it\n");
+    check_secret("a\nb\n", 4, 0600, NULL, KEY "the file has more than one line: write only the password into it\n");
     check_secret("a\0b", 3, 0600, NULL, KEY "the password holds a NUL byte\n");
     memset(longest, 'p', sizeof longest);
     check_secret(longest, 4097, 0600, NULL, KEY "the password is longer than 4096 bytes\n");
@@ -907,7 +918,7 @@ static void test_lines_are_replaced(void **state)
 
     config_file_replace(&copy, &all, "0/s");
     assert_null(config_build(&copy, table, CONFIG_LIVE));
-    assert_string_equal(said.text, "[Policy FREE] all: a rate of 0 lets nothing pass, ever: give at least 1\n");
+    assert_string_equal(said.text, "[Policy FREE] all: a rate of 0 never lets anything pass: give at least 1\n");
     config_file_fini(&copy);
     config_file_fini(&file);
 }

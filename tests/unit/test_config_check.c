@@ -14,42 +14,49 @@
 
 static const struct mistake clashes[] = {
     {"[weir]\nlisten = 127.0.0.1:1\nupstream = 127.0.0.1:1\n",
-     "weir.conf:3: [weir] upstream: 127.0.0.1:1 is where weir itself listens (127.0.0.1:1): name the address of Redis\n"},
+     "weir.conf:3: [weir] upstream: 127.0.0.1:1 is an address that weir itself listens on (127.0.0.1:1): name the "
+     "address of Redis\n"},
     {"[weir]\nlisten = 0.0.0.0:1, tls:[::1]:2\nupstream = 127.0.0.1:1\n",
-     "weir.conf:3: [weir] upstream: 127.0.0.1:1 is where weir itself listens (0.0.0.0:1): name the address of Redis\n"},
+     "weir.conf:3: [weir] upstream: 127.0.0.1:1 is an address that weir itself listens on (0.0.0.0:1): name the "
+     "address of Redis\n"},
     {"[weir]\nlisten = 127.0.0.1:1\nupstream = 0.0.0.0:1\n",
-     "weir.conf:3: [weir] upstream: 0.0.0.0:1 is where weir itself listens (127.0.0.1:1): name the address of Redis\n"},
+     "weir.conf:3: [weir] upstream: 0.0.0.0:1 is an address that weir itself listens on (127.0.0.1:1): name the "
+     "address of Redis\n"},
     {"[weir]\nlisten = [::]:1\nupstream = [::1]:1\n",
-     "weir.conf:3: [weir] upstream: [::1]:1 is where weir itself listens ([::]:1): name the address of Redis\n"},
+     "weir.conf:3: [weir] upstream: [::1]:1 is an address that weir itself listens on ([::]:1): name the address of "
+     "Redis\n"},
     {"[weir]\nlisten = redis:1\nupstream = tls:Redis:1\n",
-     "weir.conf:3: [weir] upstream: tls:Redis:1 is where weir itself listens (redis:1): name the address of Redis\n"},
+     "weir.conf:3: [weir] upstream: tls:Redis:1 is an address that weir itself listens on (redis:1): name the address "
+     "of Redis\n"},
     {"[weir]\nlisten = unix:/run/redis.sock\nupstream = unix:/run//./redis.sock\n",
-     "weir.conf:3: [weir] upstream: unix:/run//./redis.sock is where weir itself listens (unix:/run/redis.sock): name the "
+     "weir.conf:3: [weir] upstream: unix:/run//./redis.sock is an address that weir itself listens on "
+     "(unix:/run/redis.sock): name the "
      "address of Redis\n"},
     {"[weir]\nlisten = 127.0.0.1:1\nlisten = 127.0.0.1:2, 127.0.0.1:6379\n",
-     "weir.conf:3: [weir] listen: 127.0.0.1:6379 is where weir looks for Redis (upstream is 127.0.0.1:6379): choose another, "
-     "or set upstream\n"},
+     "weir.conf:3: [weir] listen: 127.0.0.1:6379 is the address of Redis (upstream is 127.0.0.1:6379): choose another "
+     "address, or set upstream\n"},
     {"[weir]\nupstream = 127.0.0.1:6380\n",
-     "weir.conf:2: [weir] upstream: 127.0.0.1:6380 is where weir itself listens (127.0.0.1:6380): name the address of "
+     "weir.conf:2: [weir] upstream: 127.0.0.1:6380 is an address that weir itself listens on (127.0.0.1:6380): name "
+     "the address of "
      "Redis\n"},
     {"[weir]\nlisten = 127.0.0.1:1\nupstream = a:1\n[admin]\nlisten = a:1\n",
-     "weir.conf:3: [weir] upstream: a:1 is where weir itself listens (a:1): name the address of Redis\n"},
+     "weir.conf:3: [weir] upstream: a:1 is an address that weir itself listens on (a:1): name the address of Redis\n"},
     {"[admin]\nlisten = 0.0.0.0:6379\n",
-     "weir.conf:2: [admin] listen: 0.0.0.0:6379 is where weir looks for Redis (upstream is 127.0.0.1:6379): choose "
-     "another, or set upstream\n"},
+     "weir.conf:2: [admin] listen: 0.0.0.0:6379 is the address of Redis (upstream is 127.0.0.1:6379): choose another "
+     "address, or set upstream\n"},
     {"[weir]\nlisten = 127.0.0.1:1\n[admin]\nlisten = 127.0.0.1:1\n",
-     "weir.conf:4: [admin] listen: 127.0.0.1:1 meets 127.0.0.1:1, where clients connect (listen in [weir]): give it a "
-     "port of its own\n"},
+     "weir.conf:4: [admin] listen: 127.0.0.1:1 overlaps 127.0.0.1:1, which clients connect to (listen in [weir]): "
+     "choose another port\n"},
     {"[weir]\nlisten = 10.0.0.1:1\n[admin]\nlisten = 0.0.0.0:1\n",
-     "weir.conf:4: [admin] listen: 0.0.0.0:1 meets 10.0.0.1:1, where clients connect (listen in [weir]): give it a port "
-     "of its own\n"},
+     "weir.conf:4: [admin] listen: 0.0.0.0:1 overlaps 10.0.0.1:1, which clients connect to (listen in [weir]): choose "
+     "another port\n"},
     {"[weir]\nlisten = unix:/a/b\n[admin]\nsocket = /a//b\n",
-     "weir.conf:4: [admin] socket: unix:/a//b is unix:/a/b, where clients connect (listen in [weir]): give it a path of "
-     "its own\n"},
+     "weir.conf:4: [admin] socket: unix:/a//b is unix:/a/b, which clients connect to (listen in [weir]): choose "
+     "another path\n"},
     {"[weir]\nlisten = [::1]:1, a:1\nlisten = b:1, [0::1]:1\n",
-     "weir.conf:3: [weir] listen: [0::1]:1 is the same place as [::1]:1: name it once\n"},
+     "weir.conf:3: [weir] listen: [0::1]:1 is the same address as [::1]:1: name it once\n"},
     {"[weir]\nlisten = unix:/a/b\nlisten = unix:/a/./b\n",
-     "weir.conf:3: [weir] listen: unix:/a/./b is the same place as unix:/a/b: name it once\n"},
+     "weir.conf:3: [weir] listen: unix:/a/./b is the same address as unix:/a/b: name it once\n"},
 };
 
 static void test_addresses_that_clash(void **state)
@@ -64,7 +71,8 @@ static void test_localhost_is_looked_up(void **state)
     (void)state;
     struct config *config = load_text("[weir]\nlisten = 127.0.0.1:1, [::1]:1\nupstream = LOCALHOST:1\n");
     assert_null(config);
-    assert_non_null(strstr(said.text, "weir.conf:3: [weir] upstream: LOCALHOST:1 is where weir itself listens"));
+    assert_non_null(strstr(said.text, "weir.conf:3: [weir] upstream: LOCALHOST:1 is an address that weir itself "
+                                      "listens on"));
     assert_int_equal(said.errors, 1);
 }
 
@@ -105,85 +113,85 @@ static void lint(const char *text)
 
 static const struct mistake hardly_meant[] = {
     {"[weir]\nlisten = [::1]:6390, unix:/a\n[policy a]\nmatch = listener:6390, listener:zz, tls:x\nall = 1/s\n",
-     "warning: weir.conf:4: [policy a] match: listener:6390 binds no client, as it fits no address of listen: write "
-     "listener:\\[::1]:6390\n"
-     "warning: weir.conf:4: [policy a] match: listener:zz binds no client, as it fits no address of listen: write "
-     "listener:\\[::1]:6390\n"
+     "warning: weir.conf:4: [policy a] match: listener:6390 binds no client, because it matches no address of listen: "
+     "write listener:\\[::1]:6390\n"
+     "warning: weir.conf:4: [policy a] match: listener:zz binds no client, because it matches no address of listen: "
+     "write listener:\\[::1]:6390\n"
      "warning: weir.conf:4: [policy a] match: tls:x binds no client: no address of listen begins with tls:\n"},
     {"[policy a]\nmatch = user:a\nbytes-out = 10mb/s burst 40\nbytes-in = 10mb/s burst 1024\n"
      "[policy b]\nmatch = user:b\nbytes-out = 1000/s burst 40\n",
      "warning: weir.conf:3: [policy a] bytes-out: a burst of 40 is that many bytes: write burst 40mb\n"},
     {"[limit a]\napprox = 1/500ms\n[limit b]\napprox = 100/s, 99/h\napprox = 2/d\n[limit c]\nsliding = 1/s\n",
-     "warning: weir.conf:2: [limit a] approx: of calls that come evenly 1/500ms lets 1 of 2 pass, as approx rounds up what "
-     "it does not know: take sliding, which is exact, or funnel\n"
-     "warning: weir.conf:4: [limit b] approx: of calls that come evenly 99/h lets 98 of 99 pass, as approx rounds up what "
-     "it does not know: take sliding, which is exact, or funnel\n"
-     "warning: weir.conf:5: [limit b] approx: of calls that come evenly 2/d lets 1 of 2 pass, as approx rounds up what it "
-     "does not know: take sliding, which is exact, or funnel\n"},
+     "warning: weir.conf:2: [limit a] approx: approx rounds up: of evenly spaced calls 1/500ms lets only 1 of 2 pass: "
+     "use sliding, which is exact, or funnel\n"
+     "warning: weir.conf:4: [limit b] approx: approx rounds up: of evenly spaced calls 99/h lets only 98 of 99 pass: "
+     "use sliding, which is exact, or funnel\n"
+     "warning: weir.conf:5: [limit b] approx: approx rounds up: of evenly spaced calls 2/d lets only 1 of 2 pass: use "
+     "sliding, which is exact, or funnel\n"},
     {"[policy batch]\nmatch = user:batch\nread = 5/s\n; [policy operators]\nmatch = user:ops\nadmin = yes\n",
-     "warning: weir.conf:6: [policy batch] admin: whom this policy binds is an operator and limited: is the [policy NAME] "
-     "of the operators missing above? Give them one without limits\n"
-     "warning: weir.conf:6: [policy batch] admin: makes operators of whom any of 2 match lines binds, from line 2 on: is a "
-     "[policy NAME] missing between them? If all are meant, join them in one\n"},
+     "warning: weir.conf:6: [policy batch] admin: this policy limits its operators: is the line [policy NAME] of the "
+     "operators missing above? Give them one without limits\n"
+     "warning: weir.conf:6: [policy batch] admin: makes clients of any of 2 match lines, from line 2 on, operators: "
+     "is a [policy NAME] missing between them? Otherwise join the lines\n"},
     {"[policy o]\nadmin = yes\nmatch = ip:10.0.0.1, name:ops\n",
-     "warning: weir.conf:3: [policy o] match: name is what a client says of itself, and here it makes an operator: use "
-     "user, tls or ip, or the socket of [admin]\n"},
+     "warning: weir.conf:3: [policy o] match: clients choose name themselves, so any client can become an operator: "
+     "use user, tls or ip, or the socket of [admin]\n"},
     {"[policy o]\nadmin = yes\nmatch = user:*\n",
-     "warning: weir.conf:3: [policy o] match: user:* makes an operator of everybody: say who the operators are\n"},
+     "warning: weir.conf:3: [policy o] match: user:* makes all clients operators: match only the operators\n"},
     {"[policy o]\nadmin = yes\nmatch = user:a, ip:0.0.0.0/0\n",
-     "warning: weir.conf:3: [policy o] match: ip:0.0.0.0/0 makes an operator of everybody: say who the operators are\n"},
+     "warning: weir.conf:3: [policy o] match: ip:0.0.0.0/0 makes all clients operators: match only the operators\n"},
     {"[policy default]\nadmin = yes\n",
-     "warning: weir.conf:2: [policy default] admin: everybody whom no other policy binds is an operator: give operators a "
-     "policy of their own, with a match\n"},
+     "warning: weir.conf:2: [policy default] admin: all clients that no other policy binds become operators: give "
+     "operators a policy of their own, with a match\n"},
     {"[policy a]\nmatch = user:a*\nall = 1/s\n[policy b]\nmatch = user:ab\nall = 2/s\n",
-     "warning: weir.conf:4: [policy b]: binds nobody: whom it matches is bound before, by [policy a] in line 1: move it "
-     "above, or take it out\n"},
+     "warning: weir.conf:4: [policy b]: binds no client: [policy a] in line 1 binds all of them before: move this "
+     "policy up, or remove it\n"},
     {"[policy default]\nall = 1/s\n[policy b]\nmatch = listener:*\nall = 2/s\n",
-     "warning: weir.conf:1: [policy default]: binds nobody: [policy b] in line 3 binds everybody\n"},
+     "warning: weir.conf:1: [policy default]: binds no client: [policy b] in line 3 binds all of them before\n"},
     {"[policy a]\nmatch = user:a\n",
-     "warning: weir.conf:1: [policy a]: has no limits, so whom it binds is unlimited: give it some; or, if that is "
-     "meant, say so with priority = normal\n"},
+     "warning: weir.conf:1: [policy a]: has no limits, so its clients are unlimited: add limits, or write priority = "
+     "normal if that is intended\n"},
     {"[policy a]\nmatch = user:a\nread = 9/s, 4/s burst 5\n\nall = 5/s\nread = 5/s per policy\n",
-     "warning: weir.conf:3: [policy a] read: 9/s never binds: read = 4/s burst 5 in line 3 stops all that it would: take "
-     "one of them out\n"},
+     "warning: weir.conf:3: [policy a] read: 9/s never binds, because read = 4/s burst 5 in line 3 is stricter: "
+     "remove one of them\n"},
     {"[policy a]\nmatch = user:a\nread = 9/s over delay 10s\nwrite = 9/s over delay 5s\n",
-     "warning: weir.conf:3: [policy a] read: a command may wait 10 s, but clients give up earlier (Jedis after 2 s, "
+     "warning: weir.conf:3: [policy a] read: commands may wait 10 s, but clients time out earlier (Jedis after 2 s, "
      "go-redis after 3 s, others after 5 s): delay less, or refuse\n"},
     {"[policy a]\nmatch = user:a;alice\nall = 1/s\n",
-     "warning: weir.conf:2: [policy a] match: user:a;alice matches only what has that ; in it: terms are separated by "
+     "warning: weir.conf:2: [policy a] match: user:a;alice matches only texts that contain ;: separate terms by "
      "commas: user:a, user:alice\n"},
     {"[policy a]\nmatch = user:x, name:a|name:b|c\nall = 1/s\n",
-     "warning: weir.conf:2: [policy a] match: name:a|name:b|c matches only what has that | in it: terms are separated by "
+     "warning: weir.conf:2: [policy a] match: name:a|name:b|c matches only texts that contain |: separate terms by "
      "commas: name:a, name:b\n"},
     {"[policy a]\nmatch = user:x\nmatch = user:/free-.*/\nall = 1/s\n",
-     "warning: weir.conf:3: [policy a] match: user:/free-.*/ is no regular expression, but a pattern of * and ?: write "
+     "warning: weir.conf:3: [policy a] match: user:/free-.*/ is a pattern of * and ?, not a regular expression: write "
      "user:free-*\n"},
     {"[policy a]\nmatch = user:^free-.+$, tls:~web\nall = 1/s\n",
-     "warning: weir.conf:2: [policy a] match: user:^free-.+$ is no regular expression, but a pattern of * and ?: write "
+     "warning: weir.conf:2: [policy a] match: user:^free-.+$ is a pattern of * and ?, not a regular expression: write "
      "user:free-*\n"
-     "warning: weir.conf:2: [policy a] match: tls:~web is no regular expression, but a pattern of * and ?: write "
+     "warning: weir.conf:2: [policy a] match: tls:~web is a pattern of * and ?, not a regular expression: write "
      "tls:web\n"},
     {"[policy a]\nmatch = user:free-\\d+, user:(a|b)-*, user:x[0-9]+\nall = 1/s\n",
-     "warning: weir.conf:2: [policy a] match: user:free-\\d+ is no regular expression, but a pattern: * stands for "
-     "anything, ? for one character, [abc] for one of them\n"
-     "warning: weir.conf:2: [policy a] match: user:(a|b)-* is no regular expression, but a pattern: * stands for "
-     "anything, ? for one character, [abc] for one of them\n"
-     "warning: weir.conf:2: [policy a] match: user:x[0-9]+ is no regular expression, but a pattern: * stands for "
-     "anything, ? for one character, [abc] for one of them\n"},
+     "warning: weir.conf:2: [policy a] match: user:free-\\d+ is a pattern, not a regular expression: * matches any "
+     "text, ? one character, [abc] one of these\n"
+     "warning: weir.conf:2: [policy a] match: user:(a|b)-* is a pattern, not a regular expression: * matches any "
+     "text, ? one character, [abc] one of these\n"
+     "warning: weir.conf:2: [policy a] match: user:x[0-9]+ is a pattern, not a regular expression: * matches any "
+     "text, ? one character, [abc] one of these\n"},
     {"[policy a]\nmatch = user:\"a\"\nall = 1/s\n",
-     "warning: weir.conf:2: [policy a] match: user:\"a\" matches only what has the quotes in it: write user:a\n"},
+     "warning: weir.conf:2: [policy a] match: user:\"a\" matches only texts that contain the quotes: write user:a\n"},
     {"[policy x-MOVED]\nmatch = user:a\nall = 1/s\n[class ERR]\ncommands = get\n",
-     "warning: weir.conf:1: [policy x-MOVED]: refusals bear this name, and clients act on MOVED where they find it in an "
+     "warning: weir.conf:1: [policy x-MOVED]: refusals contain this name, and client libraries act on MOVED in an "
      "error: choose another name\n"
-     "warning: weir.conf:4: [class ERR]: refusals bear this name, and clients act on ERR where they find it in an error: "
+     "warning: weir.conf:4: [class ERR]: refusals contain this name, and client libraries act on ERR in an error: "
      "choose another name\n"},
     {"[cost]\nget = 5\nset = 2\nGET = 7\n",
-     "warning: weir.conf:4: [cost] GET: given twice: the one in line 2 does not count\n"},
+     "warning: weir.conf:4: [cost] GET: given twice: the line in line 2 has no effect\n"},
     {"[weir]\nname = \"eu\"\n",
-     "warning: weir.conf:2: [weir] name: the quotes are a part of the value: write name = eu without them\n"},
+     "warning: weir.conf:2: [weir] name: the quotes are part of the value: write name = eu without quotes\n"},
     {"[policy default]\ncmd.flushal = deny\n",
-     "warning: weir.conf:2: [policy default] cmd.flushal: flushal is no command that weir knows (did you mean flushall?): "
-     "nothing is denied\n"},
+     "warning: weir.conf:2: [policy default] cmd.flushal: flushal is not a known command (did you mean flushall?): "
+     "the line denies nothing\n"},
 };
 
 static void test_what_can_hardly_be_meant(void **state)

@@ -104,86 +104,85 @@ static const struct mistake mistakes[] = {
     {"[weir]\nupstream = sentinel:m@a:1, b\n", AT "\"b\" has no port: write b:26379\n"},
     {"[weir]\nupstream = sentinel:m@a:1, 26379\n", AT "\"26379\" is a port without a host: write 127.0.0.1:26379\n"},
     {"[weir]\nupstream = sentinel:m@a:0\n", AT "\"0\" is not a port: a port is a number from 1 to 65535\n"},
-    {"[weir]\nupstream = sentinel:m@unix:/run/s.sock\n",
-     AT "a sentinel is not behind a unix socket: write HOST:26379\n"},
+    {"[weir]\nupstream = sentinel:m@unix:/run/s.sock\n", AT "a sentinel cannot have a unix socket: write HOST:26379\n"},
     {"[weir]\nupstream = sentinel:m@a:1, unix:/run/s.sock\n",
-     AT "a sentinel is not behind a unix socket: write HOST:26379\n"},
+     AT "a sentinel cannot have a unix socket: write HOST:26379\n"},
     {"[weir]\nupstream = sentinel:m@a:1, sentinel:m@b:1\n",
-     AT "sentinel:NAME@ stands once, before the first sentinel: write the others as HOST:PORT\n"},
+     AT "write sentinel:NAME@ only before the first sentinel, and the others as HOST:PORT\n"},
     {"[weir]\nupstream = sentinel:m@a:1\nupstream = sentinel:n@b:1\n",
-     "weir.conf:3: [weir] upstream: sentinel:NAME@ stands once, before the first sentinel: write the others as "
+     "weir.conf:3: [weir] upstream: write sentinel:NAME@ only before the first sentinel, and the others as "
      "HOST:PORT\n"},
     {"[weir]\nupstream = a:1, sentinel:m@b:1\n",
      AT "upstream names servers or sentinels, not both: write upstream = sentinel:NAME@HOST:26379, and only sentinels "
-        "behind it\n"},
+        "after it\n"},
     {"[weir]\nupstream = sentinel:m@a:1, cluster:a:7000\n", AT
      "upstream names servers, sentinels or nodes of a cluster, not two of these: write upstream = cluster:HOST:PORT, "
-     "and only nodes of it behind it\n"},
+     "and only its nodes after it\n"},
     {"[weir]\nupstream = a:1, cluster:b:1\n", AT
      "upstream names servers, sentinels or nodes of a cluster, not two of these: write upstream = cluster:HOST:PORT, "
-     "and only nodes of it behind it\n"},
+     "and only its nodes after it\n"},
     {"[weir]\nupstream = cluster:a:1, sentinel:m@b:1\n",
      AT "upstream names servers or sentinels, not both: write upstream = sentinel:NAME@HOST:26379, and only sentinels "
-        "behind it\n"},
+        "after it\n"},
     {"[weir]\nupstream = cluster:a:1, cluster:b:1\n",
-     AT "cluster: stands once, before the first node: write the others as HOST:PORT\n"},
+     AT "write cluster: only before the first node, and the others as HOST:PORT\n"},
     {"[weir]\nupstream = cluster:\n", AT "the address of a node is missing: write upstream = cluster:HOST:PORT\n"},
     {"[weir]\nupstream = cluster:a\n", AT "\"a\" has no port: write a:6379\n"},
     {"[weir]\nupstream = cluster:a:0\n", AT "\"0\" is not a port: a port is a number from 1 to 65535\n"},
-    {"[weir]\nupstream = cluster:unix:/a\n", AT "a node of a cluster is not behind a unix socket: write HOST:PORT\n"},
+    {"[weir]\nupstream = cluster:unix:/a\n", AT "a node of a cluster cannot have a unix socket: write HOST:PORT\n"},
     {"[weir]\nupstream = cluster:a:1, unix:/a\n",
-     AT "a node of a cluster is not behind a unix socket: write HOST:PORT\n"},
+     AT "a node of a cluster cannot have a unix socket: write HOST:PORT\n"},
     {"[weir]\nupstream = cluster:a:1, tls:b:1\n",
-     AT "tls: stands in front of every address of upstream or of none: tls:b:1 has it\n"},
+     AT "tls: must precede every address of upstream, or none: tls:b:1 has it\n"},
     {"[weir]\nupstream = cluster:a:1, A:1\n", AT "A:1 is given twice: name each address once\n"},
     {"[weir]\nupstream = cluster:a:1\nlanes = private\n",
-     "weir.conf:3: [weir] lanes: a client of a cluster has no single server for a connection of its own: write lanes = "
-     "shared\n"},
+     "weir.conf:3: [weir] lanes: a cluster has no single server for a private connection: write lanes = shared\n"},
     {"[weir]\nupstream = a:1\ncross-slot = refuse\n",
-     "weir.conf:3: [weir] cross-slot: upstream names no cluster: write upstream = cluster:HOST:PORT, or take it out\n"},
+     "weir.conf:3: [weir] cross-slot: upstream names no cluster: write upstream = cluster:HOST:PORT, or remove this "
+     "line\n"},
     {"[weir]\nupstream = a:1, b:1\ncluster-commands = refuse\n",
-     "weir.conf:3: [weir] cluster-commands: upstream names no cluster: write upstream = cluster:HOST:PORT, or take it "
-     "out\n"},
+     "weir.conf:3: [weir] cluster-commands: upstream names no cluster: write upstream = cluster:HOST:PORT, or remove "
+     "this line\n"},
     {"[weir]\ncluster-announce = a:2\n",
-     AT_KEY("cluster-announce") "upstream names no cluster: write upstream = cluster:HOST:PORT, or take it out\n"},
+     AT_KEY("cluster-announce") "upstream names no cluster: write upstream = cluster:HOST:PORT, or remove this line\n"},
     {"[weir]\nupstream = cluster:a:1\nsentinel-user = a\n",
-     "weir.conf:3: [weir] sentinel-user: needs sentinel-password-file beside it\n"
-     "weir.conf:3: [weir] sentinel-user: upstream names no sentinels: write upstream = sentinel:NAME@HOST:26379, or take "
-     "it out\n"},
+     "weir.conf:3: [weir] sentinel-user: needs sentinel-password-file\n"
+     "weir.conf:3: [weir] sentinel-user: upstream names no sentinels: write upstream = sentinel:NAME@HOST:26379, or "
+     "remove this line\n"},
     {"[weir]\ncluster-announce = unix:/a\n",
-     AT_KEY(
-         "cluster-announce") "clients of a cluster are told a host and a port: write cluster-announce = HOST:PORT\n"},
+     AT_KEY("cluster-announce") "clients of a cluster need a host and a port: write cluster-announce = HOST:PORT\n"},
     {"[weir]\ncluster-announce = a:0\n",
      AT_KEY("cluster-announce") "clients cannot connect to port 0: write cluster-announce = HOST:PORT\n"},
     {"[weir]\nupstream = cluster:a:1\ncluster-announce = a:2\ncluster-commands = refuse\n",
-     "weir.conf:3: [weir] cluster-announce: nothing tells it with cluster-commands = refuse: take it out\n"},
+     "weir.conf:3: [weir] cluster-announce: has no effect with cluster-commands = refuse: remove this line\n"},
     {"[weir]\ncross-slot = all\n", AT_KEY("cross-slot") "\"all\" is neither split nor split-all nor refuse\n"},
     {"[weir]\nupstream = a:1, b:1, A:1\n", AT "A:1 is given twice: name each address once\n"},
     {"[weir]\nupstream = a:1\nupstream = a:1\n",
      "weir.conf:3: [weir] upstream: a:1 is given twice: name each address once\n"},
     {"[weir]\nupstream = sentinel:m@a:1, a:1\n", AT "a:1 is given twice: name each address once\n"},
     {"[weir]\nupstream = a:1,b:1,c:1,d:1,e:1,f:1,g:1,h:1,i:1,j:1,k:1,l:1,m:1,n:1,o:1,p:1\nupstream = q:1\n",
-     "weir.conf:3: [weir] upstream: at most 16 addresses: take q:1 out\n"},
-    {"[weir]\nupstream = tls:a:1, b:1\n",
-     AT "tls: stands in front of every address of upstream or of none: b:1 has none\n"},
+     "weir.conf:3: [weir] upstream: at most 16 addresses: remove q:1\n"},
+    {"[weir]\nupstream = tls:a:1, b:1\n", AT "tls: must precede every address of upstream, or none: b:1 has none\n"},
     {"[weir]\nupstream = sentinel:m@a:1, tls:b:1\n",
-     AT "tls: stands in front of every address of upstream or of none: tls:b:1 has it\n"},
-    {"[weir]\nupstream = a:1,, b:1\n", AT "an address is missing beside a comma\n"},
+     AT "tls: must precede every address of upstream, or none: tls:b:1 has it\n"},
+    {"[weir]\nupstream = a:1,, b:1\n", AT "an address is missing next to a comma\n"},
     {"[weir]\nupstream = ann:s3cret@a:1\n",
-     AT "only the name of a master stands before an @: write upstream = sentinel:NAME@HOST:26379, and a login in "
+     AT "only the name of a master may precede an @: write upstream = sentinel:NAME@HOST:26379, and a login in "
         "upstream-user and upstream-password-file\n"},
     {"[weir]\nupstream = sentinel:m@ann:s3cret@a:1\n",
-     AT "only the name of a master stands before an @: write upstream = sentinel:NAME@HOST:26379, and a login in "
+     AT "only the name of a master may precede an @: write upstream = sentinel:NAME@HOST:26379, and a login in "
         "upstream-user and upstream-password-file\n"},
     {"[weir]\nupstream = sentinel:m@redis://:s3cret@a:1\n",
-     AT "a URL is no address: write HOST:PORT, and a login in upstream-user and upstream-password-file\n"},
+     AT "a URL is not an address: write HOST:PORT, and a login in upstream-user and upstream-password-file\n"},
     {"[weir]\nupstream = a:1, redis://:s3cret@b:1\n",
-     AT "a URL is no address: write HOST:PORT, and a login in upstream-user and upstream-password-file\n"},
-    {"[weir]\nupstream = sentinel:m@a:1 b:1\n", AT "commas stand between addresses: write upstream = a:1, b:1\n"},
+     AT "a URL is not an address: write HOST:PORT, and a login in upstream-user and upstream-password-file\n"},
+    {"[weir]\nupstream = sentinel:m@a:1 b:1\n", AT "separate addresses by commas: write upstream = a:1, b:1\n"},
     {"[weir]\nlisten = 127.0.0.1:7\nupstream = a:1, 127.0.0.1:7\n",
-     "weir.conf:3: [weir] upstream: 127.0.0.1:7 is where weir itself listens (127.0.0.1:7): name the address of Redis\n"},
+     "weir.conf:3: [weir] upstream: 127.0.0.1:7 is an address that weir itself listens on (127.0.0.1:7): name the "
+     "address of Redis\n"},
     {"[weir]\nlisten = 0.0.0.0:7\nupstream = sentinel:m@a:1\nupstream = 127.0.0.2:7\n",
-     "weir.conf:4: [weir] upstream: 127.0.0.2:7 is where weir itself listens (0.0.0.0:7): name the address of Redis\n"},
+     "weir.conf:4: [weir] upstream: 127.0.0.2:7 is an address that weir itself listens on (0.0.0.0:7): name the "
+     "address of Redis\n"},
 };
 
 static void test_mistakes(void **state)
@@ -195,9 +194,9 @@ static void test_mistakes(void **state)
 /* ---- keys that need such an upstream ---- */
 
 #define NO_REPLICAS                                                                                                    \
-    "upstream names one server, which has no replicas for weir: write upstream = HOST:PORT, HOST:PORT, or upstream = " \
+    "upstream names one server without replicas: write upstream = HOST:PORT, HOST:PORT, or upstream = "                \
     "sentinel:NAME@HOST:26379, or reads = master\n"
-#define NO_SENTINELS "upstream names no sentinels: write upstream = sentinel:NAME@HOST:26379, or take it out\n"
+#define NO_SENTINELS "upstream names no sentinels: write upstream = sentinel:NAME@HOST:26379, or remove this line\n"
 
 static const struct mistake lacks[] = {
     {"[weir]\nreads = replicas\n", "weir.conf:2: [weir] reads: " NO_REPLICAS},
@@ -209,7 +208,7 @@ static const struct mistake lacks[] = {
     {"[weir]\nupstream = a:1, b:1\nsentinel-password-file = secret\n",
      "weir.conf:3: [weir] sentinel-password-file: " NO_SENTINELS},
     {"[weir]\nupstream = sentinel:m@a:1\nsentinel-user = weir\n",
-     "weir.conf:3: [weir] sentinel-user: needs sentinel-password-file beside it\n"},
+     "weir.conf:3: [weir] sentinel-user: needs sentinel-password-file\n"},
     {"[weir]\nupstream = sentinel:m@a:1\nsentinel-user = a b\n",
      "weir.conf:3: [weir] sentinel-user: a user is one word of at most 255 bytes\n"},
     {"[weir]\nupstream = sentinel:m@a:1\nsentinel-password-file = none\n",
@@ -282,7 +281,7 @@ static void test_passwords_that_may_go_anywhere(void **state)
         assert_non_null(config);
         config_lint(config, &file);
         bool is_warned =
-            strstr(said.text, "warning: weir.conf:2: [weir] upstream: passwords go to any address") != NULL;
+            strstr(said.text, "warning: weir.conf:2: [weir] upstream: weir sends passwords to any address") != NULL;
         if (is_warned != anywhere[i].is_warned)
             fail_msg("%s: %s", anywhere[i].text, said.text);
         config_free(config);

@@ -15,52 +15,53 @@
 
 static const struct mistake mistakes[] = {
     {"[weir]\nupstream-map = a:1\n",
-     "weir.conf:2: [weir] upstream-map: \"a:1\" does not say what is dialled instead: write "
-     "ANNOUNCED:PORT=DIALLED:PORT\n"},
+     "weir.conf:2: [weir] upstream-map: \"a:1\" lacks the address to connect to: write ANNOUNCED:PORT=DIALLED:PORT\n"},
     {"[weir]\nupstream-map = a:1=b:1=c:1\n",
-     "weir.conf:2: [weir] upstream-map: \"a:1=b:1=c:1\" does not say what is dialled instead: write "
+     "weir.conf:2: [weir] upstream-map: \"a:1=b:1=c:1\" lacks the address to connect to: write "
      "ANNOUNCED:PORT=DIALLED:PORT\n"},
     {"[weir]\nupstream-map = a:1=b:1,\n",
-     "weir.conf:2: [weir] upstream-map: \"\" does not say what is dialled instead: write ANNOUNCED:PORT=DIALLED:PORT\n"},
+     "weir.conf:2: [weir] upstream-map: \"\" lacks the address to connect to: write ANNOUNCED:PORT=DIALLED:PORT\n"},
     {"[weir]\nupstream-map = a=b:1\n", "weir.conf:2: [weir] upstream-map: \"a\" has no port: write a:6379\n"},
     {"[weir]\nupstream-map = a:1=b:0\n",
      "weir.conf:2: [weir] upstream-map: \"0\" is not a port: a port is a number from 1 to 65535\n"},
     {"[weir]\nupstream-map = a:1=tls:b:1\n",
-     "weir.conf:2: [weir] upstream-map: \"tls:b:1\": both sides are HOST:PORT: tls: stands in upstream alone\n"},
+     "weir.conf:2: [weir] upstream-map: \"tls:b:1\": write HOST:PORT on both sides; tls: belongs only in upstream\n"},
     {"[weir]\nupstream-map = a:1=unix:/b\n",
-     "weir.conf:2: [weir] upstream-map: \"unix:/b\": both sides are HOST:PORT: tls: stands in upstream alone\n"},
+     "weir.conf:2: [weir] upstream-map: \"unix:/b\": write HOST:PORT on both sides; tls: belongs only in upstream\n"},
     {"[weir]\nupstream-map = a:1=b:1\nupstream-map = A:1=c:1\n",
-     "weir.conf:3: [weir] upstream-map: A:1=c:1: the same address stands there already: name each address once\n"},
+     "weir.conf:3: [weir] upstream-map: A:1=c:1 is mapped twice: name each address once\n"},
     {"[weir]\nupstream-map = 10.0.0.1:1=b:1, [::ffff:10.0.0.1]:1=c:1\n",
-     "weir.conf:2: [weir] upstream-map: [::ffff:10.0.0.1]:1=c:1: the same address stands there already: name each "
-     "address once\n"},
-    {"[weir]\nupstream-map = a:1=a:1\n",
-     "weir.conf:2: [weir] upstream-map: a:1=a:1 leads round to where it begins: take it out\n"},
+     "weir.conf:2: [weir] upstream-map: [::ffff:10.0.0.1]:1=c:1 is mapped twice: name each address once\n"},
+    {"[weir]\nupstream-map = a:1=a:1\n", "weir.conf:2: [weir] upstream-map: a:1=a:1 leads back to itself: remove it\n"},
     {"[weir]\nupstream-map = a:1=b:1, b:1=a:1\n",
-     "weir.conf:2: [weir] upstream-map: b:1=a:1 leads round to where it begins: take it out\n"},
+     "weir.conf:2: [weir] upstream-map: b:1=a:1 leads back to itself: remove it\n"},
     {"[weir]\nupstream-map = a:1=b:1, c:1=a:1\nupstream-map = b:1=c:1\n",
-     "weir.conf:3: [weir] upstream-map: b:1=c:1 leads round to where it begins: take it out\n"},
+     "weir.conf:3: [weir] upstream-map: b:1=c:1 leads back to itself: remove it\n"},
     {"[weir]\nlisten = 127.0.0.1:7\nupstream-map = a:1=127.0.0.1:7\n",
-     "weir.conf:3: [weir] upstream-map: 127.0.0.1:7 is where weir itself listens (127.0.0.1:7): name the address of "
+     "weir.conf:3: [weir] upstream-map: 127.0.0.1:7 is an address that weir itself listens on (127.0.0.1:7): name the "
+     "address of "
      "Redis\n"},
     {"[weir]\nlisten = 127.0.0.1:7\nupstream = a:1\nupstream-map = a:1=127.0.0.1:8, b:1=[::ffff:127.0.0.1]:7\n",
-     "weir.conf:4: [weir] upstream-map: [::ffff:127.0.0.1]:7 is where weir itself listens (127.0.0.1:7): name the "
+     "weir.conf:4: [weir] upstream-map: [::ffff:127.0.0.1]:7 is an address that weir itself listens on (127.0.0.1:7): "
+     "name the "
      "address of Redis\n"},
     {"[weir]\nlisten = 127.0.0.1:7\nupstream = [::ffff:127.0.0.1]:7\n",
-     "weir.conf:3: [weir] upstream: [::ffff:127.0.0.1]:7 is where weir itself listens (127.0.0.1:7): name the address "
+     "weir.conf:3: [weir] upstream: [::ffff:127.0.0.1]:7 is an address that weir itself listens on (127.0.0.1:7): "
+     "name the address "
      "of Redis\n"},
     {"[weir]\nlisten = 0.0.0.0:7\nupstream = a:1, [::ffff:127.9.9.9]:7\n",
-     "weir.conf:3: [weir] upstream: [::ffff:127.9.9.9]:7 is where weir itself listens (0.0.0.0:7): name the address of "
+     "weir.conf:3: [weir] upstream: [::ffff:127.9.9.9]:7 is an address that weir itself listens on (0.0.0.0:7): name "
+     "the address of "
      "Redis\n"},
     {"[weir]\nupstream-allow = 10.0.0.0/8\nupstream = 10.0.0.1:1, 11.0.0.1:1\n",
-     "weir.conf:3: [weir] upstream: 11.0.0.1:1 may not be dialled: upstream-allow does not hold it: write "
+     "weir.conf:3: [weir] upstream: weir may not connect to 11.0.0.1:1: upstream-allow does not contain it: write "
      "upstream-allow = 11.0.0.1\n"},
     {"[weir]\nupstream-allow = 10.0.0.0/8\nupstream = sentinel:m@a:1\nupstream-map = b:1=11.0.0.1:2\n",
-     "weir.conf:4: [weir] upstream-map: 11.0.0.1:2 may not be dialled: upstream-allow does not hold it: write "
+     "weir.conf:4: [weir] upstream-map: weir may not connect to 11.0.0.1:2: upstream-allow does not contain it: write "
      "upstream-allow = 11.0.0.1\n"},
     {"[weir]\nupstream-allow = 10.0.0.0/8\n",
-     "weir.conf:2: [weir] upstream-allow: 127.0.0.1:6379 may not be dialled: upstream-allow does not hold it: write "
-     "upstream-allow = 127.0.0.1\n"},
+     "weir.conf:2: [weir] upstream-allow: weir may not connect to 127.0.0.1:6379: upstream-allow does not contain it: "
+     "write upstream-allow = 127.0.0.1\n"},
 };
 
 static void test_mistakes(void **state)
@@ -82,7 +83,7 @@ static void test_the_most_rows(void **state)
     config_free(config);
     snprintf(text + strlen(text), sizeof text - strlen(text), "upstream-map = a:99=b:99\n");
     assert_null(load_text(text));
-    assert_string_equal(said.text, "weir.conf:66: [weir] upstream-map: at most 64 addresses: take a:99=b:99 out\n");
+    assert_string_equal(said.text, "weir.conf:66: [weir] upstream-map: at most 64 addresses: remove a:99=b:99\n");
 }
 
 static struct address parsed(const char *text)
@@ -218,7 +219,7 @@ static void test_refusals(void **state)
     assert_null(dialling_refusal(dialling, &other));
     assert_null(dialling_refusal(dialling, &far));
     assert_true(networks_add(&allow, SLICE("10.1.0.0/16"), why, sizeof why));
-    assert_string_equal(dialling_refusal(dialling, &other), "upstream-allow does not hold its address");
+    assert_string_equal(dialling_refusal(dialling, &other), "upstream-allow does not contain its address");
     assert_null(dialling_refusal(dialling, &far));
     assert_null(dialling_refusal(dialling, &path));
     struct address nil = parsed("127.0.0.1:0");

@@ -28,10 +28,10 @@ static bool address_is_host(struct slice text)
 static bool parse_path(struct address *address, struct slice path, struct why why)
 {
     if (path.len == 0 || path.at[0] != '/')
-        return why_refuse(why, "\"unix:%.*s\": the path of a unix socket starts with /", WHY_SLICE(path));
+        return why_refuse(why, "\"unix:%.*s\": the path of a unix socket must start with /", WHY_SLICE(path));
     for (size_t i = 0; i < path.len; i++)
         if (split_is_space(path.at[i]))
-            return why_refuse(why, "\"unix:%.*s\": the path of a unix socket has no blanks", WHY_SLICE(path));
+            return why_refuse(why, "\"unix:%.*s\": the path of a unix socket cannot contain blanks", WHY_SLICE(path));
     if (path.len > PATH_MAX_BYTES)
         return why_refuse(why, "the path of a unix socket has at most %zu bytes, this one has %zu", PATH_MAX_BYTES,
                           path.len);
@@ -172,9 +172,9 @@ static const struct url {
     {{"ssl:", 4}, true, NULL},
     {{"tcp://", 6}, false, NULL},
     {{"http://", 7}, false, NULL},
-    {{"sentinel://", 11}, false, "write sentinel:NAME@HOST:26379, with the other sentinels behind a comma"},
-    {{"redis+sentinel://", 17}, false, "write sentinel:NAME@HOST:26379, with the other sentinels behind a comma"},
-    {{"redis-sentinel://", 17}, false, "write sentinel:NAME@HOST:26379, with the other sentinels behind a comma"},
+    {{"sentinel://", 11}, false, "write sentinel:NAME@HOST:26379, and more sentinels after a comma"},
+    {{"redis+sentinel://", 17}, false, "write sentinel:NAME@HOST:26379, and more sentinels after a comma"},
+    {{"redis-sentinel://", 17}, false, "write sentinel:NAME@HOST:26379, and more sentinels after a comma"},
 };
 
 /*
@@ -235,7 +235,7 @@ static bool parse_tls(struct address *address, struct slice text, const struct u
     own.forms = "tls:host:port or tls:[v6]:port";
     split_take(&rest, tls_scheme.len);
     if (address_is_unix(rest))
-        return why_refuse(why, "\"%.*s\": there is no TLS on a unix socket", WHY_SLICE(text));
+        return why_refuse(why, "\"%.*s\": TLS is not supported on a unix socket", WHY_SLICE(text));
     bool is_good = parse_tcp(address, rest, &own, why);
     if (is_good)
         address->is_tls = true;
@@ -386,11 +386,11 @@ static bool take_mode(struct listen_rights *rights, struct slice value, struct w
     if (rights->has_mode)
         return why_refuse(why, "mode is given twice");
     if (!is_octal(value))
-        return why_refuse(why, "\"%.*s\" is no mode: write three octal digits, as in mode 0660", WHY_SLICE(value));
+        return why_refuse(why, "\"%.*s\" is not a mode: write three octal digits, as in mode 0660", WHY_SLICE(value));
     for (size_t i = 0; i < value.len; i++)
         mode = (mode_t)(mode * 8 + (mode_t)(value.at[i] - '0'));
     if ((mode & ANY_WRITE) == 0)
-        return why_refuse(why, "mode %.*s lets no client connect, which takes the right to write: write mode 0660",
+        return why_refuse(why, "mode %.*s gives no client write permission, which connecting needs: write mode 0660",
                           WHY_SLICE(value));
     rights->has_mode = true;
     rights->mode = mode;
@@ -409,7 +409,7 @@ static bool take_group(struct listen_rights *rights, struct slice value, struct 
     free(name);
     bool is_number = num_parse(value, &number) && number >= 0 && number < UINT32_MAX;
     if (group == NULL && !is_number)
-        return why_refuse(why, "there is no group %.*s on this machine", WHY_SLICE(value));
+        return why_refuse(why, "this machine has no group %.*s", WHY_SLICE(value));
     rights->has_group = true;
     rights->group = group != NULL ? group->gr_gid : (gid_t)number;
     return true;
@@ -435,19 +435,18 @@ static bool refuse_word(struct slice word, bool is_unix, struct why why)
     struct slice name = slice_of(word.at, equals != NULL ? (size_t)(equals - word.at) : 0);
     struct slice value = slice_of(word.at + name.len + (equals != NULL), word.len - name.len - (equals != NULL));
     if (is_unix && is_word_of_file(name))
-        return why_refuse(why, "\"%.*s\" has a = too many: write %.*s %.*s", WHY_SLICE(word), WHY_SLICE(name),
+        return why_refuse(why, "\"%.*s\" has a superfluous =: write %.*s %.*s", WHY_SLICE(word), WHY_SLICE(name),
                           WHY_SLICE(value));
     if (is_unix)
         return why_refuse(why,
-                          "\"%.*s\" is neither mode, group nor proxy, which may stand behind the path; a path has no "
-                          "blanks",
+                          "\"%.*s\" is unknown after a path: write mode, group or proxy; a path cannot contain blanks",
                           WHY_SLICE(word));
     if (slice_eq_nocase(word, SLICE("tls")) || slice_eq_nocase(word, SLICE("ssl")))
-        return why_refuse(why, "TLS stands in front of the address: write tls:host:port");
+        return why_refuse(why, "TLS goes before the address: write tls:host:port");
     if (is_word_of_file(word))
-        return why_refuse(why, "\"%.*s\" is for unix sockets, which have files: unix:/path mode 0660 group www-data",
+        return why_refuse(why, "\"%.*s\" is only for unix sockets: unix:/path mode 0660 group www-data",
                           WHY_SLICE(word));
-    return why_refuse(why, "\"%.*s\" may not stand there: addresses are separated by commas, and proxy may follow one",
+    return why_refuse(why, "\"%.*s\" is unexpected: separate addresses by commas; only proxy may follow an address",
                       WHY_SLICE(word));
 }
 
@@ -469,14 +468,14 @@ bool socket_words_parse(struct socket_words *words, struct slice text, struct wh
     struct slice rest = text, word, value;
     *words = (struct socket_words){0};
     if (!split_word(&rest, &words->address))
-        return why_refuse(why, "an address is missing beside a comma");
+        return why_refuse(why, "an address is missing next to a comma");
     if (is_word_of_file(words->address))
-        return why_refuse(why, "\"%.*s\" stands behind a path, without a comma: unix:/path mode 0660 group www-data",
+        return why_refuse(why, "\"%.*s\" follows a path: write it without a comma: unix:/path mode 0660 group www-data",
                           WHY_SLICE(text));
     bool is_unix = words->address.at[0] == '/' || address_is_unix(words->address);
     if (is_unix && has_words_in_path(words->address))
         return why_refuse(
-            why, "\"%.*s\" is more than a path: mode and group stand behind it, with blanks: unix:/path mode 0660",
+            why, "\"%.*s\" is not a path: write mode and group after the path, with blanks: unix:/path mode 0660",
             WHY_SLICE(words->address));
     while (split_word(&rest, &word)) {
         bool is_mode = is_unix && slice_eq_nocase(word, SLICE("mode"));

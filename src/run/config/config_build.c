@@ -94,7 +94,7 @@ static void say_unknown_key(struct loading *l, enum section_kind section, const 
         ;
     else if (is_of_policy)
         snprintf(why, sizeof why,
-                 "unknown key: limits stand in a policy: write [policy default], and %.*s = %.*s below it",
+                 "unknown key: limits belong in a policy: write [policy default], and %.*s = %.*s below it",
                  WHY_SLICE(name), WHY_SLICE(value));
     else
         unknown_name(why, sizeof why, "key", near);
@@ -166,7 +166,7 @@ static void rename_old_keys(struct loading *l)
         if (name == NULL)
             continue;
         struct slice value = as_written(entry);
-        snprintf(why, sizeof why, "an old name: write %s = %.*s", name, WHY_SLICE(value));
+        snprintf(why, sizeof why, "the key has a new name: write %s = %.*s", name, WHY_SLICE(value));
         entry_says(l->file, false, entry, why);
         free(entry->key);
         entry->key = mem_strdup(name);
@@ -191,12 +191,11 @@ static void load_keys(struct loading *l)
     const struct entry *listen = *config_build_first_of(firsts, config_key_find(SECTION_WEIR, SLICE("listen")));
     const struct entry *guise = *config_build_first_of(firsts, config_key_find(SECTION_WEIR, SLICE("clients-as")));
     if (user != NULL && password == NULL)
-        entry_error(l->file, user, "needs upstream-password-file beside it");
+        entry_error(l->file, user, "needs upstream-password-file");
     if (listen != NULL && networks_are_none(&l->config->rules.proxies) && wants_proxies(l->config))
-        entry_error(l->file, listen,
-                    "whose PROXY headers are believed? set proxy-protocol-from to the addresses of your proxies");
+        entry_error(l->file, listen, "proxy needs proxy-protocol-from: set it to the addresses of your proxies");
     if (guise != NULL && l->config->clients_as_upstream && password == NULL)
-        entry_error(l->file, guise, "upstream needs upstream-password-file beside it");
+        entry_error(l->file, guise, "upstream needs upstream-password-file");
     free(firsts);
 }
 
@@ -293,7 +292,7 @@ static void load_classes(struct loading *l)
         const struct section *other = NULL;
         const struct entry *entry = awaiting_entry(l, section, &other);
         if (entry != NULL) {
-            snprintf(why, sizeof why, "the class %.*s leads into a circle of classes", (int)other->name.len,
+            snprintf(why, sizeof why, "the class %.*s contains itself through other classes", (int)other->name.len,
                      other->name.at);
             entry_error(l->file, entry, why);
         }
@@ -320,19 +319,19 @@ static void warn_unknown(void *arg, struct slice class, struct slice unknown, st
     struct loading *l = arg;
     char what[CONFIG_WHY_ROOM];
     if (slice_eq(unknown, SLICE("*")))
-        snprintf(what, sizeof what, "* is no command: write all for all commands");
+        snprintf(what, sizeof what, "* is not a command: write all for all commands");
     else if (near.len > 0 && !slice_eq_nocase(near, class)) /* no class may contain itself */
-        snprintf(what, sizeof what, "%.*s is no command that weir knows (did you mean %.*s?)", (int)unknown.len,
-                 unknown.at, (int)near.len, near.at);
+        snprintf(what, sizeof what, "%.*s is not a known command (did you mean %.*s?)", (int)unknown.len, unknown.at,
+                 (int)near.len, near.at);
     else
-        snprintf(what, sizeof what, "%.*s is no command that weir knows", (int)unknown.len, unknown.at);
+        snprintf(what, sizeof what, "%.*s is not a known command", (int)unknown.len, unknown.at);
     const struct entry *e = naming_entry(l, class, unknown);
     if (e != NULL)
         entry_says(l->file, false, e, what);
     if (config_file_section(l->file, SECTION_CLASS, class) != NULL)
         return;
     char nothing[CONFIG_WHY_ROOM + 32];
-    snprintf(nothing, sizeof nothing, "%s: nothing is denied", what);
+    snprintf(nothing, sizeof nothing, "%s: the line denies nothing", what);
     while ((e = config_file_next(l->file, SECTION_POLICY, e)) != NULL)
         if (slice_eq_nocase(slice_str(e->key), class))
             entry_says(l->file, false, e, slice_eq_nocase(slice_str(e->value), SLICE("deny")) ? nothing : what);
@@ -351,7 +350,7 @@ static bool set_weight(struct policy *policy, struct slice value, char *why, siz
 {
     int64_t weight;
     if (!num_parse(value, &weight) || weight < 1 || weight > POLICY_WEIGHT_MAX)
-        return why_set(why, why_size, "\"%.*s\" is no number from 1 to %d", WHY_SLICE(value), POLICY_WEIGHT_MAX);
+        return why_set(why, why_size, "\"%.*s\" is not a number from 1 to %d", WHY_SLICE(value), POLICY_WEIGHT_MAX);
     policy->weight = (uint32_t)weight;
     return true;
 }
@@ -417,7 +416,7 @@ static void load_policy_line(struct loading *l, struct policy *policy, const str
     else if (config_is_limit_line(key))
         is_good = policy_add_limits(l->config->rules.policies, policy, l->table, key, value, why, sizeof why);
     else if (is_default)
-        snprintf(why, sizeof why, "the policy default binds whoever no other policy does: it has no match");
+        snprintf(why, sizeof why, "the policy default binds all clients that no other policy binds: leave match out");
     else
         is_good = policy_add_match(policy, value, why, sizeof why);
     if (!is_good && value.len > 0)
@@ -441,7 +440,9 @@ static void load_policy(struct loading *l, const struct section *section)
         load_policy_line(l, policy, e);
     }
     if (!has_match)
-        section_error(l->file, section, "the policy binds nobody: give it a match (only the policy default has none)");
+        section_error(l->file, section,
+                      "the policy binds no client: give it a match (only the policy default has "
+                      "none)");
 }
 
 static void load_policies(struct loading *l)
@@ -500,7 +501,7 @@ static void want_keys_apart(struct loading *l)
             if (section->name.at[n] != ':' || named_find(l->config->rules.named, other) == NULL)
                 continue;
             snprintf(why, sizeof why,
-                     "it would share keys with [limit %.*s], whose keys begin with \"%.*s:\": rename it", (int)n,
+                     "the limit would share keys with [limit %.*s], whose keys begin with \"%.*s:\": rename it", (int)n,
                      other.at, (int)n, other.at);
             section_error(l->file, section, why);
         }

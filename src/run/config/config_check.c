@@ -162,7 +162,7 @@ static void check_listens(const struct config *config, struct config_file *file)
                         b = config_check_spot_of(&config->listens[j].address);
             if (config_check_is_same(&a, &b))
                 clash(file, listen_entry(file, i), a.address, b.address,
-                      (struct words){" is the same place as ", ": name it once"});
+                      (struct words){" is the same address as ", ": name it once"});
         }
 }
 
@@ -176,11 +176,11 @@ static void check_admin(const struct config *config, struct config_file *file)
             admin = config_check_spot_of(&http);
         if (http.host != NULL && (config_check_is_same(&admin, &clients) || config_check_is_within(&admin, &clients)))
             clash(file, config_file_entry(file, SECTION_ADMIN, "listen"), admin.address, clients.address,
-                  (struct words){" meets ", ", where clients connect (listen in [weir]): give it a port of its own"});
+                  (struct words){" overlaps ", ", which clients connect to (listen in [weir]): choose another port"});
         admin.address = &socket;
         if (socket.host != NULL && config_check_is_same(&admin, &clients))
             clash(file, config_file_entry(file, SECTION_ADMIN, "socket"), admin.address, clients.address,
-                  (struct words){" is ", ", where clients connect (listen in [weir]): give it a path of its own"});
+                  (struct words){" is ", ", which clients connect to (listen in [weir]): choose another path"});
     }
 }
 
@@ -199,17 +199,18 @@ static void check_own(const struct config *config, struct config_file *file, con
             continue;
         if (upstream != NULL)
             clash(file, upstream, source, at,
-                  (struct words){" is where weir itself listens (", "): name the address of Redis"});
+                  (struct words){" is an address that weir itself listens on (", "): name the address of Redis"});
         else
             clash(file, entry, at, source,
-                  (struct words){" is where weir looks for Redis (upstream is ", "): choose another, or set upstream"});
+                  (struct words){" is the address of Redis (upstream is ", "): choose another address, or set "
+                                                                           "upstream"});
     }
     for (size_t i = 0; i < config->upstream_map.n; i++) {
         const struct address *dialled = &config->upstream_map.rows[i].dialled;
         struct spot to = config_check_spot_of(dialled);
         if (is_reached(&to, &own))
             clash(file, nth_entry(file, SLICE("upstream-map"), i), dialled, at,
-                  (struct words){" is where weir itself listens (", "): name the address of Redis"});
+                  (struct words){" is an address that weir itself listens on (", "): name the address of Redis"});
     }
 }
 
@@ -225,7 +226,9 @@ static void check_allowed(const struct config *config, struct config_file *file,
     if (networks_hold(&config->upstream_allow, &ip))
         return;
     address_print(address, text, sizeof text);
-    snprintf(what, sizeof what, "%s may not be dialled: upstream-allow does not hold it: write upstream-allow = %s",
+    snprintf(what, sizeof what,
+             "weir may not connect to %s: upstream-allow does not contain it: write upstream-allow "
+             "= %s",
              text, address->host);
     if (entry == NULL)
         entry = weir_entry(file, "upstream-allow");
@@ -258,8 +261,8 @@ static void check_reads(const struct config *config, struct config_file *file)
 {
     if (config->reads.reads != READS_MASTER && config->sources.form == SOURCES_SERVER)
         entry_error(file, weir_entry(file, "reads"),
-                    "upstream names one server, which has no replicas for weir: write upstream = HOST:PORT, HOST:PORT, "
-                    "or upstream = sentinel:NAME@HOST:26379, or reads = master");
+                    "upstream names one server without replicas: write upstream = HOST:PORT, HOST:PORT, or upstream = "
+                    "sentinel:NAME@HOST:26379, or reads = master");
 }
 
 static void check_sentinels(const struct config *config, struct config_file *file)
@@ -267,19 +270,19 @@ static void check_sentinels(const struct config *config, struct config_file *fil
     static const char *const keys[] = {"sentinel-user", "sentinel-password-file"};
     const struct entry *user = weir_entry(file, keys[0]);
     if (user != NULL && weir_entry(file, keys[1]) == NULL)
-        entry_error(file, user, "needs sentinel-password-file beside it");
+        entry_error(file, user, "needs sentinel-password-file");
     for (size_t i = 0; config->sources.form != SOURCES_SENTINEL && i < sizeof keys / sizeof keys[0]; i++) {
         const struct entry *e = weir_entry(file, keys[i]);
         if (e != NULL)
             entry_error(file, e,
-                        "upstream names no sentinels: write upstream = sentinel:NAME@HOST:26379, or take it out");
+                        "upstream names no sentinels: write upstream = sentinel:NAME@HOST:26379, or remove this line");
     }
 }
 
 static void want_cluster(struct config_file *file, const char *key)
 {
     entry_error(file, weir_entry(file, key),
-                "upstream names no cluster: write upstream = cluster:HOST:PORT, or take it out");
+                "upstream names no cluster: write upstream = cluster:HOST:PORT, or remove this line");
 }
 
 static void check_cluster(const struct config *config, struct config_file *file)
@@ -293,10 +296,10 @@ static void check_cluster(const struct config *config, struct config_file *file)
         want_cluster(file, "cluster-announce");
     if (is_cluster && config->lanes_private)
         entry_error(file, weir_entry(file, "lanes"),
-                    "a client of a cluster has no single server for a connection of its own: write lanes = shared");
+                    "a cluster has no single server for a private connection: write lanes = shared");
     if (is_cluster && config->cluster_announce.host != NULL && config->refuses_cluster_commands)
         entry_error(file, weir_entry(file, "cluster-announce"),
-                    "nothing tells it with cluster-commands = refuse: take it out");
+                    "has no effect with cluster-commands = refuse: remove this line");
 }
 
 void config_check(const struct config *config, struct config_file *file)

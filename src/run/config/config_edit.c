@@ -257,7 +257,7 @@ void config_diff_name_dropped(struct journal *journal, const struct config_file 
     for (size_t i = 0; i < set.count; i++)
         for (size_t j = 0; j < gone.count; j++)
             if (strcmp(set.at[i].section, gone.at[j].section) == 0 && strcmp(set.at[i].what, gone.at[j].what) == 0)
-                journal_log(journal, LOG_WARN, "reload", "dropped, for it was only SET: [%s] %s%s%s",
+                journal_log(journal, LOG_WARN, "reload", "dropped at the reload, because it was only SET: [%s] %s%s%s",
                             gone.at[j].section, gone.at[j].what, gone.at[j].running[0] ? " = " : " removed",
                             gone.at[j].running);
     differences_fini(&set);

@@ -241,8 +241,8 @@ static void read_source(struct config_file *f, unsigned source, unsigned depth)
     const char *format = config_hint_format(f->sources[source].path, &line);
     if (format != NULL) {
         snprintf(what, sizeof what,
-                 "this is %s, and weir reads INI: [weir] on a line of its own, and below it key = value, like "
-                 "upstream = 127.0.0.1:6379",
+                 "this file is %s, but weir reads INI: write [weir] on a line of its own, and below it key = value, "
+                 "like upstream = 127.0.0.1:6379",
                  format);
         config_file_say(f, true, (struct location){line, source}, NULL, NULL, what);
         return;
@@ -349,7 +349,7 @@ static void include_fitting(struct reading *r, size_t entry, struct slice patter
     int result = glob(path, GLOB_ERR, NULL, &found); /* weir sets no locale */
     free(path);
     if (result == GLOB_NOMATCH)
-        why_set(why, sizeof why, is_pattern ? "no file fits %.*s%s" : "there is no file %.*s%s", WHY_SLICE(pattern),
+        why_set(why, sizeof why, is_pattern ? "no file matches %.*s%s" : "there is no file %.*s%s", WHY_SLICE(pattern),
                 holds_any(pattern, " \t") ? ": several paths are separated by commas" : "");
     else if (result != 0)
         why_set(why, sizeof why, "the folder of %.*s cannot be read", WHY_SLICE(pattern));
@@ -373,7 +373,7 @@ static void include(struct reading *r, size_t entry)
         if (pattern.len > 0)
             include_fitting(r, entry, pattern);
         else
-            entry_error(r->file, &r->file->entries[entry], "a path is missing beside a comma");
+            entry_error(r->file, &r->file->entries[entry], "a path is missing next to a comma");
     free(value);
 }
 

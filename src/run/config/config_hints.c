@@ -170,7 +170,7 @@ bool config_hint_comment(enum hint_location location, const struct hint_check *c
     if (!split_next(&rest, ';', &own) || rest.at == NULL || (rest.len > 0 && !split_is_space(rest.at[0])) ||
         !check->is_accepted(check->arg, location, key, own))
         return false;
-    why_refuse(why, "a comment behind a value begins with a blank and a semicolon: write %.*s = %.*s", WHY_SLICE(key),
+    why_refuse(why, "a comment after a value begins with a blank and a semicolon: write %.*s = %.*s", WHY_SLICE(key),
                WHY_SLICE(own));
     return true;
 }
@@ -189,12 +189,12 @@ bool config_hint_quotes(struct slice key, struct slice value, bool is_taken, str
     struct slice inside = slice_of(value.at + 1, value.len - 2);
     bool is_one = memchr(inside.at, value.at[0], inside.len) == NULL;
     if (is_taken)
-        why_refuse(why, "the quotes are a part of the value: write %.*s = %.*s without them", WHY_SLICE(key),
+        why_refuse(why, "the quotes are part of the value: write %.*s = %.*s without quotes", WHY_SLICE(key),
                    WHY_SLICE(is_one ? inside : SLICE("...")));
     else if (is_one)
-        why_refuse(why, "a value stands without quotes: write %.*s = %.*s", WHY_SLICE(key), WHY_SLICE(inside));
+        why_refuse(why, "values take no quotes: write %.*s = %.*s", WHY_SLICE(key), WHY_SLICE(inside));
     else
-        why_refuse(why, "values stand without quotes: take them out");
+        why_refuse(why, "values take no quotes: remove them");
     return true;
 }
 

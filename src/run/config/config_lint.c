@@ -44,12 +44,12 @@ static bool check_folder(struct slice path, struct why why)
     memcpy(folder, path.at, len);
     folder[len] = '\0';
     if (stat(folder, &status) == 0)
-        return S_ISDIR(status.st_mode) || why_refuse(why, "%s is no folder: choose another path", folder);
+        return S_ISDIR(status.st_mode) || why_refuse(why, "%s is not a folder: choose another path", folder);
     if (errno == ENOTDIR)
         return why_refuse(why, "%s is not in a folder: choose another path", folder);
     if (errno != ENOENT || is_made_later(slice_of(folder, len)))
         return true;
-    return why_refuse(why, "there is no folder %s: make it, or choose another path", folder);
+    return why_refuse(why, "the folder %s does not exist: create it, or choose another path", folder);
 }
 
 /*
@@ -66,9 +66,9 @@ static bool check_path(struct slice path, struct why why)
     if (lstat(file, &status) != 0)
         return check_folder(path, why);
     if (S_ISDIR(status.st_mode))
-        return why_refuse(why, "%s is a folder: name a file in it, which weir makes", file);
+        return why_refuse(why, "%s is a folder: name a file in it, which weir creates", file);
     return S_ISSOCK(status.st_mode) || S_ISLNK(status.st_mode) ||
-           why_refuse(why, "%s is there and no socket, and weir does not replace it: choose another path", file);
+           why_refuse(why, "%s exists and is not a socket, so weir does not replace it: choose another path", file);
 }
 
 static void check_entry(struct config_file *file, const struct entry *entry, struct slice path)
@@ -166,9 +166,8 @@ static void check_approx(struct config_file *file, const struct entry *e)
         if (count >= APPROX_LEAST)
             continue;
         why_set(what, sizeof what,
-                "of calls that come evenly %.*s lets %" PRIi64 " of %" PRIi64
-                " pass, as approx rounds up what it does not "
-                "know: take sliding, which is exact, or funnel",
+                "approx rounds up: of evenly spaced calls %.*s lets only %" PRIi64 " of %" PRIi64
+                " pass: use sliding, which is exact, or funnel",
                 WHY_SLICE(item), count > 2 ? count - 1 : 1, count > 2 ? count : 2);
         entry_says(file, false, e, what);
     }
@@ -203,12 +202,11 @@ static void check_operators_terms(const struct subject_matter *s)
         const struct entry *e = find_item(s, true, i, &item);
         if (match_is_claimed(match))
             why_set(what, sizeof what,
-                    "%s is what a client says of itself, and here it makes an operator: use user, tls or ip, or the "
+                    "clients choose %s themselves, so any client can become an operator: use user, tls or ip, or the "
                     "socket of [admin]",
                     match_kind(match));
         else if (match_is_open(match))
-            why_set(what, sizeof what, "%.*s makes an operator of everybody: say who the operators are",
-                    WHY_SLICE(item));
+            why_set(what, sizeof what, "%.*s makes all clients operators: match only the operators", WHY_SLICE(item));
         else
             continue;
         entry_says(s->file, false, e, what);
@@ -226,12 +224,12 @@ static void check_operators(const struct subject_matter *s)
         return;
     if (s->policy->n_matches == 0)
         entry_says(s->file, false, e,
-                   "everybody whom no other policy binds is an operator: give operators a policy of their own, with a "
-                   "match");
+                   "all clients that no other policy binds become operators: give operators a policy of their own, "
+                   "with a match");
     if (s->policy->n_limits > 0)
         entry_says(s->file, false, e,
-                   "whom this policy binds is an operator and limited: is the [policy NAME] of the operators missing "
-                   "above? Give them one without limits");
+                   "this policy limits its operators: is the line [policy NAME] of the operators missing above? Give "
+                   "them one without limits");
     unsigned n = count_match_lines(s, &first);
     if (n > 1) {
         why_set(what, sizeof what,
@@ -268,7 +266,7 @@ static void check_name(struct config_file *file, const struct section *section)
     if (word.len == 0 || section != config_file_section(file, section->kind, section->name))
         return;
     why_set(what, sizeof what,
-            "refusals bear this name, and clients act on %.*s where they find it in an error: choose another name",
+            "refusals contain this name, and client libraries act on %.*s in an error: choose another name",
             WHY_SLICE(word));
     section_says(file, false, section, what);
 }
@@ -312,8 +310,8 @@ static void check_emptiness(const struct subject_matter *s)
             return;
     const struct section *section = section_of(s, s->policy);
     section_says(s->file, false, section,
-                 "has no limits, so whom it binds is unlimited: give it some; or, if that is meant, say so with "
-                 "priority = normal");
+                 "has no limits, so its clients are unlimited: add limits, or write priority = normal if that is "
+                 "intended");
 }
 
 /* ---- connections of the default policy ---- */
@@ -408,7 +406,7 @@ static void check_limit(const struct subject_matter *s, unsigned index)
     const struct limit *stricter = policy_stricter(s->policy, index);
     if (limit->action == OVER_DELAY && limit->delay_ns > PATIENCE_NS) {
         why_set(what, sizeof what,
-                "a command may wait %" PRIu64 " s, but clients give up earlier (Jedis after 2 s, go-redis after 3 s, "
+                "commands may wait %" PRIu64 " s, but clients time out earlier (Jedis after 2 s, go-redis after 3 s, "
                 "others after 5 s): delay less, or refuse",
                 limit->delay_ns / NS_PER_S);
         entry_says(s->file, false, e, what);
@@ -418,7 +416,7 @@ static void check_limit(const struct subject_matter *s, unsigned index)
     if (stricter == NULL)
         return;
     const struct entry *at = find_item(s, false, (size_t)(stricter - s->policy->limits), &other);
-    why_set(what, sizeof what, "%.*s never binds: %.*s = %.*s in %s stops all that it would: take one of them out",
+    why_set(what, sizeof what, "%.*s never binds, because %.*s = %.*s in %s is stricter: remove one of them",
             WHY_SLICE(item), WHY_SLICE(slice_str(at->key)), WHY_SLICE(other),
             location_print(s->file, at->location, e->location, location));
     entry_says(s->file, false, e, what);
@@ -431,8 +429,8 @@ static void check_patterns(const struct policies *policies, struct config_file *
     if (n <= PATTERNS_MOST)
         return;
     why_set(what, sizeof what,
-            "the match lines have %zu patterns that are neither a whole text (user:ann), a text and a star "
-            "(user:free-*) nor a network: each client is compared with them one by one: more than %d are slow",
+            "the match lines have %zu patterns that weir must compare one by one, and more than %d are slow: write "
+            "whole texts (user:ann), prefixes (user:free-*) or networks",
             n, PATTERNS_MOST);
     config_file_say(file, false, (struct location){0}, NULL, NULL, what);
 }
@@ -447,7 +445,7 @@ static void check_sources(const struct config *config, struct config_file *file)
     if (!sources_lead_on(&config->sources) || is_known || !networks_are_none(&config->upstream_allow))
         return;
     entry_says(file, false, upstream,
-               "passwords go to any address that names, sentinels or servers tell: write tls: in front of the "
+               "weir sends passwords to any address that names, sentinels or servers announce: write tls: before the "
                "addresses, with upstream-tls-ca-file, or upstream-allow = NETWORK");
 }
 

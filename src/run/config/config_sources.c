@@ -34,13 +34,13 @@ static const struct behind {
     struct slice word; /* "db", also in "db=3" */
     const char *instead;
 } behinds[] = {
-    {{"password", 8}, "the password goes into a file: upstream-password-file = PATH"},
-    {{"pass", 4}, "the password goes into a file: upstream-password-file = PATH"},
-    {{"auth", 4}, "the password goes into a file: upstream-password-file = PATH"},
+    {{"password", 8}, "write the password into a file: upstream-password-file = PATH"},
+    {{"pass", 4}, "write the password into a file: upstream-password-file = PATH"},
+    {{"auth", 4}, "write the password into a file: upstream-password-file = PATH"},
     {{"user", 4}, "write upstream-user = NAME, and upstream-password-file = PATH"},
     {{"username", 8}, "write upstream-user = NAME, and upstream-password-file = PATH"},
-    {{"tls", 3}, "TLS stands in front of the address: tls:host:port"},
-    {{"ssl", 3}, "TLS stands in front of the address: tls:host:port"},
+    {{"tls", 3}, "TLS goes before the address: tls:host:port"},
+    {{"ssl", 3}, "TLS goes before the address: tls:host:port"},
     {{"db", 2}, "clients choose their database with SELECT"},
     {{"database", 8}, "clients choose their database with SELECT"},
 };
@@ -73,18 +73,18 @@ static bool stands_alone(struct slice text, struct why why)
     struct slice name = config_sources_until(word, '=');
     for (size_t i = 0; !has_comment && i < COUNT_OF(behinds); i++)
         if (slice_eq_nocase(name, behinds[i].word))
-            return why_refuse(why, "%.*s may not stand behind the address: %s", WHY_SLICE(name), behinds[i].instead);
+            return why_refuse(why, "%.*s cannot follow the address: %s", WHY_SLICE(name), behinds[i].instead);
     if (address_is_unix(first) && !has_comment)
         return why_refuse(why, "the path of a unix socket has no blanks");
     if (!config_sources_is_address(one))
         return why_refuse(why, "write upstream = HOST:PORT, with commas between several addresses");
     if (has_comment)
-        return why_refuse(why, "a comment behind a value begins with a blank and a semicolon: write upstream = %.*s",
+        return why_refuse(why, "a comment after a value begins with a blank and a semicolon: write upstream = %.*s",
                           WHY_SLICE(one));
     if (config_sources_is_address(word))
         return why_refuse(why, "commas stand between addresses: write upstream = %.*s, %.*s", WHY_SLICE(one),
                           WHY_SLICE(word));
-    return why_refuse(why, "only a comma and another address may stand behind an address: write upstream = %.*s",
+    return why_refuse(why, "only a comma and another address may follow an address: write upstream = %.*s",
                       WHY_SLICE(one));
 }
 
@@ -96,7 +96,7 @@ static bool config_sources_take_master(struct sources *sources, struct slice *it
     struct slice rest = slice_of(item->at + sentinel_scheme.len, item->len - sentinel_scheme.len);
     struct slice name = split_trim(config_sources_until(rest, '@'));
     if (sources->form == SOURCES_SENTINEL)
-        return why_refuse(why, "sentinel:NAME@ stands once, before the first sentinel: write the others as HOST:PORT");
+        return why_refuse(why, "write sentinel:NAME@ only before the first sentinel, and the others as HOST:PORT");
     if (sources->n > 0)
         return why_refuse(why, "upstream names servers or sentinels, not both: write upstream = "
                                "sentinel:NAME@HOST:26379, and only sentinels behind it");
@@ -119,10 +119,10 @@ static bool config_sources_take_master(struct sources *sources, struct slice *it
 static bool take_cluster(struct sources *sources, struct slice *item, struct why why)
 {
     if (sources->form == SOURCES_CLUSTER)
-        return why_refuse(why, "cluster: stands once, before the first node: write the others as HOST:PORT");
+        return why_refuse(why, "write cluster: only before the first node, and the others as HOST:PORT");
     if (sources->n > 0)
         return why_refuse(why, "upstream names servers, sentinels or nodes of a cluster, not two of these: write "
-                               "upstream = cluster:HOST:PORT, and only nodes of it behind it");
+                               "upstream = cluster:HOST:PORT, and only its nodes after it");
     *item = split_trim(slice_of(item->at + cluster_scheme.len, item->len - cluster_scheme.len));
     if (item->len == 0)
         return why_refuse(why, "the address of a node is missing: write upstream = cluster:HOST:PORT");
@@ -133,17 +133,17 @@ static bool take_cluster(struct sources *sources, struct slice *item, struct why
 static bool may_join(const struct sources *sources, const struct address *address, struct slice text, struct why why)
 {
     if (sources->form == SOURCES_SENTINEL && address->is_unix)
-        return why_refuse(why, "a sentinel is not behind a unix socket: write HOST:26379");
+        return why_refuse(why, "a sentinel cannot have a unix socket: write HOST:26379");
     if (sources->form == SOURCES_CLUSTER && address->is_unix)
-        return why_refuse(why, "a node of a cluster is not behind a unix socket: write HOST:PORT");
+        return why_refuse(why, "a node of a cluster cannot have a unix socket: write HOST:PORT");
     if (sources->n == SOURCES_MOST)
-        return why_refuse(why, "at most %d addresses: take %.*s out", SOURCES_MOST, WHY_SLICE(text));
+        return why_refuse(why, "at most %d addresses: remove %.*s", SOURCES_MOST, WHY_SLICE(text));
     for (size_t i = 0; i < sources->n; i++)
         if (address_is_same(&sources->addresses[i], address))
             return why_refuse(why, "%.*s is given twice: name each address once", WHY_SLICE(text));
     if (sources->n > 0 && sources->addresses[0].is_tls != address->is_tls)
-        return why_refuse(why, "tls: stands in front of every address of upstream or of none: %.*s has %s",
-                          WHY_SLICE(text), address->is_tls ? "it" : "none");
+        return why_refuse(why, "tls: must precede every address of upstream, or none: %.*s has %s", WHY_SLICE(text),
+                          address->is_tls ? "it" : "none");
     return true;
 }
 
@@ -155,11 +155,11 @@ static bool add_item(struct sources *sources, struct slice item, struct why why)
     if (config_sources_has_scheme(item, sentinel_scheme) && !config_sources_take_master(sources, &item, why))
         return false;
     if (item.len == 0)
-        return why_refuse(why, "an address is missing beside a comma");
+        return why_refuse(why, "an address is missing next to a comma");
     if (!address_is_unix(item) && memchr(item.at, '@', item.len) != NULL)
         return why_refuse(why,
-                          "only the name of a master stands before an @: write upstream = sentinel:NAME@HOST:26379, "
-                          "and a login in upstream-user and upstream-password-file");
+                          "only the name of a master may precede an @: write upstream = sentinel:NAME@HOST:26379, and "
+                          "a login in upstream-user and upstream-password-file");
     if (!stands_alone(item, why))
         return false;
     bool is_good = sources->form == SOURCES_SENTINEL ? address_parse_sentinel(&address, item, why)
@@ -182,11 +182,11 @@ static bool refuse_url(struct slice value, struct why why)
     struct slice head = config_sources_until(value, ':');
     bool is_first = head.len + 2 < value.len && value.at[head.len + 1] == '/';
     if (!is_first)
-        return why_refuse(why, "a URL is no address: write HOST:PORT, and a login in upstream-user and "
+        return why_refuse(why, "a URL is not an address: write HOST:PORT, and a login in upstream-user and "
                                "upstream-password-file");
     bool is_good = address_parse(&address, value, false, why);
     address_fini(&address);
-    return is_good && why_refuse(why, "a URL is no address: write HOST:PORT");
+    return is_good && why_refuse(why, "a URL is not an address: write HOST:PORT");
 }
 
 bool sources_add(struct sources *sources, struct slice value, struct why why)

@@ -57,7 +57,7 @@ static bool doubt_list(struct slice term, struct slice kind, struct slice patter
     size_t len = (size_t)(at - pattern.at);
     struct slice first = split_trim(slice_of(pattern.at, len));
     struct slice second = second_part(kind, slice_of(at + 1, pattern.len - len - 1));
-    why_refuse(why, "%.*s matches only what has that %c in it: terms are separated by commas: %.*s:%.*s, %.*s:%.*s",
+    why_refuse(why, "%.*s matches only texts that contain %c: separate terms by commas: %.*s:%.*s, %.*s:%.*s",
                WHY_SLICE(term), *at, WHY_SLICE(kind), WHY_SLICE(first), WHY_SLICE(kind), WHY_SLICE(second));
     return true;
 }
@@ -224,7 +224,9 @@ static bool is_tls_unbound(const struct config *config, struct slice term, struc
     if (!has_tls(config))
         why_refuse(why, "%.*s binds no client: no address of listen begins with tls:", WHY_SLICE(term));
     else if (config->tls_settings.auth == TLS_AUTH_NO)
-        why_refuse(why, "%.*s binds no client, as none is asked for a certificate: write tls-auth-clients = optional",
+        why_refuse(why,
+                   "%.*s binds no client, because weir asks no client for a certificate: write tls-auth-clients "
+                   "= optional",
                    WHY_SLICE(term));
     else
         return false;
@@ -263,7 +265,8 @@ static bool is_listener_unbound(const struct config *config, const struct match 
             print_pattern(text, meant, sizeof meant);
         has_pattern = has_pattern || has;
     }
-    why_refuse(why, "%.*s binds no client, as it fits no address of listen: write listener:%s", WHY_SLICE(term), meant);
+    why_refuse(why, "%.*s binds no client, because it matches no address of listen: write listener:%s", WHY_SLICE(term),
+               meant);
     return true;
 }
 

@@ -44,7 +44,7 @@ static bool has_pair(const struct loading *l, const struct tls_settings *setting
     if (has_cert == has_key)
         return true;
     enum tls_setting given = has_cert ? TLS_CERT : TLS_KEY;
-    snprintf(what, sizeof what, "needs %s beside it", keys[l->side][has_cert ? TLS_KEY : TLS_CERT]);
+    snprintf(what, sizeof what, "needs %s", keys[l->side][has_cert ? TLS_KEY : TLS_CERT]);
     say_for(l->file, true, keys[l->side][given], what);
     return false;
 }
@@ -73,7 +73,7 @@ static void load_listeners(struct config *config, struct config_file *file)
     struct loading l = {file, TLS_ACCEPT};
     const struct tls_settings *settings = &config->tls_settings;
     if (!has_tls_listen(config)) {
-        warn_useless(&l, "does nothing: no address of listen begins with tls:");
+        warn_useless(&l, "has no effect: no address of listen begins with tls:");
         return;
     }
     if (!has_pair(&l, settings))
@@ -81,7 +81,9 @@ static void load_listeners(struct config *config, struct config_file *file)
     if (settings->texts[TLS_CERT] == NULL)
         say_for(file, true, "listen", "tls: needs tls-cert-file and tls-key-file");
     else if (settings->auth != TLS_AUTH_NO && settings->texts[TLS_CA] == NULL)
-        say_for(file, true, "tls-auth-clients", "needs tls-ca-cert-file beside it: whose certificates are good?");
+        say_for(file, true, "tls-auth-clients",
+                "needs tls-ca-cert-file, the authorities that sign certificates of "
+                "clients");
     else
         config->rules.tls = tls_context_new(settings, TLS_ACCEPT, say, &l);
 }
@@ -91,7 +93,7 @@ static void load_upstream(struct config *config, struct config_file *file)
     struct loading l = {file, TLS_CONNECT};
     const struct tls_settings *settings = &config->upstream_tls_settings;
     if (!config->sources.addresses[0].is_tls) {
-        warn_useless(&l, "does nothing: upstream does not begin with tls:");
+        warn_useless(&l, "has no effect: upstream does not begin with tls:");
         return;
     }
     if (!has_pair(&l, settings))

@@ -174,8 +174,7 @@ bool key_cluster_announce(const struct setting *s)
 {
     struct address *address = &s->config->cluster_announce;
     if (address_is_unix(s->value))
-        return why_refuse(s->why,
-                          "clients of a cluster are told a host and a port: write cluster-announce = HOST:PORT");
+        return why_refuse(s->why, "clients of a cluster need a host and a port: write cluster-announce = HOST:PORT");
     return address_parse_http(address, s->value, s->why) &&
            (address->port != 0 ||
             why_refuse(s->why, "clients cannot connect to port 0: write cluster-announce = HOST:PORT"));
@@ -197,14 +196,14 @@ bool key_admin_socket(const struct setting *s)
     if (path.len == 0 || path.at[0] != '/') {
         bool is_unix = address_is_unix(path);
         return why_refuse(s->why, "\"%.*s\" is not a path: %s%.*s", WHY_SLICE(s->value),
-                          is_unix ? "write socket = " : "the path of a unix socket starts with /",
+                          is_unix ? "write socket = " : "the path of a unix socket must start with /",
                           WHY_SLICE(is_unix ? slice_of(path.at + 5, path.len - 5) : SLICE("")));
     }
     if (rest.len > 0)
         return why_refuse(
             s->why,
-            "\"%.*s\" may not stand behind the path, which has no blanks: the operators' socket has the mode 0600, "
-            "and only root and the user that weir runs as may connect",
+            "\"%.*s\" cannot follow the path: the operators' socket always has the mode 0600, for root and weir's "
+            "user; a path cannot contain blanks",
             WHY_SLICE(split_trim(rest)));
     snprintf(text, sizeof text, "unix:%.*s", (int)path.len, path.at);
     if (!address_parse(&address, slice_str(text), false, s->why))
@@ -226,7 +225,7 @@ bool key_admin_host(const struct setting *s)
     struct slice rest = s->value, name;
     while (split_next(&rest, ',', &name)) {
         if (!host_is_name(name))
-            return why_refuse(s->why, "\"%.*s\" is not a name: write it as in the address bar, without a port",
+            return why_refuse(s->why, "\"%.*s\" is not a host name: write it as in the address bar, without a port",
                               WHY_SLICE(name));
         add_host(s->config, name);
     }
@@ -288,7 +287,7 @@ bool key_limit_prefix(const struct setting *s)
     memcpy(s->config->rules.limit_prefix, s->value.at, s->value.len);
     s->config->rules.limit_prefix[s->value.len] = '\0';
     if (s->value.len >= own.len && slice_eq(slice_of(s->value.at, own.len), own))
-        why_refuse(s->why, "keys that begin with weir: are for state of weir's own: write limit-prefix = limit:");
+        why_refuse(s->why, "the prefix weir: is reserved for weir's own state: write limit-prefix = limit:");
     return true;
 }
 
@@ -301,7 +300,7 @@ bool key_word(const struct setting *s)
 bool key_when_down(const struct setting *s)
 {
     if (slice_eq_nocase(s->value, SLICE("local")))
-        return why_refuse(s->why, "local is for named limits alone: give it as when-down in a [limit NAME]");
+        return why_refuse(s->why, "local is only for named limits: write when-down = local in a [limit NAME]");
     return key_word(s);
 }
 
@@ -344,7 +343,7 @@ bool key_prefix(const struct setting *s)
     if (!is_good)
         return why_refuse(s->why, "\"%.*s\" is not 1 to %zu capital letters", WHY_SLICE(s->value), room - 1);
     if (verdict != ERROR_WORD_NONE)
-        why_refuse(s->why, "clients act on %.*s by themselves (retry, reconnect, log in again): choose another word",
+        why_refuse(s->why, "client libraries act on %.*s (retry, reconnect, log in again): choose another word",
                    WHY_SLICE(s->value));
     memcpy(prefix, s->value.at, s->value.len);
     prefix[s->value.len] = '\0';
@@ -355,9 +354,9 @@ static bool add_log(struct config *config, struct slice where, struct why why)
 {
     bool is_stderr = slice_eq_nocase(where, SLICE("stderr"));
     if (!is_stderr && (where.len == 0 || where.at[0] != '/'))
-        return why_refuse(why, "\"%.*s\" is neither stderr nor a path, which starts with /", WHY_SLICE(where));
+        return why_refuse(why, "\"%.*s\" is not valid: write stderr, or a path that starts with /", WHY_SLICE(where));
     if (is_stderr ? config->log_to_stderr : config->log_path != NULL)
-        return why_refuse(why, "stderr and one file at most");
+        return why_refuse(why, "at most stderr and one file");
     config->log_to_stderr |= is_stderr;
     if (!is_stderr)
         config->log_path = mem_strndup(where.at, where.len);
@@ -384,8 +383,7 @@ bool key_tls_protocols(const struct setting *s)
         else if (slice_eq_nocase(word, SLICE("TLSv1.3")))
             settings->no_tls13 = false;
         else
-            return why_refuse(s->why, "\"%.*s\" is neither TLSv1.2 nor TLSv1.3, and older ones are not safe",
-                              WHY_SLICE(word));
+            return why_refuse(s->why, "\"%.*s\" is not supported: write TLSv1.2, TLSv1.3 or both", WHY_SLICE(word));
     }
     return true;
 }

@@ -57,7 +57,7 @@ static enum found next_reference(struct slice *rest, struct slice *before, struc
     }
     const char *close = memchr(rest->at, '}', rest->len);
     if (close == NULL) {
-        why_refuse(why, "the } of ${ is missing; ${ itself is written $${");
+        why_refuse(why, "the } of ${ is missing; write $${ for ${ itself");
         return FOUND_BAD;
     }
     struct slice inside = slice_of(rest->at, (size_t)(close - rest->at));
@@ -70,7 +70,9 @@ static enum found next_reference(struct slice *rest, struct slice *before, struc
     *rest = slice_of(found->end, (size_t)(end - found->end));
     if (config_variable_is_name(found->name))
         return FOUND_VARIABLE;
-    why_refuse(why, "\"%.*s\" is no name of a variable: write ${NAME} or ${NAME:-default}; ${ itself is written $${",
+    why_refuse(why,
+               "\"%.*s\" is not the name of a variable: write ${NAME} or ${NAME:-default}; write $${ for ${ "
+               "itself",
                WHY_SLICE(found->name));
     return FOUND_BAD;
 }
@@ -95,7 +97,7 @@ struct expansion {
 static bool config_variable_add(struct expansion *e, struct slice piece, struct why why)
 {
     if (e->len + piece.len > CONFIG_EXPANDED_MAX)
-        return why_refuse(why, "is longer than %d bytes with what its variables hold", CONFIG_EXPANDED_MAX);
+        return why_refuse(why, "is longer than %d bytes with the values of its variables", CONFIG_EXPANDED_MAX);
     e->at = mem_realloc(e->at, e->len + piece.len + 1, 1);
     if (piece.len > 0)
         memcpy(e->at + e->len, piece.at, piece.len);

@@ -39,7 +39,8 @@ static bool parse_side(struct address *address, struct slice text, struct why wh
         return false;
     if (parsed.is_unix || parsed.is_tls) {
         address_fini(&parsed);
-        return why_refuse(why, "\"%.*s\": both sides are HOST:PORT: tls: stands in upstream alone", WHY_SLICE(text));
+        return why_refuse(why, "\"%.*s\": write HOST:PORT on both sides; tls: belongs only in upstream",
+                          WHY_SLICE(text));
     }
     *address = parsed;
     return true;
@@ -51,7 +52,7 @@ static bool parse_row(struct address_map_row *row, struct slice item, struct why
     bool is_pair = split_next(&rest, '=', &announced) && split_next(&rest, '=', &dialled) && rest.at == NULL &&
                    announced.len > 0 && dialled.len > 0;
     if (!is_pair)
-        return why_refuse(why, "\"%.*s\" does not say what is dialled instead: write ANNOUNCED:PORT=DIALLED:PORT",
+        return why_refuse(why, "\"%.*s\" lacks the address to connect to: write ANNOUNCED:PORT=DIALLED:PORT",
                           WHY_SLICE(item));
     return parse_side(&row->announced, announced, why) && parse_side(&row->dialled, dialled, why);
 }
@@ -219,7 +220,7 @@ const char *dialling_refusal(const struct dialling *dialling, const struct endpo
         if (dialling_reaches(endpoint, &dialling->own[i].endpoint, dialling->own[i].is_dual))
             return "weir itself listens at its address";
     bool is_allowed = ip.family == 0 || networks_are_none(dialling->allow) || networks_hold(dialling->allow, &ip);
-    return is_allowed ? NULL : "upstream-allow does not hold its address";
+    return is_allowed ? NULL : "upstream-allow does not contain its address";
 }
 
 struct resolved dialling_allowed(const struct dialling *dialling, const struct resolved *found)

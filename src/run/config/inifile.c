@@ -118,8 +118,8 @@ static bool inifile_check_line(const struct reader *r)
     else if (r->bad > 0)
         why_set(what, sizeof what, "the line holds a control character (0x%02x)", (unsigned)r->bad);
     else if (r->len > INIFILE_LINE_MAX && !is_comment(r))
-        why_set(what, sizeof what, "the line is %zu bytes long, the most is %d: give the key again for the rest",
-                r->len, INIFILE_LINE_MAX);
+        why_set(what, sizeof what, "the line has %zu bytes, and the limit is %d: repeat the key for the rest", r->len,
+                INIFILE_LINE_MAX);
     else
         return true;
     inifile_complain(r, what);

@@ -28,13 +28,13 @@ static ssize_t secret_read_all(int fd, char *out, size_t size)
 static bool secret_check_line(const char *line, size_t len, struct why why)
 {
     if (len == 0)
-        return why_refuse(why, "the file is empty: put the password in it");
+        return why_refuse(why, "the file is empty: write the password into it");
     if (len > SECRET_MAX)
         return why_refuse(why, "the password is longer than %d bytes", SECRET_MAX);
     if (memchr(line, '\0', len) != NULL)
         return why_refuse(why, "the password holds a NUL byte");
     if (memchr(line, '\n', len) != NULL)
-        return why_refuse(why, "the file has more than one line: put only the password in it");
+        return why_refuse(why, "the file has more than one line: write only the password into it");
     return true;
 }
 
