@@ -60,7 +60,7 @@ struct subjects *subjects_new(size_t max)
 {
     struct subjects *subjects = mem_zalloc(1, sizeof *subjects);
     if (getrandom(&subjects->key, sizeof subjects->key, 0) != (ssize_t)sizeof subjects->key) {
-        log_error("no random numbers from the system: names could be chosen to slow weir down");
+        log_error("the system has no random numbers: clients could choose names that slow weir down");
         log_flush();
         abort();
     }

@@ -316,8 +316,8 @@ struct slice batch_explain(struct node *node, struct slice error, char *out)
     return lack_error(lack, node->upstream->is_cluster, error, out);
 }
 
-static const struct slice amiss = {"-ERR the upstream has answered amiss",
-                                   sizeof "-ERR the upstream has answered amiss" - 1};
+static const struct slice amiss = {"-ERR the upstream sent an unexpected reply",
+                                   sizeof "-ERR the upstream sent an unexpected reply" - 1};
 
 struct decision *batch_take(struct batch_entry *entry)
 {

@@ -341,7 +341,7 @@ bool named_add(struct named *named, struct slice name, struct slice key, struct 
         return why_set(why, why_size, "a limit is named with 1 to %d printable characters without blanks",
                        NAMED_NAME_MAX);
     if (named->n == NAMED_MAX)
-        return why_set(why, why_size, "there are already %d named limits", NAMED_MAX);
+        return why_set(why, why_size, "too many named limits: at most %d", NAMED_MAX);
     if (!set_line(&limit, key, text, why, why_size))
         return false;
     limit.name = mem_strndup(name.at, name.len);
@@ -361,9 +361,7 @@ bool named_is_whole(const struct named_limit *limit, char *why, size_t why_size)
     if (limit->rule.n_rates == 0)
         return why_set(why, why_size, "the limit has no rate: give it one, like sliding = 5/60s");
     return !limit->has_zone || quota_has_calendar(&limit->rule) ||
-           why_set(why, why_size,
-                   "tz is for days, weeks and months of the calendar: give such a rate, like "
-                   "fixed = 1000/month");
+           why_set(why, why_size, "tz needs a rate by the calendar, like fixed = 1000/month");
 }
 
 /* ---- the whole set ---- */

@@ -194,7 +194,7 @@ bool option_unknown(const struct reading *reading, struct slice word)
     if (other != NULL && reading->seen & other->bit)
         return option_syntax_error(reading, "%s is given twice", other->name.at);
     if (other != NULL)
-        return option_syntax_error(reading, "%s is no option of '%s'", other->name.at, name);
+        return option_syntax_error(reading, "%s is not an option of '%s'", other->name.at, name);
     struct slice near = near_name(word, N_OPTIONS, allowed_name, &allowed);
     if (near.len > 0)
         return option_syntax_error(reading, "unknown option '%.*s' (did you mean %.*s?)", WHY_SLICE(word),
@@ -206,7 +206,7 @@ bool option_take(struct reading *reading, const struct option *option)
 {
     struct slice value = SLICE("");
     if (option->bit == OPTION_BURST && reading->n_drafts == 0)
-        return option_syntax_error(reading, "BURST stands behind its rate");
+        return option_syntax_error(reading, "BURST comes after its rate");
     if (reading->seen & option->bit)
         return option_syntax_error(reading, "%s is given twice", option->name.at);
     if (option->has_value && !argv_next(&reading->walk, &value))
@@ -235,7 +235,7 @@ bool option_agree(const struct reading *reading)
     if ((given & OPTION_PENALTY) && (modes & (OPTION_FORCE | OPTION_CREDIT)))
         return option_error(reading, "PENALTY goes with neither FORCE nor CREDIT, which are never limited");
     if ((given & OPTION_COST) && (given & OPTION_CREDIT))
-        return option_error(reading, "CREDIT has a number of its own: give no COST");
+        return option_error(reading, "CREDIT has its own number: leave COST out");
     if ((given & OPTION_PARTIAL) && reading->ask->n_parts > 0)
         return option_error(reading, "PARTIAL is for one key: several are all or nothing");
     return true;
@@ -268,7 +268,7 @@ bool option_suit(const struct decision_request *ask, char *why, size_t why_size)
     if (ask->is_first && ask->rule.kind != QUOTA_FIXED)
         return why_set(why, why_size, "ERR FROM FIRST is for FIXED");
     if (ask->is_first && quota_has_calendar(&ask->rule))
-        return why_set(why, why_size, "ERR FROM FIRST has no calendar: days, weeks and months begin when they do");
+        return why_set(why, why_size, "ERR FROM FIRST excludes day, week and month, which have fixed starts");
     if (ask->rule.kind == QUOTA_WARM && ask->rule.n_rates > 1)
         return why_set(why, why_size, "ERR WARMUP takes one rate");
     if (!is_payable(ask))
@@ -276,9 +276,9 @@ bool option_suit(const struct decision_request *ask, char *why, size_t why_size)
     if (ask->rule.kind != QUOTA_SLIDING)
         return true;
     if (ask->mode == QUOTA_CREDIT && ask->cost > QUOTA_CREDIT_MAX)
-        return why_set(why, why_size, "ERR CREDIT of an exact sliding window is at most %d at once", QUOTA_CREDIT_MAX);
+        return why_set(why, why_size, "ERR CREDIT of an exact sliding window is at most %d", QUOTA_CREDIT_MAX);
     return ask->cost <= QUOTA_LOG_MAX ||
-           why_set(why, why_size, "ERR COST of an exact sliding window is at most %d: more takes APPROX",
+           why_set(why, why_size, "ERR COST of an exact sliding window is at most %d: use APPROX for more",
                    QUOTA_LOG_MAX);
 }
 

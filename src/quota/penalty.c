@@ -10,7 +10,7 @@ bool penalty_parse_time(struct slice text, int64_t *ms, char *why, size_t why_si
     if (!rate_parse_time(text, &ns, why, why_size))
         return false;
     if (ns == 0)
-        return why_set(why, why_size, "a penalty of 0 is none: give at least 1ms");
+        return why_set(why, why_size, "a penalty of 0 has no effect: give at least 1ms");
     *ms = (int64_t)(ns / NS_PER_MS);
     return true;
 }

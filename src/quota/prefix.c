@@ -37,7 +37,7 @@ bool prefix_check(struct slice text, char *why, size_t why_size)
             continue;
         char c = meaning(text, i);
         if (c == '\0')
-            return why_set(why, why_size, "a %% has no meaning there: write %%u for the user's name, or %%%% for a %%");
+            return why_set(why, why_size, "a single %% is invalid: write %%u for the user's name, or %%%% for a %%");
         if (c == 'u' && has_user)
             return why_set(why, why_size, "%%u is given twice");
         if (c == 'u' && !check_user(text, i, why, why_size))

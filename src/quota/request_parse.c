@@ -176,7 +176,7 @@ static bool end_parts(struct reading *reading)
         is_look = is_look && reading->parts[i].cost == 0;
     ask->is_peek |= is_look;
     ask->rule.kind = QUOTA_ALL;
-    return !is_twice(ask) || option_error(reading, "a key stands twice in one call: give it all rates at once");
+    return !is_twice(ask) || option_error(reading, "a key is given twice: give all its rates at once");
 }
 
 /* Turns the call on one key into the first part of a call on several keys. */
@@ -270,7 +270,7 @@ static bool make_cell(struct reading *reading, const int64_t numbers[4])
         return option_error(reading, "zero rates are not supported");
     if (!is_exact(interval_ns) || !is_exact(interval_ns * ((__int128)max_burst + 1)) ||
         !is_exact(interval_ns * quantity))
-        return option_error(reading, "value is out of range: at this rate it takes more than 104 days");
+        return option_error(reading, "value is out of range: at this rate draining takes more than 104 days");
     reading->ask->rule.rates[0] = (struct quota_rate){.limit = max_burst + 1, .step = (int64_t)interval_ns};
     reading->ask->rule.n_rates = 1;
     reading->ask->cost = quantity;
@@ -329,7 +329,7 @@ static bool take_letter(struct reading *reading, struct slice word)
         return true;
     }
     if (slice_eq_nocase(word, slice_str(quota_algorithm(QUOTA_THROTTLE)->name)))
-        return option_error(reading, "keys of THROTTLE are redis-cell's and have no penalty");
+        return option_error(reading, "THROTTLE has no penalties: use another algorithm");
     return option_error(reading,
                         "unknown algorithm '%.*s': write FUNNEL, BUCKET, SLIDING, APPROX, FIXED, or CHECK and a name",
                         WHY_SLICE(word));

@@ -51,10 +51,10 @@ static bool make_window(enum quota_kind kind, const struct rate_text *text, stru
                         size_t why_size)
 {
     if (text->burst > 0)
-        return why_set(why, why_size, "%s has no burst: the count itself passes at once",
+        return why_set(why, why_size, "%s takes no burst: its whole count passes at once",
                        quota_algorithm((uint8_t)kind)->name);
     if (kind == QUOTA_SLIDING && text->count > QUOTA_LOG_MAX)
-        return why_set(why, why_size, "an exact sliding window counts at most %d units: more of them take APPROX",
+        return why_set(why, why_size, "an exact sliding window counts at most %d units: use APPROX for more",
                        QUOTA_LOG_MAX);
     if (text->count >= QUOTA_MOST)
         return why_set(why, why_size, "the count is too large");
@@ -135,7 +135,7 @@ bool quota_limit_parse(struct slice algorithm, struct slice text, struct quota_r
     if (!find_algorithm(algorithm, &kind, why, why_size))
         return false;
     if (rule->n_rates > 0 && rule->kind != kind)
-        return why_set(why, why_size, "a limit has one algorithm, and this one is a %s",
+        return why_set(why, why_size, "a limit has one algorithm, and this limit already has %s",
                        quota_algorithm(rule->kind)->name);
     struct quota_rule read = *rule;
     read.kind = (uint8_t)kind;

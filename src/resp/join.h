@@ -34,7 +34,7 @@ enum join {
 };
 
 /* The reply if a part's reply does not have the form of its command. */
-#define JOIN_ODD SLICE("-UPSTREAM replies of several nodes do not fit together\r\n")
+#define JOIN_ODD SLICE("-UPSTREAM replies of several nodes are inconsistent\r\n")
 
 /* Joins `n` > 0 whole replies. `pick`: any number; JOIN_PICK starts to look at part pick % n. */
 void join_replies(struct build *out, enum join join, const struct slice *replies, size_t n, size_t pick);

@@ -323,9 +323,9 @@ def test_several_keys_are_all_or_nothing_each_in_its_own_calendar(weir, redis):
         ("SLIDING k 5/week APPROX", "day, week and month are for FIXED, not approx"),
         ("FIXED k 5/1month", '"5/1month": a period of the calendar has no number: write COUNT/month'),
         ("FIXED k 5/days", '"5/days": a period of the calendar has no number: write COUNT/day'),
-        ("FIXED k 0/day", "a rate of 0 lets nothing pass, ever: give at least 1"),
+        ("FIXED k 0/day", "a rate of 0 never lets anything pass: give at least 1"),
         ("FIXED k 0.5/day", '"0.5" is not a count: write a whole number, or one with k, m or g (10k)'),
-        ("FIXED k 5/day FROM FIRST", "FROM FIRST has no calendar: days, weeks and months begin when they do"),
+        ("FIXED k 5/day FROM FIRST", "FROM FIRST excludes day, week and month, which have fixed starts"),
         ("FIXED k 5/year", '"year" is not a time: write ms, s, m, h or d, or a number of them (60s)'),
     ],
 )
@@ -359,10 +359,10 @@ def test_list_and_set(weir, redis):
 @pytest.mark.parametrize(
     "lines, why",
     [
-        ("fixed = 3/month\ntz = Europe/Berln", 'tz: unknown zone "Europe/Berln" (did you mean Europe/Berlin?)'),
-        ("fixed = 3/month\ntz = ../../etc/passwd", "tz: unknown zone"),
+        ("fixed = 3/month\ntz = Europe/Berln", 'tz: unknown time zone "Europe/Berln" (did you mean Europe/Berlin?)'),
+        ("fixed = 3/month\ntz = ../../etc/passwd", "tz: unknown time zone"),
         ("fixed = 3/month\ntz = UTC\ntz = UTC", "tz: given twice"),
-        ("fixed = 3/30d\ntz = UTC", "tz is for days, weeks and months of the calendar"),
+        ("fixed = 3/30d\ntz = UTC", "tz needs a rate by the calendar"),
         ("funnel = 3/month", "day, week and month are for FIXED, not funnel"),
         ("tz = UTC", "the limit has no rate"),
     ],

@@ -213,7 +213,7 @@ def test_a_key_that_is_out_of_sight_escapes_nobody(limited, redis):
     """
     weir = limited("[policy default]\nall = 2/d\n" + OPERATOR, identity="key:1, ip")
     script = b"--" + b"x" * (1 << 20) + b"\nreturn 1"
-    hidden = Error("ERR the key comes too late: limits depend on it")
+    hidden = Error("ERR the arguments before the key are too long: limits need the key")
     with weir.connect() as a:
         assert a.call("EVAL", script, 1, "a:1") == hidden
         assert a.call("GET", b"a:" + b"x" * (1 << 20)) == hidden
@@ -252,7 +252,7 @@ def test_too_many_subjects_share_one(farm, redis):
         assert passed(a.ask("GET k")) == 0, "debtors are not forgotten"
     told = [e for e in plain(order(weir, "LOG", 50)) if "max-subjects" in e["text"]]
     assert [e["kind"] for e in told] == ["subjects"], "once, however many share it"
-    assert weir.log().count("max-subjects places") == 1
+    assert weir.log().count("max-subjects is reached") == 1
 
 
 def test_too_many_keys_leave_connections_alone(farm, redis, users):

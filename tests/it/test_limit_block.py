@@ -50,7 +50,7 @@ def test_everything_of_a_blocked_subject_is_refused(limited, users):
 
 def test_who_has_never_come_is_blocked_when_it_comes(limited, users):
     weir = limited(OPERATOR)
-    unseen = "OK, but user:alice was never seen, as far as weir remembers: it is blocked when it comes"
+    unseen = "OK, but weir has not seen user:alice yet: the block applies when it appears"
     assert order(weir, "BLOCK", "user:alice", "EX", "1h") == unseen
     with login(weir, "alice") as a, weir.connect() as b:
         assert a.call("GET", "k") == BLOCKED, "whom no policy binds"
@@ -172,7 +172,7 @@ def test_status_explain_blocks_and_diff(one, protocol):
         rows = [as_map(row) for row in plain(op.call("LIMIT", "DIFF"))]
         assert [(row["section"], row["what"], row["file"]) for row in rows] == [("block", "ip:127.0.0.1", "")]
         assert rows[0]["running"].startswith("blocked ex ") and rows[0]["running"].endswith("s reason scans")
-        assert op.call("LIMIT", "BLOCK", "user:bob").startswith("OK, but user:bob was never seen")
+        assert op.call("LIMIT", "BLOCK", "user:bob").startswith("OK, but weir has not seen user:bob")
         assert [as_map(row) for row in plain(op.call("LIMIT", "BLOCKS"))][0] == {"subject": "user:bob", "reason": "", "ends_in_ms": -1}
         assert len(op.call("LIMIT", "BLOCKS", "1")) == 1
         assert "blocked" not in as_map(plain(op.call("LIMIT", "STATUS", "FOR", "user:carl")))
@@ -195,20 +195,20 @@ def test_it_is_counted(farm, redis):
 ERRORS = [
     ("BLOCK", "ERR wrong number of arguments for 'limit|block' command"),
     ("BLOCK usr:x", "ERR no such subject: usr:x (did you mean user:x?)"),
-    ("BLOCK user", "ERR no such subject: user is no name (did you mean user:...?)"),
-    ("BLOCK ann", "ERR no such subject: ann is no name: write user:NAME, "),
-    ("BLOCK user:", "ERR no such subject: user: is no name"),
-    ("BLOCK ip:1.2.3", "ERR no such subject: ip:1.2.3 is no address"),
+    ("BLOCK user", "ERR no such subject: user is not a valid name (did you mean user:...?)"),
+    ("BLOCK ann", "ERR no such subject: ann is not a valid name: write user:NAME, "),
+    ("BLOCK user:", "ERR no such subject: user: is not a name"),
+    ("BLOCK ip:1.2.3", "ERR no such subject: ip:1.2.3 is not an address"),
     (
         "BLOCK ip:10.1.2.0/24",
-        "ERR no such subject: ip:10.1.2.0/24: identity in [weir] names every address by itself (did you mean ip:10.1.2.0?)",
+        "ERR no such subject: ip:10.1.2.0/24: identity in [weir] uses whole addresses (did you mean ip:10.1.2.0?)",
     ),
-    ("BLOCK user:free-*", "ERR no such subject: user:free-*: one subject is meant, not a pattern, and nobody is called so"),
-    ("BLOCK user:free-? EX 1h", "ERR no such subject: user:free-?: one subject is meant"),
+    ("BLOCK user:free-*", "ERR no such subject: user:free-*: write one subject, not a pattern"),
+    ("BLOCK user:free-? EX 1h", "ERR no such subject: user:free-?: write one subject"),
     ("BLOCK user:50%", "ERR no such subject: user:50% (did you mean user:50%25?)"),
     ("BLOCK name:x", "ERR no such subject: name:x: identity in [weir] names no subject by name"),
     ("BLOCK key:x", "ERR no such subject: key:x: identity in [weir] names no subject by key"),
-    ("BLOCK user:x EX", "ERR syntax error, something is missing behind 'EX'"),
+    ("BLOCK user:x EX", "ERR syntax error, an argument is missing after 'EX'"),
     ("BLOCK user:x EX soon", "ERR EX: "),
     ("BLOCK user:x EX 0", "ERR EX: the time must be longer than 0"),
     ("BLOCK user:x EX 1h because", "ERR syntax error, unexpected 'because' (write REASON because)"),
@@ -216,7 +216,7 @@ ERRORS = [
     ("BLOCK user:x REASON a EX 10m b", "ERR syntax error, unexpected 'EX' in the reason (write EX 10m once, before REASON)"),
     ("BLOCK user:x EX 1h REASON a EX 10m", "ERR syntax error, unexpected 'EX' in the reason (write EX 10m once, before REASON)"),
     ("BLOK user:x", "ERR unknown subcommand 'BLOK' (did you mean BLOCK?). Try LIMIT HELP."),
-    ("BLOCK user:x REASON", "ERR syntax error, something is missing behind 'REASON'"),
+    ("BLOCK user:x REASON", "ERR syntax error, an argument is missing after 'REASON'"),
     ("BLOCK user:x REASON " + "x" * 201, "ERR the reason is too long: at most 200 bytes"),
     ("UNBLOCK user:x", "ERR user:x is not blocked"),
     ("UNBLOCK user:x y", "ERR wrong number of arguments for 'limit|unblock' command"),
@@ -227,7 +227,7 @@ ERRORS = [
     ("TOP 3 BY REFUSD", "ERR syntax error, unexpected 'REFUSD' (did you mean REFUSED?)"),
     ("TOP 3 BY LIMITD", "ERR syntax error, unexpected 'LIMITD' (did you mean LIMITED?)"),
     ("TOP 3 BY weight", "ERR syntax error, unexpected 'weight'"),
-    ("TOP BY", "ERR syntax error, something is missing behind 'BY'"),
+    ("TOP BY", "ERR syntax error, an argument is missing after 'BY'"),
     ("BLOCKS 1 2", "ERR syntax error, unexpected '2'"),
 ]
 

@@ -700,10 +700,10 @@ def test_several_while_redis_is_away(farm):
 
 
 ERRORS = {
-    "LIMIT BAN THROTTLE k 1h": "ERR keys of THROTTLE are redis-cell's and have no penalty",
+    "LIMIT BAN THROTTLE k 1h": "ERR THROTTLE has no penalties: use another algorithm",
     "LIMIT BAN FUNL k 1h": "ERR unknown algorithm 'FUNL': write FUNNEL, BUCKET, SLIDING, APPROX, FIXED, or CHECK and a name",
     "LIMIT BAN FIXED k": "ERR wrong number of arguments for 'limit|ban' command",
-    "LIMIT BAN FIXED k 0": "ERR a penalty of 0 is none: give at least 1ms",
+    "LIMIT BAN FIXED k 0": "ERR a penalty of 0 has no effect: give at least 1ms",
     "LIMIT FIXED k 1/s PENALTY 1h FORCE": "ERR PENALTY goes with neither FORCE nor CREDIT, which are never limited",
     "LIMIT FIXED k 1/s PENALTY 1h..1m": "ERR the longest penalty is shorter than the first: write 1m..1h",
     "LIMIT THROTTLE k 1 1 1 1 PENALTY 1h": "ERR wrong number of arguments for 'limit|throttle' command",

@@ -170,7 +170,7 @@ def test_reloads(weir):
         give(weir, "SET", "u", "write", "6/d", "EX", "1h")
         give(weir, "RELOAD")
         assert (rate_of(a, "read"), rate_of(bob, "read"), rate_of(a, "write")) == ("5/d", "8/d", "6/d")
-        is_told(weir, "dropped, for it was only SET: [policy u] read = 9/d for user:alice")
+        is_told(weir, "dropped at the reload, because it was only SET: [policy u] read = 9/d for user:alice")
         file = weir.config.read_text()
         weir.config.write_text(file.replace("write = 3/d\n", "") + "\n[policy z]\nmatch = user:z\n")
         give(weir, "RELOAD")
@@ -222,27 +222,27 @@ ERRORS = [
     ("SET u read fast FOR user:x", "ERR [policy u] read: "),
     ("SET v read 1/s FOR user:x", "ERR no policy v"),
     ("SET u match user:y FOR user:x", "ERR match is not a limit"),
-    ("SET u weight 5 FOR user:x", "ERR weight cannot be SET for one subject or for a time: only limits can"),
-    ("SET u priority low EX 1m", "ERR priority cannot be SET for one subject or for a time: only limits can"),
-    ("SET u read 1/s FOR user:x EX", "ERR syntax error, something is missing behind 'EX'"),
-    ("SET u read 1/s EX", "ERR syntax error, something is missing behind 'EX'"),
+    ("SET u weight 5 FOR user:x", "ERR weight is not a limit: only limits can be SET for one subject or for a time"),
+    ("SET u priority low EX 1m", "ERR priority is not a limit: only limits can be SET for one subject or for a time"),
+    ("SET u read 1/s FOR user:x EX", "ERR syntax error, an argument is missing after 'EX'"),
+    ("SET u read 1/s EX", "ERR syntax error, an argument is missing after 'EX'"),
     ("SET u read 1/s EX never", "ERR EX: "),
-    ("SET u read 1/s FOR", "ERR syntax error, something is missing behind 'FOR'"),
-    ("SET u read 1/s EX 1h FOR", "ERR syntax error, something is missing behind 'FOR'"),
+    ("SET u read 1/s FOR", "ERR syntax error, an argument is missing after 'FOR'"),
+    ("SET u read 1/s EX 1h FOR", "ERR syntax error, an argument is missing after 'FOR'"),
     ("SET u read 1/s FOR user:x 1h", "ERR syntax error, unexpected '1h' (write EX 1h)"),
     ("SET u read 1/s FOR user:x FOR user:y", "ERR syntax error, unexpected 'FOR'"),
     ("SET u read 1/s FOR user:x burst 5", "ERR syntax error, unexpected 'burst'"),
-    ("SET u read 1/s per policy FOR user:x", "ERR [policy u] read: what is `per policy` all its subjects share"),
+    ("SET u read 1/s per policy FOR user:x", "ERR [policy u] read: all subjects share a limit `per policy`"),
     ("SET u read =", "ERR [policy u] read: "),
-    ("SET u read 1/s FOR user:free-*", "ERR no such subject: user:free-*: one subject is meant, not a pattern"),
-    ("SET u cmd.flushal deny", "ERR flushal is no command that weir knows (did you mean flushall?)"),
-    ("SET u cmd.flushal deny FOR user:x EX 1h", "ERR flushal is no command that weir knows (did you mean flushall?)"),
-    ("SET u @dangerus 1/s", "ERR @dangerus is no command that weir knows (did you mean @dangerous?)"),
-    ("SET u cmd.acme.frobnicate deny", "ERR acme.frobnicate is no command that weir knows: for one of a module"),
+    ("SET u read 1/s FOR user:free-*", "ERR no such subject: user:free-*: write one subject, not a pattern"),
+    ("SET u cmd.flushal deny", "ERR flushal is not a known command (did you mean flushall?)"),
+    ("SET u cmd.flushal deny FOR user:x EX 1h", "ERR flushal is not a known command (did you mean flushall?)"),
+    ("SET u @dangerus 1/s", "ERR @dangerus is not a known command (did you mean @dangerous?)"),
+    ("SET u cmd.acme.frobnicate deny", "ERR acme.frobnicate is not a known command: for a module"),
     ("SET v read 1/s", "ERR no policy v (did you mean u?)"),
     ("UNSET nopolicy read", "ERR no policy nopolicy: there is u"),
     ("UNSET u read FOR user:x", "ERR policy u has no limit read for user:x"),
-    ("UNSET u read FOR", "ERR syntax error, something is missing behind 'FOR'"),
+    ("UNSET u read FOR", "ERR syntax error, an argument is missing after 'FOR'"),
     ("UNSET u read OF user:x", "ERR syntax error, unexpected 'OF'"),
     ("UNSET u read FOR user:x y", "ERR syntax error, unexpected 'y'"),
 ]

@@ -129,9 +129,9 @@ def test_each_part_has_its_own_options(weir, redis):
     ("LIMIT CHECK login k AND", "ERR wrong number of arguments for 'limit|check' command"),
     ("LIMIT CHECK login k AND ipp k", "ERR no limit is named 'ipp' (did you mean ip?)"),
     ("LIMIT CHECK '' k AND ip k", "ERR no limit is named ''"),
-    ("LIMIT CHECK login k AND LOGIN k", "ERR a key stands twice in one call: give it all rates at once"),
+    ("LIMIT CHECK login k AND LOGIN k", "ERR a key is given twice: give all its rates at once"),
     ("LIMIT CHECK login k AND ip k COST 10001 AND org k", None),
-    ("LIMIT CHECK login k COST 10001 AND ip k", "ERR COST of an exact sliding window is at most 10000: more takes APPROX"),
+    ("LIMIT CHECK login k COST 10001 AND ip k", "ERR COST of an exact sliding window is at most 10000: use APPROX for more"),
     ("LIMIT CHECK login k AND ip k FROM FIRST", "ERR FROM FIRST is for FIXED"),
     ("LIMIT CHECK login k AND org k PARTIAL", "ERR PARTIAL is for one key: several are all or nothing"),
     ("LIMIT CHECK login k AND ip k BORROW", "ERR BORROW is for FUNNEL and BUCKET"),
@@ -259,7 +259,7 @@ def test_only_keys_whose_limit_changed_algorithm_begin_anew(weir, redis):
         assert [reply[:3] for reply in found] == [(0, 2, 1), (0, 2, 0), (1, 2, 0)]
         assert decide(conn, f"LIMIT CHECK org {b} PEEK").remaining == 0, "what it had counted is still there"
         for name in ("Login", "ip"):
-            told = f"a key of the limit {name} has another algorithm's state: it begins anew"
+            told = f"limit {name}: a key had the state of another algorithm and starts empty"
             wait_until(lambda told=told: told in weir.log(), "it is told")
         assert "a key of the limit org" not in weir.log()
 

@@ -92,7 +92,7 @@ def test_the_first_day_passes_a_strict_check(farm, redis):
             conn.ask(*[["GET", "k"]] * 40)
     lines = suggest(weir, "free")
     assert lines[0] == "[policy free]" and parts(lines[1])["class"] == "all"
-    assert re.fullmatch(r"; read: \d+/[smh] burst \d+ would never bind beside all", lines[2]), lines
+    assert re.fullmatch(r"; read: \d+/[smh] burst \d+ would never bind, because all is lower", lines[2]), lines
     assert [parts(line)["class"] for line in suggest(weir, "free", "CLASS", "read")] == ["read"]
     text = weir.config.read_text().replace("mode = shadow\n", "")
     weir.config.write_text(text + "\n".join(lines[1:]) + "\n")
@@ -164,7 +164,7 @@ def test_a_subject_left_out_that_was_never_seen_is_named(farm, redis):
     with shops(weir, 23, 10):
         line, *told = suggest(weir, "default", "CLASS", "read", "EXCEPT", "name:shop-0", "name:nobody", "name:typo")
     assert parts(line)["out"] == "1"
-    assert told == [f"; {name} was never seen, as far as weir remembers" for name in ("name:nobody", "name:typo")]
+    assert told == [f"; weir has not seen {name}" for name in ("name:nobody", "name:typo")]
 
 
 def test_the_forgotten_can_be_left_out(farm, redis):
@@ -190,9 +190,9 @@ def test_policies_and_their_classes(farm, redis, users):
         + "[policy free]\nmatch = user:*\nread = 2/d\n"
     )
     weir = farm.weir(redis, workers=1, sections=sections)
-    assert suggest(weir) == ["; nobody has sent anything yet"]
-    assert suggest(weir, "gold") == ["[policy gold]", "; nobody has sent anything yet"]
-    assert suggest(weir, "gold", "CLASS", "heavy") == ["; heavy: nobody has sent any yet"]
+    assert suggest(weir) == ["; no subject has sent commands yet"]
+    assert suggest(weir, "gold") == ["[policy gold]", "; no subject has sent commands yet"]
+    assert suggest(weir, "gold", "CLASS", "heavy") == ["; heavy: no subject has sent any yet"]
     with login(weir, "vip-1") as conn:
         assert conn.ask(["HGETALL", "h"], ["GET", "k"], ["PING"]) == [[], None, "PONG"]
     with login(weir, "alice") as conn:
@@ -200,13 +200,13 @@ def test_policies_and_their_classes(farm, redis, users):
         assert passed(replies) == 2  # refused requests count as requests, too
     gold = suggest(weir, "gold")
     assert gold[0] == "[policy gold]"
-    assert [re.match(r"; (\S+): only 1 subject in \d+ s: too little to say$", line)[1] for line in gold[1:]] == [
+    assert [re.match(r"; (\S+): only 1 subject in \d+ s: too few to suggest a limit$", line)[1] for line in gold[1:]] == [
         "all",
         "read",
         "@hash",
         "heavy",
     ]
-    assert suggest(weir, "gold", "class", "WRITE") == ["; write: nobody has sent any yet"]
+    assert suggest(weir, "gold", "class", "WRITE") == ["; write: no subject has sent any yet"]
     both = suggest(weir)
     assert [line for line in both if line.startswith("[")] == ["[policy gold]", "[policy free]"]
     assert suggest(weir, "CLASS", "read")[0] == "[policy gold]"
@@ -254,7 +254,7 @@ def test_operators_are_not_counted(farm, redis):
     with operator(weir) as op:
         for _ in range(20):
             op.call("GET", "k")
-        assert op.call("LIMIT", "SUGGEST") == [b"; nobody has sent anything yet"]
+        assert op.call("LIMIT", "SUGGEST") == [b"; no subject has sent commands yet"]
 
 
 def test_exceptions_are_seen_too(farm, redis):
@@ -275,20 +275,19 @@ ERRORS = [
     ("SUGGEST nobody", "ERR no policy nobody: there is gold"),
     ("SUGGEST goald", "ERR no policy goald (did you mean gold?)"),
     ("SUGGEST gold read", "ERR syntax error, unexpected 'read' (write CLASS read)"),
-    ("SUGGEST CLASS", "ERR syntax error, something is missing behind 'CLASS'"),
-    ("SUGGEST gold CLASS", "ERR syntax error, something is missing behind 'CLASS'"),
+    ("SUGGEST CLASS", "ERR syntax error, an argument is missing after 'CLASS'"),
+    ("SUGGEST gold CLASS", "ERR syntax error, an argument is missing after 'CLASS'"),
     ("SUGGEST gold CLASS read x", "ERR syntax error, unexpected 'x'"),
     ("SUGGEST CLASS read x", "ERR syntax error, unexpected 'x'"),
     ("SUGGEST CLASS read CLASS write", "ERR syntax error, unexpected 'CLASS'"),
-    ("SUGGEST PERCENTILE", "ERR syntax error, something is missing behind 'PERCENTILE'"),
-    ("SUGGEST gold EXCEPT", "ERR syntax error, something is missing behind 'EXCEPT'"),
+    ("SUGGEST PERCENTILE", "ERR syntax error, an argument is missing after 'PERCENTILE'"),
+    ("SUGGEST gold EXCEPT", "ERR syntax error, an argument is missing after 'EXCEPT'"),
     ("SUGGEST PERCENTILE 0", "ERR value is not an integer or out of range: '0' must be 1 to 100"),
     ("SUGGEST PERCENTILE 101", "ERR value is not an integer or out of range: '101' must be 1 to 100"),
     ("SUGGEST PERCENTILE 99.9", "ERR value is not an integer or out of range: '99.9' must be 1 to 100"),
     (
         "SUGGEST gold CLASS reads",
-        "ERR class reads is not observed in policy gold: only all, read, write, the classes that the policy's limits "
-        "name, and your own",
+        "ERR weir does not observe class reads in policy gold: write all, read, write, a class of the policy's limits, or a [class NAME]",
     ),
 ]
 

@@ -712,7 +712,7 @@ def test_rates_with_a_point(farm, redis):
         ):
             count = rate.split("/")[0]
             assert a.call("LIMIT", "FUNNEL", "f", rate) == Error(f'ERR "{count}" is not a count: {says}')
-        assert a.call("LIMIT", "FUNNEL", "f", "0.0/s").startswith("ERR a rate of 0 lets nothing pass")
+        assert a.call("LIMIT", "FUNNEL", "f", "0.0/s").startswith("ERR a rate of 0 never lets anything pass")
         assert a.call("LIMIT", "FUNNEL", "f", "0.000001/d") == Error('ERR "0.000001/d" is 1 in more than 100 years')
     wrong = order(weir, "SET", "default", "read", "1e3/s")
     assert wrong.startswith('ERR [policy default] read: "1e3" is not a count: write a whole number')

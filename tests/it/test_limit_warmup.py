@@ -231,9 +231,9 @@ def test_over_the_wire(redis, weir):
     [
         ("BUCKET k 10/s WARMUP 5s", "WARMUP is for BUCKET with BORROW"),
         ("BUCKET k 10/s FORCE WARMUP 5s", "WARMUP is for BUCKET with BORROW"),
-        ("FUNNEL k 10/s BORROW WARMUP 5s", "syntax error, WARMUP is no option of 'limit|funnel'"),
-        ("FIXED k 10/s WARMUP 5s", "syntax error, WARMUP is no option of 'limit|fixed'"),
-        ("CHECK n k BORROW WARMUP 5s", "syntax error, WARMUP is no option of 'limit|check'"),
+        ("FUNNEL k 10/s BORROW WARMUP 5s", "syntax error, WARMUP is not an option of 'limit|funnel'"),
+        ("FIXED k 10/s WARMUP 5s", "syntax error, WARMUP is not an option of 'limit|fixed'"),
+        ("CHECK n k BORROW WARMUP 5s", "syntax error, WARMUP is not an option of 'limit|check'"),
         ("BUCKET k 10/s 20/m BORROW WARMUP 5s", "WARMUP takes one rate"),
         ("ALL BUCKET k 10/s AND BUCKET l 10/s BORROW WARMUP 5s", "WARMUP is for one key"),
         ("BUCKET k 10/s BORROW WARMUP 0", "WARMUP is longer than 0 and at most an hour"),

@@ -180,16 +180,16 @@ def test_set_limit_replaces_a_line_until_the_reload(weir):
         assert order(weir, "SET", "LIMIT", "once", "sliding", "5/100d") == "OK", "the algorithm's line is replaced, whichever it was"
         assert {row["what"] for row in plain(order(weir, "DIFF"))} == {"sliding", "over", "fixed"}
         assert order(weir, "RELOAD") == "OK"
-        wait_until(lambda: "dropped, for it was only SET: [limit once] over = shadow" in weir.log(), "it is told")
+        wait_until(lambda: "dropped at the reload, because it was only SET: [limit once] over = shadow" in weir.log(), "it is told")
         assert decide(conn, f"LIMIT CHECK once {key}").limited == 1
 
 
 @pytest.mark.parametrize("words, error", [
     ("onec fixed = 1/s", "ERR no limit is named onec (did you mean Once?)"),
     ("nothing fixed = 1/s", "ERR no limit is named nothing"),
-    ("once fixed", "ERR a line is a key and its value, like sliding = 5/60s"),
-    ("once fixed =", "ERR a line is a key and its value, like sliding = 5/60s"),
-    ("once fixed = 0/s", "ERR [limit Once] fixed: a rate of 0 lets nothing pass, ever: give at least 1"),
+    ("once fixed", "ERR write a key and its value, like sliding = 5/60s"),
+    ("once fixed =", "ERR write a key and its value, like sliding = 5/60s"),
+    ("once fixed = 0/s", "ERR [limit Once] fixed: a rate of 0 never lets anything pass: give at least 1"),
     ("once ovre = shadow", "ERR [limit Once] ovre: unknown key (did you mean over?)"),
     ("once fixd = 1/s", 'ERR [limit Once] fixd: unknown algorithm "fixd" (did you mean fixed?)'),
 ])  # fmt: skip
@@ -225,7 +225,7 @@ def test_keys_begin_anew_when_a_limit_gets_another_algorithm(weir, redis, before
             conn.send(pipeline(*[f"LIMIT CHECK once {key}"] * 5))
         found = [decision(conn.read()) for conn in conns for _ in range(5)]
         assert admitted(found) == 2, (before, after)
-        wait_until(lambda after=after: f"is {after} now and was {before}: its keys begin anew" in weir.log(), "it is told")
+        wait_until(lambda after=after: f"changes to {after} from {before}: its keys start empty" in weir.log(), "it is told")
     for conn in conns:
         conn.close()
 
@@ -248,8 +248,8 @@ def test_another_algorithm_while_calls_wait(farm, redis, form, after):
         found = [other.read() for other in conns]
         assert WRONGTYPE in found and all(reply == WRONGTYPE or reply[0] == 0 for reply in found)
         assert conn.call(*form)[0] == 1
-    weir.wait_for_log("has another algorithm's state: it begins anew")
-    assert weir.log().count("has another algorithm's state: it begins anew") == 1
+    weir.wait_for_log("had the state of another algorithm and starts empty")
+    assert weir.log().count("had the state of another algorithm and starts empty") == 1
     for other in conns:
         other.close()
 
@@ -331,7 +331,7 @@ def test_a_reload_and_rates_of_single_keys(weir):
         assert [decide(conn, f"LIMIT CHECK trial {key}").limit for key in (stays, goes)] == [7, 8]
         assert order(weir, "RELOAD") == "OK"
         assert [decide(conn, f"LIMIT CHECK trial {key}").limit for key in (stays, goes)] == [7, 2]
-        told = f"dropped, for it was only SET: [limit trial] sliding = 8/100d for {goes}"
+        told = f"dropped at the reload, because it was only SET: [limit trial] sliding = 8/100d for {goes}"
         wait_until(lambda: told in weir.log() and f"= 7/100d for {stays}, ends" in weir.log(), "it is told")
         assert f"7/100d for {stays}\n" not in weir.log()
         assert order(weir, "SET", "LIMIT", "trial", "fixed", "5/100d") == "OK", "rates of another algorithm are none of its keys'"
@@ -341,11 +341,11 @@ def test_a_reload_and_rates_of_single_keys(weir):
 
 @pytest.mark.parametrize("words, error", [
     ("SET LIMIT onec fixed = 1/s FOR k", "ERR no limit is named onec (did you mean Once?)"),
-    ("SET LIMIT once sliding = 1/s FOR k", "ERR [limit Once] is fixed, and so are the rates of its keys: write fixed = 5/60s"),
-    ("SET LIMIT once over = refuse FOR k", "ERR [limit Once] over: a single key is given rates, and nothing else: write fixed = 5/60s"),
+    ("SET LIMIT once sliding = 1/s FOR k", "ERR [limit Once] has the algorithm fixed, also for single keys: write fixed = 5/60s"),
+    ("SET LIMIT once over = refuse FOR k", "ERR [limit Once] over: a single key takes only rates: write fixed = 5/60s"),
     ("SET LIMIT once fixed = 1/s FOR k EX soon",
      'ERR EX: "soon" is not a time: write ms, s, m, h or d, or a number of them (60s)'),
-    ("SET LIMIT once fixed = 1/s FOR", "ERR syntax error, something is missing behind 'FOR'"),
+    ("SET LIMIT once fixed = 1/s FOR", "ERR syntax error, an argument is missing after 'FOR'"),
     ("SET LIMIT once FOR k", 'ERR [limit Once] FOR: unknown algorithm "FOR": write funnel, bucket, sliding, approx or fixed'),
     ("UNSET LIMIT onec FOR k", "ERR no limit is named onec (did you mean Once?)"),
     ("UNSET LIMIT once FOR k", "ERR limit Once has no rates for the key k"),

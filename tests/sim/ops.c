@@ -151,5 +151,5 @@ bool is_excused(const struct client *client, const struct act *act, const struct
             /* weir's own login */
             reply_begins(reply, '-', SLICE("NOAUTH Redis does not accept ")) ||
             reply_begins(reply, '-', SLICE("EXECABORT Transaction discarded because of: LOADING ")) ||
-            reply_begins(reply, '-', SLICE("ERR the upstream has answered amiss")));
+            reply_begins(reply, '-', SLICE("ERR the upstream sent an unexpected reply")));
 }

@@ -53,7 +53,7 @@ static const char *judge_cell(struct client *client, const struct act *act, cons
     struct cell_key *cell = cell_of(client);
     if (is_set("cl-throttle = off"))
         return reply_begins(reply, '-', SLICE("ERR unknown command ")) ? NULL : "Redis has no such command";
-    if (is_set("cl-throttle = raw") && reply_begins(reply, '-', SLICE("ERR SELECT inside MULTI: ")))
+    if (is_set("cl-throttle = raw") && reply_begins(reply, '-', SLICE("ERR weir does not know the key's database")))
         return client->session.may_have_queued_select ? NULL : "its database is known";
     if (is_set("cl-throttle = raw") && client->session.has_queued_select)
         return "weir cannot know its database";

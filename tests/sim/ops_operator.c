@@ -55,7 +55,7 @@ static const struct order_form {
     {"LIMIT TOP BY limited", ENTRIES, "key"},
     {"LIMIT TOP 0", AN_ERROR, "ERR value is not an integer or out of range"},
     {"LIMIT TOP x", AN_ERROR, "ERR value is not an integer or out of range"},
-    {"LIMIT TOP BY", AN_ERROR, "ERR syntax error, something is missing behind 'BY'"},
+    {"LIMIT TOP BY", AN_ERROR, "ERR syntax error, an argument is missing after 'BY'"},
     {"LIMIT TOP 3 OF bytes", AN_ERROR, "ERR syntax error, unexpected 'OF'"},
     {"LIMIT TOP BY size", AN_ERROR, "ERR syntax error, unexpected 'size'"},
     {"LIMIT TOP BY bytes x", AN_ERROR, "ERR syntax error, unexpected 'x'"},
@@ -85,7 +85,7 @@ static const struct order_form {
     {"LIMIT SET defualt cmd.zrevrange 1/s", AN_ERROR, "ERR no policy defualt (did you mean default?)"},
     {"LIMIT SET xyzzy cmd.zrevrange 1/s", AN_ERROR, "ERR no policy xyzzy"},
     {"LIMIT SET default admin yes", AN_ERROR, "ERR admin is not a limit"},
-    {"LIMIT SET default cmd.zrevrange 1/s\n2/s", AN_ERROR, "ERR control characters have no place in a configuration"},
+    {"LIMIT SET default cmd.zrevrange 1/s\n2/s", AN_ERROR, "ERR a configuration cannot contain control characters"},
     {"LIMIT SET LIMIT spare sliding 7/1d", AN_OK, NULL},
     {"LIMIT SET LIMIT spare over = shadow", AN_OK, NULL},
     {"LIMIT SET LIMIT spare fixed = 8/1d, 9/2d", AN_OK, NULL},
@@ -94,8 +94,8 @@ static const struct order_form {
     {"LIMIT SET LIMIT spare ovr = shadow", AN_ERROR, "ERR [limit spare] ovr: unknown key (did you mean over?)"},
     {"LIMIT SET LIMIT spare when-down = local", AN_OK, NULL},
     {"LIMIT SET LIMIT spare when-down = maybe", AN_ERROR, "ERR [limit spare] when-down: \"maybe\" is neither error"},
-    {"LIMIT SET LIMIT spare penalty = 0s", AN_ERROR, "ERR [limit spare] penalty: a penalty of 0 is none"},
-    {"LIMIT SET LIMIT spare tz = UTC", AN_ERROR, "ERR [limit spare]: tz is for days, weeks and months"},
+    {"LIMIT SET LIMIT spare penalty = 0s", AN_ERROR, "ERR [limit spare] penalty: a penalty of 0 has no effect"},
+    {"LIMIT SET LIMIT spare tz = UTC", AN_ERROR, "ERR [limit spare]: tz needs a rate by the calendar"},
     {"LIMIT SET LIMIT spare slidng 7/1d", AN_ERROR,
      "ERR [limit spare] slidng: unknown algorithm \"slidng\" (did you mean"},
     {"LIMIT SET LIMIT spare xyzzyx 7/1d", AN_ERROR, "ERR [limit spare] xyzzyx: unknown algorithm \"xyzzyx\": write"},
@@ -103,7 +103,9 @@ static const struct order_form {
     {"LIMIT SET LIMIT spare sliding 10001/1d", AN_ERROR, "ERR [limit spare] sliding: an exact sliding window counts"},
     {"LIMIT SET LIMIT spare sliding 5/day", AN_ERROR, "ERR [limit spare] sliding: day, week and month are for FIXED"},
     {"LIMIT SET LIMIT spare funnel 7/1d burst", AN_ERROR, "ERR [limit spare] funnel: \"burst\" is the last word"},
-    {"LIMIT SET LIMIT spare funnel 7/1d burst 0", AN_ERROR, "ERR [limit spare] funnel: a burst of 0 lets nothing pass"},
+    {"LIMIT SET LIMIT spare funnel 7/1d burst 0", AN_ERROR,
+     "ERR [limit spare] funnel: a burst of 0 never lets "
+     "anything pass"},
     {"LIMIT SET LIMIT spare funnel 7/1d burst x", AN_ERROR, "ERR [limit spare] funnel: \"x\" is not a count"},
     {"LIMIT SET LIMIT spare funnel 7/1d burst 2 burst 3", AN_ERROR,
      "ERR [limit spare] funnel: \"burst\" is given twice"},
@@ -111,22 +113,22 @@ static const struct order_form {
     {"LIMIT SET LIMIT spare funnel ,", AN_ERROR, "ERR [limit spare] funnel: a rate is missing"},
     {"LIMIT SET LIMIT spare sliding 1/d,2/d,3/d,4/d,5/d,6/d,7/d,8/d,9/d", AN_ERROR,
      "ERR [limit spare] sliding: too many rates: at most 8"},
-    {"LIMIT SET LIMIT spare sliding", AN_ERROR, "ERR a line is a key and its value"},
-    {"LIMIT SET LIMIT spare sliding =", AN_ERROR, "ERR a line is a key and its value"},
+    {"LIMIT SET LIMIT spare sliding", AN_ERROR, "ERR write a key and its value"},
+    {"LIMIT SET LIMIT spare sliding =", AN_ERROR, "ERR write a key and its value"},
     {"LIMIT SET LIMIT gate sliding 7/1d", AN_ERROR, "ERR no limit is named gate (did you mean gate0?)"},
     {"LIMIT SET LIMIT gate0 funnel 7/1d FOR k", AN_ERROR, "ERR [limit gate0] is sliding"},
-    {"LIMIT SET LIMIT gate0 over shadow FOR k", AN_ERROR, "ERR [limit gate0] over: a single key is given rates"},
+    {"LIMIT SET LIMIT gate0 over shadow FOR k", AN_ERROR, "ERR [limit gate0] over: a single key takes only rates"},
     {"LIMIT SET LIMIT gate0 sliding 0/s FOR k", AN_ERROR, "ERR [limit gate0] sliding: "},
     {"LIMIT SET LIMIT gate0 sliding 1/s FOR k EX 0s", AN_ERROR, "ERR EX: the time must be longer than 0"},
     {"LIMIT SET LIMIT gate0 sliding 1/s FOR k EX x", AN_ERROR, "ERR EX: "},
-    {"LIMIT SET LIMIT gate0 sliding 1/s FOR k\tk", AN_ERROR, "ERR control characters have no place in an order"},
+    {"LIMIT SET LIMIT gate0 sliding 1/s FOR k\tk", AN_ERROR, "ERR a command cannot contain control characters"},
     {"LIMIT UNSET default cmd.zrevrange", OK_OR_ERROR, "ERR policy default has no limit cmd.zrevrange"},
     {"LIMIT UNSET default cmd.zscore", OK_OR_ERROR, "ERR policy default has no limit cmd.zscore"},
     {"LIMIT UNSET nonesuch all", AN_ERROR, "ERR no policy nonesuch"},
     {"LIMIT UNSET LIMIT gate0 FOR nobody", AN_ERROR, "ERR limit gate0 has no rates for the key nobody"},
     {"LIMIT UNSET LIMIT nonesuch FOR nobody", AN_ERROR, "ERR no limit is named nonesuch"},
     {"LIMIT UNSET LIMIT gate0 OF nobody", AN_ERROR, "ERR syntax error, unexpected 'OF'"},
-    {"LIMIT UNSET LIMIT gate0 FOR", AN_ERROR, "ERR syntax error, something is missing behind 'FOR'"},
+    {"LIMIT UNSET LIMIT gate0 FOR", AN_ERROR, "ERR syntax error, an argument is missing after 'FOR'"},
     {"LIMIT UNSET LIMIT gate0 FOR a b", AN_ERROR, "ERR syntax error, unexpected 'b'"},
     {"LIMIT DIFF", ENTRIES, "section"},
     {"LIMIT MODE", A_MODE, NULL},
@@ -325,7 +327,7 @@ static const struct order_form askings[] = {
     {"LIMIT STATUS FOR ip:10.0.0.1", A_LIST, NULL},
     {"LIMIT STATUS FOR nobody", AN_ERROR, "ERR no such subject"},
     {"LIMIT STATUS OF user:u2", AN_ERROR, "ERR syntax error, unexpected 'OF'"},
-    {"LIMIT STATUS FOR", AN_ERROR, "ERR syntax error, something is missing behind 'FOR'"},
+    {"LIMIT STATUS FOR", AN_ERROR, "ERR syntax error, an argument is missing after 'FOR'"},
     {"LIMIT STATUS FOR a b", AN_ERROR, "ERR syntax error, unexpected 'b'"},
     {"LIMIT EXPLAIN GET k", A_LIST, NULL},
     {"LIMIT EXPLAIN limit funnel k 1/s", A_LIST, NULL},
@@ -352,7 +354,8 @@ static const char *judge_asking(struct client *client, const struct act *act, co
     if (asking->form == AN_ERROR && !is_about_other)
         return judge_form(client, asking, reply);
     if (is_about_other && !is_operator(client) && strncmp(asking->line, "LIMIT EXPLAIN", 13) != 0)
-        return reply_begins(reply, '-', SLICE("NOPERM only operators may ask about others")) ? NULL : "not for it";
+        return reply_begins(reply, '-', SLICE("NOPERM only operators may use FOR with another subject")) ? NULL
+                                                                                                         : "not for it";
     if (is_about_other && reply_begins(reply, '-', SLICE("ERR no such subject")))
         return NULL;
     return reply->type == (client->session.is_resp3 ? '%' : '*') ? NULL : "it is told nothing";

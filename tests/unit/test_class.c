@@ -230,12 +230,14 @@ static void names_that_a_class_cannot_have(void **state)
         "", "two words", "a|b", "@slow", "-x", "a,b", "abcdefghijklmnopqrstuvwxyz0123456"};
     for (size_t i = 0; i < COUNT_OF(taken); i++) {
         char reason[128];
-        snprintf(reason, sizeof reason, "%s has a meaning of its own: choose another name for the class", taken[i]);
+        snprintf(reason, sizeof reason, "%s is reserved: choose another name for the class", taken[i]);
         expect_refused(taken[i], "get", reason);
     }
-    expect_refused("cmd.x", "get", "cmd.x has a meaning of its own: choose another name for the class");
+    expect_refused("cmd.x", "get", "cmd.x is reserved: choose another name for the class");
     for (size_t i = 0; i < COUNT_OF(bad); i++)
-        expect_refused(bad[i], "get", "a class is named with 1 to 32 of A-Z a-z 0-9 _ . - and no '-' first");
+        expect_refused(bad[i], "get",
+                       "a class name has 1 to 32 characters of A-Z a-z 0-9 _ . -, and does not begin "
+                       "with '-'");
     define("abcdefghijklmnopqrstuvwxyz-_.012", "get");
 }
 
@@ -246,18 +248,18 @@ static void terms_that_cannot_be(void **state)
     expect_refused("x", "get,", "a command, category or class is missing in the list");
     expect_refused("x", "get, , set", "a command, category or class is missing in the list");
     expect_refused("x", "get, -", "a command, category or class is missing after '-'");
-    expect_refused("x", "@", "\"@\" is no command, category or class");
-    expect_refused("x", "cmd.", "\"cmd.\" is no command, category or class");
-    expect_refused("x", "config get", "\"config get\" is no command, category or class");
-    expect_refused("x", "cmd.config get", "\"cmd.config get\" is no command, category or class");
-    expect_refused("y", "-info, @dangerous", "-info takes away from nothing: say first what the class holds");
+    expect_refused("x", "@", "\"@\" is not a command, category or class");
+    expect_refused("x", "cmd.", "\"cmd.\" is not a command, category or class");
+    expect_refused("x", "config get", "\"config get\" is not a command, category or class");
+    expect_refused("x", "cmd.config get", "\"cmd.config get\" is not a command, category or class");
+    expect_refused("y", "-info, @dangerous", "-info has nothing to remove: list first what the class contains");
     assert_false(class_define(classes, SLICE("x"), (struct slice){NULL, 0}, why, sizeof why));
 }
 
 static void a_class_with_a_bad_term_stays_known(void **state)
 {
     (void)state;
-    expect_refused("heavy", "@", "\"@\" is no command, category or class");
+    expect_refused("heavy", "@", "\"@\" is not a command, category or class");
     assert_int_equal(size_of_class("heavy"), 0);
 }
 

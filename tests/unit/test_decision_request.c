@@ -136,10 +136,10 @@ static void modes(void **state)
         {"LIMIT ACQUIRE k 1 1 FORCE", syntax_error},
         {"LIMIT FUNNEL k 1/s COUNT ALL WAIT 1",
          "ERR COUNT ALL goes with none of WAIT, FORCE, PARTIAL, BORROW and CREDIT"},
-        {"LIMIT FUNNEL k 1/s COST 1 CREDIT 1", "ERR CREDIT has a number of its own: give no COST"},
+        {"LIMIT FUNNEL k 1/s COST 1 CREDIT 1", "ERR CREDIT has its own number: leave COST out"},
         {"LIMIT FIXED k 1/s BORROW", "ERR BORROW is for FUNNEL and BUCKET"},
         {"LIMIT SLIDING k 1/s FROM FIRST", "ERR FROM FIRST is for FIXED"},
-        {"LIMIT SLIDING k 1/s CREDIT 1001", "ERR CREDIT of an exact sliding window is at most 1000 at once"},
+        {"LIMIT SLIDING k 1/s CREDIT 1001", "ERR CREDIT of an exact sliding window is at most 1000"},
         {"LIMIT FUNNEL k 1/d FORCE COST 104", "ERR this COST at this rate takes more than 104 days to drain"},
         {"LIMIT BUCKET k 1/d BORROW COST 104", "ERR this COST at this rate takes more than 104 days to drain"},
     };
@@ -187,7 +187,7 @@ static void penalties(void **state)
     assert_error("LIMIT CHECK n k CREDIT 1 PENALTY 1h", together);
     assert_error("LIMIT FIXED k 1/s PENALTY", syntax_error);
     assert_error("LIMIT FIXED k 1/s PENALTY 1h PENALTY 1h", syntax_error);
-    assert_error("LIMIT FIXED k 1/s PENALTY 0", "ERR a penalty of 0 is none: give at least 1ms");
+    assert_error("LIMIT FIXED k 1/s PENALTY 0", "ERR a penalty of 0 has no effect: give at least 1ms");
     assert_error("LIMIT FIXED k 1/s PENALTY 1h..1m", "ERR the longest penalty is shorter than the first: write 1m..1h");
     assert_error("LIMIT FIXED k 1/s PENALTY 1m..",
                  "ERR \"\" is not a time: write ms, s, m, h or d, or a number of them (60s)");
@@ -196,14 +196,14 @@ static void penalties(void **state)
     assert_error("LIMIT FIXED k 1/s PENALTY 36600d", "ERR \"36600d\" is longer than 100 years");
     assert_error("LIMIT ACQUIRE k 1 1 PENALTY 1h", syntax_error);
     assert_error("LIMIT THROTTLE k 1 1 1 1 PENALTY 1h", "ERR wrong number of arguments for 'limit|throttle' command");
-    assert_error("LIMIT BAN THROTTLE k 1h", "ERR keys of THROTTLE are redis-cell's and have no penalty");
+    assert_error("LIMIT BAN THROTTLE k 1h", "ERR THROTTLE has no penalties: use another algorithm");
     assert_error("LIMIT BAN FUNNY k 1h",
                  "ERR unknown algorithm 'FUNNY': write FUNNEL, BUCKET, SLIDING, APPROX, FIXED, or CHECK and a name");
     assert_error("LIMIT BAN FIXED k", "ERR wrong number of arguments for 'limit|ban' command");
     assert_error("LIMIT BAN FIXED k 1h 1h", "ERR wrong number of arguments for 'limit|ban' command");
     assert_error("LIMIT UNBAN FIXED k 1h", "ERR wrong number of arguments for 'limit|unban' command");
     assert_error("LIMIT UNBAN CHECK n", "ERR wrong number of arguments for 'limit|unban' command");
-    assert_error("LIMIT BAN FIXED k 0", "ERR a penalty of 0 is none: give at least 1ms");
+    assert_error("LIMIT BAN FIXED k 0", "ERR a penalty of 0 has no effect: give at least 1ms");
 }
 
 /* The form of the reply: once, in any case, anywhere among the options. */
@@ -233,12 +233,12 @@ static void mistakes(void **state)
         {"LIMIT FIXED k 1/s FROM last", "ERR syntax error, FROM takes FIRST, not 'last'"},
         {"LIMIT FIXED k 1/s cost", "ERR syntax error, COST is the last word: its value is missing"},
         {"LIMIT FIXED k 1/s PEEK cost 2 peek", "ERR syntax error, PEEK is given twice"},
-        {"LIMIT FUNNEL k burst 2 1/s", "ERR syntax error, BURST stands behind its rate"},
+        {"LIMIT FUNNEL k burst 2 1/s", "ERR syntax error, BURST comes after its rate"},
         {"LIMIT FUNNEL k 1/s PEKE", "ERR syntax error, unknown option 'PEKE' (did you mean PEEK?)"},
         {"LIMIT FUNNEL k 1/s NOW", "ERR syntax error, unknown option 'NOW'"},
         {"LIMIT FUNNEL k 1/s APROX", "ERR syntax error, unknown option 'APROX'"},
-        {"LIMIT FUNNEL k 1/s APPROX", "ERR syntax error, APPROX is no option of 'limit|funnel'"},
-        {"LIMIT ACQUIRE k 1 1 cost 2", "ERR syntax error, COST is no option of 'limit|acquire'"},
+        {"LIMIT FUNNEL k 1/s APPROX", "ERR syntax error, APPROX is not an option of 'limit|funnel'"},
+        {"LIMIT ACQUIRE k 1 1 cost 2", "ERR syntax error, COST is not an option of 'limit|acquire'"},
         {"LIMIT FUNNEL k PEEK", "ERR syntax error, a rate is missing: write COUNT/PERIOD, like 1000/s or 5/60s"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
@@ -327,7 +327,7 @@ static void errors(void **state)
         {"LIMIT FUNNEL k", "ERR wrong number of arguments for 'limit|funnel' command"},
         {"LIMIT FUNNEL k x", "ERR \"x\" is not a rate: write COUNT/PERIOD, like 1000/s or 5/60s"},
         {"LIMIT FUNNEL k 10", "ERR \"10\" is not a rate: write COUNT/PERIOD, like 1000/s or 5/60s"},
-        {"LIMIT FUNNEL k 0/s", "ERR a rate of 0 lets nothing pass, ever: give at least 1"},
+        {"LIMIT FUNNEL k 0/s", "ERR a rate of 0 never lets anything pass: give at least 1"},
         {"LIMIT FUNNEL k 1/0", "ERR \"1/0\": the period must be longer than 0"},
         {"LIMIT FUNNEL k -1/s", "ERR \"-1\" is not a count: write a whole number, or one with k, m or g (10k)"},
         {"LIMIT FUNNEL k 1kb/s", "ERR \"1kb\": kb, mb and gb count bytes; commands are counted in k, m and g"},
@@ -366,10 +366,10 @@ static void errors(void **state)
         {"LIMIT FUNNEL k 1/s ''", syntax_error},
         {"LIMIT SLIDING k 1/s BURST 2", syntax_error},
         {"LIMIT SLIDING k 1/s APPROX APPROX", syntax_error},
-        {"LIMIT SLIDING k 10001/s", "ERR an exact sliding window counts at most 10000 units: more of them take APPROX"},
+        {"LIMIT SLIDING k 10001/s", "ERR an exact sliding window counts at most 10000 units: use APPROX for more"},
         {"LIMIT SLIDING k 5/s 10001/100d",
-         "ERR an exact sliding window counts at most 10000 units: more of them take APPROX"},
-        {"LIMIT SLIDING k 5/s COST 10001", "ERR COST of an exact sliding window is at most 10000: more takes APPROX"},
+         "ERR an exact sliding window counts at most 10000 units: use APPROX for more"},
+        {"LIMIT SLIDING k 5/s COST 10001", "ERR COST of an exact sliding window is at most 10000: use APPROX for more"},
         {"LIMIT FIXED k 1/s APPROX", syntax_error},
         {"LIMIT FIXED k 9007199254740992/s", "ERR the count is too large"},
         {"LIMIT FIXED k 1/36526d", "ERR \"36526d\" is longer than 100 years"},
@@ -413,16 +413,19 @@ static void errors(void **state)
         {"CL.THROTTLE k 9223372036854775808 1 1", integer_error},
         {"CL.THROTTLE k x 0 0", integer_error},
         {"CL.THROTTLE k 9223372036854775807 1 1",
-         "ERR value is out of range: at this rate it takes more than 104 days"},
-        {"CL.THROTTLE k 200000000 1 86400", "ERR value is out of range: at this rate it takes more than 104 days"},
-        {"CL.THROTTLE k 1 1 86400 200000000", "ERR value is out of range: at this rate it takes more than 104 days"},
-        {"CL.THROTTLE k 1 1 86400 -200000000", "ERR value is out of range: at this rate it takes more than 104 days"},
+         "ERR value is out of range: at this rate draining takes more than 104 days"},
+        {"CL.THROTTLE k 200000000 1 86400", "ERR value is out of range: at this rate draining takes more than 104 "
+                                            "days"},
+        {"CL.THROTTLE k 1 1 86400 200000000", "ERR value is out of range: at this rate draining takes more than 104 "
+                                              "days"},
+        {"CL.THROTTLE k 1 1 86400 -200000000", "ERR value is out of range: at this rate draining takes more than 104 "
+                                               "days"},
         {"CL.THROTTLE k 1 1 9223372036854775807 0",
-         "ERR value is out of range: at this rate it takes more than 104 days"},
+         "ERR value is out of range: at this rate draining takes more than 104 days"},
         {"CL.THROTTLE k 1 1 1 -9223372036854775808",
-         "ERR value is out of range: at this rate it takes more than 104 days"},
+         "ERR value is out of range: at this rate draining takes more than 104 days"},
         {"CL.THROTTLE k -1 1 9223372036854775807 0",
-         "ERR value is out of range: at this rate it takes more than 104 days"},
+         "ERR value is out of range: at this rate draining takes more than 104 days"},
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++)
         assert_error(rows[i].line, rows[i].error);
@@ -759,7 +762,7 @@ static void parts(void **state)
 
 static void parts_that_are_wrong(void **state)
 {
-    static const char twice[] = "ERR a key stands twice in one call: give it all rates at once";
+    static const char twice[] = "ERR a key is given twice: give all its rates at once";
     static const char arity_all[] = "ERR wrong number of arguments for 'limit|all' command";
     static const char arity_check[] = "ERR wrong number of arguments for 'limit|check' command";
     static const struct {
@@ -773,7 +776,7 @@ static void parts_that_are_wrong(void **state)
         {"LIMIT CHECK a k AND b l 1/s", syntax_error},
         {"LIMIT CHECK a k PEEK AND b l PEEK", syntax_error},
         {"LIMIT CHECK a k PEEK AND b l WAIT 5", modes_error},
-        {"LIMIT CHECK a k COST 2 AND b l CREDIT 1", "ERR CREDIT has a number of its own: give no COST"},
+        {"LIMIT CHECK a k COST 2 AND b l CREDIT 1", "ERR CREDIT has its own number: leave COST out"},
         {"LIMIT CHECK a k AND b l PARTIAL", "ERR PARTIAL is for one key: several are all or nothing"},
         {"LIMIT CHECK a k AND b l WAIT 1 COUNT ALL",
          "ERR COUNT ALL goes with none of WAIT, FORCE, PARTIAL, BORROW and CREDIT"},
@@ -791,11 +794,12 @@ static void parts_that_are_wrong(void **state)
         {"LIMIT ALL FUNNEL k 1/s AND FIXED l 1/s BORROW", "ERR BORROW is for FUNNEL and BUCKET"},
         {"LIMIT ALL FUNNEL k 1/s AND BUCKET l 1/s FROM FIRST", "ERR FROM FIRST is for FIXED"},
         {"LIMIT ALL FUNNEL k 1/s AND SLIDING l 1/s COST 10001",
-         "ERR COST of an exact sliding window is at most 10000: more takes APPROX"},
-        {"LIMIT ALL FIXED a 1/s 2/s 3/s 4/s 5/s 6/s 7/s 8/s AND FIXED b 1/s 2/s 3/s 4/s 5/s 6/s 7/s 8/s AND FIXED c 1/s",
+         "ERR COST of an exact sliding window is at most 10000: use APPROX for more"},
+        {"LIMIT ALL FIXED a 1/s 2/s 3/s 4/s 5/s 6/s 7/s 8/s AND FIXED b 1/s 2/s 3/s 4/s 5/s 6/s 7/s 8/s AND FIXED c "
+         "1/s",
          "ERR too many rates: at most 16 in one call"},
         {"LIMIT ALL SLIDING a 9/s AND SLIDING b 9/s AND SLIDING c 9/s CREDIT 1000",
-         "ERR this is too much for one call: fewer keys, rates or units"},
+         "ERR the call is too large: use fewer keys, rates or units"},
     };
     (void)state;
     for (size_t i = 0; i < COUNT_OF(rows); i++)
@@ -861,13 +865,13 @@ static void named_limits(void **state)
     } rows[] = {
         {"slidng", "1/s", "unknown algorithm \"slidng\" (did you mean sliding?)"},
         {"throttle", "1/s", "unknown algorithm \"throttle\": write funnel, bucket, sliding, approx or fixed"},
-        {"sliding", "1/s", "a limit has one algorithm, and this one is a funnel"},
+        {"sliding", "1/s", "a limit has one algorithm, and this limit already has funnel"},
         {"funnel", "", "a rate is missing: write COUNT/PERIOD, like 1000/s or 5/60s"},
         {"funnel", "1/s,", "a rate is missing: write COUNT/PERIOD, like 1000/s or 5/60s"},
         {"funnel", "1", "\"1\" is not a rate: write COUNT/PERIOD, like 1000/s or 5/60s"},
         {"funnel", "1/s bust 2", "unknown clause \"bust\": only burst may follow a rate"},
         {"funnel", "1/s burst", "\"burst\" is the last word: its value is missing"},
-        {"funnel", "1/s burst 0", "a burst of 0 lets nothing pass, ever: give at least 1"},
+        {"funnel", "1/s burst 0", "a burst of 0 never lets anything pass: give at least 1"},
         {"funnel", "1/s burst 1 burst 1", "\"burst\" is given twice"},
         {"funnel", "1/s burst x", "\"x\" is not a count: write a whole number, or one with k, m or g (10k)"},
         {"funnel", "1/s,1/s,1/s,1/s,1/s,1/s", "too many rates: at most 8"},
@@ -885,9 +889,9 @@ static void named_limits(void **state)
     assert_false(quota_limit_parse(SLICE("approx"), SLICE("1/month"), &window, kit_why, sizeof kit_why));
     assert_string_equal(kit_why, "day, week and month are for FIXED, not approx");
     assert_false(quota_limit_parse(SLICE("fixed"), SLICE("1/s burst 2"), &window, kit_why, sizeof kit_why));
-    assert_string_equal(kit_why, "fixed has no burst: the count itself passes at once");
+    assert_string_equal(kit_why, "fixed takes no burst: its whole count passes at once");
     assert_false(quota_limit_parse(SLICE("sliding"), SLICE("5/s, 10001/d"), &window, kit_why, sizeof kit_why));
-    assert_string_equal(kit_why, "an exact sliding window counts at most 10000 units: more of them take APPROX");
+    assert_string_equal(kit_why, "an exact sliding window counts at most 10000 units: use APPROX for more");
     assert_true(quota_limit_parse(SLICE("approx"), SLICE("2m/s"), &window, kit_why, sizeof kit_why));
     assert_int_equal(window.kind, QUOTA_APPROX);
 }

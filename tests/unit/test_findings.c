@@ -104,12 +104,12 @@ static void blocks_are_no_limits(void **state)
     set_now(SERIES_BLOCKED, 97);
     s->limits[1].state = LIMIT_REFUSING;
     expect("bad: 1 of 5 limits refusing | 44/s: free/l1\n"
-           "warn: 2 subjects blocked | 97/s refused by that\n");
+           "warn: 2 subjects blocked | 97/s refused by the block\n");
     s->blocks = 1;
     set_now(SERIES_REFUSED, 0);
     set_now(SERIES_BLOCKED, 0);
     expect("bad: 1 of 5 limits refusing | free/l1\n"
-           "warn: 1 subject blocked | what is sent is refused\n");
+           "warn: 1 subject blocked | every command is refused\n");
 }
 
 static void errors_count_from_one_percent_on(void **state)
@@ -136,9 +136,9 @@ static void what_keeps_weir_from_serving_is_first(void **state)
     strcpy(s->not_ready, "upstream 127.0.0.1:6379 is away");
     expect("bad: Redis is away | 127.0.0.1:6379\n"
            "bad: 1 of 5 limits refusing | free/l2\n"
-           "bad: The last reload failed | what ran before goes on: weir.conf:2: nonsense\n"
+           "bad: The last reload failed | weir keeps the running configuration: weir.conf:2: nonsense\n"
            "warn: 1 of 5 limits shadowing | free/l3\n"
-           "warn: All max-subjects places are taken | newcomers share one subject\n");
+           "warn: max-subjects is reached | new subjects share one state\n");
 }
 
 static void a_drain_says_how_many_are_left(void **state)
@@ -147,9 +147,9 @@ static void a_drain_says_how_many_are_left(void **state)
     s->is_draining = true;
     strcpy(s->not_ready, "stopping");
     set_now(SERIES_CONNECTIONS, 1);
-    expect("bad: Draining | no new clients; 1 connection is still in the middle of something\n");
+    expect("bad: Draining | weir accepts no new clients; 1 connection has unfinished work\n");
     set_now(SERIES_CONNECTIONS, 12);
-    expect("bad: Draining | no new clients; 12 connections are still in the middle of something\n");
+    expect("bad: Draining | weir accepts no new clients; 12 connections have unfinished work\n");
     s->is_draining = false;
     strcpy(s->not_ready, "starting");
     expect("bad: Not ready | starting\n");
@@ -165,7 +165,7 @@ static void a_redis_that_is_there_and_does_not_get_on(void **state)
     s->health.state = NODE_BUSY;
     expect("warn: Redis is busy | a script runs; 154 commands in flight, the oldest for 3 s\n");
     s->health = (struct snapshot_health){.state = NODE_PAUSED};
-    expect("warn: Redis is paused | CLIENT PAUSE holds commands back\n");
+    expect("warn: Redis is paused | CLIENT PAUSE suspends commands\n");
 }
 
 static const struct top_entry *top(enum top_by by, const char *subject, const char *policy, uint64_t per_s)

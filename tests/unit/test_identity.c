@@ -273,11 +273,11 @@ static void wrong_sources_are_named(void **state)
     static const struct {
         const char *text, *says;
     } bad[] = {
-        {"", "no source"},
-        {"user,,ip", "missing beside a comma"},
-        {"user,", "missing beside a comma"},
+        {"", "a source is missing"},
+        {"user,,ip", "missing next to a comma"},
+        {"user,", "missing next to a comma"},
         {"usr, ip", "did you mean user?"},
-        {"nonsense", "there are user, name, tls, ip"},
+        {"nonsense", "write user, name, tls, ip"},
         {"tls/8", "only ip and ip6 take a length"},
         {"key, ip", "needs a number of segments"},
         {"key/2", "needs a number of segments"},

@@ -14,7 +14,7 @@
 
 #define COUNT_OF(a) (sizeof(a) / sizeof(a)[0])
 #define PARTS 4
-#define ODD "-UPSTREAM replies of several nodes do not fit together\r\n"
+#define ODD "-UPSTREAM replies of several nodes are inconsistent\r\n"
 #define NOPERM "-NOPERM no\r\n"
 
 static const struct {

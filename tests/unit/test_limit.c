@@ -106,7 +106,7 @@ static void every_combination(void **state)
         assert_int_equal(limit.slot, 5);
         assert_says(units[u].name);
         if (!strstr(why, "cannot be counted per") && !strstr(why, "cannot be limited with over") &&
-            !strstr(why, "no burst either"))
+            !strstr(why, "it takes no burst"))
             fail_msg("%s = %s: %s", units[u].name, text, why);
     }
     assert_int_equal(taken, 6 * (4 * 4 * 5 * 2 + 4 * 4 + 3 * 4 + 3 * 4 * 2 + 2 * 3 * 2));
@@ -191,11 +191,11 @@ static void what_is_wrong_is_named(void **state)
         {"1k/s", UNIT_BYTES_IN, "is not a size"},
         {"1mb", UNIT_BYTES_IN, "COUNT/PERIOD, like 10mb/s"},
         {"1mb/s burst 1m", UNIT_BYTES_IN, "is not a size"},
-        {"5/s", UNIT_INFLIGHT, "inflight is a number at one moment: write it without a period"},
-        {"5/s", UNIT_CONNECTIONS, "connections is a number at one moment"},
-        {"0", UNIT_INFLIGHT, "0 lets nothing pass"},
+        {"5/s", UNIT_INFLIGHT, "inflight counts what is open at one moment: write it without a period"},
+        {"5/s", UNIT_CONNECTIONS, "connections counts what is open at one moment"},
+        {"0", UNIT_INFLIGHT, "0 never lets anything pass"},
         {"5kb", UNIT_INFLIGHT, "count bytes"},
-        {"5 burst 5", UNIT_INFLIGHT, "no burst either"},
+        {"5 burst 5", UNIT_INFLIGHT, "it takes no burst"},
         {"5", UNIT_CONNECTS, "COUNT/PERIOD"},
         {"5/s burst 0", UNIT_COMMANDS, "a burst of 0"},
         {"5/s burst", UNIT_COMMANDS, "value is missing"},
@@ -211,10 +211,10 @@ static void what_is_wrong_is_named(void **state)
         {"5/s per connection", UNIT_AUTH_FAILURES, "auth-failures cannot be counted per connection"},
         {"5/s over", UNIT_COMMANDS, "value is missing"},
         {"5/s over ignore", UNIT_COMMANDS, "write over refuse, over delay TIME, over close or over shadow"},
-        {"5/s over deny", UNIT_COMMANDS, "means nothing"},
+        {"5/s over deny", UNIT_COMMANDS, "unknown clause"},
         {"5/s over delay", UNIT_COMMANDS, "needs the longest wait"},
-        {"5/s over delay 0", UNIT_COMMANDS, "a delay of 0 is no delay"},
-        {"5/s over delay 0ms", UNIT_COMMANDS, "a delay of 0 is no delay"},
+        {"5/s over delay 0", UNIT_COMMANDS, "a delay of 0 has no effect"},
+        {"5/s over delay 0ms", UNIT_COMMANDS, "a delay of 0 has no effect"},
         {"5/s over delay 5", UNIT_COMMANDS, "is not a time"},
         {"5/s over delay burst 5", UNIT_COMMANDS, "is not a time"},
         {"5/s over delay 40000d", UNIT_COMMANDS, "100 years"},

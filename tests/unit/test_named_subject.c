@@ -64,28 +64,29 @@ static void what_nobody_is_named_is_told(void **state)
     } cases[] = {
         {"user, ip", "usr:ann", "no such subject: usr:ann (did you mean user:ann?)"},
         {"user, ip", "User:ann", "no such subject: User:ann (did you mean user:ann?)"},
-        {"user, ip", "usr", "no such subject: usr is no name (did you mean user:...?)"},
+        {"user, ip", "usr", "no such subject: usr is not a valid name (did you mean user:...?)"},
         {"user, ip", "nobody",
-         "no such subject: nobody is no name: write user:NAME, ip:ADDRESS, name:NAME, tls:NAME, listener:ADDRESS or "
+         "no such subject: nobody is not a valid name: write user:NAME, ip:ADDRESS, name:NAME, tls:NAME, "
+         "listener:ADDRESS or "
          "key:BEGINNING"},
         {"user, ip", "tenant:x",
          "no such subject: tenant:x: write user:NAME, ip:ADDRESS, name:NAME, tls:NAME, listener:ADDRESS or "
          "key:BEGINNING"},
         {"user, ip", "",
-         "no such subject:  is no name: write user:NAME, ip:ADDRESS, name:NAME, tls:NAME, "
+         "no such subject:  is not a valid name: write user:NAME, ip:ADDRESS, name:NAME, tls:NAME, "
          "listener:ADDRESS or key:BEGINNING"},
-        {"user, ip", "user:", "no such subject: user: is no name"},
+        {"user, ip", "user:", "no such subject: user: is not a name"},
         {"user, ip", "user:a b", "no such subject: user:a b (did you mean user:a%20b?)"},
         {"user, ip", "user:50%", "no such subject: user:50% (did you mean user:50%25?)"},
         {"user, ip", "user:%4", "no such subject: user:%4 (did you mean user:%254?)"},
         {"user, ip", "user:%41", "no such subject: user:%41 (did you mean user:A?)"},
         {"user, ip", "name:x", "no such subject: name:x: identity in [weir] names no subject by name"},
-        {"user, ip", "ip:10.1.2", "no such subject: ip:10.1.2 is no address: write ip:192.0.2.7 or ip:10.1.2.0/24"},
+        {"user, ip", "ip:10.1.2", "no such subject: ip:10.1.2 is not an address: write ip:192.0.2.7 or ip:10.1.2.0/24"},
         {"user, ip", "ip:10.1.2.3/33",
-         "no such subject: ip:10.1.2.3/33 is no address: write ip:192.0.2.7 or "
+         "no such subject: ip:10.1.2.3/33 is not an address: write ip:192.0.2.7 or "
          "ip:10.1.2.0/24"},
         {"user, ip", "ip:10.1.2.0/24",
-         "no such subject: ip:10.1.2.0/24: identity in [weir] names every address by itself (did you mean ip:10.1.2.0?)"},
+         "no such subject: ip:10.1.2.0/24: identity in [weir] uses whole addresses (did you mean ip:10.1.2.0?)"},
         {"ip/24, ip6/64", "ip:10.1.2.3", "no such subject: ip:10.1.2.3 (did you mean ip:10.1.2.0/24?)"},
         {"ip/24, ip6/64", "ip:2001:db8:0:0:1::",
          "no such subject: ip:2001:db8:0:0:1:: (did you mean "

@@ -83,7 +83,7 @@ static void policies_have_an_end(void **state)
         kit_policy(policies, name);
     }
     assert_null(policies_add(policies, SLICE("more"), why, sizeof why));
-    assert_says("already 1024 policies");
+    assert_says("at most 1024");
     assert_ptr_equal(kit_policy(policies, "p0"), first);
 }
 
@@ -442,14 +442,14 @@ static void wrong_costs_are_named(void **state)
     } bad[] = {
         {"get", "", "a cost is missing"},
         {"get", "1 per cots",
-         "\"per cots\" means nothing: write a number, or a number and \"per key\" or \"per cost\""},
+         "\"per cots\" is not a cost: write a number, or a number and \"per key\" or \"per cost\""},
         {"get", "0", "from 1 to"},
         {"get", "5g", "from 1 to"},
         {"get", "-1", "is not a count"},
         {"get", "1kb", "count bytes"},
-        {"get", "1 per", "means nothing"},
-        {"get", "1 per argument", "means nothing"},
-        {"get", "1 per key 2", "means nothing"},
+        {"get", "1 per", "is not a cost"},
+        {"get", "1 per argument", "is not a cost"},
+        {"get", "1 per key 2", "is not a cost"},
         {"get", "per key", "is not a count"},
         {"gett", "1", "unknown class gett"},
         {"", "1", "unknown class"},

@@ -51,13 +51,13 @@ static void what_is_wrong(void **state)
     static const struct {
         const char *text, *why;
     } rows[] = {
-        {"%u:", "nothing stands before %u: begin with what all keys have in common, like limit:%u:"},
-        {"l:%u", "behind %u stands a mark that ends the user's name, like limit:%u:"},
-        {"l:%ux:", "behind %u stands a mark that ends the user's name, like limit:%u:"},
-        {"l:%u%%", "behind %u stands a mark that ends the user's name, like limit:%u:"},
+        {"%u:", "nothing precedes %u: start with a common prefix, like limit:%u:"},
+        {"l:%u", "a separator must follow %u, like limit:%u:"},
+        {"l:%ux:", "a separator must follow %u, like limit:%u:"},
+        {"l:%u%%", "a separator must follow %u, like limit:%u:"},
         {"l:%u:%u:", "%u is given twice"},
-        {"l:%U:", "a % has no meaning there: write %u for the user's name, or %% for a %"},
-        {"l:%", "a % has no meaning there: write %u for the user's name, or %% for a %"},
+        {"l:%U:", "a single % is invalid: write %u for the user's name, or %% for a %"},
+        {"l:%", "a single % is invalid: write %u for the user's name, or %% for a %"},
     };
     char why[256], many[PREFIX_MAX + 2];
     for (size_t i = 0; i < COUNT_OF(rows); i++) {

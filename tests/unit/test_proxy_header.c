@@ -107,8 +107,8 @@ static void test_good_lines(void **state)
         {TEXT("PROXY UNKNOWN\r\n"), "none"},
         {TEXT("PROXY UNKNOWN \r\n"), "none"},
         {TEXT("PROXY UNKNOWN what ever 1 2 3 4\r\n"), "none"},
-        {TEXT(
-             "PROXY UNKNOWN ffff:f...f:ffff ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff 65535 65535 padding to 107 bytes...\r\n"),
+        {TEXT("PROXY UNKNOWN ffff:f...f:ffff ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff 65535 65535 padding to 107 "
+              "bytes...\r\n"),
          "none"},
     };
     (void)state;
@@ -118,8 +118,8 @@ static void test_good_lines(void **state)
 }
 
 #define NOT_ONE "it does not begin with a PROXY header"
-#define BAD_LINE "the addresses in its PROXY header are bad"
-#define NO_FAMILY "its PROXY header is of no known family"
+#define BAD_LINE "its PROXY header has invalid addresses"
+#define NO_FAMILY "its PROXY header has an unknown address family"
 #define NO_END "its PROXY header does not end in CRLF"
 
 static void test_bad_lines(void **state)
@@ -248,11 +248,11 @@ static void test_bad_blocks(void **state)
         unsigned command, family, length;
         const char *says;
     } blocks[] = {
-        {0x11, 0x11, 12, "its PROXY header is of no known version or command"},
-        {0x31, 0x11, 12, "its PROXY header is of no known version or command"},
-        {0x01, 0x11, 12, "its PROXY header is of no known version or command"},
-        {0x22, 0x11, 12, "its PROXY header is of no known version or command"},
-        {0x2f, 0x11, 12, "its PROXY header is of no known version or command"},
+        {0x11, 0x11, 12, "its PROXY header has an unknown version or command"},
+        {0x31, 0x11, 12, "its PROXY header has an unknown version or command"},
+        {0x01, 0x11, 12, "its PROXY header has an unknown version or command"},
+        {0x22, 0x11, 12, "its PROXY header has an unknown version or command"},
+        {0x2f, 0x11, 12, "its PROXY header has an unknown version or command"},
         {0x21, 0x01, 12, NO_FAMILY},
         {0x21, 0x10, 12, NO_FAMILY},
         {0x21, 0x12, 12, NO_FAMILY},

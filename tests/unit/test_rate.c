@@ -358,7 +358,7 @@ static void bursts(void **state)
     (void)state;
     uint64_t burst = 77;
     assert_false(rate_parse_burst(SLICE("0"), RATE_OF_UNITS, &burst, why, sizeof why));
-    assert_says("a burst of 0 lets nothing pass");
+    assert_says("a burst of 0 never lets anything pass");
     assert_false(rate_parse_burst(SLICE("0kb"), RATE_OF_BYTES, &burst, why, sizeof why));
     assert_false(rate_parse_burst(SLICE("1kb"), RATE_OF_CALENDAR, &burst, why, sizeof why));
     assert_says("count bytes");

@@ -194,7 +194,7 @@ static void connection_on_blocking(struct lane_user *lane_user)
     char name[SESSION_TEXT];
     session_print(client, name);
     log_at(LOG_SITE_CLIENT_CLOSED, LOG_WARN,
-           "client %s is closed before output-limit: other clients wait behind a reply that it does not read", name);
+           "client %s is closed before output-limit: it does not read a reply that other clients wait behind", name);
     client_close_for(client, CLOSED_BUFFER);
 }
 

@@ -92,7 +92,7 @@ static const char *occupation(const struct client *client)
     if (extra->n_asked > 0)
         return "waits for Redis to decide LIMIT commands";
     if (extra->passage != NULL || (client->intake != NULL && client->intake->taken < client->intake->filled))
-        return "has sent a part of a request";
+        return "has sent part of a request";
     return link_is_sending(&client->link) ? "has replies to read" : "silent";
 }
 
@@ -110,7 +110,7 @@ static void print_why(const struct client *client, char *out, size_t size)
 {
     const char *attached = attachment(client);
     if (client_is_leaving(client))
-        attached = "let go, and still connected";
+        attached = "closed by weir, and still connected";
     if (attached != NULL || print_waits(client, out, size) == 0)
         snprintf(out, size, "%s", attached != NULL ? attached : occupation(client));
 }

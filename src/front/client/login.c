@@ -307,7 +307,7 @@ static void login_on_late(struct alarm *alarm)
 {
     struct client *client = container_of(alarm, struct login_step, late)->client;
     session_log_closed(client, LOG_SITE_CLIENT_CLOSED,
-                       "its login has waited handshake-timeout for other logins from its address");
+                       "its login waited longer than handshake-timeout for other logins from its address");
     client_close_for(client, CLOSED_HANDSHAKE);
 }
 

@@ -93,7 +93,9 @@ bool timeouts_drop_handshake(struct front *front)
     if (list_is_empty(&front->timeouts.handshakes))
         return false;
     struct client *client = waiting_at(front->timeouts.handshakes.next);
-    session_log_closed(client, LOG_SITE_CLIENT_CLOSED, "its handshake is not done, and others want its place");
+    session_log_closed(client, LOG_SITE_CLIENT_CLOSED,
+                       "its handshake is not done, and other clients need the "
+                       "connection slot");
     client_close_for(client, CLOSED_HANDSHAKE);
     return true;
 }
@@ -132,8 +134,8 @@ static void close_late_request(struct client *client)
 {
     char name[SESSION_TEXT];
     session_print(client, name);
-    log_at(LOG_SITE_CLIENT_CLOSED, LOG_WARN,
-           "client %s is closed: it has not finished a request within request-timeout", name);
+    log_at(LOG_SITE_CLIENT_CLOSED, LOG_WARN, "client %s is closed: it did not finish a request within request-timeout",
+           name);
     client_close_for(client, CLOSED_REQUEST);
 }
 
@@ -332,7 +334,7 @@ static void look_for_host(struct list *item, void *arg)
     struct client *client = container_of(item, struct client, in_front);
     if (client_is_closed(client) || !link_has_vanished(&client->link))
         return;
-    session_log_closed(client, LOG_SITE_CLIENT_CLOSED, "its host does not answer any more");
+    session_log_closed(client, LOG_SITE_CLIENT_CLOSED, "its host no longer answers");
     client_close_for(client, CLOSED_BY_CLIENT);
 }
 

@@ -10,7 +10,7 @@
 #include "limit/command/slot.h"
 
 #define NO_CLUSTER "-ERR This instance has cluster support disabled\r\n"
-#define NOT_SERVED(what) "-ERR " what " is not served in front of a Redis Cluster: ask its nodes directly\r\n"
+#define NOT_SERVED(what) "-ERR " what " is not supported in front of a Redis Cluster: ask its nodes directly\r\n"
 
 enum kind { EMULATE, KEYSLOT, ACCEPT, SELECT, REFUSE, PASS };
 

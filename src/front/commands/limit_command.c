@@ -138,11 +138,11 @@ static void tell_destination_on_cluster(struct client *client, const struct requ
     } else if (slot == KEYS_CROSSING || limit_command_is_for_many(command)) {
         call->server = SLICE("several");
         call->server_why =
-            slot == KEYS_CROSSING ? SLICE("its keys have different slots") : SLICE("it concerns each master");
+            slot == KEYS_CROSSING ? SLICE("its keys have different slots") : SLICE("the command goes to all masters");
     } else if (slot >= 0) {
-        tell_row(call, nodes_slot_row(nodes, (uint16_t)slot), "it serves the slot");
+        tell_row(call, nodes_slot_row(nodes, (uint16_t)slot), "the node serves the slot");
     } else if ((command->flags & CMD_PUBSUB) != 0) {
-        tell_row(call, nodes_pubsub_row(nodes), "all channels that are no shard's are there");
+        tell_row(call, nodes_pubsub_row(nodes), "the node serves all channels except shard channels");
     } else {
         tell_row(call, nodes_default_row(nodes), "it is the home node, and the command names no key");
     }
@@ -258,7 +258,7 @@ static bool is_explicable(struct client *client, const struct limit_words *words
             !named_subject_read(&named, &client->front->rules->identity, words->at[i + 1], why, sizeof why))
             continue;
         if (i == 2)
-            build_error(out, SLICE("ERR syntax error, a command is missing in front of 'FOR'"));
+            build_error(out, SLICE("ERR syntax error, a command is missing before 'FOR'"));
         else
             limit_words_error(words, i + 2, out);
         return false;
@@ -385,7 +385,7 @@ static void limit_command_list(struct client *client, const struct limit_words *
     else if (n == 3 && !is_name_of_limits(client->front->rules, words, out))
         return;
     else if (!report_filter_is_good(&filter))
-        build_error(out, SLICE("ERR a pattern is at most 128 bytes, and a [ in it has its ]"));
+        build_error(out, SLICE("ERR invalid pattern: at most 128 bytes, and each [ needs its ]"));
     else
         admin_commands_give_report(client, ADMIN_LIST, &(struct report_wanted){.is_refusing = is_refusing}, filter.glob,
                                    out);
@@ -451,7 +451,7 @@ static void limit_command_set(struct client *client, const struct limit_words *w
     bool is_named = limit_word_is(words, 2, "limit");
     size_t fault = limit_words_span(words, LIMIT_SET_SPAN, &span);
     if (fault == 0 && is_named && span.time > 0 && span.subject == 0)
-        build_error(out, SLICE("ERR EX is for the rates of one key: FOR key is missing"));
+        build_error(out, SLICE("ERR EX needs FOR key: only rates of one key can expire"));
     else if (fault > 0)
         limit_words_span_error(words, fault, &span, out);
     else if (is_named || span.subject == 0 || limit_people_is_one(client, words->at[span.subject], out))

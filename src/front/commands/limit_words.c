@@ -9,7 +9,7 @@ void limit_words_error(const struct limit_words *words, size_t i, struct build *
 {
     char text[160];
     int len = i < words->n ? snprintf(text, sizeof text, "ERR syntax error, unexpected '%.*s'", WHY_SLICE(words->at[i]))
-                           : snprintf(text, sizeof text, "ERR syntax error, something is missing behind '%.*s'",
+                           : snprintf(text, sizeof text, "ERR syntax error, an argument is missing after '%.*s'",
                                       WHY_SLICE(words->at[words->n - 1]));
     build_error(out, slice_of(text, (size_t)len));
 }

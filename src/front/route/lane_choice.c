@@ -432,7 +432,7 @@ static bool end_on_demoted(struct client *client)
         return false;
     if (client->lane_user.in_flight > 0 && !lane_waits(lane) && !lane_is_subscribed(lane))
         return false; /* the lane's replies are still coming */
-    session_log_closed(client, LOG_SITE_CLIENT_CLOSED, "the server of its own connection is a replica now");
+    session_log_closed(client, LOG_SITE_CLIENT_CLOSED, "the server of its private connection is now a replica");
     client_close_for(client, CLOSED_UPSTREAM);
     return true;
 }

@@ -164,7 +164,7 @@ enum outage_step outage_meet(struct client *client, enum err why, bool is_handsh
 
 void outage_close(struct client *client)
 {
-    session_log_closed(client, LOG_SITE_CLIENT_CLOSED, "no connection to Redis could be had in time");
+    session_log_closed(client, LOG_SITE_CLIENT_CLOSED, "weir could not connect to Redis within failover-wait");
     client_leave_for(client, CLOSED_UPSTREAM);
 }
 

@@ -381,7 +381,7 @@ static void place_refuse(struct place *place, struct slice reply)
 {
     struct client *client = place->client;
     if (place->was_proven) {
-        session_log_closed(client, LOG_SITE_CLIENT_CLOSED, "a node of the cluster does not take its login any more");
+        session_log_closed(client, LOG_SITE_CLIENT_CLOSED, "a node of the cluster no longer accepts its login");
         client_leave_for(client, CLOSED_UPSTREAM);
         return;
     }

@@ -348,9 +348,9 @@ bool reads_take_word(struct client *client, const struct request *request)
 static const char *why_default(const struct client *client, const struct command *command)
 {
     if (!command->reads_keys)
-        return "the command is none that a replica answers";
+        return "replicas do not serve the command";
     if (client_has_own_lane(client))
-        return "the client has a connection of its own";
+        return "the client has a private connection";
     if (client->front->nodes.n < 2)
         return "there is no replica";
     if (preferred_row(client) != TOPOLOGY_DEFAULT)

@@ -266,7 +266,9 @@ static enum route log_in(struct client *client, struct request *request, struct 
         if (!is_read)
             return answer_text(client, request, error);
         if (subscribe_is_bound(client, hello->protocol))
-            return answer_text(client, request, "ERR HELLO may not change the protocol of a subscriber of a cluster");
+            return answer_text(client, request,
+                               "ERR HELLO cannot change the protocol while subscribed: unsubscribe "
+                               "first");
         if (!hello->has_auth)
             return ROUTE_GOES_ON;
         lane_choice_release(client);
@@ -381,7 +383,7 @@ static enum route refuse_unproven(struct client *client, struct request *request
         return ROUTE_WAIT;
     }
     login_end(client);
-    session_log_closed(client, LOG_SITE_CLIENT_CLOSED, "Redis does not say whether it is still its user");
+    session_log_closed(client, LOG_SITE_CLIENT_CLOSED, "Redis does not confirm that its login is still valid");
     lane_choice_abandon(client);
     client_leave_for(client, CLOSED_UPSTREAM);
     return ROUTE_STOP;
@@ -545,13 +547,13 @@ static struct slice refusal_in_multi(const struct client *client, const struct r
     if (!transaction_is_open(&client->transaction) || (effect != EFFECT_AUTH && effect != EFFECT_HELLO))
         return SLICE("");
     if (effect == EFFECT_AUTH)
-        return SLICE("-ERR AUTH is not allowed inside MULTI: log in before it\r\n");
+        return SLICE("-ERR AUTH is not allowed inside MULTI: log in before MULTI\r\n");
     if (hello == NULL)
         return SLICE("-ERR HELLO inside MULTI has wrong arguments\r\n");
     if (hello->has_auth)
-        return SLICE("-ERR HELLO with AUTH is not allowed inside MULTI: log in before it\r\n");
+        return SLICE("-ERR HELLO with AUTH is not allowed inside MULTI: log in before MULTI\r\n");
     return hello->protocol != 0 && hello->protocol != session_protocol(client)
-               ? SLICE("-ERR HELLO may not change the protocol inside MULTI: change it before it\r\n")
+               ? SLICE("-ERR HELLO cannot change the protocol inside MULTI: send HELLO before MULTI\r\n")
                : SLICE("");
 }
 
@@ -601,7 +603,9 @@ static enum route route_refuse(struct client *client, struct lane *lane, struct 
     if (request_is_unseen(request))
         return answer_error(client, lane, request, SLICE("-ERR the arguments are too long\r\n"));
     if (payer_is_hidden(client, request))
-        return answer_error(client, lane, request, SLICE("-ERR the key comes too late: limits depend on it\r\n"));
+        return answer_error(client, lane, request,
+                            SLICE("-ERR the arguments before the key are too long: limits need "
+                                  "the key\r\n"));
     enum route about_cluster = cluster_commands_answer(client, lane, request);
     if (about_cluster != ROUTE_GOES_ON)
         return about_cluster;

@@ -154,7 +154,7 @@ static bool adopt_tap(struct subscriptions *subs, struct tap *tap)
     bool is_elsewhere = tap == subs->classic && row != nodes_pubsub_row(subscriptions_nodes(subs));
     bool is_lost = is_retired && (tap->lane_user.in_flight > 0 || (!tap->is_shard && tap_is_subscribed(tap)));
     if (is_elsewhere || is_lost) {
-        session_log_closed(subs->client, LOG_SITE_CLIENT_CLOSED, "the node where it has subscribed is another now");
+        session_log_closed(subs->client, LOG_SITE_CLIENT_CLOSED, "the node of its subscriptions has changed");
         client_cut_for(subs->client, CLOSED_UPSTREAM);
         return false;
     }

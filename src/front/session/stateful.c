@@ -534,7 +534,7 @@ void stateful_answered(struct client *client, const struct call *call, const str
     const struct stateful *row = stateful_row((enum effect)call->effect);
     if (is_shut_out_unheard(call, reply)) {
         session_log_closed(client, LOG_SITE_CLIENT_CLOSED,
-                           "its connection to Redis is gone, and the next wants a password");
+                           "its connection to Redis is lost, and a new one requires a password");
         client_leave_for(client, CLOSED_UPSTREAM);
     } else if (row->answered != NULL) {
         row->answered(&(struct answer){client, call, reply, glimpse_type(reply) == '-'});

@@ -264,9 +264,11 @@ static bool stateful_send_send_call(struct client *client, struct lane *lane, co
 static const char *stateful_send_why_not(const struct client *client, const struct request *request)
 {
     if (pin_has(client, PIN_PASSTHROUGH))
-        return request_logs_in(request) ? "it logs in where its replies cannot be told apart" : NULL;
+        return request_logs_in(request) ? "it sends a login while weir cannot count its replies" : NULL;
     bool is_silent = reply_mode_is_off(&client->reply_mode) && transaction_is_open(&client->transaction);
-    return is_silent && ends_counting(request) ? "it hears nothing, and queues what would be heard" : NULL;
+    return is_silent && ends_counting(request) ? "it queues a command with uncountable replies while CLIENT REPLY is "
+                                                 "off"
+                                               : NULL;
 }
 
 bool stateful_send(struct client *client, struct lane *lane, const struct request *request)

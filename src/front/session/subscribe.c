@@ -392,7 +392,7 @@ static enum route subscribe_ask_others(struct subscriptions *subs, struct reques
     struct slice *words = wide_words(subs, request, &n);
     enum route result = n > 0 ? subscribe_tell_others(subs, request, words, n) : ROUTE_GOES_ON;
     if (result == ROUTE_GOES_ON && n > 0 && subs->error.len == 0 && !note_wide(subs, request, words, n))
-        subscriptions_note_error(subs, SLICE("-ERR too many channels are subscribed to at all nodes\r\n"));
+        subscriptions_note_error(subs, SLICE("-ERR too many channels are subscribed at all nodes\r\n"));
     free(words);
     return result;
 }

@@ -129,7 +129,9 @@ static void on_classic(struct subscriptions *subs, struct tap *tap, const struct
 
 void subscriptions_note_error(struct subscriptions *subs, struct slice frame)
 {
-    struct slice kept = frame.len <= ERROR_BYTES ? frame : SLICE("-ERR the server has answered by a long error\r\n");
+    struct slice kept = frame.len <= ERROR_BYTES ? frame
+                                                 : SLICE("-ERR the server has answered with too long an "
+                                                         "error\r\n");
     if (subs->error.len == 0 && !bytes_add(&subs->error, kept, ERROR_BYTES))
         client_close_starved(subs->client);
 }
@@ -194,7 +196,7 @@ bool subscriptions_is_down(struct slice reply)
 
 void subscriptions_close(struct subscriptions *subs)
 {
-    session_log_closed(subs->client, LOG_SITE_CLIENT_CLOSED, "its channels have moved, and no node takes them");
+    session_log_closed(subs->client, LOG_SITE_CLIENT_CLOSED, "its shard channels have moved, and no node accepts them");
     client_cut_for(subs->client, CLOSED_UPSTREAM);
 }
 

@@ -222,7 +222,7 @@ void tap_pass(struct tap *tap, struct slice frame)
     if (client_is_closed(client) || (client_is_leaving(client) && !client_is_owed(client)))
         return;
     if (pin_has(client, PIN_PASSTHROUGH)) {
-        session_log_closed(client, LOG_SITE_CLIENT_CLOSED, "a message has no place among its replies");
+        session_log_closed(client, LOG_SITE_CLIENT_CLOSED, "weir cannot place a message among uncounted replies");
         client_leave(client);
         return;
     }

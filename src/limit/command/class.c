@@ -387,9 +387,12 @@ static struct class *class_get(struct classes *classes, struct slice name, struc
     struct class *class = classes_lookup(classes, name);
     const struct class *user = class != NULL ? NULL : early_user(classes, name);
     if (!is_class_name(name))
-        why_refuse(why, "a class is named with 1 to %d of A-Z a-z 0-9 _ . - and no '-' first", CLASS_NAME_MAX);
+        why_refuse(why,
+                   "a class name has 1 to %d characters of A-Z a-z 0-9 _ . -, and does not begin with "
+                   "'-'",
+                   CLASS_NAME_MAX);
     else if (is_taken(name))
-        why_refuse(why, "%.*s has a meaning of its own: choose another name for the class", WHY_SLICE(name));
+        why_refuse(why, "%.*s is reserved: choose another name for the class", WHY_SLICE(name));
     else if (user != NULL)
         why_refuse(why, "class %.*s is used in class %s, which comes before it: move it up", WHY_SLICE(name),
                    user->name);
@@ -412,7 +415,7 @@ static bool word_term(const struct classes *classes, const struct class *class, 
                why_refuse(why, "class %s refers to itself through %s", class->name, other->name);
     }
     if (!term_is_command_name(word) || slice_starts(word, SLICE("@")) || slice_starts(word, SLICE("cmd.")))
-        return why_refuse(why, "\"%.*s\" is no command, category or class", WHY_SLICE(word));
+        return why_refuse(why, "\"%.*s\" is not a command, category or class", WHY_SLICE(word));
     *term = (struct term){.kind = TERM_COMMAND, .is_bare = true, .text = term_text(word)};
     return true;
 }
@@ -425,7 +428,7 @@ static bool define_term(const struct classes *classes, struct class *class, stru
     if (word.len == 0)
         return why_refuse(why, "a command, category or class is missing %s", takes_away ? "after '-'" : "in the list");
     if (takes_away && class->n_terms == 0)
-        return why_refuse(why, "%.*s takes away from nothing: say first what the class holds", WHY_SLICE(text));
+        return why_refuse(why, "%.*s has nothing to remove: list first what the class contains", WHY_SLICE(text));
     if (!term_spell(word, &term) && !word_term(classes, class, word, &term, why))
         return false;
     term.takes_away = takes_away;

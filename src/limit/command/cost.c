@@ -35,7 +35,7 @@ static bool parse_cost(struct slice text, struct cost *cost, char *why, size_t w
     while (cost->per < COST_PERS && !slice_eq_nocase(text, slice_str(cost_pers[cost->per])))
         cost->per++;
     return cost->per < COST_PERS ||
-           why_set(why, why_size, "\"%.*s\" means nothing: write a number, or a number and \"per key\" or \"per cost\"",
+           why_set(why, why_size, "\"%.*s\" is not a cost: write a number, or a number and \"per key\" or \"per cost\"",
                    WHY_SLICE(text));
 }
 
@@ -57,7 +57,7 @@ bool costs_add(struct costs *costs, struct classes *classes, const struct comman
     if (parsed.class == NULL || !parse_cost(cost, &parsed, why, why_size))
         return false;
     if (costs->n == UINT16_MAX - 1)
-        return why_set(why, why_size, "there are already %zu costs", costs->n);
+        return why_set(why, why_size, "too many costs: at most %zu", costs->n);
     costs->at = mem_realloc(costs->at, costs->n + 1, sizeof parsed);
     costs->at[costs->n++] = parsed;
     return true;

@@ -49,7 +49,7 @@ static bool why_unknown(struct slice text, struct slice name, char *why, size_t 
     if (near.len > 0)
         return why_set(why, why_size, "unknown source \"%.*s\" (did you mean %.*s?)", WHY_SLICE(text), WHY_SLICE(near));
     return why_set(why, why_size,
-                   "unknown source \"%.*s\": there are user, name, tls, ip, ip/24, ip6/64, listener and key:2",
+                   "unknown source \"%.*s\": write user, name, tls, ip, ip/24, ip6/64, listener or key:2",
                    WHY_SLICE(text));
 }
 
@@ -78,7 +78,9 @@ static bool parse_segments(struct slice text, struct slice after, uint8_t *segme
 {
     int64_t n;
     if (after.len == 0 || after.at[0] != ':')
-        return why_set(why, why_size, "\"%.*s\" needs a number of segments: key:1 is what comes before the first colon",
+        return why_set(why, why_size,
+                       "\"%.*s\" needs a number of segments: key:1 takes the part before the first "
+                       "colon",
                        WHY_SLICE(text));
     split_take(&after, 1);
     if (!num_parse(after, &n) || n < 1 || n > KEY_SEGMENTS_MAX)
@@ -125,12 +127,12 @@ bool identity_parse(struct identity *identity, struct slice text, char *why, siz
     struct identity parsed = {0};
     struct slice part;
     if (text.len == 0)
-        return why_set(why, why_size, "no source is named: write user, ip");
+        return why_set(why, why_size, "a source is missing: write user, ip");
     while (split_next(&text, ',', &part)) {
         enum kind kind = BY_USER;
         uint8_t prefix = 0;
         if (part.len == 0)
-            return why_set(why, why_size, "a source is missing beside a comma");
+            return why_set(why, why_size, "a source is missing next to a comma");
         if (!parse_source(part, &kind, &prefix, why, why_size))
             return false;
         if (is_covered(&parsed, kind))
@@ -336,8 +338,8 @@ static bool parse_glob(struct match *match, struct slice text, struct slice glob
                        WHY_SLICE(text));
     if (match->kind == MATCH_USER && slice_eq(glob, SLICE("default")))
         return why_set(why, why_size,
-                       "\"%.*s\" would match nobody: clients that have not logged in have no user; bind them with "
-                       "[policy default], which takes everybody else",
+                       "\"%.*s\" matches no client: clients without a login have no user; use [policy default] for "
+                       "them",
                        WHY_SLICE(text));
     match->glob = mem_strndup(glob.at, glob.len);
     return true;
@@ -356,7 +358,7 @@ static bool parse_network(struct match *match, struct slice text, struct slice n
                        ip_bits(&match->network.ip));
     case NETWORK_HOST_BITS:
         ip_print(&match->network.ip, printed);
-        return why_set(why, why_size, "\"%.*s\" names an address beyond its prefix length: the network is ip:%s/%u",
+        return why_set(why, why_size, "\"%.*s\" has address bits beyond its prefix length: the network is ip:%s/%u",
                        WHY_SLICE(text), printed, match->network.prefix);
     case NETWORK_GOOD:
         break;

@@ -159,7 +159,7 @@ static bool ip_why_not(const struct network *network, enum network_fault fault, 
         return why_set(why, why_size, "\"%.*s\" is not an address: write 192.0.2.7, 10.1.0.0/16, 2001:db8::/32 or unix",
                        WHY_SLICE(text));
     ip_print(&network->ip, printed);
-    return why_set(why, why_size, "\"%.*s\" names an address beyond its prefix length: the network is %s/%u",
+    return why_set(why, why_size, "\"%.*s\" has address bits beyond its prefix length: the network is %s/%u",
                    WHY_SLICE(text), printed, network->prefix);
 }
 

@@ -87,12 +87,14 @@ static bool take_amount(struct draft *draft, struct slice word)
     if (!unit_is_gauge(draft->unit))
         return rate_parse(word, limit_form_of(draft->unit), &draft->rate, draft->why, draft->why_size);
     if (word.len > 0 && memchr(word.at, '/', word.len) != NULL)
-        return why_set(draft->why, draft->why_size, "\"%.*s\": %s is a number at one moment: write it without a period",
+        return why_set(draft->why, draft->why_size,
+                       "\"%.*s\": %s counts what is open at one moment: write it without "
+                       "a period",
                        WHY_SLICE(word), units[draft->unit].name);
     if (!rate_parse_count(word, &draft->rate.count, draft->why, draft->why_size))
         return false;
     if (draft->rate.count == 0)
-        return why_set(draft->why, draft->why_size, "0 lets nothing pass, ever: give at least 1");
+        return why_set(draft->why, draft->why_size, "0 never lets anything pass: give at least 1");
     return true;
 }
 
@@ -119,7 +121,8 @@ static bool take_per(struct draft *draft, struct slice value, struct slice *rest
     size_t scope = find_word(scopes, SCOPE_COUNT, value);
     if (scope == SCOPE_COUNT)
         return why_set(draft->why, draft->why_size,
-                       "\"per %.*s\" means nothing: write per subject, per connection or per policy", WHY_SLICE(value));
+                       "unknown clause \"per %.*s\": write per subject, per connection or per policy",
+                       WHY_SLICE(value));
     draft->scope = (enum scope)scope;
     if (!(units[draft->unit].scopes & BIT(scope)))
         return why_set(draft->why, draft->why_size, "%s cannot be counted per %s", units[draft->unit].name,
@@ -135,7 +138,7 @@ static bool take_delay(struct draft *draft, struct slice *rest)
     if (!rate_parse_time(time, &draft->delay_ns, draft->why, draft->why_size))
         return false;
     if (draft->delay_ns == 0)
-        return why_set(draft->why, draft->why_size, "a delay of 0 is no delay: write over refuse");
+        return why_set(draft->why, draft->why_size, "a delay of 0 has no effect: write over refuse");
     return true;
 }
 
@@ -144,7 +147,7 @@ static bool limit_take_over(struct draft *draft, struct slice value, struct slic
     size_t action = find_word(actions, OVER_DENY, value);
     if (action == OVER_DENY)
         return why_set(draft->why, draft->why_size,
-                       "\"over %.*s\" means nothing: write over refuse, over delay TIME, over close or over shadow",
+                       "unknown clause \"over %.*s\": write over refuse, over delay TIME, over close or over shadow",
                        WHY_SLICE(value));
     if (!(units[draft->unit].actions & BIT(action)))
         return why_set(draft->why, draft->why_size, "%s cannot be limited with over %s", units[draft->unit].name,

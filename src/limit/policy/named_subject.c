@@ -76,10 +76,10 @@ static bool refuse_kind(struct slice name, struct slice word, char *why, size_t 
 {
     struct slice near = near_name(word, N_KINDS, named_subject_kind_name, NULL);
     if (word.len == name.len && near.len > 0)
-        return why_set(why, why_size, "no such subject: %.*s is no name (did you mean %.*s:...?)", WHY_SLICE(name),
-                       WHY_SLICE(near));
+        return why_set(why, why_size, "no such subject: %.*s is not a valid name (did you mean %.*s:...?)",
+                       WHY_SLICE(name), WHY_SLICE(near));
     if (word.len == name.len)
-        return why_set(why, why_size, "no such subject: %.*s is no name: " FORMS, WHY_SLICE(name));
+        return why_set(why, why_size, "no such subject: %.*s is not a valid name: " FORMS, WHY_SLICE(name));
     struct slice rest = slice_of(name.at + word.len, name.len - word.len);
     if (near.len > 0)
         return why_set(why, why_size, "no such subject: %.*s (did you mean %.*s%.*s?)", WHY_SLICE(name),
@@ -136,7 +136,7 @@ static bool named_subject_is_named_so(const struct named_subject *named, const s
     bool is_address = find_kind(word) == KIND_IP && memchr(right.at, '/', right.len) == NULL;
     if (is_address && slice_eq(kind_word(right), word) && memchr(name.at, '/', name.len) != NULL)
         return why_set(why, why_size,
-                       "no such subject: %.*s: identity in [weir] names every address by itself (did you mean %.*s?)",
+                       "no such subject: %.*s: identity in [weir] uses whole addresses (did you mean %.*s?)",
                        WHY_SLICE(name), WHY_SLICE(right));
     if (slice_eq(kind_word(right), word) && !slice_eq(right, SLICE("ip:unix")))
         return why_set(why, why_size, "no such subject: %.*s (did you mean %.*s?)", WHY_SLICE(name), WHY_SLICE(right));
@@ -159,8 +159,8 @@ bool named_subject_read(struct named_subject *named, const struct identity *iden
     struct slice value = slice_of(name.at + word.len + 1, name.len - word.len - 1);
     struct slice text = named_subject_unescape(value, named->text, &is_cut);
     if (!read_value(named, kind, text, value))
-        return why_set(why, why_size, "no such subject: %.*s is no %s", WHY_SLICE(name),
-                       kind == KIND_IP ? "address: write ip:192.0.2.7 or ip:10.1.2.0/24" : "name");
+        return why_set(why, why_size, "no such subject: %.*s is not %s", WHY_SLICE(name),
+                       kind == KIND_IP ? "an address: write ip:192.0.2.7 or ip:10.1.2.0/24" : "a name");
     named->is_whole = !is_cut && kind != KIND_KEY && !(kind == KIND_IP && memchr(value.at, '/', value.len) != NULL);
     return is_cut || named_subject_is_named_so(named, identity, name, why, why_size);
 }

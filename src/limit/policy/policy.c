@@ -156,7 +156,7 @@ struct policy *policies_add(struct policies *policies, struct slice name, char *
         return NULL;
     }
     if (policies->count == POLICIES_MAX) {
-        why_set(why, why_size, "there are already %d policies: join some of them", POLICIES_MAX);
+        why_set(why, why_size, "too many policies: at most %d; merge some of them", POLICIES_MAX);
         return NULL;
     }
     size_t at = policy_spot_of(policies, name);
@@ -289,7 +289,7 @@ static bool parse_item(struct slice text, enum unit unit, bool is_alone, struct 
     if (unit != UNIT_COMMANDS)
         return why_set(why, why_size, "only a class of commands can be denied");
     if (!is_alone)
-        return why_set(why, why_size, "deny stands alone: it lets nothing pass");
+        return why_set(why, why_size, "deny refuses everything: remove the other limits");
     limit->unit = UNIT_COMMANDS;
     limit->action = OVER_DENY;
     return true;

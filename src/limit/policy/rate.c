@@ -123,7 +123,7 @@ bool rate_parse_burst(struct slice text, enum rate_form form, uint64_t *burst, c
     if (!parse_whole(text, form, &parsed, why, why_size))
         return false;
     if (parsed == 0)
-        return why_set(why, why_size, "a burst of 0 lets nothing pass, ever: give at least 1");
+        return why_set(why, why_size, "a burst of 0 never lets anything pass: give at least 1");
     *burst = parsed;
     return true;
 }
@@ -229,7 +229,7 @@ bool rate_parse(struct slice text, enum rate_form form, struct rate_text *rate, 
         (read.calendar == CALENDAR_NONE && !rate_parse_time(period, &read.period_ns, why, why_size)))
         return false;
     if (read.count == 0)
-        return why_set(why, why_size, "a rate of 0 lets nothing pass, ever: give at least 1");
+        return why_set(why, why_size, "a rate of 0 never lets anything pass: give at least 1");
     if (read.calendar == CALENDAR_NONE && read.period_ns == 0)
         return why_set(why, why_size, "\"%.*s\": the period must be longer than 0", WHY_SLICE(text));
     if (read.period_ns > RATE_LONGEST_NS / parts)
