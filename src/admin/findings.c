@@ -28,9 +28,9 @@ static void find_drain(struct findings *findings, const struct snapshot *s)
     struct finding *finding = findings_add(findings, FINDING_BAD, "listeners");
     text_add(&finding->title, SLICE("Draining"));
     uint64_t left = (uint64_t)now(s, SERIES_CONNECTIONS);
-    text_add(&finding->more, SLICE("no new clients; "));
+    text_add(&finding->more, SLICE("weir accepts no new clients; "));
     figure_count(&finding->more, left);
-    text_print(&finding->more, " connection%s still in the middle of something", left == 1 ? " is" : "s are");
+    text_print(&finding->more, " connection%s unfinished work", left == 1 ? " has" : "s have");
 }
 
 /* "; 154 commands in flight, the oldest for 6.8 s" */
@@ -130,7 +130,7 @@ static void find_redis(struct findings *findings, const struct snapshot *s)
     if (state == NODE_BUSY)
         text_add(&finding->more, SLICE("a script runs"));
     else if (state == NODE_PAUSED)
-        text_add(&finding->more, SLICE("CLIENT PAUSE holds commands back"));
+        text_add(&finding->more, SLICE("CLIENT PAUSE suspends commands"));
     else
         text_add(&finding->more, slice_str(default_node_name(s)));
     if (state == NODE_SILENT) {
@@ -161,7 +161,7 @@ static void find_reload(struct findings *findings, const struct snapshot *s)
         return;
     struct finding *finding = findings_add(findings, FINDING_BAD, "process");
     text_add(&finding->title, SLICE("The last reload failed"));
-    text_add(&finding->more, SLICE("what ran before goes on: "));
+    text_add(&finding->more, SLICE("weir keeps the running configuration: "));
     text_add(&finding->more, slice_str(s->reload_error));
 }
 
@@ -228,9 +228,9 @@ static void find_blocks(struct findings *findings, const struct snapshot *s)
     text_print(&finding->title, "%zu subject%s blocked", s->blocks, s->blocks == 1 ? "" : "s");
     if (now(s, SERIES_BLOCKED) > 0) {
         figure_per_s(&finding->more, now(s, SERIES_BLOCKED));
-        text_add(&finding->more, SLICE(" refused by that"));
+        text_add(&finding->more, SLICE(" refused by the block"));
     } else {
-        text_add(&finding->more, SLICE("what is sent is refused"));
+        text_add(&finding->more, SLICE("every command is refused"));
     }
 }
 

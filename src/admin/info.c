@@ -68,7 +68,7 @@ static void put_end(struct text *out, uint64_t until_ns, uint64_t now_ns)
 static void own_lines(struct text *out, const struct snapshot *s)
 {
     struct text cells = {0};
-    text_print(&cells, "line of one\tfor\trate\tover\tends in\trefused/s\n");
+    text_print(&cells, "own limit\tsubject\trate\tover\tends in\trefused/s\n");
     for (size_t i = 0; i < s->n_owns; i++) {
         const struct snapshot_own *own = &s->owns[i];
         text_print(&cells, "%s\t%s\t%s\t%s\t", own->rule, own->subject, own->amount, own->action);
@@ -143,7 +143,7 @@ static void subjects(struct text *out, const struct snapshot *s, enum top_by by)
     if (top->n > 0)
         end_table(out, &cells);
     else
-        text_print(out, "%s: nobody at the moment\r\n", top_name(by));
+        text_print(out, "%s: no subject at the moment\r\n", top_name(by));
     if (top->n == 0)
         text_fini(&cells);
 }
@@ -171,10 +171,10 @@ static void times(struct text *out, const struct times *times)
         const struct histo *histo;
     } rows[] = {
         {"commands, as clients see them", &times->request},
-        {"of that in Redis", &times->upstream},
-        {"of that in weir", &times->overhead},
+        {"of which in Redis", &times->upstream},
+        {"of which in weir", &times->overhead},
         {"delayed by limits", &times->delay},
-        {"waited for their fair share", &times->share},
+        {"waiting for a fair share", &times->share},
     };
     struct text cells = {0};
     text_print(&cells, "time since the start\tcount\tp50\tp99\n");

@@ -125,7 +125,7 @@ static size_t form_text(char *out, const struct log_entry *entry)
     len += (size_t)snprintf(out + len, LOG_LINE_MAX - len, " %-5s ", log_level_name(entry->level));
     len += put_plain(out + len, LOG_LINE_MAX - TAIL_ROOM - len, entry->text);
     if (entry->suppressed > 0)
-        len += (size_t)snprintf(out + len, TAIL_ROOM, " (%" PRIu64 " like it were not written)", entry->suppressed);
+        len += (size_t)snprintf(out + len, TAIL_ROOM, " (%" PRIu64 " similar lines suppressed)", entry->suppressed);
     return len;
 }
 

@@ -134,7 +134,7 @@ static bool log_sink_tell(struct log_sink *sink, uint64_t lost)
     char line[LOG_LINE_MAX];
     struct log_entry entry = {.level = LOG_WARN, .site = LOG_SITE_NONE};
     clock_gettime(CLOCK_REALTIME, &entry.at);
-    int len = snprintf(text, sizeof text, "%" PRIu64 " line%s of the log %s lost here", lost, lost == 1 ? "" : "s",
+    int len = snprintf(text, sizeof text, "%" PRIu64 " log line%s %s lost here", lost, lost == 1 ? "" : "s",
                        lost == 1 ? "is" : "are");
     entry.text = slice_of(text, (size_t)len);
     return log_sink_write_lines(sink, line, log_form(line, log_current_format(), &entry)) == 0;
@@ -179,13 +179,13 @@ static void reopen(struct log_sink *sink)
 {
     int fd = log_sink_open_file(sink->path);
     if (fd < 0) {
-        log_error("cannot open the log file %s again: %s: the old one is written on", sink->path, strerror(errno));
+        log_error("cannot reopen the log file %s: %s: weir keeps writing to the old one", sink->path, strerror(errno));
         return;
     }
     close(sink->fd);
     sink->fd = fd;
     sink->is_mid_line = sink->has_complained = false;
-    log_info("the log file has been opened again");
+    log_info("log file reopened");
 }
 
 /* ---- the thread ---- */

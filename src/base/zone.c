@@ -327,17 +327,18 @@ struct zone *zone_parse(struct slice name, struct slice tzif, char *why, size_t 
     if (has_footer)
         is_whole = zone_take_block(&rest, 8, &block);
     if (!is_whole) {
-        why_set(why, why_size, "the file of the zone %.*s is no whole TZif file", WHY_SLICE(name));
+        why_set(why, why_size, "the file of the time zone %.*s is incomplete or no TZif file", WHY_SLICE(name));
         return NULL;
     }
     if (block.n[LEAPS] > 0) {
-        why_set(why, why_size, "the zone %.*s counts leap seconds, which unix time does not", WHY_SLICE(name));
+        why_set(why, why_size, "the time zone %.*s counts leap seconds, unlike unix time: choose another zone",
+                WHY_SLICE(name));
         return NULL;
     }
     struct zone *zone = new_zone(name, block.n[TIMES]);
     if (!read_turns(zone, &block) || (has_footer && !read_footer(zone, rest))) {
         zone_put(zone);
-        why_set(why, why_size, "the file of the zone %.*s is damaged", WHY_SLICE(name));
+        why_set(why, why_size, "the file of the time zone %.*s is damaged", WHY_SLICE(name));
         return NULL;
     }
     return zone;

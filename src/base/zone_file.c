@@ -114,11 +114,11 @@ static void say_unknown(struct slice name, char *why, size_t why_size)
     add_folder(&names, "", 1);
     struct slice near = near_name(name, names.n, zone_file_name_at, &names);
     if (names.n == 0)
-        why_set(why, why_size, "there is no zone in %s: install the package tzdata", database());
+        why_set(why, why_size, "%s has no time zones: install the package tzdata", database());
     else if (near.len > 0)
-        why_set(why, why_size, "unknown zone \"%.*s\" (did you mean %.*s?)", WHY_SLICE(name), WHY_SLICE(near));
+        why_set(why, why_size, "unknown time zone \"%.*s\" (did you mean %.*s?)", WHY_SLICE(name), WHY_SLICE(near));
     else
-        why_set(why, why_size, "unknown zone \"%.*s\": write a name of the time zone database, like Europe/Berlin",
+        why_set(why, why_size, "unknown time zone \"%.*s\": write a name of the time zone database, like Europe/Berlin",
                 WHY_SLICE(name));
     free(names.at);
 }

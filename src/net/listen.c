@@ -156,7 +156,7 @@ void listen_refuse(int fd)
     };
     const struct sock_fprog program = {sizeof steps / sizeof steps[0], steps};
     if (setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program) != 0)
-        log_info("who connects in the very last moment may be reset: the system takes no socket filter");
+        log_info("the system takes no socket filter: connections that arrive during the stop may be reset");
 }
 
 static void on_pause_over(uv_timer_t *timer)

@@ -67,8 +67,8 @@ static enum scan_result end_line(struct proxy_header *header)
         return SCAN_FRAME; /* the rest of the line has no meaning */
     bool is_v6 = slice_eq(family, SLICE("TCP6"));
     if (!is_v6 && !slice_eq(family, SLICE("TCP4")))
-        return bad(header, "its PROXY header is of no known family");
-    return parse_addresses(header, rest, is_v6) ? SCAN_FRAME : bad(header, "the addresses in its PROXY header are bad");
+        return bad(header, "its PROXY header has an unknown address family");
+    return parse_addresses(header, rest, is_v6) ? SCAN_FRAME : bad(header, "its PROXY header has invalid addresses");
 }
 
 static enum scan_result proxy_header_take_line(struct proxy_header *header, char byte)
@@ -118,7 +118,7 @@ static enum scan_result begin_block(struct proxy_header *header)
     if (is_local)
         family = &families[0]; /* the family of a LOCAL header has no meaning */
     else if (family == NULL)
-        return bad(header, "its PROXY header is of no known family");
+        return bad(header, "its PROXY header has an unknown address family");
     if (length < family->addresses)
         return bad(header, "its PROXY header is too short for its addresses");
     unsigned kept = family->code == FAMILY_TCP4 || family->code == FAMILY_TCP6 ? family->addresses : 0;
@@ -134,7 +134,7 @@ static enum scan_result take_fixed(struct proxy_header *header, char byte)
     if (at < SIGNATURE_BYTES)
         return byte == signature[at] ? SCAN_MORE : bad(header, "it does not begin with a PROXY header");
     if (at == SIGNATURE_BYTES && byte != COMMAND_LOCAL && byte != COMMAND_PROXY)
-        return bad(header, "its PROXY header is of no known version or command");
+        return bad(header, "its PROXY header has an unknown version or command");
     return header->filled == FIXED_BYTES ? begin_block(header) : SCAN_MORE;
 }
 

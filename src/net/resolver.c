@@ -139,7 +139,7 @@ void resolver_look(struct resolver *resolver)
     if (resolver_start(look))
         return;
     look->holders = 1;
-    look->result.why = "the system starts no thread";
+    look->result.why = "the system cannot start a thread";
     uv_async_send(&resolver->async);
 }
 

@@ -193,7 +193,7 @@ static void broke(struct tls *tls)
     else if (code == SSL_R_WRONG_VERSION_NUMBER || code == SSL_R_HTTP_REQUEST)
         set_why(tls, "it does not speak TLS", "");
     else
-        set_why(tls, "TLS: ", reason != NULL ? reason : "it ended early");
+        set_why(tls, "TLS: ", reason != NULL ? reason : "it closed the connection during the handshake");
     ERR_clear_error();
 }
 

@@ -97,9 +97,9 @@ static void check_dates(struct making *m, const X509 *cert)
 {
     const char *path = m->settings->texts[TLS_CERT];
     if (X509_cmp_current_time(X509_get0_notAfter(cert)) < 0)
-        odd(m, TLS_CERT, "the certificate in %s has expired: those who check will refuse it", path);
+        odd(m, TLS_CERT, "the certificate in %s has expired: peers that verify it will refuse it", path);
     else if (X509_cmp_current_time(X509_get0_notBefore(cert)) > 0)
-        odd(m, TLS_CERT, "the certificate in %s is not valid yet: those who check will refuse it", path);
+        odd(m, TLS_CERT, "the certificate in %s is not valid yet: peers that verify it will refuse it", path);
 }
 
 static void use_cert(struct making *m)
@@ -112,7 +112,7 @@ static void use_cert(struct making *m)
     if (SSL_CTX_use_certificate_chain_file(m->ssl, path) == 1)
         check_dates(m, SSL_CTX_get0_certificate(m->ssl));
     else
-        wrong(m, TLS_CERT, "%s holds no certificate in PEM that can be used: %s", path, last_reason());
+        wrong(m, TLS_CERT, "%s holds no usable certificate in PEM: %s", path, last_reason());
 }
 
 /* Called for encrypted keys: weir cannot ask for a passphrase. */
@@ -150,7 +150,7 @@ static void use_key(struct making *m)
     EVP_PKEY *key = PEM_read_bio_PrivateKey(file, NULL, no_passphrase, &is_encrypted);
     BIO_free(file);
     if (is_encrypted)
-        wrong(m, TLS_KEY, "the key in %s is encrypted, and there is nobody to ask for the passphrase", path);
+        wrong(m, TLS_KEY, "the key in %s is encrypted: write it without a passphrase", path);
     else if (key == NULL)
         wrong(m, TLS_KEY, "%s holds no private key in PEM that can be used: %s", path, last_reason());
     else if (!tls_context_fits(m, key))
@@ -176,7 +176,7 @@ static void use_ca(struct making *m, enum tls_side side)
         return;
     BIO_free(file);
     if (SSL_CTX_load_verify_file(m->ssl, path) != 1)
-        wrong(m, TLS_CA, "%s holds no certificates in PEM that can be used: %s", path, last_reason());
+        wrong(m, TLS_CA, "%s holds no usable certificates in PEM: %s", path, last_reason());
     else if (side == TLS_ACCEPT)
         SSL_CTX_set_client_CA_list(m->ssl, SSL_load_client_CA_file(path));
     ERR_clear_error();

@@ -24,9 +24,9 @@ static void on_stage(void *arg, enum worker_stage stage)
     struct drain *drain = arg;
     if (stage == WORKER_IS_DEAF) {
         listening_shut(drain->listening, drain->has_successor);
-        log_info("%snobody is accepted any more", drain->who);
+        log_info("%sweir no longer accepts connections", drain->who);
     } else {
-        log_info("%sall clients have gone", drain->who);
+        log_info("%sall clients are gone", drain->who);
         drain->on_over(drain->arg);
     }
 }
@@ -65,7 +65,7 @@ static void drain_on_deadline(uv_timer_t *timer)
     struct drain *drain = timer->data;
     char holders[HOLDERS_ROOM];
     bool is_known = list_holders(drain, holders) > 0;
-    log_warn("%sdrain-timeout is over: %u clients that are in the middle of something are closed%s%s", drain->who,
+    log_warn("%sdrain-timeout is over: weir closes %u clients with unfinished work%s%s", drain->who,
              atomic_load(drain->clients), is_known ? ": " : "", holders);
     drain->on_over(drain->arg);
 }

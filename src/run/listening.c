@@ -54,12 +54,12 @@ static void say_cannot_listen(const char *where, const struct listen_address *li
                      ? ": choose a folder that the user may write to whom weir runs as, /run/weir for the service"
                      : ": choose a port above 1023";
     else if (error == ENOTSOCK)
-        remedy = ": it is not replaced, choose another path";
+        remedy = ": weir does not replace it; choose another path";
     else if (error == ENOENT || error == ENOTDIR)
-        remedy = is_admin ? ": its folder is missing: make it, or set socket= in [admin]"
-                          : ": its folder is missing: make it, or set listen= in [weir]";
-    const char *reason = error == EADDRINUSE ? "it is in use"
-                         : error == ENOTSOCK ? "something that is no socket is there"
+        remedy = is_admin ? ": its folder does not exist: create it, or set socket= in [admin]"
+                          : ": its folder does not exist: create it, or set listen= in [weir]";
+    const char *reason = error == EADDRINUSE ? "the address is in use"
+                         : error == ENOTSOCK ? "the path exists and is not a socket"
                                              : strerror(error);
     log_error("cannot listen on %s: %s%s", where, reason, remedy);
 }

@@ -38,29 +38,29 @@ static void print_version(void)
 static void print_help(void)
 {
     fputs(
-        "weir stands in front of Redis and limits what its clients may do.\n"
+        "weir is a proxy in front of Redis that limits its clients.\n"
         "\n"
         "usage: weir [-c FILE] [-t [--strict]]\n"
         "       weir [-c FILE] --dump\n"
         "       weir [-c FILE] -t --explain SUBJECT COMMAND [ARGUMENT ...]\n"
         "\n"
-        "  -c FILE     read the configuration from FILE; without it weir listens on 127.0.0.1:6380,\n"
+        "  -c FILE     read the configuration from FILE; without -c weir listens on 127.0.0.1:6380,\n"
         "              forwards to 127.0.0.1:6379 and limits nothing\n"
-        "  -t          check the configuration, print every error and warning, and exit: 0 if it is good, 1 if not\n"
+        "  -t          check the configuration, print every error and warning, and exit: 0 if it is valid, 1 if not\n"
         "  --strict    with -t: a warning is an error\n"
         "  --explain SUBJECT COMMAND [ARGUMENT ...]\n"
-        "              with -t: print what would become of this command of user:NAME, ip:ADDRESS, or several of them\n"
-        "              (user:NAME,ip:ADDRESS), who has sent nothing before; exit 0 if it passes, 3 if it does not\n"
-        "  --dump      print the whole configuration as weir understands it, defaults and included files with it\n"
-        "  --keys      print the keys of the sections [weir] and [admin], what they mean, and their defaults\n"
+        "              with -t: print whether this command would pass for a new client of user:NAME, ip:ADDRESS\n"
+        "              or both (user:NAME,ip:ADDRESS); exit 0 if it passes, 3 if it does not\n"
+        "  --dump      print the whole configuration as weir reads it, with defaults and included files\n"
+        "  --keys      print the keys of the sections [weir] and [admin], with meanings and defaults\n"
         "  --version   print the versions of weir and of the libraries it uses\n"
         "  --help      print this\n"
         "\n"
-        "SIGHUP makes it read FILE again; if there is a mistake in it, what ran before goes on.\n"
-        "SIGUSR1 makes it open its log file again, after it was moved away.\n"
-        "SIGUSR2 starts the program anew, which takes over without a refused connection; then this one stops.\n"
-        "SIGTERM lets clients go between two commands, then stops it; a second one, or SIGINT, stops it at once.\n"
-        "Exit status: 0 stopped, 1 a mistake in the options or the configuration, 2 it could not start, or go on, for\n"
+        "SIGHUP reloads FILE; if FILE has an error, weir keeps the running configuration.\n"
+        "SIGUSR1 reopens the log file, for log rotation.\n"
+        "SIGUSR2 starts a new process, which takes over without a refused connection; then this process stops.\n"
+        "SIGTERM drains clients, then stops weir; a second SIGTERM, or SIGINT, stops weir at once.\n"
+        "Exit status: 0 stopped; 1 an error in the options or the configuration; 2 weir could not start or go on for\n"
         "another reason.\n",
         stdout);
 }
@@ -75,16 +75,15 @@ __attribute__((noreturn)) static void refuse(const char *what, const char *why)
 static void check(const struct options *options)
 {
     if (options->is_strict && !options->is_test)
-        refuse("--strict", " is for checking: give it with -t");
+        refuse("--strict", " needs -t");
     if (options->explain != NULL && !options->is_test)
-        refuse("--explain",
-               " starts nothing: give it with -t, which stands before it: what follows SUBJECT is the command");
+        refuse("--explain", " needs -t before it: all words after SUBJECT are the command");
     if (options->explain != NULL && options->n_words == 0)
         refuse("--explain", " needs a command: --explain user:ann GET key");
     if (options->is_dump && options->is_test)
-        refuse("--dump", " and -t do not go together");
+        refuse("--dump", " and -t exclude each other");
     if (options->explain == NULL && options->n_words > 0)
-        refuse(options->words[0], " is not an option; the configuration is given with -c");
+        refuse(options->words[0], " is not an option: name the configuration with -c FILE");
 }
 
 /* Exits after options that only print, and for bad options. */
@@ -182,7 +181,7 @@ static int test(const struct options *options, struct command_table *builtin)
     if (status == 0 && options->explain != NULL)
         status = main_tell(options, config, builtin);
     else if (status == 0)
-        printf("%s is a good configuration\n", options->file != NULL ? options->file : "the default");
+        printf("%s is valid\n", options->file != NULL ? options->file : "the default");
     config_free(config);
     config_file_fini(&file);
     return status;

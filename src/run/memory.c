@@ -65,9 +65,9 @@ static void tell(const struct memory *memory, uint64_t used)
 {
     static const char *const does[LADDER_STEPS] = {
         [LADDER_FREE] = "enough again",
-        [LADDER_SHED] = "what lies idle is given back",
-        [LADDER_STALL] = "nothing is read from clients that do not read their replies",
-        [LADDER_REFUSE] = "and new clients are refused too",
+        [LADDER_SHED] = "weir frees idle memory",
+        [LADDER_STALL] = "weir stops reading from clients that do not read their replies",
+        [LADDER_REFUSE] = "weir also refuses new clients",
     };
     journal_log(memory->journal, memory->step >= LADDER_STALL ? LOG_WARN : LOG_INFO, "memory",
                 "memory: step %d, %s: %" PRIu64 " of %" PRIu64 " bytes", (int)memory->step, does[memory->step], used,

@@ -271,7 +271,7 @@ static void tell_ready(struct proxy *proxy, const struct stats_collector *collec
         return;
     proxy->has_been_ready = collector_is_ready(collector, why);
     if (proxy->has_been_ready && proxy->succession.fd >= 0)
-        log_info("upgrade: process %d serves in place of %d", getpid(), getppid());
+        log_info("upgrade: process %d serves in place of process %d", getpid(), getppid());
     if (proxy->has_been_ready)
         log_info("%s%sready", name != NULL ? name : "", name != NULL ? " is " : "");
     else if (!proxy->has_told_why)
@@ -400,7 +400,7 @@ static void on_hup(uv_signal_t *handle, int number)
     (void)number;
     struct proxy *proxy = handle->data;
     if (proxy->is_stopping) {
-        log_info("SIGHUP: the configuration is not read again, as weir stops");
+        log_info("SIGHUP: weir does not reload the configuration, because weir stops");
         return;
     }
     sd_notify_reloading(&proxy->service);
@@ -428,7 +428,7 @@ static void on_usr2(uv_signal_t *handle, int number)
         begin_upgrade(proxy);
     } else {
         proxy->is_upgrade_kept = true;
-        log_info("upgrade: SIGUSR2 is kept until weir serves");
+        log_info("upgrade: SIGUSR2 takes effect once weir serves");
     }
 }
 

@@ -11,7 +11,7 @@
 static const char *reporter_why_not(int error)
 {
     if (error == EADDRINUSE)
-        return "it is in use: set listen= in [admin] or stop the other server";
+        return "the address is in use: set listen= in [admin] or stop the other server";
     if (error == EACCES)
         return "permission denied: choose a port above 1023";
     return strerror(error);

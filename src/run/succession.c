@@ -48,7 +48,7 @@ static bool succession_adopt(struct found *found, int fd)
                    getsockname(fd, (struct sockaddr *)&found->at.address, &found->at.length) == 0 &&
                    fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK) == 0 && fcntl(fd, F_SETFD, FD_CLOEXEC) == 0;
     if (!is_good)
-        log_error("descriptor %d, which weir was started with, is no listening stream socket", fd);
+        log_error("descriptor %d from the service manager is not a listening stream socket", fd);
     found->fd = is_good ? fd : -1;
     return is_good;
 }
@@ -152,8 +152,8 @@ bool inherit_check(const struct inherited *inherited)
         if (inherited->sockets[i].fd >= 0) {
             char text[ENDPOINT_TEXT];
             endpoint_print(&inherited->sockets[i].at, text);
-            log_error("systemd listens on %s, which no listen= or socket= names: set it in [weir], or take it out of "
-                      "weir.socket",
+            log_error("systemd listens on %s, which the configuration does not name: set listen= or socket=, or "
+                      "remove the address from weir.socket",
                       text);
             return false;
         }

@@ -185,11 +185,10 @@ static void on_exit_of(uv_process_t *process, int64_t status, int number)
     struct upgrade *upgrade = process->data;
     if (upgrade->state == UPGRADE_RUNS) {
         read_rest(upgrade);
-        log_error("upgrade: process %d has ended (status %" PRId64
-                  ", signal %d) before it served: this one, %d, goes on%s%s",
+        log_error("upgrade: process %d ended (status %" PRId64 ", signal %d) before it served: process %d goes on%s%s",
                   process->pid, status, number, getpid(), upgrade->reason[0] != '\0' ? ": " : "", upgrade->reason);
     } else if (upgrade->state == UPGRADE_DONE) {
-        log_warn("upgrade: process %d, which has taken over, has ended", process->pid);
+        log_warn("upgrade: process %d, which had taken over, ended", process->pid);
     }
     upgrade->state = UPGRADE_NONE;
     close_both(upgrade);
@@ -330,7 +329,7 @@ void upgrade_start(struct upgrade *upgrade, struct loop *loop, const char *nodes
 {
     size_t n;
     if (upgrade->open > 0) {
-        log_warn("upgrade: one is under way already");
+        log_warn("upgrade: an upgrade is already under way");
         return;
     }
     struct heirloom *sockets = list_sockets(upgrade, &n);
@@ -348,7 +347,8 @@ void upgrade_let_serve(struct upgrade *upgrade)
     if (upgrade->state != UPGRADE_RUNS || !upgrade->has_offer)
         return;
     upgrade->has_offer = false;
-    log_info("upgrade: process %d may take over, as this one, %d, is not ready either", upgrade->process.pid, getpid());
+    log_info("upgrade: process %d may take over, because process %d is not ready either", upgrade->process.pid,
+             getpid());
     (void)uv_try_write((uv_stream_t *)&upgrade->answer, &go, 1);
 }
 
@@ -356,7 +356,7 @@ void upgrade_call_off(struct upgrade *upgrade)
 {
     if (upgrade->state != UPGRADE_RUNS)
         return;
-    log_info("upgrade: process %d is called off, as this one stops", upgrade->process.pid);
+    log_info("upgrade: process %d is stopped, because this process stops", upgrade->process.pid);
     upgrade->state = UPGRADE_CALLED_OFF;
     uv_process_kill(&upgrade->process, SIGTERM);
 }

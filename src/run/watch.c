@@ -300,7 +300,7 @@ void watch_look_at_subjects(struct watch *watch, uint64_t overflows, uint64_t no
     }
     if (!full->is_on)
         watch->say(watch->arg, LOG_WARN, "subjects", "",
-                   "all max-subjects places are taken: newcomers share one subject for each policy; raise max-subjects "
-                   "in [weir]");
+                   "max-subjects is reached: new subjects share one state for each policy; raise max-subjects in "
+                   "[weir]");
     *full = (struct spell){.told = overflows, .since_ns = now_ns, .is_on = true};
 }

@@ -62,7 +62,9 @@ static bool worker_is_operator(int fd)
         return false;
     if (peer.uid == geteuid() || peer.uid == 0)
         return true;
-    log_at(LOG_SITE_OPERATOR, LOG_WARN, "the operators' socket is not for user %ld (process %ld): closed",
+    log_at(LOG_SITE_OPERATOR, LOG_WARN,
+           "the operators' socket is closed to user %ld (process %ld): connect as root "
+           "or as weir's user",
            (long)peer.uid, (long)peer.pid);
     return false;
 }

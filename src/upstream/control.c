@@ -323,7 +323,9 @@ static enum control_verdict judge_clients(struct control *control, const struct 
 static enum control_verdict judge_command(struct control *control, const struct redisReply *reply, const char **why)
 {
     if (control->is_settled && !mem_would_give(TABLE_BYTES)) {
-        log_at(LOG_SITE_CONTROL, LOG_WARN, "upstream %s: out of memory: what it knows of commands stays as it was",
+        log_at(LOG_SITE_CONTROL, LOG_WARN,
+               "upstream %s: out of memory: weir keeps the last known commands of this "
+               "server",
                control->node->text);
         return CONTROL_GOOD;
     }

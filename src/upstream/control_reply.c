@@ -158,11 +158,11 @@ static enum control_verdict judge_server(struct slice mode, struct slice version
                                          const char **why)
 {
     if (slice_eq(mode, SLICE("sentinel")))
-        *why = "it is a Sentinel, which keeps no data: write upstream = sentinel:NAME@ and its address";
+        *why = "it is a sentinel, which has no data: write upstream = sentinel:NAME@ADDRESS";
     else if (form == CONTROL_OF_SERVER && slice_eq(mode, SLICE("cluster")))
-        *why = "it is a node of a cluster: write upstream = cluster: and its address";
+        *why = "it is a node of a cluster: write upstream = cluster:ADDRESS";
     else if (form == CONTROL_OF_CLUSTER && slice_eq(mode, SLICE("standalone")))
-        *why = "it is in no cluster (cluster_enabled:0): write upstream = and its address, without cluster:";
+        *why = "it is not in a cluster (cluster_enabled:0): write upstream = ADDRESS, without cluster:";
     else if (is_old(version))
         *why = "it is older than Redis 6.2";
     else
@@ -186,7 +186,7 @@ enum control_verdict control_judge_hello(const struct redisReply *reply, enum co
     if (is_error(reply))
         return control_reply_starts(reply, "NOAUTH") ? CONTROL_NOAUTH : CONTROL_DENIED;
     if (reply->type != REDIS_REPLY_ARRAY)
-        return unfit("it answers HELLO as no Redis does", why);
+        return unfit("its reply to HELLO is not that of a Redis", why);
     return judge_server(hello_field(reply, SLICE("mode")), hello_field(reply, SLICE("version")), form, why);
 }
 
@@ -247,7 +247,7 @@ enum control_verdict control_judge_text(struct slice frame, struct slice *text)
         *text = slice_of(frame.at + head + 2, frame.len - head - 4);
         return CONTROL_GOOD;
     }
-    *text = SLICE("it answers as no Redis does");
+    *text = SLICE("its replies are not those of a Redis");
     return CONTROL_UNFIT;
 }
 

@@ -406,7 +406,7 @@ def test_an_address_that_cannot_be_had(farm, redis, tmp_path):
         path.write_text(f"[weir]\nlisten = 127.0.0.1:0\nupstream = {redis.upstream}\n[admin]\nlisten = 127.0.0.1:{port}\n")
         done = run_weir("-c", path)
         assert done.returncode == 2
-        assert f"cannot listen on 127.0.0.1:{port}: it is in use: set listen= in [admin]" in done.stderr
+        assert f"cannot listen on 127.0.0.1:{port}: the address is in use: set listen= in [admin]" in done.stderr
     path.write_text("[admin]\nlisten = unix:/tmp/x\n")
     assert "[admin] listen: HTTP needs host:port" in run_weir("-t", "-c", path).stderr
 

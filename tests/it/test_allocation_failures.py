@@ -477,7 +477,7 @@ def test_what_is_said(world):
         world.starver.stop()
     assert order(weir, "RELOAD") == "OK"
     assert re.search(r"client 127\.0\.0\.1:\d+ is closed: out of memory", weir.log())
-    weir.wait_for_log("configuration not reloaded: out of memory: what ran before goes on")
+    weir.wait_for_log("configuration not reloaded: out of memory: weir keeps the running configuration")
     closed = ("weir_connections_closed_total", {"listener": "127.0.0.1:0", "reason": "memory"})
     wait_until(lambda: value(metrics(weir), closed[0], **closed[1]) >= 1, "it is counted")
     world.check()

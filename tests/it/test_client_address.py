@@ -149,7 +149,7 @@ def test_over_tcp_a_connection_without_an_address_is_closed_unserved(nameless):
         assert conn.read_to_end() == b""
     with Conn(nameless.addresses[1]) as conn:
         assert conn.call("PING") == "PONG"
-    nameless.wait_for_log("is closed: the system does not tell its address")
+    nameless.wait_for_log("is closed: the system does not return its peer address")
     with Conn(str(nameless.folder / "operator.sock")) as conn:
         # connected, accepted, turned away, closed
         columns = r"^127\.0\.0\.1:0[ \t]+0[ \t]+1[ \t]+1[ \t]+0\b"

@@ -191,7 +191,7 @@ def test_who_does_not_finish_is_closed(half, make, redis):
         assert other.call("PING") == "PONG", "to have nothing under way is no offence"
         assert redis.call("EXISTS", "k") == 0
         wait_until(lambda: closed(weir, "request") == 1, "it is counted")
-    said = "has not finished a request within request-timeout"
+    said = "did not finish a request within request-timeout"
     wait_until(lambda: said in weir.log(), "the log tells it")
 
 

@@ -106,11 +106,11 @@ REFUSED = {
     "SWAPDB 0 1": "ERR SWAPDB is not allowed in cluster mode",
     "MOVE k 1": "ERR MOVE is not allowed in cluster mode",
     "REPLICAOF NO ONE": "ERR REPLICAOF not allowed in cluster mode.",
-    "DEBUG SLEEP 0": "ERR DEBUG is not served in front of a Redis Cluster: ask its nodes directly",
-    "CLIENT TRACKING ON": "ERR CLIENT TRACKING is not served in front of a Redis Cluster: ask its nodes directly",
-    "MONITOR": "ERR MONITOR is not served in front of a Redis Cluster: ask its nodes directly",
-    "SYNC": "ERR SYNC is not served in front of a Redis Cluster: ask its nodes directly",
-    "PSYNC ? -1": "ERR PSYNC is not served in front of a Redis Cluster: ask its nodes directly",
+    "DEBUG SLEEP 0": "ERR DEBUG is not supported in front of a Redis Cluster: ask its nodes directly",
+    "CLIENT TRACKING ON": "ERR CLIENT TRACKING is not supported in front of a Redis Cluster: ask its nodes directly",
+    "MONITOR": "ERR MONITOR is not supported in front of a Redis Cluster: ask its nodes directly",
+    "SYNC": "ERR SYNC is not supported in front of a Redis Cluster: ask its nodes directly",
+    "PSYNC ? -1": "ERR PSYNC is not supported in front of a Redis Cluster: ask its nodes directly",
 }
 # (commands, a pattern of weir's reply, the reason: a row of docs/cluster.md, or a server's own
 # answer in cluster mode)
@@ -126,7 +126,7 @@ EXPECTED = [
     ("info", rb"# weir", "it names the home node"),
     ("memory\\|(usage|stats)", rb"", "a key of a cluster takes more, and there is no more than one database"),
     ("latency.*|slowlog.*", rb"", "without DEBUG there is nothing that was slow; and all nodes have it"),
-    ("p?sync|monitor|replconf", rb"not served in front of a Redis Cluster", "refused by name"),
+    ("p?sync|monitor|replconf", rb"not supported in front of a Redis Cluster", "refused by name"),
     (".*", rb"CROSSSLOT", "keys of several slots"),
 ]
 

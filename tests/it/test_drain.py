@@ -27,7 +27,7 @@ def patient(request, farm, redis):
 def told_to_stop(weir):
     """SIGTERM has been sent, and weir accepts no more clients."""
     weir.signal(signal.SIGTERM)
-    wait_until(lambda: "nobody is accepted any more" in weir.log(), "nobody is accepted")
+    wait_until(lambda: "weir no longer accepts connections" in weir.log(), "nobody is accepted")
 
 
 def rest(conn):
@@ -46,7 +46,7 @@ def ended_well(weir):
 def test_without_clients_it_ends_at_once(patient):
     patient.signal(signal.SIGTERM)
     ended_well(patient)
-    patient.wait_for_log("all clients have gone")
+    patient.wait_for_log("all clients are gone")
 
 
 def test_idle_clients_are_let_go(patient):
@@ -342,7 +342,7 @@ def test_the_log_says_who_is_waited_for(farm, redis):
     weir.signal(signal.SIGTERM)
     said = wait_until(lambda: re.search(r"draining: (\d) clients are left, closed in [0-2]\.\d s: (.*)", weir.log()), "who")
     assert said[1] == "5" and said[2].endswith(", and 2 more")
-    reasons = {"blocks in Redis", "subscribed", "in MULTI", "watches keys", "has sent a part of a request"}
+    reasons = {"blocks in Redis", "subscribed", "in MULTI", "watches keys", "has sent part of a request"}
     named = re.findall(r"(127\.0\.0\.1:\d+)( name:billing)? \(([^)]*)\)", said[2])
     assert len(named) == 3 and {reason for _, _, reason in named} <= reasons
     ours = {"%s:%d" % conn.sock.getsockname() for conn in conns}
@@ -364,7 +364,7 @@ def test_the_last_are_named_when_time_is_over(farm, redis):
         assert a.call("MULTI") == "OK"
         weir.signal(signal.SIGTERM)
         ended_well(weir)
-    assert re.search(r"drain-timeout is over: 1 clients .* are closed: 127\.0\.0\.1:\d+ \(in MULTI\)", weir.log())
+    assert re.search(r"drain-timeout is over: weir closes 1 clients with unfinished work: 127\.0\.0\.1:\d+ \(in MULTI\)", weir.log())
 
 
 @pytest.mark.parametrize("workers", [1, 3])

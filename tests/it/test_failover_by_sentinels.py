@@ -40,7 +40,7 @@ def test_a_failover(farm):
         assert calls(old, "set") == 0 or old.role() == "slave"
     assert follows(weir, new)
     assert f"upstream {new.upstream} is the master" in weir.log()
-    told = rf"failover: upstream {new.upstream} is the master in place of {old.upstream}, which was missed for (\S+) s; meanwhile commands waited: (\d+),"
+    told = rf"failover: upstream {new.upstream} is the master in place of {old.upstream}, after (\S+) s without a master; commands that waited: (\d+),"
     seconds, waited = wait_until(lambda: re.search(told, weir.log()), "the failover is told").groups()
     assert 0.5 < float(seconds) < SECONDS and int(waited) >= 1
 

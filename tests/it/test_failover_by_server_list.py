@@ -217,7 +217,7 @@ def test_servers_that_want_a_login(farm, tmp_path):
     first, second = (farm._start(Node(password="secret")) for _ in range(2))
     second.become_replica_of(first)
     weir = farm.weir(listed(first, second), failover_wait="100ms")
-    assert weir.log().count("does not say what it is, as weir has no login there") >= 2
+    assert weir.log().count("does not report its role, because weir has no login there") >= 2
     secret = tmp_path / "secret"
     secret.write_text("secret\n")
     secret.chmod(0o600)

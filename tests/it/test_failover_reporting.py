@@ -17,8 +17,8 @@ pytestmark = pytest.mark.failover
 
 SECTIONS = ADMIN + "socket = {folder}/console\n"
 STORY = re.compile(
-    r"failover: upstream (\S+) is the master in place of (\S+), which was missed for (\S+) s; meanwhile commands waited: "
-    r"(\d+), refused: (\d+), sent again: (\d+); connections lost with commands in flight: (\d+)"
+    r"failover: upstream (\S+) is the master in place of (\S+), after (\S+) s without a master; commands that waited: "
+    r"(\d+), refused: (\d+), retried: (\d+); connections lost with commands in flight: (\d+)"
 )
 
 

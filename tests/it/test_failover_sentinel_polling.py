@@ -65,12 +65,12 @@ def wait_asked(fake, questions=3):
     [
         ("SENTINEL MASTER", b"-ERR No such master with that name\r\n", f"does not know the name {NAME}"),
         ("SENTINEL MASTER", b"*-1\r\n", f"names no server for {NAME}"),
-        ("SENTINEL MASTER", b"-NOPERM this user has no permissions\r\n", "does not let weir ask: NOPERM"),
+        ("SENTINEL MASTER", b"-NOPERM this user has no permissions\r\n", "denies weir the commands that it needs: NOPERM"),
         ("SENTINEL MASTER", b"-ERR unknown command 'SENTINEL'\r\n", "is no sentinel"),
-        ("HELLO", b"%1\r\n+mode\r\n+standalone\r\n", "is no sentinel: standalone"),
-        ("HELLO", b"-NOAUTH Authentication required.\r\n", "wants a password: sentinel-password-file"),
+        ("HELLO", b"%1\r\n+mode\r\n+standalone\r\n", "is not a sentinel: standalone"),
+        ("HELLO", b"-NOAUTH Authentication required.\r\n", "requires a password: set sentinel-password-file"),
         ("HELLO", HANG, "does not answer: no answer within 300 ms"),
-        ("HELLO", b"?\r\n", "sends what weir cannot read"),
+        ("HELLO", b"?\r\n", "sends replies that weir cannot parse"),
     ],
     ids=["name", "nil", "noperm", "unknown", "redis", "noauth", "hangs", "garbage"],
 )
@@ -190,7 +190,7 @@ def test_at_most_sixteen_are_learnt(farm, nodes, fakes):
     assert re.search("that others tell of: ([^,]*, ){14}", weir.log())
     many[0].peers = [many[19].address]
     wait_until(lambda: many[19].n_asked("SENTINEL MASTER"), "the one that is left is asked")
-    assert re.search("that no other tells of any more: ([^,]*, ){14}", weir.log())
+    assert re.search("removed, no longer announced by other sentinels: ([^,]*, ){14}", weir.log())
     wait_until(lambda: all(fake.n_lost for fake in many[1:16]), "their connections end")
 
 
@@ -297,7 +297,7 @@ def test_sentinels_in_tls_and_behind_a_login(farm, tmp_path):
         assert conn.call("SET", "key", "value") == "OK"
     assert node.call("GET", "key") == b"value"
     wait_until(lambda: b"user=weir" in (found := sentinel.call("CLIENT", "LIST")) and b"sub=1" in found, "it subscribes")
-    assert "does not let weir ask" not in weir.log()
+    assert "denies weir the commands" not in weir.log()
 
 
 def test_real_sentinels_are_learnt(farm):

@@ -107,7 +107,7 @@ def test_who_waits_now(weir):
 def test_the_old_name_of_the_key(redis, farm):
     """The old name is accepted with one warning. LIMIT DIFF knows the new name alone."""
     weir = farm.weir(redis, workers=1, turns="off", sections=OPERATOR)
-    warning = "[weir] turns: an old name: write fair-share = off"
+    warning = "[weir] turns: the key has a new name: write fair-share = off"
     weir.wait_for_log(warning)
     weir.config.write_text(weir.config.read_text().replace("turns = off", "fair-share = off"))
     assert order(weir, "DIFF") == []

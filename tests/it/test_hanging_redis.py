@@ -121,7 +121,7 @@ def test_a_pause_is_told_apart(secret, farm, tmp_path):
         assert conn.call("PING") == "PONG"
         assert other.call("CLIENT", "PAUSE", 4000, "ALL") == "OK"  # Redis delays UNPAUSE, too
         conn.send(encode("PING"))
-        wait_log(weir, f"upstream {redis.upstream} is paused: CLIENT PAUSE holds commands back")
+        wait_log(weir, f"upstream {redis.upstream} is paused: CLIENT PAUSE suspends commands")
         wait_state(weir, "paused")
         assert get(weir, "/readyz")[0] == 200 and metric(weir, "weir_upstream_up") == 1
         assert conn.read() == "PONG"
@@ -188,7 +188,7 @@ def test_a_connection_that_is_dead_is_not_taken_for_a_redis_that_is(farm):
         weir = farm.weir(relay.upstream, sections=ADMIN, upstream_check=CHECK)
         assert get(weir, "/readyz")[0] == 200
         relay.control()["is_cut"] = True
-        wait_log(weir, "the control connection failed: it is not answered, others are")
+        wait_log(weir, "the control connection failed: it gets no replies, while other connections do")
         wait_log(weir, "the control connection is back")
         wait_until(lambda: get(weir, "/readyz")[0] == 200, "ready")
         weir.stop()
@@ -314,5 +314,5 @@ def test_a_login_that_is_not_answered_is_named(farm):
         assert conn.call("PING") == "PONG"
         with stopped(redis):
             conn.send(encode("AUTH", "ann", "pw"))
-            wait_log(weir, "a login connection is closed: Redis has not answered a login in time")
+            wait_log(weir, "a login connection is closed: Redis did not answer a login in time")
         assert "has no end" not in weir.log()

@@ -191,7 +191,7 @@ def test_named_limits_are_bounded_too(farm, redis):
     weir = farm.weir(redis, workers=1, sections="[limit n]\nsliding = 10000/d\n")
     with weir.connect() as conn:
         assert conn.call("LIMIT", "CHECK", "n", "k", "COST", 10_001) == Error(
-            "ERR COST of an exact sliding window is at most 10000: more takes APPROX"
+            "ERR COST of an exact sliding window is at most 10000: use APPROX for more"
         )
         assert decision(conn.call("LIMIT", "CHECK", "n", "k", "COST", 10_000)).limited == 0
 

@@ -68,7 +68,7 @@ def test_keys(farm, redis):
 def test_what_is_misspelt_is_told(op, words):
     for subject, error in (
         ("usr:gold-1", "ERR no such subject: usr:gold-1 (did you mean user:gold-1?)"),
-        ("user", "ERR no such subject: user is no name (did you mean user:...?)"),
+        ("user", "ERR no such subject: user is not a valid name (did you mean user:...?)"),
         ("tenant:x", "ERR no such subject: tenant:x: write user:NAME, "),
         ("name:x", "ERR no such subject: name:x: identity in [weir] names no subject by name"),
     ):

@@ -167,7 +167,7 @@ def test_rotation_loses_nothing(farm, redis):
     text = "".join(file.read_text() for file in [*moved, path])
     assert re.findall(r"read = (\d+)k/s \(before", text) == [str(i + 1) for i in range(n)]
     assert text == weir.log(), "stderr has the same"
-    assert text.count("has been opened again") == 8
+    assert text.count("log file reopened") == 8
 
 
 def test_sigusr1_without_a_file(farm, redis):
@@ -186,7 +186,7 @@ def test_a_file_that_cannot_be_opened_again(farm, redis):
     (folder / "weir.log").unlink()
     folder.rmdir()
     weir.signal(signal.SIGUSR1)
-    wait_until(lambda: "cannot open the log file" in weir.log().split("ready")[-1], "it is told")
+    wait_until(lambda: "cannot reopen the log file" in weir.log().split("ready")[-1], "it is told")
     assert weir.serves()
 
 
@@ -234,7 +234,7 @@ def test_a_pipe_that_nobody_reads(farm, redis):
                 text += os.read(reader, 65536).decode()
             except BlockingIOError:
                 pass
-            return re.findall(r" warn  (\d+) lines of the log are lost here\n", text)
+            return re.findall(r" warn  (\d+) log lines are lost here\n", text)
 
         lost = int(wait_until(told, "it is told how many", 20)[0])
         n_told = mistakes_told(text) + text.count("configuration not reloaded")

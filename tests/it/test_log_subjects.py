@@ -75,7 +75,7 @@ def test_who_may_not_connect(weir_of):
         with weir.connect() as conn:
             with pytest.raises((Closed, AssertionError)):
                 assert conn.call("PING") == "PONG"
-    assert said(weir, CAPTURED % ("default/connects", "begins to refuse")) == "ip:127.0.0.1 (they read: max number of clients reached)"
+    assert said(weir, CAPTURED % ("default/connects", "begins to refuse")) == "ip:127.0.0.1 (clients get: max number of clients reached)"
     assert plain(order(weir, "EXPLAIN", "GET", "k", "FOR", "ip:127.0.0.1"))["connect_refused_by"] == "default/connects"
     assert "default/connects" in events(weir, "refused")[0]["text"]
 

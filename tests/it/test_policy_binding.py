@@ -258,7 +258,7 @@ def test_one_address_has_so_many_unbound_connections(start):
         ended = [conn for conn in conns if conn.is_closed()]
         assert len(ended) == 5 and all(bytes(conn.buffer) == b"-ERR max number of clients reached\r\n" for conn in ended)
         weir.wait_for_log("limit unauthenticated begins to refuse: ")
-        assert "of ip:127.0.0.1 (they read: max number of clients reached)" in weir.log()
+        assert "of ip:127.0.0.1 (clients get: max number of clients reached)" in weir.log()
         assert any("unauthenticated" in event["text"] for event in plain(order(weir, "LOG")))
         said = plain(order(weir, "EXPLAIN", "GET", "k", "FOR", "ip:127.0.0.1"))
         assert said["connect_refused_by"] == "unauthenticated"

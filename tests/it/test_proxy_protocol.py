@@ -195,7 +195,7 @@ def test_the_log_names_the_announced(header, name, make):
     weir = make(request_timeout="100ms")
     with come(weir, header + b"*1\r\n") as conn:
         assert conn.read_to_end() == b""
-    said = f"client {name} is closed: it has not finished a request"
+    said = f"client {name} is closed: it did not finish a request"
     wait_until(lambda: said in weir.log(), "the log tells it")
 
 

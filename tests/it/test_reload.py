@@ -355,7 +355,7 @@ def test_the_socket_is_for_nobody_else(operated):
     argv = ["/usr/bin/python3", "-c", code, weir.admin]
     done = subprocess.run(argv, user=65534, capture_output=True, text=True, timeout=30)
     assert done.stdout == "b''\n", done.stderr
-    wait_until(lambda: "operators' socket is not for user 65534" in weir.log(), "the log says so")
+    wait_until(lambda: "operators' socket is closed to user 65534" in weir.log(), "the log says so")
 
 
 @workers

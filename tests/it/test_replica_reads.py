@@ -471,14 +471,14 @@ def test_explained(farm):
     master, replica = (relay.upstream for relay in trio.relays)
     conns = trio.readers()
     wanted = {
-        (replica, "the replica is in sync, and has what the client has seen"),
-        (master, "the master answers a share of the clients"),
+        (replica, "the replica is in sync, and has all that the client has read"),
+        (master, "the master serves this client's share of reads"),
     }
     # Connections that read from the master at first wait until the replica is known to have what
     # they read.
     wait_until(lambda: {explained(conn, "GET", "key") for conn in conns} == wanted, "clients are explained", SECONDS)
     reader = trio.reader_of(trio.replicas[0])
-    assert explained(reader, "SET", "key", "1") == (master, "the command is none that a replica answers")
+    assert explained(reader, "SET", "key", "1") == (master, "replicas do not serve the command")
     trio.links[0].cut()
     wait_until(lambda: explained(reader, "GET", "key") == (master, "no replica is in sync"), "it is out of sync", SECONDS)
 

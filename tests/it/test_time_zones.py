@@ -235,9 +235,9 @@ def test_known_days_and_months_have_their_bounds(zones, name, kind, t, wanted):
 @pytest.mark.parametrize(
     "name, why",
     [
-        ("Europe/Berlln", 'unknown zone "Europe/Berlln" (did you mean Europe/Berlin?)'),
-        ("europe/berlin", 'unknown zone "europe/berlin" (did you mean Europe/Berlin?)'),
-        ("../etc/passwd", 'unknown zone "../etc/passwd": write a name of the time zone database, like Europe/Berlin'),
+        ("Europe/Berlln", 'unknown time zone "Europe/Berlln" (did you mean Europe/Berlin?)'),
+        ("europe/berlin", 'unknown time zone "europe/berlin" (did you mean Europe/Berlin?)'),
+        ("../etc/passwd", 'unknown time zone "../etc/passwd": write a name of the time zone database, like Europe/Berlin'),
         ("/etc/localtime", None),
         ("Europe/../Europe/Berlin", None),
         ("Europe/", None),
@@ -250,7 +250,7 @@ def test_known_days_and_months_have_their_bounds(zones, name, kind, t, wanted):
 )
 def test_an_unknown_zone_is_refused_by_name(zones, name, why):
     said = zones.load(name)
-    assert isinstance(said, str) and said.startswith("unknown zone ")
+    assert isinstance(said, str) and said.startswith("unknown time zone ")
     assert why is None or said == why
 
 
@@ -278,6 +278,6 @@ def test_a_damaged_zone_file_is_an_error_that_names_it(zones, tmp_path):
             else:
                 assert "Zone" in said
         (tmp_path / "Zone").unlink()
-        assert zones.load("Zone") == f"there is no zone in {tmp_path}: install the package tzdata"
+        assert zones.load("Zone") == f"{tmp_path} has no time zones: install the package tzdata"
     finally:
         ctypes.CDLL(None).unsetenv(b"TZDIR")

@@ -236,13 +236,13 @@ def test_who_is_in_the_middle_of_something_stays_with_the_old_one(weir, redis):
             f"process {new} is starting, to take over from {old.pid}",
             f"process {new} serves in place of {old.pid}",
             f"process {new} has taken over from {old.pid}, which stops",
-            f"process {old.pid}: nobody is accepted any more",
+            f"process {old.pid}: weir no longer accepts connections",
         ):
             weir.wait_for_log(line)
         redis.call("RPUSH", "list", "x")
         assert blocked.read() == [b"list", b"x"] and blocked.read_to_end() == b""
         thread.join()
-        weir.wait_for_log(f"process {old.pid}: all clients have gone")
+        weir.wait_for_log(f"process {old.pid}: all clients are gone")
         assert weir.serves()
 
 
@@ -281,14 +281,14 @@ def test_an_upgrade_waits_until_weir_serves(farm, hung, tmp_path):
     with Heir.expected():
         for n in range(3):
             weir.signal(signal.SIGUSR2)
-            weir.wait_for_log("upgrade: SIGUSR2 is kept until weir serves", n + 1)
+            weir.wait_for_log("upgrade: SIGUSR2 takes effect once weir serves", n + 1)
         hung.signal(signal.SIGCONT)
         said = f"upgrade: process (\\d+) has taken over from {old}"
         heir = Heir(int(wait_until(lambda: re.search(said, weir.log()), "another process takes over")[1]))
         assert weir.wait() == 0
         weir.child = heir
     wait_until(lambda: weir.log().count("info  ready\n") == 2, "the new process is ready")
-    assert "one is under way" not in weir.log()
+    assert "is already under way" not in weir.log()
     heir.send_signal(signal.SIGTERM)
     assert heir.wait(20) == 0
 
@@ -325,7 +325,7 @@ def test_a_mistake_in_the_configuration_changes_nothing(weir, redis):
     weir.config.write_text(good + "nonsense = 1\n")
     with weir.connect() as a:
         weir.signal(signal.SIGUSR2)
-        wait_until(lambda: "before it served: this one, " in weir.log(), "the new process has ended")
+        wait_until(lambda: "before it served: process " in weir.log(), "the new process has ended")
         assert a.call("PING") == "PONG" and weir.serves()
         weir.config.write_text(good)
         weir.upgrade()
@@ -334,7 +334,7 @@ def test_a_mistake_in_the_configuration_changes_nothing(weir, redis):
 
 # ---- why a new process does not serve, in the old process' log ----
 
-ENDED = r"upgrade: process \d+ has ended \(status [12], signal 0\) before it served: this one, \d+, goes on: "
+ENDED = r"upgrade: process \d+ has ended \(status [12], signal 0\) before it served: process \d+ goes on: "
 
 
 def logged(weir):

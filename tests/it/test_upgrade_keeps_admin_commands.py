@@ -59,8 +59,8 @@ def test_what_was_ordered_holds_in_the_new_process(weir):
         assert blocked.call("GET", "k") == Error("NOPERM blocked by the operator: scans the keys")
     [signup] = [row for row in plain(order(weir, "LIST")) if row["limit"] == "signup"]
     assert signup["rate"] == "6/60s" and {row["key"]: row["rate"] for row in signup["overrides"]} == {"ann": "50/60s", "FOR": "51/60s"}
-    weir.wait_for_log("upgrade: 11 orders of operators taken over")
-    assert any(event["text"] == "upgrade: 11 orders of operators taken over" for event in plain(order(weir, "LOG", "50")))
+    weir.wait_for_log("upgrade: 11 operator settings taken over")
+    assert any(event["text"] == "upgrade: 11 operator settings taken over" for event in plain(order(weir, "LOG", "50")))
     log = [event["text"] for event in plain(order(weir, "LOG", "50"))]
     for begin in (r"\[policy u\] write = 9/d for user:alice, ends in", r"\[limit Signup\] sliding = 50/60s for ann, ends in", "user:vip-1 is blocked for"):
         assert [text for text in log if re.match(begin + r" 3[56]\d\ds .*, by the process before", text, re.I)], (begin, log)

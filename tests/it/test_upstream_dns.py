@@ -74,7 +74,7 @@ def test_all_addresses_are_tried(browser, names, follow, farm):
             names.point("127.0.0.2", "127.0.0.3", third)
             weir = follow(third.port, connect_timeout="5s", sections=ADMIN + OPERATOR)
             assert weir.serves()
-        said = f"is at {third.upstream}; tried in vain: 127.0.0.2:{third.port}: connection refused"
+        said = f"is at {third.upstream}; failed before: 127.0.0.2:{third.port}: connection refused"
         assert said in weir.log()
         wait_until(lambda: stats(weir)["upstream"]["nodes"][0]["in_use"] == third.upstream, "the address in use is shown")
         (node,) = stats(weir)["upstream"]["nodes"]
@@ -128,7 +128,7 @@ def test_a_name_that_is_gone(names, follow, farm):
     names.point(first)
     weir = follow(first.port)
     names.point()
-    said = "its name cannot be resolved: Name or service not known; the last address stays in use: "
+    said = "its name cannot be resolved: Name or service not known; weir keeps using the last address: "
     weir.wait_for_log(said + first.upstream)
     with weir.connect() as conn:
         for _ in range(5):
@@ -156,7 +156,7 @@ def test_tls_checks_the_name_wherever_it_leads(farm, names, tmp_path, lanes):
     with weir.connect() as conn:
         assert conn.call("SET", "key", "1") == "OK"
         names.point(second)
-        wait_until(lambda: "no other address of it answers" in weir.log(), "the second is not believed")
+        wait_until(lambda: "none of its other addresses answers" in weir.log(), "the second is not believed")
         assert conn.call("SET", "key", "2") == "OK" and first.call("GET", "key") == b"2"
         names.point(third)
         wait_until(lambda: conn.call("SET", "key", "3") == "OK" and third.call("GET", "key") == b"3", "the third is")
@@ -185,7 +185,7 @@ def test_addresses_that_are_not_allowed(farm, names, follow):
     first, second = two(farm)
     names.point(second)
     weir = follow(first.port, upstream_allow="127.0.0.2, 10.0.0.0/8")
-    assert "its name cannot be resolved: upstream-allow does not hold its address" in weir.log()
+    assert "its name cannot be resolved: upstream-allow does not contain its address" in weir.log()
     names.point(second, first)
     wait_until(weir.serves, "the other address serves")
     with weir.connect() as conn:

@@ -84,7 +84,7 @@ def test_a_master_outside_of_the_networks(farm):
     fake = sentinel(farm, outside.address)
     came = int(outside.info("total_connections_received"))
     weir = farm.weir(named(fake), upstream_allow="127.0.0.1, 127.0.0.3")
-    weir.wait_for_log("upstream-allow does not hold its address")
+    weir.wait_for_log("upstream-allow does not contain its address")
     assert "not ready" in weir.log()
     assert int(outside.info("total_connections_received")) == came + 1  # the test's own connection
     fake.says(inside.address, epoch=2)

@@ -15,7 +15,7 @@ HURRY = {"WEIR_HURRY": "30"}  # a check every 10 s becomes three checks a second
 RIGHTS = ("~*", "&*", "+@all")
 BOTH = pytest.mark.parametrize("lanes", ["shared", "private"])
 KINDS = pytest.mark.parametrize("kind", ["plain", pytest.param("tls", marks=pytest.mark.moves)])
-USED = "upstream-password-file has another password: it is used from now on"
+USED = "upstream-password-file has a new password: weir uses it from now on"
 WITHIN = 2.0  # seconds after a login is refused
 
 
@@ -126,8 +126,8 @@ def test_the_file_is_written_before_redis_knows(farm, tmp_path):
     r.weir.wait_for_log(USED)
     r.kill()
     r.wait(lambda: r.serves_as_w() and r.decides())
-    r.weir.wait_for_log("does not accept one of the two passwords")
-    assert "no new connections of weir's own" not in r.weir.log()
+    r.weir.wait_for_log("rejects one of the last two passwords")
+    assert "weir opens no more connections with this login" not in r.weir.log()
     r.acl(">P2", "<P1")
     r.kill()
     r.wait(lambda: r.serves_as_w() and r.decides())
@@ -143,7 +143,7 @@ def test_both_passwords_are_refused_for_a_while(farm, tmp_path):
     r.weir.wait_for_log(USED)
     r.acl(">P3", "<P1")
     r.kill()
-    wait_until(lambda: not r.decides() and "no new connections of weir's own" in r.weir.log(), "both are refused")
+    wait_until(lambda: not r.decides() and "weir opens no more connections with this login" in r.weir.log(), "both are refused")
     before = int(r.redis.info("total_connections_received"))
     for _ in range(200):
         r.decides()
@@ -209,7 +209,7 @@ def test_a_file_that_has_no_password(name, farm, tmp_path):
     make, why = BAD[name]
     r = Rotation(farm, tmp_path, env=HURRY)
     make(r.path)
-    warned = "the password from before is used"
+    warned = "weir keeps using the previous password"
     r.weir.wait_for_log(warned)
     for _ in range(3):
         r.kill()
@@ -268,7 +268,7 @@ def test_a_file_that_is_being_written(farm, tmp_path):
     r.acl("<P1")
     r.kill()
     r.wait(r.decides)
-    assert r.weir.log().count(USED) == 1 and "from before is used" not in r.weir.log()
+    assert r.weir.log().count(USED) == 1 and "keeps using the previous" not in r.weir.log()
 
 
 @pytest.mark.moves

@@ -76,7 +76,7 @@ def test_a_demoted_master(farm, names, follow):
         assert ends(blocked) and ends(subscribed) and ends(queueing)
         wait_until(lambda: first.call("CLIENT", "LIST", "TYPE", "pubsub") == b"", "nothing is subscribed there")
         assert weir.serves()
-    assert f"upstream {NAME}:{first.port}: {first.upstream} was a master and is a replica now" in weir.log()
+    assert f"upstream {NAME}:{first.port}: {first.upstream} is no longer a master but a replica" in weir.log()
 
 
 @pytest.mark.moves
@@ -115,7 +115,7 @@ def test_a_demoted_master_that_keeps_its_name(farm, names, follow):
         assert conn.call("SET", "key", "1").startswith("READONLY")
         names.point(second)
         wait_until(lambda: conn.call("SET", "key", "1") == "OK", "writes go to the new master")
-    assert weir.log().count("was a master and is a replica now") == 1
+    assert weir.log().count("is no longer a master but a replica") == 1
 
 
 @pytest.mark.moves
@@ -149,7 +149,7 @@ def test_an_upstream_that_always_was_a_replica(farm, names, follow):
         assert 1 <= calls(first, "hello") - before <= 8
         first.call("PUBLISH", "channel", "message")
         assert subscribed.read()[2] == b"message"
-    assert "is a replica now" not in weir.log()
+    assert "is no longer a master but a replica" not in weir.log()
 
 
 @pytest.mark.moves
@@ -190,7 +190,7 @@ def test_a_demoted_master_that_wants_a_password(farm, names, follow):
 
         def is_given_up():
             assert conn.call("SET", "key", "2") != "OK"
-            return "was a master and is a replica now" in weir.log()
+            return "is no longer a master but a replica" in weir.log()
 
         wait_until(is_given_up, "the role is asked by the client's own user")
         names.point(second)

@@ -12,15 +12,15 @@ from kit.limits import OPERATOR, login, order, plain
 from kit.resp import encode
 
 TEXTS = {
-    "answer": "the reply to a command that says how the next one goes",
+    "answer": "the reply to a command that decides how the next one is sent",
     "replies": "blocks in Redis",
     "lane": "a connection to Redis",
     "login": "its login",
     "delay": "a limit that delays",
     "bytes": "a limit on bytes",
     "decision": "Redis to decide LIMIT commands",
-    "upstream": "Redis to be there again",
-    "memory": "memory: it has many replies to read",
+    "upstream": "Redis to be available again",
+    "memory": "memory: it has many unread replies",
 }
 PATIENT = {"upstream_timeout": "0", "drain_timeout": "3s"}
 

@@ -185,7 +185,7 @@ static void test_files_that_are_none(void **state)
     char file[400];
     size_t len = file_of(file, "no rule");
     assert_null(zone_parse(SLICE("X"), slice_of(file, len), why, sizeof why));
-    assert_string_equal(why, "the file of the zone X is damaged");
+    assert_string_equal(why, "the file of the time zone X is damaged");
     len = file_of(file, "");
     struct zone *zone = zone_parse(SLICE("X"), slice_of(file, len), why, sizeof why);
     int64_t until_s;
@@ -198,7 +198,7 @@ static void test_files_that_are_none(void **state)
     len = put_header(file, '\0', leaps);
     memset(file + len, 0, 15);
     assert_null(zone_parse(SLICE("right/X"), slice_of(file, len + 15), why, sizeof why));
-    assert_string_equal(why, "the zone right/X counts leap seconds, which unix time does not");
+    assert_string_equal(why, "the time zone right/X counts leap seconds, unlike unix time: choose another zone");
 }
 
 /* ---- windows ---- */

@@ -248,7 +248,7 @@ static void test_a_reload_drops_what_was_only_set(void **state)
     struct journal_event events[8];
     size_t n = journal_last(journal, events, 8);
     assert_int_equal(n, 4);
-    assert_string_equal(events[1].text, "dropped, for it was only SET: [policy free] read = 20/s");
+    assert_string_equal(events[1].text, "dropped at the reload, because it was only SET: [policy free] read = 20/s");
     assert_int_equal(limit(0)->rate.count, 10);
     assert_int_equal(limit(1)->rate.count, 6);
     check_diff(0, NULL, NULL, NULL, NULL);
@@ -308,13 +308,13 @@ static void test_bad_rates_of_single_keys(void **state)
     check_key("singup", "sliding = 1/s", "a", NULL, "ERR no limit is named singup (did you mean Signup?)");
     check_key("singup", NULL, "a", NULL, "ERR no limit is named singup (did you mean Signup?)");
     check_key("signup", "fixed = 1/s", "a", NULL,
-              "ERR [limit Signup] is sliding, and so are the rates of its keys: write sliding = 5/60s");
+              "ERR [limit Signup] has the algorithm sliding, also for single keys: write sliding = 5/60s");
     check_key("signup", "over = shadow", "a", NULL,
-              "ERR [limit Signup] over: a single key is given rates, and nothing else: write sliding = 5/60s");
+              "ERR [limit Signup] over: a single key takes only rates: write sliding = 5/60s");
     check_key("signup", "sliding = 0/s", "a", NULL,
-              "ERR [limit Signup] sliding: a rate of 0 lets nothing pass, ever: give at least 1");
-    check_key("signup", "sliding", "a", NULL, "ERR a line is a key and its value, like sliding = 5/60s");
-    check_key("signup", "sliding = 1/s", "a\nb", NULL, "ERR control characters have no place in an order");
+              "ERR [limit Signup] sliding: a rate of 0 never lets anything pass: give at least 1");
+    check_key("signup", "sliding", "a", NULL, "ERR write a key and its value, like sliding = 5/60s");
+    check_key("signup", "sliding = 1/s", "a\nb", NULL, "ERR a command cannot contain control characters");
     check_key("signup", "sliding = 1/s", long_key, NULL, "ERR the key is too long: at most 1024 bytes");
     check_key("signup", "sliding = 1/s", "a", "0", "ERR EX: the time must be longer than 0");
     check_key("signup", "sliding = 1/s", "a", "60",
@@ -348,7 +348,8 @@ static void test_what_becomes_of_rates_of_single_keys(void **state)
     check(ADMIN_SET_LIMIT, "signup", NULL, "fixed = 6/60s", NULL);
     assert_int_equal(count_for("signup", "bob"), 6);
     assert_int_equal(journal_last(journal, events, 3), 3);
-    assert_string_equal(events[2].text, "dropped, for it was only SET: [limit Signup] sliding = 8/60s for bob");
+    assert_string_equal(events[2].text, "dropped at the reload, because it was only SET: [limit Signup] sliding = "
+                                        "8/60s for bob");
     stop();
 }
 
@@ -363,7 +364,7 @@ static void test_so_many_keys_have_rates_of_their_own(void **state)
         check_key(i % 2 > 0 ? "other" : "signup", i % 2 > 0 ? "fixed = 2/d" : "sliding = 2/d", key, NULL, NULL);
     }
     check_key("other", "fixed = 2/d", "one more", NULL,
-              "ERR there are already 10000 keys with rates of their own: take some back, or let them end (EX)");
+              "ERR 10000 keys have rates of their own, the maximum: UNSET some, or use EX");
     check_key("other", "fixed = 3/d", "key:9999", NULL, NULL);
     assert_int_equal(count_for("other", "key:9999"), 3);
     check_key("signup", NULL, "key:0", NULL, NULL);
@@ -522,11 +523,11 @@ static void test_what_is_handed_over(void **state)
     start_with(FREE "read = 10/s\n");
     assert_false(handover_read("something else", journal, carry_out, NULL));
     assert_true(handover_read(text, journal, carry_out, NULL));
-    check_journal("upgrade", "upgrade: 2 orders of operators taken over");
+    check_journal("upgrade", "upgrade: 2 operator settings taken over");
     assert_true(slice_eq(blocked("user:free-1")->reason, SLICE("scans")));
     assert_true(config_manager_next_end(manager) > clock_ns() + 3500 * NS_PER_S);
     assert_true(handover_read("weir orders 1\nfuture\x1fx\nblock\x1fuser:y\n", journal, carry_out, NULL));
-    check_journal("upgrade", "upgrade: dropped: LIMIT BLOCK user:y: this weir does not know it");
+    check_journal("upgrade", "upgrade: dropped: LIMIT BLOCK user:y: this version of weir does not support it");
     free(before);
     free(text);
     stop();
@@ -571,7 +572,7 @@ static void test_many_lines_are_handed_over_at_once(void **state)
                               "2/s\x1fuser:free-1\x1f"
                               "0\n",
                               journal, carry_out, NULL));
-    check_journal("upgrade", "upgrade: 2 orders of operators taken over");
+    check_journal("upgrade", "upgrade: 2 operator settings taken over");
     struct journal_event events[3];
     assert_int_equal(journal_last(journal, events, 3), 3);
     assert_string_equal(events[1].text, "upgrade: dropped: LIMIT UNSET free all: policy free has no limit all");

@@ -42,7 +42,7 @@ static void test_forms(void **state)
     check(LOG_AS_JSON, plain, "{\"ts\":\"2001-09-09T01:46:40.007Z\",\"level\":\"info\",\"msg\":\"ready\"}\n");
     const struct log_entry hostile = {
         .level = LOG_ERROR, .site = LOG_SITE_ACCEPT, .suppressed = 3, .text = SLICE("a\"\\\n\x1b\xff\xc2\x9b\xc3\xa9")};
-    check(LOG_AS_TEXT, hostile, "2001-09-09T01:46:40.007Z error a\"\\????\xc3\xa9 (3 like it were not written)\n");
+    check(LOG_AS_TEXT, hostile, "2001-09-09T01:46:40.007Z error a\"\\????\xc3\xa9 (3 similar lines suppressed)\n");
     check(LOG_AS_LOGFMT, hostile,
           "ts=2001-09-09T01:46:40.007Z level=error site=accept "
           "msg=\"a\\u0022\\u005c\\u000a\\u001b\\ufffd\xc2\x9b\xc3\xa9\" suppressed=3\n");
@@ -137,7 +137,7 @@ static void test_a_full_pipe_holds_nobody_up(void **state)
         assert_memory_equal(text, wanted, strlen(wanted));
     }
     char told[64];
-    snprintf(told, sizeof told, "warn  %llu lines of the log are lost here\n", (unsigned long long)lost);
+    snprintf(told, sizeof told, "warn  %llu log lines are lost here\n", (unsigned long long)lost);
     assert_non_null(fgets(text, sizeof text, reader));
     assert_non_null(strstr(text, told));
     add(sink, n);
@@ -211,7 +211,7 @@ static void test_a_full_disk_beside_a_full_stderr(void **state)
     close(fd);
     assert_true(is_flushed);
     assert_true(n > 0);
-    assert_non_null(strstr(text, "3 lines of the log are lost here\n"));
+    assert_non_null(strstr(text, "3 log lines are lost here\n"));
     assert_non_null(strstr(text, "line 3,"));
 }
 

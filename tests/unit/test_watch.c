@@ -235,7 +235,7 @@ static void test_who_it_is_may_come_a_look_later(void **state)
     check(1, "refused: limit free/write begins to refuse: 2 commands so far, of user:a\n");
     counter_add(&counters(0, 1)->refused, 1);
     check(2, "");
-    check(3, "refused: limit free/connections begins to refuse: 1 connection so far (they read: max number of "
+    check(3, "refused: limit free/connections begins to refuse: 1 connection so far (clients get: max number of "
              "clients reached)\n");
 }
 
@@ -256,8 +256,8 @@ static void check_subjects(uint64_t second, uint64_t overflows, bool is_told)
     scene.said[0] = '\0';
     watch_look_at_subjects(scene.watch, overflows, second * NS_PER_S);
     assert_string_equal(scene.said, is_told
-                                        ? "subjects: all max-subjects places are taken: newcomers share one subject "
-                                          "for each policy; raise max-subjects in [weir]\n"
+                                        ? "subjects: max-subjects is reached: new subjects share one state for each "
+                                          "policy; raise max-subjects in [weir]\n"
                                         : "");
 }
 

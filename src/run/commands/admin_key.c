@@ -133,8 +133,8 @@ static void name_dropped(const struct named_limit *before, const struct shared_s
     }
     if (dropped > NAMED_DROPPED)
         journal_log(journal, LOG_WARN, "reload",
-                    "dropped, for they were only SET: rates of %zu more keys of [limit %s]", dropped - NAMED_DROPPED,
-                    before->name);
+                    "dropped at the reload, because they were only SET: rates of %zu more keys of [limit %s]",
+                    dropped - NAMED_DROPPED, before->name);
 }
 
 void admin_key_inherit(struct named *fresh, const struct named *before, bool is_reload, uint64_t now_ns,

@@ -61,7 +61,7 @@ static char *adopt_or_say(struct config_manager *g, const struct config *config,
     struct variants variants = {0};
     char *why = set_lines_apply(lines, config->rules.policies, g->builtin, is_reload ? g->journal : NULL, &variants);
     if (why == NULL && !live_rules_adopt(&g->live, config, &variants, is_reload))
-        why = mem_strdup("there have been too many different limits since the start: restart weir");
+        why = mem_strdup("weir has had too many different limits since its start: restart weir");
     if (why != NULL)
         variants_fini(&variants);
     return why;
@@ -215,7 +215,10 @@ static void note_starved_reload(struct config_manager *g)
     g->reloads.is_last_bad = true;
     g->reloads.bad++;
     memcpy(g->reloads.last_error, why, sizeof why);
-    journal_log(g->journal, LOG_ERROR, "reload", "configuration not reloaded: %s: what ran before goes on", why);
+    journal_log(g->journal, LOG_ERROR, "reload",
+                "configuration not reloaded: %s: weir keeps the running "
+                "configuration",
+                why);
 }
 
 static char *read_again(struct config_manager *g, struct admin_command *admin_command)
@@ -230,7 +233,7 @@ static char *read_again(struct config_manager *g, struct admin_command *admin_co
     }
     char *error = admin_error("configuration not reloaded: %s", why);
     snprintf(g->reloads.last_error, sizeof g->reloads.last_error, "%s", why);
-    journal_log(g->journal, LOG_ERROR, "reload", "%s: what ran before goes on", error + 4);
+    journal_log(g->journal, LOG_ERROR, "reload", "%s: weir keeps the running configuration", error + 4);
     free(why);
     return error;
 }
@@ -447,7 +450,7 @@ static void note_starved(struct config_manager *g, const struct admin_command *a
     if (admin_command->kind == ADMIN_RELOAD)
         note_starved_reload(g);
     else
-        log_at(LOG_SITE_MEMORY, LOG_WARN, "an operator's order is not carried out: out of memory");
+        log_at(LOG_SITE_MEMORY, LOG_WARN, "out of memory: an operator's command had no effect");
 }
 
 /* Carries out one admin command, or n that candidate_is_for accepts. */
@@ -523,7 +526,7 @@ void config_manager_free(struct config_manager *g)
 void config_manager_on_table(struct config_manager *g, struct command_table *commands)
 {
     if (!has_memory(g, 0)) {
-        log_line(LOG_WARN, "out of memory: the upstream's commands stay known as they were");
+        log_line(LOG_WARN, "out of memory: weir keeps the last known commands of the upstream");
         command_table_put(commands);
         return;
     }

@@ -113,7 +113,8 @@ static bool set_ip(struct facts *facts, struct slice value)
 static bool explain_note_given(unsigned *given, unsigned row, struct slice kind, struct why why)
 {
     if ((*given >> row & 1) != 0)
-        return why_refuse(why, "%.*s: is given twice, but one client has one: ask for each by itself", WHY_SLICE(kind));
+        return why_refuse(why, "%.*s: is given twice, but a client has only one: use one --explain for each",
+                          WHY_SLICE(kind));
     *given |= 1U << row;
     return true;
 }
@@ -123,13 +124,13 @@ static bool set_fact(struct facts *facts, struct slice term, unsigned *given, st
     struct slice value = term, kind;
     split_next(&value, ':', &kind);
     if (value.at == NULL || value.len == 0)
-        return why_refuse(
-            why, "\"%.*s\" names nobody: write user:NAME, ip:ADDRESS, name:, tls:, listener: or key:", WHY_SLICE(term));
+        return why_refuse(why, "\"%.*s\" names no client: write user:NAME, ip:ADDRESS, name:, tls:, listener: or key:",
+                          WHY_SLICE(term));
     if (slice_eq_nocase(kind, SLICE("ip")))
         return explain_note_given(given, IP_BIT, kind, why) &&
                (set_ip(facts, value) || why_refuse(why, "\"%.*s\" is not an address", WHY_SLICE(value)));
     if (slice_eq_nocase(kind, SLICE("user")) && slice_eq(value, SLICE("default")))
-        return why_refuse(why, "default is who has not logged in, and has no user: leave user: out");
+        return why_refuse(why, "user:default means no login: leave user: out");
     struct {
         struct slice kind;
         struct slice *fact;
@@ -142,7 +143,7 @@ static bool set_fact(struct facts *facts, struct slice term, unsigned *given, st
             *texts[i].fact = value;
             return explain_note_given(given, (unsigned)i, kind, why);
         }
-    return why_refuse(why, "\"%.*s\": there are user, ip, name, tls, listener and key", WHY_SLICE(term));
+    return why_refuse(why, "unknown kind \"%.*s\": write user:, ip:, name:, tls:, listener: or key:", WHY_SLICE(term));
 }
 
 /*
@@ -198,12 +199,11 @@ static void tell_unknown(const struct command_table *table, const struct slice *
         snprintf(name, sizeof name, "%.*s", WHY_SLICE(words[0]));
     struct slice near = near_name(slice_str(name), command_table_count(table), command_name_at, table);
     if (near.len == 0)
-        why_set(why, why_size,
-                "%s is no command that weir knows: nothing but limits on all, cost, bytes and inflight binds it", name);
+        why_set(why, why_size, "%s is not a known command: only limits on all, cost, bytes and inflight apply", name);
     else
         why_set(why, why_size,
-                "%s is no command that weir knows (did you mean %.*s?): nothing but limits on all, cost, bytes and "
-                "inflight binds it",
+                "%s is not a known command (did you mean %.*s?): only limits on all, cost, bytes and inflight "
+                "apply",
                 name, WHY_SLICE(near));
 }
 

@@ -290,7 +290,7 @@ bool handover_read(const char *text, struct journal *journal,
     carry_out(arg, found.admin_commands, found.n);
     size_t n_taken = log_outcome(&found, journal);
     if (n_taken > 0)
-        journal_log(journal, LOG_INFO, "upgrade", "upgrade: %zu order%s of operators taken over", n_taken,
+        journal_log(journal, LOG_INFO, "upgrade", "upgrade: %zu operator setting%s taken over", n_taken,
                     n_taken == 1 ? "" : "s");
     found_fini(&found);
     return true;

@@ -135,7 +135,7 @@ static void live_rules_inherit(struct live_rules *live, struct named *fresh, boo
         const struct named_limit *limit = named_at(fresh, i);
         const struct named_limit *before = named_find(live->rules->named, slice_str(limit->name));
         if (before != NULL && before->rule.kind != limit->rule.kind)
-            journal_log(live->journal, LOG_WARN, "limit", "[limit %s] is %s now and was %s: its keys begin anew",
+            journal_log(live->journal, LOG_WARN, "limit", "[limit %s] changes to %s from %s: its keys start empty",
                         limit->name, quota_algorithm(limit->rule.kind)->name, quota_algorithm(before->rule.kind)->name);
     }
 }

@@ -292,10 +292,10 @@ static void tell_too_little(struct text *out, const struct sheet *sheet, const s
     uint64_t n = row->distribution.subjects;
     struct slice class = observed_name(sheet->policy_state->observed, row->class);
     if (n == 0)
-        text_print(out, "; %.*s: nobody has sent any yet\n", (int)class.len, class.at);
+        text_print(out, "; %.*s: no subject has sent any yet\n", (int)class.len, class.at);
     else
-        text_print(out, "; %.*s: only %" PRIu64 " subject%s in %s: too little to say\n", (int)class.len, class.at, n,
-                   n == 1 ? "" : "s", span_text(sheet->seconds, span));
+        text_print(out, "; %.*s: only %" PRIu64 " subject%s in %s: too few to suggest a limit\n", (int)class.len,
+                   class.at, n, n == 1 ? "" : "s", span_text(sheet->seconds, span));
 }
 
 /*
@@ -386,7 +386,8 @@ static void tell_covered(struct text *out, const struct sheet *sheet, const stru
     char limit[SUGGESTION_ROOM];
     struct slice class = observed_name(sheet->policy_state->observed, row->class);
     struct slice right = suggestion_text(&row->suggestion, limit);
-    text_print(out, "; %.*s: %.*s would never bind beside all\n", (int)class.len, class.at, (int)right.len, right.at);
+    text_print(out, "; %.*s: %.*s would never bind, because all is lower\n", (int)class.len, class.at, (int)right.len,
+               right.at);
 }
 
 static size_t rows_seen(const struct sheet *sheet)
@@ -410,7 +411,7 @@ static void tell_sheet(struct text *out, const struct survey *survey, const stru
     if (!is_one)
         text_print(out, "[policy %s]\n", sheet->name);
     if (!is_one && rows_seen(sheet) == 0)
-        text_add(out, SLICE("; nobody has sent anything yet\n"));
+        text_add(out, SLICE("; no subject has sent commands yet\n"));
     for (size_t i = 0; i < sheet->n_rows; i++) {
         const struct row *row = &sheet->rows[i];
         if (row->has_enough && covering(sheet, row) != NULL)
@@ -453,7 +454,7 @@ static void tell_unseen(struct text *out, const struct survey *survey, struct su
         for (size_t i = 0; i < n; i++)
             is_seen |= subjects_have(tables[i], one);
         if (!is_seen)
-            text_print(out, "; %.*s was never seen, as far as weir remembers\n", WHY_SLICE(one));
+            text_print(out, "; weir has not seen %.*s\n", WHY_SLICE(one));
     }
 }
 
@@ -464,7 +465,7 @@ static void suggest_tell(struct admin_command *admin_command, const struct surve
     for (size_t i = 0; i < survey->n_sheets; i++)
         tell_sheet(&out, survey, admin_command, &survey->sheets[i]);
     if (out.len == 0)
-        text_add(&out, SLICE("; nobody has sent anything yet\n"));
+        text_add(&out, SLICE("; no subject has sent commands yet\n"));
     tell_unseen(&out, survey, tables, n);
     admin_command->is_starved = out.is_broken;
     admin_command->lines = out.at;

@@ -53,7 +53,9 @@ static bool upkeep_doubt(struct upkeep *upkeep, const char *why)
     if (strncmp(upkeep->why, why, sizeof upkeep->why - 1) == 0)
         return true;
     snprintf(upkeep->why, sizeof upkeep->why, "%s", why);
-    journal_log(upkeep->journal, LOG_WARN, "upstream", "upstream-password-file: %s: the password from before is used",
+    journal_log(upkeep->journal, LOG_WARN, "upstream",
+                "upstream-password-file: %s: weir keeps using the previous "
+                "password",
                 why);
     return true;
 }
@@ -64,7 +66,7 @@ static void upkeep_use(struct upkeep *upkeep, char *secret)
     upkeep->is_doubted = false;
     if (strcmp(secret, present(upkeep)->newest) != 0 && config_manager_set_password(upkeep->manager, secret))
         journal_log(upkeep->journal, LOG_INFO, "upstream",
-                    "upstream-password-file has another password: it is used from now on");
+                    "upstream-password-file has a new password: weir uses it from now on");
 }
 
 /* Reads the file. False: the file may be in the middle of a write, and must be read again soon. */

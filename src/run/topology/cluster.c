@@ -164,7 +164,7 @@ static void blame(const struct cluster *cluster, struct member *member, const ch
     char line[LINE_ROOM];
     bool is_news = strncmp(member->nodes_why, why, WHY_ROOM - 1) != 0;
     snprintf(member->nodes_why, sizeof member->nodes_why, "%s", why);
-    snprintf(line, sizeof line, "upstream %s does not tell which nodes the cluster has: %s", member->key,
+    snprintf(line, sizeof line, "upstream %s does not list the nodes of the cluster: %s", member->key,
              member->nodes_why);
     if (is_news)
         cluster->ops->on_news(cluster->arg, LOG_WARN, line, line);
@@ -196,7 +196,7 @@ static void blame_foreign(const struct cluster *cluster)
 {
     for (size_t i = 0; i < cluster->members->n; i++)
         if (cluster->members->all[i]->is_entry && is_foreign(cluster, cluster->members->all[i]))
-            blame(cluster, cluster->members->all[i], "it belongs to another cluster than the one that weir serves");
+            blame(cluster, cluster->members->all[i], "it belongs to a different cluster than the one that weir serves");
 }
 
 static void cluster_take(struct cluster *cluster, struct member *member, const struct cluster_nodes *answer)
@@ -546,7 +546,8 @@ bool cluster_words_print(const struct cluster *cluster, char out[CLUSTER_WORDS_R
         n += (size_t)snprintf(out + n, CLUSTER_WORDS_ROOM - n, "; no node serves %zu", SLOT_COUNT - service.n_served);
     print_away(cluster, away, sizeof away);
     if (away[0] != '\0')
-        snprintf(out + n, CLUSTER_WORDS_ROOM - n, "; %zu are away with %s", service.n_served - service.n_up, away);
+        snprintf(out + n, CLUSTER_WORDS_ROOM - n, "; %zu slots are away with %s", service.n_served - service.n_up,
+                 away);
     return false;
 }
 

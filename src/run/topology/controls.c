@@ -176,7 +176,7 @@ static void controls_on_rejected(void *arg, const char *why)
     if (member == default_node || default_node == NULL || controls_of(member)->cluster != NULL)
         log_error("upstream %s cannot be served: %s", member->key, why);
     else
-        log_info("upstream %s, which is not the master, cannot be served: %s", member->key, why);
+        log_info("upstream %s, not the master, cannot be served: %s", member->key, why);
 }
 
 static void controls_on_maxclients(void *arg)

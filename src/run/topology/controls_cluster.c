@@ -347,7 +347,7 @@ static bool print_change(const struct topology *before, const struct topology *n
     while (slot < SLOT_COUNT && slot_map_row(before->slots, slot) != i)
         slot++;
     uint16_t row = slot < SLOT_COUNT ? slot_map_row(now->slots, slot) : SLOT_UNSERVED;
-    size_t n = (size_t)snprintf(out, CLUSTER_WORDS_ROOM, "%.150s serves no slots any more", node->text);
+    size_t n = (size_t)snprintf(out, CLUSTER_WORDS_ROOM, "%.150s no longer serves slots", node->text);
     if (row != SLOT_UNSERVED)
         snprintf(out + n, CLUSTER_WORDS_ROOM - n, ", %.150s serves slot %u", now->rows[row].node->text, (unsigned)slot);
     return true;

@@ -31,9 +31,9 @@ static struct mastership_server server_of(const struct member *member)
 static const char *controls_default_word_of(const struct mastership_server *server, const struct member *member)
 {
     static const char *const words[] = {
-        [ROLE_UNKNOWN] = "does not say what it is", [ROLE_MASTER] = "is a master", [ROLE_REPLICA] = "is a replica"};
+        [ROLE_UNKNOWN] = "does not report its role", [ROLE_MASTER] = "is a master", [ROLE_REPLICA] = "is a replica"};
     if (server->reach == REACH_OK && server->role == ROLE_UNKNOWN && finder_word(member->finder).is_mute)
-        return "does not say what it is, as weir has no login there";
+        return "does not report its role, because weir has no login there";
     return server->reach != REACH_OK ? "is away" : words[server->role];
 }
 
@@ -55,13 +55,13 @@ static const char *sentinels_part(enum mastership_why why)
 {
     switch (why) {
     case MASTERSHIP_NO_CLAIM:
-        return "no sentinel names one";
+        return "no sentinel names a master";
     case MASTERSHIP_DISAGREE:
         return "the sentinels disagree";
     case MASTERSHIP_AWAITED:
-        return "the server that the sentinels name has not said that it is";
+        return "the server that the sentinels name has not reported the role of a master";
     case MASTERSHIP_IS_REPLICA:
-        return "the server that the sentinels name says that it is a replica";
+        return "the server that the sentinels name reports the role of a replica";
     default:
         return "";
     }

@@ -56,8 +56,8 @@ bool failover_story_tell(struct failover_story *story, const struct fates *now, 
                         : (size_t)snprintf(line, FAILOVER_STORY_ROOM,
                                            "failover: upstream %s is the master in place of %s", story->is, story->was);
     snprintf(line + length, FAILOVER_STORY_ROOM - length,
-             ", which was missed for %.3f s; meanwhile commands waited: %" PRIu64 ", refused: %" PRIu64
-             ", sent again: %" PRIu64 "; connections lost with commands in flight: %" PRIu64,
+             ", after %.3f s without a master; commands that waited: %" PRIu64 ", refused: %" PRIu64
+             ", retried: %" PRIu64 "; connections lost with commands in flight: %" PRIu64,
              (double)took_ns / NS_PER_S, n.n[FATE_WAITED], n.n[FATE_REFUSED], n.n[FATE_AGAIN], n.n[FATE_LOST]);
     story->missed_ns = story->found_ns = 0;
     story->before = *now;

@@ -296,7 +296,7 @@ static void tell_moved(const struct finder *finder, const struct dial *dial)
     const char *before = finder->now->node->address;
     print_failures(finder, failures, sizeof failures);
     const char *role = node_role(dial->node) == ROLE_REPLICA ? ", a replica" : "";
-    const char *tried = failures[0] != '\0' ? "; tried in vain: " : "";
+    const char *tried = failures[0] != '\0' ? "; failed before: " : "";
     if (finder->settings.kind == FINDER_MEMBER && finder->resolver == NULL)
         return; /* a fixed address has not moved */
     if (strcmp(before, dial->node->address) == 0 || before[0] == '\0')
@@ -331,8 +331,10 @@ static void demote(struct finder *finder)
     const struct endpoint nowhere = {.length = 0};
     finder->past = finder_word(finder);
     if (finder->settings.kind == FINDER_ALONE)
-        tell(finder, LOG_WARN, "upstream %s: %s was a master and is a replica now: connections to it end", finder->text,
-             finder->now->node->address);
+        tell(finder, LOG_WARN,
+             "upstream %s: %s is no longer a master but a replica: weir closes its connections "
+             "there",
+             finder->text, finder->now->node->address);
     end_round(finder);
     finder->must_move = true;
     finder->avoided = finder->now->node->endpoint;
@@ -439,7 +441,8 @@ static void give_up_round(struct finder *finder)
     char failures[LINE_ROOM / 2];
     print_failures(finder, failures, sizeof failures);
     if (finder->n_trials > 0 && strcmp(failures, finder->failures) != 0)
-        log_at(LOG_SITE_CONTROL, LOG_WARN, "upstream %s: no other address of it answers: %s", finder->text, failures);
+        log_at(LOG_SITE_CONTROL, LOG_WARN, "upstream %s: none of its other addresses answers: %s", finder->text,
+               failures);
     snprintf(finder->failures, sizeof finder->failures, "%s", failures);
     end_round(finder);
     if (!finder_may_stay(finder))
@@ -569,14 +572,14 @@ static void take_found(struct finder *finder, const struct resolved *found)
         endpoint_print(&found->endpoints[i], finder->tries[i].address);
     }
     print_found(finder, line, sizeof line);
-    tell(finder, LOG_INFO, "upstream %s leads to %s", finder->text, line);
+    tell(finder, LOG_INFO, "upstream %s resolves to %s", finder->text, line);
 }
 
 static void finder_take_error(struct finder *finder, const char *why)
 {
     if (strcmp(finder->name_error, why) != 0)
         tell(finder, LOG_WARN, "upstream %s: its name cannot be resolved: %s%s%s", finder->text, why,
-             finder->known.n > 0 ? "; the last address stays in use: " : "",
+             finder->known.n > 0 ? "; weir keeps using the last address: " : "",
              finder->known.n > 0 ? finder->now->node->address : "");
     snprintf(finder->name_error, sizeof finder->name_error, "%s", why);
     if (finder->known.n == 0)
@@ -667,7 +670,7 @@ struct finder *finder_open(struct loop *loop, const struct finder_settings *sett
 
 static void finder_take_refusal(struct finder *finder)
 {
-    tell(finder, LOG_WARN, "upstream %s is not dialled: %s", finder->text, finder->refusal);
+    tell(finder, LOG_WARN, "upstream %s: weir does not connect: %s", finder->text, finder->refusal);
     snprintf(finder->name_error, sizeof finder->name_error, "%s", finder->refusal);
     finder_settle(finder);
 }

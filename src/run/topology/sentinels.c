@@ -96,20 +96,22 @@ static void sentinels_describe(const struct sentinels *sentinels, const struct s
         snprintf(out, room, "does not answer: %s", word->why);
         return;
     case TROUBLE_UNREADABLE:
-        snprintf(out, room, "sends what weir cannot read");
+        snprintf(out, room, "sends replies that weir cannot parse");
         return;
     case TROUBLE_WANTS_LOGIN:
-        snprintf(out, room, "wants a password: sentinel-password-file names the file that has it");
+        snprintf(out, room, "requires a password: set sentinel-password-file");
         return;
     case TROUBLE_REFUSES_LOGIN:
         snprintf(out, room, "does not accept %s: %s", login, word->why);
         return;
     case TROUBLE_FORBIDS:
-        snprintf(out, room, "does not let weir ask: %s; docs/failover.md has the rights that weir's user needs",
+        snprintf(out, room,
+                 "denies weir the commands that it needs: %s; docs/failover.md lists the permissions of "
+                 "weir's user",
                  word->why);
         return;
     case TROUBLE_NO_SENTINEL:
-        snprintf(out, room, "is no sentinel: %s", word->why);
+        snprintf(out, room, "is not a sentinel: %s", word->why);
         return;
     case TROUBLE_NO_NAME:
         snprintf(out, room, "does not know the name %s", name);
@@ -208,7 +210,7 @@ static void use_password(struct sentinels *sentinels, char *password)
         sentinel_set_password(sentinels->slots[i]->sentinel, password);
     if (before != NULL)
         tell(sentinels, LOG_INFO, "sentinel-password-file",
-             "sentinel-password-file has another password: sentinels are asked with it from now on");
+             "sentinel-password-file has a new password: weir uses it for sentinels from now on");
     secret_forget(before);
 }
 
@@ -347,7 +349,8 @@ static void learn(struct sentinels *sentinels)
     if (sentinels->n == before)
         return;
     print_from(sentinels, before, list, sizeof list);
-    tell(sentinels, LOG_INFO, list, "sentinels of %s that others tell of: %s", sentinels->settings.master_name, list);
+    tell(sentinels, LOG_INFO, list, "new sentinels of %s, announced by other sentinels: %s",
+         sentinels->settings.master_name, list);
 }
 
 /* True if some configured sentinel lists the learnt sentinel. */
@@ -376,7 +379,7 @@ static void forget_learnt(struct sentinels *sentinels)
         sentinels_drop(sentinels, i - 1);
     }
     if (len > 0)
-        tell(sentinels, LOG_INFO, list, "sentinels of %s that no other tells of any more: %s",
+        tell(sentinels, LOG_INFO, list, "sentinels of %s removed, no longer announced by other sentinels: %s",
              sentinels->settings.master_name, list);
 }
 
@@ -514,7 +517,7 @@ void sentinels_explain(const struct sentinels *sentinels, char *out, size_t room
         print_master(&slot->word, names, sizeof names);
         sentinels_describe(sentinels, &slot->word, what, sizeof what);
         if (slot->is_twin)
-            snprintf(what, sizeof what, "is known by another address, too");
+            snprintf(what, sizeof what, "is already known by another address");
         if (slot->is_twin || slot->word.trouble != TROUBLE_NONE)
             n += (size_t)snprintf(out + n, room - n, "%ssentinel %.100s: %.127s", before, text, what);
         else

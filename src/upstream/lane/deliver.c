@@ -274,7 +274,7 @@ static bool check_nonce(struct lane *lane)
     lane_end_question(lane);
     if (nonce_is_answered(&lane->nonce, &lane->glimpse))
         return true;
-    lane_fail(lane, END_NONSENSE, "its answers are not what was asked");
+    lane_fail(lane, END_NONSENSE, "its replies do not match the requests");
     return false;
 }
 
@@ -315,7 +315,7 @@ static bool end_call(struct lane *lane, const struct call *call)
     if (lane_is_closed(lane))
         return false;
     if (is_ended_by_role(lane, call)) {
-        lane_fail(lane, END_LOST, "it has become a replica, and ends what waits there");
+        lane_fail(lane, END_LOST, "it has become a replica, and unblocks its clients");
         return false;
     }
     finish_oldest(lane);
@@ -367,7 +367,7 @@ static bool end_frame(struct lane *lane)
     } else if (unsolicited_is(lane, word)) {
         return end_unsolicited(lane);
     } else if (call == NULL) {
-        lane_fail(lane, END_NONSENSE, "it sent a reply that nobody waits for");
+        lane_fail(lane, END_NONSENSE, "it sent a reply without a request");
         return false;
     } else {
         note_reply(lane, call);

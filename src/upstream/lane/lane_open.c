@@ -26,12 +26,12 @@ static void refuse_greeting(struct lane *lane, enum greeting_verdict verdict, st
         enum lane_end end;
         const char *why;
     } ends[] = {
-        [GREETING_LOGIN_REFUSED] = {END_LOGIN_REFUSED, "it does not accept a user's password any more"},
-        [GREETING_TURNED_AWAY] = {END_TURNED_AWAY, "it turns new connections away"},
-        [GREETING_NO_RESET] = {END_NO_RESET, "its user may not RESET it, so nobody else may have it"},
-        [GREETING_UNCLEAN] = {END_UNCLEAN, "it was not clean when its owner had gone"},
-        [GREETING_NONSENSE] = {END_NONSENSE, "it does not answer as Redis does"},
-        [GREETING_REFUSED] = {END_REFUSED, "it refuses what the connection needs"},
+        [GREETING_LOGIN_REFUSED] = {END_LOGIN_REFUSED, "it no longer accepts a user's password"},
+        [GREETING_TURNED_AWAY] = {END_TURNED_AWAY, "it refuses new connections"},
+        [GREETING_NO_RESET] = {END_NO_RESET, "its user may not run RESET, so no other client can use it"},
+        [GREETING_UNCLEAN] = {END_UNCLEAN, "its state was not clean after its client had left"},
+        [GREETING_NONSENSE] = {END_NONSENSE, "its replies are not those of a Redis"},
+        [GREETING_REFUSED] = {END_REFUSED, "it refuses a command that the connection needs"},
     };
     lane_refuse(lane, ends[verdict].end, ends[verdict].why, verdict == GREETING_REFUSED ? reply : slice_of("", 0));
 }

@@ -216,7 +216,7 @@ static void fail_replaced(struct lanes *lanes, uint64_t now_ns)
 {
     uint64_t since_ns = now_ns - lanes->upstream->connect_timeout_ns;
     for (int in = LIST_SHARED; in < LIST_COUNT; in++)
-        fail_hung(lanes, (enum lane_list)in, since_ns, "it does not answer, and is not the master any more");
+        fail_hung(lanes, (enum lane_list)in, since_ns, "it does not answer, and is no longer the master");
 }
 
 static bool owes_answers(const struct lanes *lanes)
@@ -264,13 +264,13 @@ static bool is_silent(const struct lane *lane, uint64_t since_ns)
 static const char *why_over(struct lanes *lanes, const struct lane *lane, uint64_t now_ns)
 {
     if (lane->answer_by_ns != 0 && now_ns >= lane->answer_by_ns)
-        return "Redis has not answered a login in time";
+        return "Redis did not answer a login in time";
     if (lane_is_asked(lane) && lane_is_in_frame(lane) &&
         is_silent(lane, now_ns - upstream_time(lanes->upstream, LANES_CLEAN_NS)))
-        return "an answer has begun and does not end";
+        return "a reply has begun and does not end";
     bool is_left = lane->owner != NULL && lane->owner->is_gone;
     return is_left && lane_is_hung(lane, now_ns - upstream_time(lanes->upstream, GONE_NS))
-               ? "its client has left, and Redis does not answer what it asked"
+               ? "its client has left, and Redis does not answer its last request"
                : NULL;
 }
 
@@ -296,7 +296,7 @@ static void fail_vanished(struct lanes *lanes, enum lane_list in)
         struct lane *lane = lanes_at(now.next);
         lanes_move(lane, in);
         if (link_has_vanished(&lane->link))
-            lane_fail(lane, END_LOST, "its host does not answer any more");
+            lane_fail(lane, END_LOST, "its host no longer answers");
     }
 }
 

@@ -158,7 +158,7 @@ static bool read_move(const struct reading *reading, struct slice text)
         !cluster_nodes_read_number(number, SLOT_COUNT - 1, &slot))
         return why_refuse(reading->why, "line %zu has a slot on its way that cannot be read", reading->line);
     if (nodes->n_moves == MOVES_MOST)
-        return why_refuse(reading->why, "more than %d slots are on their way", MOVES_MOST);
+        return why_refuse(reading->why, "more than %d slots migrate", MOVES_MOST);
     if ((nodes->n_moves & (nodes->n_moves - 1)) == 0) /* capacity 1, 2, 4 ... */
         nodes->moves = mem_realloc(nodes->moves, nodes->n_moves > 0 ? 2 * nodes->n_moves : 1, sizeof *nodes->moves);
     struct cluster_move *move = &nodes->moves[nodes->n_moves++];
@@ -173,7 +173,7 @@ static bool read_slots(const struct reading *reading, size_t number, bool is_mys
     struct slice word;
     while (split_word(&rest, &word)) {
         if (!node->is_master)
-            return why_refuse(reading->why, "node %s serves slots, and is no master", node->id);
+            return why_refuse(reading->why, "node %s serves slots but is not a master", node->id);
         if (word.at[0] != '[' ? !read_range(reading, number, word) : is_myself && !read_move(reading, word))
             return false;
     }
@@ -194,7 +194,7 @@ static bool cluster_nodes_add_node(const struct reading *reading, const struct c
     if (cluster_nodes_is_known(nodes, node->id))
         return why_refuse(reading->why, "node %s is there twice", node->id);
     if (is_myself && nodes->myself < nodes->n)
-        return why_refuse(reading->why, "two nodes are the one that answers");
+        return why_refuse(reading->why, "two nodes have the flag myself");
     if (nodes->n == CLUSTER_NODES_MOST)
         return why_refuse(reading->why, "there are more than %d nodes", CLUSTER_NODES_MOST);
     if ((nodes->n & (nodes->n - 1)) == 0)
@@ -243,11 +243,11 @@ static bool check_whole(const struct reading *reading)
 {
     const struct cluster_nodes *nodes = reading->nodes;
     if (nodes->myself >= nodes->n)
-        return why_refuse(reading->why, "no node is the one that answers");
+        return why_refuse(reading->why, "no node has the flag myself");
     for (size_t i = 0; i < nodes->n; i++)
         for (size_t j = 0; j < i && nodes->nodes[i].n_slots > 0; j++)
             if (nodes->nodes[j].n_slots > 0 && is_same_place(&nodes->nodes[i], &nodes->nodes[j]))
-                return why_refuse(reading->why, "nodes %s and %s have one address", nodes->nodes[j].id,
+                return why_refuse(reading->why, "nodes %s and %s have the same address", nodes->nodes[j].id,
                                   nodes->nodes[i].id);
     return true;
 }

@@ -200,8 +200,8 @@ static void try_again(struct lanes *lanes, const struct lane *lane, const char *
 static bool lose_login(struct lanes *lanes, const struct lane *lane)
 {
     struct auth_user *user = auth_users_find(&lanes->base.users, login_user(lane->key.login));
-    log_at(LOG_SITE_UPSTREAM_LOGIN, LOG_WARN,
-           "upstream %s does not accept a password any more by which clients have logged in", lanes_node(lanes)->text);
+    log_at(LOG_SITE_UPSTREAM_LOGIN, LOG_WARN, "upstream %s no longer accepts a password that clients logged in with",
+           lanes_node(lanes)->text);
     if (user != NULL && auth_user_refuse(user, lane->key.login))
         return true;
     if (user != NULL)
@@ -222,7 +222,7 @@ static bool lose_own_login(struct lanes *lanes, const struct lane *lane)
             lanes_node(lanes)->text);
         return true;
     }
-    log_at(LOG_SITE_UPSTREAM_LOGIN, LOG_WARN, "upstream %s does not accept %s: no new connections of weir's own",
+    log_at(LOG_SITE_UPSTREAM_LOGIN, LOG_WARN, "upstream %s rejects %s: weir opens no more connections with this login",
            lanes_node(lanes)->text, node_login_keys(lanes_node(lanes)));
     node_note_login(lanes_node(lanes), false);
     lanes->login_refused_ns = clock_ns();

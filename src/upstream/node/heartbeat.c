@@ -42,7 +42,7 @@ static void heartbeat_describe(const struct heartbeat *heartbeat, enum pulse_sta
     else if (state == PULSE_BUSY)
         snprintf(news, NEWS_ROOM, "upstream %.512s is busy: a script runs", name);
     else if (state == PULSE_HELD)
-        snprintf(news, NEWS_ROOM, "upstream %.512s is paused: CLIENT PAUSE holds commands back", name);
+        snprintf(news, NEWS_ROOM, "upstream %.512s is paused: CLIENT PAUSE suspends commands", name);
     else if (before == PULSE_SILENT)
         snprintf(news, NEWS_ROOM, "upstream %.512s answers again (after %.1f s)", name, seconds);
     else

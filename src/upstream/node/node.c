@@ -81,8 +81,8 @@ void node_note_bad_redirect(struct node *node)
 {
     if (!atomic_exchange_explicit(&node->is_told_redirect, true, memory_order_relaxed))
         log_at(LOG_SITE_CONTROL, LOG_WARN,
-               "upstream %s answers MOVED or ASK without a slot and an address: clients hear -UPSTREAM moved; look at "
-               "what runs there",
+               "upstream %s answers MOVED or ASK without a slot or an address: clients get -UPSTREAM moved; check the "
+               "server there",
                node->text);
 }
 
