@@ -131,7 +131,7 @@ def test_nothing_outside_upstream_allow_is_dialled(farm):
         weir = before(farm, fake, upstream_allow="127.0.0.1/32")
         weir.wait_for_log(f"upstream 127.0.0.2:{port}: weir does not connect: upstream-allow does not contain its address")
         status, text = readyz(weir)
-        assert status == 200 and f"16284 are away with 127.0.0.2:{port}" in text, text
+        assert status == 200 and f"16284 slots are away with 127.0.0.2:{port}" in text, text
         asked = fake.n_asked("CLUSTER NODES")
         wait_until(lambda: fake.n_asked("CLUSTER NODES") > asked + 3, "it goes on asking", SECONDS)
         assert not taken

@@ -238,7 +238,7 @@ def test_wrong_orders_are_errors(farm, redis):
         for command, error in ERRORS:
             reply = op.call("LIMIT", *command.split())
             assert isinstance(reply, Error) and reply.startswith(error), (command, reply)
-        assert op.call("LIMIT", "BLOCK", "user:x", "REASON", "a\r\n+b").startswith("ERR control characters")
+        assert op.call("LIMIT", "BLOCK", "user:x", "REASON", "a\r\n+b").startswith("ERR a reason cannot contain control characters")
         assert op.call("LIMIT", "BLOCKS") == []
 
 

@@ -273,7 +273,7 @@ def test_a_wrong_password_lets_nobody_through(farm, mode):
         assert conn.call("AUTH", "another") == "OK"
         for _ in range(3):
             told = str(limit(conn, DECISIONS[0]))
-            assert told.startswith("NOAUTH Redis does not accept the password in"), "and not a client that waits for ever"
+            assert told.startswith("NOAUTH Redis rejects the password in"), "and not a client that waits for ever"
             assert str(limit(conn, WAITS[2])) == told
         lines = len(weir.log().splitlines())
         redis.call("CONFIG", "SET", "requirepass", "secret")

@@ -234,8 +234,8 @@ def test_who_is_in_the_middle_of_something_stays_with_the_old_one(weir, redis):
         new = re.search(r"upgrade: process (\d+) has taken over", weir.log())[1]
         for line in (
             f"process {new} is starting, to take over from {old.pid}",
-            f"process {new} serves in place of {old.pid}",
-            f"process {new} has taken over from {old.pid}, which stops",
+            f"process {new} serves in place of process {old.pid}",
+            f"process {new} has taken over from process {old.pid}, which stops",
             f"process {old.pid}: weir no longer accepts connections",
         ):
             weir.wait_for_log(line)
@@ -283,7 +283,7 @@ def test_an_upgrade_waits_until_weir_serves(farm, hung, tmp_path):
             weir.signal(signal.SIGUSR2)
             weir.wait_for_log("upgrade: SIGUSR2 takes effect once weir serves", n + 1)
         hung.signal(signal.SIGCONT)
-        said = f"upgrade: process (\\d+) has taken over from {old}"
+        said = f"upgrade: process (\\d+) has taken over from process {old}"
         heir = Heir(int(wait_until(lambda: re.search(said, weir.log()), "another process takes over")[1]))
         assert weir.wait() == 0
         weir.child = heir
@@ -334,7 +334,7 @@ def test_a_mistake_in_the_configuration_changes_nothing(weir, redis):
 
 # ---- why a new process does not serve, in the old process' log ----
 
-ENDED = r"upgrade: process \d+ has ended \(status [12], signal 0\) before it served: process \d+ goes on: "
+ENDED = r"upgrade: process \d+ ended \(status [12], signal 0\) before it served: process \d+ goes on: "
 
 
 def logged(weir):

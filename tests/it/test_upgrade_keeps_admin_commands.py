@@ -63,7 +63,7 @@ def test_what_was_ordered_holds_in_the_new_process(weir):
     assert any(event["text"] == "upgrade: 11 operator settings taken over" for event in plain(order(weir, "LOG", "50")))
     log = [event["text"] for event in plain(order(weir, "LOG", "50"))]
     for begin in (r"\[policy u\] write = 9/d for user:alice, ends in", r"\[limit Signup\] sliding = 50/60s for ann, ends in", "user:vip-1 is blocked for"):
-        assert [text for text in log if re.match(begin + r" 3[56]\d\ds .*, by the process before", text, re.I)], (begin, log)
+        assert [text for text in log if re.match(begin + r" 3[56]\d\ds .*, by the previous process", text, re.I)], (begin, log)
     weir.upgrade()
     assert len(order(weir, "BLOCKS")) == 2, "and in the next"
 

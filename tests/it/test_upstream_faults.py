@@ -296,7 +296,7 @@ def test_with_a_wrong_password(farm, tmp_path):
     wrong.write_text("wrong")
     redis = farm.redis(password="right")
     weir = farm.weir(redis, upstream_password_file=wrong)
-    wait_until(lambda: "does not accept the password in upstream-password-file" in weir.log(), "the log tells")
+    wait_until(lambda: "rejects the password in upstream-password-file" in weir.log(), "the log tells")
     with weir.connect() as a:
         assert a.call("AUTH", "right") == "OK"
         assert a.call("SET", "k", "v") == "OK"

@@ -102,7 +102,7 @@ def test_a_password_that_changes_is_read_at_a_reload(farm, redis, tmp_path):
     # weir reads a file only after 200 ms without a change, as it may be half written
     os.utime(secret, (0, 0))
     weir.signal(signal.SIGHUP)
-    weir.wait_for_log("sentinel-password-file has another password")
+    weir.wait_for_log("sentinel-password-file has a new password")
     fake.password = "two"
     fake.end_connections()
     asked = fake.n_asked("SENTINEL")
