@@ -170,8 +170,8 @@ static void find_overflow(struct findings *findings, const struct snapshot *s)
     if (!s->is_overflowed)
         return;
     struct finding *finding = findings_add(findings, FINDING_WARN, "process");
-    text_add(&finding->title, SLICE("All max-subjects places are taken"));
-    text_add(&finding->more, SLICE("newcomers share one subject"));
+    text_add(&finding->title, SLICE("max-subjects is reached"));
+    text_add(&finding->more, SLICE("new subjects share one state"));
 }
 
 /* ---- limits ---- */

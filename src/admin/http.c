@@ -98,7 +98,9 @@ static void show_stats(struct answer *answer, const struct snapshot *snapshot, s
     else if (find_history(connection, &after))
         stats_write(&answer->text, snapshot, after);
     else
-        http_fail(answer, MHD_HTTP_BAD_REQUEST, "history is the number of the point to begin after: 0 for all");
+        http_fail(answer, MHD_HTTP_BAD_REQUEST,
+                  "history takes the number of a point, and returns the points after "
+                  "it: 0 returns all");
 }
 
 static void show_health(struct answer *answer, const struct snapshot *snapshot, struct MHD_Connection *connection)
@@ -170,11 +172,11 @@ static void http_make(struct answer *answer, struct http *http, struct MHD_Conne
     struct snapshot *snapshot = latest(http);
     if (!http_is_meant(http, connection))
         http_fail(answer, MHD_HTTP_MISDIRECTED_REQUEST,
-                  "not by this name: ask by address, or let weir know the name: host = NAME in [admin]");
+                  "weir does not serve this host name: use an address, or set host = NAME in [admin]");
     else if (strcmp(method, MHD_HTTP_METHOD_GET) != 0 && strcmp(method, MHD_HTTP_METHOD_HEAD) != 0)
-        http_fail(answer, MHD_HTTP_METHOD_NOT_ALLOWED, "only GET and HEAD");
+        http_fail(answer, MHD_HTTP_METHOD_NOT_ALLOWED, "only GET and HEAD are supported");
     else if (page == NULL)
-        http_fail(answer, MHD_HTTP_NOT_FOUND, "not here: try /, /metrics, /healthz, /readyz or /api/v1/stats");
+        http_fail(answer, MHD_HTTP_NOT_FOUND, "no such page: try /, /metrics, /healthz, /readyz or /api/v1/stats");
     else if (snapshot == NULL && page->show != show_health)
         http_fail(answer, MHD_HTTP_SERVICE_UNAVAILABLE, "starting");
     else if (page->show != NULL)

@@ -67,7 +67,7 @@ void front_accept_failed(struct front *front, const struct listen_address *liste
 /* Closes a TCP connection without a peer address, which is a fault of the system. */
 static void refuse_nameless(int fd, const struct listen_address *listen_address)
 {
-    log_at(LOG_SITE_ACCEPT, LOG_WARN, "a connection to %s is closed: the system does not tell its address",
+    log_at(LOG_SITE_ACCEPT, LOG_WARN, "a connection to %s is closed: the system does not return its peer address",
            listen_address->listener);
     close(fd);
 }

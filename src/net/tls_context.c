@@ -152,9 +152,9 @@ static void use_key(struct making *m)
     if (is_encrypted)
         wrong(m, TLS_KEY, "the key in %s is encrypted: write it without a passphrase", path);
     else if (key == NULL)
-        wrong(m, TLS_KEY, "%s holds no private key in PEM that can be used: %s", path, last_reason());
+        wrong(m, TLS_KEY, "%s holds no usable private key in PEM: %s", path, last_reason());
     else if (!tls_context_fits(m, key))
-        wrong(m, TLS_KEY, "the key in %s is not that of the certificate in %s", path, m->settings->texts[TLS_CERT]);
+        wrong(m, TLS_KEY, "the key in %s does not belong to the certificate in %s", path, m->settings->texts[TLS_CERT]);
     else
         warn_of_others(m);
     EVP_PKEY_free(key);

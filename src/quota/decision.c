@@ -242,7 +242,7 @@ struct decision *decision_new(struct quota *quota, const struct quota_context *c
         return NULL;
     asked.ask.is_unprefixed = asked.ask.is_cell && context->cell == QUOTA_CELL_RAW;
     if (asked.ask.is_unprefixed && !context->has_database) {
-        build_error(error, SLICE("ERR SELECT inside MULTI: weir does not know the database of the key"));
+        build_error(error, SLICE("ERR weir does not know the key's database after SELECT inside MULTI"));
         return NULL;
     }
     char spelled[PREFIX_ROOM];
@@ -377,7 +377,7 @@ void decision_renew_next(struct decision *decision, bool is_deleted)
     const struct named_counters *counters =
         decision->n_parts > 0 ? decision->parts[decision->n_renewed - 1].counters : decision->counters;
     if (is_deleted)
-        log_at(LOG_SITE_NAMED_LIMIT, LOG_WARN, "a key of the limit %s has another algorithm's state: it begins anew",
+        log_at(LOG_SITE_NAMED_LIMIT, LOG_WARN, "limit %s: a key had the state of another algorithm and starts empty",
                counters->name);
     if (decision->n_renewed < decision->n_parts)
         take_next(decision);

@@ -309,5 +309,5 @@ bool option_suit_all(const struct decision_request *ask, struct decision_request
     if (n_rates > QUOTA_PARTS_RATES_MAX)
         return why_set(why, why_size, "ERR too many rates: at most %d in one call", QUOTA_PARTS_RATES_MAX);
     return question_work_us(ask) <= QUOTA_WORK_MOST_US ||
-           why_set(why, why_size, "ERR this is too much for one call: fewer keys, rates or units");
+           why_set(why, why_size, "ERR the call is too large: use fewer keys, rates or units");
 }

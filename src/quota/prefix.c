@@ -21,10 +21,9 @@ static char meaning(struct slice text, size_t i)
 static bool check_user(struct slice text, size_t i, char *why, size_t why_size)
 {
     if (i == 0)
-        return why_set(why, why_size,
-                       "nothing stands before %%u: begin with what all keys have in common, like limit:%%u:");
+        return why_set(why, why_size, "nothing precedes %%u: start with a common prefix, like limit:%%u:");
     return (i + 2 < text.len && !prefix_is_plain(text.at[i + 2]) && text.at[i + 2] != '%') ||
-           why_set(why, why_size, "behind %%u stands a mark that ends the user's name, like limit:%%u:");
+           why_set(why, why_size, "a separator must follow %%u, like limit:%%u:");
 }
 
 bool prefix_check(struct slice text, char *why, size_t why_size)

@@ -95,7 +95,7 @@ static void release_listener_on_bytes(struct lane_user *lane_user, const char *d
         size_t used;
         enum scan_result result = reply_scan(&listener->scan, data, n, &used);
         if (result == SCAN_BAD || !bytes_add(&listener->frame, slice_of(data, used), FRAME_MAX)) {
-            lane_fail(lane_user->lane, END_LOST, "what it publishes cannot be read");
+            lane_fail(lane_user->lane, END_LOST, "weir cannot parse its messages");
             return;
         }
         data += used;

@@ -422,7 +422,7 @@ static void script_node_on_bytes(struct lane_user *lane_user, const char *data, 
 {
     struct script_node *node = node_of(lane_user);
     if (node->reply.len + n > REPLY_MAX)
-        lane_fail(lane_user->lane, END_LOST, "its answer to a script is too long");
+        lane_fail(lane_user->lane, END_LOST, "its reply to a script is too long");
     else if (!bytes_add(&node->reply, slice_of(data, n), REPLY_MAX))
         lane_fail(lane_user->lane, END_LOST, "out of memory");
 }

@@ -45,14 +45,13 @@ static void say_cannot_listen(const char *where, const struct listen_address *li
     bool is_admin = listen_address->is_admin;
     const char *remedy = "";
     if (error == EPERM && listen_address->is_unix)
-        remedy = ": the user that weir runs as has to be in the group that is named";
+        remedy = ": the user that weir runs as must be a member of the group";
     if (error == EADDRINUSE)
         remedy = is_admin ? ": set socket= in [admin] or stop the other server"
                           : ": set listen= in [weir] or stop the other server";
     else if (error == EACCES)
-        remedy = listen_address->is_unix
-                     ? ": choose a folder that the user may write to whom weir runs as, /run/weir for the service"
-                     : ": choose a port above 1023";
+        remedy = listen_address->is_unix ? ": choose a folder that weir's user may write to; the service has /run/weir"
+                                         : ": choose a port above 1023";
     else if (error == ENOTSOCK)
         remedy = ": weir does not replace it; choose another path";
     else if (error == ENOENT || error == ENOTDIR)
@@ -107,7 +106,7 @@ static bool open_for_all(struct listening *l, struct bound_address *bound, struc
     take_inherited(l, bound, at, inherited);
     if (bound->n_sockets > 0 && bound->sockets[0].is_systemds && !bound->listen_address.is_admin &&
         (rights->has_mode || rights->has_group))
-        log_warn("%s: mode and group are systemd's there (SocketMode=, SocketGroup=)", bound->text);
+        log_warn("%s: systemd sets mode and group of this socket (SocketMode=, SocketGroup=)", bound->text);
     for (unsigned w = (unsigned)bound->n_sockets; w < l->workers; w++) {
         int fd = bound->n_sockets == 0 || has_peers(bound) ? listen_open(at, rights) : -1;
         if (fd >= 0) {

@@ -140,10 +140,9 @@ static bool proxy_is_late(const struct proxy *proxy)
 static void offer(struct proxy *proxy)
 {
     if (!proxy->succession.is_waiting)
-        log_warn(
-            "upgrade: upstream %s is not there for process %d: it takes over once it is, or once process %d is not "
-            "ready either",
-            topology_default_node(proxy->topology)->text, getpid(), getppid());
+        log_warn("upgrade: upstream %s is away for process %d, which takes over once the upstream answers, or once "
+                 "process %d is not ready either",
+                 topology_default_node(proxy->topology)->text, getpid(), getppid());
     succession_offer(&proxy->succession, &proxy->loop);
 }
 
@@ -423,7 +422,7 @@ static void on_usr2(uv_signal_t *handle, int number)
     struct proxy *proxy = handle->data;
     (void)number;
     if (proxy->is_stopping) {
-        log_info("upgrade: SIGUSR2 is not carried out, as weir stops");
+        log_info("upgrade: weir ignores SIGUSR2, because weir stops");
     } else if (proxy->pool != NULL) {
         begin_upgrade(proxy);
     } else {

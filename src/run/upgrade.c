@@ -212,19 +212,19 @@ static void tell_lost_admin_commands(const struct upgrade *upgrade)
     if (admin_commands == NULL)
         return;
     handover_log(admin_commands, taken, "dropped",
-                 taken != NULL ? "it was given while the new process started: give it again"
-                               : "the new process takes no orders over: give it again",
+                 taken != NULL ? "an operator gave it while the new process started: give it again"
+                               : "the new process does not take over operators' settings: give it again",
                  upgrade->journal);
     if (taken != NULL)
         handover_log(taken, admin_commands, "holds on",
-                     "it was taken back while the new process started: take it back again", upgrade->journal);
+                     "an operator removed it while the new process started: remove it again", upgrade->journal);
     free(admin_commands);
 }
 
 static void hand_over(struct upgrade *upgrade)
 {
     int pid = upgrade->process.pid;
-    log_info("upgrade: process %d has taken over from %d, which stops", pid, getpid());
+    log_info("upgrade: process %d has taken over from process %d, which stops", pid, getpid());
     tell_lost_admin_commands(upgrade);
     sd_notify_send("MAINPID=%d", pid);
     sd_notify_hold(true);

@@ -219,7 +219,7 @@ static void watch_tell(const struct watch *watch, const struct limit *limit, con
     print_crowd(crowd, stopped_names, sizeof stopped_names);
     /* The error that such clients read names no limit, so the line quotes it. */
     bool limits_connections = kind == kinds && (limit->unit == UNIT_CONNECTIONS || limit->unit == UNIT_CONNECTS);
-    const char *read = limits_connections ? " (they read: max number of clients reached)" : "";
+    const char *read = limits_connections ? " (clients get: max number of clients reached)" : "";
     const char *what = unit_noun((enum unit)limit->unit), *many = n == 1 ? "" : "s";
     if (took_ns == 0)
         snprintf(line, sizeof line, "limit %s %s: %" PRIu64 " %s%s so far%s%s", limit->label, begins, n, what, many,

@@ -466,7 +466,7 @@ static void on_beat(uv_timer_t *timer)
         next_step(control);
     } else if (control->node->upstream->check_ns > 0 &&
                !heartbeat_tick(&control->heartbeat, now_ns, control->user, password_now(control))) {
-        control_lose(control, "it is not answered, others are");
+        control_lose(control, "it gets no replies, while other connections do");
     }
 }
 
@@ -568,7 +568,7 @@ static void control_take_frame(struct control *control, struct slice frame)
     heartbeat_note_mute(&control->heartbeat, false);
     struct redisReply *reply = control_read(frame);
     if (reply == NULL) {
-        control_lose(control, "its reply cannot be read");
+        control_lose(control, "weir cannot parse its reply");
         return;
     }
     const char *why = NULL;
@@ -639,10 +639,10 @@ static void lose_by_reply(struct control *control)
 {
     char why[WHY_ROOM];
     if (control->step < STEP_COUNT || control->n_asked == 0) {
-        control_lose(control, "its reply cannot be read");
+        control_lose(control, "weir cannot parse its reply");
         return;
     }
-    snprintf(why, sizeof why, "its answer to %s is too long, or no reply", control->asked[0].question.name);
+    snprintf(why, sizeof why, "its reply to %s is too long or malformed", control->asked[0].question.name);
     control_lose(control, why);
 }
 
@@ -653,7 +653,7 @@ static void control_on_data(struct link *link, const char *data, size_t n)
         size_t used;
         struct slice frame;
         if (control->step >= STEP_COUNT && control->n_asked == 0) {
-            control_lose(control, "it sent a reply that nobody waits for");
+            control_lose(control, "it sent a reply without a request");
             return;
         }
         enum scan_result result = control_inbox_take(&control->inbox, data, n, &used, &frame);

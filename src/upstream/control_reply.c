@@ -210,7 +210,7 @@ enum control_verdict control_judge_info(const struct redisReply *reply, enum con
     if (is_error(reply))
         return judge_error(reply, why);
     if (reply->type != REDIS_REPLY_STRING)
-        return unfit("it answers INFO as no Redis does", why);
+        return unfit("its reply to INFO is not that of a Redis", why);
     struct slice info = control_reply_text_of(reply);
     struct slice mode = info_field(info, SLICE("redis_mode"));
     if (mode.len == 0)

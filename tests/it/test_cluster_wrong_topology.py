@@ -224,7 +224,7 @@ def test_an_entry_point_of_another_cluster_is_named(farm):
         )  # fmt: skip
         one.answers["CLUSTER NODES"], two.answers["CLUSTER NODES"] = tell(one), tell(two)
         weir = before(farm, one, two, other)
-        named = "does not tell which nodes the cluster has: it belongs to another cluster than the one that weir serves"
+        named = "does not list the nodes of the cluster: it belongs to a different cluster than the one that weir serves"
         weir.wait_for_log(named)  # weir serves the cluster of the entry point that answers first
         table = served(weir)
         wrong = [two, one] if set(table) == {other.upstream} else [other]

@@ -187,7 +187,7 @@ def test_at_most_sixteen_are_learnt(farm, nodes, fakes):
     many[0].peers = [fake.address for fake in many[1:]]
     weir = farm.weir(at(many[0]), env={"WEIR_HURRY": "20"})
     wait_until(lambda: sum(fake.n_asked("SENTINEL MASTER") > 0 for fake in many) == 16, "sixteen are asked")
-    assert re.search("that others tell of: ([^,]*, ){14}", weir.log())
+    assert re.search(", announced by other sentinels: ([^,]*, ){14}", weir.log())
     many[0].peers = [many[19].address]
     wait_until(lambda: many[19].n_asked("SENTINEL MASTER"), "the one that is left is asked")
     assert re.search("removed, no longer announced by other sentinels: ([^,]*, ){14}", weir.log())
@@ -309,4 +309,4 @@ def test_real_sentinels_are_learnt(farm):
     for sentinel in deployment.sentinels:
         wait_until(lambda: b"sub=1" in sentinel.call("CLIENT", "LIST"), "weir subscribes")
     for sentinel in deployment.sentinels[1:]:
-        assert count(weir, f"that others tell of: .*127.0.0.1:{sentinel.port}") == 1
+        assert count(weir, f", announced by other sentinels: .*127.0.0.1:{sentinel.port}") == 1

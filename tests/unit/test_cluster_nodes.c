@@ -124,11 +124,11 @@ static const struct row {
      "a* master 127.0.0.1:7000 e1 0-16383; b master h:2 e1", NULL},
 
     /* ---- refused texts ---- */
-    {"nothing", "", NULL, "no node is the one that answers"},
-    {"no myself", "$a h:1@2 master" ALL, NULL, "no node is the one that answers"},
-    {"two myselves", TWO("$b h:1@2 myself,master" REST), NULL, "two nodes are the one that answers"},
-    {"myself in a handshake", "$a h:1@2 myself,handshake" REST "\n", NULL, "no node is the one that answers"},
-    {"a node twice", TWO("$a h:1@2 master" REST), NULL, "node $a is there twice"},
+    {"nothing", "", NULL, "no node has the flag myself"},
+    {"no myself", "$a h:1@2 master" ALL, NULL, "no node has the flag myself"},
+    {"two myselves", TWO("$b h:1@2 myself,master" REST), NULL, "two nodes have the flag myself"},
+    {"myself in a handshake", "$a h:1@2 myself,handshake" REST "\n", NULL, "no node has the flag myself"},
+    {"a node twice", TWO("$a h:1@2 master" REST), NULL, "node $a is listed twice"},
     {"an address twice", "$a h:1@2 myself,master" REST " 0-5\n$b h:1@2 master" REST " 6-7\n", NULL,
      "nodes $a and $b have the same address"},
     {"port 0", ONE("10.0.0.1:0@17000"), NULL, "node $a has port 0"},

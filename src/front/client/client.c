@@ -196,7 +196,7 @@ static void say_behind_places(struct client *client, struct spread *spread, stru
 void client_answer_now(struct client *client, struct slice reply)
 {
     if (pin_has(client, PIN_PASSTHROUGH)) {
-        client_log_closed(client, LOG_SITE_CLIENT_CLOSED, "an answer of weir's has no place among its replies");
+        client_log_closed(client, LOG_SITE_CLIENT_CLOSED, "weir cannot place its own reply among uncounted replies");
         client_leave(client);
         return;
     }

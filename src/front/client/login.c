@@ -223,7 +223,7 @@ static void login_refuse_lane(struct client *client, const char *why)
 static void refuse_proof(struct client *client)
 {
     const struct lane_user *lane_user = &client->lane_user;
-    static const char why[] = "Redis does not take it for its user any more";
+    static const char why[] = "Redis no longer accepts its login";
     if (lane_user->in_flight == 0 || lane_user->lane == NULL || lane_may_wait(lane_user->lane)) {
         login_refuse_lane(client, why);
         return;
@@ -419,7 +419,7 @@ void login_lane_answered(struct client *client, const struct glimpse *reply)
 {
     client->lane_user.lane->answer_by_ns = 0;
     if (!glimpse_is(reply, SLICE("+OK\r\n"))) {
-        login_refuse_lane(client, "its own connection does not accept the login that Redis has just accepted");
+        login_refuse_lane(client, "its private connection rejects a login that Redis accepted before");
         return;
     }
     lend_note_login(client->lane_user.lane);

@@ -104,7 +104,7 @@ static enum route emulate(struct client *client, struct request *request, enum e
                                 .is_before_7 = front_is_before_7(client->front)};
     struct build out;
     if (!cluster_commands_find_address(client, host, &emulated))
-        return answer_text(client, request, "ERR weir has no address to tell: it needs cluster-announce = HOST:PORT");
+        return answer_text(client, request, "ERR weir has no address to announce: set cluster-announce = HOST:PORT");
     build_init(&out, session_protocol(client) == 3);
     emulated_reply(word, &emulated, &out);
     answer_built(client, &out);

@@ -261,8 +261,7 @@ static void tell_block(struct build *out, const struct front *front, const struc
         build_status(out, SLICE("OK"));
         return;
     }
-    int len = snprintf(text, sizeof text,
-                       "OK, but %.*s was never seen, as far as weir remembers: it is blocked when it comes",
+    int len = snprintf(text, sizeof text, "OK, but weir has not seen %.*s yet: the block applies when it appears",
                        WHY_SLICE(subject));
     build_status(out, slice_of(text, (size_t)len));
 }

@@ -144,7 +144,7 @@ static void tell_destination_on_cluster(struct client *client, const struct requ
     } else if ((command->flags & CMD_PUBSUB) != 0) {
         tell_row(call, nodes_pubsub_row(nodes), "the node serves all channels except shard channels");
     } else {
-        tell_row(call, nodes_default_row(nodes), "it is the home node, and the command names no key");
+        tell_row(call, nodes_default_row(nodes), "the node is the default node, and the command has no key");
     }
 }
 
@@ -182,7 +182,7 @@ static void about(struct client *client, struct build *out, struct slice other, 
     }
     struct found found;
     if (!limit_command_is_operator(client)) {
-        build_error(out, SLICE("NOPERM only operators may ask about others"));
+        build_error(out, SLICE("NOPERM only operators may use FOR with another subject"));
         return;
     }
     if (!limit_people_find(client, other, &found, out))

@@ -27,8 +27,7 @@ bool limit_people_is_one(const struct client *client, struct slice name, struct 
     if (!named_subject_is_pattern(name) || subjects_have(settings->subjects, name) ||
         subjects_have(settings->key_subjects, name))
         return true;
-    why_set(why, sizeof why, "no such subject: %.*s: one subject is meant, not a pattern, and nobody is called so",
-            WHY_SLICE(name));
+    why_set(why, sizeof why, "no such subject: %.*s: write one subject, not a pattern", WHY_SLICE(name));
     return limit_people_refuse(out, why);
 }
 
@@ -111,7 +110,7 @@ static bool is_of_connections(const struct client *client, struct slice name, st
         return limit_people_refuse(out, why);
     if (named_subject_is_connected(name))
         return limit_people_is_one(client, name, out);
-    return limit_people_refuse(out, "keys of commands name such subjects: they are no connections");
+    return limit_people_refuse(out, "commands name such subjects by key: connections do not belong to them");
 }
 
 bool limit_people_may_name(const struct limit_words *words, struct build *out)

@@ -189,7 +189,7 @@ static void place_on_unread(struct lane_user *lane_user, uint64_t bytes)
 static void place_on_blocking(struct lane_user *lane_user)
 {
     struct client *client = place_of(lane_user)->client;
-    session_log_closed(client, LOG_SITE_CLIENT_CLOSED, "other clients wait behind a reply that it does not read");
+    session_log_closed(client, LOG_SITE_CLIENT_CLOSED, "it does not read a reply that other clients wait behind");
     client_close_for(client, CLOSED_BUFFER);
 }
 

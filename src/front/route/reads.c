@@ -356,7 +356,7 @@ static const char *why_default(const struct client *client, const struct command
     if (preferred_row(client) != TOPOLOGY_DEFAULT)
         return NULL;
     return reads_settings_of(client)->reads == READS_ASKED ? "the client has not sent READONLY"
-                                                           : "the master answers a share of the clients";
+                                                           : "the master serves this client's share of reads";
 }
 
 /*
@@ -388,7 +388,7 @@ const struct node *reads_explain(const struct client *client, const struct comma
     }
     if (*why != NULL)
         return front_default_node(client->front);
-    *why = "the replica is in sync, and has what the client has seen";
+    *why = "the replica is in sync, and has all that the client has read";
     return lanes_node(&row->lanes);
 }
 

@@ -169,8 +169,8 @@ static enum route subscribe_reach(struct subscriptions *subs, struct tap *tap, s
     if (!login_same_user(key.login, tap->lane_user.lane->key.login) ||
         key.protocol != tap->lane_user.lane->key.protocol)
         return end_with(subs, request,
-                        SLICE("-ERR this connection has subscribed as another user, or in another "
-                              "protocol: it cannot subscribe to more\r\n"));
+                        SLICE("-ERR this connection subscribed as another user or in another protocol: unsubscribe "
+                              "first\r\n"));
     return subscribe_charge(subs, request);
 }
 

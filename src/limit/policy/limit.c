@@ -102,7 +102,7 @@ static bool take_burst(struct draft *draft, struct slice value, struct slice *re
 {
     (void)rest;
     if (unit_is_gauge(draft->unit))
-        return why_set(draft->why, draft->why_size, "%s has no rate, so no burst either", units[draft->unit].name);
+        return why_set(draft->why, draft->why_size, "%s has no rate, so it takes no burst", units[draft->unit].name);
     return rate_parse_burst(value, limit_form_of(draft->unit), &draft->rate.burst, draft->why, draft->why_size);
 }
 

@@ -306,7 +306,7 @@ bool policy_add_limits(struct policies *policies, struct policy *policy, const s
     if (unit == UNIT_COMMANDS && class == NULL)
         return false;
     if (policy_is_denied(policy, class))
-        return why_set(why, why_size, "deny stands alone: it lets nothing pass");
+        return why_set(why, why_size, "deny refuses everything: remove the other limits");
     bool is_control = class != NULL && class_is_control(class, table);
     uint16_t before = count_of_line(policy, unit, class);
     bool is_alone = before == 0 && memchr(expression.at, ',', expression.len) == NULL;

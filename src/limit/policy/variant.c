@@ -153,8 +153,7 @@ bool policy_replace_line(struct policies *policies, struct policy *policy, const
     uint16_t first = policy->n_limits;
     bool is_good = policy_add_limits(policies, policy, table, what, expression, why, why_size);
     if (is_good && span->is_own && variant_is_shared(policy, first)) {
-        snprintf(why, why_size,
-                 "what is `per policy` all its subjects share: without it, the subject gets a limit of its own");
+        snprintf(why, why_size, "all subjects share a limit `per policy`: leave `per policy` out to limit one subject");
         is_good = false;
     }
     if (!is_good) {

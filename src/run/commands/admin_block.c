@@ -38,11 +38,11 @@ char *admin_block_next(const struct admin_command *admin_command, const struct i
     if (!named_subject_read(&named, identity, one.subject, why, sizeof why))
         return admin_error("%s", why);
     if (!admin_command_is_one_line(admin_command->expression))
-        return admin_error("control characters have no place in a reason");
+        return admin_error("a reason cannot contain control characters");
     if (one.reason.len > BLOCK_REASON_MAX)
         return admin_error("the reason is too long: at most %d bytes", BLOCK_REASON_MAX);
     if (blocks_find(blocks, one.subject) == NULL && shared_set_count(blocks) >= BLOCKS_MAX)
-        return admin_error("there are already %d blocked subjects: unblock some, or let them end (EX)", BLOCKS_MAX);
+        return admin_error("%d subjects are blocked, the maximum: unblock some, or use EX", BLOCKS_MAX);
     *next = blocks_with(blocks, &one);
     return NULL;
 }
@@ -81,7 +81,9 @@ static void log_ended(const struct shared_set *blocks, uint64_t now_ns, struct j
                         WHY_SLICE(one->subject));
     }
     if (ended > ENDED_NAMED)
-        journal_log(journal, LOG_INFO, "unblock", "%zu more subjects are no longer blocked: their time is over",
+        journal_log(journal, LOG_INFO, "unblock",
+                    "%zu more subjects are no longer blocked: the time of their blocks "
+                    "is over",
                     ended - ENDED_NAMED);
 }
 
@@ -91,7 +93,7 @@ static char *admin_block_use(struct live_rules *live, struct shared_set *next)
     if (live_rules_set_blocks(live, next))
         return NULL;
     shared_set_put(next);
-    return admin_error("there have been too many different limits since the start: restart weir");
+    return admin_error("weir has had too many different limits since its start: restart weir");
 }
 
 char *admin_block(const struct admin_command *admin_command, struct live_rules *live, uint64_t now_ns)

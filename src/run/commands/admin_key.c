@@ -32,7 +32,7 @@ static char *check_key(struct slice key)
 {
     for (size_t i = 0; i < key.len; i++)
         if ((unsigned char)key.at[i] < ' ' || key.at[i] == 0x7f)
-            return admin_error("control characters have no place in an order");
+            return admin_error("a command cannot contain control characters");
     return key.len <= QUOTA_KEY_MAX ? NULL : admin_error("the key is too long: at most %d bytes", QUOTA_KEY_MAX);
 }
 
@@ -47,12 +47,12 @@ static char *read_rates(const struct named_limit *limit, const struct line_name 
     const char *algorithm = quota_algorithm(limit->rule.kind)->name;
     *rule = (struct quota_rule){0};
     if (named_is_setting(line->key))
-        return admin_error("[limit %s] %.*s: a single key is given rates, and nothing else: write %s = 5/60s",
-                           limit->name, WHY_SLICE(line->key), algorithm);
+        return admin_error("[limit %s] %.*s: a single key takes only rates: write %s = 5/60s", limit->name,
+                           WHY_SLICE(line->key), algorithm);
     if (!quota_limit_parse(line->key, value, rule, why, sizeof why))
         return admin_error("[limit %s] %.*s: %s", limit->name, WHY_SLICE(line->key), why);
     if (rule->kind != limit->rule.kind)
-        return admin_error("[limit %s] is %s, and so are the rates of its keys: write %s = 5/60s", limit->name,
+        return admin_error("[limit %s] has the algorithm %s, also for single keys: write %s = 5/60s", limit->name,
                            algorithm, algorithm);
     if (value.len > OVERRIDE_RATES_MAX)
         return admin_error("the rates are too long: at most %d bytes", OVERRIDE_RATES_MAX);
@@ -84,8 +84,7 @@ char *admin_key_set(const struct admin_command *admin_command, const struct name
         return error;
     const struct override *before = overrides_find(limit->overrides, one.key, now_ns);
     if (before == NULL && count_all(named, now_ns) >= OVERRIDES_MAX)
-        return admin_error("there are already %d keys with rates of their own: take some back, or let them end (EX)",
-                           OVERRIDES_MAX);
+        return admin_error("%d keys have rates of their own, the maximum: UNSET some, or use EX", OVERRIDES_MAX);
     one.rates = value;
     log_admin_command(journal, admin_command, "set", "[limit %s] %s = %.*s for %.*s%s (before: %.*s)", limit->name,
                       quota_algorithm(limit->rule.kind)->name, (int)value.len, value.at, admin_key_shown(one.key),
@@ -127,7 +126,9 @@ static void name_dropped(const struct named_limit *before, const struct shared_s
         if (override_is_over(one, now_ns) || overrides_find(kept, one->key, now_ns) != NULL ||
             ++dropped > NAMED_DROPPED)
             continue;
-        journal_log(journal, LOG_WARN, "reload", "dropped, for it was only SET: [limit %s] %s = %.*s for %.*s",
+        journal_log(journal, LOG_WARN, "reload",
+                    "dropped at the reload, because it was only SET: [limit %s] %s = "
+                    "%.*s for %.*s",
                     before->name, quota_algorithm(before->rule.kind)->name, WHY_SLICE(one->rates),
                     admin_key_shown(one->key), one->key.at);
     }

@@ -74,7 +74,7 @@ char *admin_end(const struct admin_command *admin_command, uint64_t now_ns, uint
     if (!admin_command_is_one_line(admin_command->lives) ||
         !rate_parse_time(slice_str(admin_command->lives), &lives_ns, why, sizeof why))
         return admin_command_is_one_line(admin_command->lives) ? admin_error("EX: %s", why)
-                                                               : admin_error("EX: that is no time");
+                                                               : admin_error("EX: invalid time");
     if (lives_ns == 0)
         return admin_error("EX: the time must be longer than 0");
     *until_ns = now_ns + lives_ns;
@@ -103,7 +103,7 @@ char *admin_line(const struct admin_command *admin_command, const struct policie
     *name = (struct line_name){SECTION_POLICY, slice_str(admin_command->policy), slice_str(admin_command->what)};
     if (!admin_command_is_one_line(admin_command->policy) || !admin_command_is_one_line(admin_command->what) ||
         !admin_command_is_one_line(admin_command->expression))
-        return admin_error("control characters have no place in a configuration");
+        return admin_error("a configuration cannot contain control characters");
     const struct policy *policy = policies_find(policies, name->section);
     if (policy == NULL)
         return admin_no_policy(policies, name->section);
@@ -130,7 +130,7 @@ char *admin_named(const struct admin_command *admin_command, const struct named 
 {
     struct slice name = slice_str(admin_command->policy);
     if (!admin_command_is_one_line(admin_command->policy))
-        return admin_error("control characters have no place in a configuration");
+        return admin_error("a configuration cannot contain control characters");
     if (named_find(named, name) != NULL)
         return NULL;
     struct slice near = named_near(named, name);
@@ -147,7 +147,7 @@ char *admin_named_line(const struct admin_command *admin_command, const struct n
     if (error != NULL)
         return error;
     if (!admin_command_is_one_line(admin_command->expression))
-        return admin_error("control characters have no place in a configuration");
+        return admin_error("a configuration cannot contain control characters");
     split_line(slice_str(admin_command->expression), &name->key, value);
-    return value->len > 0 ? NULL : admin_error("a line is a key and its value, like sliding = 5/60s");
+    return value->len > 0 ? NULL : admin_error("write a key and its value, like sliding = 5/60s");
 }

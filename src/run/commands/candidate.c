@@ -24,13 +24,12 @@ static void on_unknown(void *arg, struct slice class, struct slice unknown, stru
     char **error = arg;
     (void)class;
     if (*error == NULL && near.len > 0)
-        *error =
-            admin_error("%.*s is no command that weir knows (did you mean %.*s?)", WHY_SLICE(unknown), WHY_SLICE(near));
+        *error = admin_error("%.*s is not a known command (did you mean %.*s?)", WHY_SLICE(unknown), WHY_SLICE(near));
     else if (*error == NULL)
-        *error =
-            admin_error("%.*s is no command that weir knows: for one of a module that is not loaded yet, write the "
-                        "line into the file, then LIMIT RELOAD",
-                        WHY_SLICE(unknown));
+        *error = admin_error(
+            "%.*s is not a known command: for a module that is not loaded yet, write the line into the file, "
+            "then LIMIT RELOAD",
+            WHY_SLICE(unknown));
 }
 
 /*
@@ -60,7 +59,8 @@ static char *check_line_subject(const struct admin_command *admin_command, const
     struct named_subject named;
     const struct policy *other;
     if (!config_is_limit_line(name->key))
-        return admin_error("%s cannot be SET for one subject or for a time: only limits can", admin_command->what);
+        return admin_error("%s is not a limit: only limits can be SET for one subject or for a time",
+                           admin_command->what);
     const struct policy *policy = policies_find(policies, name->section);
     if (policy == NULL || admin_command->key == NULL ||
         !named_subject_read(&named, identity, slice_str(admin_command->key), why, sizeof why) || !named.is_whole)
@@ -70,7 +70,7 @@ static char *check_line_subject(const struct admin_command *admin_command, const
     if (!policies_bind_elsewhere(policies, policy, &named.facts, kind, &other))
         return NULL;
     if (other == NULL)
-        return admin_error("%s is not bound by policy %s, nor by any other", admin_command->key, policy->name);
+        return admin_error("no policy binds %s, not even %s", admin_command->key, policy->name);
     return admin_error("%s is bound by policy %s, not by %s: LIMIT SET %s ...", admin_command->key, other->name,
                        policy->name, other->name);
 }

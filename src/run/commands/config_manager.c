@@ -413,7 +413,7 @@ static char *config_manager_compare(struct config_manager *g, struct admin_comma
 {
     struct differences differences;
     if (g->path == NULL)
-        return admin_error("weir was started without a file (-c FILE): there is nothing to compare with");
+        return admin_error("weir was started without a file (-c FILE): there is no file to compare with");
     char *why = compare_file(g, &differences);
     if (why == NULL) {
         admin_command->differences = differences.at;

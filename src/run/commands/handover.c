@@ -238,7 +238,7 @@ static const char *handover_find(struct found *found, const struct line *line)
     struct admin_command *admin_command = admin_command_new(ADMIN_SET);
     if (admin_command == NULL)
         return "out of memory";
-    snprintf(admin_command->by, sizeof admin_command->by, "the process before");
+    snprintf(admin_command->by, sizeof admin_command->by, "the previous process");
     admin_command->is_handed_over = true;
     bool is_known = handover_fill(admin_command, line);
     bool is_over = is_known && admin_command->until_ns > 0 && admin_command->until_ns <= clock_ns();
@@ -247,7 +247,7 @@ static const char *handover_find(struct found *found, const struct line *line)
         add_admin_command(found, admin_command, line);
     else
         admin_command_free(admin_command);
-    return is_known ? NULL : "this weir does not know it";
+    return is_known ? NULL : "this version of weir does not support it";
 }
 
 static bool handover_begin(struct slice *rest)

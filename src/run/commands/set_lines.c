@@ -123,7 +123,8 @@ void set_lines_keep_timed(struct set_lines *lines, struct journal *journal)
             i++;
             continue;
         }
-        journal_log(journal, LOG_WARN, "reload", "dropped, for it was only SET: " SHOWN, SHOW(&lines->at[i]));
+        journal_log(journal, LOG_WARN, "reload", "dropped at the reload, because it was only SET: " SHOWN,
+                    SHOW(&lines->at[i]));
         set_lines_take_out(lines, i);
     }
 }
@@ -256,8 +257,7 @@ char *admin_lines_set(const struct admin_command *admin_command, const struct li
     if (error != NULL)
         return error;
     if (set_lines_find(lines, name->section, name->key, admin_command->key) == NULL && lines->n >= SET_LINES_MAX)
-        return admin_error("there are already %d lines set for one subject or for a time: take some back, or let them "
-                           "end (EX)",
+        return admin_error("%d limits are set for one subject or for a time, the maximum: UNSET some, or use EX",
                            SET_LINES_MAX);
     line.policy = mem_strndup(name->section.at, name->section.len);
     line.expression = mem_strndup(expression.at, expression.len);

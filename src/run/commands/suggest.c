@@ -493,8 +493,8 @@ static char *find_fault(const struct survey *survey, const struct admin_command 
         rows += survey->sheets[i].n_rows;
     if (rows > 0 || admin_command->what == NULL)
         return NULL;
-    return admin_error("class %.*s is not observed%s%.*s: only all, read, write, the classes that the policy's limits "
-                       "name, and your own",
+    return admin_error("weir does not observe class %.*s%s%.*s: write all, read, write, a class of the policy's "
+                       "limits, or a [class NAME]",
                        WHY_SLICE(slice_str(admin_command->what)), admin_command->policy != NULL ? " in policy " : "",
                        WHY_SLICE(slice_str(admin_command->policy != NULL ? admin_command->policy : "")));
 }

@@ -69,7 +69,7 @@ static bool parse_host(struct slice text, struct slice whole, struct slice *host
     if (has_brackets)
         *host = slice_of(text.at + 1, text.len - 2);
     else if (text.len > 0 && memchr(text.at, ':', text.len) != NULL && is_v6_like(whole))
-        return why_refuse(why, "an IPv6 address goes into brackets: [::1]:6379");
+        return why_refuse(why, "write an IPv6 address in brackets: [::1]:6379");
     if (!address_is_host(*host) || (!has_brackets && memchr(host->at, ':', host->len) != NULL))
         return why_refuse(why, "\"%.*s\" is not a host", WHY_SLICE(text));
     return true;
@@ -223,7 +223,7 @@ bool address_parse_http(struct address *address, struct slice text, struct why w
     if (is_url(text, &for_http, why))
         return false;
     if (address_has_scheme(text, tls_scheme))
-        return why_refuse(why, "\"%.*s\": there is no TLS here", WHY_SLICE(text));
+        return why_refuse(why, "\"%.*s\": TLS is not supported here", WHY_SLICE(text));
     return parse_tcp(address, text, &for_http, why);
 }
 

@@ -466,7 +466,7 @@ static void load_costs(struct loading *l)
                                sizeof why)) {
             entry_error(l->file, e, why);
         } else if (first != NULL) {
-            snprintf(why, sizeof why, "given twice: the one in %s does not count",
+            snprintf(why, sizeof why, "given twice: the line in %s has no effect",
                      location_print(l->file, first->location, e->location, location));
             entry_says(l->file, false, e, why);
         }
@@ -501,8 +501,9 @@ static void want_keys_apart(struct loading *l)
             if (section->name.at[n] != ':' || named_find(l->config->rules.named, other) == NULL)
                 continue;
             snprintf(why, sizeof why,
-                     "the limit would share keys with [limit %.*s], whose keys begin with \"%.*s:\": rename it", (int)n,
-                     other.at, (int)n, other.at);
+                     "the limit would share keys with [limit %.*s], whose keys begin with \"%.*s:\": rename "
+                     "it",
+                     (int)n, other.at, (int)n, other.at);
             section_error(l->file, section, why);
         }
 }

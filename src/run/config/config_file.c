@@ -204,9 +204,8 @@ static void on_key(void *arg, unsigned line, struct slice key, struct slice valu
     struct config_file *f = r->file;
     if (!r->has_section) {
         char *name = mem_strndup(key.at, key.len);
-        config_file_say(
-            f, true, (struct location){line, r->source}, NULL, name,
-            "no section yet: put [weir] above it, or what it belongs to; a limit belongs to a [policy NAME]");
+        config_file_say(f, true, (struct location){line, r->source}, NULL, name,
+                        "this line is in no section: write [weir] above it, or [policy NAME] for a limit");
         free(name);
         return;
     }
@@ -294,9 +293,9 @@ static bool may_include(const struct config_file *f, const struct reading *r, co
     unsigned known = config_file_find_source(f, status);
     struct location here = {1, r->source};
     if (known < f->n_sources && config_file_leads_to(f, known, r->source))
-        return why_set(why, CONFIG_WHY_ROOM, "%s is being read: it would include itself", path);
+        return why_set(why, CONFIG_WHY_ROOM, "%s would include itself: remove this line", path);
     if (known < f->n_sources)
-        return why_set(why, CONFIG_WHY_ROOM, "%s is included already, in %s", path,
+        return why_set(why, CONFIG_WHY_ROOM, "%s is already included in %s", path,
                        location_print(f, f->sources[known].from, here, location));
     if (r->depth == INCLUDE_DEPTH_MAX)
         return why_set(why, CONFIG_WHY_ROOM, "files are included more than %d deep", INCLUDE_DEPTH_MAX);

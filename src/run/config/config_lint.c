@@ -233,8 +233,8 @@ static void check_operators(const struct subject_matter *s)
     unsigned n = count_match_lines(s, &first);
     if (n > 1) {
         why_set(what, sizeof what,
-                "makes operators of whom any of %u match lines binds, from %s on: is a [policy NAME] missing "
-                "between them? If all are meant, join them in one",
+                "makes clients of any of %u match lines, from %s on, operators: is a [policy NAME] missing between "
+                "them? Otherwise join the lines",
                 n, location_print(s->file, first, e->location, location));
         entry_says(s->file, false, e, what);
     }
@@ -290,11 +290,11 @@ static void check_reach(const struct subject_matter *s)
     char location[LOCATION_ROOM];
     location_print(s->file, section_of(s, before)->location, section->location, location);
     if (s->policy->n_matches == 0)
-        why_set(what, sizeof what, "binds nobody: [policy %s] in %s binds everybody", before->name, location);
+        why_set(what, sizeof what, "binds no client: [policy %s] in %s binds all of them before", before->name,
+                location);
     else
         why_set(what, sizeof what,
-                "binds nobody: whom it matches is bound before, by [policy %s] in %s: move it above, or take it "
-                "out",
+                "binds no client: [policy %s] in %s binds all of them before: move this policy up, or remove it",
                 before->name, location);
     section_says(s->file, false, section, what);
 }
@@ -370,8 +370,8 @@ static void check_connections(const struct subject_matter *s, unsigned index)
     const struct subject_matter of_user = {s->file, s->policies, s->is_shadow, whose, s->config};
     const struct entry *at = find_item(&of_user, false, (size_t)(above - whose->limits), &other);
     why_set(what, sizeof what,
-            "%.*s is less than the %.*s of [policy %s] in %s: connections of its users count here if they send a "
-            "command before they log in, or have not logged in after 10 s",
+            "%.*s is less than the %.*s of [policy %s] in %s: its users' connections count here if they send a "
+            "command before the login, or log in after 10 s",
             WHY_SLICE(item), WHY_SLICE(other), whose->name,
             location_print(s->file, at->location, e->location, location));
     entry_says(s->file, false, e, what);

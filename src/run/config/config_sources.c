@@ -75,14 +75,14 @@ static bool stands_alone(struct slice text, struct why why)
         if (slice_eq_nocase(name, behinds[i].word))
             return why_refuse(why, "%.*s cannot follow the address: %s", WHY_SLICE(name), behinds[i].instead);
     if (address_is_unix(first) && !has_comment)
-        return why_refuse(why, "the path of a unix socket has no blanks");
+        return why_refuse(why, "the path of a unix socket cannot contain blanks");
     if (!config_sources_is_address(one))
         return why_refuse(why, "write upstream = HOST:PORT, with commas between several addresses");
     if (has_comment)
         return why_refuse(why, "a comment after a value begins with a blank and a semicolon: write upstream = %.*s",
                           WHY_SLICE(one));
     if (config_sources_is_address(word))
-        return why_refuse(why, "commas stand between addresses: write upstream = %.*s, %.*s", WHY_SLICE(one),
+        return why_refuse(why, "separate addresses by commas: write upstream = %.*s, %.*s", WHY_SLICE(one),
                           WHY_SLICE(word));
     return why_refuse(why, "only a comma and another address may follow an address: write upstream = %.*s",
                       WHY_SLICE(one));
@@ -99,7 +99,7 @@ static bool config_sources_take_master(struct sources *sources, struct slice *it
         return why_refuse(why, "write sentinel:NAME@ only before the first sentinel, and the others as HOST:PORT");
     if (sources->n > 0)
         return why_refuse(why, "upstream names servers or sentinels, not both: write upstream = "
-                               "sentinel:NAME@HOST:26379, and only sentinels behind it");
+                               "sentinel:NAME@HOST:26379, and only sentinels after it");
     if (name.len == rest.len && config_sources_is_address(rest))
         return why_refuse(why, "the name of the master is missing: write upstream = sentinel:NAME@%.*s",
                           WHY_SLICE(rest));

@@ -127,10 +127,9 @@ static bool doubt_expression(struct slice term, struct slice kind, struct slice 
     if (len == 0)
         return config_terms_doubt(
             why, term,
-            "is no regular expression, but a pattern: * stands for anything, ? for one character, [abc] for "
-            "one of them",
-            kind, SLICE(""));
-    return config_terms_doubt(why, term, "is no regular expression, but a pattern of * and ?", kind,
+            "is a pattern, not a regular expression: * matches any text, ? one character, [abc] one of these", kind,
+            SLICE(""));
+    return config_terms_doubt(why, term, "is a pattern of * and ?, not a regular expression", kind,
                               slice_of(text, len));
 }
 
@@ -141,7 +140,7 @@ static bool doubt_quotes(struct slice term, struct slice kind, struct slice patt
     char quote = pattern.at[0];
     if (pattern.len < 3 || (quote != '"' && quote != '\'') || pattern.at[pattern.len - 1] != quote)
         return false;
-    return config_terms_doubt(why, term, "matches only what has the quotes in it", kind,
+    return config_terms_doubt(why, term, "matches only texts that contain the quotes", kind,
                               slice_of(pattern.at + 1, pattern.len - 2));
 }
 
@@ -158,7 +157,7 @@ static bool doubt_kind(struct slice term, struct slice kind, struct slice patter
 static bool doubt_placeholder(struct slice term, struct slice kind, struct slice pattern, struct why why)
 {
     bool has_brackets = pattern.len > 2 && pattern.at[0] == '<' && pattern.at[pattern.len - 1] == '>';
-    return has_brackets && config_terms_doubt(why, term, "matches only what has the < and > in it", kind,
+    return has_brackets && config_terms_doubt(why, term, "matches only texts that contain < and >", kind,
                                               slice_of(pattern.at + 1, pattern.len - 2));
 }
 
@@ -169,15 +168,14 @@ static bool doubt_not(struct slice term, struct slice kind, struct slice pattern
     if (pattern.at[0] == '!' && pattern.len > 1)
         return config_terms_doubt(
             why, term,
-            "matches only what has the ! in it: no term says not; give what is to be left out a policy of "
-            "its own above this one",
-            kind, SLICE(""));
+            "matches only texts that contain the !: give clients to exclude a policy of their own above this one", kind,
+            SLICE(""));
     const char *at = memmem(pattern.at, pattern.len, "[!", 2);
     if (at == NULL || pattern.len > sizeof text || at[2] == '-' || at[2] == ']')
         return false;
     memcpy(text, pattern.at, pattern.len);
     text[at + 1 - pattern.at] = '^';
-    return config_terms_doubt(why, term, "means ! too with its [!, as not is ^ in brackets", kind,
+    return config_terms_doubt(why, term, "matches ! too: use [^ to exclude characters", kind,
                               slice_of(text, pattern.len));
 }
 
@@ -192,8 +190,7 @@ static bool doubt_escape(struct slice term, struct slice kind, struct slice patt
         return false;
     memcpy(text, pattern.at, pattern.len);
     text[pattern.len] = '\\';
-    return config_terms_doubt(why, term,
-                              "ends with a \\ that no character follows; a \\ stands for itself behind another", kind,
+    return config_terms_doubt(why, term, "ends with a \\ without a character after it; write \\\\ for a \\", kind,
                               slice_of(text, pattern.len + 1));
 }
 

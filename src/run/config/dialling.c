@@ -61,11 +61,11 @@ static bool may_stand(const struct address_map *map, const struct address_map_ro
                       struct why why)
 {
     if (map->n == ADDRESS_MAP_MOST)
-        return why_refuse(why, "at most %d addresses: take %.*s out", ADDRESS_MAP_MOST, WHY_SLICE(item));
+        return why_refuse(why, "at most %d addresses: remove %.*s", ADDRESS_MAP_MOST, WHY_SLICE(item));
     if (dialling_row_of(map, &row->announced) != NULL)
-        return why_refuse(why, "%.*s: the same address stands there already: name each address once", WHY_SLICE(item));
+        return why_refuse(why, "%.*s is mapped twice: name each address once", WHY_SLICE(item));
     if (dialling_leads_to(map, &row->dialled, &row->announced))
-        return why_refuse(why, "%.*s leads round to where it begins: take it out", WHY_SLICE(item));
+        return why_refuse(why, "%.*s leads back to itself: remove it", WHY_SLICE(item));
     return true;
 }
 

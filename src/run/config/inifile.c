@@ -172,7 +172,7 @@ static int on_pair(void *user, const char *section, const char *name, const char
         struct slice own = without_comment(slice_str(value));
         r->is_unsplit = false;
         if (own.len < strlen(value))
-            inifile_complain(r, "a comment behind a value begins with ; (# only begins a whole line)");
+            inifile_complain(r, "a comment after a value begins with ; (# only begins a comment line)");
         r->events->on_key(r->events->arg, r->line, slice_str(name), own);
     }
     return 1;

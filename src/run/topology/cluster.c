@@ -532,7 +532,7 @@ bool cluster_words_print(const struct cluster *cluster, char out[CLUSTER_WORDS_R
     char away[CLUSTER_WORDS_ROOM / 2];
     struct cluster_service service = cluster_words_look(cluster);
     if (!cluster->is_known) {
-        size_t n = (size_t)snprintf(out, CLUSTER_WORDS_ROOM, "no node has told which nodes there are: ");
+        size_t n = (size_t)snprintf(out, CLUSTER_WORDS_ROOM, "no node has listed the nodes of the cluster: ");
         cluster_explain(cluster, out + n, CLUSTER_WORDS_ROOM - n);
         return false;
     }

@@ -498,7 +498,7 @@ static void on_name(void *arg, enum name_news news, const char *why)
     else if (news == NAME_FOUND)
         connect_next(sentinel);
     else if (sentinel->is_open)
-        sentinel_end_attempt(sentinel, TROUBLE_AWAY, slice_str("its name leads elsewhere"));
+        sentinel_end_attempt(sentinel, TROUBLE_AWAY, slice_str("its name resolves to another address"));
 }
 
 /* The lookup of the name takes longer than connect-timeout. */

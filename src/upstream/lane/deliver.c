@@ -406,7 +406,7 @@ static bool begin_frame(struct lane *lane, struct slice head)
     char type = head.at[0];
     const struct call *call = oldest(lane);
     if (!may_come_unsolicited(lane, type) && (type == '>' || call == NULL)) {
-        lane_fail(lane, END_NONSENSE, "it sent a reply that nobody waits for");
+        lane_fail(lane, END_NONSENSE, "it sent a reply without a request");
         return false;
     }
     glimpse_reset(&lane->glimpse);

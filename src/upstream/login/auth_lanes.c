@@ -41,7 +41,7 @@ static void auth_lanes_on_bytes(struct lane_user *lane_user, const char *data, s
 {
     struct bytes *reply = &lane_user->lane->held;
     if (!bytes_add(reply, slice_of(data, n), AUTH_LANES_REPLY_MAX))
-        lane_fail(lane_user->lane, END_NONSENSE, "its answer to a login is too long");
+        lane_fail(lane_user->lane, END_NONSENSE, "its reply to a login is too long");
 }
 
 static void auth_lanes_on_answer(struct lane_user *lane_user, const struct call *call, const struct glimpse *glimpse)
@@ -58,7 +58,7 @@ static void auth_lanes_on_answer(struct lane_user *lane_user, const struct call 
     else if (glimpse_type(glimpse) == '-')
         auth_lanes_judge(auth_lane, JUDGED_FALSE, reply);
     else
-        lane_fail(lane, END_NONSENSE, "it answers a login with neither yes nor no");
+        lane_fail(lane, END_NONSENSE, "its reply to a login is neither OK nor an error");
     auth_lanes_wake(auth_lane);
 }
 

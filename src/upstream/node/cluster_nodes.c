@@ -80,9 +80,9 @@ static bool read_address(const struct reading *reading, struct slice text, bool 
         return why_refuse(reading->why, "node %s has no port", node->id);
     struct slice host = slice_of(at.at, (size_t)(colon - at.at));
     if (!is_unknown(host) && !cluster_nodes_is_host(host))
-        return why_refuse(reading->why, "node %s has a host that is neither an address nor a name", node->id);
+        return why_refuse(reading->why, "node %s has an invalid host", node->id);
     if (!is_unknown(hostname) && !cluster_nodes_is_host(hostname))
-        return why_refuse(reading->why, "node %s has a host name that is none", node->id);
+        return why_refuse(reading->why, "node %s has an invalid host name", node->id);
     if (!has_address)
         return true;
     if (port == 0)
@@ -133,10 +133,10 @@ static bool read_range(const struct reading *reading, size_t number, struct slic
     struct slice rest = text, first = take_until(&rest, '-');
     int64_t from, to;
     if (!cluster_nodes_read_number(first, INT32_MAX, &from))
-        return why_refuse(reading->why, "node %s has slots that are no numbers", reading->nodes->nodes[number].id);
+        return why_refuse(reading->why, "node %s has slots that are not numbers", reading->nodes->nodes[number].id);
     to = from;
     if (first.len < text.len && !cluster_nodes_read_number(rest, INT32_MAX, &to))
-        return why_refuse(reading->why, "node %s has slots that are no numbers", reading->nodes->nodes[number].id);
+        return why_refuse(reading->why, "node %s has slots that are not numbers", reading->nodes->nodes[number].id);
     if (to >= SLOT_COUNT || from > to)
         return why_refuse(reading->why, "node %s has slots from %d to %d: a slot is a number below %d",
                           reading->nodes->nodes[number].id, (int)from, (int)to, SLOT_COUNT);
@@ -156,7 +156,7 @@ static bool read_move(const struct reading *reading, struct slice text)
                     (rest.at[0] == '<' || rest.at[0] == '>');
     if (!is_whole || !cluster_nodes_is_id(slice_of(rest.at + 2, ID_LENGTH)) ||
         !cluster_nodes_read_number(number, SLOT_COUNT - 1, &slot))
-        return why_refuse(reading->why, "line %zu has a slot on its way that cannot be read", reading->line);
+        return why_refuse(reading->why, "line %zu has a migrating slot that weir cannot parse", reading->line);
     if (nodes->n_moves == MOVES_MOST)
         return why_refuse(reading->why, "more than %d slots migrate", MOVES_MOST);
     if ((nodes->n_moves & (nodes->n_moves - 1)) == 0) /* capacity 1, 2, 4 ... */
@@ -192,7 +192,7 @@ static bool cluster_nodes_add_node(const struct reading *reading, const struct c
 {
     struct cluster_nodes *nodes = reading->nodes;
     if (cluster_nodes_is_known(nodes, node->id))
-        return why_refuse(reading->why, "node %s is there twice", node->id);
+        return why_refuse(reading->why, "node %s is listed twice", node->id);
     if (is_myself && nodes->myself < nodes->n)
         return why_refuse(reading->why, "two nodes have the flag myself");
     if (nodes->n == CLUSTER_NODES_MOST)
@@ -213,7 +213,7 @@ static bool cluster_nodes_read_line(const struct reading *reading, struct slice 
     int64_t epoch;
     for (int i = 0; i < WORDS; i++)
         if (!split_word(&rest, &words[i]))
-            return why_refuse(reading->why, "line %zu is cut off", reading->line);
+            return why_refuse(reading->why, "line %zu is incomplete", reading->line);
     if (!cluster_nodes_is_id(words[ID]))
         return why_refuse(reading->why, "line %zu does not begin with the name of a node", reading->line);
     cluster_nodes_keep(node.id, words[ID]);
@@ -227,7 +227,7 @@ static bool cluster_nodes_read_line(const struct reading *reading, struct slice 
     else if (!slice_eq(words[MASTER], SLICE("-")))
         return why_refuse(reading->why, "node %s has a master without a name", node.id);
     if (!cluster_nodes_read_number(words[EPOCH], INT64_MAX, &epoch))
-        return why_refuse(reading->why, "node %s has a config epoch that is no number", node.id);
+        return why_refuse(reading->why, "node %s has a config epoch that is not a number", node.id);
     node.epoch = (uint64_t)epoch;
     node.is_linked = flags.is_myself || slice_eq(words[LINK], SLICE("connected"));
     return cluster_nodes_add_node(reading, &node, flags.is_myself, rest);
@@ -272,9 +272,10 @@ bool cluster_nodes_read(struct cluster_nodes *nodes, struct slice text, struct w
     *nodes = (struct cluster_nodes){.myself = SIZE_MAX};
     for (size_t slot = 0; slot < SLOT_COUNT; slot++)
         nodes->owners[slot] = CLUSTER_NOBODY;
-    bool is_read = text.len <= CLUSTER_TEXT_MAX
-                       ? cluster_nodes_read_all(&reading, text)
-                       : why_refuse(why, "the answer has %zu bytes, and weir reads %d", text.len, CLUSTER_TEXT_MAX);
+    bool is_read =
+        text.len <= CLUSTER_TEXT_MAX
+            ? cluster_nodes_read_all(&reading, text)
+            : why_refuse(why, "the reply has %zu bytes, and weir accepts at most %d", text.len, CLUSTER_TEXT_MAX);
     if (!is_read)
         cluster_nodes_fini(nodes);
     return is_read;

@@ -215,11 +215,9 @@ static bool lose_own_login(struct lanes *lanes, const struct lane *lane)
     uint64_t again_ns = upstream_time(lanes->upstream, NEWEST_AGAIN_NS);
     upstream_note_refusal(lanes->upstream);
     if (own_login_refuse(&lanes->base.worker_lanes->own, lane->key.login, clock_ns(), again_ns)) {
-        log_at(
-            LOG_SITE_UPSTREAM_LOGIN, LOG_WARN,
-            "upstream %s does not accept one of the two passwords that upstream-password-file has had last: the other "
-            "one is tried",
-            lanes_node(lanes)->text);
+        log_at(LOG_SITE_UPSTREAM_LOGIN, LOG_WARN,
+               "upstream %s rejects one of the last two passwords of upstream-password-file: weir tries the other one",
+               lanes_node(lanes)->text);
         return true;
     }
     log_at(LOG_SITE_UPSTREAM_LOGIN, LOG_WARN, "upstream %s rejects %s: weir opens no more connections with this login",
