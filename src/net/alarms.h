@@ -17,12 +17,12 @@
 struct alarm {
     uint64_t due_ns;
     size_t index; /* in the heap, from 1; 0: not set */
-    /* called when the alarm fires; the alarm is not set then, and may be set again */
+    /* called when the alarm fires; the alarm is not set during the call, and may be set again */
     void (*on_due)(struct alarm *alarm);
     /*
-     * May be NULL. Called when the alarm is due: returns the due time by current knowledge. If that
-     * time is later, the alarm fires then. Alarms thus fire in the order of these times, however
-     * late the timer is.
+     * May be NULL. Called when the alarm is due: returns the due time by current knowledge. If the
+     * returned time is later, the alarm fires at the returned time. Alarms thus fire in the order
+     * of the returned times, however late the timer is.
      */
     uint64_t (*due_by_now)(struct alarm *alarm);
 };
@@ -39,8 +39,8 @@ struct alarms {
 void alarms_init(struct alarms *alarms, struct loop *loop, size_t n);
 
 /*
- * Reserve room for `n` more alarms, or release as much. alarms_reserve returns false if out of
- * memory.
+ * Reserve room for `n` more alarms, or release the room of `n` alarms. alarms_reserve returns false
+ * if out of memory.
  */
 __attribute__((warn_unused_result)) bool alarms_reserve(struct alarms *alarms, size_t n);
 void alarms_release(struct alarms *alarms, size_t n);

@@ -29,7 +29,7 @@ static void mark_dirty(struct link *link)
         list_push(&link_loop(link)->dirty[link->rank], &link->dirty);
 }
 
-/* Records an error for on_end at the next flush. The caller must not be called back now. */
+/* Records an error for on_end at the next flush: on_end must not run during the owner's call. */
 static void fail_later(struct link *link, int error)
 {
     link->error = (int16_t)error;
@@ -124,8 +124,8 @@ static struct link *passing_to(struct link *link, size_t *most)
 }
 
 /*
- * Like receive, but splices to the other link. What the other socket does not take becomes ordinary
- * output of that link.
+ * Like receive, but splices to the link `to`. Bytes that the socket of `to` does not take become
+ * ordinary output of `to`.
  */
 static ssize_t link_pass(struct link *link, struct link *to, size_t most)
 {
@@ -185,8 +185,8 @@ static void read_share(struct link *link)
 }
 
 /*
- * Readable events stay watched until the next one: most links are resumed earlier, which saves
- * system calls.
+ * A paused link watches readable events until the next readable event. Most links are resumed
+ * earlier, which saves system calls.
  */
 void link_pause(struct link *link)
 {
@@ -250,7 +250,7 @@ static void check_drained(struct link *link)
 static void shake(struct link *link);
 
 /*
- * True if the peer of a unix socket sent bytes before the end of our side could reach it. A unix
+ * True if the peer of a unix socket sent bytes before our half-close could reach the peer. A unix
  * socket cannot send bytes and the end in one step. The read side is therefore shut first: the
  * peer's send() fails from then on, and bytes sent earlier are still answered.
  */

@@ -36,18 +36,19 @@ enum link_state { LINK_CONNECTING, LINK_SHAKING, LINK_OPEN, LINK_ENDED, LINK_CLO
 struct link_ops {
     /*
      * Connecting and the TLS handshake, if any, have ended: `status` is 0 or a negative libuv
-     * error. NULL if the link does neither.
+     * error. NULL if the link neither connects nor uses TLS.
      */
     void (*on_connected)(struct link *link, int status);
     /*
      * Returns the memory to read to, and its size in *room. NULL: the loop's read buffer is used,
-     * at most *room bytes. Before the call *room is the size of that buffer. The field may be NULL.
+     * at most *room bytes. Before the call *room is the size of the read buffer. The field may be
+     * NULL.
      */
     char *(*on_room)(struct link *link, size_t *room);
     /* `data` is valid during the call. */
     void (*on_data)(struct link *link, const char *data, size_t n);
     /*
-     * Returns the link that the next bytes are spliced to, at most *most of them. NULL: the bytes
+     * Returns the link to which at most *most of the next bytes are spliced. NULL: the next bytes
      * go to on_data. Called before each read. The field may be NULL.
      */
     struct link *(*on_passing)(struct link *link, size_t *most);
@@ -110,8 +111,8 @@ struct link {
     /* set by the owner: output is not written before woken links are called (loop.on_iteration) */
     bool is_patient : 1;
     /*
-     * Of an accepted link: the address from accept(), or the one that the owner has set since (a
-     * PROXY header). The socket is never asked: after a reset it has no address.
+     * Of an accepted link: the address from accept(), or from a PROXY header if the owner has set
+     * that address since. The socket is never asked: after a reset it has no address.
      */
     struct link_peer peer;
 };
@@ -137,7 +138,10 @@ struct endpoint {
  */
 void link_set_options(int fd);
 
-/* As tcp_peer_has_vanished; false if the link is closed, or not over TCP. */
+/*
+ * True if tcp_peer_has_vanished reports that the peer has vanished; false if the link is closed, or
+ * not over TCP.
+ */
 bool link_has_vanished(const struct link *link);
 
 /*
@@ -180,8 +184,8 @@ const char *link_why(const struct link *link, int status);
 struct slice link_tls_name(const struct link *link);
 
 /*
- * Initialises a link without a connection, which supports only link_wake: its owner can be called
- * later in the iteration. Never closed.
+ * Initialises a link without a connection, which supports only link_wake: the link's owner can be
+ * called later in the iteration. Such a link is never closed.
  */
 void link_init_hollow(struct link *link, struct loop *loop, const struct link_ops *ops);
 
@@ -190,7 +194,7 @@ void link_init_hollow(struct link *link, struct loop *loop, const struct link_op
  */
 void link_write(struct link *link, const char *data, size_t n);
 
-/* Unsent bytes. */
+/* Returns the number of unsent bytes. */
 static inline size_t link_pending(const struct link *link)
 {
     return link->out.bytes;

@@ -16,7 +16,7 @@
 #define BACKLOG 1024
 #define ALL_RIGHTS 0777
 #define OWNERS_RIGHTS 0600
-/* long enough to save processor time, short enough for clients not to time out (chosen) */
+/* pause after a failed accept: saves processor time, and clients do not time out (chosen) */
 #define PAUSE_MS 100
 
 static bool is_live(const struct endpoint *at)
@@ -95,7 +95,8 @@ int listen_set_rights(const char *path, const struct listen_rights *rights)
 }
 
 /*
- * Until its rights are set, only the owner may use the file. No client can connect before listen().
+ * Only the owner may use the file until the rights of the file are set. No client can connect
+ * before listen().
  */
 static int bind_with_rights(int fd, const struct endpoint *at, const struct listen_rights *rights)
 {
@@ -140,9 +141,9 @@ int listen_open(struct endpoint *at, const struct listen_rights *rights)
 /*
  * The filter drops SYN packets, and passes the last packet of a handshake already begun. No new
  * connection thus enters the queue, where a close of the socket would reset the connection. A
- * client with a dropped SYN sends it again, and is refused then. Accepted connections inherit the
- * filter, but receive no such packets. The filter of a TCP socket sees segments from the TCP header
- * on.
+ * client sends a dropped SYN again, and is refused after the close. Accepted connections inherit
+ * the filter, but receive no SYN packets. The filter of a TCP socket sees segments from the TCP
+ * header on.
  */
 void listen_refuse(int fd)
 {
@@ -175,8 +176,9 @@ static void accept_failed(struct listener *listener, int error)
 }
 
 /*
- * Accepts at most `most` connections, *n of them. Returns 0 if more may wait, EAGAIN if none wait,
- * or another errno if descriptors or memory are out.
+ * Accepts at most `most` connections. *n receives the number of accepted connections. Returns 0 if
+ * more connections may wait, EAGAIN if no connection waits, or another errno if descriptors or
+ * memory are out.
  */
 static int accept_some(struct listener *listener, unsigned most, unsigned *n)
 {
@@ -190,7 +192,7 @@ static int accept_some(struct listener *listener, unsigned most, unsigned *n)
             listener->on_accept(listener, fd, &peer);
         } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM || errno == EAGAIN) {
             return errno;
-        } /* else only that connection is broken (ECONNABORTED ...): continue with the next */
+        } /* else only one connection is broken (ECONNABORTED ...): continue with the next */
     }
     return 0;
 }
@@ -212,7 +214,7 @@ static void on_readable(struct watch *watch, unsigned events)
 void listener_accept_rest(struct listener *listener)
 {
     unsigned n;
-    /* the queue is no longer than that, except for later arrivals */
+    /* the queue holds at most BACKLOG + 1 connections, except for later arrivals */
     (void)accept_some(listener, BACKLOG + 1, &n);
 }
 

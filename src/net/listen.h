@@ -26,18 +26,18 @@ struct listen_rights {
 
 /*
  * Opens a bound, listening, non-blocking socket. Returns the descriptor or -errno. TCP sockets are
- * bound with SO_REUSEPORT: every worker has its own, and the kernel spreads connections over them.
- * For port 0 *at receives the port that the kernel chose.
+ * bound with SO_REUSEPORT: every worker has a socket of its own, and the kernel spreads connections
+ * over these sockets. For port 0 *at receives the port that the kernel chose.
  *
- * The stale file of a unix socket is replaced; a live one is -EADDRINUSE. Until its `rights` are
- * set, only the owner may use the file. The umask changes for a moment: no other thread may create
- * files meanwhile.
+ * The stale file of a unix socket is replaced. If a process still listens on the file, the result
+ * is -EADDRINUSE. Only the owner may use the file until `rights` are set. The umask changes for a
+ * moment: no other thread may create files meanwhile.
  */
 __attribute__((warn_unused_result)) int listen_open(struct endpoint *at, const struct listen_rights *rights);
 
 /*
- * Sets the rights of the socket file at that path, if they differ. Returns 0 or -errno: -ENOTSOCK
- * if the file is no socket, -EPERM if the process may not set that group.
+ * Sets the rights of the socket file at `path`, if these rights differ. Returns 0 or -errno:
+ * -ENOTSOCK if the file is no socket, -EPERM if the process may not set the group.
  */
 __attribute__((warn_unused_result)) int listen_set_rights(const char *path, const struct listen_rights *rights);
 
@@ -79,7 +79,7 @@ __attribute__((warn_unused_result)) int listener_start(struct listener *listener
 /* Accepts all connections in the socket's queue. */
 void listener_accept_rest(struct listener *listener);
 
-/* Asynchronous: the memory may be freed when the loop has ended. */
+/* Closes asynchronously: the listener's memory may be freed when the loop has ended. */
 void listener_close(struct listener *listener);
 
 #endif

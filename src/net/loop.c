@@ -8,7 +8,7 @@
 #include "net/link.h"
 #include "net/tls.h"
 
-/* freeing less is not worth a walk through the heap by malloc_trim (chosen) */
+/* freed bytes that are worth a walk through the heap by malloc_trim (chosen) */
 #define TRIM_BYTES 1048576
 #define TRIM_MS 1000
 
@@ -170,7 +170,7 @@ static bool iterate(struct loop *loop)
         uv_timer_start(&loop->trim, on_trim, TRIM_MS, 0);
     uv_update_time(&loop->uv);
     int due_ms = uv_backend_timeout(&loop->uv);
-    /* called in every iteration */
+    /* is_unsettled must be called in every iteration */
     bool is_libuvs, is_unsettled = loop->is_unsettled != NULL && loop->is_unsettled(loop);
     bool is_busy = is_unsettled || has_work(loop);
     int n = poller_wait(&loop->poller, is_busy ? 0 : due_ms, &is_libuvs);

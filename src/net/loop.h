@@ -1,5 +1,5 @@
 /*
- * The event loop of one thread, and the order of work in one of its iterations.
+ * The event loop of one thread, and the order of work in one iteration.
  *
  * An iteration waits, then reports events to links and listeners (net/poller.h). Handlers only
  * append output and mark links. The loop then calls on_wake of woken links, writes each dirty lane
@@ -58,13 +58,15 @@ struct loop {
     struct list closed; /* closed links before on_closed, by link.dirty */
     struct poller poller;
     struct splice_pipe splice_pipe;
-    /* open links, and closed ones before on_closed; the loop runs while there are any */
+    /* open links, and closed links before on_closed; the loop runs while a link is left */
     unsigned n_links;
     bool is_closing; /* loop_close has been called */
     bool goes_on;    /* links of `again` are being called */
     struct pool pool;
     struct traffic traffic[RANK_COUNT];
-    /* duration of iterations with output: input that arrived meanwhile waited as long */
+    /*
+     * durations of iterations with output; input that arrives during an iteration waits for its end
+     */
     struct histo iterations;
     uint64_t now_ns;       /* time after the newest read; the time that handlers use */
     uint64_t iteration_ns; /* time of the first read in this iteration; 0: no read yet */
@@ -99,16 +101,16 @@ static inline void loop_tick(struct loop *loop)
     loop->now_ns = now_ns;
 }
 
-/* Counts a new link. The count ends after the link's on_closed. */
+/* Counts a new link, until the link's on_closed has returned. */
 void loop_hold(struct loop *loop);
 
 /* Exits the process if the system refuses a loop. */
 void loop_init(struct loop *loop);
 void loop_run(struct loop *loop);
-/* Called after the last handle is closed. */
+/* Frees the loop's memory. Called after the last handle is closed. */
 void loop_fini(struct loop *loop);
 
-/* Returns the buffers, made when first needed. NULL if out of memory. */
+/* Returns the buffers for TLS; the first call allocates the buffers. NULL if out of memory. */
 struct tls_scratch *loop_tls_scratch(struct loop *loop);
 
 /*

@@ -5,7 +5,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-/* events reported in one iteration; further ones follow in the next (chosen) */
+/* most events reported in one iteration; further events follow in the next (chosen) */
 #define EVENTS_MAX 1024
 
 void watch_init(struct watch *watch, struct poller *poller, int fd,
@@ -35,7 +35,8 @@ int watch_for(struct watch *watch, unsigned events)
 }
 
 /*
- * The kernel removes a closed descriptor itself, but not while a starting child process shares it.
+ * The kernel removes a closed descriptor from epoll by itself, but not while a starting child
+ * process shares the descriptor.
  */
 void watch_end(struct watch *watch)
 {

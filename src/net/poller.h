@@ -2,9 +2,9 @@
  * Descriptors that a loop waits for: links and listeners.
  *
  * The loop has an epoll instance of its own. From accept to close a connection costs two system
- * calls and 24 bytes. With libuv's handles (uv_poll_t) the cost is nine calls and 160 bytes. A
- * connection with one GET then takes 1.06 x the processor time (docs/performance.md, "Connecting").
- * Requests on lasting connections take the same time either way.
+ * calls and 24 bytes. With libuv's handles (uv_poll_t) the cost is nine calls and 160 bytes. With
+ * these handles a connection with one GET takes 1.06 x the processor time (docs/performance.md,
+ * "Connecting"). Requests on lasting connections take the same time either way.
  *
  * Belongs to the loop's thread. Events are level-triggered.
  */
@@ -37,8 +37,8 @@ void watch_init(struct watch *watch, struct poller *poller, int fd,
                 void (*on_events)(struct watch *watch, unsigned events));
 
 /*
- * Watches exactly these events; 0: none. Returns 0, or a negative errno; the watched events are
- * then unchanged.
+ * Watches exactly `events`; 0: none. Returns 0 or a negative errno. An error leaves the watched
+ * events unchanged.
  */
 __attribute__((warn_unused_result)) int watch_for(struct watch *watch, unsigned events);
 
@@ -55,8 +55,8 @@ __attribute__((warn_unused_result)) int poller_init(struct poller *poller, int o
 void poller_fini(struct poller *poller);
 
 /*
- * Waits for events, at most timeout_ms (-1: no limit), and reports them. Returns their number.
- * *other: true if that descriptor is readable.
+ * Waits at most timeout_ms for events (-1: no limit), and reports the events. Returns the number of
+ * events. *other is true if the descriptor `other` of poller_init is readable.
  */
 int poller_wait(const struct poller *poller, int timeout_ms, bool *other);
 

@@ -19,15 +19,15 @@
 #define PROXY_LINE_MAX 107
 #define PROXY_BLOCK_MAX 4096 /* version 2: bytes after the first 16, addresses first (chosen) */
 
-/* Zeroed before the first byte. */
+/* Must be zeroed before the first byte. */
 struct proxy_header {
     uint8_t filled; /* bytes in `bytes` */
     uint8_t wanted; /* version 2: number of bytes to keep; 0 until the length is known */
-    uint16_t left;  /* version 2: number of bytes after these to skip */
+    uint16_t left;  /* version 2: number of bytes to skip after the kept bytes */
     char bytes[PROXY_LINE_MAX];
     /* after SCAN_FRAME: the client's address; family 0: the balancer's own connection, or not IP */
     struct ip ip;
-    uint16_t port; /* of ip */
+    uint16_t port; /* port of `ip` */
     /* after SCAN_FRAME: the address the client connected to; family 0: not reported */
     struct ip to;
     uint16_t to_port;

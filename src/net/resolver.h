@@ -2,7 +2,7 @@
  * Looks up a host name on a thread of its own: a look-up that hangs delays neither the loop nor the
  * end of the process.
  *
- * One look-up at a time. Belongs to one loop.
+ * A resolver belongs to one loop, and runs one look-up at a time.
  */
 #ifndef WEIR_NET_RESOLVER_H
 #define WEIR_NET_RESOLVER_H
@@ -13,7 +13,7 @@
 #include "net/link.h"
 #include "net/loop.h"
 
-#define RESOLVER_MOST 16 /* addresses of one name; further ones are ignored (chosen) */
+#define RESOLVER_MOST 16 /* addresses of one name; further addresses are ignored (chosen) */
 
 struct resolver;
 
@@ -31,7 +31,10 @@ struct resolver *resolver_new(struct loop *loop, const char *host, uint16_t port
 void resolver_look(struct resolver *resolver);
 bool resolver_is_looking(const struct resolver *resolver);
 
-/* Asynchronous; frees the resolver. on_resolved does not follow. Safe on NULL. */
+/*
+ * Closes the resolver asynchronously, and frees the resolver. on_resolved does not follow. Safe on
+ * NULL.
+ */
 void resolver_close(struct resolver *resolver);
 
 #endif

@@ -1,6 +1,9 @@
 #include "net/tcp_peer.h"
 
-/* For the peer's window (tcpi_snd_wnd). Conflicts with <netinet/tcp.h>, which libuv includes. */
+/*
+ * This header has the peer's window (tcpi_snd_wnd). The header conflicts with <netinet/tcp.h>,
+ * which libuv includes.
+ */
 #include <linux/tcp.h>
 #include <netinet/in.h>
 #include <stddef.h>
@@ -9,10 +12,11 @@
 #include "base/clock.h"
 
 /*
- * before the first probe (chosen); Redis' default is 300, but middleboxes forget connections sooner
+ * idle time before the first probe (chosen); Redis' default is 300, but middleboxes forget idle
+ * connections sooner
  */
 #define KEEPALIVE_IDLE_S 60
-#define KEEPALIVE_INTERVAL_S 15 /* between two probes (chosen) */
+#define KEEPALIVE_INTERVAL_S 15 /* time between two probes (chosen) */
 /* unanswered probes (chosen): an idle peer is detected after two minutes */
 #define KEEPALIVE_PROBES 4
 #define LOOK_NS (15 * NS_PER_S)

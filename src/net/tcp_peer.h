@@ -20,9 +20,9 @@ void tcp_peer_hurry(unsigned times);
 void tcp_peer_keepalive(int fd);
 
 /*
- * True if the peer takes nothing and answers nothing: the caller closes the connection. Called
- * every tcp_peer_look_ns (15 s). A connection with data in flight then ends within two minutes,
- * here or by the system. At most two system calls.
+ * True if the peer takes nothing and answers nothing: the caller must close the connection. Called
+ * every tcp_peer_look_ns (15 s). The caller or the system thus ends a connection with data in
+ * flight within two minutes. At most two system calls.
  */
 bool tcp_peer_has_vanished(int fd);
 uint64_t tcp_peer_look_ns(void);

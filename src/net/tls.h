@@ -1,5 +1,6 @@
 /*
- * TLS of one connection: tls_read and tls_write replace read() and writev() on its socket.
+ * TLS of one connection: tls_read and tls_write replace read() and writev() on the connection's
+ * socket.
  *
  * OpenSSL works on memory only (BIOs of weir). Input is read from the socket in large pieces, into
  * a buffer that all connections of the thread share. Input is decrypted directly to the caller's
@@ -71,9 +72,9 @@ int tls_shake(struct tls *tls, int fd);
 
 /*
  * Like read(). Returns the number of bytes decrypted to `at`, and 0 when the peer has half-closed.
- * Returns -1 with errno: EAGAIN, ECONNRESET, EPROTO (see tls->why), or an errno of read(). A socket
- * that ends without close_notify is a half-close of a client, and ECONNRESET for a server. A result
- * below `room` means that no more input is available for now, unless tls_has_news.
+ * Returns -1 with errno: EAGAIN, ECONNRESET, EPROTO (see tls->why), or an errno of read(). If the
+ * socket ends without close_notify, the result is 0 for a client, and ECONNRESET for a server. A
+ * result below `room` means that no more input is available for now, unless tls_has_news.
  */
 ssize_t tls_read(struct tls *tls, int fd, char *at, size_t room);
 
@@ -92,7 +93,7 @@ static inline bool tls_is_full(const struct tls *tls)
     return tls->sealed.bytes > 0;
 }
 
-/* Sends close_notify, if the socket takes it. */
+/* Sends close_notify, unless encrypted output already waits for the socket. */
 void tls_end(struct tls *tls, int fd);
 
 #endif

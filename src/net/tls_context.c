@@ -133,7 +133,7 @@ static void warn_of_others(struct making *m)
         odd(m, TLS_KEY, "other users can read %s: chmod 600 it", path);
 }
 
-/* True also without a certificate, because that error has been reported. */
+/* True also without a certificate, because use_cert has reported the error. */
 static bool tls_context_fits(struct making *m, EVP_PKEY *key)
 {
     const X509 *cert = SSL_CTX_get0_certificate(m->ssl);

@@ -14,7 +14,7 @@
 /* TLS_ACCEPT: for listeners. TLS_CONNECT: for connections to the upstream. */
 enum tls_side { TLS_ACCEPT, TLS_CONNECT };
 
-/* What a listener requires of its clients: a certificate, an optional one, or none. */
+/* Whether clients of a listener must not, may or must present a certificate. */
 enum tls_auth { TLS_AUTH_NO, TLS_AUTH_OPTIONAL, TLS_AUTH_YES };
 
 /* Settings that a report can name. */

@@ -1,7 +1,8 @@
 /*
  * Reads the arguments of a request.
  *
- * Walk and split do not trust their input: both stay inside their slice, whatever it contains.
+ * argv_next and argv_split do not trust the input: no function reads beyond its slice, whatever the
+ * slice contains.
  */
 #include "resp/argv.h"
 
@@ -12,8 +13,8 @@
 #include "resp/plain.h"
 
 /*
- * Reads a header line of this type and its number. False if there is no such line, or the number is
- * negative.
+ * Reads a header line of the type `type`, and the number in that line. False if the input does not
+ * begin with such a line, or the number is negative.
  */
 static bool argv_header_take(struct argv_walk *walk, char type, uint64_t *number)
 {
@@ -163,9 +164,9 @@ static bool argv_has_word(struct slice *line)
 }
 
 /*
- * Each word is unescaped far enough ahead for its header: the size of the header depends on the
- * word's length. The word then moves down to its header. In the end all words move down to the
- * array's header.
+ * Each word is unescaped behind a gap for the widest header, because the size of the header depends
+ * on the word's length. The word then moves down to the end of its header. After the last word all
+ * words move down to the array's header.
  *
  * Why the room suffices for a line of L bytes: a word that took m line bytes (with its blank or
  * quotes) becomes at most 7 * m bytes. The worst case is "$1\r\na\r\n" for one byte. The gap for a

@@ -12,13 +12,14 @@
 
 /*
  * An iterator over the arguments of a complete multibulk request. argv_next returns false after the
- * last. For other bytes the walk yields only the complete bulks at their beginning. A caller that
- * needs all announced arguments runs request_scan first, or counts.
+ * last argument. If the bytes are no complete request, the walk yields only the complete bulks at
+ * the beginning. A caller that needs all announced arguments runs request_scan first, or counts the
+ * arguments.
  */
 struct argv_walk {
     const char *at;
     const char *end;
-    uint32_t left; /* arguments not returned yet, by the header */
+    uint32_t left; /* announced arguments that argv_next has not returned yet */
 };
 
 void argv_walk_init(struct argv_walk *walk, struct slice request);

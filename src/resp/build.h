@@ -18,7 +18,7 @@ struct build {
     char *at;
     size_t len, room; /* len <= room */
     bool is_resp3;
-    bool is_broken; /* incomplete: must not be used */
+    bool is_broken; /* the reply is incomplete, and must not be used */
 };
 
 void build_init(struct build *build, bool is_resp3);

@@ -14,7 +14,7 @@
 
 #include "base/num.h"
 
-#define DIGITS_MAX 19 /* of any 64-bit signed number */
+#define DIGITS_MAX 19 /* most digits of a 64-bit signed number */
 
 /* The input of a scan is [begin, end). The bytes [at, end) are not consumed yet. */
 struct cursor {
@@ -23,7 +23,10 @@ struct cursor {
     const char *end;
 };
 
-/* Consumes digits, and adds them to *magnitude. Returns the number of digits. */
+/*
+ * Consumes digits, and appends these digits to the decimal number *magnitude. Returns the number of
+ * digits.
+ */
 static inline size_t digits_take(struct cursor *c, uint64_t *magnitude)
 {
     const char *at = c->at;
@@ -47,7 +50,7 @@ static inline bool digits_are_number(uint64_t magnitude, size_t digits, bool neg
     return negative ? magnitude - 1 <= (uint64_t)INT64_MAX : magnitude <= (uint64_t)INT64_MAX;
 }
 
-/* Consumes up to *left bytes, and subtracts them. True when *left is 0. */
+/* Consumes up to *left bytes, and subtracts the consumed bytes from *left. True when *left is 0. */
 static inline bool data_skip(struct cursor *c, uint64_t *left)
 {
     size_t have = (size_t)(c->end - c->at);

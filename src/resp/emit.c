@@ -5,7 +5,7 @@
 
 #include "base/num.h"
 
-/* Yields two digits for one division. */
+/* The two digits of each number below 100: one division yields two digits. */
 static const char pairs[] = "00010203040506070809101112131415161718192021222324252627282930313233343536373839"
                             "40414243444546474849505152535455565758596061626364656667686970717273747576777879"
                             "8081828384858687888990919293949596979899";

@@ -1,5 +1,5 @@
 /*
- * The first and the last bytes of a frame that arrives in pieces, which is not buffered. The first
+ * The first and the last bytes of a frame that arrives in pieces and is not buffered. The first
  * bytes tell an error from success, and a pub/sub message from a confirmation. The last bytes hold
  * the number of subscriptions left.
  */
@@ -48,8 +48,8 @@ static inline bool glimpse_is(const struct glimpse *glimpse, struct slice text)
 }
 
 /*
- * Returns the first element of an array or push, if that is a bulk within `head`. Else returns an
- * empty slice.
+ * Returns the first element of an array or push, if that element is a bulk within `head`. Returns
+ * an empty slice otherwise.
  */
 struct slice glimpse_first_bulk(const struct glimpse *glimpse);
 

@@ -193,7 +193,7 @@ static bool join_texts(struct build *out, const struct slice *replies, size_t n)
 
 /* ---- selection ---- */
 
-/* True if the error only means that its node had nothing to do. */
+/* True if the error only means that the answering node had nothing to do. */
 static bool is_idle_error(struct slice reply)
 {
     static const struct slice idle[] = {SLICE("-NOTBUSY"), SLICE("-ERR No such client")};
@@ -294,7 +294,7 @@ void join_replies(struct build *out, enum join join, const struct slice *replies
 
 /* ---- values ---- */
 
-/* Elements of one part's array that have not been taken. */
+/* The rest of one part's array: elements that have not been taken. */
 struct values_left {
     struct slice rest;
     struct slice element; /* the last taken element */

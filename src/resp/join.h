@@ -25,7 +25,7 @@ enum join {
     JOIN_SUM,        /* integers: their sum */
     JOIN_LEAST,      /* integers: the least */
     JOIN_LEAST_EACH, /* arrays of integers, of equal length: the least at each position */
-    JOIN_AND,        /* arrays of integers: 1 at positions where all have 1 */
+    JOIN_AND,        /* arrays of integers: 1 at positions where no array has 0 */
     JOIN_PAIRS,      /* arrays of equal names and integers: the sum for each name */
     JOIN_LIST,       /* arrays, sets or maps: concatenated */
     JOIN_TEXT,       /* bulk or verbatim strings: concatenated */
@@ -36,7 +36,7 @@ enum join {
 /* The reply if a part's reply does not have the form of its command. */
 #define JOIN_ODD SLICE("-UPSTREAM replies of several nodes are inconsistent\r\n")
 
-/* Joins `n` > 0 whole replies. `pick`: any number; JOIN_PICK starts to look at part pick % n. */
+/* Joins `n` > 0 whole replies. `pick`: any number; JOIN_PICK looks at part pick % n first. */
 void join_replies(struct build *out, enum join join, const struct slice *replies, size_t n, size_t pick);
 
 /* Describes an array: element i is the element where[i].index of replies[where[i].part]. */

@@ -3,7 +3,7 @@
  *
  * These functions report no errors, and return NULL for incomplete, unusual or wrong input. The
  * scanner, which has changed nothing yet, then reads the input step by step. Invariant: these
- * functions take only what those steps would take.
+ * functions take only what the scanner's steps would take.
  */
 #ifndef WEIR_RESP_PLAIN_H
 #define WEIR_RESP_PLAIN_H
@@ -35,7 +35,8 @@ static inline unsigned digit_of(char byte)
 }
 
 /*
- * Takes a type byte, a number of up to PLAIN_DIGITS digits, and CRLF. Returns their end, or NULL.
+ * Takes a header line: a type byte, a number of up to PLAIN_DIGITS digits, and CRLF. Returns the
+ * end of the line, or NULL.
  */
 static inline const char *plain_header(const char *at, const char *end, uint32_t *number)
 {
@@ -60,7 +61,7 @@ static inline const char *plain_header(const char *at, const char *end, uint32_t
     return third <= 9 && is_crlf(at + 4) ? at + 4 + CRLF_LEN : NULL;
 }
 
-/* Takes a whole bulk; its type byte is not checked. Returns the start of its data, or NULL. */
+/* Takes a whole bulk without a check of the type byte. Returns the start of the data, or NULL. */
 static inline const char *plain_bulk(const char *at, const char *end, uint32_t *len)
 {
     const char *data = plain_header(at, end, len);
@@ -69,8 +70,8 @@ static inline const char *plain_bulk(const char *at, const char *end, uint32_t *
 }
 
 /*
- * Takes `n` whole bulks. Returns their end, or NULL. *first, if not NULL, receives the first bulk's
- * data.
+ * Takes `n` whole bulks. Returns the end of the last bulk, or NULL. *first, if not NULL, receives
+ * the first bulk's data.
  */
 static inline const char *plain_bulks(const char *at, const char *end, const struct request_limits *limits, uint32_t n,
                                       struct slice *first)
@@ -88,8 +89,8 @@ static inline const char *plain_bulks(const char *at, const char *end, const str
 }
 
 /*
- * Takes a whole multibulk request of *argc > 0 arguments; *name is the first. Returns its end, or
- * NULL.
+ * Takes a whole multibulk request of *argc > 0 arguments; *name is the first argument. Returns the
+ * end of the request, or NULL.
  */
 static inline const char *plain_request(const char *at, const char *end, const struct request_limits *limits,
                                         struct slice *name, uint32_t *argc)
@@ -102,7 +103,7 @@ static inline const char *plain_request(const char *at, const char *end, const s
 
 /*
  * Returns the number of bytes before the second argument of a request; the name lies in these
- * bytes. At least PLAIN_HEAD_MIN.
+ * bytes. The result is at least PLAIN_HEAD_MIN.
  */
 #define PLAIN_HEAD_MIN 8
 
@@ -118,7 +119,7 @@ static inline uint64_t plain_word(const char *at)
     return word;
 }
 
-/* n >= PLAIN_HEAD_MIN. Compares words; the last two may overlap. */
+/* `n` is at least PLAIN_HEAD_MIN. Compares words of 8 bytes; the last two words may overlap. */
 static inline bool plain_is_same(const char *a, const char *b, size_t n)
 {
     const size_t last = n - sizeof(uint64_t);
@@ -130,7 +131,8 @@ static inline bool plain_is_same(const char *a, const char *b, size_t n)
 
 /*
  * Like plain_request, for a request that begins like the request at `model`. The model has `argc`
- * arguments, and `head` bytes before the second. Returns NULL also if the beginning differs.
+ * arguments, and `head` bytes before the second argument. Returns NULL also if the beginning
+ * differs.
  */
 static inline const char *plain_request_like(const char *at, const char *end, const struct request_limits *limits,
                                              const char *model, size_t head, uint32_t argc)

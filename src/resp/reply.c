@@ -6,7 +6,7 @@
  * resp/plain.h takes skip these steps.
  *
  * Between frames scan->open is 0. Inside a frame scan->open counts unfinished elements, including
- * the one being read.
+ * the element being read.
  */
 #include "resp/scan.h"
 
@@ -30,7 +30,7 @@ enum shape {
 struct type {
     uint8_t shape;
     int8_t least; /* least valid number of a bulk or an aggregate; -1 is null */
-    uint8_t each; /* elements for each announced one */
+    uint8_t each; /* elements for each announced element: a map announces pairs */
 };
 
 static const struct type types[256] = {
@@ -259,7 +259,7 @@ static inline const char *bulk_at_hand(const char *at, const char *end)
     return is_null ? at + strlen("$-1\r\n") : NULL;
 }
 
-/* Takes a whole status, error, integer or bulk in memory. Returns its end, or NULL. */
+/* Takes a whole status, error, integer or bulk in memory. Returns the end of the reply, or NULL. */
 static inline const char *leaf_at_hand(const char *at, const char *end)
 {
     uint32_t number;

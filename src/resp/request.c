@@ -40,7 +40,7 @@ static inline bool request_refuse(struct request_scan *scan, enum err error)
     return false;
 }
 
-/* Takes the byte `wanted`; any other is a protocol error. */
+/* Takes the byte `wanted`; any other byte is a protocol error. */
 static inline bool request_line_end_byte(struct request_scan *scan, struct cursor *c, char wanted, enum phase phase)
 {
     if (c->at == c->end)
@@ -73,8 +73,8 @@ static bool inline_line(struct request_scan *scan, struct cursor *c)
 }
 
 /*
- * Called after the type byte. `negative` and `not_number` are false here, because a header with
- * either ends the scan.
+ * Called after the type byte. `negative` and `not_number` are false here, because a header that
+ * sets one of the two ends the scan.
  */
 static inline void header_start(struct request_scan *scan)
 {
@@ -84,7 +84,7 @@ static inline void header_start(struct request_scan *scan)
 
 /*
  * Takes a byte of a header line that is neither a digit nor the CR. Redis checks a number only at
- * its CR.
+ * the CR of the line.
  */
 static bool header_odd_byte(struct request_scan *scan, char byte, enum err too_big)
 {
@@ -263,8 +263,8 @@ static enum scan_result request_scan_stepwise(struct request_scan *scan, const s
 }
 
 /*
- * Takes a whole multibulk request in memory. Returns its end. Returns NULL otherwise; the scan must
- * then be reset.
+ * Takes a whole multibulk request in memory. Returns the end of the request. NULL: the request is
+ * not taken, and the scan must be reset.
  */
 static inline const char *request_at_hand(struct request_scan *scan, const struct request_limits *limits,
                                           const char *begin, const char *end)

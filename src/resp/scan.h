@@ -29,8 +29,8 @@ enum scan_result {
 #define SCAN_BULK_MAX 536870912 /* Redis' default proto-max-bulk-len */
 
 struct request_limits {
-    uint32_t args; /* above: ERR_PROTO_UNAUTH_MULTIBULK (only if below INT32_MAX) */
-    uint32_t bulk; /* bytes; above: ERR_PROTO_UNAUTH_BULK (only if below SCAN_BULK_MAX) */
+    uint32_t args; /* most arguments; more: ERR_PROTO_UNAUTH_MULTIBULK (only if below INT32_MAX) */
+    uint32_t bulk; /* most bytes; more: ERR_PROTO_UNAUTH_BULK (only if below SCAN_BULK_MAX) */
 };
 
 /* Redis' limits before a client has authenticated, and after. */
@@ -55,14 +55,14 @@ struct request_scan {
     bool not_number; /* the header line contains bytes that are no part of a number */
     enum err error;  /* valid after SCAN_BAD */
     char got;        /* the byte for ERR_PROTO_EXPECTED_DOLLAR */
-    /* located arguments: min(argc, SCAN_ARGS) of them after SCAN_FRAME */
+    /* located arguments; after SCAN_FRAME min(argc, SCAN_ARGS) arguments are located */
     struct scan_arg args[SCAN_ARGS];
 };
 
 /*
- * Consumes bytes of one request, *used of them; after SCAN_MORE *used is n. After SCAN_FRAME the
- * fields argc, is_inline, at (the frame's length) and args describe the frame until the next call.
- * An empty request (a blank line, "*0", "*-1") is a frame with argc 0, and has no reply.
+ * Consumes *used bytes of one request; after SCAN_MORE *used is n. After SCAN_FRAME the fields
+ * argc, is_inline, at (the frame's length) and args describe the frame until the next call. An
+ * empty request (a blank line, "*0", "*-1") is a frame with argc 0, and has no reply.
  *
  * The scan buffers nothing. A caller can recognise a long argument early: after SCAN_MORE by `at`
  * and `bulk_left`, and by args[i], which is set when argument i's header is complete.
@@ -71,7 +71,7 @@ __attribute__((warn_unused_result)) enum scan_result request_scan(struct request
                                                                   const struct request_limits *limits, const char *data,
                                                                   size_t n, size_t *used);
 
-/* Skips the next n <= bulk_left bytes of the request without reading: they are content. */
+/* Skips the next n <= bulk_left bytes of the request, which are content, without reading. */
 static inline void request_scan_skip(struct request_scan *scan, size_t n)
 {
     scan->bulk_left -= n;
@@ -95,7 +95,7 @@ struct reply_scan {
     bool negative;  /* the header number began with '-' */
     uint16_t depth; /* aggregate headers since the last element that was no aggregate */
     bool is_top;    /* the element being read is the outermost one */
-    char type;      /* of the element being read */
+    char type;      /* type byte of the element being read */
     /*
      * type byte of the whole frame, 0 until known: '>' is a push; an attribute is part of the
      * following reply

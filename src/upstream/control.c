@@ -15,13 +15,14 @@
 #include "upstream/node/heartbeat.h"
 
 #define MAX_WORDS 3
-#define ASKED_MAX 8           /* the probe, and a few commands of the owner */
-#define TABLE_BYTES (4 << 20) /* more than a server's commands need, with those of many modules */
+#define ASKED_MAX 8 /* the probe, and a few commands of the owner */
+/* more than a server's commands need, with the commands of many modules */
+#define TABLE_BYTES (4 << 20)
 #define WHY_ROOM 160
 /* chosen: retry interval for a server that cannot be used, and for missing answers */
 #define AGAIN_NS (10 * NS_PER_S)
 
-/* Sent, and not answered yet. on_answer is NULL for weir's own probe. */
+/* A command that is sent, and not answered yet. on_answer is NULL for weir's own probe. */
 struct asked {
     struct control_question question;
     uint64_t asked_ns;
@@ -35,20 +36,22 @@ struct control {
     char *password;   /* heap; NULL: none */
     /* the previous password, tried if `password` is refused; heap; NULL: none */
     char *before;
-    uint32_t number;    /* of the password */
-    bool uses_before;   /* on this connection */
+    uint32_t number;    /* number of `password` */
+    bool uses_before;   /* this connection logs in with `before` */
     bool is_step_again; /* repeat the present step */
     const struct control_ops *ops;
     void *arg;
-    /* the next attempt, the deadline of the present step, or once up the next probe */
+    /*
+     * due at the next attempt, or at the deadline of the present step; while up, at the next probe
+     */
     uv_timer_t timer;
     struct control_inbox inbox;
     struct backoff backoff;
     struct heartbeat heartbeat;
-    struct asked asked[ASKED_MAX]; /* the oldest first; used once up */
+    struct asked asked[ASKED_MAX]; /* the oldest first; used only while up */
     size_t n_asked;
     uint8_t step;
-    uint64_t step_ns;   /* when its command was sent */
+    uint64_t step_ns;   /* when the command of `step` was sent */
     struct nonce nonce; /* of the present step */
     bool has_form;      /* the node answers a nonce form */
     uint32_t missing;   /* steps without a usable answer, as bits: repeated later */
@@ -56,12 +59,12 @@ struct control {
     /* the reason when the node was last found unfit or barred; "": no reason */
     char why[WHY_ROOM];
     bool is_open;      /* the link is in use */
-    bool has_answered; /* its HELLO was answered, possibly by NOAUTH */
+    bool has_answered; /* HELLO was answered on this connection, possibly by NOAUTH */
     bool is_greeting;  /* connected, and nothing answered yet */
     bool is_settled;
     bool is_up;   /* all steps are done, possibly without success */
     bool is_lost; /* the loss is logged */
-    bool was_up;  /* at any time */
+    bool was_up;  /* is_up was set at any time before */
     bool is_turned_away;
     bool is_trial;   /* failures are not retried or logged: the owner handles them */
     bool knows_role; /* the node has reported its role on this connection */
@@ -137,7 +140,7 @@ static void control_lose(struct control *control, const char *why)
     control_end_attempt(control, why);
 }
 
-/* The node answers, but cannot be used. Logged once for each reason. */
+/* Ends the connection to a node that answers, but cannot be used. Logs a reason once. */
 static void reject(struct control *control, enum control_verdict verdict, const char *why)
 {
     bool is_news = strncmp(control->why, why, WHY_ROOM - 1) != 0;
@@ -168,10 +171,11 @@ enum step {
     STEP_INFO,
     STEP_PING,
     STEP_CLIENTS,
-    STEP_NONCE, /* one step for each form, in their order, until one is answered */
+    /* one step for each nonce form, in the order of enum nonce_form, until a form is answered */
+    STEP_NONCE,
     STEP_NONCE_HELLO,
     STEP_NONCE_ECHO,
-    STEP_COMMAND, /* the last: CLIENT LIST shows it for this connection */
+    STEP_COMMAND, /* the last step: CLIENT LIST shows COMMAND for this connection */
     STEP_COUNT
 };
 
@@ -207,8 +211,8 @@ static void control_note_lack(struct control *control, enum step step, enum cont
 }
 
 /*
- * True if the node serves clients in spite of this error: for example -MISCONF to PING, while it
- * takes no writes.
+ * True if the node serves clients in spite of this error: for example -MISCONF to PING, while the
+ * node takes no writes.
  */
 static bool is_minor(const struct control *control, enum control_verdict verdict, const struct redisReply *reply)
 {
@@ -245,7 +249,9 @@ static enum control_verdict judge_hello(struct control *control, const struct re
     return verdict;
 }
 
-/* Asked by HELLO, which needs no permission, after the login; and again by control_ask_role. */
+/*
+ * HELLO, which needs no permission, asks for the role: after the login, and for control_ask_role.
+ */
 static enum control_verdict judge_role(struct control *control, const struct redisReply *reply, const char **why)
 {
     note_role(control, reply);
@@ -264,7 +270,8 @@ static bool try_before(struct control *control)
 }
 
 /*
- * After a login with the previous password the newest is tried again later, with the missing steps.
+ * After a login with the previous password the newest password is tried again later, with the
+ * missing steps.
  */
 static void note_accepted(struct control *control)
 {
@@ -276,8 +283,8 @@ static void note_accepted(struct control *control)
 }
 
 /*
- * Without weir's login nothing works if clients use weir's user. A connection that is up keeps its
- * login when another is refused.
+ * If clients use weir's login (lends_login), a node that refuses this login cannot be used. A
+ * connection that is up keeps its login when a new login is refused.
  */
 static enum control_verdict judge_auth(struct control *control, const struct redisReply *reply, const char **why)
 {
@@ -382,7 +389,7 @@ static const struct {
     /* a server that serves no client answers the other commands, too */
     [STEP_PING] = {OWN_PING, NULL, judge_ping},
     [STEP_CLIENTS] = {"INFO", "clients", judge_clients},
-    [STEP_NONCE] = {NULL, NULL, judge_nonce}, /* nonce_request */
+    [STEP_NONCE] = {NULL, NULL, judge_nonce}, /* nonce_request makes the request */
     [STEP_NONCE_HELLO] = {NULL, NULL, judge_nonce},
     [STEP_NONCE_ECHO] = {NULL, NULL, judge_nonce},
     [STEP_COMMAND] = {"COMMAND", NULL, judge_command},
@@ -470,7 +477,7 @@ static void on_beat(uv_timer_t *timer)
     }
 }
 
-/* The time between two probes; 0: there are none. */
+/* Returns the time between two probes in ms; 0: no probes. */
 static uint64_t beat_ms(const struct control *control)
 {
     const struct upstream *upstream = control->node->upstream;
@@ -503,8 +510,9 @@ static void settled_well(struct control *control)
 }
 
 /*
- * True to skip the step. The first time all steps are done, later only those with a missing answer;
- * AUTH only with a password.
+ * True to skip the step. While a connection comes up, all steps are done, but AUTH only with a
+ * password, and ROLE only if the role is missing. On a connection that is up, only steps with a
+ * missing answer are done.
  */
 static bool is_passed_over(const struct control *control, enum step step)
 {
@@ -599,7 +607,7 @@ static bool control_is_asked(const struct control *control, const struct control
 
 bool control_ask(struct control *control, const struct slice *words, size_t n, const struct control_question *question)
 {
-    bool has_room = control->n_asked < ASKED_MAX - 1; /* one is reserved for the probe */
+    bool has_room = control->n_asked < ASKED_MAX - 1; /* one entry is reserved for the probe */
     if (!control_is_up(control) || control->step < STEP_COUNT || !has_room || control_is_asked(control, question))
         return false;
     ask(control, words, n, question);

@@ -2,11 +2,12 @@
  * The control lane: weir's own connection to one node, which learns the node's kind and its
  * commands.
  *
- * Connects, and reconnects when lost. Each time it checks whether `default` needs a password, logs
- * in, reads INFO and COMMAND, and checks that the node serves clients (PING). weir works without
- * what it is not permitted to ask (lack.h), and asks again every 10 s. A node that cannot be used
- * is retried every 10 s, too. Then the lane probes the node once in every upstream-check (pulse.h).
- * hiredis' reader parses the replies. Lives on one event loop.
+ * The lane connects, and reconnects after a loss. On each connection the lane checks whether
+ * `default` needs a password, and logs in. The lane then reads INFO and COMMAND, and checks that
+ * the node serves clients (PING). weir works without answers that the node denies (lack.h), and
+ * asks again every 10 s. A node that cannot be used is retried every 10 s, too. After these steps
+ * the lane probes the node once in every upstream-check (pulse.h). hiredis' reader parses the
+ * replies. A control lane lives on one event loop.
  */
 #ifndef WEIR_UPSTREAM_CONTROL_H
 #define WEIR_UPSTREAM_CONTROL_H
@@ -23,15 +24,15 @@
 #include "upstream/node/pulse.h"
 
 struct control_ops {
-    /* Connected; no answer yet. */
+    /* The connection is established; no answer has arrived yet. */
     void (*on_connected)(void *arg);
     /* The first command of this connection, HELLO, has been answered. */
     void (*on_greeted)(void *arg);
     /* The node has reported its role: node_role. */
     void (*on_role)(void *arg);
     /*
-     * The attempt or the connection has ended; it is retried later, unless it is a trial. `why` is
-     * valid during the call.
+     * An attempt or a connection has ended. The control lane retries later, unless the lane is a
+     * trial. `why` is valid during the call.
      */
     void (*on_failed)(void *arg, const char *why);
     /* The node's own command table; the receiver owns the reference. */
@@ -50,7 +51,7 @@ struct credentials {
     const char *user;     /* NULL: only a password */
     const char *password; /* NULL: none */
     const char *before;   /* the previous password, tried if `password` is refused; NULL: none */
-    uint32_t number;      /* of the password, for node->proven_number */
+    uint32_t number;      /* number of the password, for node->proven_number */
 };
 
 struct control;
@@ -74,8 +75,9 @@ struct control_question {
 };
 
 /*
- * Send this command. on_answer follows unless the connection is lost first. False: the connection
- * is not up, or performs steps of its own, or a command with this on_answer is still unanswered.
+ * Send a command of `n` words. on_answer follows unless the connection is lost first. False: the
+ * connection is not up, performs steps of its own, or has too many unanswered commands. False also
+ * if a command with the same on_answer is still unanswered.
  */
 bool control_ask(struct control *control, const struct slice *words, size_t n, const struct control_question *question);
 
@@ -83,8 +85,8 @@ bool control_ask(struct control *control, const struct slice *words, size_t n, c
 void control_ask_role(struct control *control);
 
 /*
- * Use these passwords from now on; copied. A connection that is up logs in again with a new one, to
- * learn whether the node accepts it.
+ * Use the passwords of `credentials` from now on; the passwords are copied. A connection that is up
+ * logs in again with a new password, to learn whether the node accepts that password.
  */
 void control_set_password(struct control *control, const struct credentials *credentials);
 
@@ -98,24 +100,24 @@ const char *control_reader_version(void);
 bool control_is_up(const struct control *control);
 
 /*
- * Why a node that answers cannot be used. "": the node can be used, or does not answer. Valid until
- * the next iteration.
+ * Why a node that answers cannot be used. "": the node can be used, or does not answer. The text is
+ * valid until the next iteration.
  */
 const char *control_why(const struct control *control);
 
 /* The state of the probe. PULSE_WELL if the node is not probed: no upstream-check, or not up. */
 enum pulse_state control_pulse(const struct control *control);
 
-/* How long the probe in flight has been unanswered; 0: none in flight. */
+/* How long the probe in flight has been unanswered; 0: no probe is in flight. */
 uint64_t control_silence_ns(const struct control *control, uint64_t now_ns);
 
 /*
- * True if the control lane was up before, and at the last attempt its node refused or closed the
- * connection. The node is up then, but rejects weir's own user, or more connections.
+ * True if the control lane was up before, and the node refused or closed the connection at the last
+ * attempt. Such a node is up, but rejects weir's own user, or more connections.
  */
 bool control_is_turned_away(const struct control *control);
 
-/* Asynchronous; frees itself. No callback follows. */
+/* Closes asynchronously, and frees the control lane. No callback follows. */
 void control_close(struct control *control);
 
 #endif

@@ -86,7 +86,7 @@ static bool control_reply_starts(const redisReply *reply, const char *word)
 
 /* ---- the text of INFO ---- */
 
-/* The value of "field:value" in INFO's text; empty if there is none. */
+/* Returns the value of the line "field:value" in INFO's text; empty without such a line. */
 static struct slice info_field(struct slice info, struct slice field)
 {
     const char *end = info.at + info.len;
@@ -137,7 +137,7 @@ static enum control_verdict unfit(const char *text, const char **why)
     return CONTROL_UNFIT;
 }
 
-/* The verdict on an error's text. UNFIT: also an unknown error. */
+/* Returns the verdict on an error's text: UNFIT for an unknown error. */
 static enum control_verdict verdict_of(struct slice error)
 {
     if (control_reply_begins(error, "NOAUTH"))
@@ -153,7 +153,7 @@ static enum control_verdict judge_error(const struct redisReply *reply, const ch
     return verdict == CONTROL_UNFIT ? unfit(reply->str, why) : verdict;
 }
 
-/* Judge a server by its mode and version; empty: unknown. */
+/* Judge a server by its mode and version. An empty mode or version is unknown. */
 static enum control_verdict judge_server(struct slice mode, struct slice version, enum control_form form,
                                          const char **why)
 {
@@ -170,7 +170,7 @@ static enum control_verdict judge_server(struct slice mode, struct slice version
     return CONTROL_BARRED;
 }
 
-/* The value of this name in HELLO's answer; empty: there is none. */
+/* Returns the value of the field `name` in HELLO's answer; empty without such a field. */
 static struct slice hello_field(const struct redisReply *reply, struct slice name)
 {
     for (size_t i = 0; i + 1 < elements_of(reply); i += 2)
@@ -234,7 +234,7 @@ enum control_verdict control_judge_ping(const struct redisReply *reply, const ch
     return is_error(reply) ? judge_error(reply, why) : CONTROL_GOOD;
 }
 
-/* Returns the rest of a one-line reply, or the content of a bulk string. The frame is whole. */
+/* *text is an error's line without the '-', or the content of a bulk string. The frame is whole. */
 enum control_verdict control_judge_text(struct slice frame, struct slice *text)
 {
     const char *end = memchr(frame.at, '\r', frame.len);
@@ -268,7 +268,7 @@ uint32_t control_read_maxclients(const struct redisReply *reply)
 /* ---- COMMAND ---- */
 
 /*
- * Names are looked up, shown and logged: names with other characters than Redis uses are ignored.
+ * Names are looked up, shown and logged: names with characters that Redis does not use are ignored.
  */
 static bool control_reply_is_name(struct slice name)
 {
@@ -366,7 +366,7 @@ static bool take_elements(struct slice *rest, int64_t n, struct said *value, uns
     return true;
 }
 
-/* A number follows the type: of bytes, or of elements. */
+/* Takes a value with a number of bytes or elements behind the type byte. */
 static bool control_reply_take_counted(struct slice *rest, char type, int64_t n, struct said *value, unsigned depth)
 {
     bool is_bulk = type == '$' || type == '=' || type == '!';
@@ -418,7 +418,7 @@ static bool next_at(struct slice *rest, struct said *value, unsigned depth)
     case '~':
     case '%':
         return num_parse(text, &n) && control_reply_take_counted(rest, type, n, value, depth);
-    case '>': /* never inside another value */
+    case '>': /* a push is never inside another value */
         return depth == 0 && num_parse(text, &n) && control_reply_take_counted(rest, type, n, value, depth);
     default:
         return false;
@@ -457,7 +457,7 @@ bool said_texts(const struct said *list, struct slice *texts, size_t n)
 
 /* ---- servers reported by sentinels ---- */
 
-/* A byte of a host name or an IP address, which may have a scope. */
+/* True for a byte of a host name or an IP address, which may have a scope. */
 static bool is_host_byte(char c)
 {
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || strchr(".-_:%", c) != NULL;

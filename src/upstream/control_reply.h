@@ -28,7 +28,7 @@
 
 struct redisReply;
 
-/* A reply being received. Zeroed: nothing has arrived. control_inbox_fini frees. */
+/* A reply being received. Zeroed: nothing has arrived. control_inbox_fini frees the memory. */
 struct control_inbox {
     struct reply_scan scan;
     struct bytes bytes;
@@ -36,14 +36,17 @@ struct control_inbox {
 };
 
 /*
- * As reply_scan; also SCAN_BAD if the reply is too long. After SCAN_FRAME *frame holds the whole
+ * Like reply_scan; also SCAN_BAD if the reply is too long. After SCAN_FRAME *frame holds the whole
  * reply until the next call.
  */
 __attribute__((warn_unused_result)) enum scan_result control_inbox_take(struct control_inbox *inbox, const char *data,
                                                                         size_t n, size_t *used, struct slice *frame);
 void control_inbox_fini(struct control_inbox *inbox);
 
-/* Parse a whole frame; free with control_reply_free. NULL: hiredis cannot parse it. */
+/*
+ * Parse a whole frame; the caller frees the result with control_reply_free. NULL: hiredis cannot
+ * parse the frame.
+ */
 struct redisReply *control_read(struct slice frame);
 void control_reply_free(struct redisReply *reply);
 
@@ -52,7 +55,7 @@ enum control_verdict {
     CONTROL_GOOD,
     CONTROL_NOAUTH, /* a login is required first */
     CONTROL_DENIED, /* weir may not use this command: NOPERM, an unknown command, a refused login */
-    CONTROL_BUSY,   /* a script is running, and nothing else meanwhile */
+    CONTROL_BUSY,   /* a script is running, and Redis runs nothing else meanwhile */
     CONTROL_UNFIT,  /* the node cannot be used now */
     CONTROL_BARRED, /* the node can never be used: weir does not support this server */
 };
@@ -64,8 +67,8 @@ enum control_form {
 };
 
 /*
- * Judge the answer to HELLO, AUTH, INFO server, COMMAND (if it is no table), PING. UNFIT, BARRED:
- * *why is constant or points into the reply.
+ * Judge the answer to HELLO, AUTH, INFO server, COMMAND (an answer that is no table) or PING. After
+ * UNFIT or BARRED *why is constant, or points into the reply.
  */
 enum control_verdict control_judge_hello(const struct redisReply *reply, enum control_form form, const char **why);
 enum control_verdict control_judge_auth(const struct redisReply *reply, const char **why);
@@ -74,8 +77,8 @@ enum control_verdict control_judge_command(const struct redisReply *reply, const
 enum control_verdict control_judge_ping(const struct redisReply *reply, const char **why);
 
 /*
- * For INFO and CLUSTER NODES. GOOD: *text is the text; else the error, or a reason. *text is
- * constant, or points into the frame.
+ * Judge the answer to INFO or CLUSTER NODES. GOOD: *text is the text of the answer. Otherwise *text
+ * is the error, or a reason. *text is constant, or points into the frame.
  */
 enum control_verdict control_judge_text(struct slice frame, struct slice *text);
 
@@ -91,21 +94,24 @@ bool control_is_idle(const struct redisReply *reply);
 /* True if the text is contained in an error or a string. */
 bool control_repeats(const struct redisReply *reply, struct slice text);
 
-/* True if the error says that the server serves no client now, or not this connection. */
+/* True if the error says that the server serves no client now, or rejects this connection. */
 bool control_is_shut(const struct redisReply *reply);
 
 /* maxclients of the node, from INFO clients; 0: unknown. */
 uint32_t control_read_maxclients(const struct redisReply *reply);
 
-/* The table from an answer to COMMAND, one reference; NULL: it is no such answer. */
+/*
+ * Returns the table from an answer to COMMAND, with one reference; NULL: the reply is no such
+ * answer.
+ */
 struct command_table *control_read_commands(const struct redisReply *reply);
 
 /*
  * ---- sentinels ----
  *
- * Replies of sentinels, in RESP3 or RESP2. Own code, because the hiredis that weir is built with
- * does not support RESP3. Nothing is allocated except the bytes of one reply, at most
- * SENTINEL_REPLY_MAX. Values nest at most SENTINEL_DEPTH deep.
+ * Replies of sentinels, in RESP3 or RESP2. weir parses these replies itself, because the hiredis
+ * that weir is built with does not support RESP3. Nothing is allocated except the bytes of one
+ * reply, at most SENTINEL_REPLY_MAX. Values nest at most SENTINEL_DEPTH deep.
  */
 
 /* chosen: bytes of one reply, a hundred replicas with all their fields */
@@ -117,10 +123,10 @@ enum said_kind {
     SAID_ERROR,
     SAID_TEXT, /* a scalar: a string, a number */
     SAID_LIST, /* an array, a set, or a map of alternating names and values */
-    SAID_PUSH, /* as a list */
+    SAID_PUSH, /* a push; its elements are like those of a list */
 };
 
-/* One value. Its parts point into the frame. */
+/* One value. The slices point into the frame. */
 struct said {
     enum said_kind kind;
     struct slice text;   /* of an error or a text */
@@ -133,10 +139,13 @@ struct said {
  */
 __attribute__((warn_unused_result)) bool said_next(struct slice *rest, struct said *value);
 
-/* The text under this name in a list of names and values. False: there is none. */
+/* Finds the text under `name` in a list of names and values. False: there is no such text. */
 __attribute__((warn_unused_result)) bool said_field(const struct said *list, const char *name, struct slice *text);
 
-/* The first `n` texts of a list. False: the list has fewer elements, or one is no text. */
+/*
+ * Reads the first `n` texts of a list. False: the list has fewer elements, or an element is no
+ * text.
+ */
 __attribute__((warn_unused_result)) bool said_texts(const struct said *list, struct slice *texts, size_t n);
 
 #define SENTINEL_HOST 256 /* room for a host name or an IP address */
@@ -146,11 +155,11 @@ __attribute__((warn_unused_result)) bool said_texts(const struct said *list, str
 struct sentinel_server {
     char host[SENTINEL_HOST];
     uint16_t port;
-    uint64_t epoch;               /* its config-epoch; 0: unknown */
+    uint64_t epoch;               /* config-epoch of the server; 0: unknown */
     char run_id[SENTINEL_RUN_ID]; /* "": unknown */
     /* a failover of this master is in progress: another server may be the master */
     bool is_failing_over;
-    /* the sentinel cannot reach it, or has lost its link to the master */
+    /* the sentinel cannot reach the server, or has lost its link to the server */
     bool is_down;
 };
 
@@ -159,12 +168,12 @@ __attribute__((warn_unused_result)) bool sentinel_read_address(struct slice host
                                                                struct sentinel_server *server);
 
 /*
- * Parse an answer to SENTINEL MASTER, or an element of one to SENTINEL REPLICAS or SENTINELS.
+ * Parse an answer to SENTINEL MASTER, or an element of an answer to SENTINEL REPLICAS or SENTINELS.
  * False: `list` is no such answer.
  */
 __attribute__((warn_unused_result)) bool sentinel_read_server(const struct said *list, struct sentinel_server *server);
 
-/* True if `push` is a message on this channel: *payload is the published text. */
+/* True if `push` is a message on `channel`: *payload is the published text. */
 __attribute__((warn_unused_result)) bool sentinel_read_message(const struct said *push, const char *channel,
                                                                struct slice *payload);
 

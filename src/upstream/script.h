@@ -16,7 +16,7 @@ enum script {
     SCRIPT_COUNT
 };
 
-/* The whole text. */
+/* Returns the whole text of the script. */
 struct slice script_source(enum script script);
 
 #endif

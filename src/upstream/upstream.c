@@ -31,7 +31,7 @@ struct tls_context *upstream_tls(struct upstream *upstream)
     return tls;
 }
 
-/* The lock keeps a handle from being closed while it is sent to. */
+/* The lock keeps a handle open while the handle is woken. */
 void upstream_shed(struct upstream *upstream)
 {
     pthread_mutex_lock(&upstream->sheds_lock);

@@ -1,8 +1,8 @@
 /*
  * What all servers of the upstream share: time-outs, TLS, and the bound on connections to them.
  *
- * One for the process, set at the start; later changes only through the functions below. Any
- * thread.
+ * The process has one upstream, set at the start. Only the functions below change the upstream
+ * later. Any thread.
  */
 #ifndef WEIR_UPSTREAM_UPSTREAM_H
 #define WEIR_UPSTREAM_UPSTREAM_H
@@ -22,7 +22,7 @@
 
 /* Where reads go if there are replicas; from the configuration. */
 enum reads {
-    READS_MASTER,   /* all go to the master */
+    READS_MASTER,   /* all reads go to the master */
     READS_ASKED,    /* reads of clients that have sent READONLY may go to replicas */
     READS_REPLICAS, /* reads of all clients may go to replicas */
 };
@@ -32,7 +32,7 @@ struct reads_settings {
     uint64_t poll_ns; /* how often master and replicas are asked for their offsets */
     /* a replica serves reads while it has the master's offset of this long ago */
     uint64_t lag_max_ns;
-    /* a client reads its own writes: from the master until a replica has them */
+    /* a client reads its own writes: from the master until a replica has these writes */
     bool own_writes;
 };
 
@@ -56,11 +56,11 @@ struct shed {
 };
 
 struct upstream {
-    pthread_mutex_t tls_lock; /* protects the next field, which a reload replaces */
+    pthread_mutex_t tls_lock; /* protects `tls`, which a reload replaces */
     struct tls_context *tls;  /* one reference; NULL: no TLS */
-    /* for connecting, and for each answer until a connection is ready */
+    /* time-out of connecting, and of each answer until a connection is ready */
     uint64_t connect_timeout_ns;
-    uint64_t timeout_ns; /* for any answer to a call that does not block; 0: none */
+    uint64_t timeout_ns; /* time-out of an answer to a call that does not block; 0: none */
     uint64_t check_ns;   /* probe interval for each node; 0: never */
     /* upstream-user is set; else weir logs in as Redis' user default */
     bool has_user;
@@ -72,8 +72,8 @@ struct upstream {
     struct funnel dials;        /* the state of dial_rate */
     _Atomic uint64_t away_ns;   /* when any worker last found a node away; 0: never */
     bool lends_login;           /* clients that do not log in use weir's own user */
-    struct room room;           /* for clients' connections to all nodes together */
-    pthread_mutex_t sheds_lock; /* protects the next four fields */
+    struct room room;           /* the bound on clients' connections to all nodes together */
+    pthread_mutex_t sheds_lock; /* protects sheds, asked, on_refusal and poll */
     struct list sheds;          /* struct shed, one for each worker */
     uv_async_t *asked;          /* woken by upstream_ask; NULL: none; under sheds_lock */
     uv_async_t *on_refusal;     /* woken by upstream_note_refusal; NULL: none; under sheds_lock */
@@ -86,7 +86,10 @@ struct upstream {
     bool emulates_cluster;
     enum cross_slot cross_slot;   /* how a command with keys in several slots is handled */
     uint64_t redirect_timeout_ns; /* how long a command may be redirected */
-    /* the address of that one node for clients; NULL: the address that the client connected to */
+    /*
+     * with emulates_cluster: the one node's address for clients; NULL: the address that the client
+     * connected to
+     */
     const char *cluster_announce_host;
     uint16_t cluster_announce_port;
     /* when the slot last saw MOVED, ASK or TRYAGAIN, in seconds; 0: never */
@@ -116,15 +119,18 @@ static inline bool upstream_redirected_lately(const struct upstream *upstream, u
 void upstream_init(struct upstream *upstream); /* needs zeroed memory */
 void upstream_fini(struct upstream *upstream);
 
-/* Set TLS for new connections; existing ones keep theirs. Takes its own reference. NULL: no TLS. */
+/*
+ * Set TLS for new connections; existing connections keep their context. Takes a reference of its
+ * own. NULL: no TLS.
+ */
 void upstream_set_tls(struct upstream *upstream, struct tls_context *tls);
 
 /* Returns a reference for the caller, or NULL. */
 struct tls_context *upstream_tls(struct upstream *upstream);
 
 /*
- * True if a request that a server has not run may be sent to another server: it is kept until
- * answered.
+ * True if a request that a server has not run may be sent to another server: weir keeps such a
+ * request until the answer.
  */
 static inline bool upstream_keeps(const struct upstream *upstream)
 {
@@ -148,9 +154,9 @@ void upstream_leave_shed(struct upstream *upstream, struct shed *shed);
 void upstream_ask(struct upstream *upstream);
 
 /*
- * A reply says that another node than known serves a slot, or none does. The main thread asks a
- * node for the topology (run/topology/cluster.h). Any thread, any number of times: at most one
- * question in 100 ms follows. No effect without a cluster.
+ * A reply says that an unexpected node, or no node, serves a slot. The main thread asks a node for
+ * the topology (run/topology/cluster.h). Any thread, any number of times: at most one question in
+ * 100 ms follows. No effect without a cluster.
  */
 void upstream_ask_topology(struct upstream *upstream);
 

@@ -2,9 +2,9 @@
  * Contention for a node, as all workers know it: whether more than one subject, or more than one
  * client of a subject, has sent recently; the waiting weight; the distance to the node.
  *
- * Any thread. Atomics only, and written seldom: known facts are not written again. While a client
- * sends alone, each of its reads costs two comparisons. Counted by references: a node shares it
- * with the node that replaces it.
+ * Any thread. All fields are atomics, and are written seldom: known facts are not written again.
+ * While a client sends alone, each read from that client costs two comparisons. Reference-counted:
+ * a node shares the struct with the node that replaces that node.
  */
 #ifndef WEIR_UPSTREAM_CONTENTION_H
 #define WEIR_UPSTREAM_CONTENTION_H
@@ -16,29 +16,30 @@
 #include "base/clock.h"
 
 /*
- * Chosen: how long after another sender's request contention is assumed. A client that sends now
- * and then must find a short queue, instead of shortening the queue by its arrival.
+ * Chosen: how long contention is assumed after another sender's request. The queue must be short
+ * already when the request of an occasional client arrives.
  */
 #define CONTENTION_NS (1 * NS_PER_S)
 
 /* Whether more than one sender of a kind has sent recently. */
 struct mixture {
     _Atomic uintptr_t last;    /* the last known sender; only for comparison */
-    _Atomic uint64_t until_ns; /* until when there are several */
+    _Atomic uint64_t until_ns; /* several senders are assumed until this time */
 };
 
 struct contention {
     _Atomic unsigned holders;
     struct mixture subjects;
     struct mixture lane_users;
-    _Atomic uint64_t weights; /* of the subjects that wait for their share, on all workers */
+    _Atomic uint64_t weights; /* sum over the subjects that wait for their share, on all workers */
     /*
-     * round trip to the farthest node that shares it, the shortest of the last seconds; 0: unknown
+     * round trip to the farthest node that shares this struct: the shortest of the last seconds; 0:
+     * unknown
      */
     _Atomic uint64_t trip_ns;
 };
 
-/* With one reference. Out of memory ends the process. */
+/* Returns a new struct with one reference. Out of memory ends the process. */
 struct contention *contention_new(void);
 struct contention *contention_get(struct contention *contention);
 void contention_put(struct contention *contention);

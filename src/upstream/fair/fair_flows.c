@@ -82,8 +82,8 @@ static struct fair_flow *find_flow(struct fair_queue *queue, struct subject *sub
 }
 
 /*
- * The last sender has left. Its work in flight, `work_ns`, still occupies Redis, so the flow is not
- * silent for as long, and regains no credit.
+ * Called when the last sender has left. The sender's work in flight, `work_ns`, still occupies
+ * Redis. The flow regains no credit for that time, because the flow is not silent.
  */
 static void leave_flow(struct fair_flow *flow, uint64_t work_ns)
 {

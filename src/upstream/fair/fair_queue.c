@@ -10,7 +10,7 @@
 
 /*
  * The quantum grows with the window: waking a sender for a small part of a large window costs more
- * than it gains.
+ * than the wake-up gains.
  */
 static int64_t quantum_ns(const struct fair_flow *flow)
 {
@@ -26,7 +26,7 @@ static bool are_others_waiting(const struct fair_queue *queue)
     return atomic_load_explicit(&queue->contention->weights, memory_order_relaxed) > 0;
 }
 
-/* Returns this worker's part of `size`, if `more` weight joined its waiting flows. */
+/* Returns this worker's part of `size`, if `more` weight joined the worker's waiting flows. */
 static uint64_t fair_queue_part_of(const struct fair_queue *queue, uint64_t size, uint32_t more)
 {
     uint64_t all = atomic_load_explicit(&queue->contention->weights, memory_order_relaxed) + more;
@@ -122,7 +122,7 @@ static void part(struct fair_flow *flow)
 void fair_wait(struct sender *sender)
 {
     assert(sender->granted_ns == 0);
-    set_crowding(sender, false); /* its subject was alone when the wait began */
+    set_crowding(sender, false); /* the wait for own requests began while the subject sent alone */
     if (list_is_empty(&sender->in_flow))
         list_push(&sender->flow->waiting, &sender->in_flow);
     join(sender->flow);
@@ -131,7 +131,7 @@ void fair_wait(struct sender *sender)
 void fair_wait_for_own(struct sender *sender)
 {
     assert(sender->requests > 0);
-    fair_stop_waiting(sender); /* its subject was not alone when the wait began */
+    fair_stop_waiting(sender); /* the wait for a share began while other subjects sent */
     set_crowding(sender, true);
 }
 
@@ -165,9 +165,9 @@ static bool is_only(const struct fair_flow *flow)
 }
 
 /*
- * True if the flow must wait for its debt: the flow owes more than a quantum, and no other flow
- * waits. The work in flight of other flows lasts longer than a round trip: Redis is busy until a
- * later request arrives.
+ * True if the flow must wait for its debt, although no other flow waits. The flow owes a quantum or
+ * more, and the work in flight of other flows lasts longer than a round trip. Redis is thus busy
+ * until a later request arrives.
  */
 static bool is_paying(const struct fair_flow *flow)
 {
@@ -199,11 +199,12 @@ int64_t fair_room(struct sender *sender, uint64_t now_ns)
     if (flow->work_ns == 0 && list_is_empty(&flow->waiting))
         restore_credit(flow, now_ns);
     if (flow->credit_ns <= 0 && is_only(flow) && !fair_queue_is_full(queue, flow->weight) && !is_paying(flow))
-        flow->credit_ns += quantum_ns(flow); /* no other flow would be in the round */
+        /* no other flow would be in the round: the flow would get its quantum at once */
+        flow->credit_ns += quantum_ns(flow);
     return flow->credit_ns > 0 ? flow->credit_ns : 0;
 }
 
-/* Two windows: one more batch is in flight when one is answered. */
+/* Returns two windows: one batch is in flight while Redis answers another batch. */
 static uint64_t alone_ns(const struct sender *sender)
 {
     return 2 * window_size_ns(&sender->flow->queue->window);
@@ -255,7 +256,7 @@ void fair_charge(struct sender *sender, uint64_t work_ns)
 {
     struct fair_flow *flow = sender->flow;
     fair_queue_charge(flow, work_ns);
-    /* The flow is not silent while Redis works on the bytes. The time is bounded as debts are. */
+    /* The flow is not silent while Redis works on the bytes. DEBT_MOST_NS bounds this time, too. */
     if (flow->moved_ns < flow->queue->window.heard_ns + DEBT_MOST_NS)
         flow->moved_ns += work_ns < (uint64_t)DEBT_MOST_NS ? work_ns : (uint64_t)DEBT_MOST_NS;
 }
@@ -304,7 +305,7 @@ void fair_tick(struct fair_queue *queue, uint64_t now_ns)
 
 /* ---- the next sender ---- */
 
-/* Do all rounds until a flow has credit in one step. */
+/* Give the flows, in one step, the quanta of all rounds until a flow has credit. */
 static void skip_rounds(struct fair_queue *queue)
 {
     int64_t least = INT64_MAX;
@@ -341,7 +342,8 @@ static bool begin_visit(struct fair_flow *flow)
 
 /*
  * Returns the next flow with credit from the round, which is not empty. NULL: a new round would
- * begin, but woken senders may come back for more.
+ * begin, but woken senders may come back for more. NULL also if the only flow must wait for its
+ * debt.
  */
 static struct fair_flow *next_in_round(struct fair_queue *queue)
 {
@@ -351,7 +353,7 @@ static struct fair_flow *next_in_round(struct fair_queue *queue)
         if (!flow->is_visited && flow->round_no == queue->round_no) {
             if (queue->n_out > 0)
                 return NULL;
-            queue->round_no++; /* all have been visited */
+            queue->round_no++; /* all flows in the round have been visited */
             queue->n_sharing = queue->n_visited > 0 ? queue->n_visited : 1;
             queue->n_visited = 0;
         }
@@ -369,7 +371,7 @@ static struct fair_flow *next_in_round(struct fair_queue *queue)
     }
 }
 
-/* NULL: no flow may go now. */
+/* Returns the flow that may send next. NULL: no flow may send now. */
 static struct fair_flow *fair_queue_next(struct fair_queue *queue)
 {
     if (!list_is_empty(&queue->round))
@@ -382,7 +384,10 @@ static struct fair_flow *fair_queue_next(struct fair_queue *queue)
     return flow;
 }
 
-/* Let the flow's first sender send. A sender that had little to send so far gets one request. */
+/*
+ * Let the flow's first sender send. A sender that did not use up its last grant may send one
+ * request.
+ */
 static void grant(struct fair_flow *flow)
 {
     struct fair_queue *queue = flow->queue;
@@ -422,8 +427,8 @@ void fair_iteration(struct fair_queue *queue, bool is_open)
     queue->is_open = is_open;
     queue->window.trip_ns = atomic_load_explicit(&queue->contention->trip_ns, memory_order_relaxed);
     /*
-     * Half a window first: Redis answers the halves apart, and the next batch arrives while it
-     * still works.
+     * With nothing in flight the bound is half a window. Redis answers the halves apart, and the
+     * next batch arrives while Redis still works.
      */
     queue->limit_ns = queue->work_ns + queue->granted_ns == 0 ? window_ns / 2 : window_ns;
     if (!fair_is_shared(queue))

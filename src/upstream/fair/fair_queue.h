@@ -1,6 +1,6 @@
 /*
- * The fair queue of one worker: which of its clients may send to Redis now, such that subjects
- * share Redis' time.
+ * The fair queue of one worker: which clients may send to Redis now, such that subjects share
+ * Redis' time.
  *
  *     sender asks -- fair_room: the work it may send, or none --> fair_wait
  *                 -- fair_sent
@@ -8,8 +8,7 @@
  *
  * All work is in ns of Redis' time. The cost of a request is known (limit/command/command_costs.h),
  * and is charged when the request is sent. The bytes of replies are charged when they arrive
- * (FAIR_BYTES_PER_NS). While one subject sends alone, it is not limited. As soon as another subject
- * sends too:
+ * (FAIR_BYTES_PER_NS). A subject that sends alone is not limited. As soon as several subjects send:
  *
  * - all work in flight fits in one window (window.h), of which each worker has a part by the weight
  *   of its waiting flows;
@@ -18,15 +17,16 @@
  * - a flow that recently had less than its share has up to a quantum of credit and does not wait
  *   (new flows of fq_codel).
  *
- * If one subject sends alone with several senders, each has at most two windows of work in flight.
+ * If one subject sends alone with several senders, each sender has at most two windows of work in
+ * flight.
  *
  * A subject that leaves and returns finds its credit as it was: a new connection for each request
  * gains nothing.
  *
- * No sender waits for ever: a sender waits for work in flight on this worker, and its answer ends
- * the wait. Work of a sender without an answer stops counting after FAIR_PATIENCE_NS plus twice the
- * expected time of all work in flight (fair_tick). Time is an argument. The worker's thread only,
- * except for contention.h.
+ * No sender waits for ever: a sender waits for work in flight on this worker, and the answer to
+ * that work ends the wait. Work of a sender without an answer stops counting after FAIR_PATIENCE_NS
+ * plus twice the expected time of all work in flight (fair_tick). Time is an argument. Only the
+ * worker's thread calls these functions.
  */
 #ifndef WEIR_UPSTREAM_FAIR_QUEUE_H
 #define WEIR_UPSTREAM_FAIR_QUEUE_H
@@ -43,7 +43,8 @@
 
 #define FAIR_BUCKETS 256
 #define FAIR_QUANTUM_NS (100 * NS_PER_US) /* chosen: at FAIR_WEIGHT; more if the window is larger */
-#define FAIR_WEIGHT 100                   /* the weight of a subject without one in its policy */
+/* the weight of a subject without a weight in its policy */
+#define FAIR_WEIGHT 100
 /*
  * measured: Redis copies requests and replies at 0.25 ns a byte, between 0.1 (1 MiB) and 0.6 (64
  * MiB)
@@ -57,10 +58,10 @@ struct lane_user;
 struct fair_queue {
     /* references, see fair_queue_get; unused if embedded in another struct */
     unsigned holders;
-    struct contention *contention; /* the node's */
-    struct pool *pool;             /* counts the memory */
+    struct contention *contention; /* contention of the node */
+    struct pool *pool;             /* counts the memory of flows and senders */
     void (*wake)(struct lane_user *lane_user);
-    struct list flows[FAIR_BUCKETS]; /* by subject */
+    struct list flows[FAIR_BUCKETS]; /* by the subject's hash */
     struct sender **senders;         /* by number - 1; heap */
     uint32_t n_numbers;              /* capacity of `senders` */
     uint32_t free_number;            /* no lower number is free */
@@ -68,12 +69,15 @@ struct fair_queue {
     /* one subject sends alone: nothing is charged, and no sender waits for a share */
     bool is_open;
     uint32_t n_crowding; /* senders that wait for their own requests */
-    struct list round;   /* flows with waiting senders: the next is first */
+    struct list round;   /* flows with waiting senders; the first is served next */
     struct list low;     /* flows of low priority with waiting senders */
     uint64_t weights;    /* sum of the weights in the round */
-    uint64_t work_ns;    /* work in flight, ... */
-    uint64_t granted_ns; /* ... and granted, but not sent yet */
-    /* bound on both: the window; half of it in an iteration that began with nothing in flight */
+    uint64_t work_ns;    /* work in flight */
+    uint64_t granted_ns; /* granted work that is not sent yet */
+    /*
+     * bound on work_ns + granted_ns: the window, or half a window in an iteration that began with
+     * nothing in flight
+     */
     uint64_t limit_ns;
     uint64_t answered_ns; /* work that Redis has done, in total */
     /* the flow that left the round last in this iteration; only for comparison */
@@ -81,33 +85,34 @@ struct fair_queue {
     /* flows that left the round in this iteration, and had senders woken */
     uint32_t n_out;
     uint32_t round_no;  /* number of the present round; wraps */
-    uint32_t n_visited; /* flows visited in this round, ... */
-    uint32_t n_sharing; /* ... and in the one before; at least 1 */
+    uint32_t n_visited; /* flows visited in the present round */
+    uint32_t n_sharing; /* flows visited in the round before; at least 1 */
     struct send_window window;
 };
 
 /* The requests of one subject on this worker: the unit of sharing. */
 struct fair_flow {
     struct fair_queue *queue;
-    struct subject *subject; /* NULL: no sender is left; kept for its debt */
-    uint64_t hash;           /* the subject's */
+    struct subject *subject; /* NULL: no sender is left, and the flow is kept for its debt */
+    uint64_t hash;           /* hash of the subject */
     struct list in_table;
-    struct list in_round; /* in queue.round or queue.low while any of its senders waits */
-    struct list waiting;  /* sender.in_flow: the next is first */
+    struct list in_round; /* in queue.round or queue.low while a sender of the flow waits */
+    struct list waiting;  /* senders, by sender.in_flow; the first is next */
     uint32_t n_senders;
     uint32_t weight;      /* FAIR_WEIGHT is an ordinary share */
     uint32_t counted;     /* part of queue.weights while the flow waits; 0: does not wait */
     uint32_t round_no;    /* the last round in which the flow had a quantum */
     bool is_low;          /* served only when no other flow waits */
     bool is_visited;      /* at the head of the round, and has received its quantum */
-    uint64_t work_ns;     /* in flight with an answer expected; part of queue.work_ns */
-    uint64_t cost_ns;     /* of one request, on average over the last requests sent */
+    uint64_t work_ns;     /* work in flight with an answer expected; part of queue.work_ns */
+    uint64_t cost_ns;     /* average cost of one request, over the last requests sent */
     int64_t credit_ns;    /* the deficit counter: work that may be sent at once; below 0: a debt */
     uint64_t answered_ns; /* work of the flow that Redis has done, in total */
-    uint64_t others_ns;   /* the work of all other flows when the debt was last reduced */
-    uint64_t moved_ns;    /* last answer, or last send while nothing was in flight */
-    uint64_t taken_ns;    /* the worker's time for reading requests of the flow, ... */
-    /* ... in the event-loop iteration that began at iteration_ns: front/route/fair_share.c */
+    uint64_t others_ns;   /* answered work of all other flows when the debt was last reduced */
+    uint64_t moved_ns;    /* time of the last answer, or of the last send with nothing in flight */
+    /* the worker's time for reading requests of the flow in one event-loop iteration */
+    uint64_t taken_ns;
+    /* when the iteration of taken_ns began: front/route/fair_share.c */
     uint64_t iteration_ns;
 };
 
@@ -117,23 +122,24 @@ struct sender {
     struct fair_flow *flow;
     struct list in_flow; /* in flow.waiting; empty: does not wait for a share */
     uint32_t number;     /* lane_user.sender */
-    uint32_t requests;   /* in flight, ... */
-    uint64_t work_ns;    /* ... and their work, with an answer expected */
-    uint64_t granted_ns; /* may be sent now; already taken off the credit */
-    uint64_t queued_ns;  /* already charged, and done at the EXEC of its transaction */
-    uint64_t moved_ns;   /* last answer, or last send while nothing was in flight */
-    bool is_deep;        /* the sender used up its last grant */
-    bool is_crowding;    /* the sender waits until less of its own work is in flight */
+    uint32_t requests;   /* requests in flight */
+    uint64_t work_ns;    /* work in flight with an answer expected */
+    uint64_t granted_ns; /* work that may be sent now; already subtracted from the credit */
+    /* work of requests queued in a transaction: charged already, done at EXEC */
+    uint64_t queued_ns;
+    uint64_t moved_ns; /* time of the last answer, or of the last send with nothing in flight */
+    bool is_deep;      /* the sender used up its last grant */
+    bool is_crowding;  /* the sender waits until less of its own work is in flight */
 };
 
 void fair_queue_init(struct fair_queue *queue, struct contention *contention, struct pool *pool,
                      void (*wake)(struct lane_user *lane_user));
 
-/* As fair_queue_init, with one reference. Out of memory ends the process. */
+/* Like fair_queue_init, with one reference. Out of memory ends the process. */
 struct fair_queue *fair_queue_new(struct contention *contention, struct pool *pool,
                                   void (*wake)(struct lane_user *lane_user));
 struct fair_queue *fair_queue_get(struct fair_queue *queue);
-void fair_queue_put(struct fair_queue *queue); /* the last calls fair_queue_fini */
+void fair_queue_put(struct fair_queue *queue); /* the last reference calls fair_queue_fini */
 
 /* No sender may be left. */
 void fair_queue_fini(struct fair_queue *queue);
@@ -141,8 +147,8 @@ void fair_queue_fini(struct fair_queue *queue);
 /* ---- senders and flows: fair_flows.c ---- */
 
 /*
- * Enter the lane user, for this subject, which must outlive the sender. NULL: out of memory, and
- * not entered.
+ * Enter the lane user as a sender of `subject`. The subject must outlive the sender. NULL: out of
+ * memory, and the lane user is not entered.
  */
 struct sender *fair_enter(struct fair_queue *queue, struct lane_user *lane_user, struct subject *subject,
                           uint64_t now_ns);
@@ -169,19 +175,19 @@ static inline void fair_set(struct sender *sender, uint32_t weight, bool is_low)
 
 /*
  * Work that the sender may send now, while several subjects send. 0: call fair_wait. The last
- * request may exceed it.
+ * request may exceed this work.
  */
 int64_t fair_room(struct sender *sender, uint64_t now_ns);
 
-/* As fair_room, while the subject sends alone with several senders. 0: call fair_wait_for_own. */
+/* Like fair_room, while the subject sends alone with several senders. 0: call fair_wait_for_own. */
 int64_t fair_room_alone(const struct sender *sender);
 
 /* The sender has sent `n` requests with `work_ns` of work in total. */
 void fair_sent(struct sender *sender, uint32_t n, uint64_t work_ns, uint64_t now_ns);
 
 /*
- * The sender has sent a request that Redis queues in a transaction: charged now, in flight from
- * EXEC on.
+ * The sender has sent a request that Redis queues in a transaction. The work is charged now, and in
+ * flight from EXEC on.
  */
 void fair_queued(struct sender *sender, uint64_t work_ns, uint64_t now_ns);
 
@@ -194,11 +200,12 @@ void fair_ends_transaction(struct sender *sender, bool is_executed);
 /* Charge additional work, for bytes, that was unknown when the request was sent. */
 void fair_charge(struct sender *sender, uint64_t work_ns);
 
-/* The sender has sent what it can of its grant: the rest goes back to its flow. */
+/* The sender has sent what it can of its grant: the rest of the grant goes back to the flow. */
 void fair_settle(struct sender *sender);
 
 /*
- * Wait for a share; wait until less of the sender's own work is in flight. The link is woken then.
+ * Make the sender wait: for a share, or until less of the sender's own work is in flight. `wake` is
+ * called at the end of the wait.
  */
 void fair_wait(struct sender *sender);
 void fair_wait_for_own(struct sender *sender);
@@ -212,14 +219,15 @@ void fair_stop_waiting(struct sender *sender);
  */
 void fair_answered(struct sender *sender, uint32_t n, uint64_t sent_ns, uint64_t now_ns);
 
-/* The sender's work in flight will probably not be answered: stop counting it. */
+/* The sender's work in flight will probably not be answered: stop counting that work. */
 void fair_forget(struct sender *sender);
 
 /* Call once in each iteration, before woken links are called. `is_open`: no sender must wait. */
 void fair_iteration(struct fair_queue *queue, bool is_open);
 
 /*
- * True if a waiting sender may go that no answer will wake. Another iteration must follow at once.
+ * True if a waiting sender may send now, and no answer will wake that sender. Another iteration
+ * must follow at once.
  */
 bool fair_is_unsettled(struct fair_queue *queue);
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #define FIRST_TAGS 8
-/* chosen: a private lane seldom needs more; a busy shared one grows once or twice */
+/* chosen: a private lane seldom needs more; the ring of a busy shared lane grows once or twice */
 #define FIRST_CALLS 16
 
 void calls_shed(struct calls *calls)

@@ -1,11 +1,11 @@
 /*
- * The calls in flight on one lane, oldest first: the lane user of each, what is done with its
- * reply, and how many there are.
+ * The calls in flight on one lane, oldest first. A call has a lane user, and says what is done with
+ * the reply.
  *
  * Calls are a ring of runs: neighbouring equal calls of one lane user are one entry with a count.
  * An entry keeps its position while it is in the queue, so a lane user may remember the position of
  * its newest call. A client may pipeline much behind a command that blocks. The ring's memory
- * counts as the worker's, and is freed when the last call has been answered.
+ * therefore counts as the worker's, and a large ring is freed when the last call has been answered.
  */
 #ifndef WEIR_UPSTREAM_CALLS_H
 #define WEIR_UPSTREAM_CALLS_H
@@ -17,21 +17,21 @@
 #include "limit/command/command.h"
 #include "upstream/lane/lane_state.h"
 
-#define CALLS_KEEP 512 /* entries: an empty queue keeps memory for no more */
+#define CALLS_KEEP 512 /* most entries of a ring that an empty queue keeps */
 
 struct lane_user;
 
 enum {
     CALL_LOOK = 1 << 0,              /* the lane user gets the reply's glimpse: on_answer */
-    CALL_MUTE_ERROR = 1 << 1,        /* an error reply is thrown away ... */
-    CALL_MUTE_UNLESS_ERROR = 1 << 2, /* ... and any other reply */
+    CALL_MUTE_ERROR = 1 << 1,        /* an error reply is thrown away */
+    CALL_MUTE_UNLESS_ERROR = 1 << 2, /* a reply that is no error is thrown away */
     CALL_MUTE = CALL_MUTE_ERROR | CALL_MUTE_UNLESS_ERROR,
     /*
-     * what the lane user gets next is not from this lane: no call joins this one, and on_run_end
-     * follows
+     * the next bytes for the lane user do not come from this lane: no call joins this call, and
+     * on_run_end follows
      */
     CALL_ENDS_RUN = 1 << 3,
-    CALL_MAY_WAIT = 1 << 4, /* Redis may delay the reply for as long as it likes */
+    CALL_MAY_WAIT = 1 << 4, /* Redis may delay the reply without a bound */
     /* may set or remove the password of `default`: ends the node's auth generation */
     CALL_ADMITS = 1 << 5,
     CALL_NONCE = 1 << 6,   /* the nonce of lane_vouch: any other answer closes the lane */
@@ -48,12 +48,16 @@ struct call {
     /* meaning set by the lane user; not 0: on_counted reports the end of the call */
     uint8_t counted;
     union {
-        uint32_t argument; /* CALL_LOOK: of the effect: a database, on (1) or off (0) ... */
-        /* else: how long the call waited for its fair share, from worker_lanes.share_us */
+        /* with CALL_LOOK: argument of the effect: a database, on (1) or off (0) ... */
+        uint32_t argument;
+        /*
+         * without CALL_LOOK: how long the call waited for its fair share, from
+         * worker_lanes.share_us
+         */
         uint32_t share_us;
     };
     uint32_t waited_us; /* how long a limit delayed the call, from lane_user.waited_us */
-    /* when the call arrived at weir, from lane_user.arrived_ns; 0: it is not timed */
+    /* when the call arrived at weir, from lane_user.arrived_ns; 0: the call is not timed */
     uint64_t arrived_ns;
     uint64_t sent_ns; /* when the call was written to the connection; 0: not yet */
 };
@@ -62,8 +66,8 @@ struct calls {
     struct pool *pool; /* counts the memory; set before the first call */
     struct call *ring; /* heap */
     uint32_t capacity; /* entries in the ring, a power of two; 0: no ring */
-    uint32_t head;     /* position of the oldest; positions only grow, and wrap */
-    uint32_t tail;     /* position behind the newest */
+    uint32_t head;     /* position of the oldest call; positions only grow, and wrap */
+    uint32_t tail;     /* position behind the newest call */
 };
 
 void calls_fini(struct calls *calls);
@@ -94,7 +98,7 @@ static inline bool call_is_plain(const struct call *call)
     return call->flow == FLOW_ONE && ((call->flags & ~CALL_ENDS_RUN) | call->counted) == 0;
 }
 
-/* True if an equal call of the same lane user may join this one. */
+/* True if an equal call of the same lane user may join this call. */
 static inline bool call_may_grow(const struct call *call)
 {
     return call->flow == FLOW_ONE && (call->flags | call->counted) == 0;
@@ -106,10 +110,10 @@ static inline uint32_t call_requests(const struct call *call)
     return call->flow == FLOW_ONE ? call->n : 1;
 }
 
-/* Free the memory; only of an empty queue. */
+/* Free the memory. The queue must be empty. */
 void calls_shed(struct calls *calls);
 
-/* Remove the oldest. If the queue is empty then, its ring may be freed. */
+/* Remove the oldest call. A large ring is freed if the queue is now empty. */
 static inline void calls_pop(struct calls *calls)
 {
     calls->head++;
@@ -122,29 +126,29 @@ static inline void calls_drop_newest(struct calls *calls)
     calls->tail--;
 }
 
-/* A new, zeroed entry at the end; its position is tail - 1. NULL: out of memory. */
+/* Add a zeroed entry at the end, at position tail - 1. NULL: out of memory. */
 __attribute__((warn_unused_result)) struct call *calls_push(struct calls *calls);
 
 /* ---- tags ---- */
 
-#define TAGS_KEEP 4096 /* entries: an empty queue keeps memory for no more */
+#define TAGS_KEEP 4096 /* most entries of a ring that an empty queue keeps */
 
 /*
- * A number for each request in flight on one lane, oldest first. The sender defines its meaning
- * (front/client/timing.h: which command it was, and what it waited for). Requests of one run may
- * have different tags, hence a queue of their own.
+ * A number for each request in flight on one lane, oldest first. The sender of the request defines
+ * the meaning of the number (front/client/timing.h: the command, and what the command waited for).
+ * Tags have a queue of their own, because requests of one run may have different tags.
  */
 struct tags {
     struct pool *pool; /* counts the memory; set before the first tag */
     uint64_t *ring;    /* heap */
     uint32_t capacity; /* entries in the ring, a power of two; 0: no ring */
-    uint32_t head;     /* position of the oldest; positions only grow, and wrap */
-    uint32_t tail;     /* position behind the newest */
+    uint32_t head;     /* position of the oldest tag; positions only grow, and wrap */
+    uint32_t tail;     /* position behind the newest tag */
 };
 
 void tags_fini(struct tags *tags);
 
-/* Make room for one more. False: out of memory. */
+/* Double the room. False: out of memory. */
 __attribute__((warn_unused_result)) bool tags_grow(struct tags *tags);
 
 /* Add the tag n times. False: out of memory, and none is added. */
@@ -158,16 +162,16 @@ __attribute__((warn_unused_result)) static inline bool tags_push(struct tags *ta
     return true;
 }
 
-/* The tag at index i, the oldest being 0; there must be more than i. */
+/* Returns the tag at index i; the oldest tag has index 0. More than i tags must be queued. */
 static inline uint64_t tags_at(const struct tags *tags, uint32_t i)
 {
     return tags->ring[(tags->head + i) & (tags->capacity - 1)];
 }
 
-/* Free the memory; only of an empty queue. */
+/* Free the memory. The queue must be empty. */
 void tags_shed(struct tags *tags);
 
-/* Remove the oldest n. */
+/* Remove the oldest n tags. */
 static inline void tags_drop(struct tags *tags, uint32_t n)
 {
     tags->head += n;
@@ -185,13 +189,13 @@ static inline void tags_drop_newest(struct tags *tags, uint32_t n)
 /* All calls that have not been sent are sent at now_ns. */
 void inflight_send(struct lane_counts *counts, const struct calls *calls, uint64_t now_ns);
 
-/* n requests of the call have been answered, or will not be. */
+/* n requests of the call have been answered, or will never be answered. */
 void inflight_end(struct lane_counts *counts, const struct call *call, uint32_t n);
 
 /* The lane of these calls is closed: none will be answered. */
 void inflight_end_all(struct lane_counts *counts, const struct calls *calls);
 
-/* A lane had subscriptions or not, and has some now or not. */
+/* Count a lane that was subscribed or not before, and is subscribed or not now. */
 void inflight_subscribe(struct lane_counts *counts, bool was_subscribed, bool is_subscribed);
 
 #endif

@@ -23,14 +23,17 @@ static void wake_if_idle(struct lane_user *lane_user)
     lane_user_resume(lane_user, LANE_USER_HAS_REPLIES);
 }
 
-/* The oldest call may wait in Redis, and the client has closed its side. */
+/* Wakes a lane user if its client has closed its side, and the oldest call may wait in Redis. */
 static void wake_if_gone(const struct lane *lane, struct lane_user *lane_user)
 {
     if (lane_user->is_gone && lane_waits(lane))
         link_wake(lane_user_link(lane_user));
 }
 
-/* The oldest call may wait in Redis: Redis does not work on the calls behind it. */
+/*
+ * Stops counting the work of a lane user if the oldest call may wait in Redis: Redis does not work
+ * on the calls behind that call.
+ */
 static void forget_if_waits(const struct lane *lane, const struct lane_user *lane_user)
 {
     if (lane_user->sender != 0 && lane_waits(lane))
@@ -45,7 +48,7 @@ static bool may_push(const struct lane *lane)
 
 /*
  * True if the owner has asked for pushes, or another connection may redirect invalidations to this
- * one.
+ * lane.
  */
 static bool wants_push(const struct lane *lane)
 {
@@ -114,8 +117,8 @@ static inline void count_errors(struct lane *lane, const struct call *call, uint
 }
 
 /*
- * True if these bytes may say that the server is a replica. A script can forge that text, and a
- * value can contain it: it is only a reason to probe the node's role.
+ * True if these bytes may say that the server is a replica. A script can forge such an error, and a
+ * value can contain such a text. The bytes are therefore only a reason to probe the node's role.
  */
 static bool may_be_replica(struct slice bytes)
 {
@@ -150,7 +153,7 @@ static inline void note_progress(struct lane *lane, enum scan_result result, siz
 
 /*
  * True if the frame that begins with these bytes may say that Redis did not run the oldest call.
- * Only if the call's lane user can take the call back.
+ * False if the call's lane user cannot take the call back.
  */
 static bool may_be_refusal(const struct lane *lane, struct slice bytes)
 {
@@ -171,8 +174,8 @@ static inline bool is_apart(const struct lane *lane, const char *p, const char *
 }
 
 /*
- * As reply_scan_plain. On a lane that keeps calls, the scan stops before an error that may return a
- * call.
+ * Like reply_scan_plain. On a lane that keeps calls, the scan stops before an error that may return
+ * a call.
  */
 static uint32_t scan_plain(struct lane *lane, const char *p, const char *end, uint32_t most, size_t *used)
 {
@@ -266,7 +269,7 @@ static void note_reply(struct lane *lane, const struct call *call)
 }
 
 /*
- * The nonce's reply has arrived. False: another reply is in its place, the earlier replies are
+ * The nonce's reply has arrived. False: another reply has arrived instead, the earlier replies are
  * untrusted, and the lane is closed.
  */
 static bool check_nonce(struct lane *lane)
@@ -278,7 +281,7 @@ static bool check_nonce(struct lane *lane)
     return false;
 }
 
-/* True for weir's HELLO, which asks for the connection's id. NULL: there is no call. */
+/* True for weir's HELLO, which asks for the connection's id. `call` may be NULL. */
 static bool tells_id(const struct call *call)
 {
     return call != NULL && call->effect == EFFECT_ID;
@@ -286,12 +289,14 @@ static bool tells_id(const struct call *call)
 
 /*
  * True if a server that became a replica has ended a blocked command. Redis closes the client's
- * connection behind that error (disconnectOrRedirectAllBlockedClients). weir does so too, although
- * the lane could be kept.
+ * connection behind that error (disconnectOrRedirectAllBlockedClients). weir closes the client's
+ * connection, too, although the lane could be kept.
  */
 static bool is_ended_by_role(const struct lane *lane, const struct call *call)
 {
-    /* to the slot's new master: front/cluster/carry.h */
+    /*
+     * a cluster's blocked commands are sent again to the slot's new master: front/cluster/carry.h
+     */
     bool is_sent_again = lane->base->worker_lanes->upstream->is_cluster;
     return !is_sent_again && lane->role == LANE_PRIVATE && (call->flags & CALL_MAY_WAIT) != 0 &&
            glimpse_starts(&lane->glimpse, SLICE("-UNBLOCKED force unblock"));
@@ -330,8 +335,8 @@ static bool tell_run_end(struct lane *lane)
 }
 
 /*
- * A frame that answers no call has arrived in full. A run that ends with the frame ends, and an
- * owner that waits for the end of its replies resumes. False: the lane is closed.
+ * A frame that answers no call has arrived in full. Ends a run that waited for the end of the
+ * frame, and resumes an owner that waits for the end of its replies. False: the lane is closed.
  */
 static bool end_unsolicited(struct lane *lane)
 {
@@ -389,8 +394,8 @@ static bool is_unheard(const struct call *call, char type)
 }
 
 /*
- * True if a frame that answers no call may begin with this byte. Otherwise the owner would take it
- * for the reply to a request that waits in weir.
+ * True if a frame that answers no call may begin with this byte. The owner would take any other
+ * frame for the reply to a request that waits in weir.
  */
 static bool may_come_unsolicited(const struct lane *lane, char type)
 {
@@ -417,7 +422,7 @@ static bool begin_frame(struct lane *lane, struct slice head)
     return true;
 }
 
-/* Take one frame, or the piece that has arrived. Returns as take_plain. */
+/* Take one frame, or the piece that has arrived. Returns like take_plain. */
 static const char *take_flow(struct lane *lane, const char *p, const char *end)
 {
     if (!lane_is_in_frame(lane) && !begin_frame(lane, slice_of(p, (size_t)(end - p))))
@@ -497,7 +502,7 @@ static bool wants_frames(const struct call *call)
     return call->lane_user != NULL && call->lane_user->is_returning;
 }
 
-/* How to take a frame that begins with these bytes, and is no refusal. */
+/* Returns how to take a frame that begins with these bytes, and is no refusal. */
 static inline enum lane_framing framing_of(struct lane *lane, struct slice bytes)
 {
     const struct call *call = oldest(lane);
@@ -514,7 +519,7 @@ static inline enum lane_framing framing_of(struct lane *lane, struct slice bytes
 }
 
 /*
- * Take the frame, or the piece that has arrived, as framing_of has chosen. Returns as take_plain.
+ * Take the frame, or the piece that has arrived, as framing_of has chosen. Returns like take_plain.
  */
 static inline const char *take_framed(struct lane *lane, const char *p, const char *end)
 {
@@ -531,7 +536,8 @@ static inline const char *take_framed(struct lane *lane, const char *p, const ch
 }
 
 /*
- * Redis did not run the oldest request: its lane user takes it back. False: the reply is passed on.
+ * Redis did not run the oldest request: the lane user takes the request back. False: the reply is
+ * passed on.
  */
 static bool take_back(struct lane *lane, enum not_run row, struct slice reply)
 {
@@ -554,8 +560,8 @@ static bool take_back(struct lane *lane, enum not_run row, struct slice reply)
 }
 
 /*
- * Buffer a possible refusal until it is known to be one. Any other reply is then taken as if it had
- * just arrived.
+ * Buffer a possible refusal until weir knows whether the reply is a refusal. Any other reply is
+ * then taken as if that reply had just arrived.
  */
 static const char *deliver_take_refusal(struct lane *lane, const char *p, const char *end)
 {

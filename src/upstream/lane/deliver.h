@@ -1,5 +1,5 @@
 /*
- * Replies: from the bytes that a lane receives to the lane user of its oldest call, or dropped.
+ * Passes the bytes that a lane receives on to the lane user of the oldest call, or drops the bytes.
  *
  * An unexpected frame, and bytes that are no RESP, close the lane. The callbacks of a lane user may
  * close the lane, too.
@@ -10,14 +10,14 @@
 #include "upstream/lane/lane.h"
 
 /*
- * Takes at least one of the bytes from p to end. Returns the start of the rest; NULL: all are
+ * Takes at least one of the bytes from p to end. Returns the start of the rest; NULL: all bytes are
  * taken, or the lane is closed.
  */
 const char *deliver(struct lane *lane, const char *p, const char *end);
 
 /*
- * All bytes received are delivered. A run of the owner that waited for further pushes ends:
- * on_run_end.
+ * Called when all received bytes are delivered. Ends a run of the owner that waited for further
+ * pushes (on_run_end).
  */
 void deliver_end_run(struct lane *lane);
 
@@ -25,7 +25,7 @@ void deliver_end_run(struct lane *lane);
 bool deliver_is_in_frame_of(const struct lane *lane, const struct lane_user *lane_user);
 
 /*
- * As a link's on_passing and on_passed: the link to which the content of a large plain reply is
+ * Like a link's on_passing and on_passed: the link to which the content of a large plain reply is
  * spliced.
  */
 struct link *deliver_passing(struct lane *lane, size_t *most);

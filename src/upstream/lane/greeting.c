@@ -30,9 +30,10 @@ static void greeting_add(struct greeting *greeting, enum step step)
 }
 
 /*
- * SELECT is sent before and after the login, and one of them must succeed. A client may have chosen
- * its database before it became a user without the right to SELECT. HELLO needs no rights, and its
- * error says whether a password is required. Only connections without a login need that answer.
+ * SELECT is sent before and after the login, and one of the two must succeed. A client may have
+ * chosen its database before it became a user without the right to SELECT. HELLO needs no rights,
+ * and its error says whether a password is required. Only connections without a login need that
+ * answer.
  */
 void greeting_init(struct greeting *greeting, const struct lane_key *key, enum greeting_kind kind,
                    const struct greeting_cover *cover)
@@ -135,7 +136,7 @@ char *greeting_say(struct greeting *greeting, const struct lane_key *key, const 
 {
     const struct greeting_cover *cover = &greeting->cover;
     size_t room = ROOM + (key->login != NULL ? login_room(key->login) : 0);
-    /* sent in the first call */
+    /* the cover's login is sent in the first call */
     room += greeting->said == 0 && cover->login != NULL ? login_room(cover->login) : 0;
     room += cover->key != NULL ? strlen(cover->key) : 0;
     char *out = malloc(room);

@@ -1,11 +1,12 @@
 /*
  * The session of a lane, and its greeting: what weir sends on a lane before the first requests, and
  * how the answers are judged. On a new connection the greeting is the login, the database and
- * HELLO. Between two owners it is RESET, these, and a nonce.
+ * HELLO. Between two owners the greeting is RESET, the login, the database, HELLO, and a nonce.
  *
  * On a used connection replies to the last owner may still arrive. Only the exact answers, in
  * order, with the nonce at the end, are believed. On a new connection no reply is pending when AUTH
- * is sent: from 7.2 on Redis sends no answer to a failed AUTH otherwise. Pure but for memory.
+ * is sent: with a pending reply, Redis from 7.2 on sends no answer to a failed AUTH. Pure but for
+ * memory.
  */
 #ifndef WEIR_UPSTREAM_GREETING_H
 #define WEIR_UPSTREAM_GREETING_H
@@ -24,11 +25,11 @@
  * lanes of equal keys, and on lanes that differ only in is_apart.
  */
 struct lane_key {
-    uint8_t protocol; /* 2 or 3; 0: unknown, and equal to no client's */
+    uint8_t protocol; /* 2 or 3; 0: unknown, and equal to no client's protocol */
     uint32_t database;
     /*
      * The user, with any of its passwords. NULL: the connection does not log in, and Redis decides
-     * what it may do.
+     * what the connection may do.
      */
     struct login *login;
     /*
@@ -46,7 +47,7 @@ static inline bool lane_key_eq(const struct lane_key *a, const struct lane_key *
 
 enum greeting_kind {
     GREETING_FRESH, /* for a new connection */
-    /* as FRESH, for a private one: HELLO is sent, too, to get the connection's id */
+    /* as FRESH, for a private lane: HELLO is sent, too, to get the connection's id */
     GREETING_OWNED,
     GREETING_AGAIN, /* for a connection that has had another owner */
     GREETING_NAMED, /* as AGAIN, with HELLO, as the connection's id is unknown */
@@ -58,16 +59,16 @@ static inline bool greeting_is_again(enum greeting_kind kind)
 }
 
 /*
- * What makes WAIT on a connection cover everything that Redis was sent before. WAIT and WAITAOF
- * report on the last command of their own connection that went to replicas or the append-only file.
- * weir writes a key on the connection, before the client's login. The key is empty and expires
- * within a millisecond.
+ * Makes WAIT on a connection cover everything that Redis was sent before. WAIT and WAITAOF report
+ * on the last command of their own connection that went to replicas or the append-only file. weir
+ * writes a key on the connection, before the client's login. The key is empty and expires within a
+ * millisecond.
  */
 struct greeting_cover {
     const char *key; /* NULL: no cover */
     /*
-     * weir's own login, for the write; NULL: none. Only if a login follows; needed until the first
-     * greeting_say.
+     * weir's own login, for the write; NULL: none. Used only if a client's login follows. Must stay
+     * valid until the first greeting_say.
      */
     const struct login *login;
 };
@@ -91,21 +92,21 @@ void greeting_init(struct greeting *greeting, const struct lane_key *key, enum g
                    const struct greeting_cover *cover);
 
 /*
- * The requests that can be sent now: heap memory of *n bytes, which holds a password. NULL: out of
- * memory. Only while no answer is pending, and the greeting is not over. `nonce` ends the greeting
- * of a used connection.
+ * Returns the requests that can be sent now, in heap memory of *n bytes. The memory holds a
+ * password. NULL: out of memory. Called only while no answer is pending, and the greeting is not
+ * over. `nonce` ends the greeting of a used connection.
  */
 char *greeting_say(struct greeting *greeting, const struct lane_key *key, const struct nonce *nonce, size_t *n);
 
 /*
- * Add HELLO at the end, if there is none: after the login the answer holds the role. Before the
- * first greeting_say.
+ * Add HELLO at the end of a fresh greeting without HELLO: after the login the answer holds the
+ * role. Called before the first greeting_say.
  */
 void greeting_ask_role(struct greeting *greeting);
 
 /*
- * Add READONLY at the end: a cluster replica then answers reads on this connection. Only for a
- * fresh one, before the first greeting_say.
+ * Add READONLY at the end: a cluster replica then answers reads on this connection. Called only for
+ * a fresh connection, before the first greeting_say.
  */
 void greeting_read_only(struct greeting *greeting);
 
@@ -113,7 +114,7 @@ enum greeting_verdict {
     GREETING_GOOD,
     GREETING_TELLS_ID,      /* good; the answer holds the connection's id, see greeting_id */
     GREETING_LOGIN_REFUSED, /* the password is no longer valid */
-    /* too many connections, or protected mode: Redis answers no request from here */
+    /* too many connections, or protected mode: Redis answers no request of this connection */
     GREETING_TURNED_AWAY,
     /* the user of a used connection may not RESET, or may not send the nonce */
     GREETING_NO_RESET,

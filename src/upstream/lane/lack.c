@@ -52,8 +52,8 @@ static bool lack_has(struct slice text, const char *part)
 }
 
 /*
- * True if the text behind the first quote is the word. 6.2 opens with another quote than it closes
- * with.
+ * True if the text behind the first quote begins with the word. The opening quote differs between
+ * versions of Redis.
  */
 static bool quotes(struct slice text, const char *word)
 {
@@ -76,8 +76,8 @@ static bool lack_is_denied(struct slice error)
 }
 
 /*
- * "No permissions to access a key", "... one of the keys used as arguments", "... to access the
- * 'limit:a' key"
+ * Redis' texts: "No permissions to access a key", "... one of the keys used as arguments", "... to
+ * access the 'limit:a' key".
  */
 bool lack_is_key(struct slice error)
 {

@@ -2,7 +2,7 @@
  * Permissions and features that weir lacks at a node, and the remedy for the operator. Clients are
  * served all the same.
  *
- * node->lacks says which a node has, see node_lacks. Pure.
+ * node->lacks says what weir lacks at a node, see node_lacks. Pure.
  */
 #ifndef WEIR_UPSTREAM_LACK_H
 #define WEIR_UPSTREAM_LACK_H
@@ -28,16 +28,18 @@ enum lack {
     LACK_COUNT
 };
 
-/* "user", "evalsha" ...; for programs. */
+/* Returns the name of a lack for programs: "user", "evalsha" ... */
 const char *lack_name(enum lack lack);
 
-/* What is missing and the consequence, to follow "upstream ADDRESS "; and the remedy. */
+/*
+ * Return what is missing and the consequence, as a text behind "upstream ADDRESS ", and the remedy.
+ */
 const char *lack_what(enum lack lack);
 const char *lack_remedy(enum lack lack, bool is_cluster);
 
 /*
- * True if the error reply says that weir may not run this command (lower case): it was renamed, or
- * an ACL forbids it.
+ * True if the error reply says that weir may not run `command` (lower case). The command was
+ * renamed, or an ACL forbids the command.
  */
 bool lack_is_refused(struct slice reply, const char *command);
 
@@ -52,8 +54,8 @@ bool lack_is_channel(struct slice error);
 bool lack_is_in_script(struct slice error);
 
 /*
- * True if the error aborted the script: Redis names the line. An error that the script returns has
- * no line.
+ * True if the error aborted the script: Redis names the script's line in such errors. An error that
+ * the script returns has no line.
  */
 bool lack_ends_script(struct slice error);
 

@@ -211,7 +211,7 @@ static void close_quietly(struct lane *lane)
     lane_become(lane, LANE_CLOSED);
     lane_end_leases(lane);
     inflight_end_all(&lane->base->counts, &lane->calls);
-    /* on_lost reads the subscription counts */
+    /* the lane keeps its subscription counts, because on_lost reads these counts */
     inflight_subscribe(&lane->base->counts, lane_is_subscribed(lane), false);
     lane->base->ops->on_closed(lane);
     link_close(&lane->link);
@@ -335,7 +335,7 @@ void lane_bequeath(struct lane *lane, struct lane_user *lane_user, struct lane_u
 }
 
 #if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
-/* Check that the sender owns the lane or may share it. */
+/* Check that the sender owns the lane or may share the lane. */
 static void lane_audit(const struct lane *lane, const struct lane_user *lane_user)
 {
     bool is_shared = lane->role == LANE_SHARED;
@@ -369,7 +369,7 @@ static struct call *lane_push(struct lane *lane, struct lane_user *lane_user, ui
         lane->moved_ns = link_loop(&lane->link)->now_ns;
     call->lane_user = lane_user;
     if (lane_user == NULL)
-        return call; /* weir's own */
+        return call; /* a call of weir's own */
     call->arrived_ns = lane_user->arrived_ns;
     call->waited_us = lane_user->waited_us;
     lane_user->lane = lane;

@@ -13,8 +13,8 @@
  * nothing else may arrive. A private lane has one owner at a time. Messages and pushes pass to the
  * owner at the end of any frame. Between two owners the lane is greeted anew (greeting.h). A reply
  * goes to the lane user of the oldest call, or is dropped. A lane that receives an unexpected
- * frame, or no RESP, is closed. on_lost then informs all lane users with calls on the lane, and its
- * owner.
+ * frame, or no RESP, is closed. on_lost then informs all lane users with calls on the lane, and the
+ * lane's owner.
  *
  * The state of a lane, and the trust in its answers, are two enums with legal steps: lane_state.h.
  * How a frame is taken is chosen when the frame begins: enum lane_framing. lane_open.h opens lanes.
@@ -83,7 +83,7 @@ struct lane_ops {
 
 /* What all lanes of one worker to one node share: the part of struct lanes that a lane knows. */
 struct lane_base {
-    struct worker_lanes *worker_lanes; /* the worker's */
+    struct worker_lanes *worker_lanes; /* what all lanes of the worker share */
     struct node *node;                 /* the node the lanes lead to; one reference */
     const struct lane_ops *ops;
     struct lane_counts counts;
@@ -92,7 +92,7 @@ struct lane_base {
     struct auth_users users; /* the users that clients have logged in as */
 };
 
-/* Set when the lane is opened, and constant until it closes. */
+/* The role of a lane: set when the lane is opened, and constant until the lane closes. */
 enum lane_role {
     LANE_SHARED,  /* for every client of its key */
     LANE_PRIVATE, /* for one client at a time */
@@ -102,7 +102,7 @@ enum lane_role {
 
 /* What a lane is for. */
 enum lane_use {
-    USE_NEW,   /* for its first owner; of a shared lane: for all clients of its key */
+    USE_NEW,   /* for the first owner, or for all clients of a shared lane's key */
     USE_RETRY, /* shared: as NEW, opened in place of a closed lane (health.c) */
     USE_SPARE, /* shared: takes over when the lane in use takes no more calls (shared.c) */
     USE_AGAIN, /* private: has had an owner before, another or the present one (lend.c) */
@@ -110,15 +110,15 @@ enum lane_use {
 
 /* How a frame is taken: chosen when the frame begins (deliver.c). */
 enum lane_framing {
-    /* replies of the oldest call that weir does not look into: all that have arrived */
+    /* all arrived replies of the oldest call, which weir does not look into */
     FRAMING_PLAIN,
-    FRAMING_REPLY,       /* looked at; began while a call was in flight */
+    FRAMING_REPLY,       /* a frame that weir looks at; began while a call was in flight */
     FRAMING_MUTED,       /* as REPLY, and thrown away */
-    FRAMING_UNSOLICITED, /* looked at; began while no call was in flight */
+    FRAMING_UNSOLICITED, /* a frame that weir looks at; began while no call was in flight */
     /* a push that no client on the lane has asked for: thrown away, and counted */
     FRAMING_DROPPED,
     FRAMING_OWN_WORDS, /* a line of MONITOR about a command of weir's own: thrown away */
-    /* may be a row of not_run.def: buffered in lane.held until that is known */
+    /* an error that may be a row of not_run.def: buffered in lane.held until weir knows */
     FRAMING_REFUSAL,
 };
 
@@ -144,22 +144,23 @@ enum lane_lag {
  */
 enum run_end {
     RUN_GOES_ON,
-    RUN_ENDS_WITH_FRAME, /* with the unsolicited frame that is being read */
-    /* before the next frame that is no push: the last reply of the run has been passed on */
+    RUN_ENDS_WITH_FRAME, /* the run ends with the unsolicited frame that is being read */
+    /* the run ends before the next frame that is no push: its last reply has been passed on */
     RUN_ENDS_WITH_PUSHES,
 };
 
 /* The login of a connection. Zeroed: not the login of a client. */
 struct lane_login {
     struct login *by; /* one reference */
-    uint64_t number;  /* in auth_users.n_logins */
+    uint64_t number;  /* number of the login, by auth_users.n_logins */
 };
 
 void lane_login_set(struct lane_login *in, struct login *by, uint64_t number);
 
 #define GREETED_MAX 4096 /* bytes of one answer to a greeting: the answer to HELLO is the longest */
 /*
- * bytes; a larger reply gets its lane for itself, and may stop the lane until its reader catches up
+ * bytes; a reply of this size or more gets a lane for itself, and may stop that lane until the
+ * reader catches up
  */
 #define LANE_HUGE 262144
 
@@ -170,12 +171,12 @@ struct lane {
     struct list waiting; /* lane users to wake when the lane is ready, has drained, or is closed */
     struct lane_key key;
     /*
-     * The user that Redis has the connection as; one reference. NULL: weir's user, no user, not
-     * logged in yet, or the lane stopped reading (slow_reader.c) and has not answered all calls
-     * since.
+     * The user as which Redis knows the connection; one reference. NULL: weir's user, no user, or
+     * not logged in yet. NULL also if the lane stopped reading (slow_reader.c), and calls have been
+     * unanswered since.
      */
     struct auth_user *user;
-    struct lane_login let_in; /* when the lane became the user's; set by lane_enter_user */
+    struct lane_login let_in; /* the login that made the lane the user's; set by lane_enter_user */
     /* login of another lane of the user that has answered after let_in (shared.h) */
     struct lane_login vouched;
     /* the other lane that is probed on behalf of this lane; NULL: none */
@@ -186,16 +187,14 @@ struct lane {
     struct lane_user *owner; /* NULL: shared, or private and idle */
     /* the lane user with the huge reply that has stopped the reading; NULL: the lane is read */
     struct lane_user *slow_user;
-    /*
-     * bytes that the stalled lane user had not read at the last check (slow_reader_is_unread) ...
-     */
+    /* bytes that slow_user had not read at the last check (slow_reader_is_unread) */
     size_t slow_pending;
-    uint64_t slow_since_ns; /* ... and when that number last changed */
+    uint64_t slow_since_ns; /* when slow_pending last changed */
     struct calls calls;
     struct tags tags; /* one for each request in flight */
     struct reply_scan scan;
     struct glimpse glimpse;
-    /* for connecting and greeting, and for stopped reading with calls behind; 0: none */
+    /* deadline of connecting and greeting, or of a slow reader with calls behind; 0: none */
     uint64_t deadline_ns;
     /* deadline of an answer that decides a client's identity (lane_must_answer); 0: none */
     uint64_t answer_by_ns;
@@ -208,7 +207,7 @@ struct lane {
     uint64_t frame_bytes;
     uint64_t ready_ns;      /* when the lane became ready */
     uint64_t greeted_ns;    /* when the greeting was sent; 0: not yet */
-    uint64_t round_trip_ns; /* from the greeting to its answer */
+    uint64_t round_trip_ns; /* time from the greeting to its answer */
     /* when the lane last sent AUTH with a newer password (timers.h); 0: never */
     uint64_t prolonged_ns;
     uint32_t channels, patterns, shard_channels; /* confirmed subscriptions */
@@ -246,20 +245,23 @@ struct lane {
     bool is_parted; /* weir has closed its side of the connection; set by lane_part */
     /* SUNSUBSCRIBE was just answered: if its slot has moved meanwhile, an error may follow */
     bool errs_late;
-    /* the lane is in node->owned: other clients of its owner's user may name it by its id */
+    /* the lane is in node->owned: other clients of the owner's user may name the lane by `id` */
     bool is_listed;
-    /* not reusable: the lane closes when its owner leaves it; set by lane_forbid_reuse */
+    /* the lane closes when its owner leaves; set by lane_forbid_reuse */
     bool is_not_reusable;
     bool has_name;    /* the owner's name is set on the connection, by CLIENT SETNAME or HELLO */
     bool has_library; /* the owner's library is set on the connection, by CLIENT SETINFO */
 };
 
-/* Set the lane's session. Takes a reference to its login, and drops that of the old session. */
+/*
+ * Set the lane's session. Takes a reference to the new login, and drops the reference to the old
+ * login.
+ */
 void lane_set_key(struct lane *lane, const struct lane_key *key);
 
 /*
  * Redis has said +OK to key.login, or has ended an earlier login. The lane counts as a connection
- * of that user (auth_users.h), and of no other user.
+ * of the user of key.login (auth_users.h), and of no other user.
  */
 void lane_enter_user(struct lane *lane);
 
@@ -282,7 +284,7 @@ void lane_see_user(struct lane *lane);
 __attribute__((warn_unused_result)) bool lane_ask(struct lane *lane, uint32_t *call);
 
 /*
- * Send AUTH with this login, as a command of weir's own. Only with no call in flight. False: out of
+ * Send AUTH with this login, as a command of weir's own. No call may be in flight. False: out of
  * memory.
  */
 __attribute__((warn_unused_result)) bool lane_prolong(struct lane *lane, struct login *login);
@@ -292,7 +294,7 @@ static inline struct node *lane_node(const struct lane *lane)
     return lane->base->node;
 }
 
-/* A checked handle on a lane. One comparison says whether the lane has changed since. */
+/* A checked handle on a lane. One comparison says whether the lane has changed since lease_take. */
 struct lease {
     struct lane *lane; /* NULL: none */
     uint32_t generation;
@@ -303,7 +305,7 @@ static inline bool lease_holds(const struct lease *lease)
     return lease->lane != NULL && lease->generation == lease->lane->generation;
 }
 
-/* Replaces the lease held before. */
+/* Take a lease on the lane, in place of an earlier lease. */
 void lease_take(struct lease *lease, struct lane *lane);
 void lease_drop(struct lease *lease);
 
@@ -373,8 +375,8 @@ static inline bool lane_has_few_calls(const struct lane_user *lane_user, uint32_
 }
 
 /*
- * Add requests of `bytes` bytes on a shared lane to lane_user.sent_parts: what was sent since at
- * most `few` calls were unanswered. Call before the calls are noted.
+ * Add requests of `bytes` bytes on a shared lane to lane_user.sent_parts. sent_parts counts what
+ * was sent since at most `few` calls were unanswered. Call before the calls are noted.
  */
 static inline void lane_count_sent(struct lane_user *lane_user, uint32_t few, uint32_t bytes)
 {
@@ -408,8 +410,7 @@ static inline bool lane_is_monitoring(const struct lane *lane)
 }
 
 /*
- * True if its owner, or a client on it, has sent something since the lane was opened, lent, or
- * given back to its owner.
+ * True if a client has sent something since the lane was opened, lent, or given back to its owner.
  */
 static inline bool lane_is_used(const struct lane *lane)
 {
@@ -428,7 +429,10 @@ static inline bool lane_is_untrusted(const struct lane *lane)
     return lane->trust == TRUST_RETURNED || lane->trust == TRUST_UNTRUSTED || lane->trust == TRUST_UNSETTLED;
 }
 
-/* True if something behind the nonce in flight may forge replies: wait for the nonce's answer. */
+/*
+ * True if something behind the nonce in flight may forge replies: the owner must wait for the
+ * nonce's answer.
+ */
 static inline bool lane_must_settle(const struct lane *lane)
 {
     return lane->trust == TRUST_UNSETTLED;
@@ -452,15 +456,16 @@ bool lane_is_clean(const struct lane *lane);
 bool lane_is_hung(const struct lane *lane, uint64_t since_ns);
 
 /*
- * For how long Redis has owed the answer to the oldest call, in ns. 0: there is no call, or it may
- * wait in Redis. Also 0 if the client must act first: send the rest of its request, or read.
+ * For how long Redis has owed the answer to the oldest call, in ns. 0: there is no call, or the
+ * oldest call may wait in Redis. Also 0 if the client must act first: send the rest of its request,
+ * or read.
  */
 uint64_t lane_owes_ns(const struct lane *lane, uint64_t now_ns);
 
 /* True if a call is in flight that may wait in Redis for long. */
 bool lane_may_wait(const struct lane *lane);
 
-/* True if the oldest call may wait in Redis for long: all calls before it are answered. */
+/* True if the oldest call may wait in Redis for long: all earlier calls are answered. */
 bool lane_waits(const struct lane *lane);
 
 /* True if calls of another lane user wait behind the reply that is being read. */
@@ -470,12 +475,12 @@ bool lane_has_others_waiting(const struct lane *lane);
 
 /*
  * Note that `lane_user` will send n > 0 requests with this tag, each answered by one plain reply.
- * False: out of memory, and none is noted.
+ * False: out of memory, and no request is noted.
  */
 __attribute__((warn_unused_result)) bool lane_call_apart(struct lane *lane, struct lane_user *lane_user, uint64_t tag,
                                                          uint32_t n);
 
-/* As lane_call_apart; the requests join the newest call if it is equal and arrived with them. */
+/* Like lane_call_apart; the requests join an equal newest call that arrived with the requests. */
 __attribute__((warn_unused_result)) static inline bool lane_call(struct lane *lane, struct lane_user *lane_user,
                                                                  uint64_t tag, uint32_t n)
 {
@@ -495,15 +500,15 @@ __attribute__((warn_unused_result)) struct call *lane_call_flow(struct lane *lan
                                                                 uint8_t flow, uint32_t replies, uint64_t tag);
 
 /*
- * End the run of the lane user's replies on this lane. The run ends behind its newest call, or with
- * no call in flight behind the frame being read. on_run_end reports when the run has arrived.
- * False: the end was requested before.
+ * End the run of the lane user's replies on this lane. The run ends behind the lane user's newest
+ * call. With no call in flight the run ends behind the frame being read. on_run_end reports when
+ * the run has arrived. False: the end was requested before.
  */
 bool lane_end_run(const struct lane_user *lane_user);
 
 /*
  * The lane user's newest call will not be answered: only a part of its request is sent, and the
- * rest never will be. Only on a private lane, which the lane user must close in the end.
+ * rest never will be. Called only on a private lane, which the lane user must close in the end.
  */
 void lane_withdraw(struct lane_user *lane_user);
 
@@ -511,12 +516,12 @@ void lane_withdraw(struct lane_user *lane_user);
 void lane_send(struct lane *lane, const struct lane_user *lane_user, const char *data, size_t n);
 
 /*
- * As lane_send, without a copy: the bytes stay in the sender's memory until outbox_flush
+ * Like lane_send, without a copy: the bytes stay in the sender's memory until outbox_flush
  * (worker_lanes.h), or until something else is sent.
  */
 void lane_gather(struct lane *lane, const struct lane_user *lane_user, const char *data, size_t n);
 
-/* Send more of the newest request, which is sent in parts as they arrive from the client. */
+/* Send more of the newest request, which is sent in parts as the parts arrive from the client. */
 void lane_send_more(struct lane_user *lane_user, const char *data, size_t n, bool is_last);
 
 /*
@@ -528,30 +533,34 @@ void lane_passed(struct lane_user *lane_user, size_t n);
 
 /*
  * The next answers on this private lane must be true. If something may have forged replies, a nonce
- * is sent first, and any other answer in its place closes the lane. If the node answers no nonce,
- * the lane is never lent (lend.c): a forged reply harms only the owner's own session. False: out of
- * memory. Not while lane_must_settle: one nonce at a time.
+ * is sent first, and any other answer instead closes the lane. If the node answers no nonce, the
+ * lane is never lent (lend.c): a forged reply harms only the owner's own session. False: out of
+ * memory. Not called while lane_must_settle: only one nonce may be in flight.
  */
 __attribute__((warn_unused_result)) bool lane_vouch(struct lane *lane, struct lane_user *lane_user);
 
 /* The bytes being sent may forge replies. */
 void lane_distrust(struct lane *lane);
 
-/* The nonce of lane_vouch has been answered in its place. */
+/* The answer to the nonce of lane_vouch has arrived in order. */
 void lane_end_question(struct lane *lane);
 
-/* The owner gives the lane back, and will be its next owner, without a greeting. */
+/* The last owner gets the lane back as it was, without a greeting. */
 void lane_return(struct lane *lane);
 
 /* The lane has a new session: RESET has removed all state of the last owner. */
 void lane_forget_session(struct lane *lane);
 
-/* The next greeting writes this key (greeting_cover); empty, or out of memory: none. */
+/*
+ * The next greeting writes the key `written` (greeting_cover). Nothing is written if `written` is
+ * empty, or memory is out.
+ */
 void lane_cover(struct lane *lane, struct slice written);
 
 /*
  * True once if the lane covers everything that Redis was sent before the lane was ready
- * (greeting_cover). The next command that replicas receive is the owner's.
+ * (greeting_cover). True only once, because the next command that replicas receive from the lane is
+ * the owner's.
  */
 bool lane_take_cover(struct lane *lane);
 
@@ -561,7 +570,7 @@ static inline void lane_forbid_reuse(struct lane *lane)
     lane->is_not_reusable = true;
 }
 
-/* The owner's library is set on the connection. RESET does not remove it. */
+/* The owner's library is set on the connection. RESET does not remove the library. */
 static inline void lane_note_library(struct lane *lane)
 {
     lane->has_library = true;
@@ -581,13 +590,10 @@ void lane_must_answer(struct lane *lane, uint64_t within_ns);
 void lane_note_monitor(struct lane *lane);
 void lane_end_subscriptions(struct lane *lane);
 
-/* From now on bytes pass to the owner as they arrive. Only with no call in flight. */
+/* From now on bytes pass to the owner as the bytes arrive. No call may be in flight. */
 void lane_pass_through(struct lane *lane);
 
-/*
- * Charge the fair queue for n bytes of a large request or reply of the lane user: their cost to
- * Redis.
- */
+/* Charge the lane user in the fair queue for Redis' work on n bytes of a large request or reply. */
 static inline void lane_charge_bytes(const struct lane *lane, const struct lane_user *lane_user, size_t n)
 {
     if (lane_user->sender != 0)
@@ -595,8 +601,8 @@ static inline void lane_charge_bytes(const struct lane *lane, const struct lane_
 }
 
 /*
- * Redis does not work on the calls of `lane_user` (or NULL), or will not answer them: the fair
- * queue stops waiting for them.
+ * Redis does not work on the calls of `lane_user`, or will not answer these calls: the fair queue
+ * stops counting the calls. `lane_user` may be NULL.
  */
 static inline void lane_discount(const struct lane *lane, const struct lane_user *lane_user)
 {
@@ -622,8 +628,8 @@ void lane_catch_up(struct lane_user *lane_user);
 void lane_forget(struct lane *lane, struct lane_user *lane_user);
 
 /*
- * The lane user leaves, and `heir` gets all its replies. A private lane becomes the heir's and is
- * half-closed: Redis runs what was sent, and then closes the connection.
+ * The lane user leaves, and `heir` gets all further replies. A private lane becomes the heir's and
+ * is half-closed: Redis runs what was sent, and then closes the connection.
  */
 void lane_bequeath(struct lane *lane, struct lane_user *lane_user, struct lane_user *heir);
 
@@ -634,15 +640,15 @@ void lane_part(struct lane *lane);
 void lane_close(struct lane *lane);
 
 /*
- * Close a lane after its owner has received everything (passthrough_end.h). The owner is woken
- * without a lane.
+ * Close a lane after its owner has received everything (passthrough_end.h). The owner is woken, and
+ * has no lane.
  */
 void lane_end(struct lane *lane);
 
 /* Close, and tell every lane user with calls or state on the lane. `why` is for the log. */
 void lane_fail(struct lane *lane, enum lane_end end, const char *why);
 
-/* As lane_fail; lane users that wait for the lane are given this error reply from Redis. */
+/* Like lane_fail; lane users that wait for the lane are given `reply`, an error of Redis. */
 void lane_refuse(struct lane *lane, enum lane_end end, const char *why, struct slice reply);
 
 /* For lane_open.c: the link is closed. The memory is freed once no lease is left. */

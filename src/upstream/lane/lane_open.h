@@ -18,9 +18,9 @@ struct lane *lane_open(struct lane_base *base, const struct lane_key *key, enum 
                        int *error);
 
 /*
- * Lend an unused private lane to another owner, or keep it idle (NULL). The lane is greeted anew,
- * and the owner's requests wait for the greeting's answer. `written`: see lane_cover. False: out of
- * memory.
+ * Lend an unused private lane to another owner, or keep the lane idle (`owner` is NULL). The lane
+ * is greeted anew, and the owner's requests wait for the greeting's answer. `written`: see
+ * lane_cover. False: out of memory.
  */
 __attribute__((warn_unused_result)) bool lane_renew(struct lane *lane, const struct lane_key *key,
                                                     struct lane_user *owner, struct slice written);

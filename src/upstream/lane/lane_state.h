@@ -20,14 +20,15 @@
 
 enum lane_state {
     LANE_CONNECTING,
-    LANE_GREETING,    /* connected; what is read answers the greeting (greeting.h) */
-    LANE_READY,       /* greeted; replies are counted, frame by frame */
-    LANE_RETIRED,     /* as READY, but takes no new calls: the calls on it are slow (shared.h) */
+    LANE_GREETING, /* connected; what is read answers the greeting (greeting.h) */
+    LANE_READY,    /* greeted; replies are counted, frame by frame */
+    /* as READY, but takes no new calls: the calls in flight are slow (shared.h) */
+    LANE_RETIRED,
     LANE_PASSTHROUGH, /* replies cannot be counted: bytes pass to the owner as they arrive */
     /* as PASSTHROUGH, and all is sent: closes behind the answer to a nonce (passthrough_end.h) */
     LANE_ENDING,
     LANE_CLOSED, /* the link is being closed */
-    LANE_GONE,   /* the link is closed: the memory waits for leases */
+    LANE_GONE,   /* the link is closed: the memory stays until the last lease is dropped */
     LANE_STATES
 };
 
@@ -37,7 +38,10 @@ enum lane_state {
  */
 enum lane_trust {
     TRUST_CLEAN, /* the present owner has sent nothing yet */
-    /* as CLEAN, but UNTRUSTED when its owner gave it back, and the owner has returned */
+    /*
+     * as CLEAN, but the lane was UNTRUSTED when its owner gave the lane back, and the owner has
+     * returned
+     */
     TRUST_RETURNED,
     TRUST_USED,      /* something has been sent, and nothing that may forge replies */
     TRUST_UNTRUSTED, /* something may have forged replies */
@@ -61,8 +65,8 @@ enum lane_list {
     LIST_SPARE,     /* shared, without calls, to be used when the lane in use is retired */
     LIST_PRIVATE,   /* has an owner */
     LIST_IDLE,      /* private, kept for its last owner or the next */
-    LIST_SCRIPT,    /* weir's, for the scripts of LIMIT */
-    LIST_AUTH_LANE, /* weir's, for logins */
+    LIST_SCRIPT,    /* weir's own, for the scripts of LIMIT */
+    LIST_AUTH_LANE, /* weir's own, for logins */
     LIST_COUNT
 };
 
@@ -70,7 +74,7 @@ enum lane_list {
 enum lane_loss {
     LOSS_CONNECT,  /* the connection could not be made, or Redis refused it */
     LOSS_TIMEOUT,  /* an answer did not arrive in time */
-    LOSS_PROTOCOL, /* a frame arrived that may not arrive there */
+    LOSS_PROTOCOL, /* a frame arrived that the lane does not allow */
     LOSS_CLOSED,   /* Redis closed a ready lane */
     LOSS_AUTH,     /* Redis refused the login, or another part of the greeting */
     LOSS_SYSTEM,   /* no descriptor or no memory to open a lane */
@@ -84,13 +88,13 @@ enum lane_redirect {
     REDIRECT_ASK,
     REDIRECT_TRYAGAIN,
     REDIRECT_CLUSTERDOWN,
-    /* the client, or limit-when-down, got the error: too many redirects, or too long */
+    /* too many redirects, or too long: the client or limit-when-down got the error */
     REDIRECT_GIVEN_UP,
     REDIRECT_COUNT
 };
 
 /*
- * How many lanes a worker has to one node, and how earlier ones ended. Written by the worker's
+ * How many lanes a worker has to one node, and how earlier lanes ended. Written by the worker's
  * thread, read by any thread (base/count.h).
  */
 struct lane_counts {
@@ -98,7 +102,7 @@ struct lane_counts {
     _Atomic uint64_t in_flight;         /* requests sent and not answered, now */
     _Atomic uint64_t blocking;          /* calls in flight that may block in Redis */
     _Atomic uint64_t subscribed;        /* connections with subscriptions, now */
-    _Atomic uint64_t requests;          /* requests sent, with weir's own */
+    _Atomic uint64_t requests;          /* requests sent, including weir's own */
     _Atomic uint64_t opened;            /* connections begun */
     _Atomic uint64_t lost[LOSS_COUNT];
     _Atomic uint64_t redirects[REDIRECT_COUNT];
@@ -107,12 +111,12 @@ struct lane_counts {
     _Atomic uint64_t is_down;        /* 1: the node is away, as far as this worker knows */
 };
 
-/* "opening" ..., "connect" ..., "moved" ... */
+/* Return the name of a value: "opening" ..., "connect" ..., "moved" ... */
 const char *lane_list_name(enum lane_list in);
 const char *lane_loss_name(enum lane_loss loss);
 const char *lane_redirect_name(enum lane_redirect redirect);
 
-/* Count a call that returns to its client for that row of not_run.def. */
+/* Count a call that returns to its client for this row of not_run.def. */
 void lane_counts_note_refusal(struct lane_counts *counts, enum not_run row);
 
 #endif

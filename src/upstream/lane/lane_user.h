@@ -3,7 +3,7 @@
  * user, and each part of weir that sends Redis commands of its own. All calls of one lane user in
  * flight are on one lane.
  *
- * Embedded in the struct of that part. The worker's thread only.
+ * A struct lane_user is embedded in the struct of its part. The worker's thread only.
  */
 #ifndef WEIR_UPSTREAM_LANE_USER_H
 #define WEIR_UPSTREAM_LANE_USER_H
@@ -30,7 +30,7 @@ enum lane_end {
     END_LATE,        /* an answer did not arrive in time */
     END_NONSENSE,    /* an unexpected frame arrived */
     END_TURNED_AWAY, /* Redis has too many connections, or rejects this address */
-    /* Redis refuses a part of the greeting, as it would refuse it to the client */
+    /* Redis refuses a part of the greeting, and would refuse that part to the client, too */
     END_REFUSED,
     END_LOGIN_REFUSED, /* Redis no longer accepts the login */
     END_NO_RESET,      /* the last owner's user may not RESET the connection */
@@ -39,9 +39,9 @@ enum lane_end {
 
 /* What a lane user no longer has to wait for. */
 enum lane_user_wait {
-    LANE_USER_HAS_REPLIES, /* all its calls are answered: see lane_user.wants_idle */
-    LANE_USER_HAS_LANE,    /* a lane, or room for one: the lane user must look again */
-    LANE_USER_HAS_SHARE,   /* its share in the fair queue */
+    LANE_USER_HAS_REPLIES, /* all calls of the lane user are answered: see lane_user.wants_idle */
+    LANE_USER_HAS_LANE,    /* a lane, or room for a lane: the lane user must ask again */
+    LANE_USER_HAS_SHARE,   /* the lane user's share in the fair queue */
 };
 
 /*
@@ -55,7 +55,7 @@ enum lane_user_wait {
  *     on_heavy, on_blocking, on_unread  on a private lane with a reader that is never congested
  */
 struct lane_user_ops {
-    /* The next bytes of its replies, in order. */
+    /* The next bytes of the lane user's replies, in order. */
     void (*on_bytes)(struct lane_user *lane_user, const char *data, size_t n);
     /*
      * n bytes from Redis for this lane user are thrown away: the client has asked not to get them.
@@ -72,21 +72,23 @@ struct lane_user_ops {
     /* A call with `counted` not 0 has been answered, or withdrawn. */
     void (*on_counted)(struct lane_user *lane_user, uint8_t counted);
     /*
-     * The oldest n > 0 requests on the lane have been answered, all noted by `call`. Called before
-     * the last bytes. Only with lane_user.arrived_ns, and not for requests that may wait in Redis.
+     * The oldest n > 0 requests on the lane have been answered; all are part of `call`. Called
+     * before the last bytes of the replies. Called only if lane_user.arrived_ns was set, and not
+     * for requests that may wait in Redis.
      */
     void (*on_timed)(struct lane_user *lane_user, const struct call *call, uint32_t n);
     /*
-     * Redis did not run the oldest request on the shared lane: `call` is its call, `reply` the
-     * error, `row` its row in not_run.def. True: the lane user takes the request back, with
-     * call.counted, and the reply is not passed on. NULL: never.
+     * Redis did not run the oldest request on the shared lane: `call` is the request's call,
+     * `reply` the error, `row` the error's row in not_run.def. True: the lane user takes the
+     * request back, with call.counted, and the reply is not passed on. If on_not_run is NULL, every
+     * such reply is passed on.
      */
     bool (*on_not_run)(struct lane_user *lane_user, const struct call *call, enum not_run row, struct slice reply);
     /* A call with CALL_LOOK has been answered. */
     void (*on_answer)(struct lane_user *lane_user, const struct call *call, const struct glimpse *reply);
     /*
-     * The lane it waited for could not be opened. `reply` is the whole error reply from Redis, if
-     * that was the reason, else empty.
+     * The lane that the lane user waited for could not be opened. `reply` is the whole error reply
+     * if Redis refused, and empty otherwise.
      */
     void (*on_refused)(struct lane_user *lane_user, enum lane_end end, struct slice reply);
     /*
@@ -95,8 +97,8 @@ struct lane_user_ops {
      */
     void (*on_heavy)(struct lane_user *lane_user);
     /*
-     * Calls of other lane users wait behind a reply that this lane user does not read: it must
-     * close itself.
+     * The lane user must close itself: calls of other lane users wait behind a reply that this lane
+     * user does not read.
      */
     void (*on_blocking)(struct lane_user *lane_user);
     /*
@@ -106,9 +108,15 @@ struct lane_user_ops {
     void (*on_unread)(struct lane_user *lane_user, uint64_t bytes);
     /* The lane is closed, and had calls or state of this lane user. */
     void (*on_lost)(struct lane_user *lane_user, const struct lane *lane);
-    /* The lane user may continue. NULL: its link is woken, and finds out the reason. */
+    /*
+     * The lane user may continue. NULL: the lane user's link is woken, and on_wake finds out the
+     * reason.
+     */
     void (*on_resume)(struct lane_user *lane_user, enum lane_user_wait what);
-    /* True if weir may send AUTH on the private lane, which has no call in flight. NULL: never. */
+    /*
+     * True if weir may send AUTH on the private lane, which has no call in flight. If may_log_in is
+     * NULL, weir never may.
+     */
     bool (*may_log_in)(const struct lane_user *lane_user);
     /*
      * Returns the counts for a lane opened for this lane user, which bound the lanes of one
@@ -127,7 +135,7 @@ struct lane_user_ops {
     bool holds_replies;
     /* Offset from the lane user to the link to wake, in the same struct. */
     ptrdiff_t to_link;
-    /* Returns the link, if it is part of another struct. NULL: to_link applies. */
+    /* Returns the link to wake, if that link is part of another struct. NULL: to_link applies. */
     struct link *(*link)(struct lane_user *lane_user);
 };
 
@@ -135,27 +143,32 @@ struct lane_user_ops {
 
 struct lane_user {
     const struct lane_user_ops *ops;
-    /* the lane with its calls, or the lane it owns; without either the pointer is stale */
+    /*
+     * the lane with the lane user's calls, or the lane that the lane user owns; stale without calls
+     * and without an owned lane
+     */
     struct lane *lane;
-    struct list waiting; /* in lane.waiting, or in worker_lanes.retrying; empty: waits for neither */
-    uint64_t arrived_ns; /* when its next call arrived; 0: no on_timed */
-    uint32_t waited_us;  /* how long a limit delayed that call */
-    uint32_t in_flight;  /* its entries in lane->calls */
-    uint32_t last_call;  /* position of the newest of its entries */
-    uint32_t absorbed;   /* bytes of huge replies buffered for it, part of worker_lanes.absorbed */
-    /* its number in the fair queue (fair_queue.h); 0: not in the fair queue */
+    /* in lane.waiting, or in worker_lanes.retrying; empty: waits for neither */
+    struct list waiting;
+    uint64_t arrived_ns; /* when the next call arrived at weir; 0: no on_timed */
+    uint32_t waited_us;  /* how long a limit delayed the next call */
+    uint32_t in_flight;  /* number of the lane user's entries in lane->calls */
+    uint32_t last_call;  /* position of the lane user's newest entry */
+    uint32_t absorbed;   /* buffered bytes of huge replies, part of worker_lanes.absorbed */
+    /* number in the fair queue (fair_queue.h); 0: not in the fair queue */
     uint32_t sender;
-    bool wants_idle : 1; /* lane_user_resume when in_flight falls to 0 */
-    /* a part of its newest request, on its private lane, has still to arrive */
+    bool wants_idle : 1; /* call lane_user_resume when in_flight falls to 0 */
+    /* a part of the newest request, on a private lane, has still to arrive from the client */
     bool is_sending : 1;
     /*
-     * The client has closed its side. weir waits for its replies only so long, and wakes its link
-     * when the oldest call is one that may wait in Redis.
+     * The client has closed its side. weir closes the lane after GONE_NS without an answer
+     * (timers.c), and wakes the client's link when the oldest call may wait in Redis.
      */
     bool is_gone : 1;
-    bool is_paying : 1;    /* read no more of its replies than necessary, until lane_catch_up */
-    bool is_returning : 1; /* requests were returned to the user: replies are reported singly */
-    uint8_t counted;       /* during on_bytes: call.counted of the call that the bytes answer */
+    bool is_paying : 1; /* read no more of the replies than necessary, until lane_catch_up */
+    /* requests have returned to the lane user: each reply is reported apart */
+    bool is_returning : 1;
+    uint8_t counted; /* during on_bytes: call.counted of the call that the bytes answer */
     /* requests on a shared lane since few calls were unanswered, in units of LANE_USER_PART */
     uint16_t sent_parts;
 };

@@ -6,14 +6,16 @@
 #include "base/log.h"
 #include "upstream/lane/lane_open.h"
 
-/* chosen: no retry for so long after Redis has refused weir's own login */
+/* chosen: no retry for this time after Redis has refused weir's own login */
 #define LOGIN_AGAIN_NS (500 * NS_PER_MS)
 /* chosen: retry interval for a node that is away while clients wait */
 #define WAITED_FOR_NS (100 * NS_PER_MS)
-/* resolution of deadlines and back-off; the timer runs only while one is pending */
+/*
+ * resolution of deadlines and back-off; the timer runs only while a deadline or back-off is pending
+ */
 #define TICK_MS 20
 #define SWEEP_MS 1000 /* interval of the check for idle lanes */
-/* an upstream-timeout is checked this many times in its length */
+/* number of sweeps within one upstream-timeout */
 #define SWEEP_PARTS 4
 
 /* Wake a client that was granted its share in this iteration, even if the client had yielded. */
@@ -26,7 +28,7 @@ static void lanes_wake(struct lane_user *lane_user)
 static struct fair_queue *fair_queue_for(const struct worker_lanes *worker_lanes, const struct node *node,
                                          const struct lanes *before)
 {
-    /* a client's number in the queue must be valid at all nodes */
+    /* a client of a cluster has one number in the queue, which must be valid at all nodes */
     bool is_one = node->upstream->is_cluster;
     if (before != NULL && (is_one || before->base.fair->contention == node->contention))
         return fair_queue_get(before->base.fair);
@@ -75,7 +77,7 @@ void lanes_fini(struct lanes *lanes)
     fair_queue_put(lanes->base.fair);
 }
 
-/* The calls finish, then timers.c closes the lane. */
+/* Retires a shared lane for good: the calls finish, and timers.c then closes the lane. */
 static void retire_shared(struct lane *lane)
 {
     lane_become(lane, LANE_RETIRED);
@@ -84,7 +86,7 @@ static void retire_shared(struct lane *lane)
     lane_wake_waiting(lane);
 }
 
-/* Clients that wait for an opening lane ask again. */
+/* Closes clients' lanes that are still opening. Clients that wait for such a lane ask again. */
 static void give_up_opening(struct lanes *lanes)
 {
     struct list now;
@@ -238,7 +240,7 @@ bool lanes_close_unleased(struct lanes *lanes, unsigned most)
             oldest = lane;
     }
     if (oldest == NULL && most == 0)
-        oldest = needed; /* the proofs of the user's clients end */
+        oldest = needed; /* the auth proofs of the user's clients end */
     if (oldest == NULL || (n <= most && most > 0))
         return false;
     lane_close(oldest);
@@ -327,8 +329,8 @@ static bool is_refused(const struct lanes *lanes, const struct lane_key *key)
 }
 
 /*
- * Other workers have all permitted connections. This worker's attempts could not show that Redis is
- * back: what is missing is room.
+ * Called when other workers have all permitted connections. This worker can make no attempt that
+ * shows that Redis is back. The node thus counts as up, and the reason for no lane is missing room.
  */
 static void find_full(struct lanes *lanes)
 {
@@ -354,7 +356,10 @@ static bool lanes_make_room(struct lanes *lanes)
     return true;
 }
 
-/* Each attempt costs a useless system call: the back-off answers the next requests without one. */
+/*
+ * Each attempt costs a useless system call: during the back-off requests are answered without a
+ * system call.
+ */
 static void cannot_open(struct lanes *lanes, int error)
 {
     count_add(&lanes->base.counts.lost[LOSS_SYSTEM], 1);
@@ -421,7 +426,7 @@ struct room_share lanes_share_of(const struct lane_user *lane_user)
                                                               : (struct room_share){0};
 }
 
-/* The subject or address may be at its bound. */
+/* False if the subject or the address of the share is at its bound. */
 bool lanes_use(struct lanes *lanes, struct room_share share)
 {
     if (room_use(lanes_room(lanes), share))
@@ -444,8 +449,8 @@ struct lane *lanes_open(struct lanes *lanes, const struct lane_key *key, enum la
 }
 
 /*
- * Opens a lane of weir's own, of role LANE_SCRIPT or LANE_AUTH, which becomes ready later. NULL:
- * not now.
+ * Opens a lane of weir's own, of role LANE_SCRIPT or LANE_AUTH, which becomes ready later. NULL: no
+ * lane may be opened now.
  */
 static struct lane *lanes_open_for_weir(struct lanes *lanes, const struct lane_key *key, enum lane_role role,
                                         struct lane_user *lane_user)

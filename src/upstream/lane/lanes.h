@@ -2,9 +2,9 @@
  * All lanes of one worker to one node: keeps the lanes in lists by their state, and opens lanes
  * within the bounds.
  *
- * Other modules use this one: the shared lane of a session (shared.h), lending private lanes
+ * Other modules build on lanes.h: the shared lane of a session (shared.h), lending private lanes
  * (lend.h), failures and whether the node is up (health.h), time-outs (timers.h). The worker's
- * thread only. Closing is asynchronous: the event loop completes it.
+ * thread only. Lanes close asynchronously: the event loop completes a close.
  */
 #ifndef WEIR_UPSTREAM_LANES_H
 #define WEIR_UPSTREAM_LANES_H
@@ -33,24 +33,24 @@ struct lanes_ops {
      */
     bool (*has_auth_generation)(void *arg, const struct node *node, uint32_t auth_generation);
     /*
-     * A lane may be available again: at most `most` of the waiting clients should look. False: none
-     * waits.
+     * A lane may be available again: at most `most` of the waiting clients should look. False: no
+     * client waits.
      */
     bool (*on_chance)(void *arg, unsigned most);
 };
 
 struct lanes {
     struct lane_base base;
-    struct upstream *upstream; /* the node's */
+    struct upstream *upstream; /* the upstream of the node */
     /* keep a shared lane for new clients open; false: open lanes on demand */
     bool keeps_shared;
     bool is_closing;
-    bool is_retired; /* the node has left the topology: lanes close when done, none is opened */
+    bool is_retired; /* the node has left the topology: lanes close when their calls are answered */
     const struct lanes_ops *ops;
     void *arg;
 
     struct list lists[LIST_COUNT]; /* by enum lane_list; the newest member is at the end */
-    uint32_t n_idle;               /* in LIST_IDLE */
+    uint32_t n_idle;               /* number of lanes in LIST_IDLE */
     /* runs while a lane is opening or retired, a reconnect is due, or lane users wait for room */
     uv_timer_t tick;
     /* runs while lanes are idle or owe answers, and always with an upstream-timeout */
@@ -65,15 +65,15 @@ struct lanes {
     void (*on_unused)(struct lanes *lanes);
 
     /*
-     * until then the first reads of unknown clients use a lane of their own, because a shared lane
-     * had a huge reply (shared_be_wary); 0: no huge reply yet
+     * until this time the first reads of unknown clients use a lane of their own, because a shared
+     * lane had a huge reply (shared_be_wary); 0: no huge reply yet
      */
     uint64_t wary_until_ns;
     uint64_t doubted_ns; /* when a lane was last opened to ask for the node's role */
     /* when Redis last refused weir's own login; 0: not since the login was set */
     uint64_t login_refused_ns;
     struct backoff backoff; /* between attempts to reach a node that is away */
-    /* after the system refused a descriptor or memory: no lane is opened until it ends */
+    /* after the system refused a descriptor or memory: no lane is opened until the back-off ends */
     struct backoff starved;
     /*
      * after a failed attempt: the error that clients get at once, while weir retries in the
@@ -147,7 +147,7 @@ struct lane_key lanes_newcomer(const struct lanes *lanes);
 
 /* ---- availability ---- */
 
-/* True if lanes may be asked for. If not, lanes_why_none says what clients are told. */
+/* True if lanes may be asked for. If false, lanes_why_none returns the error for clients. */
 bool lanes_are_up(const struct lanes *lanes);
 
 /* True if the system has just refused a descriptor or memory for a lane. */
@@ -156,7 +156,7 @@ bool lanes_are_starved(const struct lanes *lanes);
 /* The error for a client without a lane. */
 enum err lanes_why_none(const struct lanes *lanes);
 
-/* As lanes_why_none, but room is not the reason. */
+/* Like lanes_why_none, but room is not the reason. */
 enum err lanes_why_away(const struct lanes *lanes);
 
 /* No lane is available from now on, for this reason, until a background retry succeeds. */
@@ -176,7 +176,7 @@ __attribute__((warn_unused_result)) bool lanes_wait_to_dial(struct lanes *lanes,
 
 /*
  * True if the bound on lanes was the reason for no lane. Other workers are told to give up idle
- * lanes, and the lane user's link is woken when one may be opened.
+ * lanes, and the lane user's link is woken when a lane may be opened.
  */
 __attribute__((warn_unused_result)) bool lanes_may_retry(struct lanes *lanes, struct lane_user *lane_user);
 
@@ -191,14 +191,16 @@ struct room_share lanes_share_of(const struct lane_user *lane_user);
 
 /*
  * Opens a connection of role LANE_SHARED or LANE_PRIVATE, which counts for `share`. `owner` gets a
- * private one. NULL: none may be opened now.
+ * private lane. NULL: no lane may be opened now.
  */
 struct lane *lanes_open(struct lanes *lanes, const struct lane_key *key, enum lane_role role, struct lane_user *owner,
                         struct room_share share);
 
 /* ---- look-up ---- */
 
-/* A lane of role LANE_SHARED in this list, of this session; NULL: there is none. */
+/*
+ * Returns a lane of role LANE_SHARED in the list `in` with the session `key`; NULL: no such lane.
+ */
 struct lane *lanes_find(struct lanes *lanes, enum lane_list in, const struct lane_key *key);
 
 /* True if the node has accepted a connection that is not ready yet. */
@@ -211,15 +213,15 @@ void lanes_take(struct lane *lane); /* remove from its list for good: the lane i
 bool lanes_is_newcomers(const struct lanes *lanes, const struct lane *lane);
 
 /*
- * True if the session is of clients that connected when no password was required, and one is
+ * True if the session is of clients that connected when no password was required, and a password is
  * required now. No lane opened from now on is accepted without a login: the existing lanes cannot
  * be replaced.
  */
 bool lanes_is_past(const struct lanes *lanes, const struct lane_key *key);
 
 /*
- * True if the lane was greeted after a password was set that its session does not know: each answer
- * is NOAUTH.
+ * True if the lane's session has no login, but a password was set before the lane was greeted: each
+ * answer is NOAUTH.
  */
 bool lanes_is_shut_out(const struct lane *lane);
 
@@ -230,12 +232,15 @@ bool lanes_may_log_in(const struct lanes *lanes);
 bool lanes_is_expendable(const struct lanes *lanes, const struct lane *lane);
 
 /*
- * Close the lane idle longest. The last connection of a user is closed only if all idle lanes are
- * last connections. False: no lane is idle.
+ * Close the lane that has been idle longest. The last connection of a user is closed only if all
+ * idle lanes are last connections. False: no lane is idle.
  */
 bool lanes_close_idle(struct lanes *lanes);
 
-/* Close the oldest shared lane without a lease, if there are more than `most`. */
+/*
+ * Close the oldest shared lane without a lease, if more than `most` such lanes exist. False: no
+ * lane is closed.
+ */
 bool lanes_close_unleased(struct lanes *lanes, unsigned most);
 
 /* ---- the two timers ---- */
@@ -248,16 +253,16 @@ void lanes_sweep(struct lanes *lanes);
 
 /*
  * A lane of weir's own, reopened on demand: the common part of auth lanes, the script connection
- * and the release listener. Embedded in each.
+ * and the release listener. Embedded in the struct of each of these.
  */
 struct weir_lane {
-    struct lanes *lanes; /* to its node */
+    struct lanes *lanes; /* the lanes to the node */
     struct lane_user lane_user;
     struct link hollow; /* a link without a connection, which only wakes the owner */
     bool is_open;       /* lane_user.lane is the lane, ready or opening */
 };
 
-/* For the lane_user_ops' to_link. */
+/* The value of lane_user_ops.to_link for a struct weir_lane. */
 #define WEIR_LANE_TO_LINK                                                                                              \
     ((ptrdiff_t)offsetof(struct weir_lane, hollow) - (ptrdiff_t)offsetof(struct weir_lane, lane_user))
 
@@ -266,7 +271,7 @@ void weir_lane_init(struct weir_lane *base, struct lanes *lanes, const struct la
                     const struct link_ops *link_ops);
 
 /*
- * Open a connection with this login; NULL: no login. False: none may be opened now, see
+ * Open a connection with this login; NULL: no login. False: no connection may be opened now, see
  * lanes_why_none.
  */
 __attribute__((warn_unused_result)) bool weir_lane_open(struct weir_lane *base, struct login *login,
@@ -278,7 +283,7 @@ void weir_lane_lost(struct weir_lane *base);
 /* Close the lane. No callback follows. */
 void weir_lane_close(struct weir_lane *base);
 
-/* As weir_lane_close, for good. */
+/* Like weir_lane_close, for good. */
 void weir_lane_fini(struct weir_lane *base);
 
 #endif

@@ -7,7 +7,7 @@
 /*
  * Chosen: how long a lane is reserved for its last owner, doubled each time the owner comes back in
  * time. A client that sends one script after the other keeps its lane. The lane of a client that
- * sends one a second goes to other clients.
+ * sends one script a second goes to other clients.
  */
 #define LEFT_NS (NS_PER_MS / 2)
 #define LEFT_DOUBLINGS 6
@@ -24,7 +24,10 @@ void lend_list(struct lane *lane)
     owned_enter(lane_node(lane)->owned, lane->id, lane->key.login);
 }
 
-/* Invalidations redirected to the lane are for its last owner: it is not reusable. */
+/*
+ * A lane to which other connections redirect invalidations is not reusable: the invalidations are
+ * for the last owner.
+ */
 static void unlist(struct lane *lane)
 {
     if (lane->is_listed && owned_leave(lane_node(lane)->owned, lane->id))
@@ -87,8 +90,8 @@ static struct lane *open_new(struct lanes *lanes, const struct lane_key *key, st
 }
 
 /*
- * The lane idle longest of those that the last owner has not claimed in time; of all idle lanes if
- * no lane can be opened. NULL: there is none.
+ * Returns the lane that has been idle longest and is no longer reserved for its last owner. If no
+ * lane can be opened, reserved lanes count, too. NULL: no such lane.
  */
 static struct lane *find_left(struct lanes *lanes)
 {
@@ -135,7 +138,7 @@ struct lane *lend_covering(struct lanes *lanes, const struct lane_key *key, stru
 
 /* ---- taking back ---- */
 
-/* True if lanes of this user are known to be impossible to RESET. */
+/* True if weir knows that lanes of this user cannot be RESET. */
 static bool cannot_reset(const struct lanes *lanes, const struct lane *lane)
 {
     for (unsigned i = 0; i < LANES_NO_RESET; i++)
@@ -144,15 +147,18 @@ static bool cannot_reset(const struct lanes *lanes, const struct lane *lane)
     return false;
 }
 
-/* True if a lane user of another worker waits for a connection, and none of this worker does. */
+/*
+ * True if a lane user of another worker waits for a connection, and no lane user of this worker
+ * waits.
+ */
 static bool is_wanted_elsewhere(struct lanes *lanes)
 {
     return list_is_empty(&lanes->base.worker_lanes->retrying) && room_is_wanted(lanes_room(lanes));
 }
 
 /*
- * End the owner's use. False: close the lane, because it is not reusable, or another worker needs
- * its room.
+ * End the owner's use. False: the caller must close the lane, because the lane is not reusable, or
+ * another worker needs the room.
  */
 static bool end_ownership(struct lanes *lanes, struct lane *lane)
 {

@@ -3,8 +3,8 @@
  *
  * Between two owners a lane is greeted anew, which takes a round trip. A client remembers its last
  * lane by a lease. A client that returns before the lane has had another owner gets the lane as it
- * was, without a greeting. A lane is reserved for its last owner for a moment, the longer the more
- * often the owner came back in time. The worker's thread only.
+ * was, without a greeting. A lane is reserved for its last owner for a short time. The time
+ * doubles, up to a bound, whenever the owner comes back in time. The worker's thread only.
  */
 #ifndef WEIR_UPSTREAM_LEND_H
 #define WEIR_UPSTREAM_LEND_H
@@ -13,17 +13,17 @@
 
 /*
  * Returns a private lane for `owner`, ready or still opening. The lane of the lease `last` is
- * preferred, if valid; then an idle one; then a new one. `wants_new`: no idle one. NULL as
- * shared_get. If an idle lane turns out not to be clean, it is closed, the owner's lane becomes
- * NULL, and the owner's link is woken. The owner must ask again, with wants_new.
+ * preferred if the lease is valid, then an idle lane, then a new lane. `wants_new`: no idle lane.
+ * NULL as for shared_get. An idle lane that turns out not to be clean is closed. The owner's lane
+ * then becomes NULL, and the owner's link is woken. The owner must ask again, with wants_new.
  */
 struct lane *lend_private(struct lanes *lanes, const struct lane_key *key, struct lane_user *owner, struct lease *last,
                           bool wants_new);
 
 /*
- * As lend_private, for a lane on which WAIT covers everything that the node was sent before the
- * lane is ready. weir's login writes the key `written` for that, if permitted (greeting_cover).
- * lane_take_cover reports the outcome.
+ * Like lend_private, for a lane on which WAIT covers everything that the node was sent before the
+ * lane is ready. For this cover weir's login writes the key `written`, if permitted
+ * (greeting_cover). lane_take_cover reports the outcome.
  */
 struct lane *lend_covering(struct lanes *lanes, const struct lane_key *key, struct lane_user *owner,
                            struct slice written, bool wants_new);
@@ -35,8 +35,8 @@ struct lane *lend_covering(struct lanes *lanes, const struct lane_key *key, stru
 void lend_take_back(struct lane *lane, struct lease *last);
 
 /*
- * As lend_take_back, for a lane in any state with all calls answered: it is RESET first, and leases
- * on it end.
+ * Like lend_take_back, for a lane in any state with all calls answered: the lane is RESET first,
+ * and leases on the lane end.
  */
 void lend_take_back_as_is(struct lane *lane);
 

@@ -84,8 +84,9 @@ size_t nonce_request(const struct nonce *nonce, char *out)
 }
 
 /*
- * "-ERR unknown command 'WEIR.NONCE', with args beginning with: '<nonce>' ", with backquotes and a
- * comma before 7.0; "-ERR Syntax error in HELLO option '<nonce>'"; or the nonce itself.
+ * The three answers: "-ERR unknown command 'WEIR.NONCE', with args beginning with: '<nonce>' ",
+ * with backquotes and a comma before 7.0; "-ERR Syntax error in HELLO option '<nonce>'"; or the
+ * nonce itself.
  */
 bool nonce_is_answered(const struct nonce *nonce, const struct glimpse *frame)
 {

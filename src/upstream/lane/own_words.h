@@ -29,7 +29,7 @@
 
 /*
  * True if the bytes begin with a whole line of MONITOR, "+time [database address] "word" ...",
- * about such a command.
+ * about a command in weir's spelling.
  */
 bool own_words_in_line(struct slice bytes);
 
@@ -41,8 +41,8 @@ bool own_words_in_line(struct slice bytes);
  *
  * Redis and Valkey repeat the argument of an unknown command in the error, before they check
  * permissions. The error leaves no trace in MONITOR, SLOWLOG, ACL LOG and commandstats. INFO counts
- * it among the error replies. Two more forms are for servers that do not repeat the argument. The
- * control lane probes which form a node answers.
+ * the error among the error replies. Two more forms are for servers that do not repeat the
+ * argument. The control lane probes which form a node answers.
  */
 
 /* characters of 6 bits each; nonce and the text behind it fit a glimpse's tail */
@@ -53,9 +53,9 @@ bool own_words_in_line(struct slice bytes);
 /* The form of the request, the preferred one first. */
 enum nonce_form {
     NONCE_UNKNOWN, /* the argument of a command that no server has */
-    NONCE_HELLO,   /* an option that HELLO does not have: needs no rights either */
+    NONCE_HELLO,   /* an option that HELLO does not have: HELLO needs no rights, either */
     NONCE_ECHO,    /* ECHO: an ACL may deny it */
-    NONCE_NONE,    /* the server answers none: nothing proves that a lane is clean */
+    NONCE_NONE,    /* the server answers no form: nothing proves that a lane is clean */
 };
 
 struct nonce {
@@ -66,7 +66,7 @@ struct nonce {
 /* Draw a fresh nonce. False: the form is NONE, or the system has no random numbers. */
 __attribute__((warn_unused_result)) bool nonce_draw(struct nonce *nonce, enum nonce_form form);
 
-/* Write the request into NONCE_REQUEST_ROOM bytes. Returns its length. */
+/* Write the request into NONCE_REQUEST_ROOM bytes. Returns the length of the request. */
 size_t nonce_request(const struct nonce *nonce, char *out);
 
 /* True if this frame is the nonce's answer. */

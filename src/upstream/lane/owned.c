@@ -62,7 +62,7 @@ static size_t owned_first_slot(const struct owned *owned, int64_t id)
     return (size_t)((uint64_t)id * UINT64_C(0x9E3779B97F4A7C15) >> 20) & (owned->room - 1);
 }
 
-/* The entry of this id, or a free entry for it. */
+/* Returns the entry of this id, or the free entry for this id. */
 static struct owner *owned_find(const struct owned *owned, int64_t id)
 {
     size_t at = owned_first_slot(owned, id);
@@ -86,7 +86,7 @@ static void owned_grow(struct owned *owned)
     free(old);
 }
 
-/* Re-insert the entries behind a freed one, which could not be found otherwise. */
+/* Re-insert the entries behind a freed entry: these entries could not be found otherwise. */
 static void close_up(struct owned *owned, size_t at)
 {
     for (at = (at + 1) & (owned->room - 1); owned->entries[at].id != 0; at = (at + 1) & (owned->room - 1)) {

@@ -1,9 +1,10 @@
 /*
  * The private connections to one node that have an owner now, by Redis' client id, of all workers:
  * the ids that CLIENT TRACKING ... REDIRECT may name. A client may name only connections of its own
- * user, as those of one application are.
+ * user, because the connections of one application have one user.
  *
- * Any thread, under a lock. The lock is taken when a lane changes its owner, and for that command.
+ * Any thread, under a lock. The lock is taken when a lane changes its owner, and for CLIENT
+ * TRACKING.
  */
 #ifndef WEIR_UPSTREAM_OWNED_H
 #define WEIR_UPSTREAM_OWNED_H
@@ -25,8 +26,8 @@ void owned_free(struct owned *owned);
 void owned_enter(struct owned *owned, int64_t id, const struct login *login);
 
 /*
- * The connection has no owner now. True: some connection redirects to it. An unknown id is
- * harmless.
+ * The connection with this id has no owner now. True: another connection redirects to this
+ * connection. An unknown id is harmless.
  */
 bool owned_leave(struct owned *owned, int64_t id);
 

@@ -4,10 +4,10 @@
 
 #include "upstream/lane/own_words.h"
 
-/* Two, because CLIENT REPLY SKIP drops the answer to one. */
+/* Nonces before RESET: two, because CLIENT REPLY SKIP drops the answer to the first. */
 #define NONCES 2
 
-/* The first byte of the nonce behind RESET. No other nonce contains it. */
+/* The first byte of the nonce behind RESET. No other nonce contains this byte. */
 #define LAST '.'
 
 #define RESET_ANSWER "+RESET\r\n"
@@ -68,8 +68,8 @@ static size_t passthrough_end_line_at(const char *at, size_t n)
 }
 
 /*
- * The number of buffered bytes before the answers to weir's own commands, which begin with a line
- * of their own. SIZE_MAX: no such answer is there.
+ * Returns the number of buffered bytes before the answers to weir's own commands. These answers
+ * begin on a new line. SIZE_MAX: no such answer has arrived.
  */
 static size_t find_end(const struct lane *lane)
 {
@@ -84,8 +84,8 @@ static size_t find_end(const struct lane *lane)
 }
 
 /*
- * The number of bytes at the end that may begin these answers: the last, unfinished line, and
- * RESET's answer before it.
+ * Returns the number of bytes at the end that may begin the answers to weir's own commands: the
+ * last, unfinished line, and RESET's answer before that line.
  */
 static size_t may_be_end(const struct bytes *held)
 {

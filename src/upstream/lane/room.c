@@ -110,7 +110,7 @@ bool room_is_wanted(struct room *room)
 void room_unwant(struct room *room)
 {
     if (!room_is_wanted(room))
-        return; /* an idle connection was closed for it */
+        return; /* an idle connection was closed for the lane user */
 }
 
 bool room_is_tight(const struct room *room)

@@ -2,10 +2,12 @@
 
 /* chosen: a lane silent for this time plus four round trips gets no new calls */
 #define SLUGGISH_NS (10 * NS_PER_MS)
-/* chosen: lanes of a session opened beforehand when one takes no more calls */
+/* chosen: lanes of a session opened beforehand when a lane takes no more calls */
 #define SPARE 2
-#define WARY_NS (60 * NS_PER_S) /* chosen: after one huge value another is likely */
-#define UNLEASED_MAX 16         /* chosen: lanes without a lease; the oldest is closed first */
+/* chosen: for this time after a huge value another huge value is likely */
+#define WARY_NS (60 * NS_PER_S)
+/* chosen: most shared lanes without a lease; the oldest is closed first */
+#define UNLEASED_MAX 16
 
 struct lane *shared_find(struct lanes *lanes, const struct lane_key *key)
 {
@@ -13,7 +15,7 @@ struct lane *shared_find(struct lanes *lanes, const struct lane_key *key)
     return lane != NULL ? lane : lanes_find(lanes, LIST_OPENING, key);
 }
 
-/* The lane counts for the lane user it was opened for until it closes. */
+/* The lane counts for `lane_user` until the lane closes. */
 struct lane *shared_open(struct lanes *lanes, const struct lane_key *key, const struct lane_user *lane_user)
 {
     return lanes_open(lanes, key, LANE_SHARED, NULL, lanes_share_of(lane_user));
@@ -21,7 +23,7 @@ struct lane *shared_open(struct lanes *lanes, const struct lane_key *key, const 
 
 /*
  * Redis may delay the calls of one client (CLIENT PAUSE WRITE ...): other clients must not wait
- * behind them.
+ * behind these calls.
  */
 bool shared_is_sluggish(const struct lane *lane)
 {
@@ -150,7 +152,9 @@ bool shared_bring_back(struct lanes *lanes, const struct lane_key *key)
     return true;
 }
 
-/* A client that changes sessions leaves a lane in each: UNLEASED_MAX are kept. */
+/*
+ * A client that changes sessions leaves a lane in each session: UNLEASED_MAX such lanes are kept.
+ */
 void shared_note_unleased(const struct lane *lane)
 {
     struct lanes *lanes = lanes_of(lane);

@@ -3,8 +3,8 @@
  * older lane of the user (a witness).
  *
  * A lane with calls that wait for long, or with a huge reply, is retired. The calls on a retired
- * lane are answered, and new calls go to another lane. Spare lanes are opened beforehand for that.
- * The worker's thread only.
+ * lane are answered, and new calls go to another lane. Spare lanes are opened beforehand to take
+ * new calls. The worker's thread only.
  */
 #ifndef WEIR_UPSTREAM_SHARED_H
 #define WEIR_UPSTREAM_SHARED_H
@@ -12,8 +12,8 @@
 #include "upstream/lane/lanes.h"
 
 /*
- * Returns the shared lane for a session, ready or still opening; opened for `lane_user` if there is
- * none. NULL: the node is away, there are too many lanes, or memory is out.
+ * Returns the shared lane of a session, ready or still opening. If the session has no lane, a lane
+ * is opened for `lane_user`. NULL: the node is away, there are too many lanes, or memory is out.
  */
 struct lane *shared_get(struct lanes *lanes, const struct lane_key *key, const struct lane_user *lane_user);
 
@@ -23,19 +23,19 @@ struct lane *shared_get(struct lanes *lanes, const struct lane_key *key, const s
  */
 void shared_be_wary(struct lane *lane);
 
-/* True if such reads use a lane of their own now. */
+/* True if the first reads of unknown clients use a lane of their own now. */
 static inline bool shared_is_wary(const struct lanes *lanes)
 {
     return lanes_loop(lanes)->now_ns < lanes->wary_until_ns;
 }
 
 /*
- * The lane for such reads, if it is ready; else one is opened, if there is room. NULL: use the
- * session's shared lane.
+ * Returns the lane for the first reads of unknown clients, if that lane is ready. Otherwise such a
+ * lane is opened, if there is room. NULL: use the session's shared lane.
  */
 struct lane *shared_get_apart(struct lanes *lanes, const struct lane_key *key, const struct lane_user *lane_user);
 
-/* As shared_get, but opens no lane. */
+/* Like shared_get, but opens no lane. */
 struct lane *shared_find(struct lanes *lanes, const struct lane_key *key);
 
 /*
@@ -58,7 +58,7 @@ bool shared_retire(struct lane *lane);
 /* A retired lane has answered all its calls, and becomes spare. */
 void shared_end_retirement(struct lane *lane);
 
-/* Use a retired or spare lane of this session again. False: there is none. */
+/* Use a retired or spare lane of this session again. False: there is no such lane. */
 bool shared_bring_back(struct lanes *lanes, const struct lane_key *key);
 
 /* No lease on this lane is left. */
@@ -74,8 +74,8 @@ void shared_note_unleased(const struct lane *lane);
  * of the user would serve a client that knows only the revoked password.
  *
  * Mechanism: logins of lanes are numbered. A proof stores the number of logins at the time of its
- * request. A lane suits a client if the lane logged in before that, or with the client's own
- * password. On behalf of any other lane, an older lane of the user that suits is probed (the
+ * request. A lane suits a client if the lane logged in before that request, or with the client's
+ * own password. On behalf of any other lane, an older lane of the user that suits is probed (the
  * witness). If the user had been killed before the new lane logged in, the witness would not
  * answer. Without a witness the client's own login is sent again.
  *
@@ -84,8 +84,8 @@ void shared_note_unleased(const struct lane *lane);
  */
 
 /*
- * True if the lane suits a client with this proof, which holds and is of `login`. witness_suits may
- * raise proof->n_logins to the lane's number.
+ * True if the lane suits a client with this proof. The proof is valid, and belongs to `login`.
+ * witness_suits may raise proof->n_logins to the lane's number.
  */
 static inline bool witness_suits_by(const struct lane_login *in, const struct auth_proof *proof,
                                     const struct login *login)
@@ -110,12 +110,12 @@ static inline bool witness_suits(const struct lane *lane, struct auth_proof *pro
 bool witness_ask(struct lane *lane, const struct auth_proof *proof, const struct login *login);
 
 /*
- * True if its user has clients with several passwords, and no other shared lane can be a witness.
- * The lane is then not closed as idle.
+ * True if the lane's user has clients with several passwords, and no other shared lane can be a
+ * witness. The lane is then not closed as idle.
  */
 bool witness_is_last(const struct lane *lane);
 
-/* The oldest call on this lane was such a probe, and is answered. */
+/* The oldest call on this lane was a probe of witness_ask, and is answered. */
 void witness_answered(struct lane *lane);
 
 /* The lane is closed: its probes will not be answered. */

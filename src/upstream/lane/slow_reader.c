@@ -1,6 +1,6 @@
 #include "upstream/lane/slow_reader.h"
 
-/* The calls wait for a reader, not for Redis. */
+/* Stops counting the work of all calls: the calls wait for a reader, not for Redis. */
 static void forget_all(struct lane *lane)
 {
     for (uint32_t at = lane->calls.head; at != lane->calls.tail; at++)

@@ -22,7 +22,7 @@ bool slow_reader_is_in_huge(const struct lane *lane);
 
 /*
  * A piece of the reply being read has been passed to its lane user, and more is to come: stop
- * reading the lane, or buffer.
+ * reading the lane, or buffer the reply.
  */
 void slow_reader_look(struct lane *lane, struct lane_user *lane_user);
 
@@ -34,7 +34,7 @@ bool slow_reader_is_unread(struct lane *lane, uint64_t now_ns, uint64_t since_ns
 
 /*
  * Buffer the rest of the reply for the slow reader, which has not read for a tick. False: no memory
- * for it, or no need. The memory counts for the lane user until slow_reader_absorbed.
+ * for the rest, or no need. The memory counts for the lane user until slow_reader_absorbed.
  */
 bool slow_reader_absorb_late(struct lane *lane);
 

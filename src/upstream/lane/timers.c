@@ -6,17 +6,19 @@
 #include "upstream/lane/slow_reader.h"
 #include "upstream/node/health.h"
 
-#define IDLE_NS (3 * NS_PER_S)          /* chosen: idle and spare lanes are closed after so long */
+/* chosen: idle and spare lanes are closed after this time */
+#define IDLE_NS (3 * NS_PER_S)
 #define IDLE_TIGHT_NS (100 * NS_PER_MS) /* chosen: as IDLE_NS, when room is tight */
-#define UNUSED_NS (60 * NS_PER_S)       /* chosen: an unused shared lane is closed after so long */
-#define UNUSED_FULL_NS (1 * NS_PER_S)   /* chosen: as UNUSED_NS, when the room is full */
+/* chosen: an unused shared lane is closed after this time */
+#define UNUSED_NS (60 * NS_PER_S)
+#define UNUSED_FULL_NS (1 * NS_PER_S) /* chosen: as UNUSED_NS, when the room is full */
 /* chosen: how long a reader may read nothing before output-limit applies to it */
 #define UNREAD_NS (5 * NS_PER_S)
 /* chosen: how long weir waits for Redis on behalf of a client that has closed its side */
 #define GONE_NS (10 * NS_PER_S)
 /* chosen: least time between two AUTH with newer passwords on one lane */
 #define AGAIN_NS (60 * NS_PER_S)
-/* chosen: with calls in flight at so many checks in a row, a lane is replaced */
+/* chosen: a lane with calls in flight at this many checks in a row is replaced */
 #define BUSY_LOOKS 5
 
 /*
@@ -32,7 +34,10 @@ static bool is_weirs(const struct lane *lane)
     return lane->key.login != NULL && lane->key.login->is_weirs;
 }
 
-/* The newest password of the lane's user that the node has accepted; NULL: none is known. */
+/*
+ * The newest password of the lane's user that the node has accepted; NULL: no such password is
+ * known.
+ */
 static struct login *newest_of(const struct lane *lane)
 {
     const struct own_login *own = &lane->base->worker_lanes->own;
@@ -42,7 +47,7 @@ static struct login *newest_of(const struct lane *lane)
     return proven == own->number ? own->newest : NULL;
 }
 
-/* True if the lane logged in with an older password than the newest proven one. */
+/* True if the lane logged in with an older password than the newest proven password. */
 static bool is_behind(const struct lane *lane)
 {
     const struct login *newest = newest_of(lane);
@@ -56,9 +61,9 @@ static bool is_due(const struct lanes *lanes, const struct lane *lane, uint64_t 
 }
 
 /*
- * True if the lane can send AUTH now. Inside MULTI, AUTH would be queued. On a RESP2 subscriber it
- * is refused. Behind a blocked command it waits. If a push may precede its answer, Redis may send
- * no answer (lane_prolong).
+ * True if the lane can send AUTH now. Inside MULTI, AUTH would be queued. On a RESP2 subscriber
+ * AUTH would be refused. Behind a blocked command AUTH would wait. If a push may precede the
+ * answer, Redis may send no answer (lane_prolong).
  */
 static bool timers_may_speak(const struct lane *lane)
 {
@@ -94,7 +99,10 @@ static void look_at_all(struct lanes *lanes, enum lane_list in, uint64_t now_ns)
     }
 }
 
-/* Idle lanes log in anew when lent. Spare lanes are cheap to open again. */
+/*
+ * Closes spare lanes with an older password, which are cheap to open again. Idle lanes log in anew
+ * when lent.
+ */
 static void close_spare(struct lanes *lanes)
 {
     struct list *next;
@@ -209,8 +217,8 @@ static void fail_hung(struct lanes *lanes, enum lane_list in, uint64_t since_ns,
 }
 
 /*
- * A former master that has been replaced. weir waits for its answers. After connect-timeout of
- * silence its lanes are closed, like lanes that could not connect.
+ * Closes silent lanes to a former master that has been replaced. weir waits for that master's
+ * answers. After connect-timeout of silence a lane is closed, like a lane that could not connect.
  */
 static void fail_replaced(struct lanes *lanes, uint64_t now_ns)
 {
@@ -357,8 +365,8 @@ static void see_users(struct lanes *lanes)
 }
 
 /*
- * Closes unused shared lanes: their clients open others when they come back. If the room is full,
- * unused lanes make room for other users, and the proofs of their clients end.
+ * Closes unused shared lanes: clients open other lanes when they come back. If the room is full,
+ * unused lanes make room for other users, and the auth proofs of the clients on these lanes end.
  */
 static void close_unused(struct lanes *lanes, uint64_t now_ns)
 {

@@ -2,7 +2,7 @@
  * Time-outs of a worker's lanes to one node. A lane that opens too slowly, hangs, or is stopped,
  * idle or unused for too long is closed. A lane with a replaced password logs in again.
  *
- * Two timers, started by lanes_tick and lanes_sweep. Each stops itself when nothing is left to
+ * lanes_tick and lanes_sweep start the two timers. Each timer stops itself when nothing is left to
  * check.
  */
 #ifndef WEIR_UPSTREAM_TIMERS_H

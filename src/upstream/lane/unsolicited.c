@@ -5,7 +5,7 @@
 #include "upstream/lane/calls.h"
 
 /*
- * The words of subscribe and unsubscribe confirmations, and the count of the lane that each
+ * The words of subscribe and unsubscribe confirmations, and the count of the lane that each word
  * updates.
  */
 static const struct confirmation {

@@ -14,7 +14,7 @@
 #include "base/slice.h"
 #include "upstream/lane/lane.h"
 
-/* True if the call is answered by confirmations. NULL: there is no call. */
+/* True if the call is answered by confirmations. `call` may be NULL. */
 static inline bool unsolicited_is_confirmed(const struct call *call)
 {
     return call != NULL && (call->flow == FLOW_SUBSCRIBE || call->flow == FLOW_UNSUBSCRIBE);
@@ -46,14 +46,14 @@ bool unsolicited_is(const struct lane *lane, struct slice word);
 
 /*
  * True if the frame may be a message. In RESP2 a message is an array of three or four elements, in
- * RESP3 a push. The answer to PING on a subscribed connection is an array of two. A line of MONITOR
- * counts, too.
+ * RESP3 a push. The answer to PING on a subscribed connection is an array of two elements. A line
+ * of MONITOR counts, too.
  */
 bool unsolicited_may_be_message(const struct lane *lane, struct slice head);
 
 /*
- * True if a frame begins that answers no call. `call` is the oldest. False if that is not known
- * yet.
+ * True if the bytes begin a frame that answers no call. `call` is the oldest call, or NULL. False
+ * if weir does not know yet.
  */
 bool unsolicited_begins(struct lane *lane, const struct call *call, struct slice bytes);
 

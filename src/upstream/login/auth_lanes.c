@@ -72,7 +72,7 @@ static void auth_lanes_on_lost(struct lane_user *lane_user, const struct lane *l
     if (question != NULL && !question->is_again) {
         /*
          * A retry: Redis closes an auth lane when the user of its last AUTH is deleted, which is
-         * not this user's fault.
+         * not the fault of this question's user.
          */
         auth_lane->asked = NULL;
         question->auth_lane = NULL;
@@ -104,7 +104,10 @@ static void judge_all(struct auth_lanes *auth_lanes)
     }
 }
 
-/* If no auth lane is open, all questions are given up; else they wait for an open one. */
+/*
+ * If no auth lane is open, all questions are given up; otherwise the questions wait for an open
+ * auth lane.
+ */
 static void auth_lanes_on_refused(struct lane_user *lane_user, enum lane_end end, struct slice reply)
 {
     struct auth_lane *auth_lane = auth_lane_of(lane_user);
@@ -120,8 +123,8 @@ static void auth_lanes_on_refused(struct lane_user *lane_user, enum lane_end end
 }
 
 /*
- * The proof is of the auth generation before AUTH is sent: an answer after its end proves nothing.
- * False: out of memory.
+ * The proof is of the auth generation before AUTH is sent: an answer after the end of that
+ * generation proves nothing. False: out of memory.
  */
 static bool auth_lanes_begin_proof(struct lane *lane, struct question *question)
 {
@@ -182,7 +185,8 @@ static void close_free(struct auth_lanes *auth_lanes)
 }
 
 /*
- * Send waiting questions on free auth lanes. While any must wait, open another lane, one at a time.
+ * Send waiting questions on free auth lanes. While a question must wait, open another lane, one
+ * lane at a time.
  */
 static void pump(struct auth_lanes *auth_lanes)
 {

@@ -1,11 +1,12 @@
 /*
- * Auth lanes: lanes on which a node checks a user's password, by `AUTH user password`. Each carries
- * one such request at a time, and nothing else.
+ * Auth lanes: lanes on which a node checks a user's password, by `AUTH user password`. Each auth
+ * lane carries one such request at a time, and nothing else.
  *
  * Only the exact +OK means yes. Requests of clients, and scripts that could forge replies, are on
  * other lanes. From Redis 7.2 on a failed AUTH behind unsent replies gets no answer, and the next
- * reply would be taken for it. Hence an auth lane sends one request at a time. Several auth lanes
- * make up for that. Each request has a time-out. The worker's thread only.
+ * reply would be taken for the answer to AUTH. An auth lane therefore sends one request at a time.
+ * Several auth lanes check several logins at once. Each request has a time-out. The worker's thread
+ * only.
  */
 #ifndef WEIR_UPSTREAM_AUTH_LANES_H
 #define WEIR_UPSTREAM_AUTH_LANES_H
@@ -15,16 +16,17 @@
 #include "base/list.h"
 #include "upstream/lane/lanes.h"
 
-#define AUTH_LANES_MAX 4          /* of a worker to a node: some thousands of logins a second each */
+/* auth lanes of a worker to a node; each checks some thousands of logins a second */
+#define AUTH_LANES_MAX 4
 #define AUTH_LANES_REPLY_MAX 4096 /* bytes of one answer */
-/* chosen: for one answer, without an upstream-timeout; CLIENT PAUSE may delay it */
+/* chosen: time-out of one answer without an upstream-timeout; CLIENT PAUSE may delay the answer */
 #define AUTH_LANES_TIMEOUT_NS (10 * NS_PER_S)
 
 enum judgement {
     JUDGED_TRUE,  /* +OK: the password is right */
     JUDGED_FALSE, /* Redis refused the login: `reply` is the whole error */
     JUDGED_LOST,  /* sent, but the answer is lost: the lane closed, or upstream-timeout */
-    JUDGED_NOT,   /* not sent: lanes_why_none */
+    JUDGED_NOT,   /* not sent: see lanes_why_none */
 };
 
 /* A login to check. Embedded in the struct that waits for the judgement. */
@@ -35,11 +37,15 @@ struct question {
     struct login *login;
     /* what +OK proves, in the auth generation at the time of sending; dropped by the asker */
     struct auth_proof proof;
-    /* its lane was lost once; AUTH changes nothing on an auth lane, so a second try is safe */
+    /*
+     * the question's lane was lost once; AUTH changes nothing on an auth lane, so a second try is
+     * safe
+     */
     bool is_again;
     bool is_short; /* sent without a user: AUTH password */
     /*
-     * Never called from within auth_lanes_ask. `reply` is valid during the call; empty without one.
+     * Never called from within auth_lanes_ask. `reply` is valid during the call, and empty without
+     * a reply.
      */
     void (*on_judged)(struct question *question, enum judgement judgement, struct slice reply);
 };
@@ -47,7 +53,7 @@ struct question {
 struct auth_lane {
     struct auth_lanes *auth_lanes;
     struct weir_lane base;
-    struct question *asked; /* in flight on this lane; NULL: none, or forgotten */
+    struct question *asked; /* the question in flight on this lane; NULL: none, or forgotten */
     bool is_busy;           /* an answer is pending */
 };
 
@@ -55,13 +61,15 @@ struct auth_lanes {
     struct list waiting; /* struct question, the oldest first */
     struct auth_lane auth_lanes[AUTH_LANES_MAX];
     /*
-     * the last lane to open was refused; another is tried at the next question, or after an answer
+     * the last lane to open was refused; another lane is tried at the next question, or after an
+     * answer
      */
     bool is_refused;
 };
 
 void auth_lanes_init(struct auth_lanes *auth_lanes, struct lanes *lanes);
-void auth_lanes_fini(struct auth_lanes *auth_lanes); /* questions in flight are judged JUDGED_LOST */
+/* questions in flight are judged JUDGED_LOST */
+void auth_lanes_fini(struct auth_lanes *auth_lanes);
 
 /*
  * The node has left the topology. Waiting questions move to `heir`, or are judged JUDGED_NOT if
@@ -85,8 +93,8 @@ static inline bool question_was_lost(const struct question *question)
 }
 
 /*
- * For a question in flight: if its lane is lost, on_judged follows with JUDGED_LOST, without a
- * second try.
+ * For a question in flight: if the question's lane is lost, on_judged follows with JUDGED_LOST,
+ * without a second try.
  */
 void auth_lanes_ask_once(struct question *question);
 

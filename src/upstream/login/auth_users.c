@@ -33,8 +33,8 @@ void auth_users_fini(struct auth_users *users)
 }
 
 /*
- * FNV-1a. A name is present only while a client uses it or its login is being checked: filling a
- * bucket costs the attacker connections.
+ * FNV-1a. A name is present only while a client uses the name, or a login with the name is being
+ * checked: filling a bucket costs the attacker connections.
  */
 static struct list *auth_users_bucket_of(const struct auth_users *users, struct slice name)
 {

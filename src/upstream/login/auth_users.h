@@ -11,16 +11,16 @@
  * - when the last connection of the user closes: auth_user_close.
  *
  * An expired password ends no auth generation: Redis itself keeps the connections that logged in
- * with it.
+ * with the expired password.
  *
- * weir may learn of such an end late: shared.h says which lanes suit a proof.
+ * weir may learn late that an auth generation has ended: shared.h says which lanes suit a proof.
  *
- * The generation's number is even while no connection is open, and odd while one is. An answer from
- * before the first connection proves only the login of that connection: any other password may have
- * been revoked unnoticed in between.
+ * The generation's number is even while no connection is open, and odd while a connection is open.
+ * An answer from before the first connection proves only the login of that connection: any other
+ * password may have been revoked unnoticed in between.
  *
- * Lives in struct lane_base. A user outlives the table while a proof or a lane refers to it. The
- * worker's thread only.
+ * A struct auth_users lives in struct lane_base. A user outlives the table while a proof or a lane
+ * refers to it. The worker's thread only.
  */
 #ifndef WEIR_UPSTREAM_AUTH_USERS_H
 #define WEIR_UPSTREAM_AUTH_USERS_H
@@ -33,14 +33,14 @@
 
 /* chosen: passwords kept of one user; if each client has a token of its own, the newest are kept */
 #define AUTH_PROVEN_MAX 8
-/* lists; holds users that Redis has accepted, or that are being checked */
+/* number of lists of users that Redis has accepted, or that are being checked */
 #define AUTH_USERS_BUCKETS 256
 
 struct auth_users {
     struct list buckets[AUTH_USERS_BUCKETS];
     uint32_t n;
     struct proven *proven; /* of all workers at the node; outlives this struct */
-    uint64_t n_logins;     /* logins of lanes so far: each gets a number (shared.h) */
+    uint64_t n_logins;     /* logins of lanes so far: each login gets a number (shared.h) */
 };
 
 struct auth_user {
@@ -55,14 +55,14 @@ struct auth_user {
      * is still open
      */
     struct login *begun_by;
-    /* in users.proven, one reference; NULL: no password proven here */
+    /* the user's entry in users.proven, one reference; NULL: no password proven here */
     struct proven_user *on_all;
     struct login *proven[AUTH_PROVEN_MAX]; /* the newest first; NULL: no more */
     size_t name_len;
     char name[];
 };
 
-/* Kept by a client, or by a question in flight. Zeroed: no proof, which never holds. */
+/* Kept by a client, or by a question in flight. Zeroed: no proof, and auth_proof_holds is false. */
 struct auth_proof {
     struct auth_user *user; /* one reference */
     uint32_t generation;    /* 0: void */
@@ -73,18 +73,18 @@ void auth_users_init(struct auth_users *users, struct proven *proven);
 /* proofs and lanes may be left; no proof holds any more */
 void auth_users_fini(struct auth_users *users);
 
-/* NULL: unknown. */
+/* Returns NULL if the user is unknown. */
 struct auth_user *auth_users_find(const struct auth_users *users, struct slice name);
 
-/* As auth_users_find, but creates a missing user; with one more reference. NULL: out of memory. */
+/* Like auth_users_find, but creates a missing user, and adds a reference. NULL: out of memory. */
 struct auth_user *auth_users_get(struct auth_users *users, struct slice name);
 void auth_user_put(struct auth_user *user); /* NULL is allowed */
 
 /* ---- connections ---- */
 
 /*
- * A connection has logged in with this login; a connection has closed, or has become another
- * user's.
+ * Note that a connection has logged in with `login`, or that a connection has closed or has become
+ * another user's.
  */
 void auth_user_open(struct auth_user *user, struct login *login);
 void auth_user_close(struct auth_user *user);
@@ -95,7 +95,9 @@ void auth_user_close(struct auth_user *user);
  */
 void auth_user_kicked(struct auth_user *user);
 
-/* True if the user has clients and only one open connection: it is not closed as idle. */
+/*
+ * True if the user has clients and only one open connection: that connection is not closed as idle.
+ */
 static inline bool auth_user_needs_it(const struct auth_user *user)
 {
     return user != NULL && user->n_open == 1 && user->n_proofs > 0;
@@ -104,17 +106,18 @@ static inline bool auth_user_needs_it(const struct auth_user *user)
 /* ---- passwords ---- */
 
 /*
- * Redis has accepted this login on an auth lane: it becomes the newest, unless it is known already.
+ * Redis has accepted this login on an auth lane: the login becomes the newest, unless the login is
+ * known already.
  */
 void auth_user_note(struct auth_user *user, struct login *login);
 
 /*
- * Redis has refused this login on a lane: it is dropped. False: no other is left, and other workers
- * know none.
+ * Redis has refused this login on a lane: the login is dropped. False: no other login is left, and
+ * other workers know no other login.
  */
 bool auth_user_refuse(struct auth_user *user, const struct login *login);
 
-/* The login for new lanes; NULL: none is known. */
+/* Returns the login for new lanes; NULL: no login is known. */
 static inline struct login *auth_user_newest(const struct auth_user *user)
 {
     return user != NULL ? user->proven[0] : NULL;
@@ -122,7 +125,10 @@ static inline struct login *auth_user_newest(const struct auth_user *user)
 
 /* ---- proofs ---- */
 
-/* Make `proof` a proof of the user's present generation. NULL: no user. */
+/*
+ * Make `proof` a proof of the user's present generation. If `user` is NULL, `proof` becomes no
+ * proof.
+ */
 void auth_proof_take(struct auth_proof *proof, struct auth_user *user);
 
 /* Make `proof` a copy of another proof. */
@@ -130,7 +136,7 @@ void auth_proof_copy(struct auth_proof *proof, const struct auth_proof *from);
 
 void auth_proof_drop(struct auth_proof *proof);
 
-/* The proof holds no longer; its user stays. */
+/* The proof holds no longer, but keeps its reference to the user. */
 static inline void auth_proof_void(struct auth_proof *proof)
 {
     proof->generation = 0;
@@ -140,8 +146,8 @@ static inline void auth_proof_void(struct auth_proof *proof)
 bool auth_proof_holds(struct auth_proof *proof, const struct auth_users *users, const struct login *login);
 
 /*
- * As auth_proof_holds, and a connection has been open ever since: Redis would have closed it if the
- * user were gone.
+ * True if the proof holds, and a connection of the user has been open ever since. Redis would have
+ * closed that connection if the user were gone.
  */
 static inline bool auth_proof_is_witnessed(struct auth_proof *proof, const struct auth_users *users,
                                            const struct login *login)

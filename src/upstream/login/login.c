@@ -99,7 +99,9 @@ struct login *own_login_now(struct own_login *own, uint64_t now_ns)
     return own->newest_ns != 0 ? own->before : own->newest;
 }
 
-/* A refused login that is neither of the two is older: the present ones have not been tried. */
+/*
+ * A refused login that is neither of the two is older: the two present logins have not been tried.
+ */
 bool own_login_refuse(struct own_login *own, const struct login *login, uint64_t now_ns, uint64_t again_ns)
 {
     own->is_newest_refused |= login == own->newest;
@@ -118,8 +120,8 @@ void own_login_accept(struct own_login *own)
 
 struct proven_user {
     struct list in_bucket;
-    unsigned holders;     /* workers */
-    struct login *newest; /* referenced by the table only; NULL: none is known */
+    unsigned holders;     /* number of workers that refer to the user */
+    struct login *newest; /* referenced by the table only; NULL: no login is known */
     size_t name_len;
     char name[];
 };

@@ -1,6 +1,6 @@
 /*
- * Users and passwords with which lanes log in: those of clients, and weir's own. For each user also
- * the newest password that Redis has accepted from a client of any worker.
+ * Users and passwords with which lanes log in: the logins of clients, and weir's own login. A table
+ * holds the newest password of each user that Redis has accepted from a client of any worker.
  */
 #ifndef WEIR_UPSTREAM_LOGIN_H
 #define WEIR_UPSTREAM_LOGIN_H
@@ -14,8 +14,8 @@
 #include "base/slice.h"
 
 /*
- * A user and a password. Counted by references, all of one thread. The last login_put wipes the
- * password.
+ * A user and a password. Reference-counted; all references belong to one thread. The last login_put
+ * wipes the password.
  */
 struct login {
     unsigned holders;
@@ -25,9 +25,9 @@ struct login {
     char text[]; /* the user, then the password; both may contain any byte */
 };
 
-/* With one reference; not weir's. NULL: out of memory. */
+/* Returns a client's login with one reference. NULL: out of memory. */
 struct login *login_new(struct slice user, struct slice password);
-struct login *login_get(struct login *login); /* NULL means no user, and stays NULL */
+struct login *login_get(struct login *login); /* NULL means no user: returns NULL */
 void login_put(struct login *login);
 
 /*
@@ -38,13 +38,14 @@ size_t login_room(const struct login *login);
 size_t login_emit(const struct login *login, struct slice auth, bool is_short, char *out);
 
 /*
- * True if both are of one user, with any passwords. NULL equals NULL, and weir's own login only
- * itself.
+ * True if both logins are of one user, with any passwords. NULL equals NULL, and weir's own login
+ * equals only weir's own login.
  */
 bool login_same_user(const struct login *a, const struct login *b);
 
 /*
- * True if both are of one user and have one password. For weir's own login any password is equal.
+ * True if both logins are of one user and have one password. For weir's own login any password is
+ * equal.
  */
 bool login_same(const struct login *a, const struct login *b);
 
@@ -61,20 +62,21 @@ static inline struct slice login_password(const struct login *login)
 /* ---- weir's own ---- */
 
 /*
- * weir's own login: its user with the present password of upstream-password-file, and with the
- * previous one. The newest is tried first, and the previous one if Redis refuses the newest. A file
- * may be written before Redis knows the password, or after Redis has forgotten the old one.
+ * weir's user with the present password of upstream-password-file, and with the previous password.
+ * The newest password is tried first, and the previous password if Redis refuses the newest. The
+ * file may be written before Redis knows the new password, or after Redis has forgotten the old
+ * password.
  *
  * Time is an argument. The worker's thread only.
  */
 struct own_login {
     struct login *newest; /* one reference; NULL: weir does not log in */
     struct login *before; /* the same user with the previous password; NULL: none */
-    uint32_t number;      /* number of the newest, compared with node->proven_number */
-    /* until then `before` is used, as the newest was refused; 0: the newest is used */
+    uint32_t number;      /* number of `newest`, compared with node->proven_number */
+    /* until this time `before` is used, because `newest` was refused; 0: `newest` is used */
     uint64_t newest_ns;
     bool is_newest_refused;
-    bool is_before_refused; /* since Redis last accepted either */
+    bool is_before_refused; /* refused since Redis last accepted one of the two */
 };
 
 struct own_login_words {
@@ -86,12 +88,12 @@ struct own_login_words {
 bool own_login_set(struct own_login *own, const struct own_login_words *words);
 void own_login_fini(struct own_login *own);
 
-/* The login to use now; NULL: weir does not log in. Valid until own_login_set. */
+/* The login to use now; NULL: weir does not log in. The result is valid until own_login_set. */
 struct login *own_login_now(struct own_login *own, uint64_t now_ns);
 
 /*
- * Redis has refused this login. True: another can be tried at once. `again_ns`: time until the
- * newest is tried again.
+ * Redis has refused this login. True: the other login can be tried at once. `again_ns`: time until
+ * the newest login is tried again.
  */
 bool own_login_refuse(struct own_login *own, const struct login *login, uint64_t now_ns, uint64_t again_ns);
 
@@ -106,10 +108,10 @@ void own_login_accept(struct own_login *own);
  * For each user that a client of any worker has logged in as at one node: the password that Redis
  * accepted last.
  *
- * Problem: where passwords expire, a worker may have no valid one left to open a connection.
- * Clients of other workers may have logged in with newer ones. Mechanism: one table for each node.
- * A worker looks there once all its own passwords have been refused. An entry lasts while a worker
- * knows the user (auth_users.h). Any thread.
+ * Problem: where passwords expire, a worker may have no valid password left to open a connection.
+ * Clients of other workers may have logged in with newer passwords. Mechanism: one table for each
+ * node. A worker looks in the table once all its own passwords have been refused. An entry lasts
+ * while a worker knows the user (auth_users.h). Any thread.
  */
 struct proven {
     pthread_mutex_t lock;
@@ -125,13 +127,16 @@ void proven_fini(struct proven *proven); /* no user may be left */
 struct proven_user *proven_get(struct proven *proven, struct slice name);
 void proven_put(struct proven *proven, struct proven_user *user); /* NULL is allowed */
 
-/* Redis has accepted this login, which is copied. `is_new`: the login replaces the known one. */
+/* Redis has accepted this login, which is copied. `is_new`: the login replaces the known login. */
 void proven_note(struct proven *proven, struct proven_user *user, const struct login *login, bool is_new);
 
 /* Redis has refused this login. */
 void proven_drop(struct proven *proven, struct proven_user *user, const struct login *login);
 
-/* A copy of the newest, with one reference. NULL: none is known, or out of memory. */
+/*
+ * Returns a copy of the newest login, with one reference. NULL: no login is known, or out of
+ * memory.
+ */
 struct login *proven_copy(struct proven *proven, const struct proven_user *user);
 
 #endif

@@ -12,7 +12,7 @@
 struct backoff {
     uint64_t random;   /* xorshift state; 0: not seeded yet */
     uint64_t due_ns;   /* time of the next attempt; 0: no failure since backoff_reset */
-    uint32_t failures; /* since backoff_reset */
+    uint32_t failures; /* number of failures since backoff_reset */
 };
 
 /* Note a failure at `now_ns`; sets due_ns. */

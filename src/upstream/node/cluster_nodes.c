@@ -56,7 +56,7 @@ static bool cluster_nodes_read_number(struct slice text, int64_t most, int64_t *
     return num_parse(text, number) && *number >= 0 && *number <= most;
 }
 
-/* Returns the text before the first `end`, and skips both. */
+/* Returns the text before the first `end`, and skips that text and the `end`. */
 static struct slice take_until(struct slice *rest, char end)
 {
     const char *at = rest->len > 0 ? memchr(rest->at, end, rest->len) : NULL;
@@ -127,7 +127,7 @@ static bool take_slot(const struct reading *reading, size_t number, int64_t slot
     return true;
 }
 
-/* "5", "0-5460" */
+/* Reads a slot or a range of slots: "5", "0-5460". */
 static bool read_range(const struct reading *reading, size_t number, struct slice text)
 {
     struct slice rest = text, first = take_until(&rest, '-');

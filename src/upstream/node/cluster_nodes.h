@@ -1,15 +1,15 @@
 /*
- * Parser for the answer of a Redis Cluster node to CLUSTER NODES: each node that it knows, and the
- * node that serves each slot.
+ * Parser for the answer of a Redis Cluster node to CLUSTER NODES: each node that the answering node
+ * knows, and the node that serves each slot.
  *
- * An answer is accepted whole or not at all, and contradictions are named. Formats of Redis 6.2 to
- * 8 and Valkey, over TCP and TLS. Bounded by CLUSTER_TEXT_MAX and CLUSTER_NODES_MOST. Safe on any
- * bytes. No connection is opened here. Any thread.
+ * An answer is accepted whole or not at all, and contradictions are named. The parser knows the
+ * formats of Redis 6.2 to 8 and Valkey, over TCP and TLS. Answers are bounded by CLUSTER_TEXT_MAX
+ * and CLUSTER_NODES_MOST. Safe on any bytes. The parser opens no connection. Any thread.
  *
- * Decisions. An empty host or `?` is unknown to the answering node. For the answering node itself
- * it is the host that weir connected to. Fields behind the host name, and lines that begin with
- * `vars`, are ignored. Nodes in a handshake have no name yet, and are ignored too. Two nodes that
- * serve slots may not have one address.
+ * Decisions. An empty host or `?` is unknown to the answering node. An empty host of the answering
+ * node itself is the host that weir connected to. Fields behind the host name, and lines that begin
+ * with `vars`, are ignored. Nodes in a handshake have no name yet, and are ignored too. Two nodes
+ * that serve slots may not have one address.
  */
 #ifndef WEIR_UPSTREAM_CLUSTER_NODES_H
 #define WEIR_UPSTREAM_CLUSTER_NODES_H
@@ -31,26 +31,26 @@
 
 struct cluster_node {
     char id[CLUSTER_ID];
-    char master_id[CLUSTER_ID]; /* of a replica, if known; else "" */
+    char master_id[CLUSTER_ID]; /* id of a replica's master, if known; else "" */
     /*
      * an IP address, or a name; "": unknown, or for the answering node: the host that weir
      * connected to
      */
     char host[CLUSTER_HOST];
-    char hostname[CLUSTER_HOST]; /* also announced, with cluster-announce-hostname; "": none */
+    char hostname[CLUSTER_HOST]; /* announced with cluster-announce-hostname; "": none */
     uint16_t port;               /* for clients; 0: unknown */
-    uint64_t epoch;              /* its config epoch; of a replica: its master's */
+    uint64_t epoch;              /* config epoch of the master, or of the replica's master */
     bool is_master, is_replica;  /* neither: unknown yet */
-    bool is_failing;             /* the answering node cannot reach it (`fail?`) */
-    bool is_failed;              /* most masters cannot reach it (`fail`) */
+    bool is_failing;             /* the answering node cannot reach this node (`fail?`) */
+    bool is_failed;              /* most masters cannot reach this node (`fail`) */
     bool is_linked;              /* the answering node is this node, or is connected to it */
-    uint16_t n_slots;            /* number of slots it serves */
+    uint16_t n_slots;            /* number of slots that the node serves */
 };
 
-/* A migrating or importing slot: the answering node reports only its own. */
+/* A migrating or importing slot: the answering node reports only its own moves. */
 struct cluster_move {
     uint16_t slot;
-    bool is_import;         /* importing to the answering node; else migrating from it */
+    bool is_import;         /* importing to the answering node; else migrating from that node */
     char other[CLUSTER_ID]; /* the other node */
 };
 

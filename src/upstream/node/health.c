@@ -13,15 +13,16 @@
 /* chosen: how long calls may wait behind a reply that its reader does not read */
 #define STALL_NS (1 * NS_PER_S)
 /*
- * chosen: so many connections closed during the greeting, as those of a deleted user are, mean that
- * Redis is away
+ * chosen: this many connections closed during the greeting mean that Redis is away; a few may be
+ * those of a deleted user
  */
 #define SHUT_MAX 8
-/* chosen: least time between lanes that are opened to ask for a node's role, ... */
+/* chosen: least time between lanes that are opened to ask for a node's role */
 #define ASK_NS NS_PER_S
-#define ASK_REPLICA_NS (30 * NS_PER_S) /* ... and for a node that is known to be a replica */
+/* chosen: as ASK_NS, for a node that is known to be a replica */
+#define ASK_REPLICA_NS (30 * NS_PER_S)
 /*
- * chosen: connections closed by Redis in a second, or until one is ready, before Redis counts as
+ * chosen: connections closed by Redis in a second, or until a lane is ready, before Redis counts as
  * away
  */
 #define AGAIN_MAX 40
@@ -33,7 +34,7 @@ static bool is_clients(enum lane_role role)
 
 /* ---- lanes become ready ---- */
 
-/* upstream-timeout bounds the first answers, too: CLIENT PAUSE delays them. */
+/* upstream-timeout bounds the first answers, too: CLIENT PAUSE may delay these answers. */
 static void on_greeting(struct lane *lane)
 {
     const struct upstream *upstream = lanes_of(lane)->upstream;
@@ -56,8 +57,8 @@ static enum lane_list list_when_ready(const struct lane *lane)
 }
 
 /*
- * True if the new lane must close. A password was set while it was opened, so clients of its
- * session would get NOAUTH on it. An older lane of the session is used again, if there is one.
+ * True if the new lane must close. A password was set while the lane was opened, so clients of the
+ * lane's session would get NOAUTH. An older lane of the session, if any, is used again.
  */
 static bool must_make_way(struct lane *lane)
 {
@@ -97,7 +98,7 @@ static void on_ready(struct lane *lane)
         lane_end_leases(lane); /* proofs may have ended while the lane was opened */
     lanes_move(lane, list_when_ready(lane));
     if (lane->in == LIST_PRIVATE && !lanes->keeps_shared)
-        lend_list(lane); /* HELLO has told the owner the id */
+        lend_list(lane); /* HELLO has told the owner the lane's id */
     lanes_sweep(lanes);
     if (lane->key.login != NULL && lane->key.login->is_weirs)
         accept_own_login(lanes);
@@ -144,8 +145,8 @@ static void lose_ready(struct lanes *lanes, const struct lane *lane, const char 
     if (lane->role != LANE_SHARED || lane->use == USE_SPARE || shared_find(lanes, &lane->key) != NULL)
         return;
     /*
-     * Reopened at once, as the proofs of its user need a connection. A second early break is not
-     * retried.
+     * The lane is reopened at once, because the proofs of its user need a connection. A second
+     * early break is not retried.
      */
     if ((lane->use == USE_RETRY && broke_at_once(lane)) || !has_clients(lanes, &lane->key))
         return;
@@ -156,7 +157,8 @@ static void lose_ready(struct lanes *lanes, const struct lane *lane, const char 
 
 /*
  * True if the failure concerns this lane alone. Redis has accepted the connection, and fewer than
- * SHUT_MAX were closed in their greeting; or Redis has answered no RESP for the first time.
+ * SHUT_MAX connections were closed during their greeting. Or Redis has sent bytes that are no RESP,
+ * for the first time.
  */
 static bool is_its_own_affair(const struct lanes *lanes, const struct lane *lane)
 {
@@ -166,7 +168,7 @@ static bool is_its_own_affair(const struct lanes *lanes, const struct lane *lane
 }
 
 /*
- * True if the lane can be retried at once. Redis accepted and closed the connection: it received
+ * True if the lane can be retried at once. Redis accepted and closed the connection: Redis received
  * CLIENT KILL, or is about to stop. Back-off begins with the next failures.
  */
 static bool may_try_again(struct lanes *lanes, const struct lane *lane)
@@ -194,8 +196,8 @@ static void try_again(struct lanes *lanes, const struct lane *lane, const char *
 }
 
 /*
- * True if lane users that wait for the lane should look again: another password of its user is
- * left.
+ * True if lane users that wait for the lane should look again: another password of the lane's user
+ * is left.
  */
 static bool lose_login(struct lanes *lanes, const struct lane *lane)
 {
@@ -209,7 +211,7 @@ static bool lose_login(struct lanes *lanes, const struct lane *lane)
     return false;
 }
 
-/* As lose_login, for weir's own login. */
+/* Like lose_login, for weir's own login. */
 static bool lose_own_login(struct lanes *lanes, const struct lane *lane)
 {
     uint64_t again_ns = upstream_time(lanes->upstream, NEWEST_AGAIN_NS);
@@ -230,7 +232,8 @@ static bool lose_own_login(struct lanes *lanes, const struct lane *lane)
 static void lose_opening(struct lanes *lanes, const struct lane *lane, const char *why)
 {
     /*
-     * Redis may refuse one more connection while earlier ones stay: only that client is affected.
+     * Redis may refuse one more connection while earlier ones stay: only the client of the refused
+     * connection is affected.
      */
     if (lane->end == END_REFUSED)
         return;
@@ -269,7 +272,9 @@ static void remember_no_reset(struct lanes *lanes, const struct lane *lane)
     *oldest = login_get(lane->last_login);
 }
 
-/* Another connection replaces the lane: only the counters and the log note its failure. */
+/*
+ * Another connection replaces the lane: only the counters and the log note the failure of the lane.
+ */
 static void lose_lent(struct lanes *lanes, const struct lane *lane, const char *why)
 {
     if (lane->end == END_NO_RESET)
@@ -278,7 +283,7 @@ static void lose_lent(struct lanes *lanes, const struct lane *lane, const char *
            why);
 }
 
-/* Clients wait for a connection since the start of the first failed dial. */
+/* Records the start of the first failed dial: clients wait for a connection since that time. */
 static void note_missed(struct lanes *lanes, const struct lane *lane)
 {
     uint64_t began_ns =
@@ -298,7 +303,7 @@ static bool health_on_failed(struct lane *lane, bool was_ready, const char *why)
         reach_doubt(&lanes_node(lanes)->reach);
     if (lanes->is_closing || is_idle || lane->use == USE_SPARE)
         return was_ready;
-    /* the lane is given up, and others are opened to the node that replaces this one */
+    /* the lane is given up, and other lanes are opened to the node that replaces this node */
     if (lanes->is_retired && !was_ready)
         return is_clients((enum lane_role)lane->role);
     count_add(&lanes->base.counts.lost[loss_of(lane, was_ready)], 1);
@@ -323,7 +328,10 @@ static bool health_on_failed(struct lane *lane, bool was_ready, const char *why)
     return was_ready;
 }
 
-/* Clients of the user must log in again before they send anything, on any lane. */
+/*
+ * Ends the auth proofs of the lane's user: clients of the user must log in again before they send
+ * anything, on any lane.
+ */
 static void health_kick(struct lane *lane)
 {
     struct lanes *lanes = lanes_of(lane);
@@ -364,7 +372,10 @@ static void on_huge(struct lane *lane)
 static void on_stalled(struct lane *lane)
 {
     lanes_sweep(lanes_of(lane));
-    /* One deadline for successive slow readers: the calls behind wait for all of them. */
+    /*
+     * Successive slow readers share one deadline, because the calls behind wait for all of these
+     * readers.
+     */
     if (lane->deadline_ns == 0)
         lane->deadline_ns = clock_ns() + STALL_NS;
     if (lane->in == LIST_SHARED && !shared_retire(lane))
@@ -377,7 +388,8 @@ static void on_watched(struct lane *lane)
 }
 
 /*
- * If weir may not ask for the role itself, open a lane with this client's login: its greeting asks.
+ * If weir may not ask for the role itself, open a lane with this client's login: the greeting of
+ * that lane asks.
  */
 static void on_doubted(struct lane *lane)
 {
@@ -429,7 +441,7 @@ void health_start(struct lanes *lanes)
 }
 
 /*
- * Without a shared lane as a probe, one waiting client opens a lane. If none waits, weir's own
+ * Without a shared lane as a probe, one waiting client opens a lane. If no client waits, weir's own
  * connection decides. False: the node is up.
  */
 static bool find_probe(struct lanes *lanes, bool is_due)

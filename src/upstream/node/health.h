@@ -3,21 +3,21 @@
  * and the next retry.
  *
  * A failed lane concerns only its clients while other lanes are up. When lanes for newcomers cannot
- * be opened, the node is away. Then every request is answered with an error at once, and a
- * connection is retried in the background, with back-off. The worker's thread only.
+ * be opened, the node is away. While the node is away, every request is answered with an error at
+ * once, and a connection is retried in the background, with back-off. The worker's thread only.
  */
 #ifndef WEIR_UPSTREAM_HEALTH_H
 #define WEIR_UPSTREAM_HEALTH_H
 
 #include "upstream/lane/lanes.h"
 
-/* For lanes->base.ops. */
+/* The value of lanes->base.ops. */
 extern const struct lane_ops health_ops;
 
-/* Open the shared lane for new clients, if one is kept. */
+/* Open the shared lane for new clients, if such a lane is kept open. */
 void health_start(struct lanes *lanes);
 
-/* Retry the node if due. Returns true if another retry will be due. */
+/* Retry the node if a retry is due. Returns true if another retry will be due. */
 bool health_retry(struct lanes *lanes, uint64_t now_ns);
 
 #endif

@@ -68,8 +68,9 @@ static void heartbeat_tell(struct heartbeat *heartbeat, enum pulse_state before,
 /* ---- the second look ---- */
 
 /*
- * A new connection to a node that does not answer on the existing one. Does the node hang, does
- * CLIENT PAUSE delay commands, or is only the existing connection dead.
+ * A new connection to a node that does not answer on the existing connection. The second look tells
+ * three causes apart: the node hangs, CLIENT PAUSE delays commands, or only the existing connection
+ * is dead.
  *
  * Two commands are sent. ECHO without its argument is refused before Redis checks for a pause or
  * for a login. PING, after the login, is answered only where commands run. Each look is one
@@ -237,8 +238,8 @@ static void end_look(struct heartbeat *heartbeat)
 }
 
 /*
- * A look that found the node up may wait for PING during a pause: replace it to learn the present
- * state.
+ * A look that found the node up may wait for PING during a pause: such a look is replaced, to learn
+ * the present state.
  */
 static void look(struct heartbeat *heartbeat, const char *user, const char *password)
 {

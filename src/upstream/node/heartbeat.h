@@ -2,8 +2,8 @@
  * The heartbeat of weir's own connection to a node. A probe is sent in each period (pulse.h). A
  * second connection is opened when the probe is not answered. Changes of state are logged.
  *
- * Embedded in the connection's owner (control.h), which has the timer, sends the probes and passes
- * on the answers.
+ * A struct heartbeat is embedded in the connection's owner (control.h), which has the timer, sends
+ * the probes and passes on the answers.
  */
 #ifndef WEIR_UPSTREAM_HEARTBEAT_H
 #define WEIR_UPSTREAM_HEARTBEAT_H
@@ -32,11 +32,13 @@ struct heartbeat {
     const struct heartbeat_ops *ops;
     void *arg;
     struct pulse pulse;
-    struct second_look *look; /* NULL: none in progress */
-    bool has_looked;          /* the look found the node up ... */
-    bool is_dead;             /* ... and PING answered there: this connection is dead */
-    bool may_not_ping;        /* its user may not PING; known before the first period */
-    bool is_mute;             /* the last attempt to connect was accepted, but got no answer */
+    struct second_look *look; /* NULL: no look is in progress */
+    bool has_looked;          /* the look found the node up */
+    /* PING was answered on the look's connection: the first connection is dead */
+    bool is_dead;
+    /* the connection's user may not PING; known before the first period */
+    bool may_not_ping;
+    bool is_mute; /* the last attempt to connect was accepted, but got no answer */
 };
 
 /* The loop, the node and ops must outlive the heartbeat. */
@@ -45,7 +47,7 @@ void heartbeat_init(struct heartbeat *heartbeat, struct loop *loop, struct node 
 
 /*
  * A period is over. The credentials are for a second look. False: the node answers the second
- * connection, and the first one is dead.
+ * connection, and the first connection is dead.
  */
 __attribute__((warn_unused_result)) bool heartbeat_tick(struct heartbeat *heartbeat, uint64_t now_ns, const char *user,
                                                         const char *password);

@@ -19,7 +19,8 @@ struct node *node_new(const struct node_origin *origin)
     node->owned = owned_new();
     proven_init(&node->proven);
     /*
-     * until the node itself answers: to serve a client wrongly is worse than to refuse it wrongly
+     * holds until the node itself answers: to serve a client wrongly is worse than to refuse a
+     * client wrongly
      */
     if (origin->before != NULL)
         atomic_init(&node->auth_generation, node_auth_generation(origin->before) & AUTH_GENERATION_NEEDS_AUTH);

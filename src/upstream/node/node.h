@@ -1,7 +1,8 @@
 /*
- * One server of the upstream: its address, and what workers and the main thread have learnt of it.
+ * One server of the upstream: its address, and what workers and the main thread have learnt of the
+ * server.
  *
- * Counted by references; any thread. Login, TLS and time-outs are those of its upstream.
+ * Reference-counted; any thread. Login, TLS and time-outs are those of the node's upstream.
  */
 #ifndef WEIR_UPSTREAM_NODE_H
 #define WEIR_UPSTREAM_NODE_H
@@ -24,74 +25,80 @@
 
 struct node {
     _Atomic unsigned holders;
-    struct upstream *upstream; /* lives longer */
+    struct upstream *upstream; /* outlives the node */
     struct endpoint endpoint;
-    char *text; /* its address as configured, for the log; heap */
-    /* the name its certificate must have, without upstream-tls-server-name; heap */
+    char *text; /* the address as configured, for the log; heap */
+    /* the name that the node's certificate must have, without upstream-tls-server-name; heap */
     char *server_name;
     char *address;        /* the resolved address; "": none yet; heap */
-    struct owned *owned;  /* the connections to it that have an owner now */
+    struct owned *owned;  /* connections to the node that have an owner now */
     struct proven proven; /* passwords with which clients of any worker have logged in */
-    /* weir cannot serve it (a cluster, a Sentinel, too old): no lane is opened */
+    /* weir cannot use the server (a cluster, a Sentinel, too old): no lane is opened */
     _Atomic bool is_barred;
-    /* number of the newest of weir's passwords that it has accepted: login.h */
+    /* number of the newest of weir's passwords that the node has accepted: login.h */
     _Atomic uint32_t proven_number;
-    /* permissions and features that weir lacks there: a bit for each enum lack */
+    /* permissions and features that weir lacks at the node: a bit for each enum lack */
     _Atomic uint32_t lacks;
     _Atomic uint8_t nonce_form; /* enum nonce_form that Redis answers; set by control.c */
     _Atomic bool answers;       /* weir's own connection is up; set by control.c */
     _Atomic bool is_silent;     /* weir's own probe gets no answer (heartbeat.h) */
     _Atomic bool is_told_login; /* the log says that Redis refuses weir's own login */
-    /* the log says that it is away: set once, as all workers notice at the same time */
+    /* the log says that the node is away: set once, because all workers notice at the same time */
     _Atomic bool is_told_away;
-    /* the log says that it answered a redirect without a slot or an address */
+    /* the log says that the node answered a redirect without a slot or an address */
     _Atomic bool is_told_redirect;
-    _Atomic bool is_doubted;          /* auth_probe must check if the node still requires a password */
-    _Atomic uint32_t auth_generation; /* node_auth_generation */
-    _Atomic uint32_t maxclients;      /* its maxclients, if known; 0: unknown */
-    uint64_t trip_ns;                 /* in ns, see node_note_trip; the main thread's. 0: unknown */
-    struct contention *contention;    /* subjects that send here, on all workers; one reference */
-    _Atomic uint8_t role;             /* enum node_role of its last answer */
-    _Atomic bool is_asked;            /* node_ask */
-    /* weir may not ask for its role itself: lanes with clients' logins ask */
+    /* auth_probe must check if the node still requires a password */
+    _Atomic bool is_doubted;
+    _Atomic uint32_t auth_generation; /* see node_auth_generation */
+    _Atomic uint32_t maxclients;      /* maxclients of the node; 0: unknown */
+    /* estimated round trip, see node_note_trip; main thread; 0: unknown */
+    uint64_t trip_ns;
+    /* subjects that send to the node, on all workers; one reference */
+    struct contention *contention;
+    _Atomic uint8_t role;  /* enum node_role of the node's last answer */
+    _Atomic bool is_asked; /* set by node_ask */
+    /* weir's own connection cannot learn the node's role: lanes with clients' logins ask */
     _Atomic bool asks_lanes;
-    /* a replica that another master has replaced: nothing more is sent to it */
+    /* a former master that is a replica now: nothing more is sent to the node */
     _Atomic bool is_demoted;
     /* a cluster replica that clients read from; its shared lanes send READONLY */
     _Atomic bool is_read_only;
-    struct reach reach; /* its lag behind the master, if clients may read from it */
+    struct reach reach; /* lag behind the master, if clients may read from the node */
     /*
      * estimated reply bytes still to arrive for calls of clients that have left:
      * front/client/remains.h
      */
     _Atomic uint64_t left_bytes;
-    /* CLIENT PAUSE ... WRITE has passed through weir and delays writes until then */
+    /* CLIENT PAUSE ... WRITE has passed through weir, and delays writes until this time */
     _Atomic uint64_t paused_until_ns;
 };
 
 /* Arguments of node_new. */
 struct node_origin {
     struct upstream *upstream;
-    const char *text; /* as configured; copied */
+    const char *text; /* the address as configured; copied */
     /* as in struct node; copied; NULL: none, as for a node without an address */
     const char *server_name;
-    const char *address;       /* of the endpoint; copied */
+    const char *address;       /* address of the endpoint; copied */
     struct endpoint endpoint;  /* of length 0: the address is unknown */
-    const struct node *before; /* the node that it replaces; NULL: none */
-    /* without `before`: a node to share the contention with; NULL: its own */
+    const struct node *before; /* the node that the new node replaces; NULL: none */
+    /* without `before`: a node to share the contention with; NULL: the new node gets its own */
     const struct node *kin;
 };
 
-/* With one reference. Out of memory ends the process. */
+/* Returns a node with one reference. Out of memory ends the process. */
 struct node *node_new(const struct node_origin *origin);
 struct node *node_get(struct node *node);
 void node_put(struct node *node); /* NULL is allowed */
 
-/* As link_connect, to this node. */
+/* Like link_connect, to this node. */
 __attribute__((warn_unused_result)) int node_connect(struct node *node, struct link *link, struct loop *loop,
                                                      const struct link_ops *ops);
 
-/* False: its name is not resolved yet, or leads nowhere now. No connection to it is possible. */
+/*
+ * False: the node's name is not resolved yet, or leads nowhere now. No connection to the node is
+ * possible.
+ */
 static inline bool node_has_address(const struct node *node)
 {
     return node->endpoint.length > 0;
@@ -103,9 +110,9 @@ static inline enum node_role node_role(const struct node *node)
 }
 
 /*
- * A probe of weir's own took `took_ns`. The shortest time counts, since longer ones include waiting
- * in Redis. Each longer time raises it by one part in NODE_TRIP_MORE, as the path may have become
- * longer. Main thread.
+ * A probe of weir's own took `took_ns`. The shortest time counts, because longer times include
+ * waiting in Redis. Each longer time raises the estimate by one part in NODE_TRIP_MORE, because the
+ * path may have become longer. Main thread.
  */
 void node_note_trip(struct node *node, uint64_t took_ns);
 
@@ -116,9 +123,9 @@ void node_note_trip(struct node *node, uint64_t took_ns);
 void node_demote(struct node *node);
 
 /*
- * The role from an answer to HELLO. A master that has become a replica is demoted, for good. In a
- * cluster the role follows from the topology. The main thread asks the nodes, and calls are
- * answered there until other nodes are known to serve the slots.
+ * Note the role from an answer to HELLO. A master that has become a replica is demoted, for good.
+ * In a cluster the role follows from the topology. The main thread asks the nodes, and the node
+ * answers calls until other nodes are known to serve the slots.
  */
 void node_note_role(struct node *node, enum node_role role);
 
@@ -133,7 +140,10 @@ static inline bool node_is_asked(const struct node *node)
     return atomic_load_explicit(&node->is_asked, memory_order_relaxed);
 }
 
-/* Of a cluster: it is a replica that clients read from. Affects lanes opened from now on. */
+/*
+ * Note whether a node of a cluster is a replica that clients read from. Affects lanes opened from
+ * now on.
+ */
 static inline void node_set_read_only(struct node *node, bool is_read_only)
 {
     atomic_store_explicit(&node->is_read_only, is_read_only, memory_order_relaxed);
@@ -167,7 +177,7 @@ static inline bool node_answers(const struct node *node)
     return atomic_load_explicit(&node->answers, memory_order_relaxed);
 }
 
-/* The nonce that proves a lane clean. */
+/* Returns the nonce form that proves that a lane to the node is clean. */
 static inline enum nonce_form node_nonce_form(const struct node *node)
 {
     return (enum nonce_form)atomic_load_explicit(&node->nonce_form, memory_order_relaxed);
@@ -178,8 +188,8 @@ void node_lacks(struct node *node, enum lack lack);
 void node_lacks_no_more(struct node *node, enum lack lack);
 
 /*
- * The configuration keys of weir's own login, for the log; the lack when the node refuses that
- * login.
+ * Return the configuration keys of weir's own login, for the log, and the lack when the node
+ * refuses that login.
  */
 const char *node_login_keys(const struct node *node);
 enum lack node_login_lack(const struct node *node);
@@ -200,11 +210,11 @@ static inline void node_doubt(struct node *node)
 }
 
 /*
- * Redis decides when a connection is opened whether it is served without a login. Later changes of
- * the password of `default` do not affect it. Hence each node has auth generations: a new one
- * begins whenever that password may have been set or removed. A client that connected in one auth
- * generation uses no connection opened in an earlier one. The lowest bit of the number is set if a
- * password is required, as far as known.
+ * Redis decides whether a connection is served without a login when the connection is opened. Later
+ * changes of the password of `default` do not affect the connection. Each node therefore has auth
+ * generations: a new generation begins whenever that password may have been set or removed. A
+ * client that connected in one auth generation uses no connection opened in an earlier generation.
+ * The lowest bit of the number is set if a password is required, as far as known.
  */
 #define AUTH_GENERATION_NEEDS_AUTH 1u
 
@@ -234,8 +244,8 @@ static inline void node_note_auth(struct node *node, bool needs_auth)
 }
 
 /*
- * CLIENT PAUSE ... WRITE has passed. A later pause does not shorten a longer one; until_ns 0 ends
- * it.
+ * CLIENT PAUSE ... WRITE has passed. A later pause does not shorten a longer pause. until_ns 0 ends
+ * the pause.
  */
 static inline void node_pause(struct node *node, uint64_t until_ns)
 {

@@ -33,7 +33,7 @@ static void on_shed(uv_async_t *async)
             ;
     while (room_is_wanted(room))
         if (!close_idle(nodes)) {
-            room_want(room); /* another worker has an idle lane, or will */
+            room_want(room); /* another worker has an idle lane, or will have an idle lane */
             return;
         }
 }
@@ -47,7 +47,7 @@ static void free_row(struct nodes_row *row)
     free(row);
 }
 
-/* The row's counters are added to `past`, and its lanes are closed. */
+/* Adds the row's counters to `past`, and closes the row's lanes. */
 static void nodes_end_row(struct nodes_row *row)
 {
     struct nodes *nodes = row->nodes;
@@ -61,7 +61,7 @@ static void nodes_end_row(struct nodes_row *row)
     timers_close(&row->lanes);
 }
 
-/* The last lane or a timer has closed. */
+/* Called when the last lane or a timer has closed. */
 static void on_unused(struct lanes *lanes)
 {
     struct nodes_row *row = container_of(lanes, struct nodes_row, lanes);
@@ -87,7 +87,7 @@ static struct nodes_row *new_row(struct nodes *nodes, struct node *node, const s
     return row;
 }
 
-/* Logins that wait at the old default node move to the new one. */
+/* Logins that wait at the old default node move to the new default node. */
 static void nodes_retire(struct nodes *nodes, struct nodes_row *row, bool was_default)
 {
     count_set(&row->lanes.base.counts.is_down, 0);
@@ -160,7 +160,7 @@ void nodes_adopt(struct nodes *nodes, struct topology *topology)
             nodes_retire(nodes, before[i], i == TOPOLOGY_DEFAULT);
     free(before);
     topology_put(topology_before);
-    /* lane users that wait for room were served by the tick of another row */
+    /* the tick that served lane users that wait for room may be that of a removed row */
     lanes_tick(&nodes_default_row(nodes)->lanes);
 }
 
@@ -170,7 +170,7 @@ void nodes_set_login(struct nodes *nodes, const struct own_login_words *words)
         return;
     for (size_t i = 0; i < nodes->n; i++) {
         nodes->rows[i]->lanes.login_refused_ns = 0;
-        lanes_sweep(&nodes->rows[i]->lanes); /* timers.h */
+        lanes_sweep(&nodes->rows[i]->lanes); /* lanes log in again: timers.h */
     }
 }
 
@@ -265,7 +265,7 @@ void nodes_sum_all(const struct nodes *nodes, struct nodes_sum *sum)
 
 /* ---- redirects ---- */
 
-/* A node may be announced by address and by name, and be connected to by either. */
+/* A node may be announced by address and by name, and weir may connect by either. */
 static bool is_announced(const struct redirect *redirect, const struct topology_row *row)
 {
     return redirect->port == row->port &&

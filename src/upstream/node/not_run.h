@@ -1,10 +1,10 @@
 /*
- * Replies that say that Redis has not run a command, including MOVED and ASK. Redis sends them
- * before the command begins.
+ * Replies that say that Redis has not run a command, including MOVED and ASK. Redis sends such a
+ * reply before the command begins.
  *
  * Invariant: for rows with a fixed text only the whole reply counts, byte for byte. A script can
- * forge such an error. Hence only calls on shared lanes are checked (lane.h: no script is sent
- * there). Pure.
+ * forge such an error. So only calls on shared lanes are checked, because no script is sent on
+ * shared lanes (lane.h). Pure.
  */
 #ifndef WEIR_UPSTREAM_NOT_RUN_H
 #define WEIR_UPSTREAM_NOT_RUN_H
@@ -28,7 +28,7 @@ enum not_run {
 enum not_run_sight {
     NOT_RUN_NO,   /* another reply */
     NOT_RUN_MORE, /* may be a row: the rest has not arrived */
-    NOT_RUN_YES,  /* is the row, and whole */
+    NOT_RUN_YES,  /* the bytes are the whole row */
 };
 
 struct not_run_look {
@@ -54,8 +54,8 @@ struct slice not_run_text(enum not_run row);
 struct node;
 
 /*
- * MOVED or ASK: a node of a Redis Cluster names the node that serves a slot, or imports it. The
- * address is a hint: it only selects a node of the topology (nodes_row_named), and weir never
+ * MOVED or ASK: a node of a Redis Cluster names the node that serves a slot, or imports the slot.
+ * The address is a hint: it only selects a node of the topology (nodes_row_named), and weir never
  * connects to it.
  */
 struct redirect {
@@ -67,7 +67,7 @@ struct redirect {
 
 /*
  * True if a whole reply is an error with the first word MOVED or ASK, well-formed or not. Clients
- * never see it.
+ * never see such a reply.
  */
 bool redirect_is(struct slice reply);
 
@@ -77,7 +77,8 @@ bool redirect_is(struct slice reply);
 __attribute__((warn_unused_result)) bool redirect_parse(struct slice reply, struct redirect *redirect);
 
 /*
- * True if the node has this address, as announced or as connected to. `from` is the answering node.
+ * True if the redirect names `node`, by the node's configured or resolved address. `from` is the
+ * answering node.
  */
 bool redirect_is_to(const struct redirect *redirect, const struct node *from, const struct node *node);
 

@@ -6,7 +6,7 @@
 
 /* ---- INFO replication ---- */
 
-/* The value of this line; empty: there is none. */
+/* Returns the value of the line `name`; empty: no such line. */
 static struct slice offsets_value_of(struct slice info, struct slice name)
 {
     const char *at = info.at;
@@ -61,8 +61,8 @@ void offsets_forget(struct offsets *offsets)
 }
 
 /*
- * Drop every second entry of the older half. A replica that has only reached a dropped one counts
- * as older.
+ * Drop every second entry of the older half. A replica that has reached a dropped entry, and no
+ * later entry, counts as older.
  */
 static void offsets_thin_out(struct offsets *offsets)
 {

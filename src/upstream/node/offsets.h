@@ -24,8 +24,9 @@
 #include "base/slice.h"
 #include "upstream/node/node_role.h"
 
-#define OFFSETS_ID 40      /* characters of a replication ID */
-#define OFFSETS_HISTORY 64 /* chosen: offsets kept; older ones are thinned out to reach far back */
+#define OFFSETS_ID 40 /* characters of a replication ID */
+/* chosen: offsets kept; older offsets are thinned out to reach far back */
+#define OFFSETS_HISTORY 64
 
 /* A server's answer to INFO replication. */
 struct offsets_word {
@@ -44,17 +45,20 @@ struct offsets_told {
     uint64_t offset;
 };
 
-/* The reports of one master, the oldest first. Zeroed: none. */
+/* The reports of one master, the oldest first. Zeroed: no reports. */
 struct offsets {
     struct offsets_told told[OFFSETS_HISTORY];
     size_t n;
     char id[OFFSETS_ID + 1];
 };
 
-/* The master has reported this, asked at asked_ns. Another replication ID begins a new history. */
+/*
+ * Note a report of the master, which weir asked for at asked_ns. Another replication ID begins a
+ * new history.
+ */
 void offsets_note(struct offsets *offsets, const struct offsets_word *master, uint64_t asked_ns);
 
-/* Another server is the master, or none is. */
+/* Forget all reports: another server is the master, or no server is the master. */
 void offsets_forget(struct offsets *offsets);
 
 /*
@@ -70,14 +74,17 @@ uint64_t offsets_behind(const struct offsets *offsets, const struct offsets_word
 struct reach {
     _Atomic uint64_t as_of_ns; /* offsets_as_of of the last report; 0: unknown */
     _Atomic uint64_t behind;   /* bytes, at the last report */
-    /* how often a connection to the node was lost: it may have restarted */
+    /* how often a connection to the node was lost: the node may have restarted */
     _Atomic uint32_t doubts;
     uint64_t asked_ns; /* when the replica was last asked; main thread */
-    /* its last answer arrived in time and said that it follows the master */
+    /* the node's last answer arrived in time, and said that the node follows the master */
     _Atomic bool follows;
 };
 
-/* A replica has reported the master's state as of as_of_ns. 0: does not follow. Main thread. */
+/*
+ * A replica has reported the master's state as of as_of_ns. 0: the replica does not follow the
+ * master. Main thread.
+ */
 static inline void reach_note(struct reach *reach, uint64_t as_of_ns, uint64_t behind)
 {
     atomic_store_explicit(&reach->behind, behind, memory_order_relaxed);
@@ -104,8 +111,8 @@ static inline uint32_t reach_doubts(const struct reach *reach)
 }
 
 /*
- * The time as of which the node has the master's state; 0: it does not follow, or lags more than
- * lag_max_ns.
+ * The time as of which the node has the master's state; 0: the node does not follow, or lags more
+ * than lag_max_ns.
  */
 static inline uint64_t reach_as_of(const struct reach *reach, uint64_t now_ns, uint64_t lag_max_ns)
 {

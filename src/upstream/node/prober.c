@@ -5,13 +5,14 @@
 #include "upstream/lane/shared.h"
 
 /*
- * Bytes that weir had queued are sent once the first answer is back. Redis has them before the
- * second HELLO, and may process them after it. Redis sends their answer with the second or third
- * answer. weir reads it in the iteration that reads the third, perhaps after it.
+ * HELLOs of one probe. Bytes that weir had queued are sent once the first answer is back, before
+ * the second HELLO. Redis may process these bytes after the second HELLO. Redis then sends the
+ * answer to these bytes with the second or third answer to HELLO. weir reads the answer to these
+ * bytes in the iteration that reads the third answer to HELLO, perhaps after that answer.
  */
 #define ROUNDS 4
 
-/* Needs no rights, and changes nothing. */
+/* HELLO needs no rights, and changes nothing. */
 static const char hello_request[] = "*1\r\n$5\r\n" OWN_HELLO "\r\n";
 
 static void prober_give_up(struct prober *prober)
@@ -85,7 +86,7 @@ void prober_init(struct prober *prober, struct lanes *lanes)
 
 struct lane *prober_start(struct prober *prober, struct probe *probe)
 {
-    /* A HELLO in flight may be older than the call in question: it does not count. */
+    /* A HELLO in flight may be older than the call in question: such a HELLO does not count. */
     probe->rounds = prober->is_asking ? ROUNDS + 1 : ROUNDS;
     list_take(&probe->in_prober);
     list_push(&prober->waiting, &probe->in_prober);

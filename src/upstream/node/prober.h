@@ -1,12 +1,13 @@
 /*
- * Finds out whether a call that may block in Redis does block: it does if Redis had time to answer
- * and has not.
+ * Finds out whether a call that may block in Redis does block. The call blocks if Redis had time to
+ * answer, and has not answered.
  *
- * Needed for a client that has closed its side while such a call is in flight. Waiting for the
- * answer could pop an element from a list for a client that is gone. Closing at once could lose an
- * answer in flight. Redis serves all its connections in each iteration, and so does weir. Several
- * HELLOs in sequence are answered on another lane to the node: a call sent before them without an
- * answer blocks. One for each worker and node; the worker's thread only.
+ * The probe is for a client that has closed its side while such a call is in flight. Waiting for
+ * the answer could pop an element from a list for a client that is gone. Closing at once could lose
+ * an answer in flight. Redis serves all its connections in each iteration, and so does weir.
+ * Several HELLOs in sequence are answered on another lane to the node. A call that was sent before
+ * these HELLOs, and still has no answer, blocks. A prober belongs to one worker and one node; the
+ * worker's thread only.
  */
 #ifndef WEIR_UPSTREAM_PROBER_H
 #define WEIR_UPSTREAM_PROBER_H
@@ -39,7 +40,7 @@ void prober_init(struct prober *prober, struct lanes *lanes);
  */
 struct lane *prober_start(struct prober *prober, struct probe *probe);
 
-/* The node is no longer used: no call is in flight there, and no on_over follows. */
+/* The node is no longer used: no call is in flight at the node, and no on_over follows. */
 void prober_fini(struct prober *prober);
 
 /* on_over will not follow. Harmless on a probe that does not wait. */

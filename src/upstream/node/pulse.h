@@ -5,7 +5,7 @@
  * The owner probes on a permanent connection (control.h), and calls pulse_tick once in every
  * period. One probe is in flight at a time. A node is silent after three periods without an answer,
  * and well after one answer. During CLIENT PAUSE Redis is up but does not answer: only a second
- * connection can tell (heartbeat.h).
+ * connection can show that Redis is up (heartbeat.h).
  */
 #ifndef WEIR_UPSTREAM_PULSE_H
 #define WEIR_UPSTREAM_PULSE_H
@@ -18,7 +18,7 @@
 
 enum pulse_state {
     PULSE_WELL,
-    PULSE_BUSY,   /* answers, but runs a script, and nothing else meanwhile */
+    PULSE_BUSY,   /* answers, but runs a script, and no other command meanwhile */
     PULSE_HELD,   /* up, but commands are paused */
     PULSE_SILENT, /* does not answer */
 };
@@ -32,8 +32,8 @@ enum pulse_act {
 
 /* Zeroed: well, and no probe in flight. */
 struct pulse {
-    uint64_t asked_ns; /* when the unanswered probe was sent; 0: none in flight */
-    uint8_t misses;    /* periods ended since then, or since a second look found the node up */
+    uint64_t asked_ns; /* when the unanswered probe was sent; 0: no probe is in flight */
+    uint8_t misses;    /* periods ended since asked_ns, or since a second look found the node up */
     uint8_t state;     /* enum pulse_state */
 };
 
@@ -46,7 +46,7 @@ void pulse_answer(struct pulse *pulse, bool is_busy);
 /* The node has answered a second connection with a reply that it gives even while paused. */
 void pulse_look(struct pulse *pulse);
 
-/* How long the probe in flight has been unanswered; 0: none in flight. */
+/* How long the probe in flight has been unanswered; 0: no probe is in flight. */
 uint64_t pulse_silence_ns(const struct pulse *pulse, uint64_t now_ns);
 
 #endif

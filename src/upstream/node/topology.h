@@ -1,12 +1,12 @@
 /*
  * The servers of the upstream at one moment, and the server of each slot of a Redis Cluster.
  *
- * Immutable, except what the nodes themselves learn, and slots, which a redirect may assign to
- * another row at once.
+ * A topology is immutable, except for what the nodes themselves learn, and for slots. A redirect
+ * may assign a slot to another row at once.
  *
- * Counted by references of workers and the main thread; any thread. One server is a topology of one
+ * Reference-counted by workers and the main thread; any thread. One server is a topology of one
  * row. A master and its replicas: row 0 is the master. A cluster: rows 0 to n_masters - 1 are the
- * masters that serve slots. Replicas follow them, if clients may read from replicas.
+ * masters that serve slots. Replicas follow the masters, if clients may read from replicas.
  */
 #ifndef WEIR_UPSTREAM_TOPOLOGY_H
 #define WEIR_UPSTREAM_TOPOLOGY_H
@@ -24,7 +24,7 @@
 
 enum slot_state {
     SLOT_STABLE,
-    SLOT_MIGRATING, /* its owner says that its keys move to another node */
+    SLOT_MIGRATING, /* the slot's owner says that the slot's keys move to another node */
     SLOT_IMPORTING, /* only the importing node says that the slot's keys move */
 };
 
@@ -41,7 +41,10 @@ struct slot_map {
     uint8_t states[SLOT_COUNT]; /* enum slot_state; only shown to operators */
 };
 
-/* No slot is served, all are stable. Out of memory ends the process. */
+/*
+ * Returns a map in which no slot is served, and all slots are stable. Out of memory ends the
+ * process.
+ */
 struct slot_map *slot_map_new(void);
 void slot_map_free(struct slot_map *map); /* NULL is allowed */
 
@@ -70,7 +73,7 @@ static inline void slot_map_set(struct slot_map *map, uint16_t slot, uint16_t ro
 
 struct topology_row {
     struct node *node; /* one reference; each node is in one row only */
-    uint16_t master;   /* the row of its master; of a master: its own */
+    uint16_t master;   /* row of the node's master, or a master's own row */
     /*
      * Of a cluster: the node's announced host and name, as used in redirects. Copied, heap; NULL:
      * not announced.
@@ -81,24 +84,24 @@ struct topology_row {
 
 struct topology {
     _Atomic unsigned holders;
-    /* at least one; behind the masters replicas, if clients may read from them */
+    /* at least one; replicas stand behind the masters, if clients may read from replicas */
     size_t n_rows;
     size_t n_masters;       /* at least one; 1 without a cluster */
     struct slot_map *slots; /* owned; NULL: no cluster */
-    uint16_t pubsub;        /* the row of classic pub/sub; TOPOLOGY_DEFAULT unless it is a cluster */
+    uint16_t pubsub;        /* the row of classic pub/sub; TOPOLOGY_DEFAULT without a cluster */
     struct topology_row rows[];
 };
 
 /*
- * A topology of these nodes, with a reference to each; n > 0. The first is the master of all. Out
- * of memory ends the process.
+ * Returns a topology of `n` > 0 nodes, with a reference to each node. The first node is the master
+ * of all. Out of memory ends the process.
  */
 struct topology *topology_new(struct node *const *nodes, size_t n);
 
 /*
- * Of a cluster: the first n_masters of the rows are masters, 0 < n_masters <= n < SLOT_UNSERVED.
- * Takes over `slots`: each entry is below n_masters or SLOT_UNSERVED. Out of memory ends the
- * process.
+ * Returns a topology of a cluster. The first n_masters of the rows are masters, 0 < n_masters <= n
+ * < SLOT_UNSERVED. Takes over `slots`: each entry is below n_masters or SLOT_UNSERVED. Out of
+ * memory ends the process.
  */
 struct topology *topology_new_cluster(const struct topology_row *rows, size_t n, size_t n_masters,
                                       struct slot_map *slots);
@@ -108,16 +111,17 @@ void topology_put(struct topology *topology);             /* NULL is allowed */
 
 /*
  * The default node, the first row: clients log in there, and commands go there that no other node
- * is chosen for. Of a master and its replicas it is the master; without a master, a node without an
- * address. Of a cluster it stays the one master for as long as that master serves slots.
+ * is chosen for. With a master and replicas the default node is the master; without a master, a
+ * node without an address. In a cluster the default node stays one master for as long as that
+ * master serves slots.
  */
 #define TOPOLOGY_DEFAULT 0
 
 /*
  * Classic pub/sub (SUBSCRIBE, PSUBSCRIBE, PUBLISH, PUBSUB) of all clients of a cluster is at one
- * master. Counts and the order of messages are then those of one server. The master is that with
- * the smallest address as text, among those that serve slots. The rule needs no coordination:
- * workers, and other instances of weir that see the same addresses, choose alike.
+ * master. Counts and the order of messages are then those of one server. The choice is the master
+ * with the smallest address as text, among the masters that serve slots. The rule needs no
+ * coordination: workers, and other instances of weir that see the same addresses, choose alike.
  */
 
 static inline struct node *topology_default_node(const struct topology *topology)

@@ -1,10 +1,10 @@
 
 -- Several keys of several algorithms, all or nothing. A call passes if each of its parts has room,
--- and is then charged to all of them. A refused call is charged to none, or counts in all of them.
+-- and is then charged to all parts. A refused call is charged to no part, or counts in all parts.
 --
 -- KEYS: for each call P keys, one for each part, all different within a call. ARGV behind the
--- prelude's: P, then for each part the name of its algorithm, a letter, and that algorithm's
--- numbers; then nothing, or for each call how many equal ones it stands for. The letters:
+-- prelude's words: P, then for each part the name of its algorithm, a letter, and the algorithm's
+-- numbers. For each call the number of equal calls that it stands for may follow. The letters:
 --
 -- -  the part binds
 -- s  refuses nothing, and is charged as far as it has room itself (shadow mode)
@@ -12,9 +12,9 @@
 --
 -- Behind the letter may be the penalty of the part, as in the prelude's pN:M. The penalty begins
 -- when this part refuses. Reply: for each call the integers of its parts, one part behind the
--- other; for windows the first is how many calls fit that part alone. If a part's key holds another
--- value, or can store no more, the part's first integer is the text of the error, all other
--- integers are 0, and nothing is changed.
+-- other; the first integer of windows is how many calls fit that part alone. If a part's key holds
+-- another value, or can store no more, the part's first integer is the text of the error. All other
+-- integers are then 0, and nothing is changed.
 
 local STRING_WRITES = { 'set', 'del' }
 local algorithms = { funnel = funnel, sliding = sliding, approx = approx, fixed = fixed }
@@ -38,8 +38,8 @@ local function spoil(wrong, p, to)
   end
 end
 
--- Decides n equal calls on the keys from `first` on. Returns an error that ends the script, which
--- only the first write can have.
+-- Decides n equal calls on the keys from `first` on. Returns nil, or an error that ends the script.
+-- Only the first write can cause such an error.
 local function decide_all(first, n, to)
   local values, failed = fetch(first, first + P - 1)
   if failed then return failed end
@@ -60,7 +60,7 @@ local function decide_all(first, n, to)
     changes[p], wrong = part.charge(tries, math.min(tries, granted, fitting[p]), keys[first + p - 1])
     if wrong then return spoil(wrong, p, to) end
     local has_penalty = tries > 0 and (part.first or part.record)
-    -- Calls that another part refuses take no room here.
+    -- Calls that another part refuses take no room in this part.
     local passing = (counts_all or fitting[p] <= granted) and fitting[p] or n
     if has_penalty then changes[p] = penalties().follow(part, passing, n) or changes[p] end
   end

@@ -1,23 +1,25 @@
 -- An algorithm (decide.lua): two counters in place of a log, at one or several rates. SLIDING
 -- APPROX.
 --
--- Its numbers and its result: as in sliding.lua. A key that counts in too many other windows has
--- the text of that error. After a peek the times are those of now.
+-- Numbers and result are those of sliding.lua. If a key counts in too many other windows, the first
+-- integer is the text of that error. A peek charges nothing, so its times are those of the present
+-- state.
 --
 -- Windows are aligned to multiples of the period. The usage of the sliding window is taken as
--- current + previous * (part of the previous window that is still covered), rounded up. The
+-- current + previous * (part of the previous window inside the sliding window), rounded up. The
 -- estimate is exact if the previous calls were spread evenly, and off by at most the count of the
 -- previous window.
 --
 -- Stored: "a", then for each period moment:current:previous, separated by spaces. The moment, in us
 -- since 1970, is in the current window, and its last digits spell the period, as in fixed.lua. A
 -- call counts in the windows of its own periods alone, whatever the COUNT. A window stays until the
--- next one has ended, at most MOST windows. A window that begins after the next one was left by a
--- clock that went back. Such a window becomes the present one at once, even by a refused call, for
--- otherwise the key would be locked. The next window stays.
+-- window after it has ended; a key has at most MOST windows. A stored window that begins after the
+-- next window was left by a clock that went back. Such a window becomes the present window at once,
+-- even by a refused call, for otherwise the key would be locked. A stored window that is the next
+-- window stays as it is.
 --
--- Before moments spelled the period, the moment was the window's beginning, which ends in 00. The
--- period was that of the rate at the same position.
+-- In the former form the moment is the window's beginning, which ends in 00. The period is that of
+-- the rate at the same position.
 
 local function approx(at)
   local EXACT, MOST = 2 ^ 53, 8 -- and nothing counts more
@@ -29,15 +31,16 @@ local function approx(at)
     count[r], period[r] = tonumber(argv[at + 2 * r]), tonumber(argv[at + 2 * r + 1])
   end
 
-  -- Returns a * b / c rounded up, where b <= c. Exact while a * b is; beyond that never too small.
+  -- Returns a * b / c rounded up, where b <= c. Exact while a * b is exact, and otherwise never too
+  -- small.
   local function ceil_share(a, b, c)
     local product = a * b
     if product <= EXACT then return (product + (-product) % c) / c end
     return math.min(a, math.ceil(a * (b / c) * (1 + 2 ^ -50)))
   end
 
-  -- Returns a * b / c rounded down, where a <= c. Exact while a * b is; beyond that never too
-  -- large.
+  -- Returns a * b / c rounded down, where a <= c. Exact while a * b is exact, and otherwise never
+  -- too large.
   local function floor_share(a, b, c)
     local product = a * b
     if product <= EXACT then return (product - product % c) / c end
@@ -68,8 +71,8 @@ local function approx(at)
     return { length = length, start = start, current = current, previous = previous }, brought
   end
 
-  -- Returns all windows of a value, whether one was moved back, and the windows by their period;
-  -- nil: the value is not ours.
+  -- Returns all windows of a value, whether a window was moved back, and the windows by their
+  -- period; nil: the value is not ours.
   local function windows_of(value)
     local kept, brought, named = {}, false, {}
     if not value then return kept, brought, named end

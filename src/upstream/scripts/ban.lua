@@ -1,12 +1,12 @@
 -- Sets or removes a penalty by command, for many keys: BAN, UNBAN.
 --
--- ARGV behind the prelude's: "ban" | "unban"; the code of the letter of the key's algorithm ("z": a
--- sorted set); the ms of the penalty; an unused word. Reply: for each key three numbers, of which
--- the first is 1 if there was a penalty, or is one now. If the key holds another value: the text of
--- WRONGTYPE and two zeros.
+-- ARGV behind the prelude's words: "ban" | "unban"; the code of the letter of the key's algorithm
+-- ("z": a sorted set); the ms of the penalty; an unused word. Reply: for each key three numbers, of
+-- which the first is 1 if UNBAN has ended a penalty, or BAN has set a penalty. If the key holds
+-- another value: the text of WRONGTYPE and two zeros.
 --
--- The counts stay. A ban also keeps the length of the last penalty that grows, as long as that is
--- remembered.
+-- The counts of the key stay. A ban also keeps the length of the last penalty that grows, as long
+-- as that length is remembered.
 
 local penalty = penalties()
 local is_ban, letter, span = argv[4] == 'ban', string.char(tonumber(argv[5])), tonumber(argv[6])

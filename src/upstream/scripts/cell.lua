@@ -1,9 +1,10 @@
 -- Decides calls by GCRA as redis-cell does, for many keys: THROTTLE, CL.THROTTLE.
 --
--- ARGV and reply: as in funnel.lua. There is one rate. inc may be 0 or less, which gives back.
+-- ARGV and reply are those of funnel.lua, with one rate. inc may be 0 or less: a negative inc gives
+-- units back.
 --
 -- Stored: redis-cell's own value, the unix time in ns when the debt is paid (its TAT), in digits.
--- All rates share it: each call adds its own time, and nothing is ever cut.
+-- All rates share this value: each call adds its own time, and nothing is ever cut.
 --
 -- A double holds integers up to 2^53, and ns since 1970 exceed that. Seconds are therefore
 -- subtracted first.
@@ -33,7 +34,8 @@ local function debt_of(value)
   return math.max(0, math.min(debt, MAX))
 end
 
--- Returns how many of n calls fit over this debt. Without an inc all or none fit.
+-- Returns how many of n calls fit over this debt. If inc is 0 or less, all calls fit, or no call
+-- fits.
 local function grant(debt, n)
   if inc <= 0 then return debt + inc <= room and n or 0 end
   local passing = (room - debt) / inc

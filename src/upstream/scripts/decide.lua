@@ -1,26 +1,26 @@
 -- How one algorithm decides the calls on one key. An algorithm is a function of the index in ARGV
--- at which its numbers begin. It returns a part:
+-- at which its numbers begin. Such a function returns a part:
 --
--- behind   the index in ARGV behind its numbers
--- width    number of integers that it returns for a key
--- is_text  it stores a string
+-- behind   the index in ARGV behind the part's numbers
+-- width    number of integers that the part returns for a key
+-- is_text  the part stores a string
 -- letter   the first byte of that string
 -- retry()  the us after which one more call would pass, after charge(); nil: tell() has the times,
 --          as each third integer
 -- first, longest, record  of penalties: penalty.lua. Without a string look() finds the record, and
---          write() writes it.
+--          write() writes the record.
 --
 -- For each key these functions are called in this order:
 --
 -- look(key, value, n)      returns how many of n equal calls fit, if fetch() returned `value`. nil:
---                          the key is not weir's; or with an error, which ends the script
+--                          the key is not weir's; a second result is an error that ends the script
 -- charge(n, granted, key)  computes the state after n calls, of which `granted` passed. Returns
---                          whether a write is needed, and the text of an error if none is possible.
---                          Writes nothing.
+--                          whether a write is needed, and the text of an error if no write is
+--                          possible. Writes nothing.
 -- write(key, value)        writes the state. Returns nil, WRONG, or an error that ends the script
--- check(key)               returns an error if Redis denies one of its commands; nil: write() has
---                          one command only
--- tell(granted, reply, to) puts its integers behind reply[to]; zeros without `granted`
+-- check(key)               returns an error if Redis denies a command of write(); the field is nil
+--                          if write() has one command only
+-- tell(granted, reply, to) puts the part's integers behind reply[to]; zeros without `granted`
 local function decide(part, key, value, n, reply, to)
   local inner = value
   part.record = nil
@@ -53,7 +53,7 @@ local function decide(part, key, value, n, reply, to)
   end
 end
 
--- The usual case of an algorithm, for speed (usual_*.lua): decides n calls on a key as decide()
--- does. Returns true if the case is not the usual one, and then has done nothing.
+-- A fast path for the usual case of an algorithm (usual_*.lua): decides n calls on a key as
+-- decide() does. Returns true if the case is not usual; nothing is done then.
 local usual
 

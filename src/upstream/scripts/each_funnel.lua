@@ -10,7 +10,7 @@ local values, failed = fetch(1, #keys)
 if failed then return failed end
 local reply = R == 1 and values or {}
 
--- The usual case: calls of one each at one rate, on keys with no other rate.
+-- The usual case: one call for each key, at one rate, on keys with no other rate.
 local part
 local interval, inc, room = tonumber(argv[6]), tonumber(argv[7]), tonumber(argv[8])
 local is_usual = R == 1 and how == '0' and inc <= room

@@ -1,32 +1,33 @@
 -- An algorithm (decide.lua): a counter for each window of time, at one or several rates. FIXED.
 --
--- Its numbers and its result: as in sliding.lua. A key that counts in too many other windows has
--- the text of that error. After a peek the times are those of now.
+-- Numbers and result are those of sliding.lua. If a key counts in too many other windows, the first
+-- integer is the text of that error. A peek charges nothing, so its times are those of the present
+-- state.
 --
 -- Stored: "w", then for each period moment:count, separated by spaces: the count of the window that
 -- contains this moment, in us since 1970. Windows begin at multiples of their period. The moment's
--- last digits spell the period: its ms, and in two digits the number of those digits. A moment
--- ...6000005 has the period 60000 ms, and each window contains one such moment.
+-- last digits spell the period: its ms, then the number of digits of the ms, in two digits. A
+-- moment ...6000005 has the period 60000 ms, and each window contains one such moment.
 --
 -- A call counts in the windows of its own periods alone, whatever the COUNT. A window stays until
--- it ends, at most MOST windows. A window that begins after the next one was left by a clock that
--- went back. The count of such a window moves to the present window at once, even by a refused
--- call, for otherwise the key would be locked. The next window stays, so a clock that goes back by
--- a moment admits nothing twice.
+-- it ends; a key has at most MOST windows. A stored window that begins after the next window was
+-- left by a clock that went back. The count of such a window moves to the present window at once,
+-- even by a refused call, for otherwise the key would be locked. A stored window that is the next
+-- window stays, so a clock that goes back by a moment admits nothing twice.
 --
 -- Windows that start with their first use have their start and their ms instead of the moment,
 -- start-ms:count, and counts of their own. Such windows begin with the first counted call after the
--- last such window has ended. One that begins later than now is taken to begin now.
+-- last such window has ended. Such a window that begins later than now is taken to begin now.
 --
 -- Windows of the calendar are named by their kind (d, w or m for day, week and month), their start
 -- and their length in s: letter start-length:count. Each zone thus has windows of its own, and this
 -- script needs to know no zone. Instead of a period ARGV has the letter and the starts of five
--- windows, in s since 1970. By weir's clock the second one is the present window. By Redis' clock
--- it may be any of the first three. A stored window that begins when the next one has ended was
--- left by a clock that went back.
+-- windows, in s since 1970. By weir's clock the second window is the present window. By Redis'
+-- clock any of the first three may be the present window. A stored window that begins at the end of
+-- the next window, or later, was left by a clock that went back.
 --
--- Before moments spelled the period, the moment was the window's beginning, which ends in 00. The
--- period was that of the rate at the same position.
+-- In the former form the moment is the window's beginning, which ends in 00. The period is that of
+-- the rate at the same position.
 
 local function fixed(at)
   local MOST, COUNTED = 8, 2 ^ 53
@@ -38,7 +39,7 @@ local function fixed(at)
   local count, period = {}, {} -- a period of the calendar is its letter
   local present, is_far = {}, false -- by letter
 
-  -- Returns the present window, and the end of the one behind it.
+  -- Returns the present window, with its end and the end of the next window.
   local function present_of(begins)
     local starts = {}
     for start in string.gmatch(begins, '%-?%d+') do starts[#starts + 1] = start * 1e6 end
@@ -70,8 +71,8 @@ local function fixed(at)
     return (moment - digits) / 100 % 10 ^ digits * 1000
   end
 
-  -- A window of the calendar, relative to now. Returns the window, nil if it has ended; whether it
-  -- was moved back; whether calls of this request count in it.
+  -- Returns a window of the calendar, relative to now, or nil if the window has ended; whether the
+  -- window was moved back; whether calls of this request count in the window.
   local function calendar_window(letter, start, length, used)
     local here, is_late = present[letter], false
     if here and start >= here.next_over then

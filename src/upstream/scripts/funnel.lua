@@ -1,29 +1,29 @@
 -- An algorithm (decide.lua): GCRA, at one or several rates. FUNNEL, BUCKET.
 --
--- Its numbers: tag, R, then R times interval_ns, inc_ns, room_ns, burst_ns. Its result: R integers,
--- the debt of each rate in ns before the calls. If the key holds another value, or has debts at too
+-- Numbers: tag, R, then R times interval_ns, inc_ns, room_ns, burst_ns. Result: R integers, the
+-- debt of each rate in ns before the calls. If the key holds another value, or has debts at too
 -- many other rates: the text of the error and R - 1 zeros.
 --
 -- Stored: the tag, then RECORD bytes for each funnel, numbers with the highest byte first:
 --
 -- 7 bytes  the interval of one unit in ns, which identifies the funnel
--- 4 bytes  the unix time when its debt is paid (its TAT), seconds
+-- 4 bytes  the unix time when the debt is paid (the TAT), seconds
 -- 4 bytes  ns of that time
--- 4 bytes  its debt when it was last charged, in steps of STEP ns, rounded up
+-- 4 bytes  the debt when the funnel was last charged, in steps of STEP ns, rounded up
 --
--- A debt grows by calls alone. A debt above the stored one was left by a clock that went back, and
--- is cut to the stored one for good, even by a refused call.
+-- A debt grows by calls alone. A debt above the stored debt was left by a clock that went back.
+-- Such a debt is cut to the stored debt for good, even by a refused call.
 --
--- Refused calls that count fill a funnel up to its burst. Forced calls, and borrowing calls by a
--- room beyond the burst, may leave a larger debt, at most OWED. Given-back units leave a debt of at
--- least 0.
+-- Refused calls that count fill a funnel up to its burst. Forced calls may leave a larger debt, at
+-- most OWED. So may borrowing calls, for which room is larger than burst. Given-back units leave a
+-- debt of at least 0.
 --
--- A rate charges the funnel of its interval alone, whatever its burst. A funnel that is new to the
--- key begins with the largest debt of the funnels that fit its burst. Funnels stay while any of
--- them has a debt, at most MOST of them.
+-- A rate charges the funnel of its interval alone, whatever the burst. A funnel that is new to the
+-- key begins with the largest debt of the funnels that fit its burst. All funnels stay while a
+-- funnel has a debt; a key has at most MOST funnels.
 --
--- Before funnels had intervals the value was text: the tag, in upper case if a time beyond the
--- burst had been reserved, and a TAT in ns for each rate, in the order of the rates. Such funnels
+-- The former form of the value is text: the tag, then a TAT in ns for each rate, in the order of
+-- the rates. The tag is in upper case if a time beyond the burst has been reserved. Such funnels
 -- have the interval 0, which no rate has, and are removed when they are paid. A reserved time is
 -- kept whatever the burst.
 --
@@ -50,7 +50,7 @@ local function funnel(at)
     return (ns + (-ns) % STEP) / STEP
   end
 
-  -- The debt of a TAT, and the TAT of a debt: seconds and ns.
+  -- Return the debt of a TAT, and the TAT of a debt, in seconds and ns.
   local function debt_of(s, ns)
     return math.max(0, (s - sec) * 1e9 + (ns - nsec))
   end
@@ -73,8 +73,8 @@ local function funnel(at)
     return funnels, false
   end
 
-  -- Returns the funnels of a value, and whether a debt was cut; nil: the value is not ours. No
-  -- interval begins with the byte of a digit.
+  -- Returns the funnels of a value, and whether a debt was cut; nil: the value is not ours. A digit
+  -- behind the tag means the text form, because no interval begins with the byte of a digit.
   local function funnels_of(value)
     if not value then return {}, false end
     if string.match(value, '^%a%d') and sub(value, 1, 1):lower() == tag then return funnels_of_text(value) end
@@ -99,7 +99,7 @@ local function funnel(at)
     return table.concat(parts), format('%d', (longest + (-longest) % 1e6) / 1e6)
   end
 
-  -- Returns the funnel of each rate, one of `kept` or a new one.
+  -- Returns the funnel of each rate: a funnel of `kept`, or a new funnel.
   local function funnels_asked(kept)
     local asked, named = {}, {}
     for _, funnel in ipairs(kept) do named[funnel.interval] = funnel end

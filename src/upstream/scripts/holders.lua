@@ -9,15 +9,15 @@
 --
 -- Stored: a sorted set of "h:" and the token, with the unix time of its expiry in ms as score. The
 -- key expires with its last holder. acquire by a holder renews. A release publishes the key to the
--- channel, if that is not empty. Expired holders are not counted. A write removes PRUNED of them at
--- a time. Holders have scores of at least 0. Members with lower scores are neither counted nor
--- removed.
+-- channel, if the channel's name is not empty. Expired holders are not counted. A write removes at
+-- most PRUNED expired holders. Holders have scores of at least 0. Members with lower scores are
+-- neither counted nor removed.
 --
--- A score is a part of a ms below the expiry. Its fraction, in 1024ths, spells the time that was
--- granted: 1 + 16 * e + m is (16 + m) / 16 * 2^e ms, rounded up. A holder that expires later than
--- the granted time from now was left by a clock that went back. When a call is refused, the time of
--- such holders begins now, for PRUNED of them at once. A score without a fraction, the former form,
--- stays unchanged.
+-- A score is a part of a ms below the expiry. The fraction of the score, in 1024ths, spells the
+-- granted time: 1 + 16 * e + m is (16 + m) / 16 * 2^e ms, rounded up. A holder that expires later
+-- than the granted time from now was left by a clock that went back. When a call is refused, the
+-- time of such holders begins now, for at most PRUNED holders at once. A score without a fraction,
+-- the former form, stays unchanged.
 
 local PRUNED = 100
 
@@ -27,7 +27,7 @@ local now_text = format('%d', now_ms)
 local op, channel = argv[4], argv[7]
 local WRITES = { op == 'release' and 'zrem' or 'zadd', 'zremrangebyrank', 'pexpire' }
 local max, ttl = tonumber(argv[5]), tonumber(argv[6])
--- Rounded up: no holder loses a part of a millisecond.
+-- The expiry is rounded up: no holder loses a part of a millisecond.
 local over = (now + (-now) % 1000) / 1000 + (ttl or 0)
 
 -- Returns the score of a holder that expires at over_ms; `code` spells its granted time.
@@ -108,7 +108,8 @@ for i, key in ipairs(keys) do
         elseif max > 0 then
           wrong = not peek and bring_back(key)
           if wrong then return wrong end
-          -- Of the last `max` holders the first makes room, for all before it have expired by then.
+          -- The first of the last `max` holders makes room: all earlier holders have expired by
+          -- then.
           local first = redis.call('ZREVRANGE', key, max - 1, max - 1, 'WITHSCORES')
           local left = math.ceil(first[2]) * 1000 - now
           retry = (left + (-left) % 1000) / 1000

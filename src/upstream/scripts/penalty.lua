@@ -1,13 +1,13 @@
 -- Penalties: a key that has been limited stays limited for a time, even when it has room again.
 --
 -- A key with a penalty, present or remembered, has a record. A string has the record in front of
--- its value, which begins with the letter of its algorithm, and is that letter alone if nothing is
--- counted. A sorted set has the record as a member with score +inf, behind all other members.
+-- the value. The value begins with the letter of the algorithm, and is that letter alone if nothing
+-- is counted. A sorted set has the record as a member with score +inf, behind all other members.
 --
 -- A record is "p" and numbers separated by ":":
 --
 -- till  when the penalty ends, in us since 1970
--- span  its length when it began, in ms
+-- span  length of the penalty when it began, in ms
 -- last  length of the last penalty that grows, in ms
 -- rest  how long after `till` the record is remembered, in ms
 -- log   in a sorted set: until when the other members are needed, in us
@@ -16,7 +16,8 @@
 -- penalty is cut to its length for good, even by a refused call.
 --
 -- A part (decide.lua) has the record of the present key as `record`, relative to now, with `left`,
--- the us until its end. `first` and `longest` are the penalty that follows a refusal, in ms.
+-- the us until the penalty's end. `first` and `longest` are the penalty that follows a refusal, in
+-- ms.
 
 -- Nothing below runs if no penalty is requested or stored: readers of a value check its first byte
 -- for 112.
@@ -40,8 +41,8 @@ local function penalties()
     return ms == -1 and 2 ^ 42 or math.max(0, ms)
   end
 
-  -- Returns the record, relative to now, or nil if it has expired; and `log`. Nil and nil: the text
-  -- is no record.
+  -- Returns the record, relative to now, or nil if the record has expired; and `log`. Nil and nil:
+  -- the text is no record.
   function self.read(text)
     local till, span, last, rest, log = string.match(text, '^p(%d+):(%d+):(%d+):(%d+):?(%d*)')
     till, span, last, rest = tonumber(till), tonumber(span), tonumber(last), tonumber(rest)
@@ -71,7 +72,7 @@ local function penalties()
     return format('p%d:%d:%d:%d', record.till, record.span, record.last, record.rest)
   end
 
-  -- Returns the value behind the record, nil if that is the letter alone; and the record.
+  -- Returns the value behind the record, nil if that value is the letter alone; and the record.
   function self.unwrap(value, letter)
     local behind = string.match(value, '^p[%d:]+()')
     if not behind then return value, nil end
@@ -91,7 +92,7 @@ local function penalties()
     end
   end
 
-  -- Returns how many calls pass of those that fit.
+  -- Returns how many of the calls that fit pass.
   function self.grant(record, fitting)
     return record.left > 0 and not is_forced and 0 or fitting
   end
@@ -132,7 +133,8 @@ local function penalties()
     if record.left > 0 then reply[to + 1] = format('%d %d %d', reply[to + 1], record.left, granted) end
   end
 
-  -- Replaces `mark`, a member of a sorted set, by a record, or by none. Returns an error, or nil.
+  -- Replaces `mark`, a member of a sorted set, by a record; without a record, only removes `mark`.
+  -- Returns an error, or nil.
   function self.mark(key, mark, record, log)
     local new = record and format('%s:%d', text_of(record), log)
     local done = new and new ~= mark and pcall('ZADD', key, '+inf', new)

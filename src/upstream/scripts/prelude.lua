@@ -13,14 +13,15 @@
 local WRONG = 'WRONGTYPE Operation against a key holding the wrong kind of value'
 local keys, argv, pcall, format = KEYS, ARGV, redis.pcall, string.format
 
--- Returns an error in Redis' own words. 6.2 puts the line of the script in front.
+-- Returns an error in Redis' own words. Redis 6.2 puts the line of the script in front of the
+-- error.
 local function failure(reply)
   return { err = string.match(reply.err, '^@user_script: %d+: %-(.*)') or reply.err }
 end
 
 -- Returns an error if Redis would deny one of these commands on `key`. An algorithm with several
--- writes calls it before the first write, so that a denied call changes nothing. Each command is
--- checked once. Redis up to 6.2 has no such check.
+-- writes calls denied() before the first write, so that a denied call changes nothing. Each command
+-- is checked once. Redis up to 6.2 has no such check.
 local may, asked_about = redis.acl_check_cmd, {}
 local function denied(key, names)
   for _, name in ipairs(may and names or {}) do
@@ -39,8 +40,9 @@ local function fetch(first, last)
   return values, values.err and failure(values)
 end
 
--- Set while the next store() puts a record in front of the value (penalty.lua). `value`: all that
--- was read of the key. put(new, ms): returns what is stored instead, and for how long.
+-- `front` is set while the next store() puts a record in front of the value (penalty.lua). `value`
+-- is all that was read of the key. put(new, ms) returns what is stored instead of `new`, and for
+-- how long.
 local front
 
 -- Stores `new` for `ms` ms ('' or '0': nothing) in place of `value`; false: the key looked absent.

@@ -1,9 +1,9 @@
 -- Deletes keys with the state of another algorithm than their named limit has now. The limit then
 -- begins anew.
 --
--- ARGV behind the prelude's: a word, the code of the letter that the limit's own keys begin with
--- ("z": a sorted set), and two unused words. Reply: for each key three numbers, of which the first
--- is 1 if the key was deleted.
+-- ARGV behind the prelude's words: a word, the code of the letter that the limit's own keys begin
+-- with ("z": a sorted set), and two unused words. Reply: for each key three numbers, of which the
+-- first is 1 if the key was deleted.
 --
 -- Only the state of a limit of another algorithm is deleted: a string in the form of such an
 -- algorithm, or the log of SLIDING. Holders of permits and keys that are not weir's stay. If two
@@ -12,7 +12,7 @@
 local RECORD = 19 -- of funnel.lua
 local mine = string.char(tonumber(argv[5]))
 
--- Returns the letter of the algorithm that stored the value; nil: none did.
+-- Returns the letter of the algorithm that stored the value; nil: no algorithm did.
 local function letter_of(value)
   local inner = value:match('^p%d[%d:]+(.+)$') -- behind a penalty: penalty.lua
   if inner and #inner == 1 then return inner end

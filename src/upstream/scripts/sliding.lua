@@ -1,32 +1,34 @@
 -- An algorithm (decide.lua): an exact log of the last calls, at one or several rates. SLIDING.
 --
--- Its numbers: cost, R, then R times count, period_us. Its result: how many calls fit, which is the
--- number granted if the algorithm decides alone. Then for each rate three integers: the units in
--- the window before the calls; the us until another call would pass after those granted (0: now,
--- -1: never); the us until the window would be empty. After a peek the times are those of now. If
--- the key holds another value: the text of WRONGTYPE and 3 R zeros.
+-- Numbers: cost, R, then R times count, period_us. Result: how many calls fit, which is the number
+-- granted if the algorithm decides alone. Then for each rate three integers: the units in the
+-- window before the calls; the us until another call would pass after the granted calls (0: now,
+-- -1: never); the us until the window would be empty. A peek charges nothing, so its times are
+-- those of the present state. If the key holds another value: the text of WRONGTYPE and 3 R zeros.
 --
 -- Stored: a sorted set. All units granted at once are one entry, with their unix time in us as
--- score, named total+units. The total is the number of units counted in this key so far, its own
--- included, in 16 digits, so that entries of one moment are in order. The usage of a window is the
--- newest total less the one where the window begins: two look-ups, whatever the usage. A unit at t
--- counts at times in [t, t + period), in the windows of all rates, whatever its own. Only a granted
--- call adds or prunes entries, at most PRUNED. Entries of the future, which a clock that went back
--- has left, become one entry of now at once, for otherwise the key would be locked.
+-- score, named total+units. The total is the number of units counted in this key so far, including
+-- the entry's own units. The total has 16 digits, so that entries of one moment are in order. The
+-- usage of a window is the newest total less the total where the window begins: two look-ups,
+-- whatever the usage. A unit at t counts at times in [t, t + period), in the windows of all rates,
+-- whatever the rates of its call were. Only a call that counts adds or prunes entries, and prunes
+-- at most PRUNED entries. Entries of the future were left by a clock that went back. Such entries
+-- become one entry of now at once, for otherwise the key would be locked.
 --
--- Refused calls that count are an entry like granted ones, of at most as many units as the largest
+-- Refused calls that count are an entry like granted calls, of at most as many units as the largest
 -- count. Given-back units are taken from the newest entries of this call's longest window.
 --
--- The key lives as long as the longest period of a granted call needs it: no call makes that
--- shorter. While the key lives beyond this call's longest period, no entry counts as expired.
--- Entries behind the newest KEPT ones are removed all the same, for no rate counts more units.
+-- The key lives as long as the longest period of a granted call needs the key: no call shortens
+-- that time. While the key lives beyond this call's longest period, no entry counts as expired.
+-- Entries older than the newest KEPT entries are removed all the same, for no rate counts more
+-- units.
 --
 -- A penalty (penalty.lua) is one more member behind the entries, and says until when the log is
--- needed. That member is not counted: look-ups from the end begin `top` before the end.
+-- needed. That member is not counted: look-ups from the end begin `top` members before the end.
 --
--- Before entries had totals each unit was an entry, named time:sequence. Such a set is read as it
--- is. The first call that writes turns the longest window into one entry with the time of the
--- newest unit, so no unit leaves too early.
+-- In the former form entries have no totals, and each unit is an entry, named time:sequence. Such a
+-- set is read as it is. The first call that writes turns the longest window into one entry with the
+-- time of the newest unit, so no unit leaves too early.
 
 local function sliding(at)
   local PRUNED, KEPT, AT_ONCE = 100, 10000, 1000
@@ -43,7 +45,7 @@ local function sliding(at)
   end
   local longest_ms = (period[longest] + (-period[longest]) % 1000) / 1000
 
-  -- Of the key at hand. `mark`: the member with the penalty's record, if there is one.
+  -- State of the key at hand. `mark`: the member with the penalty's record; nil: no penalty.
   local mark, top, log
   local part
 
@@ -55,7 +57,7 @@ local function sliding(at)
   end
 
   -- Returns the total at the beginning of the window that excludes scores up to `limit`, and
-  -- whether such an entry is left.
+  -- whether an entry with such a score is left.
   local function total_until(key, limit)
     local total = read(redis.call('ZREVRANGEBYSCORE', key, limit, '-inf', 'LIMIT', 0, 1)[1])
     if total then return total, true end
@@ -112,7 +114,8 @@ local function sliding(at)
     log = now + math.max(lives_ms, longest_ms) * 1000
   end
 
-  -- As store_more, for a set without totals. `kept` units up to `newest` are in the longest window.
+  -- Like store_more, for a set without totals. `kept` units up to `newest` are in the longest
+  -- window.
   local function store_anew(key, newest, kept, units)
     local lives_ms = mark and penalties().needs(log) or redis.call('PTTL', key)
     if lives_ms > longest_ms then kept = redis.call('ZCARD', key) - top end
@@ -124,8 +127,8 @@ local function sliding(at)
     mark, top, log = nil, 0, now + math.max(lives_ms, longest_ms) * 1000
   end
 
-  -- Gives units back. Returns the time of the newest entry left, if there is one; or nil and an
-  -- error.
+  -- Gives units back. Returns the time of the newest entry left, nil if no entry is left; or nil
+  -- and an error.
   local function give_back(key, units)
     local is_over = false
     while units > 0 and not is_over do
@@ -149,7 +152,7 @@ local function sliding(at)
     return tonumber(redis.call('ZREVRANGE', key, top, top, 'WITHSCORES')[2])
   end
 
-  -- Of the present key.
+  -- State of the key at hand.
   local total, is_old, newest, future, may_prune, adds, charged, returned, last_at
   local used, from, retry = {}, {}, {}
 

@@ -1,7 +1,7 @@
 
 -- A fast path of SLIDING APPROX for the usual case: one rate, and a key that counts in the present
--- window of its period, or in the one before, and in no other. The counts are so small that all
--- sums are exact.
+-- window of its period, or in the window before, and in no other window. The counts are so small
+-- that all sums are exact.
 if how == '0' and argv[5] == '1' then
   local cost, count, length = tonumber(argv[4]), tonumber(argv[6]), tonumber(argv[7])
   local most = 2 ^ 53 / length

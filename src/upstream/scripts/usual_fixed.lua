@@ -1,7 +1,6 @@
 
 -- A fast path of FIXED for the usual case: one rate, and a key that counts in the present window of
--- its period and in no other.
--- The period of a calendar is no number.
+-- its period and in no other window. The period of a calendar is no number.
 if how == '0' and argv[5] == '1' and tonumber(argv[7]) then
   local cost, count, length = tonumber(argv[4]), tonumber(argv[6]), tonumber(argv[7])
   local start, digits = now - now % length, #format('%d', length / 1000)

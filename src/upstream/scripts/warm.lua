@@ -1,16 +1,16 @@
 -- An algorithm (decide.lua): a limiter that is cold after rest and lends to the next call, as
 -- Guava's with a warm-up. BUCKET with BORROW and WARMUP.
 --
--- Its numbers, in ns: the interval of one unit, which together with the warm-up identifies the
--- record; what one call takes by that interval; the largest debt with which a call still passes;
--- the warm-up. Its result: two integers, the debt and the rest before the calls, both in ns.
+-- Numbers, in ns: the interval of one unit, which together with the warm-up identifies the record;
+-- the time that one call takes by that interval; the largest debt with which a call still passes;
+-- the warm-up. Result: two integers, the debt and the rest before the calls, both in ns.
 --
 -- The rest is the time without a debt, less what has been taken since. The rest is at most the
 -- warm-up, which is also the first value of the rest. A call that takes t takes t from the rest
--- too, as far as there is any. For each ns of the rest beyond half of the warm-up the call adds
--- more than that ns to the debt, up to 3 for the last one. That price is a straight line, so all of
--- a rest r adds 2 (r - w/2)^2 / w besides. A call adds the difference, rounded up to whole ns for
--- all calls that come together.
+-- too, as far as the rest reaches. Each ns of the rest beyond half of the warm-up adds more than 1
+-- ns to the debt, up to 3 ns at full rest. The price grows along a straight line. Taking all of a
+-- rest r thus adds 2 (r - w/2)^2 / w besides, where w is the warm-up. A call adds the difference
+-- between the rests before and after, rounded up to whole ns for all calls that come together.
 --
 -- Stored: "g", then RECORD bytes for each record, numbers with the highest byte first:
 --
@@ -22,7 +22,7 @@
 --
 -- A record that was written later than now was left by a clock that went back: its debt and rest
 -- stay as written, for good. A record that is new to the key begins at full rest, with the largest
--- debt of the key. Records stay until they are as in the beginning, at most MOST of them.
+-- debt of the key. Records stay until they are as in the beginning; a key has at most MOST records.
 
 local function warm(at)
   local RECORD, MOST = 33, 8
@@ -33,7 +33,7 @@ local function warm(at)
   local most, warmup = tonumber(argv[at + 2]), tonumber(argv[at + 3])
 
   -- Returns a * b / (2 * warmup), rounded up, where a <= warmup <= 2^42 and b <= 2 * warmup. Takes
-  -- one byte of a after the other.
+  -- the bytes of `a` one after the other.
   local function share(a, b)
     local quotient, rest = 0, 0
     for shift = 40, 0, -8 do
@@ -84,11 +84,11 @@ local function warm(at)
 
   local kept, asked, is_cut, debt, rest, new, ms -- of the key that is looked at
 
-  -- Returns how many of n calls pass. A call passes if the debts of the calls before it leave room.
+  -- Returns how many of n calls pass. A call passes if the debts of earlier calls leave room.
   local function passing(n)
     local room = most - debt
     if room < 0 then return 0 end
-    -- Bounds of the number of calls before the last one that passes.
+    -- Bounds of the number of calls before the last call that passes.
     local low, high = 0, math.min(n - 1, (room - room % inc) / inc)
     while low < high do
       local middle = math.ceil((low + high) / 2)
