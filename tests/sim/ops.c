@@ -144,12 +144,12 @@ bool is_excused(const struct client *client, const struct act *act, const struct
         return true;
     /* weir does not know the password of Redis, or did not know it a moment ago */
     bool may_be_outside = run.plan.may_change_password || !regime_is_password_known(act->read_ns);
-    if (may_be_outside && reply_begins(reply, '-', SLICE("NOAUTH Redis does not accept ")))
+    if (may_be_outside && reply_begins(reply, '-', SLICE("NOAUTH Redis rejects ")))
         return true;
     return !run_is_whole() &&
            (reply_begins(reply, '-', SLICE("UPSTREAM ")) || reply_begins(reply, '-', SLICE("LOADING ")) ||
             /* weir's own login */
-            reply_begins(reply, '-', SLICE("NOAUTH Redis does not accept ")) ||
+            reply_begins(reply, '-', SLICE("NOAUTH Redis rejects ")) ||
             reply_begins(reply, '-', SLICE("EXECABORT Transaction discarded because of: LOADING ")) ||
             reply_begins(reply, '-', SLICE("ERR the upstream sent an unexpected reply")));
 }

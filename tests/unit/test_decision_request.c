@@ -284,7 +284,7 @@ static void the_rest(void **state)
     assert_int_equal(ask.cost, 2);
     ask = kit_request("LIMIT CHECK signup u1 COST 10001");
     assert_false(decision_request_resolve(&ask, NULL, &rule, kit_why, sizeof kit_why));
-    assert_string_equal(kit_why, "ERR COST of an exact sliding window is at most 10000: more takes APPROX");
+    assert_string_equal(kit_why, "ERR COST of an exact sliding window is at most 10000: use APPROX for more");
     rule.kind = QUOTA_APPROX;
     assert_true(decision_request_resolve(&ask, NULL, &rule, kit_why, sizeof kit_why));
 
