@@ -380,7 +380,10 @@ static uint64_t latest_ns(const struct trial *trial)
     return trial->ask->now_ns + longest_ns + LAG_NS;
 }
 
-/* The decision request at time at_ns, as if the command were then the next of its connection. */
+/*
+ * Returns the decision request of time at_ns, as if the command were then first in its connection's
+ * queue.
+ */
 static struct gate_request gate_ask_at(const struct trial *trial, uint64_t at_ns)
 {
     struct gate_request ask = *trial->ask;

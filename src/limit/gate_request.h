@@ -61,7 +61,7 @@ struct gate_request {
     enum part part;
     const uint64_t *amount; /* units of each kind that the command costs: UNIT_COUNT numbers */
     uint64_t now_ns;
-    uint64_t headed_ns; /* when the command became the next of its connection */
+    uint64_t headed_ns; /* when the command became first in its connection's queue */
     /* the connection can wait; false: a limit that delays refuses the command */
     bool may_wait;
     /* asked again: 1 + id of the limit that made the command wait; 0: first time */

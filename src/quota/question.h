@@ -36,8 +36,9 @@ size_t question_words(const struct decision_request *ask, unsigned database, str
 unsigned question_work_us(const struct decision_request *ask);
 
 /*
- * The arguments of funnel.lua for rate i, in ns, which follow the step of the rate. A cost above
- * the burst must never pass, not even after a wait. For such a cost inc > room, also with WAIT.
+ * The arguments of funnel.lua for rate i, in ns. In ARGV they stand behind the rate's step. A cost
+ * above the burst must never pass, not even after a wait. For such a cost inc > room, also with
+ * WAIT.
  */
 struct quota_gcra {
     int64_t inc, room, burst;

@@ -47,7 +47,7 @@ static bool has_shas(const struct script_node *node)
 static void keep_refusal(struct script_node *node, struct slice reply)
 {
     free(node->refusal);
-    /* loading a script is never redirected; clients must not see a redirect */
+    /* only a broken node redirects SCRIPT LOAD; clients must not see a redirect */
     if (redirect_is(reply))
         reply = SLICE("-UPSTREAM moved\r\n");
     node->refusal = reply.len > 0 && reply.at[0] == '-' ? strndup(reply.at, reply.len) : NULL;
@@ -122,8 +122,8 @@ static void script_node_keep_first(struct script_node *node, struct slice reply)
 }
 
 /*
- * Takes the reply for another script. The reply is ignored once all hashes are known, for NOSCRIPT
- * is handled.
+ * Takes the reply for another script. The reply is ignored once all hashes are known: a script that
+ * Redis lacks is sent again after NOSCRIPT.
  */
 static void keep_sha(struct script_node *node, unsigned script, struct slice reply)
 {
@@ -355,7 +355,7 @@ void script_node_note_answered(const struct script_node *node, const struct batc
 
 /* ---- time-outs ---- */
 
-/* Returns when the oldest call of these batches was sent; UINT64_MAX: no batch. */
+/* Returns the least asked_ns of these batches; UINT64_MAX: no batch. */
 static uint64_t oldest_of(const struct list *batches)
 {
     uint64_t oldest_ns = UINT64_MAX;
@@ -374,7 +374,10 @@ static uint64_t patience_ns(const struct script_node *node)
     return asked_ns != UINT64_MAX ? due_of(node, asked_ns) : UINT64_MAX;
 }
 
-/* A connection that is ready closes the circuit: on_look follows, and has the scripts loaded. */
+/*
+ * Tries to reach the node while the circuit is open. Once the connection is ready on_look follows,
+ * and has the scripts loaded. The first answer closes the circuit.
+ */
 static void on_probe(struct alarm *alarm)
 {
     struct script_node *node = container_of(alarm, struct script_node, probe);
@@ -390,7 +393,7 @@ static void on_probe(struct alarm *alarm)
 /*
  * A batch is late. If the batch was sent (is_owing), its connection is closed, and
  * script_node_on_lost follows at once. A connection that is still being opened, or loads scripts,
- * stays open. Such a connection closes the circuit once ready.
+ * stays open. The first answer on such a connection closes the circuit.
  */
 static void open_circuit(struct script_node *node, bool is_owing)
 {

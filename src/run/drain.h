@@ -40,7 +40,10 @@ struct drain {
  */
 void drain_begin(struct drain *drain, struct loop *loop, bool has_successor);
 
-/* Asynchronous, as the loop is closed. Does nothing if the drain has not begun. */
+/*
+ * Asynchronous: the struct must stay until the loop is closed. Does nothing if the drain has not
+ * begun.
+ */
 void drain_close(struct drain *drain);
 
 #endif

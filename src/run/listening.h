@@ -43,8 +43,9 @@ __attribute__((warn_unused_result)) bool listening_take_over(struct listening *l
 void listening_hand_over(struct listening *listening);
 
 /*
- * Refuses new connections except from operators. Connections that wait to be accepted stay. To be
- * called only if no successor has the sockets.
+ * Refuses new connections, except from operators and on TCP sockets of systemd, which stay open for
+ * the next start. Connections that wait to be accepted stay. To be called only if no successor has
+ * the sockets.
  */
 void listening_refuse(struct listening *listening);
 

@@ -1,9 +1,10 @@
 /*
  * Notifies the service manager at $NOTIFY_SOCKET (systemd, mostly) as sd_notify(3) does.
  *
- * READY=1: once, when weir listens and its workers run. STATUS=: at each change, with the reason
- * until /readyz says ready. WATCHDOG=1: as long as the loop of every worker iterates; when a worker
- * hangs systemd restarts weir. Without $NOTIFY_SOCKET nothing is sent. Main thread.
+ * READY=1: when weir listens and its workers run, and after each reload. STATUS=: at each change;
+ * until /readyz says ready, the reason why weir is not ready. WATCHDOG=1: as long as the loop of
+ * every worker iterates; when a worker hangs systemd restarts weir. Without $NOTIFY_SOCKET nothing
+ * is sent. Main thread.
  */
 #ifndef WEIR_RUN_SD_NOTIFY_H
 #define WEIR_RUN_SD_NOTIFY_H
@@ -49,7 +50,7 @@ struct watchdog {
 /* Begins to send WATCHDOG=1, if $WATCHDOG_USEC is set. */
 void watchdog_start(struct watchdog *watchdog, struct loop *loop, struct worker_pool *pool);
 
-/* Asynchronous, as the loop is closed. Does nothing on a zeroed struct. */
+/* Asynchronous: the struct must stay until the loop is closed. Does nothing on a zeroed struct. */
 void watchdog_close(struct watchdog *watchdog);
 
 #endif

@@ -131,7 +131,7 @@ void succession_offer(struct succession *succession, struct loop *loop);
  */
 void succession_serve(struct succession *succession, struct loop *loop);
 
-/* Asynchronous, as the loop is closed. Safe in every state. */
+/* Asynchronous: the struct must stay until the loop is closed. Safe in every state. */
 void succession_close(struct succession *succession);
 
 #endif

@@ -74,8 +74,8 @@ void upgrade_let_serve(struct upgrade *upgrade);
 void upgrade_call_off(struct upgrade *upgrade);
 
 /*
- * Ends the successor if it does not serve yet. Asynchronous, as the loop is closed; then
- * upgrade_fini.
+ * Ends the successor if it does not serve yet. Asynchronous: call upgrade_fini once the loop is
+ * closed.
  */
 void upgrade_close(struct upgrade *upgrade);
 void upgrade_fini(struct upgrade *upgrade);

@@ -114,7 +114,7 @@ void say_key(struct client *client, char kind, uint32_t key)
     say_word(client, slice_of(word, (size_t)(end - 1 - word)));
 }
 
-/* the last number of a value may exceed its length */
+/* value_of writes whole numbers: the last one may end beyond the length of the value */
 static char value_room[(1 << 20) + NUMBER_ROOM];
 
 /* "~3.1.77~" and more bytes that depend only on the number. Valid until the next call. */

@@ -25,8 +25,8 @@ struct under_way {
 
 /*
  * Redis executes a command, with its answer at offset `answer`; weir has read `read` bytes. Returns
- * how many calls of the same connection are in flight. 0: no client's own key, or an exempt
- * command.
+ * how many calls of the same connection are in flight. 0: no client's own key, an exempt command,
+ * or too many calls to count.
  */
 unsigned under_way_begin(struct under_way *lane, const struct slice *argv, size_t argc, uint64_t answer, uint64_t read);
 

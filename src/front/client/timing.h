@@ -1,9 +1,9 @@
 /*
  * How long a client's commands take, and which of them enter the slow log.
  *
- * A command begins when it becomes the next of its connection: when weir has read it, or when the
- * command before it has gone. Commands that may block in Redis are not measured, nor are commands
- * with an end that weir cannot see.
+ * A command begins when it becomes first in its connection's queue: when weir has read it, or when
+ * weir has sent or answered the command before it. Commands that may block in Redis are not
+ * measured, nor are commands with an end that weir cannot see.
  */
 #ifndef WEIR_FRONT_TIMING_H
 #define WEIR_FRONT_TIMING_H

@@ -1,14 +1,16 @@
 /*
- * A connection before it is bound.
+ * A connection before it is bound, which means: before its policy's limits on connections are
+ * charged.
  *
  * Problem: only a login tells the subject of a connection. Until the login the policy of its
- * address binds the connection, mostly `default`. If limits on connections and connects were
- * charged at once, that policy would stop applications that are about to log in.
+ * address applies, mostly `default`. If limits on connections and connects were charged at once,
+ * that policy would stop applications that are about to log in.
  *
- * Mechanism: limits on connections and connects are charged when the connection is bound
- * (front/client/binding.h). A login binds the connection, or the first command without
- * CMD_HANDSHAKE, or UNBOUND_NS after accept. An unbound connection counts for its address (of IPv6:
- * its /64). `unauthenticated` bounds the unbound connections of one address.
+ * Mechanism: limits on connections are charged when the connection is bound
+ * (front/client/binding.h). So are limits on connects, except those of a policy that matches by
+ * address or TLS name: binding_arrive charges these earlier. A login binds the connection, or the
+ * first command without CMD_HANDSHAKE, or UNBOUND_NS after accept. An unbound connection counts for
+ * its address (of IPv6: its /64). `unauthenticated` bounds the unbound connections of one address.
  *
  * Price: one small allocation, and a look-up of a subject under a sharded lock, for each accepted
  * connection.
@@ -59,7 +61,7 @@ __attribute__((warn_unused_result)) bool unbound_move(struct client *client);
 void unbound_end(struct client *client);
 
 /*
- * New rules bind the client: call unbound_release before client_rules changes, and unbound_retake
+ * The client gets new rules: call unbound_release before client_rules changes, and unbound_retake
  * afterwards. The connection counts for its address under the new rules, without being refused.
  */
 void unbound_release(struct client *client);

@@ -22,8 +22,8 @@
 struct compound;
 
 /*
- * The parts of one compound that go to one node on a lane available at the start. A convoy is a
- * train (front/route/hop.h).
+ * The parts of one compound that go to one node on a lane available at the start. A convoy is sent
+ * as a train: a hop of several requests (front/route/hop.h).
  */
 struct convoy {
     struct hop hop;
@@ -34,7 +34,7 @@ struct convoy {
     struct convoy_part {
         uint32_t part;
         /*
-         * end of this part's reply in `replies`; after an empty reply the part was not run, and
+         * end of this part's reply in `replies`; an empty reply: the part was not run, and
          * continues as a hop of its own
          */
         size_t end;
@@ -94,8 +94,8 @@ struct compound {
     void *arg;
     uint64_t tag;
     /*
-     * spread.order at the request, which orders the compound's hops; unused for key-by-key
-     * compounds
+     * number of the client's requests at this one (spread.order), which orders the compound's
+     * hops; unused for key-by-key compounds
      */
     uint32_t run;
     uint64_t arrived_ns;

@@ -18,8 +18,8 @@ static struct lanes *lanes_of_client(const struct client *client)
 }
 
 /*
- * Returns when the wait began: when the request became the next of its connection, or when Redis
- * was missed, if later. Time spent in a limit's delay does not count.
+ * Returns when the wait began: when the request became first in its connection's queue, or when
+ * Redis was missed, if later. Time spent in a limit's delay does not count.
  */
 static uint64_t begin_ns(const struct client *client)
 {

@@ -48,8 +48,8 @@ static void multi_go_on(struct client *client);
 static struct slice lost(const struct client *client);
 
 /*
- * Returns the client's carry, with the callbacks set. NULL: out of memory, and the client is
- * closed.
+ * Returns the client's carry (the requests that may be sent again, front/cluster/carry.h), with the
+ * callbacks set. NULL: out of memory, and the client is closed.
  */
 static struct carry *multi_need(struct client *client)
 {

@@ -3,10 +3,10 @@
  * decides what weir sends, and on which lanes.
  *
  * On a shared lane weir sets its own name instead, since the lane belongs to no client. A private
- * lane is told the client's library before a command that shows it (CLIENT ID, INFO, LIST ...). A
- * lane that was told a library is not reusable for other clients, because RESET does not clear the
- * library. A lane on which the client has set LIB-NAME or LIB-VER is told both values, because the
- * client may have set one of them elsewhere.
+ * lane is told the client's library before a command that shows the connection (CLIENT INFO and
+ * LIST) or names it to others (CLIENT ID). A lane that was told a library is not reusable for other
+ * clients, because RESET does not clear the library. A lane on which the client has set LIB-NAME or
+ * LIB-VER is told both values, because the client may have set one of them elsewhere.
  */
 #ifndef WEIR_FRONT_SETINFO_H
 #define WEIR_FRONT_SETINFO_H

@@ -64,7 +64,7 @@ enum effect {
     EFFECT_COMMAND,
     EFFECT_INFO, /* no state: INFO; in front of a cluster weir adds a section to the reply */
     /* In no row: calls that weir makes itself. */
-    /* no state; the reply is discarded and only shows whether the client was let in */
+    /* no state; the reply is discarded, but NOAUTH closes the client */
     EFFECT_UNHEARD,
     /*
      * CLIENT REPLY ON instead of the client's own CLIENT REPLY; the argument is the client's enum

@@ -2,8 +2,8 @@
  * Counters of the clients of one worker, and the times of their commands. The worker writes these
  * counters; any thread reads them (base/count.h).
  *
- * Every counter only grows, unless marked as a gauge. The functions below return the words shown in
- * metrics.
+ * Every counter only grows, unless marked as a gauge. The functions *_name return the words shown
+ * in metrics.
  */
 #ifndef WEIR_LIMIT_COUNTS_H
 #define WEIR_LIMIT_COUNTS_H
@@ -27,13 +27,16 @@
  */
 
 struct times {
-    /* from the time a command is the next of its client until its reply is written */
+    /* from when a command is first in its client's queue until its reply is written */
     struct histo request;
     struct histo upstream; /* from sending the command to Redis until the reply arrives */
     struct histo overhead; /* weir's own time: request - upstream - delay - share */
     struct histo delay;    /* wait for limits; only of commands that waited */
     struct histo held;     /* `request` of commands that waited for limits */
-    /* `held` without the wait for limits: request - held + released is the unintended time */
+    /*
+     * `held` less the wait for limits. request - held + released is the time of all commands
+     * without the waits for limits.
+     */
     struct histo released;
     struct histo share; /* wait for the fair share; only of commands that waited */
 };
@@ -44,7 +47,7 @@ struct times {
 struct answered {
     unsigned n;
     struct timed {
-        uint64_t arrived_ns;  /* when the command became the next of its client */
+        uint64_t arrived_ns;  /* when the command became first in its client's queue */
         uint64_t sent_ns;     /* when the request was sent; 0: answered by weir */
         uint64_t answered_ns; /* when the reply arrived */
         uint32_t waited_us;   /* wait for limits */
@@ -151,12 +154,8 @@ struct counts {
     struct times times;
 };
 
-/*
- * The words in metrics: "forwarded" ...; "maxclients" ...; "client" ...; "inline" ..., or NULL if
- * the error is not one of the protocol.
- */
-const char *counted_result_name(enum counted_result result);
-const char *rejection_name(enum rejection rejection);
+const char *counted_result_name(enum counted_result result); /* "forwarded" ... */
+const char *rejection_name(enum rejection rejection);        /* "maxclients" ... */
 
 /*
  * True if a connection rejected for that reason never was a client. The close of such a connection
@@ -164,8 +163,8 @@ const char *rejection_name(enum rejection rejection);
  */
 bool rejection_is_early(enum rejection rejection);
 
-const char *ending_reason_name(enum ending_reason reason);
-const char *protocol_error_name(enum err error);
-const char *outage_fate_name(enum outage_fate fate); /* "waited" ... */
+const char *ending_reason_name(enum ending_reason reason); /* "client" ... */
+const char *protocol_error_name(enum err error);           /* "inline" ...; NULL: another error */
+const char *outage_fate_name(enum outage_fate fate);       /* "waited" ... */
 
 #endif

@@ -9,9 +9,9 @@
 
 #define STEP_BITS 4
 #define STEPS (1U << STEP_BITS) /* steps in an octave */
-#define PEAK_BITS 10            /* bits of one peak in a key: 32 octaves, plus one bit */
+#define PEAK_BITS 10            /* bits of a peak in a key; 32 octaves of 16 steps need 9 */
 #define PEAK_MASK ((1U << PEAK_BITS) - 1)
-#define IN_USE (1U << (PEAKS * PEAK_BITS)) /* makes every key other than 0 */
+#define IN_USE (1U << (PEAKS * PEAK_BITS)) /* set in every key: the key 0 is a free cell */
 #define CELLS_FIRST 64
 #define COARSE_MOST STEP_BITS
 
@@ -98,7 +98,10 @@ static bool rebuild(struct distribution *p, size_t n_cells, unsigned coarse)
     return true;
 }
 
-/* Makes room for one more cell: the table is at most three quarters full. */
+/*
+ * Makes room for one more cell. The table stays at most three quarters full, unless it can neither
+ * grow nor become coarser. Then one cell stays free. False: no room.
+ */
 static bool suggestion_make_room(struct distribution *p)
 {
     while (p->cells == NULL || (p->used + 1) * 4 > p->n_cells * 3) {
@@ -183,7 +186,7 @@ struct peaks distribution_lower(const struct distribution *p, const struct distr
 
 #define HEADROOM 1.2
 #define HUNDRED 100  /* one in this many subjects may be limited */
-#define GAP_SHARE 10 /* above a gap, one in this many subjects may be limited */
+#define GAP_SHARE 10 /* one in this many subjects may be above a gap (suggestion.h) */
 
 /*
  * Marks: numbers on a logarithmic scale with 32 steps to an octave. Rounding up adds 3 % at most.
@@ -219,8 +222,9 @@ static double needed_rate(const struct peaks *peaks, uint64_t observed_s)
 }
 
 /*
- * The burst for two adjacent windows of `half` commands each, where each half takes `seconds`. The
- * first and last second may be no more than an instant each.
+ * Returns the burst for two adjacent windows of `half` commands each. The commands of one window
+ * take `seconds`. All commands of the first second may come at its end, and all commands of the
+ * last second at its start. These two seconds therefore give nothing back.
  */
 static double suggestion_pair(double half, double seconds, double rate)
 {

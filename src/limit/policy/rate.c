@@ -40,7 +40,7 @@ static struct slice take_digits(struct slice *rest)
     return split_take(rest, len);
 }
 
-/* Sets *out to number * unit. False: the product does not fit. */
+/* Sets *out to number * unit. False: `digits` is no number, or the product does not fit. */
 static bool rate_scale(struct slice digits, const struct unit *unit, uint64_t *out)
 {
     int64_t number;

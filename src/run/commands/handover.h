@@ -27,21 +27,21 @@ struct handover {
 };
 
 /*
- * Returns the text, NUL-terminated; heap. Without commands the text is only the first line. NULL:
- * out of memory.
+ * Returns the text, NUL-terminated; heap. The first line names the format, and is there without any
+ * command. NULL: out of memory.
  */
 char *handover_write(const struct handover *from);
 
 /*
  * Carries out the commands of `text` by one call of carry_out, which sets their errors. Logs the
- * failed commands, and the number of the other commands. False: the text is of another kind.
+ * failed commands, and the number of the other commands. False: the text has another format.
  */
 bool handover_read(const char *text, struct journal *journal,
                    void (*carry_out)(void *arg, struct admin_command *const *admin_commands, size_t n), void *arg);
 
 /*
- * Logs each command of `text` that is not in `other` (NULL: nothing): `what` becomes of the
- * command, and `why`.
+ * Logs each command of `text` that is not in `other`, with what happens to the command ("dropped")
+ * and why. `other` NULL: logs all commands.
  */
 void handover_log(const char *text, const char *other, const char *what, const char *why, struct journal *journal);
 

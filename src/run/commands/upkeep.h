@@ -33,7 +33,9 @@ void upkeep_open(struct upkeep *upkeep, struct loop *loop);
 /* Sets the timer for the next end, which an admin command may have changed. */
 void upkeep_await(struct upkeep *upkeep);
 
-/* Asynchronous, as the loop is closed. Once, and only after upkeep_open. */
+/*
+ * Asynchronous: the struct must stay until the loop is closed. Once, and only after upkeep_open.
+ */
 void upkeep_close(struct upkeep *upkeep);
 
 #endif

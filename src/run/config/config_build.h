@@ -20,7 +20,10 @@ struct config *config_build(struct config_file *file, const struct command_table
 
 void config_free(struct config *config); /* NULL is allowed */
 
-/* Reads file->path (NULL: the safe default) into `file`, then builds the whole. */
+/*
+ * Reads file->path into `file`, then builds the whole. file->path NULL: reads nothing, and builds
+ * the safe default configuration.
+ */
 struct config *config_read(struct config_file *file, const struct command_table *table);
 
 /* True if a line of [policy NAME] with this key is a line of limits (not match, admin ...). */

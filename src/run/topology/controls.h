@@ -2,8 +2,8 @@
  * The main thread's connections to the servers of the upstream (run/topology/members.h), and the
  * topology that follows from what the servers say.
  *
- * One server under `upstream` is always the default node. With several servers, configured or named
- * by sentinels (run/topology/sentinels.h), the default node is the master, as
+ * If `upstream` has one server, that server is always the default node. With several servers,
+ * configured or named by sentinels (run/topology/sentinels.h), the default node is the master, as
  * run/topology/controls_default.c chooses it. Without a master the default node has no address;
  * clients wait as for a node that is down. Main thread.
  */
@@ -42,7 +42,7 @@ struct controls_ops {
 };
 
 struct controls_settings {
-    struct finder_settings finder; /* without address, kind and kin */
+    struct finder_settings finder; /* address, kind and kin are not read */
     const struct sources *sources;
     const char *sentinel_user;          /* NULL: only a password */
     const char *sentinel_password_path; /* path of the password file; NULL: none */

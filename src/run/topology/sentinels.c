@@ -26,7 +26,7 @@ struct slot {
     struct address replicas[SENTINELS_REPLICAS_MOST]; /* the hosts are owned by `word` */
     size_t n_replicas;
     bool is_configured;
-    bool is_twin;               /* another entry leads to this sentinel, too */
+    bool is_twin;               /* an earlier entry that answers leads to this sentinel, too */
     enum sentinel_trouble told; /* the trouble that was logged last */
 };
 
@@ -72,7 +72,7 @@ static void print_master(const struct sentinel_word *word, char *out, size_t roo
         address_print(&address, out, room);
 }
 
-/* Prints the words after the sentinel's address. */
+/* Prints what a log line says behind the sentinel's address. */
 static void sentinels_describe(const struct sentinels *sentinels, const struct sentinel_word *word, char *out,
                                size_t room)
 {

@@ -47,8 +47,8 @@ static bool may_push(const struct lane *lane)
 }
 
 /*
- * True if the owner has asked for pushes, or another connection may redirect invalidations to this
- * lane.
+ * True if the owner may have asked for pushes, or another connection may redirect invalidations to
+ * this lane.
  */
 static bool wants_push(const struct lane *lane)
 {
@@ -174,8 +174,8 @@ static inline bool is_apart(const struct lane *lane, const char *p, const char *
 }
 
 /*
- * Like reply_scan_plain. On a lane that keeps calls, the scan stops before an error that may return
- * a call.
+ * Like reply_scan_plain. If refused calls may go back to their lane user (lane.keeps), the scan
+ * stops before a push, and before an error that may return a call.
  */
 static uint32_t scan_plain(struct lane *lane, const char *p, const char *end, uint32_t most, size_t *used)
 {
@@ -289,8 +289,8 @@ static bool tells_id(const struct call *call)
 
 /*
  * True if a server that became a replica has ended a blocked command. Redis closes the client's
- * connection behind that error (disconnectOrRedirectAllBlockedClients). weir closes the client's
- * connection, too, although the lane could be kept.
+ * connection behind that error (disconnectOrRedirectAllBlockedClients). If the lane went back to
+ * weir before that, the client would stay. weir therefore closes the client's connection at once.
  */
 static bool is_ended_by_role(const struct lane *lane, const struct call *call)
 {

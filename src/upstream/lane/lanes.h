@@ -65,8 +65,8 @@ struct lanes {
     void (*on_unused)(struct lanes *lanes);
 
     /*
-     * until this time the first reads of unknown clients use a lane of their own, because a shared
-     * lane had a huge reply (shared_be_wary); 0: no huge reply yet
+     * until this time the first reads of clients (READER_NEW) use a lane of their own, because a
+     * shared lane had a huge reply (shared_be_wary); 0: no huge reply yet
      */
     uint64_t wary_until_ns;
     uint64_t doubted_ns; /* when a lane was last opened to ask for the node's role */
@@ -81,17 +81,17 @@ struct lanes {
      */
     enum err down;
     uint64_t missed_ns; /* start of the first failed dial since a lane was ready; 0: none failed */
-    /* why the last lane user to ask got no lane, if not `down`; else ERR_NONE */
+    /* the error if a bound on lanes or dials stopped the last request for a lane; else ERR_NONE */
     enum err why_none;
     bool is_turned_away; /* down because Redis rejects connections: too many are open */
-    bool is_garbled;     /* the last bytes in place of a greeting's answer were no RESP */
+    bool is_garbled;     /* a greeting got bytes that are no RESP since a lane was last ready */
     unsigned n_shut;     /* connections closed during their greeting since the last good greeting */
     /*
-     * start of the period that n_again counts; the period lasts a second, or longer if no lane
-     * becomes ready
+     * when n_again was last reset: at a retry more than a second after the reset before, if a lane
+     * became ready in between
      */
     uint64_t again_ns;
-    unsigned n_again;                       /* connections retried at once, without back-off */
+    unsigned n_again;                       /* retries without back-off since again_ns */
     bool has_let_in;                        /* a lane became ready since again_ns */
     struct login *no_reset[LANES_NO_RESET]; /* one reference each; the newest replaces the oldest */
     unsigned next_no_reset;
@@ -156,7 +156,7 @@ bool lanes_are_starved(const struct lanes *lanes);
 /* The error for a client without a lane. */
 enum err lanes_why_none(const struct lanes *lanes);
 
-/* Like lanes_why_none, but room is not the reason. */
+/* Like lanes_why_none, but ignores weir's own bounds on lanes and dials (why_none). */
 enum err lanes_why_away(const struct lanes *lanes);
 
 /* No lane is available from now on, for this reason, until a background retry succeeds. */

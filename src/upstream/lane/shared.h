@@ -18,20 +18,20 @@
 struct lane *shared_get(struct lanes *lanes, const struct lane_key *key, const struct lane_user *lane_user);
 
 /*
- * A huge reply has arrived on this lane, and the calls behind it wait. For WARY_NS the first reads
- * of unknown clients use a lane of their own, where only such reads wait behind a huge reply.
+ * A huge reply has arrived on this lane, and the calls behind it wait. For WARY_NS the first read
+ * of each client goes to a lane for first reads, where only such reads wait behind a huge reply.
  */
 void shared_be_wary(struct lane *lane);
 
-/* True if the first reads of unknown clients use a lane of their own now. */
+/* True if the first reads of clients go to a lane for first reads now. */
 static inline bool shared_is_wary(const struct lanes *lanes)
 {
     return lanes_loop(lanes)->now_ns < lanes->wary_until_ns;
 }
 
 /*
- * Returns the lane for the first reads of unknown clients, if that lane is ready. Otherwise such a
- * lane is opened, if there is room. NULL: use the session's shared lane.
+ * Returns the lane for first reads, if that lane is ready. Otherwise such a lane is opened, if
+ * there is room. NULL: use the session's shared lane.
  */
 struct lane *shared_get_apart(struct lanes *lanes, const struct lane_key *key, const struct lane_user *lane_user);
 

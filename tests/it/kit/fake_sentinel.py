@@ -11,8 +11,6 @@ __all__ = ["BYE", "HANG", "FakeSentinel"]
 class FakeSentinel(FakeServer):
     """A sentinel that answers as a test says: for each name a master, its epoch, replicas and other
     sentinels.
-
-    A function in `answers` takes str.
     """
 
     def __init__(self, name=NAME, master=None, epoch=1, password=None, user=None):
