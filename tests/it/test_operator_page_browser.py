@@ -153,7 +153,7 @@ def test_without_javascript_one_line_says_so(browser, weir):
     seen = browser.run("return document.body.innerText").split("\n")
     assert [line for line in seen if line.strip()] == [
         "weir",
-        "This page needs JavaScript. The links below lead to the same figures without it.",
+        "This page needs JavaScript. The links below lead to the figures without a browser script.",
         "CSV",
         "JSON",
         "Prometheus",

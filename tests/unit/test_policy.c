@@ -112,11 +112,11 @@ static void wrong_limits_change_nothing(void **state)
         {"write", "200/s, 10/x", "is not a time"},
         {"write", "200/s,", "a limit is missing"},
         {"write", "", "a limit is missing"},
-        {"write", "deny, 5/s", "deny stands alone"},
-        {"write", "5/s, deny", "deny stands alone"},
-        {"read", "deny", "deny stands alone"}, /* there is a limit on the class already */
-        {"@list", "5/s", "deny stands alone"}, /* the class is denied already */
-        {"@list", "deny", "deny stands alone"},
+        {"write", "deny, 5/s", "deny refuses everything"},
+        {"write", "5/s, deny", "deny refuses everything"},
+        {"read", "deny", "deny refuses everything"}, /* there is a limit on the class already */
+        {"@list", "5/s", "deny refuses everything"}, /* the class is denied already */
+        {"@list", "deny", "deny refuses everything"},
         {"cost", "deny", "only a class of commands can be denied"},
         {"inflight", "deny", "only a class of commands can be denied"},
         {"wirte", "1/s", "write"},
