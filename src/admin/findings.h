@@ -2,6 +2,8 @@
 #ifndef WEIR_ADMIN_FINDINGS_H
 #define WEIR_ADMIN_FINDINGS_H
 
+#include <stdint.h>
+
 #include "admin/snapshot.h"
 #include "base/text.h"
 
@@ -31,5 +33,13 @@ void findings_free(struct findings *findings);
 
 /* "bad", "warn", "good" */
 const char *finding_level_name(enum finding_level level);
+
+/* ---- numbers, in the form of page/figures.js ---- */
+
+void figure_count(struct text *out, uint64_t n);     /* "1,234,567" */
+void figure_rate(struct text *out, double per_s);    /* "0", "3.5", "1,234", "12.3k", "1.23M" */
+void figure_per_s(struct text *out, double per_s);   /* like figure_rate, with "/s" */
+void figure_duration(struct text *out, double s);    /* "85 µs", "1.3 ms", "2.5 s"; 0 is "–" */
+void figure_percent(struct text *out, double ratio); /* "0 %", "9.1 %", "97 %" */
 
 #endif

@@ -8,13 +8,13 @@
 
 #include "admin/host.h"
 #include "admin/metrics.h"
-#include "admin/page_files.h"
 #include "admin/stats.h"
 #include "base/clock.h"
 #include "base/list.h"
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/process.h"
+#include "base/slice.h"
 
 /* above this number of connections each gets less time (chosen) */
 #define GUESTS_MANY (HTTP_GUESTS / 2)
@@ -42,6 +42,23 @@ struct http {
     struct list guests;
     size_t n_guests;
 };
+
+/* ---- files of the page: the assembler includes them, and browsers get the exact content ---- */
+
+#define FILE_OF(name) ".incbin \"src/admin/page/" name "\"\n"
+#define EMBED(name, files)                                                                                             \
+    __asm__(".section .rodata\n"                                                                                       \
+            "page_" #name "_begin:\n" files "page_" #name "_end:\n"                                                    \
+            ".text\n");                                                                                                \
+    extern const char page_##name##_begin[], page_##name##_end[];                                                      \
+    static struct slice page_##name(void)                                                                              \
+    {                                                                                                                  \
+        return slice_of(page_##name##_begin, (size_t)(page_##name##_end - page_##name##_begin));                       \
+    }
+
+EMBED(html, FILE_OF("page.html"))
+EMBED(css, FILE_OF("page.css"))
+EMBED(js, FILE_OF("figures.js") FILE_OF("charts.js") FILE_OF("table.js") FILE_OF("rows.js") FILE_OF("page.js"))
 
 /* ---- pages ---- */
 

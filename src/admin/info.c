@@ -3,7 +3,7 @@
 #include <inttypes.h>
 
 #include "admin/holders.h"
-#include "admin/own_lines.h"
+#include "admin/snapshot.h"
 #include "base/clock.h"
 #include "base/text.h"
 #include "upstream/lane/lack.h"

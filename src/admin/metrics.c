@@ -3,12 +3,14 @@
  */
 #include "admin/metrics.h"
 
+#include <dirent.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include "admin/json.h"
-#include "admin/process.h"
 #include "base/clock.h"
 #include "base/histo.h"
 #include "base/log.h"
@@ -16,6 +18,52 @@
 #include "limit/command/slot.h"
 
 #define MS_IN_S 1000.0
+
+/* ---- what the system reports about this process: 0 if it does not report a value ---- */
+
+static double process_seconds(struct timeval time)
+{
+    return (double)time.tv_sec + (double)time.tv_usec / 1e6;
+}
+
+/* Returns user and system time. */
+static double process_cpu_seconds(void)
+{
+    struct rusage usage;
+    return getrusage(RUSAGE_SELF, &usage) == 0 ? process_seconds(usage.ru_utime) + process_seconds(usage.ru_stime) : 0;
+}
+
+static uint64_t process_resident_bytes(void)
+{
+    unsigned long size = 0;
+    unsigned long pages = 0;
+    FILE *file = fopen("/proc/self/statm", "re");
+    if (file == NULL)
+        return 0;
+    if (fscanf(file, "%lu %lu", &size, &pages) != 2)
+        pages = 0;
+    fclose(file);
+    return pages * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+static uint64_t process_open_fds(void)
+{
+    uint64_t n = 0;
+    DIR *folder = opendir("/proc/self/fd");
+    if (folder == NULL)
+        return 0;
+    while (readdir(folder) != NULL)
+        n++;
+    closedir(folder);
+    return n - 3; /* the folder itself, "." and ".." */
+}
+
+/* Returns the most descriptors that may be open. */
+static uint64_t process_max_fds(void)
+{
+    struct rlimit files;
+    return getrlimit(RLIMIT_NOFILE, &files) == 0 ? files.rlim_cur : 0;
+}
 
 /* ---- values ---- */
 

@@ -2,7 +2,7 @@
 
 #include "admin/findings.h"
 #include "admin/holders.h"
-#include "admin/own_lines.h"
+#include "admin/snapshot.h"
 #include "admin/json.h"
 #include "admin/metrics.h"
 #include "base/clock.h"

@@ -21,12 +21,6 @@ const char *log_level_name(enum log_level level)
     return names[level];
 }
 
-const char *log_format_name(enum log_format format)
-{
-    static const char *const names[LOG_FORMATS] = {"text", "logfmt", "json"};
-    return names[format];
-}
-
 const char *log_site_name(enum log_site site)
 {
     static const char *const names[LOG_SITE_COUNT] = {

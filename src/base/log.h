@@ -42,9 +42,8 @@ enum log_site {
 /* The section on the form of a line shows each format. */
 enum log_format { LOG_AS_TEXT, LOG_AS_LOGFMT, LOG_AS_JSON, LOG_FORMATS };
 
-/* "debug" ..., "text" ..., "accept" ... */
+/* "debug" ..., "accept" ... */
 const char *log_level_name(enum log_level level);
-const char *log_format_name(enum log_format format);
 const char *log_site_name(enum log_site site);
 
 /* Lines below `level` are dropped. */

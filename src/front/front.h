@@ -15,7 +15,6 @@
 #include "base/hash.h"
 #include "base/list.h"
 #include "base/slice.h"
-#include "front/client/walk.h"
 #include "front/commands/admin_command.h"
 #include "front/rules.h"
 #include "limit/attempts.h"
@@ -138,7 +137,7 @@ struct recent {
 #define REFUSALS_TOLD 16
 struct last_refusal {
     const struct limit *limit; /* NULL: none */
-    int64_t wait_ms; /* wait that the text names; GATE_NEVER: the request can never pass */
+    int64_t wait_ms;           /* wait that the text names; GATE_NEVER: the request can never pass */
     size_t len;                /* bytes of one copy */
     uint32_t copies;           /* copies in `text`, one after the other: 1 to REFUSALS_TOLD */
     char text[REFUSALS_TOLD * REFUSAL_ROOM];
@@ -204,7 +203,7 @@ struct front {
     /* the previous rules, while binding_walk still binds clients to `rules`; else NULL */
     struct rules *rules_before;
     struct topology *topology;
-    uint8_t generation : 1; /* flips with each new rules; tells `rules` from `rules_before` */
+    uint8_t generation : 1;                /* flips with each new rules; tells `rules` from `rules_before` */
     struct limit_counters *limit_counters; /* of this worker, by limit id */
     struct top *top;
     struct offenders *offenders;
@@ -225,11 +224,11 @@ struct front {
     struct list libraries; /* struct library: the libraries that clients of this worker use */
     struct timeouts timeouts;
     struct walk binding_walk;  /* binds every client to new rules */
-    struct walk round_walk; /* walk of the admin command that visits all clients of this worker */
+    struct walk round_walk;    /* walk of the admin command that visits all clients of this worker */
     struct walk vanished_walk; /* finds clients on hosts that have vanished */
     struct fair_timer fair;
     struct client_drain drain; /* in use from the moment when weir begins to stop */
-    uint32_t n_read_sides; /* how many clients so far may read from replicas: front/route/reads.h */
+    uint32_t n_read_sides;     /* how many clients so far may read from replicas: front/route/reads.h */
     struct recent recent;
     struct counts counts;
     struct answered answered; /* calls answered in this iteration */

@@ -139,21 +139,14 @@ void gate_calls_begin(const struct charge_target *target, uint64_t counted, uint
 void gate_calls_revoke(const struct charge_target *target, uint8_t counted, struct limit_counters *limit_counters);
 
 /*
- * Checks one more connection against the limits on connections and connects. GATE_PASS: charged;
- * pass verdict->counted to gate_disconnect when the connection ends. GATE_CLOSE: nothing is
- * charged, and verdict->limit is the limit exceeded.
+ * Checks one more connection against the limits on `units`: 1U << UNIT_CONNECTS,
+ * 1U << UNIT_CONNECTIONS, or both. GATE_PASS: charged; pass verdict->counted to gate_disconnect
+ * when the connection ends. GATE_CLOSE: nothing is charged, and verdict->limit is the limit
+ * exceeded.
  */
-__attribute__((warn_unused_result)) enum gate gate_connect(const struct charge_target *target, uint64_t now_ns,
-                                                           struct limit_counters *limit_counters,
+__attribute__((warn_unused_result)) enum gate gate_connect(const struct charge_target *target, unsigned units,
+                                                           uint64_t now_ns, struct limit_counters *limit_counters,
                                                            struct verdict *verdict);
-
-/*
- * gate_connect for the limits on these units only. `units`: 1U << UNIT_CONNECTS, 1U <<
- * UNIT_CONNECTIONS, or both.
- */
-__attribute__((warn_unused_result)) enum gate gate_connect_units(const struct charge_target *target, unsigned units,
-                                                                 uint64_t now_ns, struct limit_counters *limit_counters,
-                                                                 struct verdict *verdict);
 void gate_disconnect(const struct charge_target *target, uint8_t counted);
 
 /*

@@ -212,14 +212,8 @@ static uint64_t limits_on(const struct policy *policy, unsigned units)
     return limits;
 }
 
-enum gate gate_connect(const struct charge_target *target, uint64_t now_ns, struct limit_counters *limit_counters,
-                       struct verdict *verdict)
-{
-    return gate_connect_units(target, 1U << UNIT_CONNECTIONS | 1U << UNIT_CONNECTS, now_ns, limit_counters, verdict);
-}
-
-enum gate gate_connect_units(const struct charge_target *target, unsigned units, uint64_t now_ns,
-                             struct limit_counters *limit_counters, struct verdict *verdict)
+enum gate gate_connect(const struct charge_target *target, unsigned units, uint64_t now_ns,
+                       struct limit_counters *limit_counters, struct verdict *verdict)
 {
     const struct policy *policy = target->policy;
     uint64_t limits = limits_on(policy, units);

@@ -1,7 +1,10 @@
 #include "net/loop.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <malloc.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "base/process.h"
@@ -11,6 +14,60 @@
 /* freed bytes that are worth a walk through the heap by malloc_trim (chosen) */
 #define TRIM_BYTES 1048576
 #define TRIM_MS 1000
+
+/* ---- the pipe for splice(2) ---- */
+
+#define SPLICE_HOW (SPLICE_F_MOVE | SPLICE_F_NONBLOCK)
+
+void splice_pipe_init(struct splice_pipe *splice_pipe)
+{
+    if (pipe2(splice_pipe->ends, O_NONBLOCK | O_CLOEXEC) != 0) {
+        splice_pipe->ends[0] = splice_pipe->ends[1] = -1;
+        return;
+    }
+    /* if the system refuses, less is spliced at a time */
+    (void)fcntl(splice_pipe->ends[1], F_SETPIPE_SZ, SPLICE_PIPE_MOST);
+}
+
+void splice_pipe_fini(struct splice_pipe *splice_pipe)
+{
+    if (!splice_pipe_works(splice_pipe))
+        return;
+    close(splice_pipe->ends[0]);
+    close(splice_pipe->ends[1]);
+    splice_pipe->ends[0] = splice_pipe->ends[1] = -1;
+}
+
+struct spliced splice_pipe_pass(const struct splice_pipe *splice_pipe, int from, int to, size_t most)
+{
+    struct spliced done = {.taken = splice(from, NULL, splice_pipe->ends[1], NULL,
+                                           most < SPLICE_PIPE_MOST ? most : SPLICE_PIPE_MOST, SPLICE_HOW)};
+    if (done.taken <= 0)
+        return done;
+    ssize_t sent = splice(splice_pipe->ends[0], NULL, to, NULL, (size_t)done.taken, SPLICE_HOW);
+    if (sent < 0 && errno != EAGAIN && errno != EINTR)
+        done.error = errno;
+    done.left = (size_t)(done.taken - (sent > 0 ? sent : 0));
+    return done;
+}
+
+bool splice_pipe_fetch(struct splice_pipe *splice_pipe, char *at, size_t n)
+{
+    while (n > 0) {
+        ssize_t got = read(splice_pipe->ends[0], at, n);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0) {
+            splice_pipe_fini(splice_pipe);
+            return false;
+        }
+        at += got;
+        n -= (size_t)got;
+    }
+    return true;
+}
+
+/* ---- the loop ---- */
 
 /*
  * Flushes dirty links. `is_all`: includes patient and woken links. A woken link may end: its end

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 
 #include "base/slice.h"
+#include "limit/command/own.h"
 #include "resp/build.h"
 
 #define COMMAND_MERGE_MAX 8388608 /* bytes of a reply, before and after; chosen: 40 times COMMAND DOCS */
@@ -24,5 +25,19 @@ __attribute__((warn_unused_result)) bool command_merge(struct slice request, str
 
 /* Writes the reply without Redis: the reply of a server that has weir's own commands alone. */
 void command_merge_alone(struct slice request, bool has_cell, struct build *out);
+
+/* ---- entries for weir's own commands, in the form of Redis' replies, made from own.def ---- */
+
+/* True if the command is no subcommand. */
+bool docs_is_top(const struct own *own);
+
+/* Writes the command's entry in COMMAND and COMMAND INFO. */
+void docs_info(struct build *build, const struct own *own);
+
+/* Writes the command's entry in COMMAND DOCS: the name, then a map. */
+void docs_entry(struct build *build, const struct own *own);
+
+/* Writes the command's entry in COMMAND LIST: the name. */
+void docs_name(struct build *build, const struct own *own);
 
 #endif

@@ -8,7 +8,7 @@
 #include "base/mem.h"
 #include "base/slice.h"
 #include "base/why.h"
-#include "base/zone_file.h"
+#include "base/zone.h"
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 

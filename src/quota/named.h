@@ -34,6 +34,12 @@ struct override {
     uint64_t until_ns;  /* monotonic; 0: until removed */
 };
 
+/* Returns how many bytes of a key a line of the log shows. */
+static inline int override_shown(struct slice key)
+{
+    return (int)(key.len < 200 ? key.len : 200);
+}
+
 enum named_result { NAMED_PASSED, NAMED_LIMITED, NAMED_SHADOWED, NAMED_ERROR, NAMED_RESULTS };
 
 /* Counters of the calls of one named limit, kept across reloads. Any thread adds and reads. */

@@ -10,7 +10,7 @@
 #include "upstream/lane/lack.h"
 
 #define FRAME_MAX (1 << 20)
-#define AGAIN_NS (500 * NS_PER_MS) /* as in circuit.h */
+#define AGAIN_NS (500 * NS_PER_MS) /* as CIRCUIT_AGAIN_NS */
 
 static struct release_listener *release_listener_of(struct lane_user *lane_user)
 {

@@ -18,7 +18,7 @@ from kit.reloading import reload
 from kit.resp import Error, encode
 
 CLIENTS = 700
-STEP = 128  # WALK_STEP in src/front/client/walk.h
+STEP = 128  # WALK_STEP in src/base/list.h
 
 
 def rows_of(reply):

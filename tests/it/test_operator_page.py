@@ -83,7 +83,7 @@ def test_the_page_changes_nothing(weir):
 def test_the_source_writes_text_only(weir):
     scripts = sorted((REPO / "src/admin/page").glob("*.js"))
     script = "".join(path.read_text() for path in scripts)
-    embedded = re.findall(r'FILE_OF\("([a-z]+\.js)"\)', (REPO / "src/admin/page_files.c").read_text())
+    embedded = re.findall(r'FILE_OF\("([a-z]+\.js)"\)', (REPO / "src/admin/http.c").read_text())
     assert sorted(embedded) == [path.name for path in scripts]
     assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval|Function\(", script)
     assert get(weir, "/page.js")[2] == "".join((REPO / "src/admin/page" / name).read_text() for name in embedded)

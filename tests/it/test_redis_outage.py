@@ -474,7 +474,7 @@ def test_an_operators_handshake_ends_where_redis_takes_no_more_connections(farm)
     with redis.connect() as other:
         assert other.call("CONFIG", "SET", "maxclients", 1) == "OK"
         other.call("CLIENT", "KILL", "TYPE", "normal")  # without itself
-        wait_until(lambda: "is away: it turns new connections away" in weir.log(), "weir is turned away")
+        wait_until(lambda: "is away: it refuses new connections" in weir.log(), "weir is turned away")
         with weir.connect() as conn:
             conn.send(encode("AUTH", "default", "x"))
             reply, seconds = end_of(conn)

@@ -13,6 +13,7 @@
 #define MS UINT64_C(1000000)
 #define START (100 * S) /* a late time, like the time since boot */
 #define KIT_SETS 64
+#define CONNECT_UNITS (1U << UNIT_CONNECTIONS | 1U << UNIT_CONNECTS)
 
 static struct command_table *table;
 static struct registry *registry;

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "front/route/block_time.h"
+#include "front/route/request.h"
 #include "resp/argv.h"
 
 static const struct command *row(const char *name)

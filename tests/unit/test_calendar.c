@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/civil.h"
 #include "base/zone.h"
 #include "limit/policy/calendar.h"
 

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "quota/circuit.h"
+#include "quota/script_node.h"
 
 #define TIMEOUT_NS (500 * NS_PER_MS)
 

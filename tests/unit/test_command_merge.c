@@ -12,7 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "quota/docs.h"
 #include "quota/command_merge.h"
 #include "resp/emit.h"
 

@@ -661,12 +661,14 @@ static void test_every_key(void **state)
 /* The words of a key are in the order of its enum. */
 static void test_words_mean_what_their_enum_says(void **state)
 {
+    static const char *const formats[LOG_FORMATS] = {
+        [LOG_AS_TEXT] = "text", [LOG_AS_LOGFMT] = "logfmt", [LOG_AS_JSON] = "json"};
     char text[256];
     (void)state;
     for (int level = 0; level < LOG_LEVELS; level++)
         for (int format = 0; format < LOG_FORMATS; format++) {
             snprintf(text, sizeof text, "[weir]\nlog-level = %s\nlog-format = %s\n",
-                     log_level_name((enum log_level)level), log_format_name((enum log_format)format));
+                     log_level_name((enum log_level)level), formats[format]);
             struct config *config = load_text(text);
             assert_int_equal(config->log_level, level);
             assert_int_equal(config->log_format, format);

@@ -20,7 +20,7 @@
 #include "quota/decision_request.h"
 #include "run/commands/config_manager.h"
 #include "run/commands/handover.h"
-#include "run/commands/admin_block.h"
+#include "run/commands/admin_unsaved.h"
 #include "run/commands/set_lines.h"
 #include "run/config/config_build.h"
 

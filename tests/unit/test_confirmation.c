@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "resp/confirmation.h"
+#include "front/session/channels.h"
 
 static void test_what_is_confirmed(void **state)
 {

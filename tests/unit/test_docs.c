@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "quota/docs.h"
+#include "quota/command_merge.h"
 #include "resp/emit.h"
 #include "resp/scan.h"
 

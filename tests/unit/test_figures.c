@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "admin/figures.h"
+#include "admin/findings.h"
 
 static char *finish(struct text *text)
 {

@@ -221,8 +221,8 @@ static void only_the_scopes_there_are_need_a_holder(void **state)
     open_gate();
     struct charge_target bare = target;
     bare.holders[PER_SUBJECT] = NULL;
-    assert_int_equal(gate_connect(&bare, START, limit_counters, &verdict), GATE_PASS);
-    assert_int_equal(gate_connect(&bare, START, limit_counters, &verdict), GATE_CLOSE);
+    assert_int_equal(gate_connect(&bare, CONNECT_UNITS, START, limit_counters, &verdict), GATE_PASS);
+    assert_int_equal(gate_connect(&bare, CONNECT_UNITS, START, limit_counters, &verdict), GATE_CLOSE);
 }
 
 /* Joint limits decide like single limits asked first and charged after. */

@@ -429,7 +429,7 @@ static void what_is_counted_is_taken_back(void **state)
 
 static enum gate connect_as(const struct charge_target *who, uint64_t now_ns)
 {
-    return gate_connect(who, now_ns, limit_counters, &verdict);
+    return gate_connect(who, CONNECT_UNITS, now_ns, limit_counters, &verdict);
 }
 
 static void connects_first_and_connections_later(void **state)
@@ -439,14 +439,14 @@ static void connects_first_and_connections_later(void **state)
     limit("connections", "1");
     limit("connects", "1/s burst 2");
     open_gate();
-    assert_int_equal(gate_connect_units(&target, connects, START, limit_counters, &verdict), GATE_PASS);
-    assert_int_equal(gate_connect_units(&target, connects, START, limit_counters, &verdict), GATE_PASS);
+    assert_int_equal(gate_connect(&target, connects, START, limit_counters, &verdict), GATE_PASS);
+    assert_int_equal(gate_connect(&target, connects, START, limit_counters, &verdict), GATE_PASS);
     assert_int_equal(word(0), 0); /* no connection was counted */
-    assert_int_equal(gate_connect_units(&target, connects, START, limit_counters, &verdict), GATE_CLOSE);
+    assert_int_equal(gate_connect(&target, connects, START, limit_counters, &verdict), GATE_CLOSE);
     assert_ptr_equal(verdict.limit, &policy->limits[1]);
-    assert_int_equal(gate_connect_units(&target, connections, START, limit_counters, &verdict), GATE_PASS);
+    assert_int_equal(gate_connect(&target, connections, START, limit_counters, &verdict), GATE_PASS);
     assert_int_equal(word(1), START + 2 * S); /* no connect was charged */
-    assert_int_equal(gate_connect_units(&target, connections, START, limit_counters, &verdict), GATE_CLOSE);
+    assert_int_equal(gate_connect(&target, connections, START, limit_counters, &verdict), GATE_CLOSE);
     assert_ptr_equal(verdict.limit, &policy->limits[0]);
     gate_disconnect(&target, COUNTED | COUNTED_SHADOW);
     assert_int_equal(word(0), 0);

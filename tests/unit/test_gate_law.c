@@ -60,7 +60,7 @@ static uint64_t try(const struct charge_target *charge_target_of, struct kind ki
     uint64_t before = atomic_load(&counters(0)->shadowed);
     enum gate gate;
     if (kind.unit == 3) {
-        gate = gate_connect(charge_target_of, now_ns, limit_counters, &verdict);
+        gate = gate_connect(charge_target_of, CONNECT_UNITS, now_ns, limit_counters, &verdict);
     } else {
         struct gate_request wish = ask_of("set", cost, now_ns);
         gate = gate_ask(charge_target_of, &wish, limit_counters, &verdict);

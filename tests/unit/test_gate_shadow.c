@@ -79,7 +79,7 @@ static bool meet(const struct charge_target *who, const struct event *event, uin
         counts->calls -= counts->calls > 0;
         break;
     case CONNECT:
-        gate = gate_connect(who, event->at_ns, limit_counters, &verdict);
+        gate = gate_connect(who, CONNECT_UNITS, event->at_ns, limit_counters, &verdict);
         counts->connections += gate == GATE_PASS && (verdict.counted & flag);
         break;
     case DISCONNECT:

@@ -364,7 +364,7 @@ static void *call(void *arg)
             atomic_fetch_sub(&in_flight, 1);
             gate_calls_end(mine, (said.counted & COUNTED) != 0, (said.counted & COUNTED_SHADOW) != 0);
         }
-        if (gate_connect(mine, START, worker->limit_counters, &connected) == GATE_PASS)
+        if (gate_connect(mine, CONNECT_UNITS, START, worker->limit_counters, &connected) == GATE_PASS)
             gate_disconnect(mine, connected.counted);
         if (i % 16 == 0)
             gate_disconnect(mine, gate_reconnect(mine));

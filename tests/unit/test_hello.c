@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "limit/command/hello.h"
+#include "front/route/request.h"
 #include "resp/emit.h"
 
 #define MAX_WORDS 16

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <cmocka.h>
 
-#include "limit/command/key_filter.h"
+#include "limit/command/keys.h"
 
 static struct slice key_of(char text[16], const char *what, int n)
 {

@@ -92,69 +92,6 @@ static void assert_done(void)
 
 /* ---- a few cases ---- */
 
-/* A reply that is held back keeps its position within its run. */
-static void a_reply_that_is_held_back_has_its_position(void **state)
-{
-    (void)state;
-    begin(0);
-    begin(1);
-    take(0, "+a\r\n");
-    assert_heard("+a\r\n");
-    struct early_piece *first = replies_hold(&replies, &lanes[0]);
-    take(0, "+c\r\n");
-    struct early_piece *second = replies_hold(&replies, &lanes[0]);
-    assert_non_null(first);
-    assert_non_null(second);
-    end(0);
-    take(1, "+e\r\n");
-    end(1);
-    assert_heard("");
-    assert_true(replies_fill(&replies, second, SLICE("+d\r\n")));
-    flush();
-    assert_heard("");
-    assert_true(replies_fill(&replies, first, SLICE("+b\r\n")));
-    flush();
-    assert_heard("+b\r\n+c\r\n+d\r\n+e\r\n");
-    assert_done();
-}
-
-/* A held-back reply that stays empty leaves no gap. A closed run gets no more replies. */
-static void a_reply_that_is_held_back_may_be_none(void **state)
-{
-    (void)state;
-    begin(0);
-    struct early_piece *piece = replies_hold(&replies, &lanes[0]);
-    replies_close(&replies, &lanes[0]);
-    begin(0);
-    assert_int_equal(lanes[0].n_runs, 2);
-    end(0);
-    take(0, "+b\r\n");
-    end(0);
-    assert_heard("");
-    assert_true(replies_fill(&replies, piece, SLICE("")));
-    flush();
-    assert_heard("+b\r\n");
-    assert_done();
-}
-
-/* A reply held back before its run is due, and the later replies of its lane. */
-static void a_reply_that_is_held_back_is_followed_before_its_turn(void **state)
-{
-    (void)state;
-    begin(0);
-    begin(1);
-    take(1, "+b\r\n");
-    struct early_piece *piece = replies_hold(&replies, &lanes[1]);
-    assert_true(replies_fill(&replies, piece, SLICE("+c\r\n")));
-    take(1, "+d\r\n");
-    end(1);
-    assert_heard("");
-    take(0, "+a\r\n");
-    end(0);
-    assert_heard("+a\r\n+b\r\n+c\r\n+d\r\n");
-    assert_done();
-}
-
 static void what_comes_early_waits_for_its_turn(void **state)
 {
     (void)state;
@@ -648,9 +585,6 @@ static int tear_down(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(a_reply_that_is_held_back_has_its_position),
-        TEST(a_reply_that_is_held_back_may_be_none),
-        TEST(a_reply_that_is_held_back_is_followed_before_its_turn),
         TEST(what_comes_early_waits_for_its_turn),
         TEST(requests_of_one_lane_in_a_row_are_one_run),
         TEST(weirs_own_stand_where_they_were_said),

@@ -42,8 +42,6 @@ static void *look(void *arg)
         for (size_t j = 0; j < n; j++)
             if (entries[j].subject_len != 2 || entries[j].policy[0] != 'p')
                 return arg;
-        if (i % 64 == 0)
-            top_forget(tops[i / 64 % WORKERS]);
     }
     return NULL;
 }

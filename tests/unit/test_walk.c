@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "front/client/walk.h"
+#include "base/list.h"
 
 #define ITEMS 1000
 

@@ -123,8 +123,7 @@ enum step {
 };
 
 /*
- * The units of connections to charge to the client's present policy, as a set for
- * gate_connect_units.
+ * The units of connections to charge to the client's present policy, as a set for gate_connect.
  */
 static unsigned units_due(const struct client *client, enum step step, bool is_same)
 {
@@ -171,8 +170,7 @@ static bool charge_connection(struct client *client, const struct charge_target 
     struct verdict verdict = {0};
     if ((units & connects) != 0 && target->policy->of_unit[UNIT_CONNECTS] != 0 && is_excused(client))
         units &= ~connects;
-    bool is_welcome =
-        gate_connect_units(target, units, front->loop->now_ns, front->limit_counters, &verdict) == GATE_PASS;
+    bool is_welcome = gate_connect(target, units, front->loop->now_ns, front->limit_counters, &verdict) == GATE_PASS;
     if ((units & 1U << UNIT_CONNECTIONS) != 0)
         client->meter->connected = verdict.counted;
     if (client->unbound != NULL)

@@ -124,7 +124,7 @@ struct intake {
 /* A large request that streams to a lane, from its first bytes to its last. */
 struct passage {
     struct request_scan scan;
-    uint64_t tag; /* timing_tag() of the call; the fair queue counts the call after the last byte */
+    uint64_t tag;    /* timing_tag() of the call; the fair queue counts the call after the last byte */
     uint8_t counted; /* as in struct request */
     bool is_refused; /* the bytes of the request are thrown away */
     bool may_block;  /* the fair queue does not wait for the reply */
@@ -275,7 +275,7 @@ struct client {
     uint32_t n_bytes;    /* bytes both ways for LIMIT TOP since client_tell_top */
     /* coverage_time when the client wrote where WAIT does not count: wait_coverage.h; 0: never */
     uint32_t wrote_at;
-    uint16_t n_refused;  /* refused commands for LIMIT TOP since client_tell_top */
+    uint16_t n_refused; /* refused commands for LIMIT TOP since client_tell_top */
     /* id of the limit that refused the n_refused commands, plus 1; 0: none yet */
     uint16_t refused_by;
     /* request bytes before the first command outside class control; capped at GREETING_MAX */

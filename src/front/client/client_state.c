@@ -28,11 +28,6 @@ static const struct wait_row {
 
 _Static_assert(WAIT_ROWS <= 16, "a set of waits has 16 bits");
 
-const char *client_wait_name(enum client_wait_row row)
-{
-    return rows[row].name;
-}
-
 const char *client_wait_text(enum client_wait_row row)
 {
     return rows[row].text;

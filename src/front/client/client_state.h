@@ -56,8 +56,7 @@ enum client_wait {
 #undef WAIT
 };
 
-/* The name of a row, one word, and its text in a log line behind "waits for". */
-const char *client_wait_name(enum client_wait_row row);
+/* Returns the text of a row in a line of the log, behind "waits for". */
 const char *client_wait_text(enum client_wait_row row);
 
 #define CLIENT_WAITS_ROOM 128

@@ -22,14 +22,14 @@
 struct meter {
     /* funnels of the connection, one holder for each policy that ever bound it; linked by `next` */
     struct subject *owns;
-    struct subject *keyed; /* the subject that a key named last; one reference; NULL: none */
-    uint8_t connected;                /* set of COUNTED*: limits that count this connection */
-    uint32_t counted;                 /* calls in flight that limits count */
-    uint32_t counted_shadow;          /* calls in flight that limits in shadow mode count */
+    struct subject *keyed;   /* the subject that a key named last; one reference; NULL: none */
+    uint8_t connected;       /* set of COUNTED*: limits that count this connection */
+    uint32_t counted;        /* calls in flight that limits count */
+    uint32_t counted_shadow; /* calls in flight that limits in shadow mode count */
     /* 1 + id of the limit that delays the next command; see struct gate_request */
     uint32_t waited_for;
     struct queue_positions positions; /* positions of the next command in queues; n 0: none */
-    uint64_t headed_ns; /* gate_request.headed_ns of the delayed command; 0: none is delayed */
+    uint64_t headed_ns;               /* gate_request.headed_ns of the delayed command; 0: none is delayed */
     /* when limits in shadow mode would have let the last command go; 0: at once */
     uint64_t virtual_ns;
     struct alarm delay;       /* set while a limit delays the next command */

@@ -8,7 +8,7 @@
 struct remains {
     struct list in_front;       /* in front.remains */
     struct lane_user lane_user; /* the lane user of the calls */
-    struct link link; /* hollow link; woken when the last call is answered or the lane is closed */
+    struct link link;           /* hollow link; woken when the last call is answered or the lane is closed */
     struct front *front;
     struct node *node;           /* the node of the lane; one reference */
     struct rules *rules;         /* the rules of `policy`; one reference */

@@ -37,8 +37,7 @@ static bool unbound_count(struct client *client)
     if (unbound->address == NULL)
         return true;
     const struct charge_target target = unbound_charge_target_of(front->rules, unbound->address);
-    bool is_welcome =
-        gate_connect_units(&target, UNITS, front->loop->now_ns, front->limit_counters, &verdict) == GATE_PASS;
+    bool is_welcome = gate_connect(&target, UNITS, front->loop->now_ns, front->limit_counters, &verdict) == GATE_PASS;
     unbound->counted = verdict.counted;
     if (!is_welcome || verdict.is_shadowed)
         front_note_stopped(front, &target, verdict.limit, is_welcome ? OFFENDER_SHADOWED : OFFENDER_REFUSED);

@@ -6,7 +6,6 @@
 
 #include "base/clock.h"
 #include "front/client/charge.h"
-#include "front/route/block_time.h"
 #include "front/route/request.h"
 #include "front/route/lane_choice.h"
 #include "front/client/login.h"

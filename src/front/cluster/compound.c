@@ -234,7 +234,7 @@ static struct compound *compound_make(struct client *client, const struct reques
 
 /*
  * Notes the keys of parts with several keys: Redis may refuse such a part, and run a later command
- * with one of its keys (limit/command/key_filter.h).
+ * with one of its keys (struct key_filter).
  */
 static void note_keys(const struct compound *compound, const struct command *command)
 {

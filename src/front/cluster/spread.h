@@ -37,9 +37,10 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "base/slice.h"
 #include "front/route/replies.h"
 #include "front/route/unanswered.h"
-#include "limit/command/key_filter.h"
+#include "limit/command/keys.h"
 #include "resp/scan.h"
 #include "upstream/login/auth_lanes.h"
 #include "upstream/node/nodes.h"

@@ -124,7 +124,7 @@ struct hop {
     uint8_t news;        /* enum hop_news */
     bool is_asking;      /* ASKING goes before the request */
     bool is_fixed;       /* `row` stays, because a fan-out chose it */
-    bool is_held; /* counted in spread.n_held: newer requests of the client wait for the hop */
+    bool is_held;        /* counted in spread.n_held: newer requests of the client wait for the hop */
 };
 
 /* Arguments of hop_start. */

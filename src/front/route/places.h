@@ -31,7 +31,7 @@ bool places_must_settle(struct client *client);
 /*
  * True if this request shares a key with an in-flight command of several keys, and at least one of
  * the two writes. Redis may refuse the earlier command and run this request
- * (limit/command/key_filter.h). The request then waits until all calls at places are answered.
+ * (struct key_filter). The request then waits until all calls at places are answered.
  */
 bool places_must_not_overtake(const struct client *client, const struct request *request);
 

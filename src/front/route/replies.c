@@ -108,6 +108,22 @@ struct early_piece *strand_hold(struct replies *replies, struct early *strand)
     return strand->last;
 }
 
+bool replies_fill(struct replies *replies, struct early_piece *piece, struct slice reply)
+{
+    assert(piece->is_open);
+    piece->is_open = false;
+    if (reply.len == 0)
+        return true;
+    piece->held = malloc(reply.len);
+    if (piece->held == NULL)
+        return false;
+    memcpy(piece->held, reply.at, reply.len);
+    piece->filled = (uint32_t)reply.len;
+    replies->early_bytes += reply.len;
+    pool_note_more(replies->pool, reply.len);
+    return true;
+}
+
 enum strand_next strand_look(const struct early *strand, const struct early_piece **at, struct slice *bytes)
 {
     const struct early_piece *piece = *at == NULL ? strand->first : (*at)->next;
@@ -322,32 +338,6 @@ enum replies_verdict replies_take(struct replies *replies, struct reply_source *
     return keep_in_place(replies, source, data, n) ? REPLIES_KEPT : REPLIES_FULL;
 }
 
-struct early_piece *replies_hold(struct replies *replies, const struct reply_source *source)
-{
-    struct early *early = &run_at(replies, source->oldest)->early;
-    assert(source->n_runs > 0 && !source->is_cut);
-    if (!add_piece(replies, early, 0, 0))
-        return NULL;
-    early->last->is_open = true;
-    return early->last;
-}
-
-bool replies_fill(struct replies *replies, struct early_piece *piece, struct slice reply)
-{
-    assert(piece->is_open);
-    piece->is_open = false;
-    if (reply.len == 0)
-        return true;
-    piece->held = malloc(reply.len);
-    if (piece->held == NULL)
-        return false;
-    memcpy(piece->held, reply.at, reply.len);
-    piece->filled = (uint32_t)reply.len;
-    replies->early_bytes += reply.len;
-    pool_note_more(replies->pool, reply.len);
-    return true;
-}
-
 /* ---- bytes that go ---- */
 
 struct outlet {
@@ -359,10 +349,7 @@ static bool put_early(struct replies *replies, struct early *early, const struct
 {
     while (!early_is_empty(early)) {
         const struct early_piece *piece = early->first;
-        if (piece->is_open)
-            return false;
-        const char *data = piece->held != NULL ? piece->held : piece->data;
-        if (piece->filled > 0 && !outlet->put(outlet->arg, data, piece->filled))
+        if (!outlet->put(outlet->arg, piece->data, piece->filled))
             return false;
         drop_piece(replies, early);
     }

@@ -122,19 +122,6 @@ __attribute__((warn_unused_result)) bool replies_say(struct replies *replies, st
 void replies_end(struct replies *replies, struct reply_source *source);
 
 /*
- * Reserves the position of the source's next reply, which replies_fill provides later. All later
- * bytes of the source are kept. The source must have a run and be between two frames. The piece
- * belongs to `replies` until it is filled; replies_clear frees the piece. NULL: out of memory.
- */
-struct early_piece *replies_hold(struct replies *replies, const struct reply_source *source);
-
-/*
- * Provides the whole reply for a reserved position. Empty: there is no reply. False: out of memory.
- */
-__attribute__((warn_unused_result)) bool replies_fill(struct replies *replies, struct early_piece *piece,
-                                                      struct slice reply);
-
-/*
  * ---- strands: early bytes of one of several lanes that together are one source
  * (front/cluster/spread.h) ----
  *
@@ -145,8 +132,17 @@ __attribute__((warn_unused_result)) bool replies_fill(struct replies *replies, s
 __attribute__((warn_unused_result)) bool strand_keep(struct replies *replies, struct early *strand, const char *data,
                                                      size_t n);
 
-/* As replies_hold, for the strand's next reply. */
+/*
+ * Reserves the position of the strand's next reply, which replies_fill provides later. The piece
+ * belongs to the strand; strand_drop frees it. NULL: out of memory.
+ */
 struct early_piece *strand_hold(struct replies *replies, struct early *strand);
+
+/*
+ * Provides the whole reply for a reserved position. Empty: there is no reply. False: out of memory.
+ */
+__attribute__((warn_unused_result)) bool replies_fill(struct replies *replies, struct early_piece *piece,
+                                                      struct slice reply);
 
 enum strand_next {
     STRAND_EMPTY,

@@ -1,5 +1,5 @@
 /*
- * One request on its way through front/.
+ * One request on its way through front/, and the arguments that front/ reads.
  */
 #ifndef WEIR_FRONT_REQUEST_H
 #define WEIR_FRONT_REQUEST_H
@@ -8,13 +8,50 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "base/slice.h"
 #include "front/client/reply_mode.h"
 #include "front/front.h"
 #include "limit/command/command.h"
-#include "limit/command/hello.h"
 #include "limit/command/keys.h"
 #include "resp/scan.h"
+
+/* ---- AUTH and HELLO ---- */
+
+/*
+ * AUTH and HELLO are parsed as strictly as in Redis 7.2 and later: user and password, protocol
+ * version, client name. Options of HELLO are read from left to right, before any takes effect. Only
+ * one AUTH is allowed; Redis takes the last of several.
+ *
+ * Pure: nothing is allocated; all slices point into the request.
+ */
+struct hello {
+    struct slice user;
+    struct slice password;
+    struct slice name;
+    uint8_t protocol; /* 2 or 3; 0: not given */
+    bool has_auth;
+    bool is_short; /* AUTH password: the user is `default` */
+    bool has_name;
+};
+
+/*
+ * `request` is a whole multibulk request that request_scan has accepted. False: `error`
+ * (HELLO_ERROR_ROOM bytes) is the error that Redis would return, "ERR ..." without the '-'. The
+ * error may contain bytes of the request.
+ */
+#define HELLO_ERROR_ROOM 256
+__attribute__((warn_unused_result)) bool hello_read(struct hello *hello, struct slice request, char *error);
+__attribute__((warn_unused_result)) bool hello_read_auth(struct hello *hello, struct slice request, char *error);
+
+/* True if this HELLO has an AUTH before any part that every version of Redis refuses. */
+bool hello_logs_in(struct slice request);
+
+/* True if the name has only printable characters and no spaces, as Redis requires. */
+bool hello_is_name(struct slice name);
+#define HELLO_BAD_NAME "ERR Client names cannot contain spaces, newlines or special characters."
+
+/* ---- the request ---- */
 
 enum route {
     ROUTE_TAKEN,   /* the request was sent or answered */
@@ -150,5 +187,26 @@ struct slice unknown_command(const struct request *request, bool is_before_7, ch
 
 /* As unknown_command, for the first argument of a command with subcommands. */
 struct slice unknown_subcommand(const struct request *request, bool is_before_7, char *out);
+
+/* ---- the time-out of a command that waits in Redis ---- */
+
+/*
+ * The functions say how long a command still waits when the command is sent again. A cluster ends
+ * the wait of a blocked client with MOVED when the slot goes to another node. Pure.
+ */
+
+/*
+ * Appends a copy of the whole request to `out`, with a time-out shorter by `waited_ns`, but of at
+ * least 1 ms. A request without an end, or with a time that weir cannot read, is copied unchanged.
+ * False: out of memory.
+ */
+__attribute__((warn_unused_result)) bool block_time_reduce(const struct command *command, struct slice request,
+                                                           uint32_t argc, uint64_t waited_ns, struct bytes *out);
+
+/*
+ * True if the request waits for entries added to a stream from now on: XREAD with `$`. Entries
+ * added while the request is sent again are missed.
+ */
+bool block_time_is_from_now(const struct command *command, struct slice request, uint32_t argc);
 
 #endif

@@ -4,13 +4,14 @@
  *
  *   bucket     slot % CHANNELS_BUCKETS; owner: struct subscriptions
  *
- * Each kind has a name at most once. The names have at most CHANNELS_BYTES_MAX bytes together.
- * Independent of struct client.
+ * Each kind has a name at most once. The names have at most CHANNELS_BYTES_MAX bytes together. A
+ * confirmation of Redis says which subscription has begun or ended. Independent of struct client.
  */
 #ifndef WEIR_FRONT_CHANNELS_H
 #define WEIR_FRONT_CHANNELS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/list.h"
@@ -72,5 +73,24 @@ static inline struct slice channel_name(const struct channel *channel)
 {
     return slice_of(channel->name, channel->len);
 }
+
+/* ---- confirmations ---- */
+
+/*
+ * The reply to a SUBSCRIBE or UNSUBSCRIBE command: an array or a push of a word, a channel and the
+ * number of subscriptions left.
+ *
+ *     *3  $9 subscribe  $4 news  :1        >3  $12 sunsubscribe  _  :0
+ */
+struct confirmation {
+    struct slice word;
+    struct slice channel; /* empty for nil */
+    bool has_channel;     /* false for nil: the client had no subscription */
+    size_t count_at;      /* offset of the last line, which holds the number of subscriptions */
+    int64_t count;
+};
+
+/* `frame` is whole. False if the frame is no confirmation. */
+__attribute__((warn_unused_result)) bool confirmation_read(struct slice frame, struct confirmation *out);
 
 #endif

@@ -6,7 +6,7 @@
 #include "base/err.h"
 #include "front/client/session.h"
 #include "limit/command/keys.h"
-#include "resp/confirmation.h"
+#include "front/session/channels.h"
 #include "resp/emit.h"
 #include "upstream/lane/unsolicited.h"
 #include "upstream/node/not_run.h"

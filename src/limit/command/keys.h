@@ -1,5 +1,6 @@
 /*
- * Which arguments of a request are keys, as COMMAND GETKEYS of Redis reports.
+ * Which arguments of a request are keys, as COMMAND GETKEYS of Redis reports; and a filter of the
+ * keys in flight.
  *
  * Any thread. Nothing is allocated; keys point into the request. Price: with a fixed layout keys
  * are counted from argc alone, and the first key lies behind a few headers. Movable keys cost a
@@ -101,6 +102,36 @@ enum keys_sight keys_block(const struct command *command, struct slice request, 
 static inline bool keys_may_wait(const struct command *command, struct slice request, uint32_t argc)
 {
     return command->blocks && (!keys_may_block(command) || keys_block(command, request, argc) == KEYS_SEEN);
+}
+
+/* ---- a filter for keys of commands in flight ---- */
+
+#define KEY_FILTER_WORDS 8 /* 64 bits each, two bits a key: with 32 keys one false positive in 70 */
+
+/*
+ * The keys of a client's multi-key commands in flight: a Bloom filter. Zeroed: empty.
+ *
+ * While a slot moves, Redis Cluster may refuse a multi-key command (TRYAGAIN) and run a later
+ * command with one of its keys. A later command that may share a key therefore waits, if at least
+ * one of the two commands writes. The filter is cleared when nothing is in flight. A false positive
+ * costs one needless wait.
+ */
+struct key_filter {
+    uint64_t all[KEY_FILTER_WORDS];
+    uint64_t written[KEY_FILTER_WORDS]; /* keys of commands that write */
+    bool is_used;
+};
+
+/* Adds one key of a multi-key command that is sent. */
+void key_filter_add(struct key_filter *filter, struct slice key, bool is_read);
+
+/* True if a command with this key must wait. */
+bool key_filter_bars(const struct key_filter *filter, struct slice key, bool is_read);
+
+static inline void key_filter_clear(struct key_filter *filter)
+{
+    if (filter->is_used)
+        *filter = (struct key_filter){0};
 }
 
 #endif

@@ -100,13 +100,6 @@ void top_free(struct top *top)
     free(top);
 }
 
-void top_forget(struct top *top)
-{
-    pthread_mutex_lock(&top->lock);
-    memset(top->tables, 0, sizeof top->tables);
-    pthread_mutex_unlock(&top->lock);
-}
-
 /* ---- decay ---- */
 
 /*

@@ -92,9 +92,6 @@ void top_add(struct top *top, enum top_by by, struct slice policy, struct slice 
 void top_add_each(struct top *top, struct slice policy, struct slice subject, uint64_t hash,
                   const uint64_t amounts[TOP_BY_COUNT], uint32_t refused_by, uint64_t now_ns);
 
-/* Clears all metrics. */
-void top_forget(struct top *top);
-
 /*
  * Writes the subjects with the largest sums over all tables, largest first, at most `max`. Returns
  * how many. Subjects with a sum that has decayed below a half are left out. A subject absent from a

@@ -1,6 +1,6 @@
 #include "limit/policy/calendar.h"
 
-#include "base/civil.h"
+#include "base/zone.h"
 
 /* The most that the clock of a zone is ahead of UTC. */
 #define AHEAD_MOST_S (26 * 3600)

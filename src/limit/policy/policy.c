@@ -16,7 +16,6 @@
 #include "base/mem.h"
 #include "base/slice.h"
 #include "base/why.h"
-#include "limit/command/cost.h"
 #include "limit/command/keys.h"
 #include "limit/policy/match_index.h"
 

@@ -109,7 +109,7 @@ bool policies_is_shadow(const struct policies *policies);
 
 /*
  * policies_add_cost adds a line of [cost]; policies_cost is the cost of one request:
- * limit/command/cost.h.
+ * limit/command/class.h.
  */
 __attribute__((warn_unused_result)) bool policies_add_cost(struct policies *policies, const struct command_table *table,
                                                            struct slice what, struct slice cost, char *why,

@@ -9,7 +9,9 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "limit/gate.h"
-#include "run/commands/admin_key.h"
+
+/* dropped overrides logged one by one at a time; further ones are logged as a number */
+#define NAMED_DROPPED 16
 
 /* ---- max-clients and the limit on open files ---- */
 
@@ -123,6 +125,51 @@ static struct tls_context *kept(struct tls_context *fresh, struct tls_context *r
     return fresh != NULL ? fresh : running;
 }
 
+/* Logs the overrides of `before` that are not in `kept`. */
+static void name_dropped(const struct named_limit *before, const struct shared_set *kept, uint64_t now_ns,
+                         struct journal *journal)
+{
+    size_t dropped = 0;
+    for (size_t i = 0; kept != before->overrides && i < shared_set_count(before->overrides); i++) {
+        const struct override *one = overrides_at(before->overrides, i);
+        if (override_is_over(one, now_ns) || overrides_find(kept, one->key, now_ns) != NULL ||
+            ++dropped > NAMED_DROPPED)
+            continue;
+        journal_log(journal, LOG_WARN, "reload",
+                    "dropped at the reload, because it was only SET: [limit %s] %s = "
+                    "%.*s for %.*s",
+                    before->name, quota_algorithm(before->rule.kind)->name, WHY_SLICE(one->rates),
+                    override_shown(one->key), one->key.at);
+    }
+    if (dropped > NAMED_DROPPED)
+        journal_log(journal, LOG_WARN, "reload",
+                    "dropped at the reload, because they were only SET: rates of %zu more keys of [limit %s]",
+                    dropped - NAMED_DROPPED, before->name);
+}
+
+/*
+ * Copies overrides from `before` to `fresh`, which is not shared yet, for limits that still exist
+ * with the same algorithm. After a reload only overrides with an end are kept. Dropped overrides
+ * are logged.
+ */
+static void inherit_overrides(struct named *fresh, const struct named *before, bool is_reload, uint64_t now_ns,
+                              struct journal *journal)
+{
+    for (size_t i = 0; i < named_count(before); i++) {
+        const struct named_limit *was = named_at(before, i);
+        const struct named_limit *is = named_find(fresh, slice_str(was->name));
+        if (was->overrides == NULL)
+            continue;
+        bool stays = is != NULL && is->rule.kind == was->rule.kind;
+        struct shared_set *kept = !stays      ? NULL
+                                  : is_reload ? shared_set_living(was->overrides, true, now_ns)
+                                              : shared_set_get(was->overrides);
+        name_dropped(was, kept, now_ns, journal);
+        if (stays)
+            named_override(fresh, slice_str(was->name), kept);
+    }
+}
+
 /*
  * Named limits keep their counters. Keys of a limit with a new algorithm start anew at their next
  * request.
@@ -130,7 +177,7 @@ static struct tls_context *kept(struct tls_context *fresh, struct tls_context *r
 static void live_rules_inherit(struct live_rules *live, struct named *fresh, bool is_reload)
 {
     named_inherit(fresh, live->rules->named);
-    admin_key_inherit(fresh, live->rules->named, is_reload, clock_ns(), live->journal);
+    inherit_overrides(fresh, live->rules->named, is_reload, clock_ns(), live->journal);
     for (size_t i = 0; i < named_count(fresh); i++) {
         const struct named_limit *limit = named_at(fresh, i);
         const struct named_limit *before = named_find(live->rules->named, slice_str(limit->name));

@@ -16,7 +16,6 @@
 #include "run/config/config_check.h"
 #include "run/config/config_hints.h"
 #include "run/config/config_keys.h"
-#include "run/config/config_tls.h"
 
 /* ---- trying a single line, for hints ---- */
 

@@ -1,6 +1,7 @@
 /*
- * Checks settings that exclude each other: weir as its own upstream, two listeners at one address,
- * a key without another key that it needs.
+ * The steps after all keys have been set: settings that exclude each other are reported, and TLS
+ * contexts are made. Settings exclude each other: weir as its own upstream, two listeners at one
+ * address, a key without another key that it needs.
  */
 #ifndef WEIR_RUN_CONFIG_CHECK_H
 #define WEIR_RUN_CONFIG_CHECK_H
@@ -13,5 +14,13 @@
  * an error. Of names only `localhost` is looked up; other names are compared as text.
  */
 void config_check(const struct config *config, struct config_file *file);
+
+/* ---- TLS contexts ---- */
+
+/*
+ * Makes the TLS contexts in config->rules that an address needs. To be called after all keys have
+ * been set. Errors in files and values are reported for their line.
+ */
+void config_tls_load(struct config *config, struct config_file *file);
 
 #endif

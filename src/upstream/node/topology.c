@@ -19,14 +19,6 @@ void slot_map_free(struct slot_map *map)
     free(map);
 }
 
-size_t slot_map_served(const struct slot_map *map)
-{
-    size_t n = 0;
-    for (uint16_t slot = 0; slot < SLOT_COUNT; slot++)
-        n += slot_map_row(map, slot) != SLOT_UNSERVED;
-    return n;
-}
-
 static struct topology *new_topology(size_t n, size_t n_masters)
 {
     assert(n_masters > 0 && n_masters <= n && n < SLOT_UNSERVED);

@@ -48,9 +48,6 @@ struct slot_map {
 struct slot_map *slot_map_new(void);
 void slot_map_free(struct slot_map *map); /* NULL is allowed */
 
-/* Number of slots with a server. */
-size_t slot_map_served(const struct slot_map *map);
-
 /* The row that serves the slot, or SLOT_UNSERVED. */
 static inline uint16_t slot_map_row(const struct slot_map *map, uint16_t slot)
 {
