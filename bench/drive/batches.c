@@ -48,7 +48,8 @@ static uint32_t random_below(uint64_t *state, uint32_t n)
 
 static void add_value(struct text *text, size_t n)
 {
-    static const char pattern[] = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_";
+    static const char pattern[] =
+        "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_";
     text_add_header(text, '$', n);
     for (size_t done = 0; done < n;) {
         size_t piece = n - done < sizeof pattern - 1 ? n - done : sizeof pattern - 1;

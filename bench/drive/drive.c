@@ -88,7 +88,8 @@ static void conn_start(struct conn *conn);
 
 static void conn_watch(struct conn *conn, int how, bool wants_write)
 {
-    struct epoll_event event = {.events = EPOLLIN | (wants_write ? EPOLLOUT : 0u), .data.ptr = conn};
+    struct epoll_event event = {.events = EPOLLIN | (wants_write ? EPOLLOUT : 0u),
+                                .data.ptr = conn};
     conn->wants_write = wants_write;
     if (epoll_ctl(poller, how, conn->stream.fd, &event) < 0)
         err(1, "epoll_ctl");
@@ -334,7 +335,8 @@ static void conn_read(struct conn *conn)
 static void turn(uint64_t timeout_ns)
 {
     struct epoll_event events[EVENTS];
-    struct timespec timeout = {.tv_sec = (time_t)(timeout_ns / NS_PER_S), .tv_nsec = (long)(timeout_ns % NS_PER_S)};
+    struct timespec timeout = {.tv_sec = (time_t)(timeout_ns / NS_PER_S),
+                               .tv_nsec = (long)(timeout_ns % NS_PER_S)};
     int n = epoll_pwait2(poller, events, EVENTS, &timeout, NULL);
     for (int i = 0; i < n; i++) {
         struct conn *conn = events[i].data.ptr;
@@ -400,7 +402,8 @@ static void finish(void)
         turn(TURN_NS);
 }
 
-static void print_list(const char *name, const struct moment *from, const struct moment *to, size_t field)
+static void print_list(const char *name, const struct moment *from, const struct moment *to,
+                       size_t field)
 {
     printf("\"%s\": [", name);
     for (unsigned i = 0; i < options.n_pids; i++) {
@@ -421,17 +424,20 @@ static void report(const struct moment *from, const struct moment *to)
 {
     const struct counts *after = &after_window, *before = &before_window;
     double seconds = (double)(to->ns - from->ns) / (double)NS_PER_S;
-    uint64_t ops = options.is_churn ? after->lives - before->lives : after->replies - before->replies;
+    uint64_t ops =
+        options.is_churn ? after->lives - before->lives : after->replies - before->replies;
     printf("{\"seconds\": %.6f, \"ops\": %" PRIu64 ", \"errors\": %" PRIu64 ", \"lost\": %" PRIu64
            ", \"bytes\": %" PRIu64 ", ",
-           seconds, ops, after->errors - before->errors, after->lost - before->lost, after->bytes - before->bytes);
+           seconds, ops, after->errors - before->errors, after->lost - before->lost,
+           after->bytes - before->bytes);
     printf("\"p50_us\": %.2f, \"p99_us\": %.2f, \"late_p99_us\": %.2f, ", quantile_us(&took, 0.5),
            quantile_us(&took, 0.99), quantile_us(&late, 0.99));
     printf("\"own_cpu_ns\": %" PRIu64 ", ", to->own.ran_ns - from->own.ran_ns);
     print_list("cpu_ns", from, to, offsetof(struct cpu, ran_ns));
     print_list("waited_ns", from, to, offsetof(struct cpu, waited_ns));
-    printf("\"replies_in_all\": %" PRIu64 ", \"bytes_in_all\": %" PRIu64 ", \"first_error\": \"%s\"}\n", now.replies,
-           now.bytes, first_error);
+    printf("\"replies_in_all\": %" PRIu64 ", \"bytes_in_all\": %" PRIu64
+           ", \"first_error\": \"%s\"}\n",
+           now.replies, now.bytes, first_error);
 }
 
 static void run(void)

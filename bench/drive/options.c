@@ -25,7 +25,8 @@ static struct sockaddr_in address_of(const char *text)
     char host[64];
     unsigned port;
     struct sockaddr_in address = {.sin_family = AF_INET};
-    if (sscanf(text, "%63[^:]:%u", host, &port) != 2 || inet_pton(AF_INET, host, &address.sin_addr) != 1)
+    if (sscanf(text, "%63[^:]:%u", host, &port) != 2 ||
+        inet_pton(AF_INET, host, &address.sin_addr) != 1)
         errx(2, "%s is not IP:PORT", text);
     address.sin_port = htons((uint16_t)port);
     return address;
@@ -129,7 +130,8 @@ struct options options_read(int argc, char **argv)
                               .recipe = {.keys = 1000, .value_bytes = 16, .seed = 1}};
     int letter;
     while ((letter = getopt(argc, argv, "+c:P:R:s:w:A:n:k:v:S:b:3TCp:")) != -1)
-        if (!read_option_of_window(&options, letter) && !read_option_of_recipe(&options.recipe, letter))
+        if (!read_option_of_window(&options, letter) &&
+            !read_option_of_recipe(&options.recipe, letter))
             read_option(&options, letter);
     if (argc - optind < 2 || options.conns == 0 || options.pipeline == 0)
         usage();

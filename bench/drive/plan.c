@@ -30,10 +30,13 @@ void plan_step(struct plan *plan)
     plan->conn = (unsigned)((random_next(plan) >> 32) * plan->conns >> 32);
 }
 
-void plan_init(struct plan *plan, double per_second, unsigned conns, uint64_t seed, uint64_t start_ns)
+void plan_init(struct plan *plan, double per_second, unsigned conns, uint64_t seed,
+               uint64_t start_ns)
 {
-    *plan = (struct plan){
-        .gap_ns = (double)NS_PER_S / per_second, .start_ns = start_ns, .state = seed * 2 + 1, .conns = conns};
+    *plan = (struct plan){.gap_ns = (double)NS_PER_S / per_second,
+                          .start_ns = start_ns,
+                          .state = seed * 2 + 1,
+                          .conns = conns};
     for (int i = 0; i < 16; i++) /* the first numbers of small seeds are alike */
         random_next(plan);
     plan_step(plan);

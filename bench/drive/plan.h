@@ -20,7 +20,8 @@ struct plan {
     unsigned conns, conn; /* number of connections, and the connection of the next request */
 };
 
-void plan_init(struct plan *plan, double per_second, unsigned conns, uint64_t seed, uint64_t start_ns);
+void plan_init(struct plan *plan, double per_second, unsigned conns, uint64_t seed,
+               uint64_t start_ns);
 void plan_step(struct plan *plan);
 
 static inline uint64_t plan_next_ns(const struct plan *plan)

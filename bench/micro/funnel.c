@@ -11,7 +11,8 @@ static struct rate fast, slow;
 
 static void prepare(void)
 {
-    if (!rate_init(&fast, 100000000, 1000000000, 100000000) || !rate_init(&slow, 1, UINT64_C(3600000000000), 1))
+    if (!rate_init(&fast, 100000000, 1000000000, 100000000) ||
+        !rate_init(&slow, 1, UINT64_C(3600000000000), 1))
         abort();
 }
 
@@ -31,8 +32,8 @@ static void bare_cas(uint64_t n)
     static _Atomic uint64_t word;
     while (n-- > 0) {
         uint64_t old = atomic_load_explicit(&word, memory_order_relaxed);
-        while (
-            !atomic_compare_exchange_weak_explicit(&word, &old, old + 10, memory_order_relaxed, memory_order_relaxed))
+        while (!atomic_compare_exchange_weak_explicit(&word, &old, old + 10, memory_order_relaxed,
+                                                      memory_order_relaxed))
             continue;
     }
 }
@@ -79,8 +80,12 @@ static void owe(uint64_t n)
 const struct micro *micro_funnel(void)
 {
     static const struct micro rows[] = {
-        {"cas/bare", NULL, bare_cas}, {"funnel/take", prepare, take}, {"funnel/take, refused", prepare, take_refused},
-        {"funnel/ask", prepare, ask}, {"funnel/owe", prepare, owe},   {0},
+        {"cas/bare", NULL, bare_cas},
+        {"funnel/take", prepare, take},
+        {"funnel/take, refused", prepare, take_refused},
+        {"funnel/ask", prepare, ask},
+        {"funnel/owe", prepare, owe},
+        {0},
     };
     return rows;
 }

@@ -28,10 +28,14 @@ static struct scene free_of = {.lines = {{"write", PLENTY}}};
 static struct scene one = {.lines = {{"all", PLENTY}}};
 static struct scene one_refused = {.lines = {{"all", NEVER}}};
 static struct scene three = {.lines = {{"read", PLENTY}, {"@string", PLENTY}, {"all", PLENTY}}};
-static struct scene three_refused = {.lines = {{"read", PLENTY}, {"@string", PLENTY}, {"all", NEVER}}};
-static struct scene three_plainly = {.lines = {{"read", PLENTY}, {"@string", PLENTY}, {"all", PLENTY}}};
-static struct scene three_alike = {.lines = {{"read", PLENTY}, {"@string", PLENTY}, {"all", PLENTY}}};
-static struct scene mixed = {.lines = {{"read", PLENTY}, {"cost", PLENTY}, {"all", PLENTY " per connection"}}};
+static struct scene three_refused = {
+    .lines = {{"read", PLENTY}, {"@string", PLENTY}, {"all", NEVER}}};
+static struct scene three_plainly = {
+    .lines = {{"read", PLENTY}, {"@string", PLENTY}, {"all", PLENTY}}};
+static struct scene three_alike = {
+    .lines = {{"read", PLENTY}, {"@string", PLENTY}, {"all", PLENTY}}};
+static struct scene mixed = {
+    .lines = {{"read", PLENTY}, {"cost", PLENTY}, {"all", PLENTY " per connection"}}};
 static struct scene bytes = {.lines = {{"bytes-out", "1gb/s"}}};
 
 static struct command_table *table;
@@ -67,8 +71,11 @@ static void prepare(struct scene *scene)
 
 static enum gate ask(struct scene *scene, struct verdict *verdict)
 {
-    const struct gate_request ask = {
-        .command = get, .amount = one_of_each(), .now_ns = scene->now_ns, .headed_ns = scene->now_ns, .may_wait = true};
+    const struct gate_request ask = {.command = get,
+                                     .amount = one_of_each(),
+                                     .now_ns = scene->now_ns,
+                                     .headed_ns = scene->now_ns,
+                                     .may_wait = true};
     return gate_ask(&scene->target, &ask, limit_counters, verdict);
 }
 
@@ -89,8 +96,8 @@ static void pass_plainly(struct scene *scene, uint64_t n)
     struct verdict verdict;
     while (n-- > 0) {
         scene->now_ns += STEP_NS;
-        if (gate_ask_plainly(target->policy, target->holders[PER_SUBJECT], get, 1, scene->now_ns, limit_counters,
-                             &verdict) == 0)
+        if (gate_ask_plainly(target->policy, target->holders[PER_SUBJECT], get, 1, scene->now_ns,
+                             limit_counters, &verdict) == 0)
             abort();
     }
 }
@@ -105,8 +112,8 @@ static void pass_alike(struct scene *scene, uint64_t n)
     for (; n > 0; n -= n < PIPELINE ? n : PIPELINE) {
         scene->now_ns += PIPELINE * STEP_NS;
         uint32_t asked = n < PIPELINE ? (uint32_t)n : PIPELINE;
-        if (gate_ask_plainly(target->policy, target->holders[PER_SUBJECT], get, asked, scene->now_ns, limit_counters,
-                             &verdict) != asked)
+        if (gate_ask_plainly(target->policy, target->holders[PER_SUBJECT], get, asked,
+                             scene->now_ns, limit_counters, &verdict) != asked)
             abort();
     }
 }
@@ -126,7 +133,8 @@ static void refuse(struct scene *scene, uint64_t n)
 static void owe_bytes(uint64_t n)
 {
     while (n-- > 0)
-        gate_owe_bytes(&bytes.target, UNIT_BYTES_OUT, 23, 0, bytes.now_ns += STEP_NS, limit_counters);
+        gate_owe_bytes(&bytes.target, UNIT_BYTES_OUT, 23, 0, bytes.now_ns += STEP_NS,
+                       limit_counters);
 }
 
 static void refusal(uint64_t n)
@@ -140,15 +148,15 @@ static void refusal(uint64_t n)
         micro_use(refusal_text(out, SLICE("THROTTLED"), &verdict));
 }
 
-#define SCENE(scene, does)                                                                                             \
-    static void prepare_##scene(void)                                                                                  \
-    {                                                                                                                  \
-        if (!scene.target.policy)                                                                                      \
-            prepare(&scene);                                                                                           \
-    }                                                                                                                  \
-    static void run_##scene(uint64_t n)                                                                                \
-    {                                                                                                                  \
-        does(&scene, n);                                                                                               \
+#define SCENE(scene, does)                                                                         \
+    static void prepare_##scene(void)                                                              \
+    {                                                                                              \
+        if (!scene.target.policy)                                                                  \
+            prepare(&scene);                                                                       \
+    }                                                                                              \
+    static void run_##scene(uint64_t n)                                                            \
+    {                                                                                              \
+        does(&scene, n);                                                                           \
     }
 
 SCENE(free_of, pass)

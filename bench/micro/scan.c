@@ -44,7 +44,8 @@ static void scan_requests(struct flood *flood, uint64_t n)
     struct request_scan scan = {0};
     while (n-- > 0) {
         size_t used;
-        if (request_scan(&scan, &request_limits_normal, at, (size_t)(end - at), &used) != SCAN_FRAME)
+        if (request_scan(&scan, &request_limits_normal, at, (size_t)(end - at), &used) !=
+            SCAN_FRAME)
             abort();
         at = at + used == end ? bytes : at + used;
         micro_use(scan.argc);
@@ -79,11 +80,11 @@ static void scan_cut(uint64_t n)
     }
 }
 
-#define ROW(function, scanner, text)                                                                                   \
-    static void function(uint64_t n)                                                                                   \
-    {                                                                                                                  \
-        static struct flood flood = {.frame = {text, sizeof text - 1}};                                                \
-        scanner(&flood, n);                                                                                            \
+#define ROW(function, scanner, text)                                                               \
+    static void function(uint64_t n)                                                               \
+    {                                                                                              \
+        static struct flood flood = {.frame = {text, sizeof text - 1}};                            \
+        scanner(&flood, n);                                                                        \
     }
 
 ROW(scan_get, scan_requests, GET)

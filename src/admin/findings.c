@@ -74,7 +74,8 @@ void figure_percent(struct text *out, double ratio)
     text_add(out, SLICE(" %"));
 }
 
-static struct finding *findings_add(struct findings *findings, enum finding_level level, const char *at)
+static struct finding *findings_add(struct findings *findings, enum finding_level level,
+                                    const char *at)
 {
     struct finding *finding = &findings->rows[findings->n++];
     *finding = (struct finding){.level = level, .at = at};
@@ -191,8 +192,8 @@ static void find_redis(struct findings *findings, const struct snapshot *s)
         find_rejected(findings, rejected_node(s));
         return;
     }
-    struct finding *finding =
-        findings_add(findings, node_state_is_up(state) ? FINDING_WARN : FINDING_BAD, "upstream-tile");
+    struct finding *finding = findings_add(
+        findings, node_state_is_up(state) ? FINDING_WARN : FINDING_BAD, "upstream-tile");
     text_add(&finding->title, slice_str(titles[state]));
     if (state == NODE_BUSY)
         text_add(&finding->more, SLICE("a script runs"));
@@ -326,7 +327,8 @@ static void find_nothing(struct findings *findings, const struct snapshot *s)
     if (s->n_limits == 0)
         text_add(&finding->more, SLICE("no limits are configured"));
     else
-        text_print(&finding->more, "none of %zu limit%s refuses", s->n_limits, s->n_limits == 1 ? "" : "s");
+        text_print(&finding->more, "none of %zu limit%s refuses", s->n_limits,
+                   s->n_limits == 1 ? "" : "s");
     if (s->blocks > 0)
         text_print(&finding->more, "; %zu subject%s blocked", s->blocks, s->blocks == 1 ? "" : "s");
 }
@@ -361,6 +363,7 @@ void findings_free(struct findings *findings)
 
 const char *finding_level_name(enum finding_level level)
 {
-    static const char *const names[] = {[FINDING_BAD] = "bad", [FINDING_WARN] = "warn", [FINDING_GOOD] = "good"};
+    static const char *const names[] = {
+        [FINDING_BAD] = "bad", [FINDING_WARN] = "warn", [FINDING_GOOD] = "good"};
     return names[level];
 }

@@ -43,12 +43,14 @@ static uint64_t refused_rate_of(const struct snapshot *s, struct slice subject)
 {
     const struct snapshot_top *top = &s->tops[TOP_REFUSED];
     for (size_t i = 0; i < top->n; i++)
-        if (holders_is_blocked(s, &top->rows[i]) && slice_eq(holders_name_of(&top->rows[i]), subject))
+        if (holders_is_blocked(s, &top->rows[i]) &&
+            slice_eq(holders_name_of(&top->rows[i]), subject))
             return 0;
     return holders_rate_of(top, subject);
 }
 
-static void holders_add(const struct snapshot *s, struct holder *out, size_t *n, struct slice subject, double used)
+static void holders_add(const struct snapshot *s, struct holder *out, size_t *n,
+                        struct slice subject, double used)
 {
     for (size_t i = 0; i < *n; i++)
         if (slice_eq(out[i].subject, subject))
@@ -67,8 +69,8 @@ static bool is_of_policy(const struct top_entry *row, const struct snapshot_limi
  * Adds the subjects that are refused mainly by this limit. If `is_by_it` is false, adds all refused
  * subjects of the policy.
  */
-static void add_refused(const struct snapshot *s, const struct snapshot_limit *limit, bool is_by_it, struct holder *out,
-                        size_t *n)
+static void add_refused(const struct snapshot *s, const struct snapshot_limit *limit, bool is_by_it,
+                        struct holder *out, size_t *n)
 {
     const struct snapshot_top *refused = &s->tops[TOP_REFUSED];
     for (size_t r = 0; r < refused->n && *n < SNAPSHOT_HOLDERS; r++) {

@@ -68,7 +68,8 @@ bool host_is_known(struct slice host, struct slice names)
     struct slice name = without_dot(split_take(&rest, host_find(rest, ':')));
     if (!is_port(rest) || name.len == 0)
         return false;
-    return host_is_address(name, 4) || slice_eq_nocase(name, SLICE("localhost")) || is_one_of(name, names);
+    return host_is_address(name, 4) || slice_eq_nocase(name, SLICE("localhost")) ||
+           is_one_of(name, names);
 }
 
 bool host_is_name(struct slice name)

@@ -46,19 +46,20 @@ struct http {
 /* ---- files of the page: the assembler includes them, and browsers get the exact content ---- */
 
 #define FILE_OF(name) ".incbin \"src/admin/page/" name "\"\n"
-#define EMBED(name, files)                                                                                             \
-    __asm__(".section .rodata\n"                                                                                       \
-            "page_" #name "_begin:\n" files "page_" #name "_end:\n"                                                    \
-            ".text\n");                                                                                                \
-    extern const char page_##name##_begin[], page_##name##_end[];                                                      \
-    static struct slice page_##name(void)                                                                              \
-    {                                                                                                                  \
-        return slice_of(page_##name##_begin, (size_t)(page_##name##_end - page_##name##_begin));                       \
+#define EMBED(name, files)                                                                         \
+    __asm__(".section .rodata\n"                                                                   \
+            "page_" #name "_begin:\n" files "page_" #name "_end:\n"                                \
+            ".text\n");                                                                            \
+    extern const char page_##name##_begin[], page_##name##_end[];                                  \
+    static struct slice page_##name(void)                                                          \
+    {                                                                                              \
+        return slice_of(page_##name##_begin, (size_t)(page_##name##_end - page_##name##_begin));   \
     }
 
 EMBED(html, FILE_OF("page.html"))
 EMBED(css, FILE_OF("page.css"))
-EMBED(js, FILE_OF("figures.js") FILE_OF("charts.js") FILE_OF("table.js") FILE_OF("rows.js") FILE_OF("page.js"))
+EMBED(js, FILE_OF("figures.js") FILE_OF("charts.js") FILE_OF("table.js") FILE_OF("rows.js")
+              FILE_OF("page.js"))
 
 /* ---- pages ---- */
 
@@ -84,7 +85,8 @@ static bool is_csv_wanted(struct MHD_Connection *connection)
     return format != NULL && strcmp(format, "csv") == 0;
 }
 
-static void show_metrics(struct answer *answer, const struct snapshot *snapshot, struct MHD_Connection *connection)
+static void show_metrics(struct answer *answer, const struct snapshot *snapshot,
+                         struct MHD_Connection *connection)
 {
     const char *only = MHD_lookup_connection_value(connection, MHD_GET_ARGUMENT_KIND, "name");
     answer->type = "text/plain; version=0.0.4; charset=utf-8";
@@ -105,7 +107,8 @@ static bool find_history(struct MHD_Connection *connection, uint64_t *after)
     return true;
 }
 
-static void show_stats(struct answer *answer, const struct snapshot *snapshot, struct MHD_Connection *connection)
+static void show_stats(struct answer *answer, const struct snapshot *snapshot,
+                       struct MHD_Connection *connection)
 {
     uint64_t after;
     bool is_csv = is_csv_wanted(connection);
@@ -120,14 +123,16 @@ static void show_stats(struct answer *answer, const struct snapshot *snapshot, s
                   "it: 0 returns all");
 }
 
-static void show_health(struct answer *answer, const struct snapshot *snapshot, struct MHD_Connection *connection)
+static void show_health(struct answer *answer, const struct snapshot *snapshot,
+                        struct MHD_Connection *connection)
 {
     (void)snapshot;
     (void)connection;
     text_add(&answer->text, SLICE("ok\n"));
 }
 
-static void show_readiness(struct answer *answer, const struct snapshot *snapshot, struct MHD_Connection *connection)
+static void show_readiness(struct answer *answer, const struct snapshot *snapshot,
+                           struct MHD_Connection *connection)
 {
     (void)connection;
     const char *why = snapshot->not_ready;
@@ -142,7 +147,8 @@ static void show_readiness(struct answer *answer, const struct snapshot *snapsho
 
 static const struct page {
     const char *path;
-    void (*show)(struct answer *answer, const struct snapshot *snapshot, struct MHD_Connection *connection);
+    void (*show)(struct answer *answer, const struct snapshot *snapshot,
+                 struct MHD_Connection *connection);
     struct slice (*file)(void); /* returns a constant file of type `type`; set in place of `show` */
     const char *type;
 } pages[] = {
@@ -178,22 +184,25 @@ static struct snapshot *latest(struct http *http)
 /* True if the request names a known host. A request without Host does not come from a browser. */
 static bool http_is_meant(const struct http *http, struct MHD_Connection *connection)
 {
-    const char *host = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_HOST);
+    const char *host =
+        MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_HOST);
     return host == NULL || host_is_known(slice_str(host), slice_str(http->hosts));
 }
 
-static void http_make(struct answer *answer, struct http *http, struct MHD_Connection *connection, const char *path,
-                      const char *method)
+static void http_make(struct answer *answer, struct http *http, struct MHD_Connection *connection,
+                      const char *path, const char *method)
 {
     const struct page *page = find_page(path);
     struct snapshot *snapshot = latest(http);
     if (!http_is_meant(http, connection))
-        http_fail(answer, MHD_HTTP_MISDIRECTED_REQUEST,
-                  "weir does not serve this host name: use an address, or set host = NAME in [admin]");
+        http_fail(
+            answer, MHD_HTTP_MISDIRECTED_REQUEST,
+            "weir does not serve this host name: use an address, or set host = NAME in [admin]");
     else if (strcmp(method, MHD_HTTP_METHOD_GET) != 0 && strcmp(method, MHD_HTTP_METHOD_HEAD) != 0)
         http_fail(answer, MHD_HTTP_METHOD_NOT_ALLOWED, "only GET and HEAD are supported");
     else if (page == NULL)
-        http_fail(answer, MHD_HTTP_NOT_FOUND, "no such page: try /, /metrics, /healthz, /readyz or /api/v1/stats");
+        http_fail(answer, MHD_HTTP_NOT_FOUND,
+                  "no such page: try /, /metrics, /healthz, /readyz or /api/v1/stats");
     else if (snapshot == NULL && page->show != show_health)
         http_fail(answer, MHD_HTTP_SERVICE_UNAVAILABLE, "starting");
     else if (page->show != NULL)
@@ -215,8 +224,9 @@ static void http_make(struct answer *answer, struct http *http, struct MHD_Conne
 static const char *http_policy_of(const char *type)
 {
     return strcmp(type, TYPE_HTML) != 0 ? NOTHING
-                                        : NOTHING "; style-src 'self'; script-src 'self'; connect-src 'self'; img-src "
-                                                  "data:; require-trusted-types-for 'script'; trusted-types 'none'";
+                                        : NOTHING
+               "; style-src 'self'; script-src 'self'; connect-src 'self'; img-src "
+               "data:; require-trusted-types-for 'script'; trusted-types 'none'";
 }
 
 static enum MHD_Result send_answer(struct MHD_Connection *connection, struct answer *answer)
@@ -248,8 +258,9 @@ static enum MHD_Result send_answer(struct MHD_Connection *connection, struct ans
 }
 
 /* Answers when the header has been read. A body is not read. */
-static enum MHD_Result on_request(void *arg, struct MHD_Connection *connection, const char *url, const char *method,
-                                  const char *version, const char *upload, size_t *upload_size, void **context)
+static enum MHD_Result on_request(void *arg, struct MHD_Connection *connection, const char *url,
+                                  const char *method, const char *version, const char *upload,
+                                  size_t *upload_size, void **context)
 {
     (void)version;
     (void)upload;
@@ -267,7 +278,8 @@ static enum MHD_Result on_request(void *arg, struct MHD_Connection *connection, 
 
 static void come(struct http *http, struct MHD_Connection *connection, void **context)
 {
-    const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
     int fd = info != NULL ? info->connect_fd : -1;
     struct guest *guest = calloc(1, sizeof *guest);
     if (guest == NULL) {
@@ -339,10 +351,11 @@ struct http *http_start(int fd, const char *hosts)
     sigset_t before;
     signals_block(&before);
     http->daemon = MHD_start_daemon(
-        MHD_USE_EPOLL_INTERNAL_THREAD | MHD_USE_ITC, 0, NULL, NULL, on_request, http, MHD_OPTION_LISTEN_SOCKET,
-        (MHD_socket)fd, MHD_OPTION_CONNECTION_LIMIT, (unsigned)HTTP_GUESTS, MHD_OPTION_CONNECTION_TIMEOUT,
-        (unsigned)GUEST_IDLE_S, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)GUEST_BYTES, MHD_OPTION_STRICT_FOR_CLIENT,
-        1, MHD_OPTION_NOTIFY_CONNECTION, on_connection, http, MHD_OPTION_END);
+        MHD_USE_EPOLL_INTERNAL_THREAD | MHD_USE_ITC, 0, NULL, NULL, on_request, http,
+        MHD_OPTION_LISTEN_SOCKET, (MHD_socket)fd, MHD_OPTION_CONNECTION_LIMIT,
+        (unsigned)HTTP_GUESTS, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)GUEST_IDLE_S,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)GUEST_BYTES, MHD_OPTION_STRICT_FOR_CLIENT, 1,
+        MHD_OPTION_NOTIFY_CONNECTION, on_connection, http, MHD_OPTION_END);
     signals_restore(&before);
     if (http->daemon != NULL)
         return http;

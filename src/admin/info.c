@@ -36,10 +36,14 @@ static void limit_rows(struct text *cells, const struct snapshot *s, bool is_act
         const struct snapshot_limit *limit = &s->limits[i];
         bool has_state = limit->state == LIMIT_REFUSING || limit->state == LIMIT_DELAYING;
         if (has_state == is_active)
-            text_print(cells, "%s\t%s\t%s\t%s\t%s\t%" PRIu64 "\t%" PRIu64 "\t%" PRIu64 "\t%" PRIu64 "\t%" PRIu64 "\n",
-                       limit->rule, snapshot_limit_denies(limit) || limit->is_only_own ? "-" : limit->amount,
-                       limit->is_shadow ? "shadow" : limit->action, limit->scope, info_standing(limit), limit->admitted,
-                       limit->delayed, limit->refused, limit->shadowed, limit->subjects);
+            text_print(cells,
+                       "%s\t%s\t%s\t%s\t%s\t%" PRIu64 "\t%" PRIu64 "\t%" PRIu64 "\t%" PRIu64
+                       "\t%" PRIu64 "\n",
+                       limit->rule,
+                       snapshot_limit_denies(limit) || limit->is_only_own ? "-" : limit->amount,
+                       limit->is_shadow ? "shadow" : limit->action, limit->scope,
+                       info_standing(limit), limit->admitted, limit->delayed, limit->refused,
+                       limit->shadowed, limit->subjects);
     }
 }
 
@@ -48,10 +52,10 @@ static void info_named(struct text *out, const struct snapshot *s)
     struct text cells = {0};
     text_print(&cells, "limit\talgorithm\trates\tpassed\tlimited\tshadowed\terrors\n");
     for (size_t i = 0; i < s->n_named; i++)
-        text_print(&cells, "%s\t%s\t%s\t%" PRIu64 "\t%" PRIu64 "\t%" PRIu64 "\t%" PRIu64 "\n", s->named[i].name,
-                   s->named[i].algorithm, s->named[i].rates, s->named[i].results[NAMED_PASSED],
-                   s->named[i].results[NAMED_LIMITED], s->named[i].results[NAMED_SHADOWED],
-                   s->named[i].results[NAMED_ERROR]);
+        text_print(&cells, "%s\t%s\t%s\t%" PRIu64 "\t%" PRIu64 "\t%" PRIu64 "\t%" PRIu64 "\n",
+                   s->named[i].name, s->named[i].algorithm, s->named[i].rates,
+                   s->named[i].results[NAMED_PASSED], s->named[i].results[NAMED_LIMITED],
+                   s->named[i].results[NAMED_SHADOWED], s->named[i].results[NAMED_ERROR]);
     text_print(out, "\r\n");
     end_table(out, &cells);
 }
@@ -91,9 +95,11 @@ static void limits(struct text *out, const struct snapshot *s)
     text_print(out, "# Limits: %zu of %zu %srefuse, mode = %s\r\n", n_refusing, s->n_limits,
                s->is_shadow ? "would " : "", s->is_shadow ? "shadow" : "enforce");
     if (s->blocks > 0)
-        text_print(out, "# Blocked: %zu subject%s (LIMIT BLOCKS), %" PRIu64 " commands refused so far\r\n", s->blocks,
-                   s->blocks == 1 ? "" : "s", s->blocked_commands);
-    text_print(&cells, "limit\trate\tover\tper\tnow\tadmitted\tdelayed\trefused\tshadowed\tsubjects\n");
+        text_print(
+            out, "# Blocked: %zu subject%s (LIMIT BLOCKS), %" PRIu64 " commands refused so far\r\n",
+            s->blocks, s->blocks == 1 ? "" : "s", s->blocked_commands);
+    text_print(&cells,
+               "limit\trate\tover\tper\tnow\tadmitted\tdelayed\trefused\tshadowed\tsubjects\n");
     limit_rows(&cells, s, true);
     limit_rows(&cells, s, false);
     end_table(out, &cells);
@@ -119,8 +125,9 @@ static void listeners(struct text *out, const struct snapshot *s)
     text_print(&cells, "listener\tconnected\taccepted\tturned away\tclosed\n");
     for (size_t l = 0; l < s->n_listeners; l++) {
         const struct listener_counts *counts = &s->counts.listeners[l];
-        text_print(&cells, "%s\t%" PRIu64 "\t%" PRIu64 "\t%" PRIu64 "\t%" PRIu64 "\n", s->listeners[l].name,
-                   s->listeners[l].open, count_read(&counts->accepted), info_sum(counts->rejected, REJECTED_COUNT),
+        text_print(&cells, "%s\t%" PRIu64 "\t%" PRIu64 "\t%" PRIu64 "\t%" PRIu64 "\n",
+                   s->listeners[l].name, s->listeners[l].open, count_read(&counts->accepted),
+                   info_sum(counts->rejected, REJECTED_COUNT),
                    info_sum(counts->closed, CLOSED_COUNT));
     }
     end_table(out, &cells);
@@ -134,10 +141,12 @@ static void subjects(struct text *out, const struct snapshot *s, enum top_by by)
     for (size_t i = 0; i < top->n && i < INFO_TOP; i++) {
         const struct top_entry *row = &top->rows[i];
         const char *refuser = holders_refuser(s, row);
-        text_print(&cells, "%.*s\t%.*s\t%" PRIu64 "\t%" PRIu64 " s\t%" PRIu64 "\t%s\n", (int)row->subject_len,
-                   row->subject, row->policy_len > 0 ? (int)row->policy_len : 1,
-                   row->policy_len > 0 ? row->policy : "-", row->per_s, (row->over_ns + NS_PER_S / 2) / NS_PER_S,
-                   row->share_us_per_s / 1000, refuser != NULL ? refuser : "-");
+        text_print(&cells, "%.*s\t%.*s\t%" PRIu64 "\t%" PRIu64 " s\t%" PRIu64 "\t%s\n",
+                   (int)row->subject_len, row->subject,
+                   row->policy_len > 0 ? (int)row->policy_len : 1,
+                   row->policy_len > 0 ? row->policy : "-", row->per_s,
+                   (row->over_ns + NS_PER_S / 2) / NS_PER_S, row->share_us_per_s / 1000,
+                   refuser != NULL ? refuser : "-");
     }
     text_print(out, "\r\n");
     if (top->n > 0)
@@ -150,7 +159,8 @@ static void subjects(struct text *out, const struct snapshot *s, enum top_by by)
 
 static void clients(struct text *out, const struct snapshot *s)
 {
-    text_print(out, "# Clients: %" PRIu64 " of at most %u\r\n", snapshot_clients(s), s->max_clients);
+    text_print(out, "# Clients: %" PRIu64 " of at most %u\r\n", snapshot_clients(s),
+               s->max_clients);
     listeners(out, s);
     subjects(out, s, TOP_COMMANDS);
     subjects(out, s, TOP_REFUSED);
@@ -209,18 +219,19 @@ static void addresses(struct text *out, const struct snapshot_node *node)
 static void upstream(struct text *out, const struct snapshot *s)
 {
     struct text cells = {0};
-    text_print(out, "# Upstream: %s%s%s\r\n", node_state_name(s->health.state), s->not_ready[0] ? "; not ready: " : "",
-               s->not_ready);
+    text_print(out, "# Upstream: %s%s%s\r\n", node_state_name(s->health.state),
+               s->not_ready[0] ? "; not ready: " : "", s->not_ready);
     text_print(&cells, "upstream\tstate\tin flight\toldest\tshared\tprivate\tidle\topened\tlost\n");
     for (size_t i = 0; i < s->n_nodes; i++) {
         const struct snapshot_node *node = &s->nodes[i];
         const struct lane_counts *lanes = &node->lanes;
         text_print(&cells,
-                   "%s\t%s\t%" PRIu64 "\t%" PRIu64 " ms\t%" PRIu64 "\t%" PRIu64 "\t%" PRIu64 "\t%" PRIu64 "\t%" PRIu64
-                   "\n",
-                   node->address, node_state_name(node->health.state), count_read(&lanes->in_flight),
-                   node->health.oldest_ns / NS_PER_MS,
-                   count_read(&lanes->lists[LIST_SHARED]) + count_read(&lanes->lists[LIST_RETIRED]) +
+                   "%s\t%s\t%" PRIu64 "\t%" PRIu64 " ms\t%" PRIu64 "\t%" PRIu64 "\t%" PRIu64
+                   "\t%" PRIu64 "\t%" PRIu64 "\n",
+                   node->address, node_state_name(node->health.state),
+                   count_read(&lanes->in_flight), node->health.oldest_ns / NS_PER_MS,
+                   count_read(&lanes->lists[LIST_SHARED]) +
+                       count_read(&lanes->lists[LIST_RETIRED]) +
                        count_read(&lanes->lists[LIST_SPARE]),
                    count_read(&lanes->lists[LIST_PRIVATE]), count_read(&lanes->lists[LIST_IDLE]),
                    count_read(&lanes->opened), info_sum(lanes->lost, LOSS_COUNT));

@@ -30,7 +30,9 @@ static double process_seconds(struct timeval time)
 static double process_cpu_seconds(void)
 {
     struct rusage usage;
-    return getrusage(RUSAGE_SELF, &usage) == 0 ? process_seconds(usage.ru_utime) + process_seconds(usage.ru_stime) : 0;
+    return getrusage(RUSAGE_SELF, &usage) == 0
+               ? process_seconds(usage.ru_utime) + process_seconds(usage.ru_stime)
+               : 0;
 }
 
 static uint64_t process_resident_bytes(void)
@@ -142,7 +144,8 @@ static const char *slots_name(size_t state)
 
 static uint64_t slots_of(const struct snapshot *s, size_t state)
 {
-    const uint64_t counts[] = {s->slots_up, s->slots_served - s->slots_up, SLOT_COUNT - s->slots_served};
+    const uint64_t counts[] = {s->slots_up, s->slots_served - s->slots_up,
+                               SLOT_COUNT - s->slots_served};
     return counts[state];
 }
 
@@ -168,23 +171,23 @@ struct figure {
     void (*show)(struct sheet *sheet);
 };
 
-#define FIGURE(of, name, type, member, expression, help)                                                               \
-    static struct value value_of_##name(const struct snapshot *s, size_t i, size_t part)                               \
-    {                                                                                                                  \
-        (void)s, (void)i, (void)part;                                                                                  \
-        return VALUE(expression);                                                                                      \
+#define FIGURE(of, name, type, member, expression, help)                                           \
+    static struct value value_of_##name(const struct snapshot *s, size_t i, size_t part)           \
+    {                                                                                              \
+        (void)s, (void)i, (void)part;                                                              \
+        return VALUE(expression);                                                                  \
     }
-#define SPLIT(of, name, type, member, label, parts, word, expression, help)                                            \
-    FIGURE(of, name, type, member, expression, help)                                                                   \
-    static const char *word_of_##name(size_t part)                                                                     \
-    {                                                                                                                  \
-        return word;                                                                                                   \
+#define SPLIT(of, name, type, member, label, parts, word, expression, help)                        \
+    FIGURE(of, name, type, member, expression, help)                                               \
+    static const char *word_of_##name(size_t part)                                                 \
+    {                                                                                              \
+        return word;                                                                               \
     }
-#define TIMES(of, name, member, histogram, help)                                                                       \
-    static const struct histo *times_of_##name(const struct snapshot *s, size_t i)                                     \
-    {                                                                                                                  \
-        (void)i;                                                                                                       \
-        return &(histogram);                                                                                           \
+#define TIMES(of, name, member, histogram, help)                                                   \
+    static const struct histo *times_of_##name(const struct snapshot *s, size_t i)                 \
+    {                                                                                              \
+        (void)i;                                                                                   \
+        return &(histogram);                                                                       \
     }
 #define SHOW(name, type, help) static void show_##name(struct sheet *sheet);
 #include "admin/metrics.def"
@@ -194,10 +197,12 @@ struct figure {
 #undef SHOW
 
 static const struct figure figures[] = {
-#define FIGURE(of, name, type, member, expression, help) {of, #name, #type, member, help, .value = value_of_##name},
-#define SPLIT(of, name, type, member, label, parts, word, expression, help)                                            \
+#define FIGURE(of, name, type, member, expression, help)                                           \
+    {of, #name, #type, member, help, .value = value_of_##name},
+#define SPLIT(of, name, type, member, label, parts, word, expression, help)                        \
     {of, #name, #type, member, help, value_of_##name, label, parts, word_of_##name, NULL, NULL},
-#define TIMES(of, name, member, histogram, help) {of, #name, "histogram", member, help, .times = times_of_##name},
+#define TIMES(of, name, member, histogram, help)                                                   \
+    {of, #name, "histogram", member, help, .times = times_of_##name},
 #define SHOW(name, type, help) {OF_WEIR, #name, #type, NULL, help, .show = show_##name},
 #include "admin/metrics.def"
 };
@@ -230,7 +235,8 @@ static void put_labels(struct sheet *sheet, const struct label *labels)
     text_fini(&labelled);
 }
 
-static void metrics_put(struct sheet *sheet, const char *suffix, const struct label *labels, struct value value)
+static void metrics_put(struct sheet *sheet, const char *suffix, const struct label *labels,
+                        struct value value)
 {
     bool is_csv = sheet->format == METRICS_CSV;
     if (value.kind == ABSENT_VALUE)
@@ -269,13 +275,15 @@ static void put_histo(struct sheet *sheet, struct label *labels, const struct hi
 
 /* ---- owners of figures ---- */
 
-static const char *const labels_of[] = {[OF_LISTENER] = "listener", [OF_CLASS] = "class", [OF_NODE] = "upstream",
-                                        [OF_UPSTREAM] = "upstream", [OF_LIMIT] = "rule",  [OF_NAMED] = "limit"};
+static const char *const labels_of[] = {
+    [OF_LISTENER] = "listener", [OF_CLASS] = "class", [OF_NODE] = "upstream",
+    [OF_UPSTREAM] = "upstream", [OF_LIMIT] = "rule",  [OF_NAMED] = "limit"};
 
 static size_t metrics_count_of(const struct snapshot *s, enum figure_of of)
 {
-    const size_t counts[] = {[OF_LISTENER] = s->n_listeners, [OF_CLASS] = COMMAND_KINDS, [OF_NODE] = s->n_nodes,
-                             [OF_UPSTREAM] = s->n_nodes,     [OF_LIMIT] = s->n_limits,   [OF_NAMED] = s->n_named};
+    const size_t counts[] = {
+        [OF_LISTENER] = s->n_listeners, [OF_CLASS] = COMMAND_KINDS, [OF_NODE] = s->n_nodes,
+        [OF_UPSTREAM] = s->n_nodes,     [OF_LIMIT] = s->n_limits,   [OF_NAMED] = s->n_named};
     return of >= OF_LISTENER ? counts[of] : 1;
 }
 
@@ -304,7 +312,8 @@ static const char *metrics_name_of(const struct snapshot *s, enum figure_of of, 
  * Returns the sum of the values from `first` up to but without `end`. For a single value, returns
  * that value.
  */
-static struct value sum(const struct figure *figure, const struct snapshot *s, size_t first, size_t end, size_t part)
+static struct value sum(const struct figure *figure, const struct snapshot *s, size_t first,
+                        size_t end, size_t part)
 {
     struct value sum = first < end ? figure->value(s, first, part) : whole(0);
     for (size_t i = first + 1; i < end; i++)
@@ -313,7 +322,8 @@ static struct value sum(const struct figure *figure, const struct snapshot *s, s
 }
 
 /* Writes the sum from `first` up to but without `end` under `name`; NULL: a figure of weir. */
-static void put_sum(struct sheet *sheet, const struct figure *figure, const char *name, size_t first, size_t end)
+static void put_sum(struct sheet *sheet, const struct figure *figure, const char *name,
+                    size_t first, size_t end)
 {
     struct label labels[LABELS_MAX] = {{name != NULL ? labels_of[figure->of] : NULL, name}};
     struct label *word = &labels[name != NULL];
@@ -348,7 +358,8 @@ static void put_figure(struct sheet *sheet, const struct figure *figure)
         put_sum(sheet, figure, "_other", shown, n);
 }
 
-void metrics_write(struct text *out, const struct snapshot *snapshot, enum metrics_format format, const char *only)
+void metrics_write(struct text *out, const struct snapshot *snapshot, enum metrics_format format,
+                   const char *only)
 {
     struct sheet sheet = {.out = out, .format = format, .snapshot = snapshot};
     if (format == METRICS_CSV)
@@ -358,7 +369,8 @@ void metrics_write(struct text *out, const struct snapshot *snapshot, enum metri
             continue;
         sheet.name = figure->name;
         if (format == METRICS_TEXT)
-            text_print(out, "# HELP %s %s\n# TYPE %s %s\n", figure->name, figure->help, figure->name, figure->type);
+            text_print(out, "# HELP %s %s\n# TYPE %s %s\n", figure->name, figure->help,
+                       figure->name, figure->type);
         if (figure->show != NULL)
             figure->show(&sheet);
         else
@@ -372,7 +384,8 @@ static void show_weir_build_info(struct sheet *sheet)
 {
     const struct snapshot *s = sheet->snapshot;
     metrics_put(sheet, "",
-                LABELS({"name", s->name}, {"version", s->version}, {"libuv", s->libuv}, {"hiredis", s->hiredis}),
+                LABELS({"name", s->name}, {"version", s->version}, {"libuv", s->libuv},
+                       {"hiredis", s->hiredis}),
                 whole(1));
 }
 
@@ -380,10 +393,10 @@ static void show_weir_upstream_info(struct sheet *sheet)
 {
     const struct snapshot *s = sheet->snapshot;
     for (size_t i = 0; i < s->n_nodes; i++)
-        metrics_put(
-            sheet, "",
-            LABELS({"upstream", s->nodes[i].address}, {"address", s->nodes[i].in_use}, {"role", s->nodes[i].role}),
-            whole(1));
+        metrics_put(sheet, "",
+                    LABELS({"upstream", s->nodes[i].address}, {"address", s->nodes[i].in_use},
+                           {"role", s->nodes[i].role}),
+                    whole(1));
 }
 
 static void show_weir_rule_info(struct sheet *sheet)
@@ -403,8 +416,9 @@ static void show_weir_named_limit_info(struct sheet *sheet)
     for (size_t i = 0; i < sheet->snapshot->n_named && i < METRICS_RULES; i++) {
         const struct snapshot_named *named = &sheet->snapshot->named[i];
         metrics_put(sheet, "",
-                    LABELS({"limit", named->name}, {"algorithm", named->algorithm}, {"rates", named->rates},
-                           {"tz", named->zone}, {"penalty", named->penalty},
+                    LABELS({"limit", named->name}, {"algorithm", named->algorithm},
+                           {"rates", named->rates}, {"tz", named->zone},
+                           {"penalty", named->penalty},
                            {"over", named->is_shadow ? "shadow" : "refuse"}),
                     whole(1));
     }
@@ -415,10 +429,14 @@ static void show_weir_limit_commands_total(struct sheet *sheet)
     for (size_t i = 0; i < own_count() && i < COUNTED_OWN; i++) {
         const char *whole_name = own_row(i)->name;
         const char *bar = strchr(whole_name, '|');
-        const char *name = bar != NULL ? bar + 1 : strcmp(whole_name, "limit") == 0 ? "unknown" : whole_name;
+        const char *name = bar != NULL                        ? bar + 1
+                           : strcmp(whole_name, "limit") == 0 ? "unknown"
+                                                              : whole_name;
         const _Atomic uint64_t *counts = sheet->snapshot->counts.own[i];
-        metrics_put(sheet, "", LABELS({"subcommand", name}, {"result", "ok"}), whole(count_read(&counts[0])));
-        metrics_put(sheet, "", LABELS({"subcommand", name}, {"result", "error"}), whole(count_read(&counts[1])));
+        metrics_put(sheet, "", LABELS({"subcommand", name}, {"result", "ok"}),
+                    whole(count_read(&counts[0])));
+        metrics_put(sheet, "", LABELS({"subcommand", name}, {"result", "error"}),
+                    whole(count_read(&counts[1])));
     }
 }
 
@@ -427,7 +445,8 @@ static void show_weir_protocol_errors_total(struct sheet *sheet)
     const struct snapshot *s = sheet->snapshot;
     for (int e = 0; e < ERR_COUNT; e++)
         if (protocol_error_name((enum err)e) != NULL)
-            metrics_put(sheet, "", LABELS({"side", "client"}, {"reason", protocol_error_name((enum err)e)}),
+            metrics_put(sheet, "",
+                        LABELS({"side", "client"}, {"reason", protocol_error_name((enum err)e)}),
                         whole(count_read(&s->counts.protocol_errors[e])));
     metrics_put(sheet, "", LABELS({"side", "upstream"}, {"reason", "reply"}),
                 whole(count_read(&s->lanes.lost[LOSS_PROTOCOL])));
@@ -455,7 +474,8 @@ static void json_times(struct text *out, const char *key, const struct histo *hi
     json_close_object(out);
 }
 
-static void json_split(struct text *out, const struct snapshot *s, const struct figure *figure, size_t i)
+static void json_split(struct text *out, const struct snapshot *s, const struct figure *figure,
+                       size_t i)
 {
     bool is_object = figure->member[0] != '\0';
     if (is_object)

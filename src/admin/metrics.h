@@ -29,7 +29,8 @@ enum figure_of {
 enum metrics_format { METRICS_TEXT, METRICS_CSV };
 
 /* Writes all metrics, or only the metric named `only` if `only` is not NULL. */
-void metrics_write(struct text *out, const struct snapshot *snapshot, enum metrics_format format, const char *only);
+void metrics_write(struct text *out, const struct snapshot *snapshot, enum metrics_format format,
+                   const char *only);
 
 /*
  * Writes the JSON members of weir (`i` is 0), or of the listener, node, class or limit at index

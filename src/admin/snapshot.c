@@ -26,7 +26,8 @@ struct snapshot *snapshot_get(struct snapshot *snapshot)
 
 void snapshot_put(struct snapshot *snapshot)
 {
-    if (snapshot == NULL || atomic_fetch_sub_explicit(&snapshot->holders, 1, memory_order_acq_rel) > 1)
+    if (snapshot == NULL ||
+        atomic_fetch_sub_explicit(&snapshot->holders, 1, memory_order_acq_rel) > 1)
         return;
     history_free(snapshot->history);
     free(snapshot->nodes);
@@ -38,8 +39,10 @@ void snapshot_put(struct snapshot *snapshot)
 
 const char *node_use_name(enum node_use use)
 {
-    static const char *const names[] = {
-        [USED_FOR_NOTHING] = "nothing", [USED_FOR_READS] = "reads", [USED_FOR_SLOTS] = "slots", [USED_FOR_ALL] = "all"};
+    static const char *const names[] = {[USED_FOR_NOTHING] = "nothing",
+                                        [USED_FOR_READS] = "reads",
+                                        [USED_FOR_SLOTS] = "slots",
+                                        [USED_FOR_ALL] = "all"};
     return names[use];
 }
 
@@ -221,7 +224,9 @@ static bool match(struct history *history, const struct snapshot *s)
         const struct snapshot_limit *limit = &s->limits[i];
         const struct track *known = history_find(history, limit->id);
         tracks[i] = known != NULL ? *known
-                                  : (struct track){.id = limit->id, .seen = decided(limit), .at_point = decided(limit)};
+                                  : (struct track){.id = limit->id,
+                                                   .seen = decided(limit),
+                                                   .at_point = decided(limit)};
     }
     free(history->tracks);
     history->tracks = tracks;
@@ -237,8 +242,10 @@ static double history_over(const struct decided *decided)
 static void push_limit(struct track *track, const struct snapshot_limit *limit, double took_s)
 {
     struct decided now = decided(limit);
-    history_push(track->allowed, history_grown((double)now.admitted, (double)track->at_point.admitted) / took_s);
-    history_push(track->over, history_grown(history_over(&now), history_over(&track->at_point)) / took_s);
+    history_push(track->allowed,
+                 history_grown((double)now.admitted, (double)track->at_point.admitted) / took_s);
+    history_push(track->over,
+                 history_grown(history_over(&now), history_over(&track->at_point)) / took_s);
     track->at_point = now;
 }
 
@@ -250,7 +257,8 @@ static void set_use(const struct snapshot *s, struct snapshot_limit *limit)
 {
     if (own_lines_has(s, limit))
         return;
-    bool is_one = strcmp(limit->scope, "policy") == 0 || (limit->subjects == 1 && strcmp(limit->scope, "subject") == 0);
+    bool is_one = strcmp(limit->scope, "policy") == 0 ||
+                  (limit->subjects == 1 && strcmp(limit->scope, "subject") == 0);
     double use = is_one && snapshot_limit_is_fast(limit) ? limit->allowed_per_s / limit->per_s : 0;
     if (use > limit->used)
         limit->used = use < 1 ? use : 1;
@@ -375,8 +383,11 @@ const char *series_name(enum series series)
 const char *limit_state_name(enum limit_state state)
 {
     static const char *const names[LIMIT_STATES] = {
-        [LIMIT_CALM] = "ok",           [LIMIT_NEAR] = "near",         [LIMIT_SHADOWING] = "shadowing",
-        [LIMIT_DELAYING] = "delaying", [LIMIT_REFUSING] = "refusing",
+        [LIMIT_CALM] = "ok",
+        [LIMIT_NEAR] = "near",
+        [LIMIT_SHADOWING] = "shadowing",
+        [LIMIT_DELAYING] = "delaying",
+        [LIMIT_REFUSING] = "refusing",
     };
     return names[state];
 }
@@ -411,7 +422,8 @@ uint64_t own_lines_refused(const struct snapshot *s, const struct snapshot_own *
     const struct snapshot_top *top = &s->tops[TOP_REFUSED];
     for (size_t i = 0; i < top->n; i++)
         if (top->rows[i].refused_by == own->id &&
-            slice_eq(slice_of(top->rows[i].subject, top->rows[i].subject_len), slice_str(own->subject)))
+            slice_eq(slice_of(top->rows[i].subject, top->rows[i].subject_len),
+                     slice_str(own->subject)))
             return top->rows[i].per_s;
     return 0;
 }

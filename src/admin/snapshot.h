@@ -72,7 +72,14 @@ enum series {
 };
 
 /* The states of a limit. If several apply, the limit has the last of them. */
-enum limit_state { LIMIT_CALM, LIMIT_NEAR, LIMIT_SHADOWING, LIMIT_DELAYING, LIMIT_REFUSING, LIMIT_STATES };
+enum limit_state {
+    LIMIT_CALM,
+    LIMIT_NEAR,
+    LIMIT_SHADOWING,
+    LIMIT_DELAYING,
+    LIMIT_REFUSING,
+    LIMIT_STATES
+};
 
 /* Totals of a limit's decisions over all workers. */
 struct decided {
@@ -112,7 +119,8 @@ void history_free(struct history *history);
  * Records a new snapshot. Sets the snapshot's rates and the states of its limits, takes a point
  * every HISTORY_STEP_S, and gives the snapshot a copy of the history. False if out of memory.
  */
-__attribute__((warn_unused_result)) bool history_note(struct history *history, struct snapshot *snapshot);
+__attribute__((warn_unused_result)) bool history_note(struct history *history,
+                                                      struct snapshot *snapshot);
 
 /* Returns the newest value, 0 if there is none. */
 double history_now(const struct history *history, enum series series);
@@ -375,7 +383,8 @@ uint64_t snapshot_clients(const struct snapshot *snapshot);
  * Appends for example "5/s for user:ann, 9/s for user:bob and 3 more". Appends nothing if no
  * subject has a line of that limit.
  */
-void own_lines_name(struct text *out, const struct snapshot *snapshot, const struct snapshot_limit *limit);
+void own_lines_name(struct text *out, const struct snapshot *snapshot,
+                    const struct snapshot_limit *limit);
 
 /* True if a subject has a line of that limit. */
 bool own_lines_has(const struct snapshot *snapshot, const struct snapshot_limit *limit);

@@ -73,7 +73,8 @@ static void write_place(struct text *out, const struct snapshot_node *node)
     if (node->use == USED_FOR_SLOTS) {
         json_open_object(out, "redirects");
         for (int kind = 0; kind < REDIRECT_COUNT; kind++)
-            json_number(out, lane_redirect_name((enum lane_redirect)kind), count_read(&node->lanes.redirects[kind]));
+            json_number(out, lane_redirect_name((enum lane_redirect)kind),
+                        count_read(&node->lanes.redirects[kind]));
         json_close_object(out);
     }
     if (node->lag_ms != SNAPSHOT_NO_LAG)
@@ -138,8 +139,8 @@ static void write_commands(struct text *out, const struct snapshot *s)
 }
 
 /* Writes the points whose number is above `after`. */
-static void write_points(struct text *out, const char *key, const float *points, const struct history *history,
-                         uint64_t after)
+static void write_points(struct text *out, const char *key, const float *points,
+                         const struct history *history, uint64_t after)
 {
     uint64_t newer = history->last > after ? history->last - after : 0;
     size_t n = newer < history->n ? (size_t)newer : history->n;
@@ -231,7 +232,8 @@ static void write_findings(struct text *out, const struct snapshot *s)
     findings_free(&findings);
 }
 
-static void write_own(struct text *out, const struct snapshot *s, const struct snapshot_limit *limit)
+static void write_own(struct text *out, const struct snapshot *s,
+                      const struct snapshot_limit *limit)
 {
     struct text own = {0};
     own_lines_name(&own, s, limit);
@@ -284,14 +286,17 @@ static void stats_write_named(struct text *out, const struct snapshot *s)
         json_number(out, "limited", named->results[NAMED_LIMITED]);
         json_number(out, "shadow_limited", named->results[NAMED_SHADOWED]);
         json_number(out, "errors", named->results[NAMED_ERROR]);
-        json_real(out, "p50_seconds", (double)histo_quantile_ns(&named->times, 0.5) / (double)NS_PER_S);
-        json_real(out, "p99_seconds", (double)histo_quantile_ns(&named->times, 0.99) / (double)NS_PER_S);
+        json_real(out, "p50_seconds",
+                  (double)histo_quantile_ns(&named->times, 0.5) / (double)NS_PER_S);
+        json_real(out, "p99_seconds",
+                  (double)histo_quantile_ns(&named->times, 0.99) / (double)NS_PER_S);
         json_close_object(out);
     }
     json_close_list(out);
 }
 
-static void write_top(struct text *out, const char *key, const struct snapshot *s, const struct snapshot_top *top)
+static void write_top(struct text *out, const char *key, const struct snapshot *s,
+                      const struct snapshot_top *top)
 {
     json_open_list(out, key);
     for (size_t i = 0; i < top->n; i++) {

@@ -22,7 +22,8 @@ struct bytes {
 char *bytes_reserve(struct bytes *bytes, size_t n, size_t most);
 
 /* Appends a copy of `piece`. False if bytes_reserve returns NULL. */
-__attribute__((warn_unused_result)) bool bytes_add(struct bytes *bytes, struct slice piece, size_t most);
+__attribute__((warn_unused_result)) bool bytes_add(struct bytes *bytes, struct slice piece,
+                                                   size_t most);
 
 static inline struct slice bytes_slice(const struct bytes *bytes)
 {

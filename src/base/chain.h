@@ -91,11 +91,12 @@ void pool_shed(struct pool *pool);
  * Appends a copy of n bytes. False: out of memory. A part may have been appended, so the caller
  * must call chain_clear.
  */
-__attribute__((warn_unused_result)) bool chain_append_long(struct chain *chain, struct pool *pool, const char *data,
-                                                           size_t n);
+__attribute__((warn_unused_result)) bool chain_append_long(struct chain *chain, struct pool *pool,
+                                                           const char *data, size_t n);
 
 /* As chain_append_long, but inline for the usual case: the last chunk has room for n bytes. */
-__attribute__((warn_unused_result)) static inline bool chain_append(struct chain *chain, struct pool *pool,
+__attribute__((warn_unused_result)) static inline bool chain_append(struct chain *chain,
+                                                                    struct pool *pool,
                                                                     const char *data, size_t n)
 {
     struct chunk *tail = chain->tail;

@@ -14,7 +14,8 @@
 /* count_add and count_set are called only on the thread that owns the counter. */
 static inline void count_add(_Atomic uint64_t *count, uint64_t n)
 {
-    atomic_store_explicit(count, atomic_load_explicit(count, memory_order_relaxed) + n, memory_order_relaxed);
+    atomic_store_explicit(count, atomic_load_explicit(count, memory_order_relaxed) + n,
+                          memory_order_relaxed);
 }
 
 static inline void count_set(_Atomic uint64_t *count, uint64_t n)

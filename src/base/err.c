@@ -33,5 +33,6 @@ size_t err_expected_dollar(char *out, char got)
 {
     if (got == '\r' || got == '\n' || got == '\0')
         got = ' ';
-    return (size_t)snprintf(out, ERR_EXPECTED_DOLLAR_ROOM, "-ERR Protocol error: expected '$', got '%c'\r\n", got);
+    return (size_t)snprintf(out, ERR_EXPECTED_DOLLAR_ROOM,
+                            "-ERR Protocol error: expected '$', got '%c'\r\n", got);
 }

@@ -118,7 +118,8 @@ bool glob_covers(struct slice wide, struct slice narrow)
 {
     bool is_literal = !glob_has_any(narrow, "*?[\\");
     bool is_simple = !glob_has_any(wide, "?[\\") && !glob_has_any(narrow, "[\\");
-    return slice_eq(wide, narrow) || glob_is_any(wide) || ((is_literal || is_simple) && glob_match(wide, narrow));
+    return slice_eq(wide, narrow) || glob_is_any(wide) ||
+           ((is_literal || is_simple) && glob_match(wide, narrow));
 }
 
 bool glob_is_any(struct slice pattern)

@@ -85,8 +85,8 @@ static inline void walk_begin(struct walk *walk, struct list *list)
  * Visits the next WALK_STEP items. Any item may be taken out of the list after walk_skip. True: the
  * walk has ended.
  */
-static inline bool walk_step(struct walk *walk, const struct list *list, void (*look)(struct list *item, void *arg),
-                             void *arg)
+static inline bool walk_step(struct walk *walk, const struct list *list,
+                             void (*look)(struct list *item, void *arg), void *arg)
 {
     for (int n = 0; n < WALK_STEP && walk->next != list; n++) {
         struct list *item = walk->next;

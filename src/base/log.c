@@ -74,8 +74,8 @@ bool log_site_admits(enum log_site site, uint64_t now_ns, uint64_t *suppressed)
             atomic_fetch_add_explicit(&at->suppressed, 1, memory_order_relaxed);
             return false;
         }
-    } while (!atomic_compare_exchange_weak_explicit(&at->full_ns, &full_ns, next_ns, memory_order_relaxed,
-                                                    memory_order_relaxed));
+    } while (!atomic_compare_exchange_weak_explicit(&at->full_ns, &full_ns, next_ns,
+                                                    memory_order_relaxed, memory_order_relaxed));
     *suppressed = atomic_exchange_explicit(&at->untold, 0, memory_order_relaxed);
     return true;
 }
@@ -99,7 +99,8 @@ static size_t put_plain(char *out, size_t room, struct slice text)
     while (text.len > 0) {
         size_t n = utf8_len(text);
         unsigned char c = (unsigned char)text.at[0];
-        bool is_control = c < ' ' || c == 0x7f || (n == 2 && c == 0xc2 && (unsigned char)text.at[1] < 0xa0);
+        bool is_control =
+            c < ' ' || c == 0x7f || (n == 2 && c == 0xc2 && (unsigned char)text.at[1] < 0xa0);
         if (len + n + 1 > room)
             break;
         if (n == 0 || is_control)
@@ -119,7 +120,8 @@ static size_t form_text(char *out, const struct log_entry *entry)
     len += (size_t)snprintf(out + len, LOG_LINE_MAX - len, " %-5s ", log_level_name(entry->level));
     len += put_plain(out + len, LOG_LINE_MAX - TAIL_ROOM - len, entry->text);
     if (entry->suppressed > 0)
-        len += (size_t)snprintf(out + len, TAIL_ROOM, " (%" PRIu64 " similar lines suppressed)", entry->suppressed);
+        len += (size_t)snprintf(out + len, TAIL_ROOM, " (%" PRIu64 " similar lines suppressed)",
+                                entry->suppressed);
     return len;
 }
 
@@ -136,20 +138,24 @@ static size_t form_marked(char *out, const struct log_entry *entry, const struct
 {
     size_t len = (size_t)snprintf(out, LOG_LINE_MAX, "%s", marks->at);
     len += stamp(out + len, LOG_LINE_MAX - len, entry->at);
-    len += (size_t)snprintf(out + len, LOG_LINE_MAX - len, "%s%s", marks->level, log_level_name(entry->level));
+    len += (size_t)snprintf(out + len, LOG_LINE_MAX - len, "%s%s", marks->level,
+                            log_level_name(entry->level));
     if (entry->site != LOG_SITE_NONE)
-        len += (size_t)snprintf(out + len, LOG_LINE_MAX - len, "%s%s", marks->site, log_site_name(entry->site));
+        len += (size_t)snprintf(out + len, LOG_LINE_MAX - len, "%s%s", marks->site,
+                                log_site_name(entry->site));
     len += (size_t)snprintf(out + len, LOG_LINE_MAX - len, "%s", marks->text);
     len += json_quote(out + len, LOG_LINE_MAX - TAIL_ROOM - len, entry->text);
     if (entry->suppressed > 0)
-        len += (size_t)snprintf(out + len, TAIL_ROOM, "%s%" PRIu64, marks->suppressed, entry->suppressed);
+        len += (size_t)snprintf(out + len, TAIL_ROOM, "%s%" PRIu64, marks->suppressed,
+                                entry->suppressed);
     return len + (size_t)snprintf(out + len, 2, "%s", marks->end);
 }
 
 size_t log_form(char *out, enum log_format format, const struct log_entry *entry)
 {
-    size_t len = format == LOG_AS_TEXT ? form_text(out, entry)
-                                       : form_marked(out, entry, format == LOG_AS_JSON ? &json_marks : &logfmt_marks);
+    size_t len = format == LOG_AS_TEXT
+                     ? form_text(out, entry)
+                     : form_marked(out, entry, format == LOG_AS_JSON ? &json_marks : &logfmt_marks);
     out[len++] = '\n';
     return len;
 }
@@ -195,7 +201,8 @@ static bool is_open(void)
 /* Passes a line to the witness. False if there is no witness. */
 static bool tell_witness(enum log_level level, const char *text)
 {
-    void (*tell)(enum log_level, const char *, bool) = atomic_load_explicit(&witness, memory_order_relaxed);
+    void (*tell)(enum log_level, const char *, bool) =
+        atomic_load_explicit(&witness, memory_order_relaxed);
     if (tell != NULL)
         tell(level, text, is_open());
     return tell != NULL;
@@ -239,7 +246,8 @@ const char *log_open(const char *path, bool to_stderr)
     struct log_sink *file = path != NULL ? log_sink_new(path, -1) : NULL;
     if (path != NULL && file == NULL)
         return strerror(errno);
-    struct log_sink *terminal = to_stderr || path == NULL ? log_sink_new(NULL, STDERR_FILENO) : NULL;
+    struct log_sink *terminal =
+        to_stderr || path == NULL ? log_sink_new(NULL, STDERR_FILENO) : NULL;
     if (file == NULL && terminal == NULL)
         return strerror(errno);
     sinks[TO_FILE] = file;

@@ -55,7 +55,8 @@ enum log_format log_current_format(void);
  * Logs a message in printf's format; an overlong line is cut. Lines of `site` are rate-limited
  * (log_site_admits). The next line of a site tells how many of its lines were suppressed.
  */
-__attribute__((format(printf, 3, 4))) void log_at(enum log_site site, enum log_level level, const char *format, ...);
+__attribute__((format(printf, 3, 4))) void log_at(enum log_site site, enum log_level level,
+                                                  const char *format, ...);
 
 /*
  * Sends lines to `path` (NULL: no file), to stderr, or to both. Before log_open and after log_close

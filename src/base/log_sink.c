@@ -102,7 +102,8 @@ static void log_sink_complain(struct log_sink *sink, int error)
     struct pollfd room = {.fd = STDERR_FILENO, .events = POLLOUT};
     if (sink->path == NULL || sink->has_complained || poll(&room, 1, 0) != 1)
         return;
-    int len = snprintf(text, sizeof text, "cannot write the log to %s: %s", sink->path, strerror(error));
+    int len =
+        snprintf(text, sizeof text, "cannot write the log to %s: %s", sink->path, strerror(error));
     struct log_entry entry = {.level = LOG_ERROR, .text = slice_of(text, (size_t)len)};
     clock_gettime(CLOCK_REALTIME, &entry.at);
     (void)write_all(STDERR_FILENO, line, log_form(line, log_current_format(), &entry));
@@ -134,8 +135,8 @@ static bool log_sink_tell(struct log_sink *sink, uint64_t lost)
     char line[LOG_LINE_MAX];
     struct log_entry entry = {.level = LOG_WARN, .site = LOG_SITE_NONE};
     clock_gettime(CLOCK_REALTIME, &entry.at);
-    int len = snprintf(text, sizeof text, "%" PRIu64 " log line%s %s lost here", lost, lost == 1 ? "" : "s",
-                       lost == 1 ? "is" : "are");
+    int len = snprintf(text, sizeof text, "%" PRIu64 " log line%s %s lost here", lost,
+                       lost == 1 ? "" : "s", lost == 1 ? "is" : "are");
     entry.text = slice_of(text, (size_t)len);
     return log_sink_write_lines(sink, line, log_form(line, log_current_format(), &entry)) == 0;
 }
@@ -179,7 +180,8 @@ static void reopen(struct log_sink *sink)
 {
     int fd = log_sink_open_file(sink->path);
     if (fd < 0) {
-        log_error("cannot reopen the log file %s: %s: weir keeps writing to the old one", sink->path, strerror(errno));
+        log_error("cannot reopen the log file %s: %s: weir keeps writing to the old one",
+                  sink->path, strerror(errno));
         return;
     }
     close(sink->fd);
@@ -292,7 +294,8 @@ void log_sink_reopen(struct log_sink *sink)
 
 static bool log_sink_is_settled(const struct log_sink *sink)
 {
-    return sink->used == 0 && !sink->is_writing && !sink->must_reopen && (!sink->must_end || sink->has_ended);
+    return sink->used == 0 && !sink->is_writing && !sink->must_reopen &&
+           (!sink->must_end || sink->has_ended);
 }
 
 /*

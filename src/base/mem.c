@@ -13,7 +13,9 @@ static _Thread_local size_t given;
 
 static _Noreturn void die(size_t size)
 {
-    log_error("out of memory: the system refused %zu bytes; give weir more memory or lower its limits", size);
+    log_error(
+        "out of memory: the system refused %zu bytes; give weir more memory or lower its limits",
+        size);
     log_flush();
     abort();
 }

@@ -19,20 +19,23 @@ __attribute__((malloc, returns_nonnull, warn_unused_result)) void *mem_alloc(siz
  * Returns `count` members of `size` bytes, zeroed. An overflow of the product counts as out of
  * memory.
  */
-__attribute__((malloc, returns_nonnull, warn_unused_result)) void *mem_zalloc(size_t count, size_t size);
+__attribute__((malloc, returns_nonnull, warn_unused_result)) void *mem_zalloc(size_t count,
+                                                                              size_t size);
 
 /* Grows or shrinks to `count` members of `size` bytes; `old` may be NULL. */
-__attribute__((returns_nonnull, warn_unused_result)) void *mem_realloc(void *old, size_t count, size_t size);
+__attribute__((returns_nonnull, warn_unused_result)) void *mem_realloc(void *old, size_t count,
+                                                                       size_t size);
 
 /* Returns a NUL-terminated copy of `len` bytes. */
-__attribute__((malloc, returns_nonnull, warn_unused_result)) char *mem_strndup(const char *text, size_t len);
+__attribute__((malloc, returns_nonnull, warn_unused_result)) char *mem_strndup(const char *text,
+                                                                               size_t len);
 
 /* Returns a copy of the text, and NULL for NULL. */
 __attribute__((malloc, warn_unused_result)) char *mem_strdup(const char *text);
 
 /* Returns the text that printf would print; heap. */
-__attribute__((format(printf, 1, 2), malloc, returns_nonnull, warn_unused_result)) char *mem_print(const char *format,
-                                                                                                   ...);
+__attribute__((format(printf, 1, 2), malloc, returns_nonnull, warn_unused_result)) char *mem_print(
+    const char *format, ...);
 
 /*
  * Returns how many bytes this thread has allocated with these functions so far. Freed memory still

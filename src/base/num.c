@@ -61,5 +61,7 @@ int64_t num_of_environment(const char *name, int64_t most)
 {
     const char *text = getenv(name);
     int64_t number;
-    return text != NULL && num_parse(slice_str(text), &number) && number > 0 && number <= most ? number : 0;
+    return text != NULL && num_parse(slice_str(text), &number) && number > 0 && number <= most
+               ? number
+               : 0;
 }

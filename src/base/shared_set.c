@@ -124,7 +124,8 @@ static size_t shared_set_index_of(struct shared_entry *const *entries, size_t n,
     return low;
 }
 
-static bool shared_set_is_at(struct shared_entry *const *entries, size_t n, size_t i, struct slice name)
+static bool shared_set_is_at(struct shared_entry *const *entries, size_t n, size_t i,
+                             struct slice name)
 {
     return i < n && slice_eq(entries[i]->name, name);
 }
@@ -203,7 +204,8 @@ static void add_chunk(struct shared_set *set, struct chunk *chunk)
     set->count += chunk->n;
 }
 
-static void share_chunks(struct shared_set *set, const struct shared_set *before, size_t first, size_t end)
+static void share_chunks(struct shared_set *set, const struct shared_set *before, size_t first,
+                         size_t end)
 {
     for (size_t i = first; i < end; i++) {
         shared_set_hold(&before->at[i].chunk->holders);
@@ -237,8 +239,9 @@ static void add_entries(struct shared_set *set, struct shared_entry *const *entr
  * Returns a set with these entries in place of the chunks from `first` to `end`. Takes over the
  * entries' references.
  */
-static struct shared_set *shared_set_replace(const struct shared_set *before, size_t first, size_t end,
-                                             struct shared_entry *const *entries, size_t n)
+static struct shared_set *shared_set_replace(const struct shared_set *before, size_t first,
+                                             size_t end, struct shared_entry *const *entries,
+                                             size_t n)
 {
     size_t n_chunks = first + chunks_for(n) + chunks_of(before) - end;
     if (n_chunks == 0)
@@ -279,7 +282,8 @@ struct shared_set *shared_set_with(const struct shared_set *before, struct share
 /* True if chunk `first` and the next chunk fill at most half a chunk, once one entry is gone. */
 static bool are_few(const struct shared_set *set, size_t first)
 {
-    return first + 1 < set->n && set->at[first].chunk->n + set->at[first + 1].chunk->n - 1 <= (size_t)CHUNK_ENTRIES / 2;
+    return first + 1 < set->n &&
+           set->at[first].chunk->n + set->at[first + 1].chunk->n - 1 <= (size_t)CHUNK_ENTRIES / 2;
 }
 
 struct shared_set *shared_set_without(const struct shared_set *before, struct slice name)
@@ -296,7 +300,8 @@ struct shared_set *shared_set_without(const struct shared_set *before, struct sl
     return shared_set_replace(before, first, end, entries, n);
 }
 
-struct shared_set *shared_set_living(const struct shared_set *before, bool only_timed, uint64_t now_ns)
+struct shared_set *shared_set_living(const struct shared_set *before, bool only_timed,
+                                     uint64_t now_ns)
 {
     size_t count = shared_set_count(before), n = 0;
     struct shared_entry **entries = mem_alloc(count * sizeof *entries);

@@ -43,7 +43,8 @@ struct shared_set *shared_set_with(const struct shared_set *before, struct share
 struct shared_set *shared_set_without(const struct shared_set *before, struct slice name);
 
 /* Returns a set of the entries that have not ended; with only_timed only entries with an end. */
-struct shared_set *shared_set_living(const struct shared_set *before, bool only_timed, uint64_t now_ns);
+struct shared_set *shared_set_living(const struct shared_set *before, bool only_timed,
+                                     uint64_t now_ns);
 
 struct shared_set *shared_set_get(struct shared_set *set);
 void shared_set_put(struct shared_set *set);

@@ -66,7 +66,8 @@ static inline bool slice_eq_nocase(struct slice a, struct slice b)
  */
 static inline bool slice_is_word(struct slice argument, struct slice word)
 {
-    return argument.len >= word.len && (argument.len == word.len || argument.at[word.len] == '\0') &&
+    return argument.len >= word.len &&
+           (argument.len == word.len || argument.at[word.len] == '\0') &&
            slice_eq_nocase(slice_of(argument.at, word.len), word);
 }
 

@@ -11,7 +11,10 @@ size_t utf8_len(struct slice rest)
 {
     const unsigned char *p = (const unsigned char *)rest.at;
     unsigned first = p[0];
-    size_t n = first < 0x80 ? 1 : first >= 0xc2 && first < 0xe0 ? 2 : first >= 0xe0 && first < 0xf0 ? 3 : 4;
+    size_t n = first < 0x80                    ? 1
+               : first >= 0xc2 && first < 0xe0 ? 2
+               : first >= 0xe0 && first < 0xf0 ? 3
+                                               : 4;
     if (first >= 0xf5 || (first >= 0x80 && first < 0xc2) || n > rest.len)
         return 0;
     for (size_t i = 1; i < n; i++)
@@ -175,7 +178,8 @@ static void measure_columns(struct columns *columns, struct slice cells)
     while (next_cell(&cells, &cell, &is_last)) {
         if (column < COLUMNS_MAX) {
             bool is_number = cell.len > 0 && cell.at[0] >= '0' && cell.at[0] <= '9';
-            columns->widths[column] = cell.len > columns->widths[column] ? cell.len : columns->widths[column];
+            columns->widths[column] =
+                cell.len > columns->widths[column] ? cell.len : columns->widths[column];
             columns->are_words[column] |= column == 0 || (row > 0 && !is_number);
         }
         column = is_last ? 0 : column + 1;

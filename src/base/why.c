@@ -29,7 +29,8 @@ size_t choice_find(const char *const *words, struct slice value)
     return i;
 }
 
-bool choice_take(const char *const *words, struct slice value, unsigned *index, char *why, size_t why_size)
+bool choice_take(const char *const *words, struct slice value, unsigned *index, char *why,
+                 size_t why_size)
 {
     size_t found = choice_find(words, value);
     *index = (unsigned)found;
@@ -37,7 +38,8 @@ bool choice_take(const char *const *words, struct slice value, unsigned *index, 
         return true;
     int len = snprintf(why, why_size, "\"%.*s\" is", WHY_SLICE(value));
     for (size_t i = 0; words[i] != NULL && len >= 0 && (size_t)len < why_size; i++)
-        len += snprintf(why + len, why_size - (size_t)len, " %s %s", i == 0 ? "neither" : "nor", words[i]);
+        len += snprintf(why + len, why_size - (size_t)len, " %s %s", i == 0 ? "neither" : "nor",
+                        words[i]);
     return false;
 }
 
@@ -63,7 +65,8 @@ static bool why_is_same(char a, char b)
 
 static bool is_swap(struct slice a, size_t i, struct slice b, size_t j)
 {
-    return i > 1 && j > 1 && why_is_same(a.at[i - 1], b.at[j - 2]) && why_is_same(a.at[i - 2], b.at[j - 1]);
+    return i > 1 && j > 1 && why_is_same(a.at[i - 1], b.at[j - 2]) &&
+           why_is_same(a.at[i - 2], b.at[j - 1]);
 }
 
 /*
@@ -92,7 +95,8 @@ static size_t distance(struct slice a, struct slice b)
     return row[b.len];
 }
 
-struct slice near_name(struct slice text, size_t n, struct slice (*name_at)(const void *arg, size_t i), const void *arg)
+struct slice near_name(struct slice text, size_t n,
+                       struct slice (*name_at)(const void *arg, size_t i), const void *arg)
 {
     struct slice nearest = {"", 0};
     size_t fewest = EDITS_MAX + 1;

@@ -41,8 +41,8 @@ size_t choice_find(const char *const *words, struct slice value);
  * Sets *index to the index of `value` in `words`. False if `words` lacks the value: `why` then
  * lists the words as "neither ... nor ...".
  */
-__attribute__((warn_unused_result)) bool choice_take(const char *const *words, struct slice value, unsigned *index,
-                                                     char *why, size_t why_size);
+__attribute__((warn_unused_result)) bool choice_take(const char *const *words, struct slice value,
+                                                     unsigned *index, char *why, size_t why_size);
 
 /*
  * Returns the nearest known name, for "did you mean ...?".
@@ -52,7 +52,7 @@ __attribute__((warn_unused_result)) bool choice_take(const char *const *words, s
  * returned. The result is empty if no name is within a third of the longer name's length (one edit
  * at least, three at most). Names beyond 64 bytes are never near.
  */
-struct slice near_name(struct slice text, size_t n, struct slice (*name_at)(const void *arg, size_t i),
-                       const void *arg);
+struct slice near_name(struct slice text, size_t n,
+                       struct slice (*name_at)(const void *arg, size_t i), const void *arg);
 
 #endif

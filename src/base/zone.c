@@ -78,7 +78,8 @@ static bool zone_take_name(struct slice *rest)
     bool is_quoted = take_char(rest, '<');
     size_t len = 0;
     while (len < rest->len &&
-           (is_quoted ? rest->at[len] != '>' : (rest->at[len] | 0x20) >= 'a' && (rest->at[len] | 0x20) <= 'z'))
+           (is_quoted ? rest->at[len] != '>'
+                      : (rest->at[len] | 0x20) >= 'a' && (rest->at[len] | 0x20) <= 'z'))
         len++;
     *rest = slice_of(rest->at + len, rest->len - len);
     return len > 0 && (!is_quoted || take_char(rest, '>'));
@@ -107,8 +108,9 @@ static bool take_time(struct slice *rest, int32_t most_hours, int32_t *seconds)
 static bool take_month_day(struct slice *rest, struct zone_transition *transition)
 {
     int32_t month, week, day;
-    if (!zone_take_number(rest, 1, 12, &month) || !take_char(rest, '.') || !zone_take_number(rest, 1, 5, &week) ||
-        !take_char(rest, '.') || !zone_take_number(rest, 0, 6, &day))
+    if (!zone_take_number(rest, 1, 12, &month) || !take_char(rest, '.') ||
+        !zone_take_number(rest, 1, 5, &week) || !take_char(rest, '.') ||
+        !zone_take_number(rest, 0, 6, &day))
         return false;
     transition->month = (uint8_t)(month - 1);
     transition->week = (uint8_t)week;
@@ -155,9 +157,11 @@ bool zone_rule_parse(struct slice text, struct zone_rule *rule)
         return true;
     rule->has_summer = true;
     rule->summer_s = rule->standard_s + HOUR_S;
-    if (!zone_take_name(&rest) || (rest.len > 0 && rest.at[0] != ',' && !take_offset(&rest, &rule->summer_s)))
+    if (!zone_take_name(&rest) ||
+        (rest.len > 0 && rest.at[0] != ',' && !take_offset(&rest, &rule->summer_s)))
         return false;
-    return take_transition(&rest, &rule->begin) && take_transition(&rest, &rule->end) && rest.len == 0;
+    return take_transition(&rest, &rule->begin) && take_transition(&rest, &rule->end) &&
+           rest.len == 0;
 }
 
 /* ---- the rule: clock changes ---- */
@@ -178,7 +182,8 @@ static int64_t transition_day(const struct zone_transition *transition, int64_t 
         return new_year + transition->day - 1 + (transition->day > 59 && civil_is_leap(year));
     int64_t first = new_year + civil_days_before(year, transition->month);
     int64_t next_month = civil_month_day(12 * year + transition->month + 1);
-    int64_t day = first + (transition->day - weekday_of(first) + 7) % 7 + 7 * (transition->week - 1);
+    int64_t day =
+        first + (transition->day - weekday_of(first) + 7) % 7 + 7 * (transition->week - 1);
     return day < next_month ? day : day - 7;
 }
 
@@ -194,7 +199,8 @@ struct event {
 static void add_event(struct event *events, unsigned *n, struct event event, bool is_begin)
 {
     unsigned i = (*n)++;
-    while (i > 0 && (events[i - 1].at_s > event.at_s || (events[i - 1].at_s == event.at_s && !is_begin))) {
+    while (i > 0 &&
+           (events[i - 1].at_s > event.at_s || (events[i - 1].at_s == event.at_s && !is_begin))) {
         events[i] = events[i - 1];
         i--;
     }
@@ -210,8 +216,10 @@ int32_t zone_rule_offset(const struct zone_rule *rule, int64_t unix_s, int64_t *
         return rule->standard_s;
     int64_t year = civil_year_of(civil_floor(unix_s, CIVIL_DAY_S));
     for (int64_t y = year - 1; y <= year + 1; y++) {
-        int64_t begin_s = transition_day(&rule->begin, y) * CIVIL_DAY_S + rule->begin.time_s - rule->standard_s;
-        int64_t end_s = transition_day(&rule->end, y) * CIVIL_DAY_S + rule->end.time_s - rule->summer_s;
+        int64_t begin_s =
+            transition_day(&rule->begin, y) * CIVIL_DAY_S + rule->begin.time_s - rule->standard_s;
+        int64_t end_s =
+            transition_day(&rule->end, y) * CIVIL_DAY_S + rule->end.time_s - rule->summer_s;
         add_event(events, &n, (struct event){begin_s, rule->summer_s}, true);
         add_event(events, &n, (struct event){end_s, rule->standard_s}, false);
     }
@@ -250,8 +258,10 @@ struct block {
 
 static size_t block_bytes(const struct block *block)
 {
-    return (size_t)block->n[TIMES] * (block->time_bytes + 1) + (size_t)block->n[TYPES] * TYPE_BYTES + block->n[CHARS] +
-           (size_t)block->n[LEAPS] * (block->time_bytes + 4) + block->n[IS_STANDARD] + block->n[IS_UT];
+    return (size_t)block->n[TIMES] * (block->time_bytes + 1) +
+           (size_t)block->n[TYPES] * TYPE_BYTES + block->n[CHARS] +
+           (size_t)block->n[LEAPS] * (block->time_bytes + 4) + block->n[IS_STANDARD] +
+           block->n[IS_UT];
 }
 
 static bool zone_take_block(struct slice *rest, size_t time_bytes, struct block *block)
@@ -334,11 +344,13 @@ struct zone *zone_parse(struct slice name, struct slice tzif, char *why, size_t 
     if (has_footer)
         is_whole = zone_take_block(&rest, 8, &block);
     if (!is_whole) {
-        why_set(why, why_size, "the file of the time zone %.*s is incomplete or no TZif file", WHY_SLICE(name));
+        why_set(why, why_size, "the file of the time zone %.*s is incomplete or no TZif file",
+                WHY_SLICE(name));
         return NULL;
     }
     if (block.n[LEAPS] > 0) {
-        why_set(why, why_size, "the time zone %.*s counts leap seconds, unlike unix time: choose another zone",
+        why_set(why, why_size,
+                "the time zone %.*s counts leap seconds, unlike unix time: choose another zone",
                 WHY_SLICE(name));
         return NULL;
     }
@@ -425,7 +437,8 @@ static bool is_upper(char c)
 
 static bool is_name_char(char c)
 {
-    return is_upper(c) || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '-' || c == '+';
+    return is_upper(c) || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '-' || c == '+';
 }
 
 /*
@@ -466,7 +479,8 @@ static void add_name(struct names *names, const char *name, unsigned depth)
 {
     char path[PATH_MAX];
     struct stat is;
-    if ((size_t)snprintf(path, sizeof path, "%s/%s", database(), name) >= sizeof path || stat(path, &is) != 0)
+    if ((size_t)snprintf(path, sizeof path, "%s/%s", database(), name) >= sizeof path ||
+        stat(path, &is) != 0)
         return;
     if (S_ISDIR(is.st_mode)) {
         add_folder(names, name, depth + 1);
@@ -480,12 +494,14 @@ static void add_name(struct names *names, const char *name, unsigned depth)
 static void add_folder(struct names *names, const char *folder, unsigned depth)
 {
     char path[PATH_MAX], name[ZONE_NAME_MAX + 1];
-    if (depth > DEPTH_MAX || (size_t)snprintf(path, sizeof path, "%s/%s", database(), folder) >= sizeof path)
+    if (depth > DEPTH_MAX ||
+        (size_t)snprintf(path, sizeof path, "%s/%s", database(), folder) >= sizeof path)
         return;
     DIR *open = opendir(path);
     struct dirent *entry;
     while (open != NULL && names->n < NAMES_MAX && (entry = readdir(open)) != NULL) {
-        int len = snprintf(name, sizeof name, "%s%s%s", folder, folder[0] != '\0' ? "/" : "", entry->d_name);
+        int len = snprintf(name, sizeof name, "%s%s%s", folder, folder[0] != '\0' ? "/" : "",
+                           entry->d_name);
         if (is_part(entry->d_name, strlen(entry->d_name)) && (size_t)len < sizeof name)
             add_name(names, name, depth);
     }
@@ -507,10 +523,13 @@ static void say_unknown(struct slice name, char *why, size_t why_size)
     if (names.n == 0)
         why_set(why, why_size, "%s has no time zones: install the package tzdata", database());
     else if (near.len > 0)
-        why_set(why, why_size, "unknown time zone \"%.*s\" (did you mean %.*s?)", WHY_SLICE(name), WHY_SLICE(near));
+        why_set(why, why_size, "unknown time zone \"%.*s\" (did you mean %.*s?)", WHY_SLICE(name),
+                WHY_SLICE(near));
     else
-        why_set(why, why_size, "unknown time zone \"%.*s\": write a name of the time zone database, like Europe/Berlin",
-                WHY_SLICE(name));
+        why_set(
+            why, why_size,
+            "unknown time zone \"%.*s\": write a name of the time zone database, like Europe/Berlin",
+            WHY_SLICE(name));
     free(names.at);
 }
 
@@ -547,7 +566,8 @@ struct zone *zone_load(struct slice name, char *why, size_t why_size)
         say_unknown(name, why, why_size);
         return NULL;
     }
-    if ((size_t)snprintf(path, sizeof path, "%s/%.*s", database(), (int)name.len, name.at) >= sizeof path) {
+    if ((size_t)snprintf(path, sizeof path, "%s/%.*s", database(), (int)name.len, name.at) >=
+        sizeof path) {
         why_set(why, why_size, "TZDIR is too long");
         return NULL;
     }

@@ -35,7 +35,8 @@ static inline bool civil_is_leap(int64_t year)
 static inline int64_t civil_year_day(int64_t year)
 {
     int64_t before = year - 1; /* the last year with a leap day before January of `year` */
-    int64_t leap_days = civil_floor(before, 4) - civil_floor(before, 100) + civil_floor(before, 400);
+    int64_t leap_days =
+        civil_floor(before, 4) - civil_floor(before, 100) + civil_floor(before, 400);
     return 365 * (year - 1970) + leap_days - 477; /* of the years 1 to 1969 */
 }
 
@@ -102,7 +103,8 @@ int32_t zone_offset(const struct zone *zone, int64_t unix_s, int64_t *until_s);
  * Loads a zone by its IANA name ("Europe/Berlin"; case matters). Returns one reference. NULL: not a
  * zone's name, no such zone, or a damaged file; `why` says which.
  */
-__attribute__((warn_unused_result)) struct zone *zone_load(struct slice name, char *why, size_t why_size);
+__attribute__((warn_unused_result)) struct zone *zone_load(struct slice name, char *why,
+                                                           size_t why_size);
 
 /* ---- the rule ---- */
 

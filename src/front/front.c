@@ -36,8 +36,8 @@ void tables_put(const struct tables *tables)
 
 /* ---- for the log ---- */
 
-void front_note_stopped(struct front *front, const struct charge_target *target, const struct limit *limit,
-                        enum offender_kind kind)
+void front_note_stopped(struct front *front, const struct charge_target *target,
+                        const struct limit *limit, enum offender_kind kind)
 {
     const struct subject *subject = target->holders[PER_SUBJECT];
     offenders_note(front->offenders, limit->id, kind, subject_name(subject), subject->hash);

@@ -137,9 +137,9 @@ struct recent {
 #define REFUSALS_TOLD 16
 struct last_refusal {
     const struct limit *limit; /* NULL: none */
-    int64_t wait_ms;           /* wait that the text names; GATE_NEVER: the request can never pass */
-    size_t len;                /* bytes of one copy */
-    uint32_t copies;           /* copies in `text`, one after the other: 1 to REFUSALS_TOLD */
+    int64_t wait_ms; /* wait that the text names; GATE_NEVER: the request can never pass */
+    size_t len;      /* bytes of one copy */
+    uint32_t copies; /* copies in `text`, one after the other: 1 to REFUSALS_TOLD */
     char text[REFUSALS_TOLD * REFUSAL_ROOM];
 };
 
@@ -203,7 +203,7 @@ struct front {
     /* the previous rules, while binding_walk still binds clients to `rules`; else NULL */
     struct rules *rules_before;
     struct topology *topology;
-    uint8_t generation : 1;                /* flips with each new rules; tells `rules` from `rules_before` */
+    uint8_t generation : 1; /* flips with each new rules; tells `rules` from `rules_before` */
     struct limit_counters *limit_counters; /* of this worker, by limit id */
     struct top *top;
     struct offenders *offenders;
@@ -223,12 +223,12 @@ struct front {
     const struct listen_address *listen_addresses[LISTEN_ADDRESSES_MAX];
     struct list libraries; /* struct library: the libraries that clients of this worker use */
     struct timeouts timeouts;
-    struct walk binding_walk;  /* binds every client to new rules */
-    struct walk round_walk;    /* walk of the admin command that visits all clients of this worker */
+    struct walk binding_walk; /* binds every client to new rules */
+    struct walk round_walk;   /* walk of the admin command that visits all clients of this worker */
     struct walk vanished_walk; /* finds clients on hosts that have vanished */
     struct fair_timer fair;
     struct client_drain drain; /* in use from the moment when weir begins to stop */
-    uint32_t n_read_sides;     /* how many clients so far may read from replicas: front/route/reads.h */
+    uint32_t n_read_sides; /* how many clients so far may read from replicas: front/route/reads.h */
     struct recent recent;
     struct counts counts;
     struct answered answered; /* calls answered in this iteration */
@@ -253,8 +253,8 @@ static inline struct node *front_default_node(const struct front *front)
 }
 
 /* Counts this result for n commands. front_count counts one command. */
-static inline void front_count_many(struct front *front, const struct command *command, enum counted_result result,
-                                    uint32_t n)
+static inline void front_count_many(struct front *front, const struct command *command,
+                                    enum counted_result result, uint32_t n)
 {
     count_add(&front->counts.commands[command->kind][result], n);
 }
@@ -264,7 +264,8 @@ static inline void front_count_fate(struct front *front, enum outage_fate fate)
     count_add(&front->counts.fates[fate], 1);
 }
 
-static inline void front_count(struct front *front, const struct command *command, enum counted_result result)
+static inline void front_count(struct front *front, const struct command *command,
+                               enum counted_result result)
 {
     front_count_many(front, command, result, 1);
 }
@@ -279,7 +280,7 @@ bool front_is_before_7(const struct front *front);
  * Notes the subject of this charge target among the recent offenders: the limit has stopped the
  * subject, or would have.
  */
-void front_note_stopped(struct front *front, const struct charge_target *target, const struct limit *limit,
-                        enum offender_kind kind);
+void front_note_stopped(struct front *front, const struct charge_target *target,
+                        const struct limit *limit, enum offender_kind kind);
 
 #endif

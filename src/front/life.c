@@ -40,7 +40,8 @@ static bool life_is_full(struct front *front)
 
 static bool is_short_of_memory(const struct front *front)
 {
-    return atomic_load_explicit(&front->settings->memory_pressure.step, memory_order_relaxed) >= LADDER_REFUSE;
+    return atomic_load_explicit(&front->settings->memory_pressure.step, memory_order_relaxed) >=
+           LADDER_REFUSE;
 }
 
 /* A connection that life_is_full counted has gone, or never became a client. */
@@ -67,7 +68,8 @@ void front_accept_failed(struct front *front, const struct listen_address *liste
 /* Closes a TCP connection without a peer address, which is a fault of the system. */
 static void refuse_nameless(int fd, const struct listen_address *listen_address)
 {
-    log_at(LOG_SITE_ACCEPT, LOG_WARN, "a connection to %s is closed: the system does not return its peer address",
+    log_at(LOG_SITE_ACCEPT, LOG_WARN,
+           "a connection to %s is closed: the system does not return its peer address",
            listen_address->listener);
     close(fd);
 }
@@ -84,7 +86,8 @@ void front_accept(struct front *front, int fd, const struct link_peer *peer,
         refuse_nameless(fd, listen_address);
         return;
     }
-    if (!listen_address->is_admin && life_is_full(front) && !(timeouts_drop_handshake(front) && !life_is_full(front))) {
+    if (!listen_address->is_admin && life_is_full(front) &&
+        !(timeouts_drop_handshake(front) && !life_is_full(front))) {
         count_add(&counts->rejected[REJECTED_MAX_CLIENTS], 1);
         life_turn_away(fd, listen_address, ERR_MAX_CLIENTS);
         return;
@@ -116,7 +119,8 @@ static void on_user_refused(void *arg, const struct auth_user *user)
     for (struct list *at = front->clients.next; at != &front->clients; at = next) {
         struct client *client = container_of(at, struct client, in_front);
         next = at->next;
-        if (session_is_of(client, user) && client->state == CLIENT_OPEN && !session_is_proven(client))
+        if (session_is_of(client, user) && client->state == CLIENT_OPEN &&
+            !session_is_proven(client))
             login_check(client);
     }
 }
@@ -143,8 +147,9 @@ static bool on_chance(void *arg, unsigned most)
     return outage_wake(arg, most);
 }
 
-static const struct lanes_ops lanes_ops = {
-    .on_user_refused = on_user_refused, .has_auth_generation = has_auth_generation, .on_chance = on_chance};
+static const struct lanes_ops lanes_ops = {.on_user_refused = on_user_refused,
+                                           .has_auth_generation = has_auth_generation,
+                                           .on_chance = on_chance};
 
 static void adopt_room(struct front *front)
 {
@@ -157,18 +162,20 @@ static void adopt_password(struct front *front)
 {
     const struct own_password *password = &front->rules->upstream_password;
     const struct login *login = front->nodes.worker_lanes.own.newest;
-    if (password->newest != NULL && (login == NULL || !slice_eq(login_password(login), slice_str(password->newest))))
-        nodes_set_login(&front->nodes,
-                        &(struct own_login_words){
-                            .user = front->settings->upstream_user,
-                            .newest = slice_str(password->newest),
-                            .before = password->before != NULL ? slice_str(password->before) : slice_of("", 0),
-                            .number = password->number,
-                        });
+    if (password->newest != NULL &&
+        (login == NULL || !slice_eq(login_password(login), slice_str(password->newest))))
+        nodes_set_login(
+            &front->nodes,
+            &(struct own_login_words){
+                .user = front->settings->upstream_user,
+                .newest = slice_str(password->newest),
+                .before = password->before != NULL ? slice_str(password->before) : slice_of("", 0),
+                .number = password->number,
+            });
 }
 
-void front_init(struct front *front, struct loop *loop, struct front_settings *settings, unsigned index, void *worker,
-                const struct tables *tables)
+void front_init(struct front *front, struct loop *loop, struct front_settings *settings,
+                unsigned index, void *worker, const struct tables *tables)
 {
     memset(front, 0, sizeof *front);
     front->loop = loop;

@@ -10,8 +10,8 @@
 /*
  * Takes over the references of `tables`. `index`: number of the worker, below settings->n_workers.
  */
-void front_init(struct front *front, struct loop *loop, struct front_settings *settings, unsigned index, void *worker,
-                const struct tables *tables);
+void front_init(struct front *front, struct loop *loop, struct front_settings *settings,
+                unsigned index, void *worker, const struct tables *tables);
 
 /*
  * A listener has accepted a connection from `peer`. `listen_address` outlives the front. A TCP

@@ -53,9 +53,9 @@ struct rules *rules_new(const struct rules *model, struct policies *policies)
     make_unbound_policy(rules, policies_is_shadow(policies));
     exceptions_get(rules->exceptions);
     named_get(rules->named);
-    rules->upstream_password =
-        (struct own_password){copy(model->upstream_password.newest), copy(model->upstream_password.before),
-                              copy(model->upstream_password.path), model->upstream_password.number};
+    rules->upstream_password = (struct own_password){
+        copy(model->upstream_password.newest), copy(model->upstream_password.before),
+        copy(model->upstream_password.path), model->upstream_password.number};
     tls_context_get(rules->tls);
     tls_context_get(rules->upstream_tls);
     return rules;

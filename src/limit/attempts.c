@@ -38,7 +38,8 @@ static struct attempt *attempt_of(struct list *in_list)
 
 struct attempts *attempts_new(unsigned n_workers, void (*wake)(void *worker))
 {
-    struct attempts *attempts = mem_zalloc(1, sizeof *attempts + n_workers * sizeof(struct attempt_worker));
+    struct attempts *attempts =
+        mem_zalloc(1, sizeof *attempts + n_workers * sizeof(struct attempt_worker));
     pthread_mutex_init(&attempts->lock, NULL);
     attempts->wake = wake;
     for (unsigned i = 0; i < BUCKETS; i++)
@@ -64,7 +65,8 @@ void attempts_set_worker(struct attempts *attempts, unsigned index, void *worker
 /* ---- one address, under the lock ---- */
 
 /* Finds or makes the queue of this subject. NULL: out of memory. */
-static struct attempt_queue *attempts_queue_of(struct attempts *attempts, const struct subject *subject)
+static struct attempt_queue *attempts_queue_of(struct attempts *attempts,
+                                               const struct subject *subject)
 {
     struct list *bucket = &attempts->buckets[subject->hash % BUCKETS];
     for (struct list *at = bucket->next; at != bucket; at = at->next) {
@@ -126,16 +128,19 @@ static void advance(struct attempts *attempts, struct attempt_queue *queue, uint
 /* ---- from a worker ---- */
 
 enum attempt_state attempts_begin(struct attempts *attempts, struct attempt *attempt,
-                                  const struct charge_target *target, unsigned worker, uint64_t now_ns)
+                                  const struct charge_target *target, unsigned worker,
+                                  uint64_t now_ns)
 {
     *attempt = (struct attempt){.worker = worker, .state = ATTEMPT_STARVED};
     list_init(&attempt->in_list);
     pthread_mutex_lock(&attempts->lock);
-    struct attempt_queue *queue = attempt->queue = attempts_queue_of(attempts, target->holders[PER_SUBJECT]);
+    struct attempt_queue *queue = attempt->queue =
+        attempts_queue_of(attempts, target->holders[PER_SUBJECT]);
     if (queue != NULL) {
         uint64_t room = gate_logins_left(target, now_ns);
         advance(attempts, queue, room); /* debt may have drained since the last login ended */
-        enum attempt_state state = list_is_empty(&queue->waiting) ? judge_next(queue, room) : ATTEMPT_WAITS;
+        enum attempt_state state =
+            list_is_empty(&queue->waiting) ? judge_next(queue, room) : ATTEMPT_WAITS;
         attempts_settle(attempt, state);
         if (state == ATTEMPT_WAITS)
             list_push(&queue->waiting, &attempt->in_list);
@@ -145,8 +150,9 @@ enum attempt_state attempts_begin(struct attempts *attempts, struct attempt *att
     return attempt->state;
 }
 
-void attempts_end(struct attempts *attempts, struct attempt *attempt, const struct charge_target *target,
-                  bool is_failure, uint64_t now_ns, struct limit_counters *limit_counters)
+void attempts_end(struct attempts *attempts, struct attempt *attempt,
+                  const struct charge_target *target, bool is_failure, uint64_t now_ns,
+                  struct limit_counters *limit_counters)
 {
     pthread_mutex_lock(&attempts->lock);
     struct attempt_queue *queue = attempt->queue;
@@ -155,7 +161,8 @@ void attempts_end(struct attempts *attempts, struct attempt *attempt, const stru
         gate_login_failed(target, now_ns, limit_counters);
     if (queue != NULL) {
         queue->under_way -= attempt->state == ATTEMPT_UNDER_WAY;
-        advance(attempts, queue, target->policy != NULL ? gate_logins_left(target, now_ns) : UINT64_MAX);
+        advance(attempts, queue,
+                target->policy != NULL ? gate_logins_left(target, now_ns) : UINT64_MAX);
         free_if_empty(queue);
     }
     attempt->queue = NULL;

@@ -65,14 +65,16 @@ void attempts_set_worker(struct attempts *attempts, unsigned index, void *worker
  * holds a reference on the subject until attempts_end.
  */
 enum attempt_state attempts_begin(struct attempts *attempts, struct attempt *attempt,
-                                  const struct charge_target *target, unsigned worker, uint64_t now_ns);
+                                  const struct charge_target *target, unsigned worker,
+                                  uint64_t now_ns);
 
 /*
  * Ends the login, in any state; other logins of its address may begin. `is_failure`: the failure is
  * charged. After a reload target->policy may differ, or be NULL. With NULL nothing is charged.
  */
-void attempts_end(struct attempts *attempts, struct attempt *attempt, const struct charge_target *target,
-                  bool is_failure, uint64_t now_ns, struct limit_counters *limit_counters);
+void attempts_end(struct attempts *attempts, struct attempt *attempt,
+                  const struct charge_target *target, bool is_failure, uint64_t now_ns,
+                  struct limit_counters *limit_counters);
 
 /* Takes an attempt of this worker that waited and is now under way or barred. NULL: none. */
 struct attempt *attempts_news(struct attempts *attempts, unsigned worker);

@@ -23,7 +23,8 @@ static uint64_t exact_burst_ns(const struct rate *rate)
  */
 static bool needs_fine(const struct rate *rate)
 {
-    return rate->interval_ns < ROUNDED_NS && rate->count <= rate->period_ns && rate->period_ns % rate->count != 0;
+    return rate->interval_ns < ROUNDED_NS && rate->count <= rate->period_ns &&
+           rate->period_ns % rate->count != 0;
 }
 
 bool rate_init(struct rate *rate, uint64_t count, uint64_t period_ns, uint64_t burst)
@@ -36,7 +37,8 @@ bool rate_init(struct rate *rate, uint64_t count, uint64_t period_ns, uint64_t b
     /* Rounding up at most doubles the interval, unless the rate is above one unit a nanosecond. */
     if (burst > 2 * RATE_LONGEST_NS / interval_ns)
         return false;
-    *rate = (struct rate){.count = count, .period_ns = period_ns, .burst = burst, .interval_ns = interval_ns};
+    *rate = (struct rate){
+        .count = count, .period_ns = period_ns, .burst = burst, .interval_ns = interval_ns};
     bool is_fine = needs_fine(rate);
     rate->plain_burst = is_fine ? 0 : burst;
     rate->burst_ns = burst * interval_ns;
@@ -46,7 +48,8 @@ bool rate_init(struct rate *rate, uint64_t count, uint64_t period_ns, uint64_t b
 
 uint64_t rate_span_ns(const struct rate *rate, uint64_t n)
 {
-    unsigned __int128 span_ns = ((unsigned __int128)n * rate->period_ns + rate->count - 1) / rate->count;
+    unsigned __int128 span_ns =
+        ((unsigned __int128)n * rate->period_ns + rate->count - 1) / rate->count;
     return span_ns < RATE_LONGEST_NS ? (uint64_t)span_ns : RATE_LONGEST_NS;
 }
 
@@ -120,7 +123,8 @@ static uint64_t funnel_unit_of(const struct rate *rate, uint64_t tat_ns)
 }
 
 /* The last of `cost` units taken now. `cost` is cut to the units of RATE_LONGEST_NS. */
-static uint64_t funnel_end_of(const struct rate *rate, uint64_t tat_ns, uint64_t now_ns, uint64_t cost)
+static uint64_t funnel_end_of(const struct rate *rate, uint64_t tat_ns, uint64_t now_ns,
+                              uint64_t cost)
 {
     uint64_t most = last_unit(rate, RATE_LONGEST_NS);
     uint64_t start = tat_ns > now_ns ? funnel_unit_of(rate, tat_ns) : next_unit(rate, now_ns);
@@ -132,7 +136,8 @@ static uint64_t wait_ns(const struct rate *rate, uint64_t tat_ns, uint64_t now_n
     if (tat_ns <= now_ns && cost <= rate->burst)
         return 0;
     uint64_t end = funnel_end_of(rate, tat_ns, now_ns, cost);
-    return end > last_unit(rate, now_ns) + rate->burst ? due_ns(rate, end - rate->burst) - now_ns : 0;
+    return end > last_unit(rate, now_ns) + rate->burst ? due_ns(rate, end - rate->burst) - now_ns
+                                                       : 0;
 }
 
 static uint64_t after_ns(const struct rate *rate, uint64_t tat_ns, uint64_t now_ns, uint64_t cost)
@@ -141,12 +146,14 @@ static uint64_t after_ns(const struct rate *rate, uint64_t tat_ns, uint64_t now_
     return then_ns < now_ns + RATE_LONGEST_NS ? then_ns : now_ns + RATE_LONGEST_NS;
 }
 
-uint64_t fine_ask(const struct funnel *funnel, const struct rate *rate, uint64_t now_ns, uint64_t cost)
+uint64_t fine_ask(const struct funnel *funnel, const struct rate *rate, uint64_t now_ns,
+                  uint64_t cost)
 {
     return cost > rate->burst ? FUNNEL_NEVER : wait_ns(rate, funnel_word(funnel), now_ns, cost);
 }
 
-uint64_t fine_queue(const struct funnel *funnel, const struct rate *rate, uint64_t now_ns, uint64_t cost)
+uint64_t fine_queue(const struct funnel *funnel, const struct rate *rate, uint64_t now_ns,
+                    uint64_t cost)
 {
     return wait_ns(rate, funnel_word(funnel), now_ns, cost);
 }
@@ -157,8 +164,8 @@ uint64_t fine_queue(const struct funnel *funnel, const struct rate *rate, uint64
  */
 static bool funnel_move(struct funnel *funnel, uint64_t *tat_ns, uint64_t next_ns)
 {
-    return atomic_compare_exchange_weak_explicit(&funnel->tat_ns, tat_ns, next_ns, memory_order_relaxed,
-                                                 memory_order_relaxed);
+    return atomic_compare_exchange_weak_explicit(&funnel->tat_ns, tat_ns, next_ns,
+                                                 memory_order_relaxed, memory_order_relaxed);
 }
 
 uint64_t fine_take(struct funnel *funnel, const struct rate *rate, uint64_t now_ns, uint64_t cost)
@@ -174,7 +181,8 @@ uint64_t fine_take(struct funnel *funnel, const struct rate *rate, uint64_t now_
     return 0;
 }
 
-uint64_t fine_enqueue(struct funnel *funnel, const struct rate *rate, uint64_t now_ns, uint64_t cost)
+uint64_t fine_enqueue(struct funnel *funnel, const struct rate *rate, uint64_t now_ns,
+                      uint64_t cost)
 {
     uint64_t tat_ns = funnel_word(funnel);
     uint64_t next_ns;

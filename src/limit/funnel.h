@@ -50,12 +50,12 @@ struct funnel {
  * drain. The bound on burst_ns keeps all sums below free of overflow while now_ns is below 2^62.
  */
 #define RATE_LONGEST_NS (UINT64_C(36525) * 24 * 3600 * NS_PER_S)
-__attribute__((warn_unused_result)) bool rate_init(struct rate *rate, uint64_t count, uint64_t period_ns,
-                                                   uint64_t burst);
+__attribute__((warn_unused_result)) bool rate_init(struct rate *rate, uint64_t count,
+                                                   uint64_t period_ns, uint64_t burst);
 
 /* rate_init for a rate of bytes. Bytes are charged by the chunk, which avoids rounding per byte. */
-__attribute__((warn_unused_result)) bool rate_init_bytes(struct rate *rate, uint64_t count, uint64_t period_ns,
-                                                         uint64_t burst);
+__attribute__((warn_unused_result)) bool rate_init_bytes(struct rate *rate, uint64_t count,
+                                                         uint64_t period_ns, uint64_t burst);
 
 /* Time that n units take at this rate, in ns, rounded up; at most RATE_LONGEST_NS. */
 uint64_t rate_span_ns(const struct rate *rate, uint64_t n);
@@ -64,8 +64,8 @@ uint64_t rate_span_ns(const struct rate *rate, uint64_t n);
  * The GCRA rule, for costs <= plain_burst. Returns 0 and sets *next_ns, the new word; otherwise
  * returns the wait in ns.
  */
-static inline uint64_t funnel_rule(const struct rate *rate, uint64_t tat_ns, uint64_t now_ns, uint64_t cost,
-                                   uint64_t *next_ns)
+static inline uint64_t funnel_rule(const struct rate *rate, uint64_t tat_ns, uint64_t now_ns,
+                                   uint64_t cost, uint64_t *next_ns)
 {
     uint64_t then_ns = (tat_ns > now_ns ? tat_ns : now_ns) + cost * rate->interval_ns;
     uint64_t latest_ns = now_ns + rate->burst_ns;
@@ -85,13 +85,19 @@ static inline bool rate_is_fine(const struct rate *rate)
     return rate->plain_burst == 0;
 }
 
-FUNNEL_RARE uint64_t fine_ask(const struct funnel *funnel, const struct rate *rate, uint64_t now_ns, uint64_t cost);
-FUNNEL_RARE uint64_t fine_take(struct funnel *funnel, const struct rate *rate, uint64_t now_ns, uint64_t cost);
-FUNNEL_RARE uint64_t fine_queue(const struct funnel *funnel, const struct rate *rate, uint64_t now_ns, uint64_t cost);
-FUNNEL_RARE uint64_t fine_enqueue(struct funnel *funnel, const struct rate *rate, uint64_t now_ns, uint64_t cost);
+FUNNEL_RARE uint64_t fine_ask(const struct funnel *funnel, const struct rate *rate, uint64_t now_ns,
+                              uint64_t cost);
+FUNNEL_RARE uint64_t fine_take(struct funnel *funnel, const struct rate *rate, uint64_t now_ns,
+                               uint64_t cost);
+FUNNEL_RARE uint64_t fine_queue(const struct funnel *funnel, const struct rate *rate,
+                                uint64_t now_ns, uint64_t cost);
+FUNNEL_RARE uint64_t fine_enqueue(struct funnel *funnel, const struct rate *rate, uint64_t now_ns,
+                                  uint64_t cost);
 uint64_t fine_room(const struct rate *rate, uint64_t tat_ns, uint64_t now_ns);
-FUNNEL_RARE uint64_t fine_fit(const struct rate *rate, uint64_t tat_ns, uint64_t now_ns, uint64_t n);
-FUNNEL_RARE uint64_t fine_after(const struct rate *rate, uint64_t tat_ns, uint64_t now_ns, uint64_t n);
+FUNNEL_RARE uint64_t fine_fit(const struct rate *rate, uint64_t tat_ns, uint64_t now_ns,
+                              uint64_t n);
+FUNNEL_RARE uint64_t fine_after(const struct rate *rate, uint64_t tat_ns, uint64_t now_ns,
+                                uint64_t n);
 
 /*
  * Takes `cost` units at time `now_ns`; any thread. Returns 0 if the units are taken. Otherwise
@@ -101,8 +107,10 @@ FUNNEL_RARE uint64_t fine_after(const struct rate *rate, uint64_t tat_ns, uint64
  * The clocks of the threads need no common order. The word never goes back, and an older now_ns
  * only sees more debt.
  */
-__attribute__((warn_unused_result)) static inline uint64_t funnel_take(struct funnel *funnel, const struct rate *rate,
-                                                                       uint64_t now_ns, uint64_t cost)
+__attribute__((warn_unused_result)) static inline uint64_t funnel_take(struct funnel *funnel,
+                                                                       const struct rate *rate,
+                                                                       uint64_t now_ns,
+                                                                       uint64_t cost)
 {
     if (cost > rate->plain_burst)
         return fine_take(funnel, rate, now_ns, cost);
@@ -112,13 +120,14 @@ __attribute__((warn_unused_result)) static inline uint64_t funnel_take(struct fu
         uint64_t wait_ns = funnel_rule(rate, tat_ns, now_ns, cost, &next_ns);
         if (wait_ns > 0)
             return wait_ns;
-    } while (!atomic_compare_exchange_weak_explicit(&funnel->tat_ns, &tat_ns, next_ns, memory_order_relaxed,
-                                                    memory_order_relaxed));
+    } while (!atomic_compare_exchange_weak_explicit(&funnel->tat_ns, &tat_ns, next_ns,
+                                                    memory_order_relaxed, memory_order_relaxed));
     return 0;
 }
 
 /* How many of `n` units would pass one by one if the word is tat_ns; not for rates of bytes. */
-static inline uint64_t funnel_fit(const struct rate *rate, uint64_t tat_ns, uint64_t now_ns, uint64_t n)
+static inline uint64_t funnel_fit(const struct rate *rate, uint64_t tat_ns, uint64_t now_ns,
+                                  uint64_t n)
 {
     if (rate_is_fine(rate))
         return fine_fit(rate, tat_ns, now_ns, n);
@@ -130,7 +139,8 @@ static inline uint64_t funnel_fit(const struct rate *rate, uint64_t tat_ns, uint
 }
 
 /* The word after n units for which funnel_fit found room. */
-static inline uint64_t funnel_after(const struct rate *rate, uint64_t tat_ns, uint64_t now_ns, uint64_t n)
+static inline uint64_t funnel_after(const struct rate *rate, uint64_t tat_ns, uint64_t now_ns,
+                                    uint64_t n)
 {
     if (rate_is_fine(rate))
         return fine_after(rate, tat_ns, now_ns, n);
@@ -142,8 +152,8 @@ static inline uint64_t funnel_after(const struct rate *rate, uint64_t tat_ns, ui
  * succeed, always the first ones. Sets *tat_ns to the new word; funnel_wait of *tat_ns is the
  * result of the failed calls. Not for rates of bytes.
  */
-static inline uint64_t funnel_take_each(struct funnel *funnel, const struct rate *rate, uint64_t now_ns, uint64_t n,
-                                        uint64_t *tat_ns)
+static inline uint64_t funnel_take_each(struct funnel *funnel, const struct rate *rate,
+                                        uint64_t now_ns, uint64_t n, uint64_t *tat_ns)
 {
     uint64_t next_ns, fit;
     *tat_ns = atomic_load_explicit(&funnel->tat_ns, memory_order_relaxed);
@@ -152,21 +162,23 @@ static inline uint64_t funnel_take_each(struct funnel *funnel, const struct rate
         if (fit == 0)
             return 0;
         next_ns = funnel_after(rate, *tat_ns, now_ns, fit);
-    } while (!atomic_compare_exchange_weak_explicit(&funnel->tat_ns, tat_ns, next_ns, memory_order_relaxed,
-                                                    memory_order_relaxed));
+    } while (!atomic_compare_exchange_weak_explicit(&funnel->tat_ns, tat_ns, next_ns,
+                                                    memory_order_relaxed, memory_order_relaxed));
     *tat_ns = next_ns;
     return fit;
 }
 
 /* Returns what funnel_take would return; writes nothing. */
 __attribute__((warn_unused_result)) static inline uint64_t funnel_ask(const struct funnel *funnel,
-                                                                      const struct rate *rate, uint64_t now_ns,
+                                                                      const struct rate *rate,
+                                                                      uint64_t now_ns,
                                                                       uint64_t cost)
 {
     uint64_t next_ns;
     if (cost > rate->plain_burst)
         return fine_ask(funnel, rate, now_ns, cost);
-    return funnel_rule(rate, atomic_load_explicit(&funnel->tat_ns, memory_order_relaxed), now_ns, cost, &next_ns);
+    return funnel_rule(rate, atomic_load_explicit(&funnel->tat_ns, memory_order_relaxed), now_ns,
+                       cost, &next_ns);
 }
 
 /* Time in ns until one unit would pass if the word is tat_ns; 0: now. */
@@ -180,7 +192,8 @@ static inline uint64_t funnel_wait(const struct rate *rate, uint64_t tat_ns, uin
  * Charges `cost` without a check and returns the new word. Call only after funnel_ask returned 0,
  * under a lock held since that call.
  */
-static inline uint64_t funnel_charge(struct funnel *funnel, const struct rate *rate, uint64_t now_ns, uint64_t cost)
+static inline uint64_t funnel_charge(struct funnel *funnel, const struct rate *rate,
+                                     uint64_t now_ns, uint64_t cost)
 {
     if (cost > rate->plain_burst)
         return fine_enqueue(funnel, rate, now_ns, cost);
@@ -202,8 +215,8 @@ static inline void funnel_owe(struct funnel *funnel, uint64_t now_ns, uint64_t s
         next_ns = (tat_ns > now_ns ? tat_ns : now_ns) + span_ns;
         if (next_ns > now_ns + RATE_LONGEST_NS)
             next_ns = now_ns + RATE_LONGEST_NS;
-    } while (!atomic_compare_exchange_weak_explicit(&funnel->tat_ns, &tat_ns, next_ns, memory_order_relaxed,
-                                                    memory_order_relaxed));
+    } while (!atomic_compare_exchange_weak_explicit(&funnel->tat_ns, &tat_ns, next_ns,
+                                                    memory_order_relaxed, memory_order_relaxed));
 }
 
 /*
@@ -219,8 +232,8 @@ static inline uint64_t funnel_queue_span(const struct rate *rate, uint64_t cost)
  * Time in ns that `cost` units would wait at the end of the queue; 0: no wait. A cost above the
  * burst is allowed, and waits longer. funnel_enqueue takes the position.
  */
-static inline uint64_t funnel_queue(const struct funnel *funnel, const struct rate *rate, uint64_t now_ns,
-                                    uint64_t cost)
+static inline uint64_t funnel_queue(const struct funnel *funnel, const struct rate *rate,
+                                    uint64_t now_ns, uint64_t cost)
 {
     if (rate_is_fine(rate))
         return fine_queue(funnel, rate, now_ns, cost);
@@ -231,7 +244,8 @@ static inline uint64_t funnel_queue(const struct funnel *funnel, const struct ra
 }
 
 /* Charges `cost` units at the end of the queue. Any thread. */
-static inline void funnel_enqueue(struct funnel *funnel, const struct rate *rate, uint64_t now_ns, uint64_t cost)
+static inline void funnel_enqueue(struct funnel *funnel, const struct rate *rate, uint64_t now_ns,
+                                  uint64_t cost)
 {
     if (rate_is_fine(rate))
         fine_enqueue(funnel, rate, now_ns, cost);
@@ -245,8 +259,8 @@ static inline void funnel_enqueue(struct funnel *funnel, const struct rate *rate
  */
 static inline bool funnel_take_back(struct funnel *funnel, uint64_t begin_ns, uint64_t end_ns)
 {
-    return atomic_compare_exchange_strong_explicit(&funnel->tat_ns, &end_ns, begin_ns, memory_order_relaxed,
-                                                   memory_order_relaxed);
+    return atomic_compare_exchange_strong_explicit(&funnel->tat_ns, &end_ns, begin_ns,
+                                                   memory_order_relaxed, memory_order_relaxed);
 }
 
 /* How many units would pass now; not for rates of bytes. */
@@ -288,8 +302,8 @@ static inline uint64_t funnel_peek(const struct funnel *funnel)
 
 static inline bool funnel_replace(struct funnel *funnel, uint64_t *tat_ns, uint64_t next_ns)
 {
-    return atomic_compare_exchange_weak_explicit(&funnel->tat_ns, tat_ns, next_ns, memory_order_acq_rel,
-                                                 memory_order_acquire);
+    return atomic_compare_exchange_weak_explicit(&funnel->tat_ns, tat_ns, next_ns,
+                                                 memory_order_acq_rel, memory_order_acquire);
 }
 
 /*

@@ -24,9 +24,11 @@ static uint64_t bound(const struct policy *policy, const struct command *command
 
 static uint64_t asked(const struct policy *policy, enum part part)
 {
-    uint64_t connections =
-        policy->of_unit[UNIT_INFLIGHT] | policy->of_unit[UNIT_BYTES_IN] | policy->of_unit[UNIT_BYTES_OUT];
-    return part == PART_ALL ? UINT64_MAX : part == PART_CONNECTION ? connections | policy->blocks : ~connections;
+    uint64_t connections = policy->of_unit[UNIT_INFLIGHT] | policy->of_unit[UNIT_BYTES_IN] |
+                           policy->of_unit[UNIT_BYTES_OUT];
+    return part == PART_ALL          ? UINT64_MAX
+           : part == PART_CONNECTION ? connections | policy->blocks
+                                     : ~connections;
 }
 
 /* A command of class control waits for the debt of these limits on bytes. */
@@ -65,7 +67,8 @@ static void refuse_plainly(const struct limit *limit, uint64_t wait_ns, uint64_t
  */
 static FUNNEL_RARE uint32_t pass_one_anew(const struct policy *policy, const struct limit *limit,
                                           struct subject *subject, uint32_t n, uint64_t now_ns,
-                                          struct limit_counters *limit_counters, struct verdict *verdict)
+                                          struct limit_counters *limit_counters,
+                                          struct verdict *verdict)
 {
     uint64_t tat_ns = 0;
     subject_lock(subject);
@@ -84,7 +87,8 @@ static FUNNEL_RARE uint32_t pass_one_anew(const struct policy *policy, const str
  * Returns the wait of a single command in ns. 0: the command passes, and *next_ns is the word after
  * the pass.
  */
-static inline uint64_t wait_of_one(const struct rate *rate, uint64_t tat_ns, uint64_t now_ns, uint64_t *next_ns)
+static inline uint64_t wait_of_one(const struct rate *rate, uint64_t tat_ns, uint64_t now_ns,
+                                   uint64_t *next_ns)
 {
     if (!rate_is_fine(rate))
         return funnel_rule(rate, tat_ns, now_ns, 1, next_ns);
@@ -93,9 +97,9 @@ static inline uint64_t wait_of_one(const struct rate *rate, uint64_t tat_ns, uin
 }
 
 /* Returns how many of n equal commands pass. subject_convert explains the order of the loads. */
-FOR_EACH_N uint32_t pass_one(const struct policy *policy, const struct limit *limit, struct subject *subject,
-                             uint32_t n, uint64_t now_ns, struct limit_counters *limit_counters,
-                             struct verdict *verdict)
+FOR_EACH_N uint32_t pass_one(const struct policy *policy, const struct limit *limit,
+                             struct subject *subject, uint32_t n, uint64_t now_ns,
+                             struct limit_counters *limit_counters, struct verdict *verdict)
 {
     struct funnel *funnel = subject_funnel(subject, limit->slot);
     uint64_t tat_ns = funnel_peek(funnel), next_ns = 0, wait_ns = 0, fit;
@@ -106,12 +110,13 @@ FOR_EACH_N uint32_t pass_one(const struct policy *policy, const struct limit *li
         fit = n == 1 ? wait_ns == 0 : funnel_fit(&limit->rate, tat_ns, now_ns, n);
         if (n > 1)
             next_ns = fit > 0 ? funnel_after(&limit->rate, tat_ns, now_ns, fit) : tat_ns;
-    } while (fit > 0 ? !funnel_replace(funnel, &tat_ns, next_ns) : !funnel_is_still(funnel, &tat_ns));
+    } while (fit > 0 ? !funnel_replace(funnel, &tat_ns, next_ns)
+                     : !funnel_is_still(funnel, &tat_ns));
     if (fit > 0)
         limit_counters_note_each(limit, next_ns, now_ns, fit, limit_counters);
     if (fit < n)
-        refuse_plainly(limit, n == 1 ? wait_ns : funnel_wait(&limit->rate, next_ns, now_ns), n - fit, limit_counters,
-                       verdict);
+        refuse_plainly(limit, n == 1 ? wait_ns : funnel_wait(&limit->rate, next_ns, now_ns),
+                       n - fit, limit_counters, verdict);
     return (uint32_t)fit;
 }
 
@@ -122,10 +127,12 @@ FOR_EACH_N uint32_t pass_one(const struct policy *policy, const struct limit *li
  */
 static bool needs_lock(const struct policy *policy)
 {
-    return policy->is_joint || atomic_load_explicit(&policy->policy_state->is_locked, memory_order_relaxed);
+    return policy->is_joint ||
+           atomic_load_explicit(&policy->policy_state->is_locked, memory_order_relaxed);
 }
 
-static inline const struct rate *plain_rate(const struct subject *subject, const struct limit *limit, bool is_current)
+static inline const struct rate *plain_rate(const struct subject *subject,
+                                            const struct limit *limit, bool is_current)
 {
     return is_current ? &limit->rate : subject_rate(subject, limit);
 }
@@ -134,8 +141,9 @@ static inline const struct rate *plain_rate(const struct subject *subject, const
  * Sets *slowest to the limit with the longest wait for the next command. Returns that wait in ns;
  * 0: passes all limits.
  */
-FOR_EACH_N uint64_t longest_wait(const struct limit *limits, uint64_t binds, struct subject *subject, bool is_current,
-                                 uint64_t now_ns, const struct limit **slowest)
+FOR_EACH_N uint64_t longest_wait(const struct limit *limits, uint64_t binds,
+                                 struct subject *subject, bool is_current, uint64_t now_ns,
+                                 const struct limit **slowest)
 {
     uint64_t longest_ns = 0;
     for (uint64_t left = binds; left; left &= left - 1) {
@@ -151,8 +159,8 @@ FOR_EACH_N uint64_t longest_wait(const struct limit *limits, uint64_t binds, str
 }
 
 /* How many of n commands pass, if the first one does: the limit with the least room decides. */
-FOR_EACH_N uint64_t least_fit(const struct limit *limits, uint64_t binds, struct subject *subject, bool is_current,
-                              uint64_t n, uint64_t now_ns)
+FOR_EACH_N uint64_t least_fit(const struct limit *limits, uint64_t binds, struct subject *subject,
+                              bool is_current, uint64_t n, uint64_t now_ns)
 {
     for (uint64_t left = n > 1 ? binds : 0; left; left &= left - 1) {
         const struct limit *limit = &limits[lowest(left)];
@@ -166,8 +174,9 @@ FOR_EACH_N uint64_t least_fit(const struct limit *limits, uint64_t binds, struct
  * pass_one for several limits. The caller has locked the subject; pass_locked unlocks it.
  * `is_current`: the subject runs at the rates of the policy.
  */
-FOR_EACH_N uint32_t pass_locked(const struct policy *policy, uint64_t binds, struct subject *subject, bool is_current,
-                                uint32_t n, uint64_t now_ns, struct limit_counters *limit_counters,
+FOR_EACH_N uint32_t pass_locked(const struct policy *policy, uint64_t binds,
+                                struct subject *subject, bool is_current, uint32_t n,
+                                uint64_t now_ns, struct limit_counters *limit_counters,
                                 struct verdict *verdict)
 {
     const struct limit *limits = policy->limits;
@@ -188,15 +197,18 @@ FOR_EACH_N uint32_t pass_locked(const struct policy *policy, uint64_t binds, str
     return (uint32_t)fit;
 }
 
-static FUNNEL_RARE uint32_t pass_anew(const struct policy *policy, uint64_t binds, struct subject *subject, uint32_t n,
-                                      uint64_t now_ns, struct limit_counters *limit_counters, struct verdict *verdict)
+static FUNNEL_RARE uint32_t pass_anew(const struct policy *policy, uint64_t binds,
+                                      struct subject *subject, uint32_t n, uint64_t now_ns,
+                                      struct limit_counters *limit_counters,
+                                      struct verdict *verdict)
 {
     settle_rarely(policy, subject, PER_SUBJECT, now_ns);
     return pass_locked(policy, binds, subject, false, n, now_ns, limit_counters, verdict);
 }
 
-FOR_EACH_N uint32_t pass_several(const struct policy *policy, uint64_t binds, struct subject *subject, uint32_t n,
-                                 uint64_t now_ns, struct limit_counters *limit_counters, struct verdict *verdict)
+FOR_EACH_N uint32_t pass_several(const struct policy *policy, uint64_t binds,
+                                 struct subject *subject, uint32_t n, uint64_t now_ns,
+                                 struct limit_counters *limit_counters, struct verdict *verdict)
 {
     subject_lock(subject);
     if (!subject_has_rates(subject, policy->rates[PER_SUBJECT]))
@@ -204,47 +216,52 @@ FOR_EACH_N uint32_t pass_several(const struct policy *policy, uint64_t binds, st
     return pass_locked(policy, binds, subject, true, n, now_ns, limit_counters, verdict);
 }
 
-FOR_EACH_N uint32_t ask_plainly(const struct policy *policy, struct subject *subject, const struct command *command,
-                                uint32_t n, uint64_t now_ns, struct limit_counters *limit_counters,
-                                struct verdict *verdict)
+FOR_EACH_N uint32_t ask_plainly(const struct policy *policy, struct subject *subject,
+                                const struct command *command, uint32_t n, uint64_t now_ns,
+                                struct limit_counters *limit_counters, struct verdict *verdict)
 {
     uint64_t binds = bound(policy, command);
     if (!binds)
         return n;
     if (needs_lock(policy))
         return pass_several(policy, binds, subject, n, now_ns, limit_counters, verdict);
-    return pass_one(policy, &policy->limits[lowest(binds)], subject, n, now_ns, limit_counters, verdict);
+    return pass_one(policy, &policy->limits[lowest(binds)], subject, n, now_ns, limit_counters,
+                    verdict);
 }
 
-static __attribute__((noinline)) uint32_t ask_each(const struct policy *policy, struct subject *subject,
-                                                   const struct command *command, uint32_t n, uint64_t now_ns,
-                                                   struct limit_counters *limit_counters, struct verdict *verdict)
+static __attribute__((noinline)) uint32_t ask_each(
+    const struct policy *policy, struct subject *subject, const struct command *command, uint32_t n,
+    uint64_t now_ns, struct limit_counters *limit_counters, struct verdict *verdict)
 {
     return ask_plainly(policy, subject, command, n, now_ns, limit_counters, verdict);
 }
 
-uint32_t gate_ask_plainly(const struct policy *policy, struct subject *subject, const struct command *command,
-                          uint32_t n, uint64_t now_ns, struct limit_counters *limit_counters, struct verdict *verdict)
+uint32_t gate_ask_plainly(const struct policy *policy, struct subject *subject,
+                          const struct command *command, uint32_t n, uint64_t now_ns,
+                          struct limit_counters *limit_counters, struct verdict *verdict)
 {
     return n == 1 ? ask_plainly(policy, subject, command, 1, now_ns, limit_counters, verdict)
                   : ask_each(policy, subject, command, n, now_ns, limit_counters, verdict);
 }
 
-static FUNNEL_RARE uint64_t gate_wait_anew(const struct policy *policy, const struct command *command,
-                                           struct subject *subject, uint64_t now_ns, const struct limit **slowest)
+static FUNNEL_RARE uint64_t gate_wait_anew(const struct policy *policy,
+                                           const struct command *command, struct subject *subject,
+                                           uint64_t now_ns, const struct limit **slowest)
 {
     settle_rarely(policy, subject, PER_SUBJECT, now_ns);
     return longest_wait(policy->limits, bound(policy, command), subject, false, now_ns, slowest);
 }
 
-bool gate_refuse_plainly(const struct policy *policy, struct subject *subject, const struct command *command,
-                         uint32_t n, uint64_t now_ns, struct limit_counters *limit_counters, struct verdict *verdict)
+bool gate_refuse_plainly(const struct policy *policy, struct subject *subject,
+                         const struct command *command, uint32_t n, uint64_t now_ns,
+                         struct limit_counters *limit_counters, struct verdict *verdict)
 {
     const struct limit *slowest = NULL;
     subject_lock(subject);
-    uint64_t wait_ns = subject_has_rates(subject, policy->rates[PER_SUBJECT])
-                           ? longest_wait(policy->limits, bound(policy, command), subject, true, now_ns, &slowest)
-                           : gate_wait_anew(policy, command, subject, now_ns, &slowest);
+    uint64_t wait_ns =
+        subject_has_rates(subject, policy->rates[PER_SUBJECT])
+            ? longest_wait(policy->limits, bound(policy, command), subject, true, now_ns, &slowest)
+            : gate_wait_anew(policy, command, subject, now_ns, &slowest);
     subject_unlock(subject);
     if (wait_ns > 0)
         refuse_plainly(slowest, wait_ns, n, limit_counters, verdict);
@@ -257,7 +274,8 @@ bool gate_refuse_plainly(const struct policy *policy, struct subject *subject, c
  * By how many ns the longest wait exceeds what its limit allows, counted from headed_ns; 0: no
  * excess. A command of class control waits without bound and is never refused.
  */
-static uint64_t overlong_wait(const struct trial *trial, uint64_t delays, const struct limit **which)
+static uint64_t overlong_wait(const struct trial *trial, uint64_t delays,
+                              const struct limit **which)
 {
     const struct gate_request *ask = trial->ask;
     uint64_t waited_ns = ask->now_ns > ask->headed_ns ? ask->now_ns - ask->headed_ns : 0;
@@ -265,7 +283,9 @@ static uint64_t overlong_wait(const struct trial *trial, uint64_t delays, const 
     for (; delays && !(ask->command->flags & CMD_CONTROL); delays &= delays - 1) {
         const struct limit *limit = trial_limit(trial, lowest(delays));
         uint64_t wait_ns = trial_wait(trial, lowest(delays));
-        uint64_t may_ns = !ask->may_wait ? 0 : limit->delay_ns > waited_ns ? limit->delay_ns - waited_ns : 0;
+        uint64_t may_ns = !ask->may_wait                ? 0
+                          : limit->delay_ns > waited_ns ? limit->delay_ns - waited_ns
+                                                        : 0;
         if (wait_ns > may_ns && wait_ns - may_ns > longest_ns) {
             longest_ns = wait_ns - may_ns;
             *which = limit;
@@ -275,10 +295,12 @@ static uint64_t overlong_wait(const struct trial *trial, uint64_t delays, const 
 }
 
 /* Sets the verdict: the limit that refuses, and the time until the command would pass. */
-static enum gate gate_refuse(const struct trial *trial, const struct limit *limit, uint64_t wait_ns, bool is_shadow,
-                             struct verdict *verdict)
+static enum gate gate_refuse(const struct trial *trial, const struct limit *limit, uint64_t wait_ns,
+                             bool is_shadow, struct verdict *verdict)
 {
-    enum gate gate = limit->action == OVER_DENY ? GATE_DENY : limit->action == OVER_CLOSE ? GATE_CLOSE : GATE_REFUSE;
+    enum gate gate = limit->action == OVER_DENY    ? GATE_DENY
+                     : limit->action == OVER_CLOSE ? GATE_CLOSE
+                                                   : GATE_REFUSE;
     verdict_set(verdict, limit, wait_ns);
     trial_count(trial, limit, gate, is_shadow);
     return gate;
@@ -288,7 +310,8 @@ static enum gate gate_refuse(const struct trial *trial, const struct limit *limi
  * Time in ns until each of `others` has room and none of `delays` delays for too long; 0: now. Sets
  * *which to the limit that takes longest.
  */
-static uint64_t refusal_lasts(const struct trial *trial, uint64_t others, uint64_t delays, const struct limit **which)
+static uint64_t refusal_lasts(const struct trial *trial, uint64_t others, uint64_t delays,
+                              const struct limit **which)
 {
     const struct limit *overlong = NULL;
     uint64_t full_ns = trial_longest_wait(trial, others, which);
@@ -303,13 +326,15 @@ static uint64_t refusal_lasts(const struct trial *trial, uint64_t others, uint64
  * Refuses if one of `limits` refuses now, whatever the other limits would delay. GATE_PASS: none of
  * `limits` refuses.
  */
-static enum gate veto(const struct trial *trial, uint64_t limits, bool is_shadow, struct verdict *verdict)
+static enum gate veto(const struct trial *trial, uint64_t limits, bool is_shadow,
+                      struct verdict *verdict)
 {
     const struct policy *policy = trial->target->policy;
     const struct limit *slowest = NULL;
     uint64_t denies = limits & policy->of_action[OVER_DENY];
     if (denies)
-        return gate_refuse(trial, trial_limit(trial, lowest(denies)), UINT64_MAX, is_shadow, verdict);
+        return gate_refuse(trial, trial_limit(trial, lowest(denies)), UINT64_MAX, is_shadow,
+                           verdict);
     uint64_t delays = limits & policy->of_action[OVER_DELAY];
     uint64_t wait_ns = refusal_lasts(trial, limits & ~delays, delays, &slowest);
     return wait_ns > 0 ? gate_refuse(trial, slowest, wait_ns, is_shadow, verdict) : GATE_PASS;
@@ -322,14 +347,16 @@ static enum gate veto(const struct trial *trial, uint64_t limits, bool is_shadow
  * `delays`. The command then waits for the newer rules without a position. (The rates of a block
  * have the number just before the number of their set: limit/policy/exceptions.c.)
  */
-static FUNNEL_RARE bool has_ended(const struct trial *trial, uint64_t delays, struct verdict *verdict)
+static FUNNEL_RARE bool has_ended(const struct trial *trial, uint64_t delays,
+                                  struct verdict *verdict)
 {
     for (; delays; delays &= delays - 1) {
         const struct limit *limit = trial_limit(trial, lowest(delays));
         const struct subject *holder = trial->target->holders[limit->scope];
         const struct rate_table *has = atomic_load_explicit(&holder->rates, memory_order_relaxed);
         const struct rate_table *own = trial->target->policy->rates[limit->scope];
-        if (!limit_has_positions(limit) || has->order <= own->order + 1 || subject_has_queue(holder, limit->slot))
+        if (!limit_has_positions(limit) || has->order <= own->order + 1 ||
+            subject_has_queue(holder, limit->slot))
             continue;
         verdict_set(verdict, limit, RULES_NS);
         return true;
@@ -341,16 +368,18 @@ static FUNNEL_RARE bool has_ended(const struct trial *trial, uint64_t delays, st
  * Decides about `limits` as if they were enforced, and charges them. A command that one limit
  * refuses is refused. Only a command that no limit refuses may be delayed.
  */
-static enum gate gate_decide(const struct trial *asked, uint64_t limits, bool is_shadow, struct verdict *verdict)
+static enum gate gate_decide(const struct trial *asked, uint64_t limits, bool is_shadow,
+                             struct verdict *verdict)
 {
     const struct policy *policy = asked->target->policy;
     uint64_t delays = limits & policy->of_action[OVER_DELAY];
-    const struct trial trial = {asked->target, asked->ask, asked->limit_counters, gate_positions_had(asked, delays),
-                                asked->is_current};
+    const struct trial trial = {asked->target, asked->ask, asked->limit_counters,
+                                gate_positions_had(asked, delays), asked->is_current};
     enum gate gate = veto(&trial, limits & ~trial.had, is_shadow, verdict);
     if (gate == GATE_PASS && trial.ask->may_wait && !is_shadow)
-        gate = !trial.is_current && has_ended(&trial, delays, verdict) ? GATE_WAIT
-                                                                       : gate_positions_wait(&trial, delays, verdict);
+        gate = !trial.is_current && has_ended(&trial, delays, verdict)
+                   ? GATE_WAIT
+                   : gate_positions_wait(&trial, delays, verdict);
     if (gate != GATE_PASS)
         return gate;
     trial_charge(&trial, limits & ~trial.had & ~(is_shadow ? 0 : delays));
@@ -405,7 +434,8 @@ static uint64_t wait_virtually(const struct trial *trial, uint64_t delays, struc
     while (delays) {
         const struct limit *slowest = NULL;
         uint64_t wait_ns = trial_longest_wait(&then, delays, &slowest);
-        uint64_t some = wait_ns > 0 ? UINT64_C(1) << (slowest - trial->target->policy->limits) : delays;
+        uint64_t some =
+            wait_ns > 0 ? UINT64_C(1) << (slowest - trial->target->policy->limits) : delays;
         if (verdict == NULL) {
             trial_charge(&then, some);
         } else if (wait_ns > 0) {
@@ -445,10 +475,13 @@ static void delay_uncharged(const struct trial *trial, uint64_t delays, struct v
  */
 static enum gate foresee(const struct trial *asked, uint64_t limits, struct verdict *verdict)
 {
-    uint64_t delays = limits & asked->target->policy->of_action[OVER_DELAY], others = limits & ~delays;
+    uint64_t delays = limits & asked->target->policy->of_action[OVER_DELAY],
+             others = limits & ~delays;
     uint64_t last_ns = latest_ns(asked), clock_ns = asked->ask->virtual_ns;
     bool is_ahead = clock_ns > last_ns;
-    uint64_t at_ns = is_ahead ? last_ns : clock_ns > asked->ask->now_ns ? clock_ns : asked->ask->now_ns;
+    uint64_t at_ns = is_ahead                        ? last_ns
+                     : clock_ns > asked->ask->now_ns ? clock_ns
+                                                     : asked->ask->now_ns;
     struct gate_request ask = gate_ask_at(asked, at_ns);
     const struct trial trial = {asked->target, &ask, asked->limit_counters, 0, asked->is_current};
     verdict->virtual_ns = is_ahead ? clock_ns : at_ns;
@@ -456,11 +489,13 @@ static enum gate foresee(const struct trial *asked, uint64_t limits, struct verd
     if (gate != GATE_PASS)
         return gate;
     struct gate_request leaving = ask;
-    const struct trial departure = {asked->target, &leaving, asked->limit_counters, 0, asked->is_current};
+    const struct trial departure = {asked->target, &leaving, asked->limit_counters, 0,
+                                    asked->is_current};
     if (is_ahead) {
         delay_uncharged(&trial, delays, verdict);
     } else {
-        verdict->virtual_ns = leaving.now_ns = leaving.headed_ns = wait_virtually(&trial, delays, verdict);
+        verdict->virtual_ns = leaving.now_ns = leaving.headed_ns =
+            wait_virtually(&trial, delays, verdict);
         /* the other limits are checked again at the time when the command would leave */
         gate = leaving.now_ns > at_ns ? veto(&departure, others, true, verdict) : GATE_PASS;
     }
@@ -477,7 +512,8 @@ static enum gate foresee(const struct trial *asked, uint64_t limits, struct verd
 /* True if limits in shadow mode count bytes. */
 static bool owes_bytes(const struct policy *policy)
 {
-    return ((policy->of_unit[UNIT_BYTES_IN] | policy->of_unit[UNIT_BYTES_OUT]) & policy->shadows) != 0;
+    return ((policy->of_unit[UNIT_BYTES_IN] | policy->of_unit[UNIT_BYTES_OUT]) & policy->shadows) !=
+           0;
 }
 
 /*
@@ -497,7 +533,8 @@ static uint64_t charged_ahead(const struct trial *trial, uint64_t limits)
 }
 
 /* Limits that a virtual clock may not charge are checked now, and charged within their bursts. */
-static enum gate foresee_or_decide(const struct trial *trial, uint64_t limits, struct verdict *found)
+static enum gate foresee_or_decide(const struct trial *trial, uint64_t limits,
+                                   struct verdict *found)
 {
     uint64_t ahead = charged_ahead(trial, limits);
     struct gate_request ask = gate_ask_at(trial, trial->ask->now_ns);
@@ -511,8 +548,10 @@ static void ask_shadows(const struct trial *trial, uint64_t limits, struct verdi
 {
     const struct policy *policy = trial->target->policy;
     struct verdict found = {0};
-    bool can_delay = (limits & policy->of_action[OVER_DELAY]) != 0 || trial->ask->virtual_ns > trial->ask->now_ns;
-    enum gate gate = can_delay ? foresee_or_decide(trial, limits, &found) : gate_decide(trial, limits, true, &found);
+    bool can_delay = (limits & policy->of_action[OVER_DELAY]) != 0 ||
+                     trial->ask->virtual_ns > trial->ask->now_ns;
+    enum gate gate = can_delay ? foresee_or_decide(trial, limits, &found)
+                               : gate_decide(trial, limits, true, &found);
     bool may = gate == GATE_PASS;
     verdict->counted |= may ? found.counted : owes_bytes(policy) ? SHADOW_REFUSED : 0;
     verdict->is_shadowed = !may;
@@ -552,7 +591,8 @@ enum gate gate_ask(const struct charge_target *target, const struct gate_request
         return GATE_PASS;
     if (policy->is_plain && !ask->is_dry) {
         struct subject *subject = target->holders[PER_SUBJECT];
-        bool may = ask_plainly(policy, subject, ask->command, 1, ask->now_ns, limit_counters, verdict) == 1;
+        bool may = ask_plainly(policy, subject, ask->command, 1, ask->now_ns, limit_counters,
+                               verdict) == 1;
         return may ? GATE_PASS : GATE_REFUSE;
     }
     struct trial trial = {target, ask, ask->is_dry ? NULL : limit_counters, 0, false};
@@ -592,7 +632,8 @@ uint64_t gate_positions_due(struct queue_positions *positions)
  * A position of the overflow subject is not given back. The debt of the overflow subject may shrink
  * only with time: subjects that owed no more than this debt were dropped.
  */
-static void leave_position(const struct kept_position *position, struct limit_counters *limit_counters)
+static void leave_position(const struct kept_position *position,
+                           struct limit_counters *limit_counters)
 {
     subject_lock(position->holder);
     queue_wait_no_more(position);
@@ -625,7 +666,8 @@ void gate_forget_positions(struct queue_positions *positions)
 
 /* ---- rates that have changed ---- */
 
-void gate_settle_holder(const struct policy *policy, struct subject *holder, enum scope scope, uint64_t now_ns)
+void gate_settle_holder(const struct policy *policy, struct subject *holder, enum scope scope,
+                        uint64_t now_ns)
 {
     subject_lock(holder);
     settle_rarely(policy, holder, scope, now_ns);
@@ -658,8 +700,8 @@ static struct standing standing_of(const struct charge_target *target, const str
     const struct rate *rate = rate_of(target, limit);
     uint64_t tat_ns = funnel_word(funnel);
     uint64_t debt_ns = tat_ns > now_ns ? tat_ns - now_ns : 0;
-    uint64_t remaining =
-        unit_is_bytes((enum unit)limit->unit) ? bytes_in(rate, debt_ns) : funnel_room(rate, tat_ns, now_ns);
+    uint64_t remaining = unit_is_bytes((enum unit)limit->unit) ? bytes_in(rate, debt_ns)
+                                                               : funnel_room(rate, tat_ns, now_ns);
     uint64_t wait_ns = funnel_wait(rate, tat_ns, now_ns);
     return (struct standing){remaining, wait_ns > 0 ? (int64_t)wait_ns : -1, debt_ns};
 }

@@ -35,42 +35,41 @@
  */
 __attribute__((warn_unused_result)) enum gate gate_ask(const struct charge_target *target,
                                                        const struct gate_request *ask,
-                                                       struct limit_counters *limit_counters, struct verdict *verdict);
+                                                       struct limit_counters *limit_counters,
+                                                       struct verdict *verdict);
 
 /*
  * Checks only whether the command would be refused now. A refusal is counted, and the result is
  * that of gate_ask. GATE_PASS: the command would pass or wait; nothing is charged or counted.
  */
-__attribute__((warn_unused_result)) enum gate gate_ask_refusal(const struct charge_target *target,
-                                                               const struct gate_request *ask,
-                                                               struct limit_counters *limit_counters,
-                                                               struct verdict *verdict);
+__attribute__((warn_unused_result)) enum gate gate_ask_refusal(
+    const struct charge_target *target, const struct gate_request *ask,
+    struct limit_counters *limit_counters, struct verdict *verdict);
 
 /*
  * gate_ask in fewer steps, for a policy with is_plain. Decides n > 0 commands of this row, one
  * after the other at now_ns. Returns how many commands pass, always the first ones. Each of the
  * rest gets GATE_REFUSE with *verdict.
  */
-__attribute__((warn_unused_result)) uint32_t gate_ask_plainly(const struct policy *policy, struct subject *subject,
-                                                              const struct command *command, uint32_t n,
-                                                              uint64_t now_ns, struct limit_counters *limit_counters,
-                                                              struct verdict *verdict);
+__attribute__((warn_unused_result)) uint32_t gate_ask_plainly(
+    const struct policy *policy, struct subject *subject, const struct command *command, uint32_t n,
+    uint64_t now_ns, struct limit_counters *limit_counters, struct verdict *verdict);
 
 /*
  * gate_ask_refusal in fewer steps. True if all n commands are refused. False: nothing is charged or
  * counted.
  */
-__attribute__((warn_unused_result)) bool gate_refuse_plainly(const struct policy *policy, struct subject *subject,
-                                                             const struct command *command, uint32_t n, uint64_t now_ns,
-                                                             struct limit_counters *limit_counters,
-                                                             struct verdict *verdict);
+__attribute__((warn_unused_result)) bool gate_refuse_plainly(
+    const struct policy *policy, struct subject *subject, const struct command *command, uint32_t n,
+    uint64_t now_ns, struct limit_counters *limit_counters, struct verdict *verdict);
 
 /*
  * For a command of class control: gate_ask does not stop such a command for limits on bytes.
  * GATE_WAIT: the connection owes bytes. The command waits for verdict->wait_ns and then goes
  * without another check. GATE_PASS: nothing is owed. If counters is NULL nothing is counted.
  */
-__attribute__((warn_unused_result)) enum gate gate_ask_debtor(const struct charge_target *target, uint64_t now_ns,
+__attribute__((warn_unused_result)) enum gate gate_ask_debtor(const struct charge_target *target,
+                                                              uint64_t now_ns,
                                                               struct limit_counters *limit_counters,
                                                               struct verdict *verdict);
 
@@ -78,7 +77,8 @@ __attribute__((warn_unused_result)) enum gate gate_ask_debtor(const struct charg
  * gate_ask_debtor for a command that has waited. GATE_WAIT: the debt of bytes exceeds one burst.
  * Counts nothing.
  */
-__attribute__((warn_unused_result)) enum gate gate_ask_overdrawn(const struct charge_target *target, uint64_t now_ns,
+__attribute__((warn_unused_result)) enum gate gate_ask_overdrawn(const struct charge_target *target,
+                                                                 uint64_t now_ns,
                                                                  struct verdict *verdict);
 
 /*
@@ -105,7 +105,8 @@ void gate_forget_positions(struct queue_positions *positions);
  * holder outside any charge target.
  */
 void gate_settle(const struct charge_target *target, uint64_t now_ns);
-void gate_settle_holder(const struct policy *policy, struct subject *holder, enum scope scope, uint64_t now_ns);
+void gate_settle_holder(const struct policy *policy, struct subject *holder, enum scope scope,
+                        uint64_t now_ns);
 
 /*
  * Time in ns until the debt of bytes is at most one burst beyond the limit; 0: no excess. Until
@@ -117,15 +118,16 @@ uint64_t gate_overdraft_ns(const struct charge_target *target, enum unit unit, u
  * Charges `n` bytes that have passed. `counted`: the flags from the verdict of the call with these
  * bytes; 0: the bytes belong to no call.
  */
-void gate_owe_bytes(const struct charge_target *target, enum unit unit, uint64_t n, uint8_t counted, uint64_t now_ns,
-                    struct limit_counters *limit_counters);
+void gate_owe_bytes(const struct charge_target *target, enum unit unit, uint64_t n, uint8_t counted,
+                    uint64_t now_ns, struct limit_counters *limit_counters);
 
 /*
  * gate_owe_bytes where limits in shadow mode would delay. These limits are charged at virtual_ns,
  * the virtual clock of the connection (struct gate_request).
  */
-void gate_owe_bytes_then(const struct charge_target *target, enum unit unit, uint64_t n, uint8_t counted,
-                         uint64_t now_ns, uint64_t virtual_ns, struct limit_counters *limit_counters);
+void gate_owe_bytes_then(const struct charge_target *target, enum unit unit, uint64_t n,
+                         uint8_t counted, uint64_t now_ns, uint64_t virtual_ns,
+                         struct limit_counters *limit_counters);
 
 /*
  * Removes calls from those in flight under this charge target: `counted` calls with COUNTED,
@@ -133,10 +135,12 @@ void gate_owe_bytes_then(const struct charge_target *target, enum unit unit, uin
  * its charge target.
  */
 void gate_calls_end(const struct charge_target *target, uint64_t counted, uint64_t counted_shadow);
-void gate_calls_begin(const struct charge_target *target, uint64_t counted, uint64_t counted_shadow);
+void gate_calls_begin(const struct charge_target *target, uint64_t counted,
+                      uint64_t counted_shadow);
 
 /* Undoes the counting of a call with these flags that was not sent after all. */
-void gate_calls_revoke(const struct charge_target *target, uint8_t counted, struct limit_counters *limit_counters);
+void gate_calls_revoke(const struct charge_target *target, uint8_t counted,
+                       struct limit_counters *limit_counters);
 
 /*
  * Checks one more connection against the limits on `units`: 1U << UNIT_CONNECTS,
@@ -144,8 +148,9 @@ void gate_calls_revoke(const struct charge_target *target, uint8_t counted, stru
  * when the connection ends. GATE_CLOSE: nothing is charged, and verdict->limit is the limit
  * exceeded.
  */
-__attribute__((warn_unused_result)) enum gate gate_connect(const struct charge_target *target, unsigned units,
-                                                           uint64_t now_ns, struct limit_counters *limit_counters,
+__attribute__((warn_unused_result)) enum gate gate_connect(const struct charge_target *target,
+                                                           unsigned units, uint64_t now_ns,
+                                                           struct limit_counters *limit_counters,
                                                            struct verdict *verdict);
 void gate_disconnect(const struct charge_target *target, uint8_t counted);
 
@@ -159,7 +164,8 @@ uint8_t gate_reconnect(const struct charge_target *target);
  * failure. The holder PER_SUBJECT is the subject of the client's address. If counters is NULL
  * nothing is counted.
  */
-__attribute__((warn_unused_result)) bool gate_may_login(const struct charge_target *target, uint64_t now_ns,
+__attribute__((warn_unused_result)) bool gate_may_login(const struct charge_target *target,
+                                                        uint64_t now_ns,
                                                         struct limit_counters *limit_counters);
 
 /*
@@ -167,7 +173,8 @@ __attribute__((warn_unused_result)) bool gate_may_login(const struct charge_targ
  * failures.
  */
 uint64_t gate_logins_left(const struct charge_target *target, uint64_t now_ns);
-void gate_login_failed(const struct charge_target *target, uint64_t now_ns, struct limit_counters *limit_counters);
+void gate_login_failed(const struct charge_target *target, uint64_t now_ns,
+                       struct limit_counters *limit_counters);
 
 /* The state of one limit for its holder. */
 struct standing {

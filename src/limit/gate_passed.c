@@ -11,13 +11,15 @@
  */
 static uint64_t gate_passed_held(const struct charge_target *target, uint64_t limits)
 {
-    return target->holders[PER_CONNECTION] != NULL ? limits : limits & ~target->policy->of_scope[PER_CONNECTION];
+    return target->holders[PER_CONNECTION] != NULL
+               ? limits
+               : limits & ~target->policy->of_scope[PER_CONNECTION];
 }
 
 /* ---- bytes ---- */
 
-enum gate gate_ask_debtor(const struct charge_target *target, uint64_t now_ns, struct limit_counters *limit_counters,
-                          struct verdict *verdict)
+enum gate gate_ask_debtor(const struct charge_target *target, uint64_t now_ns,
+                          struct limit_counters *limit_counters, struct verdict *verdict)
 {
     const struct policy *policy = target->policy;
     const struct gate_request ask = {.amount = one_of_each(), .now_ns = now_ns};
@@ -43,7 +45,8 @@ static uint64_t overdraft_at(const struct rate *rate, uint64_t tat_ns, uint64_t 
     return tat_ns > most_ns ? tat_ns - most_ns : 0;
 }
 
-static FUNNEL_RARE uint64_t overdraft_anew(const struct charge_target *target, unsigned index, uint64_t now_ns)
+static FUNNEL_RARE uint64_t overdraft_anew(const struct charge_target *target, unsigned index,
+                                           uint64_t now_ns)
 {
     (void)holders_lock(target, now_ns);
     const struct rate *rate = rate_of(target, &target->policy->limits[index]);
@@ -69,11 +72,13 @@ static uint64_t overdraft_ns(const struct charge_target *target, unsigned index,
     return overdraft_at(&limit->rate, tat_ns, now_ns);
 }
 
-enum gate gate_ask_overdrawn(const struct charge_target *target, uint64_t now_ns, struct verdict *verdict)
+enum gate gate_ask_overdrawn(const struct charge_target *target, uint64_t now_ns,
+                             struct verdict *verdict)
 {
     const struct policy *policy = target->policy;
     uint64_t longest_ns = 0;
-    uint64_t bytes = (policy->of_unit[UNIT_BYTES_IN] | policy->of_unit[UNIT_BYTES_OUT]) & ~policy->shadows;
+    uint64_t bytes =
+        (policy->of_unit[UNIT_BYTES_IN] | policy->of_unit[UNIT_BYTES_OUT]) & ~policy->shadows;
     for (; bytes; bytes &= bytes - 1) {
         uint64_t over_ns = overdraft_ns(target, lowest(bytes), now_ns);
         if (over_ns > longest_ns)
@@ -87,7 +92,8 @@ enum gate gate_ask_overdrawn(const struct charge_target *target, uint64_t now_ns
 uint64_t gate_overdraft_ns(const struct charge_target *target, enum unit unit, uint64_t now_ns)
 {
     uint64_t longest_ns = 0;
-    for (uint64_t limits = target->policy->of_unit[unit] & ~target->policy->shadows; limits; limits &= limits - 1) {
+    for (uint64_t limits = target->policy->of_unit[unit] & ~target->policy->shadows; limits;
+         limits &= limits - 1) {
         uint64_t over_ns = overdraft_ns(target, lowest(limits), now_ns);
         longest_ns = over_ns > longest_ns ? over_ns : longest_ns;
     }
@@ -101,12 +107,15 @@ struct passed {
 
 static uint64_t passed_at(struct passed passed, enum slot_queue queue)
 {
-    return queue == SLOT_AHEAD && passed.virtual_ns > passed.now_ns ? passed.virtual_ns : passed.now_ns;
+    return queue == SLOT_AHEAD && passed.virtual_ns > passed.now_ns ? passed.virtual_ns
+                                                                    : passed.now_ns;
 }
 
-static uint64_t passed_by_policy(struct passed passed, const struct charge_target *target, const struct limit *limit)
+static uint64_t passed_by_policy(struct passed passed, const struct charge_target *target,
+                                 const struct limit *limit)
 {
-    return passed_at(passed, (enum slot_queue)target->policy->rates[limit->scope]->at[limit->slot].queue);
+    return passed_at(passed,
+                     (enum slot_queue)target->policy->rates[limit->scope]->at[limit->slot].queue);
 }
 
 static FUNNEL_RARE uint64_t owe_anew(const struct charge_target *target, unsigned index, uint64_t n,
@@ -115,7 +124,8 @@ static FUNNEL_RARE uint64_t owe_anew(const struct charge_target *target, unsigne
     const struct limit *limit = &target->policy->limits[index];
     struct funnel *funnel = funnel_at(target, index);
     (void)holders_lock(target, passed.now_ns);
-    uint64_t at_ns = passed_at(passed, subject_slot_queue(target->holders[limit->scope], limit->slot));
+    uint64_t at_ns =
+        passed_at(passed, subject_slot_queue(target->holders[limit->scope], limit->slot));
     funnel_owe(funnel, at_ns, rate_span_ns(rate_of(target, limit), n));
     uint64_t tat_ns = funnel_word(funnel);
     holders_unlock(target);
@@ -123,7 +133,8 @@ static FUNNEL_RARE uint64_t owe_anew(const struct charge_target *target, unsigne
 }
 
 /* Charges the limit without the lock. Returns the new word. */
-static uint64_t gate_passed_owe(const struct charge_target *target, unsigned index, uint64_t n, struct passed passed)
+static uint64_t gate_passed_owe(const struct charge_target *target, unsigned index, uint64_t n,
+                                struct passed passed)
 {
     const struct limit *limit = &target->policy->limits[index];
     struct funnel *funnel = funnel_at(target, index);
@@ -149,19 +160,20 @@ static uint64_t gate_passed_owe(const struct charge_target *target, unsigned ind
  * handshake beyond one burst are not charged: otherwise many handshakes would shut out the
  * subject's other connections for hours.
  */
-void gate_owe_bytes(const struct charge_target *target, enum unit unit, uint64_t n, uint8_t counted, uint64_t now_ns,
-                    struct limit_counters *limit_counters)
+void gate_owe_bytes(const struct charge_target *target, enum unit unit, uint64_t n, uint8_t counted,
+                    uint64_t now_ns, struct limit_counters *limit_counters)
 {
     gate_owe_bytes_then(target, unit, n, counted, now_ns, 0, limit_counters);
 }
 
-void gate_owe_bytes_then(const struct charge_target *target, enum unit unit, uint64_t n, uint8_t counted,
-                         uint64_t now_ns, uint64_t virtual_ns, struct limit_counters *limit_counters)
+void gate_owe_bytes_then(const struct charge_target *target, enum unit unit, uint64_t n,
+                         uint8_t counted, uint64_t now_ns, uint64_t virtual_ns,
+                         struct limit_counters *limit_counters)
 {
     const struct passed passed = {now_ns, virtual_ns};
     uint64_t exempt = counted & SHADOW_REFUSED ? target->policy->shadows : 0;
-    for (uint64_t limits = gate_passed_held(target, target->policy->of_unit[unit] & ~exempt); limits;
-         limits &= limits - 1) {
+    for (uint64_t limits = gate_passed_held(target, target->policy->of_unit[unit] & ~exempt);
+         limits; limits &= limits - 1) {
         unsigned i = lowest(limits);
         const struct limit *limit = &target->policy->limits[i];
         bool is_shadow = (target->policy->shadows >> i & 1) != 0;
@@ -190,7 +202,8 @@ void gate_calls_end(const struct charge_target *target, uint64_t counted, uint64
     gauges_take(target, limits & target->policy->shadows, counted_shadow);
 }
 
-void gate_calls_revoke(const struct charge_target *target, uint8_t counted, struct limit_counters *limit_counters)
+void gate_calls_revoke(const struct charge_target *target, uint8_t counted,
+                       struct limit_counters *limit_counters)
 {
     const struct policy *policy = target->policy;
     gate_calls_end(target, (counted & COUNTED) != 0, (counted & COUNTED_SHADOW) != 0);
@@ -262,7 +275,8 @@ void gate_disconnect(const struct charge_target *target, uint8_t counted)
 
 /* ---- failed logins ---- */
 
-bool gate_may_login(const struct charge_target *target, uint64_t now_ns, struct limit_counters *limit_counters)
+bool gate_may_login(const struct charge_target *target, uint64_t now_ns,
+                    struct limit_counters *limit_counters)
 {
     const struct policy *policy = target->policy;
     bool may = true;
@@ -274,7 +288,9 @@ bool gate_may_login(const struct charge_target *target, uint64_t now_ns, struct 
             continue;
         bool is_shadow = policy->shadows >> i & 1;
         if (limit_counters != NULL)
-            counter_add(is_shadow ? &limit_counters[limit->id].shadowed : &limit_counters[limit->id].refused, 1);
+            counter_add(is_shadow ? &limit_counters[limit->id].shadowed
+                                  : &limit_counters[limit->id].refused,
+                        1);
         may &= is_shadow;
     }
     holders_unlock(target);
@@ -286,19 +302,23 @@ uint64_t gate_logins_left(const struct charge_target *target, uint64_t now_ns)
     const struct policy *policy = target->policy;
     uint64_t least = UINT64_MAX;
     (void)holders_lock(target, now_ns);
-    for (uint64_t limits = policy->of_unit[UNIT_AUTH_FAILURES] & ~policy->shadows; limits; limits &= limits - 1) {
+    for (uint64_t limits = policy->of_unit[UNIT_AUTH_FAILURES] & ~policy->shadows; limits;
+         limits &= limits - 1) {
         unsigned i = lowest(limits);
-        uint64_t left = funnel_room(rate_of(target, &policy->limits[i]), funnel_word(funnel_at(target, i)), now_ns);
+        uint64_t left = funnel_room(rate_of(target, &policy->limits[i]),
+                                    funnel_word(funnel_at(target, i)), now_ns);
         least = left < least ? left : least;
     }
     holders_unlock(target);
     return least;
 }
 
-void gate_login_failed(const struct charge_target *target, uint64_t now_ns, struct limit_counters *limit_counters)
+void gate_login_failed(const struct charge_target *target, uint64_t now_ns,
+                       struct limit_counters *limit_counters)
 {
     (void)holders_lock(target, now_ns);
-    for (uint64_t limits = target->policy->of_unit[UNIT_AUTH_FAILURES]; limits; limits &= limits - 1) {
+    for (uint64_t limits = target->policy->of_unit[UNIT_AUTH_FAILURES]; limits;
+         limits &= limits - 1) {
         unsigned i = lowest(limits);
         const struct limit *limit = &target->policy->limits[i];
         funnel_owe(funnel_at(target, i), now_ns, rate_of(target, limit)->interval_ns);

@@ -40,9 +40,9 @@ struct queue_positions {
     struct kept_position kept[QUEUE_POSITIONS_MAX];
 };
 
-#define ONE_OF_EACH                                                                                                    \
-    {                                                                                                                  \
-        [0 ... UNIT_COUNT - 1] = 1                                                                                     \
+#define ONE_OF_EACH                                                                                \
+    {                                                                                              \
+        [0 ... UNIT_COUNT - 1] = 1                                                                 \
     }
 
 /*

@@ -28,33 +28,37 @@ static uint64_t queue_later(uint64_t a_ns, uint64_t b_ns)
  */
 static uint64_t departure_shift(const struct departure *departure, bool is_ahead)
 {
-    return queue_less(word(departure, DEPARTURE_SHIFT), is_ahead ? word(departure, DEPARTURE_AHEAD) : 0);
+    return queue_less(word(departure, DEPARTURE_SHIFT),
+                      is_ahead ? word(departure, DEPARTURE_AHEAD) : 0);
 }
 
 /* The position moved back by by_ns. */
 static struct queue_position departure_moved(struct queue_position position, uint64_t by_ns)
 {
-    return (struct queue_position){position.begin_ns + by_ns, position.end_ns + by_ns, position.due_ns + by_ns};
+    return (struct queue_position){position.begin_ns + by_ns, position.end_ns + by_ns,
+                                   position.due_ns + by_ns};
 }
 
 /*
  * The position of length span_ns at the head: before all waiting commands, after all departures and
  * earlier joins at the head.
  */
-static struct queue_position departure_ahead(const struct departure *departure, uint64_t span_ns, uint64_t burst_ns,
-                                             uint64_t now_ns)
+static struct queue_position departure_ahead(const struct departure *departure, uint64_t span_ns,
+                                             uint64_t burst_ns, uint64_t now_ns)
 {
-    uint64_t begin_ns = queue_later(word(departure, DEPARTURE_LAST), word(departure, DEPARTURE_FRONT));
+    uint64_t begin_ns =
+        queue_later(word(departure, DEPARTURE_LAST), word(departure, DEPARTURE_FRONT));
     begin_ns = queue_later(queue_later(begin_ns, now_ns), queue_less(now_ns + burst_ns, span_ns));
-    return (struct queue_position){begin_ns, begin_ns + span_ns, queue_less(begin_ns + span_ns, burst_ns)};
+    return (struct queue_position){begin_ns, begin_ns + span_ns,
+                                   queue_less(begin_ns + span_ns, burst_ns)};
 }
 
 /*
  * A command takes the position at the head, and the positions behind it move back by by_ns. The
  * caller moves the funnel by as much.
  */
-static void departure_put_ahead(const struct departure *departure, const struct queue_position *position,
-                                uint64_t by_ns)
+static void departure_put_ahead(const struct departure *departure,
+                                const struct queue_position *position, uint64_t by_ns)
 {
     queue_set(departure->words[DEPARTURE_SHIFT], word(departure, DEPARTURE_SHIFT) + by_ns);
     queue_set(departure->words[DEPARTURE_AHEAD], word(departure, DEPARTURE_AHEAD) + by_ns);
@@ -67,13 +71,16 @@ static void departure_put_ahead(const struct departure *departure, const struct 
  */
 static void departure_pass(const struct departure *departure, const struct queue_position *position)
 {
-    queue_set(departure->words[DEPARTURE_LAST], queue_later(word(departure, DEPARTURE_LAST), position->end_ns));
+    queue_set(departure->words[DEPARTURE_LAST],
+              queue_later(word(departure, DEPARTURE_LAST), position->end_ns));
 }
 
 /* The earliest time at which the command of this position may leave. */
-static uint64_t departure_until(const struct departure *departure, const struct queue_position *position)
+static uint64_t departure_until(const struct departure *departure,
+                                const struct queue_position *position)
 {
-    uint64_t free_ns = queue_less(word(departure, DEPARTURE_GONE) + position->due_ns, position->begin_ns);
+    uint64_t free_ns =
+        queue_less(word(departure, DEPARTURE_GONE) + position->due_ns, position->begin_ns);
     return queue_later(free_ns, position->due_ns);
 }
 
@@ -88,7 +95,8 @@ static uint64_t earliest_ns(const struct queue_position *position, uint64_t now_
 }
 
 /* The command of the position leaves. */
-static void departure_go(const struct departure *departure, const struct queue_position *position, uint64_t now_ns)
+static void departure_go(const struct departure *departure, const struct queue_position *position,
+                         uint64_t now_ns)
 {
     uint64_t begin_ns = earliest_ns(position, now_ns);
     uint64_t gone_ns = word(departure, DEPARTURE_GONE);
@@ -123,8 +131,8 @@ static struct departure departure_at(const struct kept_position *position)
     return departure_of(position->holder, position->slot, position->departures);
 }
 
-static struct kept_position position_in(const struct queue *queue, struct queue_position at, uint64_t units,
-                                        bool is_ahead)
+static struct kept_position position_in(const struct queue *queue, struct queue_position at,
+                                        uint64_t units, bool is_ahead)
 {
     const struct departure departure = departure_in(queue);
     return (struct kept_position){.holder = queue->holder,
@@ -150,7 +158,8 @@ uint64_t queue_wait_ahead(const struct queue *queue, uint64_t units, uint64_t no
     uint64_t last_ns = funnel_queue(departure.queue, rate, now_ns, units);
     if (last_ns == 0)
         return 0;
-    const struct queue_position at = departure_ahead(&departure, span_of(rate, units), rate->burst_ns, now_ns);
+    const struct queue_position at =
+        departure_ahead(&departure, span_of(rate, units), rate->burst_ns, now_ns);
     uint64_t until_ns = departure_until(&departure, &at);
     uint64_t wait_ns = until_ns > now_ns ? until_ns - now_ns : 0;
     return at.begin_ns < funnel_word(departure.queue) || wait_ns > last_ns ? wait_ns : last_ns;
@@ -161,7 +170,8 @@ struct kept_position queue_join_ahead(const struct queue *queue, uint64_t units,
     const struct rate *rate = subject_rate(queue->holder, queue->limit);
     const struct departure departure = departure_in(queue);
     uint64_t before_ns = funnel_word(departure.queue);
-    struct queue_position at = departure_ahead(&departure, span_of(rate, units), rate->burst_ns, now_ns);
+    struct queue_position at =
+        departure_ahead(&departure, span_of(rate, units), rate->burst_ns, now_ns);
     uint64_t last_ns = funnel_queue(departure.queue, rate, now_ns, units);
     if (last_ns == 0 || at.begin_ns >= before_ns)
         return queue_join(queue, units, now_ns, last_ns);
@@ -170,12 +180,14 @@ struct kept_position queue_join_ahead(const struct queue *queue, uint64_t units,
     return position_in(queue, at, units, true);
 }
 
-struct kept_position queue_join(const struct queue *queue, uint64_t units, uint64_t now_ns, uint64_t wait_ns)
+struct kept_position queue_join(const struct queue *queue, uint64_t units, uint64_t now_ns,
+                                uint64_t wait_ns)
 {
     struct funnel *funnel = subject_funnel(queue->holder, queue->limit->slot);
     uint64_t before_ns = funnel_word(funnel);
     funnel_enqueue(funnel, subject_rate(queue->holder, queue->limit), now_ns, units);
-    const struct queue_position at = {before_ns > now_ns ? before_ns : now_ns, funnel_word(funnel), now_ns + wait_ns};
+    const struct queue_position at = {before_ns > now_ns ? before_ns : now_ns, funnel_word(funnel),
+                                      now_ns + wait_ns};
     return position_in(queue, at, units, false);
 }
 
@@ -204,7 +216,8 @@ static bool queue_move(struct kept_position *position, uint64_t shift_ns)
 /* The position that ends at end_ns, at the current rate of the queue. */
 static struct queue_position position_until(uint64_t end_ns, uint64_t span_ns, uint64_t burst_ns)
 {
-    return (struct queue_position){queue_less(end_ns, span_ns), end_ns, queue_less(end_ns, burst_ns)};
+    return (struct queue_position){queue_less(end_ns, span_ns), end_ns,
+                                   queue_less(end_ns, burst_ns)};
 }
 
 /* Applies all rate changes since the last look to the position. True if there were changes. */
@@ -213,11 +226,12 @@ static bool retime(struct kept_position *position, const struct departure *depar
     uint64_t timed = funnel_word(departure->words[DEPARTURE_TIMED]);
     bool is_timed_anew = position->timed < timed;
     while (position->timed < timed) {
-        const struct retiming *how = subject_retiming(position->holder, position->departures, position->timed + 1);
+        const struct retiming *how =
+            subject_retiming(position->holder, position->departures, position->timed + 1);
         uint64_t span_ns = position->at.end_ns - position->at.begin_ns;
         if (how == NULL) { /* the change is no longer recorded: the position goes to the end */
-            position->at =
-                position_until(funnel_word(departure->queue), span_ns, position->at.end_ns - position->at.due_ns);
+            position->at = position_until(funnel_word(departure->queue), span_ns,
+                                          position->at.end_ns - position->at.due_ns);
             position->timed = timed;
             break;
         }
@@ -292,13 +306,16 @@ void queue_wait(const struct kept_position *position)
 {
     const struct departure departure = departure_at(position);
     struct funnel *last = departure.words[DEPARTURE_LAST];
-    if (gauge_value(departure.words[DEPARTURE_WAITING]) == 0 && funnel_word(last) < position->at.begin_ns)
+    if (gauge_value(departure.words[DEPARTURE_WAITING]) == 0 &&
+        funnel_word(last) < position->at.begin_ns)
         atomic_store_explicit(&last->tat_ns, position->at.begin_ns, memory_order_relaxed);
     gauge_add(departure.words[DEPARTURE_WAITING], position->units);
 }
 
 void queue_wait_no_more(const struct kept_position *position)
 {
-    struct funnel *waiting = subject_funnel(position->holder, (uint16_t)(position->departures + DEPARTURE_WAITING));
-    gauge_take(waiting, position->units < gauge_value(waiting) ? position->units : gauge_value(waiting));
+    struct funnel *waiting =
+        subject_funnel(position->holder, (uint16_t)(position->departures + DEPARTURE_WAITING));
+    gauge_take(waiting,
+               position->units < gauge_value(waiting) ? position->units : gauge_value(waiting));
 }

@@ -110,7 +110,8 @@ uint64_t queue_wait_ahead(const struct queue *queue, uint64_t units, uint64_t no
 struct kept_position queue_join_ahead(const struct queue *queue, uint64_t units, uint64_t now_ns);
 
 /* Takes the position at the end, for which funnel_queue returned wait_ns. Charges the funnel. */
-struct kept_position queue_join(const struct queue *queue, uint64_t units, uint64_t now_ns, uint64_t wait_ns);
+struct kept_position queue_join(const struct queue *queue, uint64_t units, uint64_t now_ns,
+                                uint64_t wait_ns);
 
 /* The position charged last: a substitute for a command's own lost position. */
 struct kept_position queue_last(const struct queue *queue, uint64_t units);

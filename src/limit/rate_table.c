@@ -14,7 +14,8 @@ typedef unsigned __int128 wide;
 struct unit_time unit_time_of(const struct rate *rate, bool is_bytes)
 {
     bool is_exact = is_bytes || rate_is_fine(rate);
-    return is_exact ? (struct unit_time){rate->period_ns, rate->count} : (struct unit_time){rate->interval_ns, 1};
+    return is_exact ? (struct unit_time){rate->period_ns, rate->count}
+                    : (struct unit_time){rate->interval_ns, 1};
 }
 
 bool unit_time_is_same(struct unit_time one, struct unit_time other)
@@ -58,7 +59,8 @@ static uint64_t scale_up(uint64_t n, wide factor, wide by)
     wide quotient = 0, rest = 0;
     /* invariant: quotient and rest of (the bits of n so far) * factor */
     for (unsigned bit = 64; bit-- > 0;) {
-        wide add_quotient = (n >> bit & 1) != 0 ? factor / by : 0, add_rest = (n >> bit & 1) != 0 ? factor % by : 0;
+        wide add_quotient = (n >> bit & 1) != 0 ? factor / by : 0,
+             add_rest = (n >> bit & 1) != 0 ? factor % by : 0;
         bool carries = rest >= by - rest; /* 2 * rest >= by, without overflow */
         if (quotient > RATE_LONGEST_NS)
             return RATE_LONGEST_NS;
@@ -103,7 +105,8 @@ struct rate_table *rate_table_get(struct rate_table *table)
 
 void rate_table_put(struct rate_table *table)
 {
-    if (table != NULL && atomic_fetch_sub_explicit(&table->references, 1, memory_order_acq_rel) == 1)
+    if (table != NULL &&
+        atomic_fetch_sub_explicit(&table->references, 1, memory_order_acq_rel) == 1)
         free(table);
 }
 

@@ -78,8 +78,8 @@ static bool is_outage(const struct row *row, uint64_t away_ns)
     return away_ns != 0 && row->closed_ns <= away_ns + RECONNECTS_SLACK_NS;
 }
 
-bool reconnects_take(struct reconnects *reconnects, const struct ip *ip, uint64_t now_ns, uint64_t within_ns,
-                     uint64_t away_ns)
+bool reconnects_take(struct reconnects *reconnects, const struct ip *ip, uint64_t now_ns,
+                     uint64_t within_ns, uint64_t away_ns)
 {
     uint64_t last_ns = atomic_load_explicit(&reconnects->last_ns, memory_order_acquire);
     if (ip->family == 0 || last_ns == 0 || now_ns > last_ns + within_ns)
@@ -87,8 +87,8 @@ bool reconnects_take(struct reconnects *reconnects, const struct ip *ip, uint64_
     uint64_t hash = reconnects_hash_of(reconnects, ip);
     pthread_mutex_lock(&reconnects->lock);
     struct row *row = reconnects_find_row(reconnects, hash);
-    bool is_good =
-        row->permits > 0 && row->hash == hash && now_ns <= row->closed_ns + within_ns && is_outage(row, away_ns);
+    bool is_good = row->permits > 0 && row->hash == hash && now_ns <= row->closed_ns + within_ns &&
+                   is_outage(row, away_ns);
     row->permits -= is_good;
     pthread_mutex_unlock(&reconnects->lock);
     return is_good;

@@ -35,7 +35,7 @@ void reconnects_note(struct reconnects *reconnects, const struct ip *ip, uint64_
  * True if one more connection of the address is not counted; uses one permit. `within_ns`: life of
  * a permit. `away_ns`: when Redis was last found away; 0: never.
  */
-bool reconnects_take(struct reconnects *reconnects, const struct ip *ip, uint64_t now_ns, uint64_t within_ns,
-                     uint64_t away_ns);
+bool reconnects_take(struct reconnects *reconnects, const struct ip *ip, uint64_t now_ns,
+                     uint64_t within_ns, uint64_t away_ns);
 
 #endif

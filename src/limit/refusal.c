@@ -26,7 +26,8 @@ static size_t denial(char *out, const struct limit *limit)
     struct slice label = slice_str(limit->label);
     const char *slash = memchr(label.at, '/', label.len);
     char *at = refusal_put(out, SLICE("-NOPERM denied by policy "));
-    at = refusal_put(at, slice_of(label.at, slash != NULL ? (size_t)(slash - label.at) : label.len));
+    at =
+        refusal_put(at, slice_of(label.at, slash != NULL ? (size_t)(slash - label.at) : label.len));
     return (size_t)(refusal_put(at, SLICE("\r\n")) - out);
 }
 

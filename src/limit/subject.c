@@ -18,7 +18,8 @@ size_t subject_bytes(size_t name_len, uint16_t n_funnels)
     return sizeof(struct subject) + n_funnels * sizeof(struct funnel) + name_len;
 }
 
-struct subject *subject_init(void *memory, struct policy_state *policy_state, struct slice name, uint16_t n_funnels)
+struct subject *subject_init(void *memory, struct policy_state *policy_state, struct slice name,
+                             uint16_t n_funnels)
 {
     struct subject *subject = memory;
     atomic_init(&subject->holders, 1);
@@ -31,8 +32,8 @@ struct subject *subject_init(void *memory, struct policy_state *policy_state, st
 }
 
 /* `zalloc` is calloc or mem_zalloc. NULL: out of memory. */
-static struct subject *new_outside(struct policy_state *policy_state, enum scope scope, struct slice name,
-                                   void *(*zalloc)(size_t count, size_t size))
+static struct subject *new_outside(struct policy_state *policy_state, enum scope scope,
+                                   struct slice name, void *(*zalloc)(size_t count, size_t size))
 {
     uint16_t n_funnels = policy_state_slots(policy_state, scope);
     void *memory = zalloc(1, subject_bytes(name.len, n_funnels));
@@ -48,7 +49,8 @@ struct subject *subject_new_detached(struct policy_state *policy_state, enum sco
     return new_outside(policy_state, scope, SLICE(""), calloc);
 }
 
-struct subject *subject_new_lasting(struct policy_state *policy_state, enum scope scope, struct slice name)
+struct subject *subject_new_lasting(struct policy_state *policy_state, enum scope scope,
+                                    struct slice name)
 {
     return new_outside(policy_state, scope, name, mem_zalloc);
 }
@@ -81,7 +83,8 @@ void subject_hold(struct subject *subject)
 
 bool subject_is_common(const struct subject *subject)
 {
-    return subject == subject->policy_state->overflow || subject == subject->policy_state->everybody;
+    return subject == subject->policy_state->overflow ||
+           subject == subject->policy_state->everybody;
 }
 
 bool subject_is_overflow(const struct subject *subject)
@@ -92,7 +95,8 @@ bool subject_is_overflow(const struct subject *subject)
 /* ---- funnels added later ---- */
 
 /* Makes room for a few more indexes than exist now. Indexes mostly come in groups. */
-static struct more_funnels *more_new(uint16_t first, uint16_t n_slots, void *(*zalloc)(size_t count, size_t size))
+static struct more_funnels *more_new(uint16_t first, uint16_t n_slots,
+                                     void *(*zalloc)(size_t count, size_t size))
 {
     uint16_t n = (uint16_t)(n_slots - first + MORE_FUNNELS);
     struct more_funnels *more = zalloc(1, sizeof *more + n * sizeof(struct funnel));
@@ -114,7 +118,8 @@ static bool grow(struct subject *subject, void *(*zalloc)(size_t count, size_t s
             struct more_funnels *made = more_new(first, n_slots, zalloc);
             if (made == NULL)
                 return false;
-            if (atomic_compare_exchange_strong_explicit(link, &more, made, memory_order_acq_rel, memory_order_acquire))
+            if (atomic_compare_exchange_strong_explicit(link, &more, made, memory_order_acq_rel,
+                                                        memory_order_acquire))
                 more = made;
             else
                 free(made); /* another thread was faster */
@@ -169,8 +174,8 @@ static uint64_t fresh_word(const struct subject *subject, size_t slot)
     return more != NULL ? funnel_word(&more->funnels[slot - more->first]) : 0;
 }
 
-static bool owe_nothing(const struct subject *subject, const struct funnel *funnels, size_t first, size_t n,
-                        enum forgetting which, uint64_t now_ns)
+static bool owe_nothing(const struct subject *subject, const struct funnel *funnels, size_t first,
+                        size_t n, enum forgetting which, uint64_t now_ns)
 {
     for (size_t i = 0; i < n; i++)
         if (!funnel_is_empty(&funnels[i], now_ns) &&
@@ -208,11 +213,13 @@ static bool owes_nothing_at_all(const struct subject *subject, uint64_t now_ns)
 }
 
 /* Copies debts only. A gauge stays with the subject that counted it. */
-static void subject_inherit(struct subject *heir, const struct funnel *funnels, size_t first, size_t n, uint64_t now_ns)
+static void subject_inherit(struct subject *heir, const struct funnel *funnels, size_t first,
+                            size_t n, uint64_t now_ns)
 {
     for (size_t i = 0; i < n && first + i < heir->n_funnels; i++)
         if (!funnel_is_empty(&funnels[i], now_ns))
-            atomic_store_explicit(&heir->funnels[first + i].tat_ns, funnel_word(&funnels[i]), memory_order_relaxed);
+            atomic_store_explicit(&heir->funnels[first + i].tat_ns, funnel_word(&funnels[i]),
+                                  memory_order_relaxed);
 }
 
 void subject_inherit_overflow(struct subject *heir, uint64_t now_ns)
@@ -221,7 +228,8 @@ void subject_inherit_overflow(struct subject *heir, uint64_t now_ns)
     if (owes_nothing_at_all(overflow, now_ns))
         return;
     subject_lock(overflow);
-    atomic_init(&heir->rates, rate_table_get(atomic_load_explicit(&overflow->rates, memory_order_relaxed)));
+    atomic_init(&heir->rates,
+                rate_table_get(atomic_load_explicit(&overflow->rates, memory_order_relaxed)));
     subject_inherit(heir, overflow->funnels, 0, overflow->n_funnels, now_ns);
     struct more_funnels *more = atomic_load_explicit(&overflow->more, memory_order_acquire);
     for (; more != NULL; more = atomic_load_explicit(&more->next, memory_order_acquire))

@@ -128,7 +128,8 @@ struct subject *subject_new_detached(struct policy_state *policy_state, enum sco
 void subject_free_detached(struct subject *subject);
 
 /* Makes a named subject that the counters of a policy own. Never NULL (base/mem.h). */
-struct subject *subject_new_lasting(struct policy_state *policy_state, enum scope scope, struct slice name);
+struct subject *subject_new_lasting(struct policy_state *policy_state, enum scope scope,
+                                    struct slice name);
 void subject_grow_lasting(struct subject *subject);
 
 /* Adds funnels for indexes added since the subject was made. Any thread. False: out of memory. */
@@ -167,7 +168,8 @@ void subject_convert(struct subject *subject, struct rate_table *table, uint64_t
  * Returns how conversion `number` retimed the positions of that queue. NULL: no longer known. Under
  * the lock.
  */
-const struct retiming *subject_retiming(const struct subject *subject, uint16_t departures, uint64_t number);
+const struct retiming *subject_retiming(const struct subject *subject, uint16_t departures,
+                                        uint64_t number);
 void retimings_free(struct retiming *retimings);
 
 static inline bool subject_has_rates(const struct subject *subject, const struct rate_table *rates)
@@ -185,7 +187,8 @@ bool subject_is_common(const struct subject *subject);
  * Returns the rate at which the subject's funnel for the limit runs. Call under the lock, once the
  * rates are set.
  */
-static inline const struct rate *subject_rate(const struct subject *subject, const struct limit *limit)
+static inline const struct rate *subject_rate(const struct subject *subject,
+                                              const struct limit *limit)
 {
     return &atomic_load_explicit(&subject->rates, memory_order_relaxed)->at[limit->slot].rate;
 }
@@ -197,7 +200,8 @@ static inline const struct rate *subject_rate(const struct subject *subject, con
 static inline enum slot_queue subject_slot_queue(const struct subject *subject, uint16_t slot)
 {
     const struct rate_table *rates = atomic_load_explicit(&subject->rates, memory_order_relaxed);
-    return rates != NULL && slot < rates->n ? (enum slot_queue)rates->at[slot].queue : SLOT_QUEUE_NONE;
+    return rates != NULL && slot < rates->n ? (enum slot_queue)rates->at[slot].queue
+                                            : SLOT_QUEUE_NONE;
 }
 
 /* True if commands wait at that index in the queue of a limit. Under the lock. */
@@ -262,7 +266,8 @@ static inline bool subject_has_left(const struct subject *subject)
 size_t subject_bytes(size_t name_len, uint16_t n_funnels);
 
 /* Initialises a subject with one reference in `memory`, which is zeroed and has subject_bytes. */
-struct subject *subject_init(void *memory, struct policy_state *policy_state, struct slice name, uint16_t n_funnels);
+struct subject *subject_init(void *memory, struct policy_state *policy_state, struct slice name,
+                             uint16_t n_funnels);
 void subject_hold(struct subject *subject);
 
 /*

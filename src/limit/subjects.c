@@ -60,7 +60,8 @@ struct subjects *subjects_new(size_t max)
 {
     struct subjects *subjects = mem_zalloc(1, sizeof *subjects);
     if (getrandom(&subjects->key, sizeof subjects->key, 0) != (ssize_t)sizeof subjects->key) {
-        log_error("the system has no random numbers: clients could choose names that slow weir down");
+        log_error(
+            "the system has no random numbers: clients could choose names that slow weir down");
         log_flush();
         abort();
     }
@@ -131,7 +132,8 @@ static struct subject **subjects_bucket_of(const struct shard *shard, uint64_t h
 
 static struct subject *subjects_find(const struct shard *shard, const struct wanted *wanted)
 {
-    struct subject *subject = shard->n_buckets > 0 ? *subjects_bucket_of(shard, wanted->hash) : NULL;
+    struct subject *subject =
+        shard->n_buckets > 0 ? *subjects_bucket_of(shard, wanted->hash) : NULL;
     while (subject != NULL && !subjects_is_wanted(subject, wanted))
         subject = subject->next;
     return subject;
@@ -174,7 +176,8 @@ static bool subjects_make_room(struct shard *shard)
  * Drops at most `most` subjects from the bucket under the hand and advances the hand. Returns how
  * many were dropped.
  */
-static size_t forget_bucket(struct shard *shard, size_t most, enum forgetting which, uint64_t now_ns)
+static size_t forget_bucket(struct shard *shard, size_t most, enum forgetting which,
+                            uint64_t now_ns)
 {
     struct subject **link = &shard->buckets[shard->hand];
     size_t dropped = 0;
@@ -185,7 +188,8 @@ static size_t forget_bucket(struct shard *shard, size_t most, enum forgetting wh
             continue;
         }
         *link = subject->next;
-        observed_forget(subject->policy_state->observed, subject_name(subject), atomic_load(&subject->peak_rates));
+        observed_forget(subject->policy_state->observed, subject_name(subject),
+                        atomic_load(&subject->peak_rates));
         atomic_fetch_sub_explicit(&subject->policy_state->subjects, 1, memory_order_relaxed);
         count_add(&shard->bytes, -(uint64_t)subject_bytes(subject->name_len, subject->n_funnels));
         subject_free_detached(subject);
@@ -208,8 +212,8 @@ static void forget_some(struct subjects *subjects, struct shard *shard, uint64_t
 
 #define LOOK_BUCKETS 256 /* buckets visited at a time: some 30 us of memory accesses */
 
-static void look_at_bucket(const struct shard *shard, size_t bucket, void (*look)(void *arg, struct subject *subject),
-                           void *arg)
+static void look_at_bucket(const struct shard *shard, size_t bucket,
+                           void (*look)(void *arg, struct subject *subject), void *arg)
 {
     for (struct subject *subject = shard->buckets[bucket]; subject != NULL; subject = subject->next)
         look(arg, subject);
@@ -219,7 +223,8 @@ static void look_at_bucket(const struct shard *shard, size_t bucket, void (*look
  * The number of buckets only ever doubles. Subjects of one of the first n buckets are now in
  * buckets of equal index modulo n.
  */
-static void look_at_shard(struct shard *shard, void (*look)(void *arg, struct subject *subject), void *arg)
+static void look_at_shard(struct shard *shard, void (*look)(void *arg, struct subject *subject),
+                          void *arg)
 {
     pthread_mutex_lock(&shard->lock);
     size_t n = shard->n_buckets;
@@ -234,7 +239,8 @@ static void look_at_shard(struct shard *shard, void (*look)(void *arg, struct su
     pthread_mutex_unlock(&shard->lock);
 }
 
-void subjects_look(struct subjects *subjects, void (*look)(void *arg, struct subject *subject), void *arg)
+void subjects_look(struct subjects *subjects, void (*look)(void *arg, struct subject *subject),
+                   void *arg)
 {
     for (size_t i = 0; i < SHARDS; i++)
         look_at_shard(&subjects->shards[i], look, arg);
@@ -246,8 +252,8 @@ static bool claim_room(struct subjects *subjects)
 {
     size_t count = atomic_load_explicit(&subjects->count, memory_order_relaxed);
     while (count < subjects->max)
-        if (atomic_compare_exchange_weak_explicit(&subjects->count, &count, count + 1, memory_order_relaxed,
-                                                  memory_order_relaxed))
+        if (atomic_compare_exchange_weak_explicit(&subjects->count, &count, count + 1,
+                                                  memory_order_relaxed, memory_order_relaxed))
             return true;
     return false;
 }
@@ -277,7 +283,8 @@ static bool take_over_room(struct subjects *subjects, uint64_t now_ns)
 {
     size_t buckets = RELIEF_BUCKETS;
     for (size_t i = 0; i < SHARDS && buckets > 0; i++) {
-        unsigned at = atomic_fetch_add_explicit(&subjects->relief, 1, memory_order_relaxed) % SHARDS;
+        unsigned at =
+            atomic_fetch_add_explicit(&subjects->relief, 1, memory_order_relaxed) % SHARDS;
         if (take_over_from(&subjects->shards[at], &buckets, now_ns))
             return true;
     }
@@ -291,9 +298,9 @@ static bool take_over_room(struct subjects *subjects, uint64_t now_ns)
 static bool is_relief_due(struct subjects *subjects, uint64_t now_ns)
 {
     uint64_t due_ns = atomic_load_explicit(&subjects->relief_due_ns, memory_order_relaxed);
-    return now_ns >= due_ns &&
-           atomic_compare_exchange_strong_explicit(&subjects->relief_due_ns, &due_ns, now_ns + RELIEF_EVERY_NS,
-                                                   memory_order_relaxed, memory_order_relaxed);
+    return now_ns >= due_ns && atomic_compare_exchange_strong_explicit(
+                                   &subjects->relief_due_ns, &due_ns, now_ns + RELIEF_EVERY_NS,
+                                   memory_order_relaxed, memory_order_relaxed);
 }
 
 static void give_back_room(struct subjects *subjects)
@@ -303,7 +310,8 @@ static void give_back_room(struct subjects *subjects)
 
 /* ---- no room ---- */
 
-static struct subject *overflow_get(struct subjects *subjects, const struct policy_state *policy_state)
+static struct subject *overflow_get(struct subjects *subjects,
+                                    const struct policy_state *policy_state)
 {
     atomic_fetch_add_explicit(&subjects->n_overflows, 1, memory_order_relaxed);
     subject_hold(policy_state->overflow);
@@ -313,11 +321,12 @@ static struct subject *overflow_get(struct subjects *subjects, const struct poli
 /* ---- getting ---- */
 
 /* Makes a subject in claimed room. The shard is locked. NULL: out of memory. */
-static struct subject *subjects_make(struct subjects *subjects, struct shard *shard, const struct wanted *wanted,
-                                     uint64_t now_ns)
+static struct subject *subjects_make(struct subjects *subjects, struct shard *shard,
+                                     const struct wanted *wanted, uint64_t now_ns)
 {
     uint16_t n_funnels = policy_state_slots(wanted->policy_state, PER_SUBJECT);
-    void *memory = subjects_make_room(shard) ? calloc(1, subject_bytes(wanted->name.len, n_funnels)) : NULL;
+    void *memory =
+        subjects_make_room(shard) ? calloc(1, subject_bytes(wanted->name.len, n_funnels)) : NULL;
     if (memory == NULL) {
         give_back_room(subjects);
         return NULL;
@@ -336,8 +345,8 @@ static struct subject *subjects_make(struct subjects *subjects, struct shard *sh
  * Finds the subject, or makes it while there is room. One lock covers both steps: all threads get
  * one subject for one name.
  */
-static struct subject *find_or_make(struct subjects *subjects, struct shard *shard, const struct wanted *wanted,
-                                    uint64_t now_ns)
+static struct subject *find_or_make(struct subjects *subjects, struct shard *shard,
+                                    const struct wanted *wanted, uint64_t now_ns)
 {
     pthread_mutex_lock(&shard->lock);
     struct subject *subject = subjects_find(shard, wanted);
@@ -353,11 +362,12 @@ static struct subject *find_or_make(struct subjects *subjects, struct shard *sha
 }
 
 /* find_or_make in room taken over from a dropped subject. */
-static struct subject *find_or_make_on(struct subjects *subjects, struct shard *shard, const struct wanted *wanted,
-                                       uint64_t now_ns)
+static struct subject *find_or_make_on(struct subjects *subjects, struct shard *shard,
+                                       const struct wanted *wanted, uint64_t now_ns)
 {
     pthread_mutex_lock(&shard->lock);
-    struct subject *subject = subjects_find(shard, wanted); /* another thread may have been faster */
+    struct subject *subject =
+        subjects_find(shard, wanted); /* another thread may have been faster */
     if (subject != NULL) {
         subject_hold(subject);
         give_back_room(subjects);
@@ -377,8 +387,8 @@ static struct subject *grown(struct subjects *subjects, struct subject *subject)
     return NULL;
 }
 
-struct subject *subject_try_get(struct subjects *subjects, struct policy_state *policy_state, struct slice name,
-                                uint64_t now_ns)
+struct subject *subject_try_get(struct subjects *subjects, struct policy_state *policy_state,
+                                struct slice name, uint64_t now_ns)
 {
     assert(name.len <= SUBJECT_NAME_MAX);
     struct wanted wanted = {policy_state, name, hash_bytes(subjects->key, name)};
@@ -389,8 +399,8 @@ struct subject *subject_try_get(struct subjects *subjects, struct policy_state *
     return subject != NULL ? grown(subjects, subject) : NULL;
 }
 
-struct subject *subject_get(struct subjects *subjects, struct policy_state *policy_state, struct slice name,
-                            uint64_t now_ns)
+struct subject *subject_get(struct subjects *subjects, struct policy_state *policy_state,
+                            struct slice name, uint64_t now_ns)
 {
     assert(name.len <= SUBJECT_NAME_MAX);
     struct wanted wanted = {policy_state, name, hash_bytes(subjects->key, name)};
@@ -418,7 +428,8 @@ struct subject *subject_find(struct subjects *subjects, struct slice name)
     uint64_t hash = hash_bytes(subjects->key, name);
     struct shard *shard = &subjects->shards[hash % SHARDS];
     pthread_mutex_lock(&shard->lock);
-    struct subject *subject = shard->n_buckets > 0 ? next_named(*subjects_bucket_of(shard, hash), hash, name) : NULL;
+    struct subject *subject =
+        shard->n_buckets > 0 ? next_named(*subjects_bucket_of(shard, hash), hash, name) : NULL;
     if (subject != NULL)
         subject_hold(subject);
     pthread_mutex_unlock(&shard->lock);

@@ -30,15 +30,15 @@ void subjects_free(struct subjects *subjects);
  * Finds or makes a subject with funnels for all current indexes, and takes a reference. Never NULL:
  * returns the overflow subject when there is no room. Any thread.
  */
-struct subject *subject_get(struct subjects *subjects, struct policy_state *policy_state, struct slice name,
-                            uint64_t now_ns);
+struct subject *subject_get(struct subjects *subjects, struct policy_state *policy_state,
+                            struct slice name, uint64_t now_ns);
 
 /*
  * subject_get for a connection that uses an overflow subject. NULL: still no room for a subject of
  * its own.
  */
-struct subject *subject_try_get(struct subjects *subjects, struct policy_state *policy_state, struct slice name,
-                                uint64_t now_ns);
+struct subject *subject_try_get(struct subjects *subjects, struct policy_state *policy_state,
+                                struct slice name, uint64_t now_ns);
 
 /* Finds a subject by name under any policy and takes a reference. NULL: none, or out of memory. */
 struct subject *subject_find(struct subjects *subjects, struct slice name);
@@ -63,7 +63,8 @@ void subject_put(struct subjects *subjects, struct subject *subject);
  * out. Each shard is locked for a few subjects at a time. `look` takes no lock but that of a
  * policy's counters.
  */
-void subjects_look(struct subjects *subjects, void (*look)(void *arg, struct subject *subject), void *arg);
+void subjects_look(struct subjects *subjects, void (*look)(void *arg, struct subject *subject),
+                   void *arg);
 
 size_t subjects_count(struct subjects *subjects);
 /* bytes of the table, without the funnels that subject_grow added */

@@ -6,17 +6,23 @@ uint64_t trial_wait_ahead(const struct trial *trial, const struct limit *limit)
     return queue_wait_ahead(&queue, trial_units(trial, limit), trial->ask->now_ns);
 }
 
-void trial_count(const struct trial *trial, const struct limit *limit, enum gate what, bool is_shadow)
+void trial_count(const struct trial *trial, const struct limit *limit, enum gate what,
+                 bool is_shadow)
 {
     if (trial->limit_counters == NULL)
         return;
     struct limit_counters *counters = &trial->limit_counters[limit->id];
-    counter_add(is_shadow ? &counters->shadowed : what == GATE_WAIT ? &counters->delayed : &counters->refused, 1);
+    counter_add(is_shadow           ? &counters->shadowed
+                : what == GATE_WAIT ? &counters->delayed
+                                    : &counters->refused,
+                1);
 }
 
-void settle_rarely(const struct policy *policy, struct subject *holder, enum scope scope, uint64_t now_ns)
+void settle_rarely(const struct policy *policy, struct subject *holder, enum scope scope,
+                   uint64_t now_ns)
 {
-    struct rate_table *table = subject_is_common(holder) ? policy->common[scope] : policy->rates[scope];
+    struct rate_table *table =
+        subject_is_common(holder) ? policy->common[scope] : policy->rates[scope];
     const struct rate_table *has = atomic_load_explicit(&holder->rates, memory_order_relaxed);
     if (table == NULL || table == has)
         return;
@@ -37,7 +43,8 @@ void settle_all(const struct charge_target *target, uint64_t now_ns)
 /* ---- positions ---- */
 
 /* The position of the command in the limit's queue; NULL: none. */
-static struct kept_position *position_with(struct queue_positions *positions, const struct limit *limit)
+static struct kept_position *position_with(struct queue_positions *positions,
+                                           const struct limit *limit)
 {
     for (unsigned i = 0; i < positions->n; i++)
         if (positions->kept[i].id == limit->id)
@@ -68,8 +75,9 @@ static struct kept_position take_position(const struct trial *trial, unsigned in
     const struct queue queue = trial_queue(trial, limit);
     uint64_t units = trial_units(trial, limit);
     uint64_t now_ns = trial->ask->now_ns;
-    const struct kept_position position = trial->had != 0 ? queue_join_ahead(&queue, units, now_ns)
-                                                          : queue_join(&queue, units, now_ns, trial_wait(trial, index));
+    const struct kept_position position =
+        trial->had != 0 ? queue_join_ahead(&queue, units, now_ns)
+                        : queue_join(&queue, units, now_ns, trial_wait(trial, index));
     trial_note_admitted(trial, index, units);
     return position;
 }
@@ -78,7 +86,8 @@ static struct kept_position take_position(const struct trial *trial, unsigned in
  * A dry decision keeps no position. Limits on bytes have no positions, since the bytes are not
  * known yet.
  */
-static void keep_position(const struct trial *trial, unsigned index, struct queue_positions *positions)
+static void keep_position(const struct trial *trial, unsigned index,
+                          struct queue_positions *positions)
 {
     if (trial->limit_counters == NULL || !limit_has_positions(trial_limit(trial, index)) ||
         positions->n >= QUEUE_POSITIONS_MAX)
@@ -87,7 +96,8 @@ static void keep_position(const struct trial *trial, unsigned index, struct queu
     queue_wait(&positions->kept[positions->n++]);
 }
 
-void gate_positions_depart(const struct trial *trial, uint64_t delays, struct queue_positions *positions)
+void gate_positions_depart(const struct trial *trial, uint64_t delays,
+                           struct queue_positions *positions)
 {
     for (; trial->limit_counters != NULL && delays; delays &= delays - 1) {
         const struct limit *limit = trial_limit(trial, lowest(delays));
@@ -101,7 +111,9 @@ void gate_positions_depart(const struct trial *trial, uint64_t delays, struct qu
         if ((trial->had & delays & -delays) == 0)
             position = take_position(trial, lowest(delays));
         else
-            position = own != NULL && own->holder != NULL ? *own : queue_last(&queue, trial_units(trial, limit));
+            position = own != NULL && own->holder != NULL
+                           ? *own
+                           : queue_last(&queue, trial_units(trial, limit));
         if (own != NULL && own->holder != NULL)
             queue_wait_no_more(own);
         if (own != NULL)
@@ -125,7 +137,8 @@ static FUNNEL_RARE enum gate trial_wait_on(const struct trial *trial, struct ver
     uint64_t latest_ns = 0;
     enum gate gate = GATE_PASS;
     for (uint64_t had = trial->had; had; had &= had - 1) {
-        struct kept_position *position = position_with(&verdict->positions, trial_limit(trial, lowest(had)));
+        struct kept_position *position =
+            position_with(&verdict->positions, trial_limit(trial, lowest(had)));
         if (position == NULL || position->holder == NULL || position->has_gone)
             continue;
         bool is_moved = queue_look(position);
@@ -145,7 +158,8 @@ static FUNNEL_RARE enum gate trial_wait_on(const struct trial *trial, struct ver
  * The positions of the command are due, but other queues delay it. The command joins those queues
  * at the head.
  */
-static FUNNEL_RARE void go_ahead(const struct trial *trial, uint64_t others, struct queue_positions *positions)
+static FUNNEL_RARE void go_ahead(const struct trial *trial, uint64_t others,
+                                 struct queue_positions *positions)
 {
     for (uint64_t had = trial->limit_counters != NULL ? trial->had : 0; had; had &= had - 1) {
         struct kept_position *position = position_with(positions, trial_limit(trial, lowest(had)));
@@ -169,7 +183,8 @@ enum gate gate_positions_wait(const struct trial *trial, uint64_t delays, struct
     if (trial->had != 0)
         go_ahead(trial, others, &verdict->positions);
     else
-        keep_position(trial, (unsigned)(slowest - trial->target->policy->limits), &verdict->positions);
+        keep_position(trial, (unsigned)(slowest - trial->target->policy->limits),
+                      &verdict->positions);
     trial_count(trial, slowest, GATE_WAIT, false);
     verdict_set(verdict, slowest, wait_ns);
     return GATE_WAIT;

@@ -46,7 +46,8 @@ static inline struct funnel *funnel_at(const struct charge_target *target, unsig
 }
 
 /* The rate at which the limit's holder runs. */
-static inline const struct rate *rate_of(const struct charge_target *target, const struct limit *limit)
+static inline const struct rate *rate_of(const struct charge_target *target,
+                                         const struct limit *limit)
 {
     return subject_rate(target->holders[limit->scope], limit);
 }
@@ -70,7 +71,8 @@ static inline struct queue trial_queue(const struct trial *trial, const struct l
  * Converts the holder to the rates of the policy, unless the holder has newer rates. The holder is
  * locked.
  */
-FUNNEL_RARE void settle_rarely(const struct policy *policy, struct subject *holder, enum scope scope, uint64_t now_ns);
+FUNNEL_RARE void settle_rarely(const struct policy *policy, struct subject *holder,
+                               enum scope scope, uint64_t now_ns);
 
 /* True if the charge target's holder of this scope has the rates of the policy, or is NULL. */
 static inline bool is_settled(const struct charge_target *target, enum scope scope)
@@ -93,7 +95,8 @@ static inline bool holders_lock(const struct charge_target *target, uint64_t now
         subject_lock(target->holders[PER_SUBJECT]);
     if (target->holders[PER_POLICY] != NULL)
         subject_lock(target->holders[PER_POLICY]);
-    if (is_settled(target, PER_SUBJECT) && is_settled(target, PER_CONNECTION) && is_settled(target, PER_POLICY))
+    if (is_settled(target, PER_SUBJECT) && is_settled(target, PER_CONNECTION) &&
+        is_settled(target, PER_POLICY))
         return true;
     settle_all(target, now_ns);
     return false;
@@ -115,20 +118,22 @@ static inline void verdict_set(struct verdict *verdict, const struct limit *limi
 }
 
 /* Counts a charge that has brought the word to tat_ns and left the limit nearly used up. */
-static inline void limit_counters_note_near(const struct limit *limit, uint64_t tat_ns, uint64_t now_ns,
-                                            struct limit_counters *limit_counters)
+static inline void limit_counters_note_near(const struct limit *limit, uint64_t tat_ns,
+                                            uint64_t now_ns, struct limit_counters *limit_counters)
 {
     if (funnel_is_near(&limit->rate, tat_ns, now_ns))
         counter_add(&limit_counters[limit->id].near, 1);
 }
 
 /* Counts a charge of n units, one by one, that has brought the word to tat_ns. */
-static inline void limit_counters_note_each(const struct limit *limit, uint64_t tat_ns, uint64_t now_ns, uint64_t n,
+static inline void limit_counters_note_each(const struct limit *limit, uint64_t tat_ns,
+                                            uint64_t now_ns, uint64_t n,
                                             struct limit_counters *limit_counters)
 {
     counter_add(&limit_counters[limit->id].admitted, n);
     if (funnel_is_near(&limit->rate, tat_ns, now_ns))
-        counter_add(&limit_counters[limit->id].near, funnel_near_of(&limit->rate, tat_ns, now_ns, n));
+        counter_add(&limit_counters[limit->id].near,
+                    funnel_near_of(&limit->rate, tat_ns, now_ns, n));
 }
 
 /* Adds n to all gauges in the set `limits`. gauges_take subtracts n. */
@@ -162,15 +167,18 @@ static inline uint64_t trial_wait(const struct trial *trial, unsigned index)
     if (trial->had != 0 && limit_has_positions(limit))
         return trial_wait_ahead(trial, limit);
     if (limit->action == OVER_DELAY)
-        return funnel_queue(funnel, trial_rate(trial, limit), trial->ask->now_ns, trial_units(trial, limit));
-    return funnel_ask(funnel, trial_rate(trial, limit), trial->ask->now_ns, trial_units(trial, limit));
+        return funnel_queue(funnel, trial_rate(trial, limit), trial->ask->now_ns,
+                            trial_units(trial, limit));
+    return funnel_ask(funnel, trial_rate(trial, limit), trial->ask->now_ns,
+                      trial_units(trial, limit));
 }
 
 /*
  * The longest wait in ns for a limit of the set. Sets *slowest to that limit. 0: the command passes
  * all limits, and *slowest is unchanged.
  */
-static inline uint64_t trial_longest_wait(const struct trial *trial, uint64_t limits, const struct limit **slowest)
+static inline uint64_t trial_longest_wait(const struct trial *trial, uint64_t limits,
+                                          const struct limit **slowest)
 {
     uint64_t longest_ns = 0;
     for (; limits; limits &= limits - 1) {
@@ -184,7 +192,8 @@ static inline uint64_t trial_longest_wait(const struct trial *trial, uint64_t li
     return longest_ns;
 }
 
-static inline bool funnel_at_is_near(const struct limit *limit, const struct funnel *funnel, uint64_t now_ns)
+static inline bool funnel_at_is_near(const struct limit *limit, const struct funnel *funnel,
+                                     uint64_t now_ns)
 {
     if (unit_is_gauge((enum unit)limit->unit))
         return gauge_value(funnel) > limit->rate.count / 5 * 4 + limit->rate.count % 5 * 4 / 5;
@@ -225,7 +234,8 @@ static inline void trial_charge(const struct trial *trial, uint64_t limits)
 /*
  * Counts that the limit has delayed or refused the command (`what`), or would have in shadow mode.
  */
-void trial_count(const struct trial *trial, const struct limit *limit, enum gate what, bool is_shadow);
+void trial_count(const struct trial *trial, const struct limit *limit, enum gate what,
+                 bool is_shadow);
 
 /* ---- positions of one command in the queues of limits that delay ---- */
 
@@ -239,6 +249,7 @@ uint64_t gate_positions_had(const struct trial *trial, uint64_t delays);
 enum gate gate_positions_wait(const struct trial *trial, uint64_t delays, struct verdict *verdict);
 
 /* The command goes: charges the limits in `delays` not charged yet, and leaves all queues. */
-void gate_positions_depart(const struct trial *trial, uint64_t delays, struct queue_positions *positions);
+void gate_positions_depart(const struct trial *trial, uint64_t delays,
+                           struct queue_positions *positions);
 
 #endif

@@ -84,7 +84,8 @@ static ssize_t receive(const struct link *link, char *at, size_t room)
 /* True if there is input that no event of the socket announces. The next flush reads such input. */
 static bool has_unread(const struct link *link)
 {
-    return link_tls(link) != NULL && link->state == LINK_OPEN && !link->is_paused && tls_has_news(link_tls(link));
+    return link_tls(link) != NULL && link->state == LINK_OPEN && !link->is_paused &&
+           tls_has_news(link_tls(link));
 }
 
 /* True if TLS holds output that the socket has not taken. */
@@ -115,11 +116,12 @@ static bool link_append(struct link *link, const char *data, size_t n);
  */
 static struct link *passing_to(struct link *link, size_t *most)
 {
-    if (link->ops->on_passing == NULL || link_tls(link) != NULL || !splice_pipe_works(&link_loop(link)->splice_pipe))
+    if (link->ops->on_passing == NULL || link_tls(link) != NULL ||
+        !splice_pipe_works(&link_loop(link)->splice_pipe))
         return NULL;
     struct link *to = link->ops->on_passing(link, most);
-    bool can_take = to != NULL && to->state == LINK_OPEN && to->error == 0 && !to->is_full && !to->is_finishing &&
-                    to->out.bytes == 0 && link_tls(to) == NULL;
+    bool can_take = to != NULL && to->state == LINK_OPEN && to->error == 0 && !to->is_full &&
+                    !to->is_finishing && to->out.bytes == 0 && link_tls(to) == NULL;
     return can_take && *most >= LINK_PASSING ? to : NULL;
 }
 
@@ -223,7 +225,8 @@ static ssize_t write_pieces(const struct link *link, const struct slice *pieces,
         return tls_write(link_tls(link), link->watch.fd, pieces, n);
     for (unsigned i = 0; i < n; i++)
         iov[i] = (struct iovec){(char *)(uintptr_t)pieces[i].at, pieces[i].len};
-    return n == 1 ? write(link->watch.fd, iov->iov_base, iov->iov_len) : writev(link->watch.fd, iov, (int)n);
+    return n == 1 ? write(link->watch.fd, iov->iov_base, iov->iov_len)
+                  : writev(link->watch.fd, iov, (int)n);
 }
 
 /* Returns the number of bytes the socket has taken, or a negative libuv error. */
@@ -455,16 +458,16 @@ bool link_secure(struct link *link, struct tls_context *tls, const char *data, s
     return true;
 }
 
-void link_adopt(struct link *link, struct loop *loop, enum rank rank, int fd, const struct link_peer *peer,
-                const struct link_ops *ops)
+void link_adopt(struct link *link, struct loop *loop, enum rank rank, int fd,
+                const struct link_peer *peer, const struct link_ops *ops)
 {
     open_on(link, loop, rank, fd, peer->ip.family == 0, ops);
     link->peer = *peer;
     opened(link);
 }
 
-int link_connect(struct link *link, struct loop *loop, enum rank rank, const struct link_target *target,
-                 const struct link_ops *ops)
+int link_connect(struct link *link, struct loop *loop, enum rank rank,
+                 const struct link_target *target, const struct link_ops *ops)
 {
     const struct endpoint *to = target->endpoint;
     int family = to->address.ss_family;
@@ -557,7 +560,8 @@ struct link_peer link_local(const struct link *link)
 {
     struct sockaddr_storage address = {.ss_family = AF_UNSPEC};
     socklen_t length = sizeof address;
-    if (link->state == LINK_CLOSED || getsockname(link->watch.fd, (struct sockaddr *)&address, &length) != 0)
+    if (link->state == LINK_CLOSED ||
+        getsockname(link->watch.fd, (struct sockaddr *)&address, &length) != 0)
         return (struct link_peer){.port = 0};
     const struct sockaddr *given = (const struct sockaddr *)&address;
     return (struct link_peer){ip_of(given), ip_port_of(given)};
@@ -580,13 +584,15 @@ bool link_has_unread(const struct link *link)
 
 const char *link_why(const struct link *link, int status)
 {
-    return status == UV_EPROTO && link_tls(link) != NULL && link_tls(link)->why != NULL ? link_tls(link)->why
-                                                                                        : uv_strerror(status);
+    return status == UV_EPROTO && link_tls(link) != NULL && link_tls(link)->why != NULL
+               ? link_tls(link)->why
+               : uv_strerror(status);
 }
 
 struct slice link_tls_name(const struct link *link)
 {
-    return link_tls(link) != NULL && link_tls(link)->name != NULL ? slice_str(link_tls(link)->name) : slice_of("", 0);
+    return link_tls(link) != NULL && link_tls(link)->name != NULL ? slice_str(link_tls(link)->name)
+                                                                  : slice_of("", 0);
 }
 
 bool link_has_vanished(const struct link *link)

@@ -148,16 +148,16 @@ bool link_has_vanished(const struct link *link);
  * Takes over an accepted, non-blocking socket, and starts to read. If the system refuses, on_end
  * follows.
  */
-void link_adopt(struct link *link, struct loop *loop, enum rank rank, int fd, const struct link_peer *peer,
-                const struct link_ops *ops);
+void link_adopt(struct link *link, struct loop *loop, enum rank rank, int fd,
+                const struct link_peer *peer, const struct link_ops *ops);
 
 /*
  * Starts TLS on an open plain link. `data`: bytes of the handshake that have been read already.
  * on_connected follows when the handshake has ended. False if out of memory; only link_close may
  * follow then.
  */
-__attribute__((warn_unused_result)) bool link_secure(struct link *link, struct tls_context *tls, const char *data,
-                                                     size_t n);
+__attribute__((warn_unused_result)) bool link_secure(struct link *link, struct tls_context *tls,
+                                                     const char *data, size_t n);
 
 /* The target of a connection. */
 struct link_target {
@@ -171,8 +171,10 @@ struct link_target {
  * Starts to connect; on_connected follows. Returns 0, or a libuv error. After an error no callback
  * follows, and the link need not be closed.
  */
-__attribute__((warn_unused_result)) int link_connect(struct link *link, struct loop *loop, enum rank rank,
-                                                     const struct link_target *target, const struct link_ops *ops);
+__attribute__((warn_unused_result)) int link_connect(struct link *link, struct loop *loop,
+                                                     enum rank rank,
+                                                     const struct link_target *target,
+                                                     const struct link_ops *ops);
 
 /*
  * Returns the text for the `status` of a callback: libuv's text, or why TLS failed. Valid as long

@@ -37,7 +37,8 @@ static bool is_left_over(const struct endpoint *at)
 {
     const struct sockaddr_un *un = (const void *)&at->address;
     struct stat status;
-    bool is_socket = lstat(un->sun_path, &status) == 0 && (S_ISSOCK(status.st_mode) || S_ISLNK(status.st_mode));
+    bool is_socket =
+        lstat(un->sun_path, &status) == 0 && (S_ISSOCK(status.st_mode) || S_ISLNK(status.st_mode));
     errno = is_socket ? EADDRINUSE : ENOTSOCK;
     return is_socket && !is_live(at);
 }
@@ -61,7 +62,8 @@ static int bind_tcp(int fd, const struct endpoint *at)
     if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) != 0 ||
         setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &yes, sizeof yes) != 0)
         return -1;
-    if (at->address.ss_family == AF_INET6 && setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &yes, sizeof yes) != 0)
+    if (at->address.ss_family == AF_INET6 &&
+        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &yes, sizeof yes) != 0)
         return -1;
     return bind(fd, (const struct sockaddr *)&at->address, at->length);
 }
@@ -79,7 +81,8 @@ static int change_rights(int file, const struct listen_rights *rights)
     if (rights->has_group && is.st_gid != rights->group &&
         fchownat(file, "", (uid_t)-1, rights->group, AT_EMPTY_PATH) != 0)
         return -errno;
-    if (rights->has_mode && (is.st_mode & ALL_RIGHTS) != rights->mode && chmod(path, rights->mode) != 0)
+    if (rights->has_mode && (is.st_mode & ALL_RIGHTS) != rights->mode &&
+        chmod(path, rights->mode) != 0)
         return -errno;
     return 0;
 }
@@ -157,7 +160,8 @@ void listen_refuse(int fd)
     };
     const struct sock_fprog program = {sizeof steps / sizeof steps[0], steps};
     if (setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program) != 0)
-        log_info("the system takes no socket filter: connections that arrive during the stop may be reset");
+        log_info(
+            "the system takes no socket filter: connections that arrive during the stop may be reset");
 }
 
 static void on_pause_over(uv_timer_t *timer)
@@ -185,12 +189,14 @@ static int accept_some(struct listener *listener, unsigned most, unsigned *n)
     for (*n = 0; *n < most; ++*n) {
         struct sockaddr_storage from = {.ss_family = AF_UNSPEC};
         socklen_t length = sizeof from;
-        int fd = accept4(listener->watch.fd, (struct sockaddr *)&from, &length, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        int fd = accept4(listener->watch.fd, (struct sockaddr *)&from, &length,
+                         SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (fd >= 0) {
             const struct link_peer peer = {ip_of((const struct sockaddr *)&from),
                                            ip_port_of((const struct sockaddr *)&from)};
             listener->on_accept(listener, fd, &peer);
-        } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM || errno == EAGAIN) {
+        } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM ||
+                   errno == EAGAIN) {
             return errno;
         } /* else only one connection is broken (ECONNABORTED ...): continue with the next */
     }
@@ -218,7 +224,8 @@ void listener_accept_rest(struct listener *listener)
     (void)accept_some(listener, BACKLOG + 1, &n);
 }
 
-int listener_start(struct listener *listener, struct loop *loop, int fd, accept_fn *on_accept, void *arg)
+int listener_start(struct listener *listener, struct loop *loop, int fd, accept_fn *on_accept,
+                   void *arg)
 {
     listener->on_accept = on_accept;
     listener->arg = arg;

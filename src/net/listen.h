@@ -33,13 +33,15 @@ struct listen_rights {
  * is -EADDRINUSE. Only the owner may use the file until `rights` are set. The umask changes for a
  * moment: no other thread may create files meanwhile.
  */
-__attribute__((warn_unused_result)) int listen_open(struct endpoint *at, const struct listen_rights *rights);
+__attribute__((warn_unused_result)) int listen_open(struct endpoint *at,
+                                                    const struct listen_rights *rights);
 
 /*
  * Sets the rights of the socket file at `path`, if these rights differ. Returns 0 or -errno:
  * -ENOTSOCK if the file is no socket, -EPERM if the process may not set the group.
  */
-__attribute__((warn_unused_result)) int listen_set_rights(const char *path, const struct listen_rights *rights);
+__attribute__((warn_unused_result)) int listen_set_rights(const char *path,
+                                                          const struct listen_rights *rights);
 
 /*
  * Refuses new connections on a TCP socket for good. Established connections stay in the queue, and
@@ -73,8 +75,8 @@ struct listener {
  * the system is out of descriptors, the listener pauses for PAUSE_MS, and connections wait in the
  * socket's queue. Returns 0 or a negative errno.
  */
-__attribute__((warn_unused_result)) int listener_start(struct listener *listener, struct loop *loop, int fd,
-                                                       accept_fn *on_accept, void *arg);
+__attribute__((warn_unused_result)) int listener_start(struct listener *listener, struct loop *loop,
+                                                       int fd, accept_fn *on_accept, void *arg);
 
 /* Accepts all connections in the socket's queue. */
 void listener_accept_rest(struct listener *listener);

@@ -38,10 +38,12 @@ void splice_pipe_fini(struct splice_pipe *splice_pipe)
     splice_pipe->ends[0] = splice_pipe->ends[1] = -1;
 }
 
-struct spliced splice_pipe_pass(const struct splice_pipe *splice_pipe, int from, int to, size_t most)
+struct spliced splice_pipe_pass(const struct splice_pipe *splice_pipe, int from, int to,
+                                size_t most)
 {
     struct spliced done = {.taken = splice(from, NULL, splice_pipe->ends[1], NULL,
-                                           most < SPLICE_PIPE_MOST ? most : SPLICE_PIPE_MOST, SPLICE_HOW)};
+                                           most < SPLICE_PIPE_MOST ? most : SPLICE_PIPE_MOST,
+                                           SPLICE_HOW)};
     if (done.taken <= 0)
         return done;
     ssize_t sent = splice(splice_pipe->ends[0], NULL, to, NULL, (size_t)done.taken, SPLICE_HOW);
@@ -223,7 +225,8 @@ static bool iterate(struct loop *loop)
     if (has_work(loop))
         loop_settle(loop);
     end_iteration(loop);
-    if (loop->pool.given_back > TRIM_BYTES && !loop->is_closing && !uv_is_active((uv_handle_t *)&loop->trim))
+    if (loop->pool.given_back > TRIM_BYTES && !loop->is_closing &&
+        !uv_is_active((uv_handle_t *)&loop->trim))
         uv_timer_start(&loop->trim, on_trim, TRIM_MS, 0);
     uv_update_time(&loop->uv);
     int due_ms = uv_backend_timeout(&loop->uv);

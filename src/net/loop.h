@@ -76,13 +76,15 @@ struct spliced {
 };
 
 /* Splices at most `most` bytes. errno EINVAL: the sockets do not support splice. */
-struct spliced splice_pipe_pass(const struct splice_pipe *splice_pipe, int from, int to, size_t most);
+struct spliced splice_pipe_pass(const struct splice_pipe *splice_pipe, int from, int to,
+                                size_t most);
 
 /*
  * Reads the bytes left in the pipe. False if the bytes are lost; the pipe is then not usable any
  * more.
  */
-__attribute__((warn_unused_result)) bool splice_pipe_fetch(struct splice_pipe *splice_pipe, char *at, size_t n);
+__attribute__((warn_unused_result)) bool splice_pipe_fetch(struct splice_pipe *splice_pipe,
+                                                           char *at, size_t n);
 
 /* ---- the loop ---- */
 

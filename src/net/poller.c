@@ -19,7 +19,8 @@ int watch_for(struct watch *watch, unsigned events)
     if (events == watch->events)
         return 0;
     struct epoll_event event = {
-        .events = ((events & WATCH_READABLE) != 0 ? EPOLLIN : 0U) | ((events & WATCH_WRITABLE) != 0 ? EPOLLOUT : 0U) |
+        .events = ((events & WATCH_READABLE) != 0 ? EPOLLIN : 0U) |
+                  ((events & WATCH_WRITABLE) != 0 ? EPOLLOUT : 0U) |
                   ((events & WATCH_ENDED) != 0 ? EPOLLRDHUP : 0U),
         .data.ptr = watch,
     };

@@ -35,15 +35,16 @@ static bool proxy_header_take_word(struct slice *rest, struct slice *word)
 static bool proxy_header_take_address(struct slice *rest, bool is_v6, struct ip *ip)
 {
     struct slice word;
-    return proxy_header_take_word(rest, &word) && (memchr(word.at, ':', word.len) != NULL) == is_v6 &&
-           ip_parse(word, ip);
+    return proxy_header_take_word(rest, &word) &&
+           (memchr(word.at, ':', word.len) != NULL) == is_v6 && ip_parse(word, ip);
 }
 
 static bool take_port(struct slice *rest, uint16_t *port)
 {
     struct slice word;
     int64_t number;
-    if (!proxy_header_take_word(rest, &word) || !num_parse(word, &number) || number < 0 || number > UINT16_MAX)
+    if (!proxy_header_take_word(rest, &word) || !num_parse(word, &number) || number < 0 ||
+        number > UINT16_MAX)
         return false;
     *port = (uint16_t)number;
     return true;
@@ -53,8 +54,8 @@ static bool parse_addresses(struct proxy_header *header, struct slice rest, bool
 {
     bool ends_in_blank = rest.len > 0 && rest.at[rest.len - 1] == ' ';
     return !ends_in_blank && proxy_header_take_address(&rest, is_v6, &header->ip) &&
-           proxy_header_take_address(&rest, is_v6, &header->to) && take_port(&rest, &header->port) &&
-           take_port(&rest, &header->to_port) && rest.len == 0;
+           proxy_header_take_address(&rest, is_v6, &header->to) &&
+           take_port(&rest, &header->port) && take_port(&rest, &header->to_port) && rest.len == 0;
 }
 
 static enum scan_result end_line(struct proxy_header *header)
@@ -68,7 +69,9 @@ static enum scan_result end_line(struct proxy_header *header)
     bool is_v6 = slice_eq(family, SLICE("TCP6"));
     if (!is_v6 && !slice_eq(family, SLICE("TCP4")))
         return bad(header, "its PROXY header has an unknown address family");
-    return parse_addresses(header, rest, is_v6) ? SCAN_FRAME : bad(header, "its PROXY header has invalid addresses");
+    return parse_addresses(header, rest, is_v6)
+               ? SCAN_FRAME
+               : bad(header, "its PROXY header has invalid addresses");
 }
 
 static enum scan_result proxy_header_take_line(struct proxy_header *header, char byte)
@@ -76,12 +79,14 @@ static enum scan_result proxy_header_take_line(struct proxy_header *header, char
     size_t at = header->filled++;
     header->bytes[at] = byte;
     if (at < sizeof line_start - 1)
-        return byte == line_start[at] ? SCAN_MORE : bad(header, "it does not begin with a PROXY header");
+        return byte == line_start[at] ? SCAN_MORE
+                                      : bad(header, "it does not begin with a PROXY header");
     if ((byte == '\n') != (header->bytes[at - 1] == '\r'))
         return bad(header, "its PROXY header does not end in CRLF");
     if (byte == '\n')
         return end_line(header);
-    return header->filled < PROXY_LINE_MAX ? SCAN_MORE : bad(header, "its PROXY header is too long");
+    return header->filled < PROXY_LINE_MAX ? SCAN_MORE
+                                           : bad(header, "its PROXY header is too long");
 }
 
 /* ---- version 2 ---- */
@@ -96,7 +101,8 @@ struct family {
     uint8_t addresses; /* bytes */
 };
 
-static const struct family families[] = {{FAMILY_NONE, 0}, {FAMILY_TCP4, 12}, {FAMILY_TCP6, 36}, {FAMILY_UNIX, 216}};
+static const struct family families[] = {
+    {FAMILY_NONE, 0}, {FAMILY_TCP4, 12}, {FAMILY_TCP6, 36}, {FAMILY_UNIX, 216}};
 
 static const struct family *find_family(uint8_t code)
 {
@@ -121,7 +127,8 @@ static enum scan_result begin_block(struct proxy_header *header)
         return bad(header, "its PROXY header has an unknown address family");
     if (length < family->addresses)
         return bad(header, "its PROXY header is too short for its addresses");
-    unsigned kept = family->code == FAMILY_TCP4 || family->code == FAMILY_TCP6 ? family->addresses : 0;
+    unsigned kept =
+        family->code == FAMILY_TCP4 || family->code == FAMILY_TCP6 ? family->addresses : 0;
     header->wanted = (uint8_t)(FIXED_BYTES + kept);
     header->left = (uint16_t)(length - kept);
     return SCAN_MORE;
@@ -132,7 +139,8 @@ static enum scan_result take_fixed(struct proxy_header *header, char byte)
     size_t at = header->filled++;
     header->bytes[at] = byte;
     if (at < SIGNATURE_BYTES)
-        return byte == signature[at] ? SCAN_MORE : bad(header, "it does not begin with a PROXY header");
+        return byte == signature[at] ? SCAN_MORE
+                                     : bad(header, "it does not begin with a PROXY header");
     if (at == SIGNATURE_BYTES && byte != COMMAND_LOCAL && byte != COMMAND_PROXY)
         return bad(header, "its PROXY header has an unknown version or command");
     return header->filled == FIXED_BYTES ? begin_block(header) : SCAN_MORE;
@@ -160,7 +168,8 @@ static void read_addresses(struct proxy_header *header)
 }
 
 /* Called after the fixed part has been checked. */
-static enum scan_result proxy_header_take_block(struct proxy_header *header, const char *data, size_t n, size_t *used)
+static enum scan_result proxy_header_take_block(struct proxy_header *header, const char *data,
+                                                size_t n, size_t *used)
 {
     size_t kept = (size_t)(header->wanted - header->filled);
     if (kept > n)
@@ -180,12 +189,15 @@ static enum scan_result proxy_header_take_block(struct proxy_header *header, con
 
 /* ---- both versions ---- */
 
-enum scan_result proxy_header_scan(struct proxy_header *header, const char *data, size_t n, size_t *used)
+enum scan_result proxy_header_scan(struct proxy_header *header, const char *data, size_t n,
+                                   size_t *used)
 {
     enum scan_result result = SCAN_MORE;
     for (*used = 0; *used < n && header->wanted == 0 && result == SCAN_MORE; ++*used) {
-        bool is_binary = header->filled > 0 ? header->bytes[0] == signature[0] : data[0] == signature[0];
-        result = is_binary ? take_fixed(header, data[*used]) : proxy_header_take_line(header, data[*used]);
+        bool is_binary =
+            header->filled > 0 ? header->bytes[0] == signature[0] : data[0] == signature[0];
+        result = is_binary ? take_fixed(header, data[*used])
+                           : proxy_header_take_line(header, data[*used]);
     }
     if (result != SCAN_MORE || header->wanted == 0)
         return result;

@@ -35,6 +35,7 @@ struct proxy_header {
 };
 
 /* SCAN_FRAME: the header is complete. Bytes after the first *used come from the client. */
-enum scan_result proxy_header_scan(struct proxy_header *header, const char *data, size_t n, size_t *used);
+enum scan_result proxy_header_scan(struct proxy_header *header, const char *data, size_t n,
+                                   size_t *used);
 
 #endif

@@ -60,7 +60,8 @@ static void resolver_resolve(struct look *look)
         result->why = gai_strerror(error);
         return;
     }
-    for (const struct addrinfo *at = found; at != NULL && result->n < RESOLVER_MOST; at = at->ai_next) {
+    for (const struct addrinfo *at = found; at != NULL && result->n < RESOLVER_MOST;
+         at = at->ai_next) {
         if (at->ai_addrlen > sizeof result->endpoints[0].address || resolver_is_known(result, at))
             continue;
         memcpy(&result->endpoints[result->n].address, at->ai_addr, at->ai_addrlen);
@@ -103,7 +104,8 @@ static void on_async(uv_async_t *async)
 }
 
 struct resolver *resolver_new(struct loop *loop, const char *host, uint16_t port,
-                              void (*on_resolved)(void *arg, const struct resolved *resolved), void *arg)
+                              void (*on_resolved)(void *arg, const struct resolved *resolved),
+                              void *arg)
 {
     struct resolver *resolver = mem_zalloc(1, sizeof *resolver);
     resolver->host = mem_strndup(host, strlen(host));

@@ -25,7 +25,8 @@ struct resolved {
 
 /* Copies `host`. Exits the process if out of memory. */
 struct resolver *resolver_new(struct loop *loop, const char *host, uint16_t port,
-                              void (*on_resolved)(void *arg, const struct resolved *resolved), void *arg);
+                              void (*on_resolved)(void *arg, const struct resolved *resolved),
+                              void *arg);
 
 /* Starts a look-up; on_resolved follows. Requires that no look-up is in progress. */
 void resolver_look(struct resolver *resolver);

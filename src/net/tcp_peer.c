@@ -68,6 +68,8 @@ bool tcp_peer_has_vanished(int fd)
     bool is_window_open = info.tcpi_snd_wnd > 0 && info.tcpi_unacked > 0;
     if (!is_window_open || info.tcpi_retransmits > 0)
         tcp_peer_set(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, is_window_open ? silence_ms : 0);
-    unsigned n_unanswered = info.tcpi_probes > info.tcpi_retransmits ? info.tcpi_probes : info.tcpi_retransmits;
-    return !is_window_open && n_unanswered >= PROBES_UNANSWERED && info.tcpi_last_ack_recv >= (unsigned)silence_ms;
+    unsigned n_unanswered =
+        info.tcpi_probes > info.tcpi_retransmits ? info.tcpi_probes : info.tcpi_retransmits;
+    return !is_window_open && n_unanswered >= PROBES_UNANSWERED &&
+           info.tcpi_last_ack_recv >= (unsigned)silence_ms;
 }

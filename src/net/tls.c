@@ -107,7 +107,8 @@ static bool read_name(const SSL *ssl, char **name, const char **why)
         return false;
     }
     const ASN1_STRING *text = names != NULL ? first_alternative(names) : NULL;
-    bool is_good = text != NULL ? tls_take_name(ASN1_STRING_get0_data(text), ASN1_STRING_length(text), name, why)
+    bool is_good = text != NULL ? tls_take_name(ASN1_STRING_get0_data(text),
+                                                ASN1_STRING_length(text), name, why)
                                 : take_common_name(cert, name, why);
     GENERAL_NAMES_free(names);
     return is_good;
@@ -198,7 +199,8 @@ static void broke(struct tls *tls)
     else if (code == SSL_R_WRONG_VERSION_NUMBER || code == SSL_R_HTTP_REQUEST)
         set_why(tls, "it does not speak TLS", "");
     else
-        set_why(tls, "TLS: ", reason != NULL ? reason : "it closed the connection during the handshake");
+        set_why(tls,
+                "TLS: ", reason != NULL ? reason : "it closed the connection during the handshake");
     ERR_clear_error();
 }
 
@@ -296,7 +298,8 @@ int tls_shake(struct tls *tls, int fd)
     if (n == 0 && !tls->is_ready)
         return (int)tls_fail(ECONNRESET);
     if (tls->is_ready)
-        tls_count(tls, SSL_get0_peer_certificate(tls->ssl) != NULL ? READY_PEER_BYTES : READY_BYTES);
+        tls_count(tls,
+                  SSL_get0_peer_certificate(tls->ssl) != NULL ? READY_PEER_BYTES : READY_BYTES);
     return tls->is_ready;
 }
 

@@ -57,8 +57,9 @@ struct tls {
  * for clients. Returns NULL if out of memory, or if OpenSSL refuses the name. `pool` and `scratch`
  * must outlive the result.
  */
-__attribute__((warn_unused_result)) struct tls *tls_new(struct tls_context *context, const char *server_name,
-                                                        struct pool *pool, struct tls_scratch *scratch);
+__attribute__((warn_unused_result)) struct tls *tls_new(struct tls_context *context,
+                                                        const char *server_name, struct pool *pool,
+                                                        struct tls_scratch *scratch);
 void tls_free(struct tls *tls); /* safe on NULL */
 
 /* Hands in bytes that were read from the socket before TLS began. False if out of memory. */

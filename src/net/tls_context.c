@@ -52,8 +52,8 @@ static const char *last_reason(void)
     return reason != NULL ? reason : "no reason is given";
 }
 
-__attribute__((format(printf, 3, 4))) static void wrong(struct making *m, enum tls_setting which, const char *format,
-                                                        ...)
+__attribute__((format(printf, 3, 4))) static void wrong(struct making *m, enum tls_setting which,
+                                                        const char *format, ...)
 {
     char why[WHY_ROOM];
     va_list args;
@@ -64,7 +64,8 @@ __attribute__((format(printf, 3, 4))) static void wrong(struct making *m, enum t
     m->say(m->arg, true, which, why);
 }
 
-__attribute__((format(printf, 3, 4))) static void odd(struct making *m, enum tls_setting which, const char *format, ...)
+__attribute__((format(printf, 3, 4))) static void odd(struct making *m, enum tls_setting which,
+                                                      const char *format, ...)
 {
     char why[WHY_ROOM];
     va_list args;
@@ -97,9 +98,11 @@ static void check_dates(struct making *m, const X509 *cert)
 {
     const char *path = m->settings->texts[TLS_CERT];
     if (X509_cmp_current_time(X509_get0_notAfter(cert)) < 0)
-        odd(m, TLS_CERT, "the certificate in %s has expired: peers that verify it will refuse it", path);
+        odd(m, TLS_CERT, "the certificate in %s has expired: peers that verify it will refuse it",
+            path);
     else if (X509_cmp_current_time(X509_get0_notBefore(cert)) > 0)
-        odd(m, TLS_CERT, "the certificate in %s is not valid yet: peers that verify it will refuse it", path);
+        odd(m, TLS_CERT,
+            "the certificate in %s is not valid yet: peers that verify it will refuse it", path);
 }
 
 static void use_cert(struct making *m)
@@ -137,7 +140,8 @@ static void warn_of_others(struct making *m)
 static bool tls_context_fits(struct making *m, EVP_PKEY *key)
 {
     const X509 *cert = SSL_CTX_get0_certificate(m->ssl);
-    return cert == NULL || (X509_check_private_key(cert, key) == 1 && SSL_CTX_use_PrivateKey(m->ssl, key) == 1);
+    return cert == NULL ||
+           (X509_check_private_key(cert, key) == 1 && SSL_CTX_use_PrivateKey(m->ssl, key) == 1);
 }
 
 static void use_key(struct making *m)
@@ -154,7 +158,8 @@ static void use_key(struct making *m)
     else if (key == NULL)
         wrong(m, TLS_KEY, "%s holds no usable private key in PEM: %s", path, last_reason());
     else if (!tls_context_fits(m, key))
-        wrong(m, TLS_KEY, "the key in %s does not belong to the certificate in %s", path, m->settings->texts[TLS_CERT]);
+        wrong(m, TLS_KEY, "the key in %s does not belong to the certificate in %s", path,
+              m->settings->texts[TLS_CERT]);
     else
         warn_of_others(m);
     EVP_PKEY_free(key);
@@ -188,7 +193,8 @@ static int verify_mode(const struct tls_settings *settings, enum tls_side side)
         return settings->is_unverified ? SSL_VERIFY_NONE : SSL_VERIFY_PEER;
     if (settings->auth == TLS_AUTH_NO)
         return SSL_VERIFY_NONE;
-    return settings->auth == TLS_AUTH_YES ? SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT : SSL_VERIFY_PEER;
+    return settings->auth == TLS_AUTH_YES ? SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT
+                                          : SSL_VERIFY_PEER;
 }
 
 /* ---- protocols and ciphers ---- */
@@ -200,7 +206,8 @@ static void use_ciphers(struct making *m)
     if (ciphers != NULL && SSL_CTX_set_cipher_list(m->ssl, ciphers) != 1)
         wrong(m, TLS_CIPHERS, "\"%s\" names no cipher that OpenSSL knows", ciphers);
     if (suites != NULL && SSL_CTX_set_ciphersuites(m->ssl, suites) != 1)
-        wrong(m, TLS_CIPHERSUITES, "\"%s\" names a cipher suite that OpenSSL does not know", suites);
+        wrong(m, TLS_CIPHERSUITES, "\"%s\" names a cipher suite that OpenSSL does not know",
+              suites);
     ERR_clear_error();
 }
 
@@ -209,7 +216,8 @@ static void set_manners(struct making *m, enum tls_side side)
     SSL_CTX_set_min_proto_version(m->ssl, m->settings->no_tls12 ? TLS1_3_VERSION : TLS1_2_VERSION);
     if (m->settings->no_tls13)
         SSL_CTX_set_max_proto_version(m->ssl, TLS1_2_VERSION);
-    SSL_CTX_set_options(m->ssl, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION | SSL_OP_CIPHER_SERVER_PREFERENCE);
+    SSL_CTX_set_options(m->ssl, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION |
+                                    SSL_OP_CIPHER_SERVER_PREFERENCE);
     /* An idle connection owns no buffers. */
     SSL_CTX_set_mode(m->ssl, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
     SSL_CTX_set_verify(m->ssl, verify_mode(m->settings, side), NULL);
@@ -217,7 +225,8 @@ static void set_manners(struct making *m, enum tls_side side)
     SSL_CTX_set_session_cache_mode(m->ssl, SSL_SESS_CACHE_OFF);
     if (side == TLS_CONNECT)
         return;
-    SSL_CTX_set_session_id_context(m->ssl, (const unsigned char *)SESSION_WORD, sizeof SESSION_WORD - 1);
+    SSL_CTX_set_session_id_context(m->ssl, (const unsigned char *)SESSION_WORD,
+                                   sizeof SESSION_WORD - 1);
     SSL_CTX_set_num_tickets(m->ssl, 1);
 }
 
@@ -235,12 +244,14 @@ static void tls_context_fill(struct making *m, enum tls_side side)
 }
 
 struct tls_context *tls_context_new(const struct tls_settings *settings, enum tls_side side,
-                                    void (*say)(void *arg, bool is_error, enum tls_setting which, const char *what),
+                                    void (*say)(void *arg, bool is_error, enum tls_setting which,
+                                                const char *what),
                                     void *arg)
 {
     SSL_CTX *ssl = SSL_CTX_new(side == TLS_ACCEPT ? TLS_server_method() : TLS_client_method());
     if (ssl == NULL) {
-        say(arg, true, TLS_CERT, "OpenSSL cannot be used: out of memory, or its own configuration is wrong");
+        say(arg, true, TLS_CERT,
+            "OpenSSL cannot be used: out of memory, or its own configuration is wrong");
         return NULL;
     }
     struct making m = {.settings = settings, .ssl = ssl, .say = say, .arg = arg};
@@ -268,7 +279,8 @@ struct tls_context *tls_context_get(struct tls_context *context)
 
 void tls_context_put(struct tls_context *context)
 {
-    if (context == NULL || atomic_fetch_sub_explicit(&context->holders, 1, memory_order_acq_rel) > 1)
+    if (context == NULL ||
+        atomic_fetch_sub_explicit(&context->holders, 1, memory_order_acq_rel) > 1)
         return;
     SSL_CTX_free(context->ssl);
     free(context->server_name);

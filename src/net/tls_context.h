@@ -18,7 +18,15 @@ enum tls_side { TLS_ACCEPT, TLS_CONNECT };
 enum tls_auth { TLS_AUTH_NO, TLS_AUTH_OPTIONAL, TLS_AUTH_YES };
 
 /* Settings that a report can name. */
-enum tls_setting { TLS_CERT, TLS_KEY, TLS_CA, TLS_CIPHERS, TLS_CIPHERSUITES, TLS_SERVER_NAME, TLS_SETTINGS };
+enum tls_setting {
+    TLS_CERT,
+    TLS_KEY,
+    TLS_CA,
+    TLS_CIPHERS,
+    TLS_CIPHERSUITES,
+    TLS_SERVER_NAME,
+    TLS_SETTINGS
+};
 
 struct tls_settings {
     /* heap, NULL: not set; paths of PEM files, OpenSSL's cipher lists, a host name or address */

@@ -52,7 +52,8 @@ static bool answer_take_bulk(struct answer *answer, struct slice *bulk)
 {
     char type;
     struct slice header;
-    return answer_take_line(answer, &type, &header) && type == '$' && take_data(answer, header, bulk);
+    return answer_take_line(answer, &type, &header) && type == '$' &&
+           take_data(answer, header, bulk);
 }
 
 bool answer_number(struct answer *answer, int64_t *number, struct slice *error)
@@ -77,8 +78,8 @@ bool answer_begin(struct slice text, size_t n, struct answer *first)
     char type;
     struct slice header;
     int64_t count;
-    if (!answer_take_line(&answer, &type, &header) || type != '*' || !num_parse(header, &count) || count < 0 ||
-        (uint64_t)count != n)
+    if (!answer_take_line(&answer, &type, &header) || type != '*' || !num_parse(header, &count) ||
+        count < 0 || (uint64_t)count != n)
         return false;
     *first = answer;
     for (size_t i = 0; i < n; i++) {
@@ -118,8 +119,8 @@ static void read_hold(int64_t *first, struct slice *error, struct quota_hold *ho
     *error = slice_of(NULL, 0);
 }
 
-static bool answer_read_key(struct answer *answer, const struct decision_request *ask, int64_t *numbers,
-                            struct quota_hold *hold, struct slice *error)
+static bool answer_read_key(struct answer *answer, const struct decision_request *ask,
+                            int64_t *numbers, struct quota_hold *hold, struct slice *error)
 {
     unsigned n = quota_numbers(ask);
     for (unsigned i = 0; i < n; i++) {
@@ -136,7 +137,8 @@ static bool answer_read_key(struct answer *answer, const struct decision_request
 bool quota_numbers_read(struct answer *answer, const struct decision_request *ask, int64_t *numbers,
                         struct quota_hold *holds, struct slice *error)
 {
-    for (unsigned p = 0; p < decision_request_count(ask); numbers += quota_numbers(decision_request_at(ask, p)), p++)
+    for (unsigned p = 0; p < decision_request_count(ask);
+         numbers += quota_numbers(decision_request_at(ask, p)), p++)
         if (!answer_read_key(answer, decision_request_at(ask, p), numbers, &holds[p], error))
             return false;
     return true;
@@ -155,13 +157,15 @@ static bool answer_take_count(struct answer *answer)
     char type;
     struct slice text;
     int64_t count;
-    return answer_take_line(answer, &type, &text) && type == ':' && num_parse(text, &count) && count > 0;
+    return answer_take_line(answer, &type, &text) && type == ':' && num_parse(text, &count) &&
+           count > 0;
 }
 
 /*
  * True if the frame has three words and begins with these two. *answer is left at the third word.
  */
-static bool opens(struct slice frame, struct slice kind, struct slice channel, struct answer *answer)
+static bool opens(struct slice frame, struct slice kind, struct slice channel,
+                  struct answer *answer)
 {
     char type;
     struct slice count;
@@ -173,9 +177,11 @@ static bool opens(struct slice frame, struct slice kind, struct slice channel, s
 enum release_news release_read(struct slice frame, struct slice channel, struct slice *key)
 {
     struct answer answer;
-    if (opens(frame, SLICE("message"), channel, &answer) && answer_take_bulk(&answer, key) && answer_is_over(&answer))
+    if (opens(frame, SLICE("message"), channel, &answer) && answer_take_bulk(&answer, key) &&
+        answer_is_over(&answer))
         return RELEASE_KEY;
-    if (opens(frame, SLICE("subscribe"), channel, &answer) && answer_take_count(&answer) && answer_is_over(&answer))
+    if (opens(frame, SLICE("subscribe"), channel, &answer) && answer_take_count(&answer) &&
+        answer_is_over(&answer))
         return RELEASE_SUBSCRIBED;
     return RELEASE_NOTHING;
 }

@@ -32,18 +32,22 @@ static inline bool answer_is_over(const struct answer *answer)
  * Reads an integer, or a bulk string that says why there is no integer. Such a string goes into
  * *error; after an integer *error is unchanged.
  */
-__attribute__((warn_unused_result)) bool answer_number(struct answer *answer, int64_t *number, struct slice *error);
+__attribute__((warn_unused_result)) bool answer_number(struct answer *answer, int64_t *number,
+                                                       struct slice *error);
 
 /* Reads an array header for exactly n elements: *first begins at the first element. */
-__attribute__((warn_unused_result)) bool answer_begin(struct slice text, size_t n, struct answer *first);
+__attribute__((warn_unused_result)) bool answer_begin(struct slice text, size_t n,
+                                                      struct answer *first);
 
 /*
  * Reads the integers that a script returned for one call, and the penalties of its keys. `numbers`
  * has room for quota_numbers(ask). `holds` is zeroed, one element for each key. If the script
  * reports an error for a key, *error is the text of that error. Else *error is unchanged.
  */
-__attribute__((warn_unused_result)) bool quota_numbers_read(struct answer *answer, const struct decision_request *ask,
-                                                            int64_t *numbers, struct quota_hold *holds,
+__attribute__((warn_unused_result)) bool quota_numbers_read(struct answer *answer,
+                                                            const struct decision_request *ask,
+                                                            int64_t *numbers,
+                                                            struct quota_hold *holds,
                                                             struct slice *error);
 
 /* The messages on the release channel. Clients can publish other messages there. */

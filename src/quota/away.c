@@ -12,9 +12,11 @@ static const struct row {
     const char *code;
     enum unable unable;
 } rows[] = {
-    {"-READONLY", UNABLE_NOT_RUN},     {"-LOADING", UNABLE_NOT_RUN},    {"-MASTERDOWN", UNABLE_NOT_RUN},
-    {"-OOM", UNABLE_TO_DECIDE},        {"-BUSY", UNABLE_TO_DECIDE},     {"-MISCONF", UNABLE_TO_DECIDE},
-    {"-NOREPLICAS", UNABLE_TO_DECIDE}, {"-TRYAGAIN", UNABLE_TRY_AGAIN}, {"-CLUSTERDOWN", UNABLE_CLUSTER_DOWN},
+    {"-READONLY", UNABLE_NOT_RUN},         {"-LOADING", UNABLE_NOT_RUN},
+    {"-MASTERDOWN", UNABLE_NOT_RUN},       {"-OOM", UNABLE_TO_DECIDE},
+    {"-BUSY", UNABLE_TO_DECIDE},           {"-MISCONF", UNABLE_TO_DECIDE},
+    {"-NOREPLICAS", UNABLE_TO_DECIDE},     {"-TRYAGAIN", UNABLE_TRY_AGAIN},
+    {"-CLUSTERDOWN", UNABLE_CLUSTER_DOWN},
 };
 
 static bool has_code(struct slice text, const char *code)
@@ -37,7 +39,8 @@ enum unable unable_of(struct slice error)
         return of_code(error);
     const char *code = memmem(error.at, error.len, ": -", 3);
     enum unable unable =
-        code != NULL ? of_code(slice_of(code + 2, (size_t)(error.at + error.len - code) - 2)) : UNABLE_NO;
+        code != NULL ? of_code(slice_of(code + 2, (size_t)(error.at + error.len - code) - 2))
+                     : UNABLE_NO;
     return unable == UNABLE_NOT_RUN || unable == UNABLE_TO_DECIDE ? unable : UNABLE_NO;
 }
 
@@ -95,11 +98,13 @@ static enum away away_count(const struct decision *decision, const struct quota_
     return AWAY_COUNTED;
 }
 
-enum away away_decide(const struct decision *decision, const struct quota_settings *settings, struct local_time time,
-                      struct quota_outcome *outcome)
+enum away away_decide(const struct decision *decision, const struct quota_settings *settings,
+                      struct local_time time, struct quota_outcome *outcome)
 {
-    unsigned denying = saying(decision, QUOTA_DOWN_DENY), n = decision_request_count(&decision->ask), denier = 0;
-    while (denier < n && ((denying >> denier & 1) == 0 || decision_request_at(&decision->ask, denier)->is_shadow))
+    unsigned denying = saying(decision, QUOTA_DOWN_DENY),
+             n = decision_request_count(&decision->ask), denier = 0;
+    while (denier < n &&
+           ((denying >> denier & 1) == 0 || decision_request_at(&decision->ask, denier)->is_shadow))
         denier++;
     bool is_denied = denier < n;
     if (!quota_is_decision(&decision->ask) || saying(decision, QUOTA_DOWN_ERROR) != 0)

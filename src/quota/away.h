@@ -50,8 +50,8 @@ enum away {
  * then deny. Otherwise the limits with local are counted, all or nothing, and the limits with allow
  * pass.
  */
-enum away away_decide(const struct decision *decision, const struct quota_settings *settings, struct local_time time,
-                      struct quota_outcome *outcome);
+enum away away_decide(const struct decision *decision, const struct quota_settings *settings,
+                      struct local_time time, struct quota_outcome *outcome);
 
 /*
  * True if all limits of the decision have when-error = down, and this error reply says that Redis

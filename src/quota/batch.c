@@ -36,7 +36,8 @@ void batch_free(struct batch *batch)
 bool batch_fits(const struct batch *batch, const struct batch_question *question)
 {
     const struct quota_algorithm *algorithm = question->algorithm;
-    return batch->question.algorithm == algorithm && algorithm->joining != QUOTA_ALONE && batch->n < ENTRIES_MAX &&
+    return batch->question.algorithm == algorithm && algorithm->joining != QUOTA_ALONE &&
+           batch->n < ENTRIES_MAX &&
            batch_work_us(batch) + batch->question.work_us <= BATCH_WORK_US &&
            slice_eq(question->words, batch->question.words);
 }
@@ -73,7 +74,8 @@ static void index_anew(struct batch *batch)
 {
     memset(batch->index, 0, batch->n_slots * sizeof batch->index[0]);
     for (uint32_t i = 0; i < batch->n; i++)
-        *find_slot(batch, batch_first_call(&batch->entries[i])->key, batch->entries[i].hash) = (uint16_t)(i + 1);
+        *find_slot(batch, batch_first_call(&batch->entries[i])->key, batch->entries[i].hash) =
+            (uint16_t)(i + 1);
 }
 
 static bool batch_grow(struct batch *batch)
@@ -160,10 +162,12 @@ static bool share_a_key(const struct decision *decision, const struct decision *
  * True if a call that joins an earlier entry would overtake another call about one of the same
  * keys. `behind` is the first entry to look at.
  */
-static bool would_overtake(const struct batch *batch, uint32_t behind, const struct decision *decision, uint64_t bits)
+static bool would_overtake(const struct batch *batch, uint32_t behind,
+                           const struct decision *decision, uint64_t bits)
 {
     for (uint32_t i = behind; bits != 0 && i < batch->n; i++)
-        if ((batch->entries[i].bits & bits) != 0 && share_a_key(decision, batch_first_call(&batch->entries[i])))
+        if ((batch->entries[i].bits & bits) != 0 &&
+            share_a_key(decision, batch_first_call(&batch->entries[i])))
             return true;
     return false;
 }
@@ -255,8 +259,10 @@ static char *write_script_call(const struct batch *batch, struct slice script, c
 {
     bool has_tokens = batch->question.algorithm->joining == QUOTA_BY_TOKEN;
     bool is_counted = !has_tokens && has_counts(batch);
-    uint32_t n_keys = batch->n * (batch_has_parts(batch) ? batch_first_call(&batch->entries[0])->n_keys : 1);
-    uint32_t argc = 3 + batch->question.n_words + n_keys + (has_tokens || is_counted ? batch->n : 0);
+    uint32_t n_keys =
+        batch->n * (batch_has_parts(batch) ? batch_first_call(&batch->entries[0])->n_keys : 1);
+    uint32_t argc =
+        3 + batch->question.n_words + n_keys + (has_tokens || is_counted ? batch->n : 0);
     at += emit_header(at, '*', argc);
     at += emit_bulk(at, batch->is_whole ? SLICE("EVAL") : SLICE("EVALSHA"));
     at += emit_bulk(at, script);
@@ -327,7 +333,8 @@ struct decision *batch_take(struct batch_entry *entry)
     return decision;
 }
 
-static void fail_entry(const struct batch_ops *ops, struct batch_entry *entry, struct slice error, bool is_down)
+static void fail_entry(const struct batch_ops *ops, struct batch_entry *entry, struct slice error,
+                       bool is_down)
 {
     while (!list_is_empty(&entry->calls))
         ops->on_failed(batch_take(entry), error, is_down);
@@ -341,13 +348,15 @@ void batch_fail(const struct batch_ops *ops, struct batch *batch, struct slice e
 }
 
 /* Fails an entry with Redis' error text, cut to one line. */
-static void fail_with(const struct batch_ops *ops, struct node *node, struct batch_entry *entry, struct slice error)
+static void fail_with(const struct batch_ops *ops, struct node *node, struct batch_entry *entry,
+                      struct slice error)
 {
     char line[256] = "-", named[LACK_ERROR_ROOM];
     size_t len = error.len < sizeof line - 1 ? error.len : sizeof line - 1;
     memcpy(line + 1, error.at, len);
     bool is_named = lack_is_in_script(error);
-    fail_entry(ops, entry, is_named ? batch_explain(node, error, named) : slice_of(line, 1 + len), false);
+    fail_entry(ops, entry, is_named ? batch_explain(node, error, named) : slice_of(line, 1 + len),
+               false);
 }
 
 static void answer_entry(const struct batch_ops *ops, const struct batch *batch, struct node *node,
@@ -382,7 +391,8 @@ static void answer_delete(const struct batch_ops *ops, struct batch *batch, stru
     struct answer answer = answer_of(text);
     int64_t deleted = 0;
     struct slice error = slice_of(NULL, 0);
-    bool is_number = answer_number(&answer, &deleted, &error) && error.at == NULL && answer_is_over(&answer);
+    bool is_number =
+        answer_number(&answer, &deleted, &error) && error.at == NULL && answer_is_over(&answer);
     while (!list_is_empty(&batch->entries[0].calls)) {
         struct decision *decision = batch_take(&batch->entries[0]);
         if (is_number && deleted >= 0 && deleted <= (int64_t)decision->n_keys)
@@ -393,7 +403,8 @@ static void answer_delete(const struct batch_ops *ops, struct batch *batch, stru
     batch_free(batch);
 }
 
-void batch_answer(const struct batch_ops *ops, struct batch *batch, struct node *node, struct slice reply)
+void batch_answer(const struct batch_ops *ops, struct batch *batch, struct node *node,
+                  struct slice reply)
 {
     struct answer answer;
     if (batch_script(batch) == SCRIPT_COUNT) {

@@ -104,8 +104,8 @@ uint64_t batch_note_key(struct batch *batch, uint64_t hash);
  * Adds a call, behind all calls about one of its keys. `hash` is that of decision->key. `bits` are
  * the bits of the call's keys, if there are several. False: out of memory.
  */
-__attribute__((warn_unused_result)) bool batch_add(struct batch *batch, struct decision *decision, uint64_t hash,
-                                                   uint64_t bits);
+__attribute__((warn_unused_result)) bool batch_add(struct batch *batch, struct decision *decision,
+                                                   uint64_t hash, uint64_t bits);
 
 /* Inserts the batch into a list by in_exchange, behind all batches that were begun earlier. */
 void batch_put_in_order(struct list *batches, struct batch *batch);
@@ -161,7 +161,8 @@ struct decision *batch_take(struct batch_entry *entry);
 void batch_fail(const struct batch_ops *ops, struct batch *batch, struct slice error, bool is_down);
 
 /* Takes the node's whole reply, which is not an error. */
-void batch_answer(const struct batch_ops *ops, struct batch *batch, struct node *node, struct slice reply);
+void batch_answer(const struct batch_ops *ops, struct batch *batch, struct node *node,
+                  struct slice reply);
 
 /* Frees the batch and its calls, because the clients have closed. */
 void batch_drop(struct batch *batch);

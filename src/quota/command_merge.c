@@ -269,14 +269,17 @@ static bool is_good(const struct build *out)
 
 /* Appends weir's commands to the reply. `entry` writes one element for each command, or a pair. */
 static bool command_merge_append(struct slice reply, struct asked *asked,
-                                 void (*entry)(struct build *, const struct own *), bool is_pair, struct build *out)
+                                 void (*entry)(struct build *, const struct own *), bool is_pair,
+                                 struct build *out)
 {
     struct element_head head;
     const struct own *own;
     if (!element_head(reply, &head) || head.number < 0 || head.number > SCAN_COUNT_MAX ||
         (head.type != '*' && head.type != (is_pair ? '%' : '~')))
         return false;
-    build_header(out, head.type, head.number + command_merge_count_of(*asked) * (is_pair && head.type == '*' ? 2 : 1));
+    build_header(out, head.type,
+                 head.number +
+                     command_merge_count_of(*asked) * (is_pair && head.type == '*' ? 2 : 1));
     build_raw(out, head.rest);
     while (is_good(out) && (own = command_merge_next(asked)) != NULL)
         entry(out, own);
@@ -289,7 +292,8 @@ static bool command_merge_replace(struct slice reply, struct asked *asked, struc
     struct element_head head;
     struct slice name;
     struct slice element;
-    if (!element_head(reply, &head) || head.type != '*' || head.number != (int64_t)asked->names.left)
+    if (!element_head(reply, &head) || head.type != '*' ||
+        head.number != (int64_t)asked->names.left)
         return false;
     build_header(out, head.type, head.number);
     while (is_good(out) && argv_next(&asked->names, &name)) {
@@ -329,7 +333,8 @@ static bool command_merge_list(struct slice reply, struct asked *asked, struct b
 static bool count(struct slice reply, struct asked *asked, struct build *out)
 {
     struct element_head head;
-    if (!element_head(reply, &head) || head.type != ':' || head.number < 0 || head.number > SCAN_COUNT_MAX)
+    if (!element_head(reply, &head) || head.type != ':' || head.number < 0 ||
+        head.number > SCAN_COUNT_MAX)
         return false;
     build_int(out, head.number + command_merge_count_of(*asked));
     return true;
@@ -341,7 +346,10 @@ typedef bool (*merger)(struct slice reply, struct asked *asked, struct build *ou
 static const struct {
     struct slice name;
     merger merge;
-} subcommands[] = {{{"info", 4}, info}, {{"docs", 4}, docs}, {{"list", 4}, command_merge_list}, {{"count", 5}, count}};
+} subcommands[] = {{{"info", 4}, info},
+                   {{"docs", 4}, docs},
+                   {{"list", 4}, command_merge_list},
+                   {{"count", 5}, count}};
 
 /* COMMAND alone is COMMAND INFO. NULL: another request. */
 static merger command_merge_read_request(struct slice request, bool has_cell, struct asked *asked)

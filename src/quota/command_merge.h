@@ -13,15 +13,16 @@
 #include "limit/command/own.h"
 #include "resp/build.h"
 
-#define COMMAND_MERGE_MAX 8388608 /* bytes of a reply, before and after; chosen: 40 times COMMAND DOCS */
+#define COMMAND_MERGE_MAX                                                                          \
+    8388608 /* bytes of a reply, before and after; chosen: 40 times COMMAND DOCS */
 
 /*
  * `request` is a whole multibulk request for COMMAND, and `reply` the whole frame that answers it.
  * `out` is empty, with is_resp3 set. has_cell: CL.THROTTLE is one of weir's commands. True: answer
  * with `out`. False: answer with `reply`, and ignore `out`.
  */
-__attribute__((warn_unused_result)) bool command_merge(struct slice request, struct slice reply, bool has_cell,
-                                                       struct build *out);
+__attribute__((warn_unused_result)) bool command_merge(struct slice request, struct slice reply,
+                                                       bool has_cell, struct build *out);
 
 /* Writes the reply without Redis: the reply of a server that has weir's own commands alone. */
 void command_merge_alone(struct slice request, bool has_cell, struct build *out);

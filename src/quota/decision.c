@@ -81,7 +81,8 @@ static void decision_put_parts(struct decision *decision, char *at, struct slice
     for (unsigned i = 0; i < decision->n_parts; i++) {
         struct decision_request *part = &decision->asks[i];
         struct slice key = put_bulk(&at, prefix, part->name, part->key);
-        decision->parts[i].shown = decision->ask.is_named ? slice_str(decision->parts[i].counters->name) : part->key;
+        decision->parts[i].shown =
+            decision->ask.is_named ? slice_str(decision->parts[i].counters->name) : part->key;
         part->key = key;
         part->name = slice_of("", 0);
     }
@@ -92,7 +93,8 @@ static void decision_put_parts(struct decision *decision, char *at, struct slice
 }
 
 /* Copies what the decision needs of the request. */
-static void decision_keep(struct decision *decision, const struct decision_request *ask, struct slice prefix)
+static void decision_keep(struct decision *decision, const struct decision_request *ask,
+                          struct slice prefix)
 {
     char *at = decision->text;
     decision->ask = *ask;
@@ -113,7 +115,8 @@ static void decision_keep(struct decision *decision, const struct decision_reque
 }
 
 /* NULL: no limit has that name, and `error` is set. */
-static const struct named_limit *find_named(const struct named *named, struct slice name, struct build *error)
+static const struct named_limit *find_named(const struct named *named, struct slice name,
+                                            struct build *error)
 {
     char text[256];
     const struct named_limit *limit = named_find(named, name);
@@ -137,7 +140,8 @@ struct asked {
 };
 
 /* False: no limit has that name, or the call does not fit the limit. `error` is set. */
-static bool decision_resolve(struct asked *asked, const struct quota_context *context, struct build *error)
+static bool decision_resolve(struct asked *asked, const struct quota_context *context,
+                             struct build *error)
 {
     char text[256];
     bool has_parts = asked->ask.n_parts > 0;
@@ -154,7 +158,8 @@ static bool decision_resolve(struct asked *asked, const struct quota_context *co
             ask->is_shadow = limit->is_shadow;
         }
     }
-    if (decision_request_resolve(&asked->ask, asked->parts, has_parts ? NULL : &rule, text, sizeof text))
+    if (decision_request_resolve(&asked->ask, asked->parts, has_parts ? NULL : &rule, text,
+                                 sizeof text))
         return true;
     build_error(error, slice_str(text));
     return false;
@@ -191,7 +196,8 @@ static bool is_down_by_error(const struct named_limit *limit, bool otherwise)
 }
 
 /* Applies the settings of the call's named limits. False: out of memory. */
-static bool take_limits(struct decision *decision, const struct asked *asked, const struct quota_context *context)
+static bool take_limits(struct decision *decision, const struct asked *asked,
+                        const struct quota_context *context)
 {
     enum quota_when_down otherwise = context->when_down;
     unsigned n = asked->ask.n_parts;
@@ -203,11 +209,13 @@ static bool take_limits(struct decision *decision, const struct asked *asked, co
         memcpy(decision->asks, asked->parts, n * sizeof *decision->asks);
         decision->n_parts = asked->ask.n_parts;
     }
-    decision->is_down_by_error = n > 0 || is_down_by_error(asked->limits[0], context->is_down_by_error);
+    decision->is_down_by_error =
+        n > 0 || is_down_by_error(asked->limits[0], context->is_down_by_error);
     for (unsigned i = 0; i < n; i++) {
         (void)zone_get(decision->asks[i].rule.zone);
         decision->is_down_by_error &= is_down_by_error(asked->limits[i], context->is_down_by_error);
-        decision_take_limit(asked->limits[i], otherwise, &decision->parts[i].counters, &decision->parts[i].when_down);
+        decision_take_limit(asked->limits[i], otherwise, &decision->parts[i].counters,
+                            &decision->parts[i].when_down);
         take_penalty(asked->limits[i], &decision->asks[i]);
     }
     if (n == 0 && quota_is_decision(&asked->ask))
@@ -217,8 +225,8 @@ static bool take_limits(struct decision *decision, const struct asked *asked, co
 }
 
 /* False: the request is invalid, and `error` is set. */
-static bool decision_parse(struct asked *asked, struct request_memo *memo, struct slice name, struct slice request,
-                           struct build *error)
+static bool decision_parse(struct asked *asked, struct request_memo *memo, struct slice name,
+                           struct slice request, struct build *error)
 {
     char why[256];
     if (request_memo_find(memo, request, &asked->ask))
@@ -231,24 +239,28 @@ static bool decision_parse(struct asked *asked, struct request_memo *memo, struc
     return true;
 }
 
-struct decision *decision_new(struct quota *quota, const struct quota_context *context, struct request_memo *memo,
-                              struct slice name, struct slice request, void *owner, struct build *error)
+struct decision *decision_new(struct quota *quota, const struct quota_context *context,
+                              struct request_memo *memo, struct slice name, struct slice request,
+                              void *owner, struct build *error)
 {
     struct asked asked;
     memset(asked.limits, 0, sizeof asked.limits);
     if (!decision_parse(&asked, memo, name, request, error))
         return NULL;
-    if ((asked.ask.name.at != NULL || asked.ask.is_named) && !decision_resolve(&asked, context, error))
+    if ((asked.ask.name.at != NULL || asked.ask.is_named) &&
+        !decision_resolve(&asked, context, error))
         return NULL;
     asked.ask.is_unprefixed = asked.ask.is_cell && context->cell == QUOTA_CELL_RAW;
     if (asked.ask.is_unprefixed && !context->has_database) {
-        build_error(error, SLICE("ERR weir does not know the key's database after SELECT inside MULTI"));
+        build_error(error,
+                    SLICE("ERR weir does not know the key's database after SELECT inside MULTI"));
         return NULL;
     }
     char spelled[PREFIX_ROOM];
     struct slice prefix = SLICE("");
     if (!asked.ask.is_unprefixed && !prefix_of(context->prefix, context->user, spelled, &prefix)) {
-        build_error(error, SLICE("ERR the user's name is too long for keys of its own: at most 255 bytes"));
+        build_error(
+            error, SLICE("ERR the user's name is too long for keys of its own: at most 255 bytes"));
         return NULL;
     }
     struct decision *decision = calloc(1, sizeof *decision + text_room(&asked, request, prefix));
@@ -332,7 +344,8 @@ void decision_drop(struct decision *decision)
 bool decision_is_outdated(const struct decision *decision, struct slice error)
 {
     bool is_named = decision->counters != NULL || decision->ask.is_named;
-    if (!is_named || decision->is_renewed || decision->owner == NULL || !slice_begins(error, SLICE("-WRONGTYPE ")))
+    if (!is_named || decision->is_renewed || decision->owner == NULL ||
+        !slice_begins(error, SLICE("-WRONGTYPE ")))
         return false;
     if (decision->is_waiting)
         return false; /* the state may belong to the limit's present algorithm */
@@ -353,7 +366,8 @@ void decision_look_anew(const struct decision *decision, struct quota_outcome *o
 /* Turns the call into the deletion of the next key. */
 static void take_next(struct decision *decision)
 {
-    uint8_t kind = decision->n_parts > 0 ? decision->asks[decision->n_renewed].rule.kind : decision->kind;
+    uint8_t kind =
+        decision->n_parts > 0 ? decision->asks[decision->n_renewed].rule.kind : decision->kind;
     if (decision->n_parts > 0)
         decision->key = decision->asks[decision->n_renewed].key;
     decision->ask.max = quota_letter(kind);
@@ -374,10 +388,12 @@ void decision_renew(struct decision *decision)
 
 void decision_renew_next(struct decision *decision, bool is_deleted)
 {
-    const struct named_counters *counters =
-        decision->n_parts > 0 ? decision->parts[decision->n_renewed - 1].counters : decision->counters;
+    const struct named_counters *counters = decision->n_parts > 0
+                                                ? decision->parts[decision->n_renewed - 1].counters
+                                                : decision->counters;
     if (is_deleted)
-        log_at(LOG_SITE_NAMED_LIMIT, LOG_WARN, "limit %s: a key had the state of another algorithm and starts empty",
+        log_at(LOG_SITE_NAMED_LIMIT, LOG_WARN,
+               "limit %s: a key had the state of another algorithm and starts empty",
                counters->name);
     if (decision->n_renewed < decision->n_parts)
         take_next(decision);
@@ -395,31 +411,37 @@ void decision_renew_end(struct decision *decision)
 
 /* ---- counting ---- */
 
-static void count_for(const struct decision *decision, const struct quota_settings *settings, uint64_t now_ns,
-                      struct named_counters *counters, struct slice key, bool is_limited, bool is_shadow)
+static void count_for(const struct decision *decision, const struct quota_settings *settings,
+                      uint64_t now_ns, struct named_counters *counters, struct slice key,
+                      bool is_limited, bool is_shadow)
 {
     if (counters == NULL)
         return;
-    uint64_t ns = decision->arrived_ns > 0 && now_ns > decision->arrived_ns ? now_ns - decision->arrived_ns : 0;
+    uint64_t ns = decision->arrived_ns > 0 && now_ns > decision->arrived_ns
+                      ? now_ns - decision->arrived_ns
+                      : 0;
     enum named_result result = decision->is_failed ? NAMED_ERROR
                                : !is_limited       ? NAMED_PASSED
                                : is_shadow         ? NAMED_SHADOWED
                                                    : NAMED_LIMITED;
     named_counters_add(counters, result, ns);
     if (is_limited && !decision->is_failed)
-        top_add(settings->limited, TOP_REFUSED, slice_str(counters->name), key, hash_bytes(settings->key, key), 1,
-                now_ns);
+        top_add(settings->limited, TOP_REFUSED, slice_str(counters->name), key,
+                hash_bytes(settings->key, key), 1, now_ns);
 }
 
-void decision_count(const struct decision *decision, const struct quota_settings *settings, uint64_t now_ns)
+void decision_count(const struct decision *decision, const struct quota_settings *settings,
+                    uint64_t now_ns)
 {
     if (decision->ask.is_peek)
         return;
-    count_for(decision, settings, now_ns, decision->counters, decision->key, decision->is_limited, decision->is_shadow);
+    count_for(decision, settings, now_ns, decision->counters, decision->key, decision->is_limited,
+              decision->is_shadow);
     for (unsigned i = 0; i < decision->n_parts; i++) {
         const struct decision_request *part = &decision->asks[i];
         bool is_refused = (decision->refusing >> i & 1) != 0;
         if (!part->is_peek)
-            count_for(decision, settings, now_ns, decision->parts[i].counters, part->key, is_refused, part->is_shadow);
+            count_for(decision, settings, now_ns, decision->parts[i].counters, part->key,
+                      is_refused, part->is_shadow);
     }
 }

@@ -105,7 +105,8 @@ struct decision {
 /* Iterates over the keys, if `key` consists of bulks. */
 static inline struct argv_walk decision_keys(const struct decision *decision)
 {
-    return (struct argv_walk){decision->key.at, decision->key.at + decision->key.len, decision->n_keys};
+    return (struct argv_walk){decision->key.at, decision->key.at + decision->key.len,
+                              decision->n_keys};
 }
 
 /* What a call needs beside its request: the client's user, database and protocol, and settings. */
@@ -127,8 +128,9 @@ struct quota_context {
  * Creates a decision from a whole multibulk request of the command `name`. `memo` is the worker's.
  * NULL: an error, out of memory included, and `error` is the error reply.
  */
-struct decision *decision_new(struct quota *quota, const struct quota_context *context, struct request_memo *memo,
-                              struct slice name, struct slice request, void *owner, struct build *error);
+struct decision *decision_new(struct quota *quota, const struct quota_context *context,
+                              struct request_memo *memo, struct slice name, struct slice request,
+                              void *owner, struct build *error);
 
 /* Creates a decision that is done already, with this reply. NULL: out of memory. */
 struct decision *decision_answered(struct quota *quota, struct slice reply, void *owner);
@@ -180,6 +182,7 @@ void decision_renew_end(struct decision *decision);
  * call with PEEK is not counted. Of several limits each counts its own result, as if it were the
  * only limit.
  */
-void decision_count(const struct decision *decision, const struct quota_settings *settings, uint64_t now_ns);
+void decision_count(const struct decision *decision, const struct quota_settings *settings,
+                    uint64_t now_ns);
 
 #endif

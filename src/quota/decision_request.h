@@ -72,7 +72,8 @@ struct decision_request {
     bool is_cell;                 /* CL.THROTTLE */
     /* a part in shadow mode: refuses nothing, and is charged as far as it has room */
     bool is_shadow;
-    bool is_unprefixed; /* the key has no prefix, and is in the client's database; set by the caller */
+    bool
+        is_unprefixed; /* the key has no prefix, and is in the client's database; set by the caller */
 };
 
 /* Returns the number of requests about single keys: the parts, or 1. */
@@ -81,7 +82,8 @@ static inline unsigned decision_request_count(const struct decision_request *ask
     return ask->n_parts > 0 ? ask->n_parts : 1;
 }
 
-static inline const struct decision_request *decision_request_at(const struct decision_request *ask, unsigned i)
+static inline const struct decision_request *decision_request_at(const struct decision_request *ask,
+                                                                 unsigned i)
 {
     return ask->n_parts > 0 ? &ask->parts[i] : ask;
 }
@@ -124,8 +126,9 @@ static inline bool quota_is_sure(const struct decision_request *ask)
 /* True if the call may make room. Denials cached before are then invalid, also for later calls. */
 static inline bool quota_makes_room(const struct decision_request *ask)
 {
-    return ask->rule.kind == QUOTA_RESET || ask->rule.kind == QUOTA_BAN || ask->rule.kind == QUOTA_UNBAN ||
-           ask->mode == QUOTA_CREDIT || (ask->rule.kind == QUOTA_THROTTLE && ask->cost < 0);
+    return ask->rule.kind == QUOTA_RESET || ask->rule.kind == QUOTA_BAN ||
+           ask->rule.kind == QUOTA_UNBAN || ask->mode == QUOTA_CREDIT ||
+           (ask->rule.kind == QUOTA_THROTTLE && ask->cost < 0);
 }
 
 /* Returns how many units one try takes. A PARTIAL call is as many tries of one unit as its cost. */

@@ -30,8 +30,8 @@ void denials_free(struct denials *denials)
     free(denials);
 }
 
-void denials_put(struct denials *denials, struct slice key, uint64_t hash, unsigned database, uint32_t changes,
-                 uint64_t sent_ns, const struct quota_memory *memory)
+void denials_put(struct denials *denials, struct slice key, uint64_t hash, unsigned database,
+                 uint32_t changes, uint64_t sent_ns, const struct quota_memory *memory)
 {
     if (key.len > DENIALS_KEY_MAX)
         return;
@@ -45,12 +45,14 @@ void denials_put(struct denials *denials, struct slice key, uint64_t hash, unsig
     denial->memory = *memory;
 }
 
-bool denials_find(const struct denials *denials, struct slice key, uint64_t hash, unsigned database, uint32_t changes,
-                  uint64_t now_ns, const struct decision_request *ask, struct quota_outcome *outcome)
+bool denials_find(const struct denials *denials, struct slice key, uint64_t hash, unsigned database,
+                  uint32_t changes, uint64_t now_ns, const struct decision_request *ask,
+                  struct quota_outcome *outcome)
 {
     const struct denial *denial = &denials->slots[hash % DENIALS_SLOTS];
-    if (denial->sent_ns == 0 || denial->hash != hash || denial->changes != changes || denial->database != database ||
-        now_ns < denial->sent_ns || !slice_eq(key, slice_of(denial->key, denial->key_len)))
+    if (denial->sent_ns == 0 || denial->hash != hash || denial->changes != changes ||
+        denial->database != database || now_ns < denial->sent_ns ||
+        !slice_eq(key, slice_of(denial->key, denial->key_len)))
         return false;
     return quota_recall(&denial->memory, ask, now_ns - denial->sent_ns, outcome);
 }

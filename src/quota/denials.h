@@ -58,12 +58,14 @@ struct denials *denials_new(void);
 void denials_free(struct denials *denials);
 
 /* Caches a denial. The call was sent at sent_ns, when quota_changes of the key was `changes`. */
-void denials_put(struct denials *denials, struct slice key, uint64_t hash, unsigned database, uint32_t changes,
-                 uint64_t sent_ns, const struct quota_memory *memory);
+void denials_put(struct denials *denials, struct slice key, uint64_t hash, unsigned database,
+                 uint32_t changes, uint64_t sent_ns, const struct quota_memory *memory);
 
 /* True if `ask` is still denied, as *outcome says. `changes`: quota_changes of the key now. */
-__attribute__((warn_unused_result)) bool denials_find(const struct denials *denials, struct slice key, uint64_t hash,
-                                                      unsigned database, uint32_t changes, uint64_t now_ns,
+__attribute__((warn_unused_result)) bool denials_find(const struct denials *denials,
+                                                      struct slice key, uint64_t hash,
+                                                      unsigned database, uint32_t changes,
+                                                      uint64_t now_ns,
                                                       const struct decision_request *ask,
                                                       struct quota_outcome *outcome);
 

@@ -38,8 +38,8 @@ uint64_t exchange_hash(const struct exchange *exchange, struct slice key)
 }
 
 /* True if the batch has a call about one of the decision's keys. */
-static bool concerns(const struct exchange *exchange, const struct batch *batch, const struct decision *decision,
-                     uint64_t hash)
+static bool concerns(const struct exchange *exchange, const struct batch *batch,
+                     const struct decision *decision, uint64_t hash)
 {
     struct slice key;
     struct argv_walk keys = decision_keys(decision);
@@ -67,7 +67,8 @@ static struct batch *exchange_begin_batch(struct exchange *exchange, uint16_t sl
  * the same key. Equal CREDIT calls do not share a batch: each call is told the windows after that
  * call, not after the last call.
  */
-static struct batch *find_batch(struct exchange *exchange, uint16_t slot, const struct batch_question *question,
+static struct batch *find_batch(struct exchange *exchange, uint16_t slot,
+                                const struct batch_question *question,
                                 const struct decision *decision, uint64_t hash)
 {
     unsigned left = question->algorithm->joining == QUOTA_ALONE ? 0 : LOOK_BACK_MAX;
@@ -88,10 +89,11 @@ static struct batch *find_batch(struct exchange *exchange, uint16_t slot, const 
     return exchange_begin_batch(exchange, slot, question, decision->asked_ns);
 }
 
-bool exchange_ask(struct exchange *exchange, struct decision *decision, const struct batch_question *question,
-                  uint64_t hash)
+bool exchange_ask(struct exchange *exchange, struct decision *decision,
+                  const struct batch_question *question, uint64_t hash)
 {
-    struct batch *batch = find_batch(exchange, exchange_slot(exchange, decision), question, decision, hash);
+    struct batch *batch =
+        find_batch(exchange, exchange_slot(exchange, decision), question, decision, hash);
     if (batch == NULL)
         return false;
     uint64_t bits = 0;
@@ -113,7 +115,8 @@ bool exchange_ask(struct exchange *exchange, struct decision *decision, const st
 }
 
 /* Returns the first of these batches with a call about the key; NULL: none. */
-static struct batch *find_about(const struct list *batches, uint16_t slot, struct slice key, uint64_t hash)
+static struct batch *find_about(const struct list *batches, uint16_t slot, struct slice key,
+                                uint64_t hash)
 {
     for (const struct list *at = batches->next; at != batches; at = at->next) {
         struct batch *batch = container_of(at, struct batch, in_exchange);
@@ -123,13 +126,16 @@ static struct batch *find_about(const struct list *batches, uint16_t slot, struc
     return NULL;
 }
 
-bool exchange_concerns(const struct exchange *exchange, const struct decision *decision, uint64_t hash)
+bool exchange_concerns(const struct exchange *exchange, const struct decision *decision,
+                       uint64_t hash)
 {
     uint16_t slot = exchange_slot(exchange, decision);
     struct slice key = decision->key;
-    for (struct list *at = exchange->routes.members.next; at != &exchange->routes.members; at = at->next) {
+    for (struct list *at = exchange->routes.members.next; at != &exchange->routes.members;
+         at = at->next) {
         const struct script_node *node = routes_member_at(at);
-        if (find_about(&node->sent, slot, key, hash) != NULL || find_about(&node->open, slot, key, hash) != NULL)
+        if (find_about(&node->sent, slot, key, hash) != NULL ||
+            find_about(&node->open, slot, key, hash) != NULL)
             return true;
     }
     return find_about(&exchange->routes.held, slot, key, hash) != NULL;
@@ -206,23 +212,23 @@ static void on_none(struct script_node *node)
 /* ---- sending ---- */
 
 /* Returns a sent batch with another script, at the same node, about this key; NULL: none. */
-static const struct batch *find_sent(const struct exchange *exchange, const struct batch *by, struct slice key,
-                                     uint64_t hash)
+static const struct batch *find_sent(const struct exchange *exchange, const struct batch *by,
+                                     struct slice key, uint64_t hash)
 {
     enum script script = batch_script(by);
     const struct list *sent = &by->node->sent;
     (void)exchange;
     for (const struct list *at = sent->next; at != sent; at = at->next) {
         const struct batch *batch = container_of(at, struct batch, in_exchange);
-        if (batch->slot == by->slot && batch_script(batch) != script && batch_script(batch) != SCRIPT_COUNT &&
-            batch_concerns(batch, key, hash))
+        if (batch->slot == by->slot && batch_script(batch) != script &&
+            batch_script(batch) != SCRIPT_COUNT && batch_concerns(batch, key, hash))
             return batch;
     }
     return NULL;
 }
 
-static const struct batch *find_held(const struct exchange *exchange, const struct batch *by, struct slice key,
-                                     uint64_t hash)
+static const struct batch *find_held(const struct exchange *exchange, const struct batch *by,
+                                     struct slice key, uint64_t hash)
 {
     return find_about(&exchange->routes.held, by->slot, key, hash);
 }
@@ -244,11 +250,12 @@ static bool is_enough(const struct script_node *node, const struct batch *batch)
     return !list_is_empty(&node->sent) && node->sent_us + batch_work_us(batch) > SENT_WORK_US;
 }
 
-typedef const struct batch *find_other(const struct exchange *exchange, const struct batch *by, struct slice key,
-                                       uint64_t hash);
+typedef const struct batch *find_other(const struct exchange *exchange, const struct batch *by,
+                                       struct slice key, uint64_t hash);
 
 /* Returns what `find` finds first for a key of the batch; NULL: nothing. */
-static const struct batch *find_for_keys(const struct exchange *exchange, const struct batch *batch, find_other *find)
+static const struct batch *find_for_keys(const struct exchange *exchange, const struct batch *batch,
+                                         find_other *find)
 {
     const struct batch *found = NULL;
     for (uint32_t i = 0; i < batch->n && found == NULL; i++) {
@@ -271,7 +278,8 @@ static const struct batch *find_for_keys(const struct exchange *exchange, const 
 static bool exchange_must_stay(const struct exchange *exchange, const struct batch *batch)
 {
     /* a batch of another script in flight is rare */
-    return !asks_only(batch->node, batch_script(batch)) && find_for_keys(exchange, batch, find_sent) != NULL;
+    return !asks_only(batch->node, batch_script(batch)) &&
+           find_for_keys(exchange, batch, find_sent) != NULL;
 }
 
 /* Sends the batch. False: on_done has run for calls of this batch or of another batch. */

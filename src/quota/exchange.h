@@ -50,13 +50,14 @@ bool exchange_is_crossing(const struct exchange *exchange, const struct decision
  * Adds the call to a batch, which is sent at the end of this iteration. upstream-timeout counts
  * from decision->asked_ns. `hash` is exchange_hash of decision->key. False: out of memory.
  */
-bool exchange_ask(struct exchange *exchange, struct decision *decision, const struct batch_question *question,
-                  uint64_t hash);
+bool exchange_ask(struct exchange *exchange, struct decision *decision,
+                  const struct batch_question *question, uint64_t hash);
 
 /*
  * True if a call about the decision's only key may be in flight or queued. False positives are
  * possible.
  */
-bool exchange_concerns(const struct exchange *exchange, const struct decision *decision, uint64_t hash);
+bool exchange_concerns(const struct exchange *exchange, const struct decision *decision,
+                       uint64_t hash);
 
 #endif

@@ -140,7 +140,8 @@ static void local_forget(struct shard *shard, size_t n_chains, uint64_t now_ns)
 }
 
 /* Returns the link to the key, or the end of its chain. */
-static struct key **local_find(struct shard *shard, const struct decision_request *ask, uint64_t hash)
+static struct key **local_find(struct shard *shard, const struct decision_request *ask,
+                               uint64_t hash)
 {
     struct key **link = &shard->chains[hash / SHARDS % CHAINS];
     while (*link != NULL && !((*link)->hash == hash && (*link)->kind == ask->rule.kind &&
@@ -158,7 +159,8 @@ static bool has_room(struct shard *shard, size_t bytes, uint64_t now_ns)
 }
 
 /* Adds a key with a zero count for each rate. NULL: there is no room. */
-static struct key *local_add(struct shard *shard, const struct decision_request *ask, uint64_t hash, uint64_t now_ns)
+static struct key *local_add(struct shard *shard, const struct decision_request *ask, uint64_t hash,
+                             uint64_t now_ns)
 {
     size_t bytes = local_size_of(ask->rule.n_rates, ask->key.len);
     struct key *key = has_room(shard, bytes, now_ns) ? calloc(1, bytes) : NULL;
@@ -208,7 +210,8 @@ static void local_inherit(struct key *key, const struct key *before)
  * Replaces a key by one with counts for other rates. NULL: there is no room, and the key is
  * unchanged.
  */
-static struct key *refit(struct shard *shard, struct key *before, const struct decision_request *ask, uint64_t now_ns)
+static struct key *refit(struct shard *shard, struct key *before,
+                         const struct decision_request *ask, uint64_t now_ns)
 {
     uint64_t over_ns = before->over_ns;
     before->over_ns = UINT64_MAX; /* keeps the key from being freed meanwhile */
@@ -227,7 +230,8 @@ static struct key *refit(struct shard *shard, struct key *before, const struct d
 }
 
 /* Returns the key, made if need be. NULL: there is no room for the key. */
-static struct key *local_need(struct shard *shard, const struct decision_request *ask, uint64_t hash, uint64_t now_ns)
+static struct key *local_need(struct shard *shard, const struct decision_request *ask,
+                              uint64_t hash, uint64_t now_ns)
 {
     if (shard->chains == NULL && (shard->chains = calloc(CHAINS, sizeof *shard->chains)) == NULL)
         return NULL;
@@ -242,11 +246,13 @@ static struct key *local_need(struct shard *shard, const struct decision_request
 static void read_funnels(const struct key *key, struct local_time time, int64_t *numbers)
 {
     for (unsigned i = 0; i < key->n_counts; i++)
-        numbers[i] = key->counts[i].paid_ns > time.now_ns ? (int64_t)(key->counts[i].paid_ns - time.now_ns) : 0;
+        numbers[i] = key->counts[i].paid_ns > time.now_ns
+                         ? (int64_t)(key->counts[i].paid_ns - time.now_ns)
+                         : 0;
 }
 
-static void charge_funnels(struct key *key, const struct decision_request *ask, struct local_time time,
-                           const int64_t *numbers)
+static void charge_funnels(struct key *key, const struct decision_request *ask,
+                           struct local_time time, const int64_t *numbers)
 {
     struct quota_memory after;
     quota_reading(ask)->settle(ask, numbers, 1, 0, &after);
@@ -268,7 +274,8 @@ static bool is_fixed(const struct key *key)
 }
 
 /* Sets the starts of the present window and of the two after it. */
-static void windows_at(const struct count *count, const struct zone *zone, int64_t unix_us, int64_t starts_us[3])
+static void windows_at(const struct count *count, const struct zone *zone, int64_t unix_us,
+                       int64_t starts_us[3])
 {
     int64_t bounds[CALENDAR_BOUNDS];
     if (count->calendar == CALENDAR_NONE) {
@@ -319,13 +326,15 @@ static int64_t decay(int64_t previous, int64_t room, int64_t step)
 }
 
 /* Returns the us until a call of that cost passes; 0: now; -1: never. */
-static int64_t retry_of(const struct key *key, const struct count *count, int64_t room, int64_t unix_us)
+static int64_t retry_of(const struct key *key, const struct count *count, int64_t room,
+                        int64_t unix_us)
 {
     int64_t wait;
     if (room < 0)
         return -1;
     if (count->current > room)
-        wait = count->end_us - count->start_us + (is_fixed(key) ? 0 : decay(count->current, room, count->step));
+        wait = count->end_us - count->start_us +
+               (is_fixed(key) ? 0 : decay(count->current, room, count->step));
     else
         wait = is_fixed(key) ? 0 : decay(count->previous, room - count->current, count->step);
     return wait > 0 && count->start_us + wait > unix_us ? count->start_us + wait - unix_us : 0;
@@ -339,7 +348,8 @@ static int64_t reset_of(const struct key *key, const struct count *count, int64_
     return !is_fixed(key) && count->previous > 0 ? count->end_us - unix_us : 0;
 }
 
-static void read_windows(struct key *key, const struct decision_request *ask, struct local_time time, int64_t *numbers)
+static void read_windows(struct key *key, const struct decision_request *ask,
+                         struct local_time time, int64_t *numbers)
 {
     move_on(key, ask->rule.zone, time.unix_us);
     numbers[0] = 1;
@@ -351,13 +361,14 @@ static void read_windows(struct key *key, const struct decision_request *ask, st
 }
 
 /* Counts the call if it is granted, and sets the times after it. */
-static void charge_windows(struct key *key, const struct decision_request *ask, struct local_time time, bool is_charged,
-                           int64_t *numbers)
+static void charge_windows(struct key *key, const struct decision_request *ask,
+                           struct local_time time, bool is_charged, int64_t *numbers)
 {
     for (unsigned i = 0; i < key->n_counts; i++) {
         struct count *count = &key->counts[i];
         count->current += is_charged ? ask->cost : 0;
-        numbers[2 + 3 * i] = retry_of(key, count, ask->rule.rates[i].limit - ask->cost, time.unix_us);
+        numbers[2 + 3 * i] =
+            retry_of(key, count, ask->rule.rates[i].limit - ask->cost, time.unix_us);
         numbers[3 + 3 * i] = reset_of(key, count, time.unix_us);
         uint64_t over_ns = time.now_ns + (uint64_t)numbers[3 + 3 * i] * NS_PER_US;
         if (over_ns > key->over_ns)
@@ -367,8 +378,8 @@ static void charge_windows(struct key *key, const struct decision_request *ask, 
 
 /* ---- deciding ---- */
 
-static void local_read_key(struct key *key, const struct decision_request *ask, struct local_time time,
-                           int64_t *numbers)
+static void local_read_key(struct key *key, const struct decision_request *ask,
+                           struct local_time time, int64_t *numbers)
 {
     if (quota_is_funnel(ask->rule.kind))
         read_funnels(key, time, numbers);
@@ -376,8 +387,8 @@ static void local_read_key(struct key *key, const struct decision_request *ask, 
         read_windows(key, ask, time, numbers);
 }
 
-static void charge_key(struct key *key, const struct decision_request *ask, struct local_time time, bool is_charged,
-                       int64_t *numbers)
+static void charge_key(struct key *key, const struct decision_request *ask, struct local_time time,
+                       bool is_charged, int64_t *numbers)
 {
     if (!quota_is_funnel(ask->rule.kind))
         charge_windows(key, ask, time, is_charged, numbers);
@@ -402,7 +413,8 @@ static bool has_shard(const struct keys *keys, size_t shard)
 }
 
 /* Locks or unlocks the shards of the keys, always in index order, which avoids deadlocks. */
-static void for_shards(struct local *local, const struct keys *keys, int (*act)(pthread_mutex_t *mutex))
+static void for_shards(struct local *local, const struct keys *keys,
+                       int (*act)(pthread_mutex_t *mutex))
 {
     for (size_t s = 0; s < SHARDS; s++)
         if (has_shard(keys, s))
@@ -415,7 +427,8 @@ static bool need_all(struct local *local, struct keys *keys, uint64_t now_ns)
     uint64_t over_ns[QUOTA_PARTS_MAX];
     unsigned n = 0;
     for (; n < keys->n; n++) {
-        keys->at[n] = local_need(&local->shards[keys->hashes[n] % SHARDS], &keys->asks[n], keys->hashes[n], now_ns);
+        keys->at[n] = local_need(&local->shards[keys->hashes[n] % SHARDS], &keys->asks[n],
+                                 keys->hashes[n], now_ns);
         if (keys->at[n] == NULL)
             break;
         over_ns[n] = keys->at[n]->over_ns;
@@ -452,8 +465,9 @@ static bool local_can_wait(const struct decision_request *ask, const struct deci
  * Begins a penalty for a key that refuses for longer than the call waits. Returns the length of the
  * penalty in ns, or 0.
  */
-static int64_t penalise(struct key *key, const struct decision_request *ask, const struct decision_request *part,
-                        uint64_t now_ns, const int64_t *numbers)
+static int64_t penalise(struct key *key, const struct decision_request *ask,
+                        const struct decision_request *part, uint64_t now_ns,
+                        const int64_t *numbers)
 {
     if (part->penalty.first_ms == 0 || ask->is_peek || quota_granted(part, numbers, 1) > 0 ||
         local_can_wait(ask, part, numbers))
@@ -468,8 +482,8 @@ static int64_t penalise(struct key *key, const struct decision_request *ask, con
  * Decides the call. Of several keys, the keys with room are charged if all keys that bind have
  * room. A key in shadow mode does not bind.
  */
-static void decide(const struct keys *keys, const struct decision_request *ask, struct local_time time,
-                   struct quota_outcome *outcome)
+static void decide(const struct keys *keys, const struct decision_request *ask,
+                   struct local_time time, struct quota_outcome *outcome)
 {
     int64_t numbers[QUOTA_NUMBERS_MAX];
     struct quota_hold holds[QUOTA_PARTS_MAX] = {0};
@@ -492,7 +506,8 @@ static void decide(const struct keys *keys, const struct decision_request *ask, 
 bool local_decide(struct local *local, const struct decision_request *ask, const uint64_t *hashes,
                   struct local_time time, struct quota_outcome *outcome)
 {
-    struct keys keys = {.asks = decision_request_at(ask, 0), .hashes = hashes, .n = decision_request_count(ask)};
+    struct keys keys = {
+        .asks = decision_request_at(ask, 0), .hashes = hashes, .n = decision_request_count(ask)};
     for_shards(local, &keys, pthread_mutex_lock);
     bool has_room = need_all(local, &keys, time.now_ns);
     if (has_room)

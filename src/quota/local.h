@@ -38,8 +38,10 @@ void local_free(struct local *local);
  * those in Redis, with prefix. `hashes` has the hash of each key. False: there is no room to count
  * the call, and nothing is decided or changed.
  */
-__attribute__((warn_unused_result)) bool local_decide(struct local *local, const struct decision_request *ask,
-                                                      const uint64_t *hashes, struct local_time time,
+__attribute__((warn_unused_result)) bool local_decide(struct local *local,
+                                                      const struct decision_request *ask,
+                                                      const uint64_t *hashes,
+                                                      struct local_time time,
                                                       struct quota_outcome *outcome);
 
 /* Returns how many bytes of memory the keys take now. */

@@ -38,7 +38,8 @@ struct named_counters *named_counters_get(struct named_counters *counters)
 
 void named_counters_put(struct named_counters *counters)
 {
-    if (counters != NULL && atomic_fetch_sub_explicit(&counters->holders, 1, memory_order_acq_rel) == 1)
+    if (counters != NULL &&
+        atomic_fetch_sub_explicit(&counters->holders, 1, memory_order_acq_rel) == 1)
         free(counters);
 }
 
@@ -90,10 +91,12 @@ bool override_is_over(const struct override *override, uint64_t now_ns)
 static struct shared_set *living(struct shared_set *overrides, uint64_t now_ns)
 {
     uint64_t end_ns = shared_set_next_end(overrides);
-    return end_ns > 0 && end_ns <= now_ns ? shared_set_living(overrides, false, now_ns) : shared_set_get(overrides);
+    return end_ns > 0 && end_ns <= now_ns ? shared_set_living(overrides, false, now_ns)
+                                          : shared_set_get(overrides);
 }
 
-struct shared_set *overrides_with(struct shared_set *before, const struct override *one, uint64_t now_ns)
+struct shared_set *overrides_with(struct shared_set *before, const struct override *one,
+                                  uint64_t now_ns)
 {
     struct shared_set *others = living(before, now_ns);
     struct shared_set *next = shared_set_with(others, &held_new(one)->entry);
@@ -109,7 +112,8 @@ struct shared_set *overrides_without(struct shared_set *before, struct slice key
     return next;
 }
 
-const struct override *overrides_find(const struct shared_set *overrides, struct slice key, uint64_t now_ns)
+const struct override *overrides_find(const struct shared_set *overrides, struct slice key,
+                                      uint64_t now_ns)
 {
     const struct shared_entry *found = shared_set_find(overrides, key);
     return found != NULL && !shared_entry_is_over(found, now_ns) ? override_of(found) : NULL;
@@ -226,7 +230,8 @@ static bool set_when_down(struct named_limit *limit, struct slice text, char *wh
 {
     limit->has_when_down = parse_when_down(text, &limit->when_down);
     return limit->has_when_down ||
-           why_set(why, why_size, "\"%.*s\" is neither error nor allow nor deny nor local", WHY_SLICE(text));
+           why_set(why, why_size, "\"%.*s\" is neither error nor allow nor deny nor local",
+                   WHY_SLICE(text));
 }
 
 const char *named_when_error(const struct named_limit *limit, bool otherwise)
@@ -238,7 +243,8 @@ static bool set_when_error(struct named_limit *limit, struct slice text, char *w
 {
     limit->is_down_by_error = slice_eq_nocase(text, SLICE("down"));
     limit->has_when_error = limit->is_down_by_error || slice_eq_nocase(text, SLICE("error"));
-    return limit->has_when_error || why_set(why, why_size, "\"%.*s\" is neither error nor down", WHY_SLICE(text));
+    return limit->has_when_error ||
+           why_set(why, why_size, "\"%.*s\" is neither error nor down", WHY_SLICE(text));
 }
 
 static bool set_over(struct named_limit *limit, struct slice text, char *why, size_t why_size)
@@ -272,7 +278,8 @@ static const struct setting {
     const char *name;
     bool (*set)(struct named_limit *limit, struct slice text, char *why, size_t why_size);
 } settings[] = {
-    {"when-down", set_when_down}, {"when-error", set_when_error}, {"over", set_over}, {"tz", set_zone},
+    {"when-down", set_when_down}, {"when-error", set_when_error},
+    {"over", set_over},           {"tz", set_zone},
     {"penalty", set_penalty},
 };
 
@@ -305,14 +312,16 @@ static void add_rates(struct named_limit *limit, struct slice text)
     snprintf(limit->rates + len, room - len, "%s%.*s", len > 0 ? ", " : "", (int)text.len, text.at);
 }
 
-static bool set_line(struct named_limit *limit, struct slice key, struct slice text, char *why, size_t why_size)
+static bool set_line(struct named_limit *limit, struct slice key, struct slice text, char *why,
+                     size_t why_size)
 {
     const struct setting *setting = find_setting(key);
     if (setting != NULL) {
         unsigned bit = 1U << (setting - settings);
         bool is_again = (limit->given & bit) != 0;
         limit->given |= bit;
-        return is_again ? why_set(why, why_size, "given twice") : setting->set(limit, text, why, why_size);
+        return is_again ? why_set(why, why_size, "given twice")
+                        : setting->set(limit, text, why, why_size);
     }
     struct slice near = near_name(key, COUNT_OF(settings), setting_name, NULL);
     if (near.len > 0 && quota_named_kind(key) == QUOTA_KINDS)
@@ -331,14 +340,16 @@ static bool named_is_name(struct slice name)
     return name.len > 0 && name.len <= NAMED_NAME_MAX;
 }
 
-bool named_add(struct named *named, struct slice name, struct slice key, struct slice text, char *why, size_t why_size)
+bool named_add(struct named *named, struct slice name, struct slice key, struct slice text,
+               char *why, size_t why_size)
 {
     struct named_limit *known = find(named, name);
     if (known != NULL)
         return set_line(known, key, text, why, why_size);
     struct named_limit limit = {0};
     if (!named_is_name(name))
-        return why_set(why, why_size, "a limit is named with 1 to %d printable characters without blanks",
+        return why_set(why, why_size,
+                       "a limit is named with 1 to %d printable characters without blanks",
                        NAMED_NAME_MAX);
     if (named->n == NAMED_MAX)
         return why_set(why, why_size, "too many named limits: at most %d", NAMED_MAX);
@@ -389,7 +400,8 @@ void named_inherit(struct named *named, const struct named *before)
 
 struct quota_rule named_rule(const struct named_limit *limit, struct slice key, uint64_t now_ns)
 {
-    const struct override *own = limit->overrides != NULL ? overrides_find(limit->overrides, key, now_ns) : NULL;
+    const struct override *own =
+        limit->overrides != NULL ? overrides_find(limit->overrides, key, now_ns) : NULL;
     struct quota_rule rule = own != NULL ? own->rule : limit->rule;
     rule.zone = limit->rule.zone;
     rule.zone_id = limit->rule.zone_id;

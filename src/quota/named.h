@@ -85,8 +85,9 @@ void named_put(struct named *named);
  * Adds a line `key` = `text` of [limit NAME]. Several lines with one algorithm add their rates.
  * False: `why` says what is wrong.
  */
-__attribute__((warn_unused_result)) bool named_add(struct named *named, struct slice name, struct slice key,
-                                                   struct slice text, char *why, size_t why_size);
+__attribute__((warn_unused_result)) bool named_add(struct named *named, struct slice name,
+                                                   struct slice key, struct slice text, char *why,
+                                                   size_t why_size);
 
 /*
  * Finds a limit by name, in either case. NULL: none. While lines are still being added, the limit
@@ -95,7 +96,8 @@ __attribute__((warn_unused_result)) bool named_add(struct named *named, struct s
 const struct named_limit *named_find(const struct named *named, struct slice name);
 
 /* Called after all lines: true if the limit is complete. False: `why` says what is wrong. */
-__attribute__((warn_unused_result)) bool named_is_whole(const struct named_limit *limit, char *why, size_t why_size);
+__attribute__((warn_unused_result)) bool named_is_whole(const struct named_limit *limit, char *why,
+                                                        size_t why_size);
 
 /* The limits, in the order of the file. */
 size_t named_count(const struct named *named);
@@ -156,11 +158,13 @@ uint64_t named_counters_asked(const struct named_counters *counters);
  * overrides_with returns a set with the entries of `before` and a copy of `one`, which replaces the
  * key's entry. overrides_without returns a set without that key.
  */
-struct shared_set *overrides_with(struct shared_set *before, const struct override *one, uint64_t now_ns);
+struct shared_set *overrides_with(struct shared_set *before, const struct override *one,
+                                  uint64_t now_ns);
 struct shared_set *overrides_without(struct shared_set *before, struct slice key, uint64_t now_ns);
 
 /* NULL: the key has no override, or the override has expired. */
-const struct override *overrides_find(const struct shared_set *overrides, struct slice key, uint64_t now_ns);
+const struct override *overrides_find(const struct shared_set *overrides, struct slice key,
+                                      uint64_t now_ns);
 
 /* The i-th override in the order of keys, expired ones included; i < shared_set_count. */
 const struct override *overrides_at(const struct shared_set *overrides, size_t i);

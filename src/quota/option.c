@@ -14,8 +14,9 @@
 
 /* ---- errors ---- */
 
-__attribute__((format(printf, 3, 0))) static void set_why(const struct reading *reading, const char *begin,
-                                                          const char *format, va_list args)
+__attribute__((format(printf, 3, 0))) static void set_why(const struct reading *reading,
+                                                          const char *begin, const char *format,
+                                                          va_list args)
 {
     snprintf(reading->why, reading->why_size, "%s", begin);
     size_t len = strlen(reading->why);
@@ -45,9 +46,11 @@ bool option_no_integer(const struct reading *reading)
     return option_error(reading, "value is not an integer or out of range");
 }
 
-bool option_parse_within(const struct reading *reading, struct slice word, int64_t least, int64_t most, int64_t *number)
+bool option_parse_within(const struct reading *reading, struct slice word, int64_t least,
+                         int64_t most, int64_t *number)
 {
-    return (num_parse(word, number) && *number >= least && *number <= most) || option_no_integer(reading);
+    return (num_parse(word, number) && *number >= least && *number <= most) ||
+           option_no_integer(reading);
 }
 
 /* ---- options ---- */
@@ -56,7 +59,8 @@ static bool option_burst(struct reading *reading, struct slice value)
 {
     struct rate_text *draft = &reading->drafts[reading->n_drafts - 1];
     char unused[8];
-    return rate_parse_burst(value, RATE_OF_UNITS, &draft->burst, unused, sizeof unused) || option_no_integer(reading);
+    return rate_parse_burst(value, RATE_OF_UNITS, &draft->burst, unused, sizeof unused) ||
+           option_no_integer(reading);
 }
 
 static bool option_cost(struct reading *reading, struct slice value)
@@ -137,7 +141,8 @@ static bool option_warmup(struct reading *reading, struct slice value)
 static bool option_penalty(struct reading *reading, struct slice value)
 {
     char what[160];
-    return penalty_parse(value, &reading->ask->penalty, what, sizeof what) || option_error(reading, "%s", what);
+    return penalty_parse(value, &reading->ask->penalty, what, sizeof what) ||
+           option_error(reading, "%s", what);
 }
 
 struct option {
@@ -148,18 +153,25 @@ struct option {
     bool (*take)(struct reading *reading, struct slice value);
 };
 
-#define OPTION(word, ...)                                                                                              \
-    {                                                                                                                  \
-        {#word, sizeof #word - 1}, OPTION_##word, __VA_ARGS__                                                          \
+#define OPTION(word, ...)                                                                          \
+    {                                                                                              \
+        {#word, sizeof #word - 1}, OPTION_##word, __VA_ARGS__                                      \
     }
 static const struct option options[] = {
-    OPTION(BURST, true, QUOTA_TAKE, option_burst),     OPTION(COST, true, QUOTA_TAKE, option_cost),
-    OPTION(WAIT, true, QUOTA_TAKE, option_wait),       OPTION(PEEK, false, QUOTA_TAKE, option_peek),
-    OPTION(APPROX, false, QUOTA_TAKE, option_approx),  OPTION(AS, true, QUOTA_TAKE, option_as),
-    OPTION(FORCE, false, QUOTA_FORCE, NULL),           OPTION(PARTIAL, false, QUOTA_PARTIAL, NULL),
-    OPTION(BORROW, false, QUOTA_BORROW, NULL),         OPTION(CREDIT, true, QUOTA_CREDIT, option_credit),
-    OPTION(COUNT, true, QUOTA_TAKE, option_count),     OPTION(FROM, true, QUOTA_TAKE, option_from),
-    OPTION(PENALTY, true, QUOTA_TAKE, option_penalty), OPTION(WARMUP, true, QUOTA_TAKE, option_warmup),
+    OPTION(BURST, true, QUOTA_TAKE, option_burst),
+    OPTION(COST, true, QUOTA_TAKE, option_cost),
+    OPTION(WAIT, true, QUOTA_TAKE, option_wait),
+    OPTION(PEEK, false, QUOTA_TAKE, option_peek),
+    OPTION(APPROX, false, QUOTA_TAKE, option_approx),
+    OPTION(AS, true, QUOTA_TAKE, option_as),
+    OPTION(FORCE, false, QUOTA_FORCE, NULL),
+    OPTION(PARTIAL, false, QUOTA_PARTIAL, NULL),
+    OPTION(BORROW, false, QUOTA_BORROW, NULL),
+    OPTION(CREDIT, true, QUOTA_CREDIT, option_credit),
+    OPTION(COUNT, true, QUOTA_TAKE, option_count),
+    OPTION(FROM, true, QUOTA_TAKE, option_from),
+    OPTION(PENALTY, true, QUOTA_TAKE, option_penalty),
+    OPTION(WARMUP, true, QUOTA_TAKE, option_warmup),
 };
 
 #define N_OPTIONS (sizeof options / sizeof options[0])
@@ -197,8 +209,8 @@ bool option_unknown(const struct reading *reading, struct slice word)
         return option_syntax_error(reading, "%s is not an option of '%s'", other->name.at, name);
     struct slice near = near_name(word, N_OPTIONS, allowed_name, &allowed);
     if (near.len > 0)
-        return option_syntax_error(reading, "unknown option '%.*s' (did you mean %.*s?)", WHY_SLICE(word),
-                                   WHY_SLICE(near));
+        return option_syntax_error(reading, "unknown option '%.*s' (did you mean %.*s?)",
+                                   WHY_SLICE(word), WHY_SLICE(near));
     return option_syntax_error(reading, "unknown option '%.*s'", WHY_SLICE(word));
 }
 
@@ -210,7 +222,8 @@ bool option_take(struct reading *reading, const struct option *option)
     if (reading->seen & option->bit)
         return option_syntax_error(reading, "%s is given twice", option->name.at);
     if (option->has_value && !argv_next(&reading->walk, &value))
-        return option_syntax_error(reading, "%s is the last word: its value is missing", option->name.at);
+        return option_syntax_error(reading, "%s is the last word: its value is missing",
+                                   option->name.at);
     reading->seen |= option->bit;
     if (option->mode != QUOTA_TAKE)
         reading->ask->mode = (uint8_t)option->mode;
@@ -221,19 +234,23 @@ bool option_take(struct reading *reading, const struct option *option)
 
 bool option_agree(const struct reading *reading)
 {
-    static const unsigned others = OPTION_WAIT | OPTION_FORCE | OPTION_PARTIAL | OPTION_BORROW | OPTION_CREDIT;
+    static const unsigned others =
+        OPTION_WAIT | OPTION_FORCE | OPTION_PARTIAL | OPTION_BORROW | OPTION_CREDIT;
     unsigned given = reading->seen | reading->before;
     unsigned modes = given & (others | OPTION_PEEK);
     if ((modes & (modes - 1)) != 0)
-        return option_error(reading, "at most one of WAIT, PEEK, FORCE, PARTIAL, BORROW and CREDIT");
+        return option_error(reading,
+                            "at most one of WAIT, PEEK, FORCE, PARTIAL, BORROW and CREDIT");
     if ((given & OPTION_COUNT) && (modes & others))
-        return option_error(reading, "COUNT ALL goes with none of WAIT, FORCE, PARTIAL, BORROW and CREDIT");
+        return option_error(reading,
+                            "COUNT ALL goes with none of WAIT, FORCE, PARTIAL, BORROW and CREDIT");
     if ((given & OPTION_WARMUP) && !(given & OPTION_BORROW))
         return option_error(reading, "WARMUP is for BUCKET with BORROW");
     if ((given & OPTION_WARMUP) && (given & OPTION_PENALTY))
         return option_error(reading, "PENALTY does not go with WARMUP");
     if ((given & OPTION_PENALTY) && (modes & (OPTION_FORCE | OPTION_CREDIT)))
-        return option_error(reading, "PENALTY goes with neither FORCE nor CREDIT, which are never limited");
+        return option_error(reading,
+                            "PENALTY goes with neither FORCE nor CREDIT, which are never limited");
     if ((given & OPTION_COST) && (given & OPTION_CREDIT))
         return option_error(reading, "CREDIT has its own number: leave COST out");
     if ((given & OPTION_PARTIAL) && reading->ask->n_parts > 0)
@@ -253,9 +270,11 @@ void option_next_part(struct reading *reading)
 static bool is_payable(const struct decision_request *ask)
 {
     bool owes_more = ask->mode == QUOTA_FORCE || ask->mode == QUOTA_BORROW;
-    for (unsigned i = 0; owes_more && quota_is_funnel(ask->rule.kind) && i < ask->rule.n_rates; i++) {
+    for (unsigned i = 0; owes_more && quota_is_funnel(ask->rule.kind) && i < ask->rule.n_rates;
+         i++) {
         const struct quota_rate *rate = &ask->rule.rates[i];
-        if ((__int128)ask->cost * rate->step + quota_burst_ns(rate) + ask->warmup_ns >= QUOTA_MOST - 1)
+        if ((__int128)ask->cost * rate->step + quota_burst_ns(rate) + ask->warmup_ns >=
+            QUOTA_MOST - 1)
             return false;
     }
     return true;
@@ -268,17 +287,21 @@ bool option_suit(const struct decision_request *ask, char *why, size_t why_size)
     if (ask->is_first && ask->rule.kind != QUOTA_FIXED)
         return why_set(why, why_size, "ERR FROM FIRST is for FIXED");
     if (ask->is_first && quota_has_calendar(&ask->rule))
-        return why_set(why, why_size, "ERR FROM FIRST excludes day, week and month, which have fixed starts");
+        return why_set(why, why_size,
+                       "ERR FROM FIRST excludes day, week and month, which have fixed starts");
     if (ask->rule.kind == QUOTA_WARM && ask->rule.n_rates > 1)
         return why_set(why, why_size, "ERR WARMUP takes one rate");
     if (!is_payable(ask))
-        return why_set(why, why_size, "ERR this COST at this rate takes more than 104 days to drain");
+        return why_set(why, why_size,
+                       "ERR this COST at this rate takes more than 104 days to drain");
     if (ask->rule.kind != QUOTA_SLIDING)
         return true;
     if (ask->mode == QUOTA_CREDIT && ask->cost > QUOTA_CREDIT_MAX)
-        return why_set(why, why_size, "ERR CREDIT of an exact sliding window is at most %d", QUOTA_CREDIT_MAX);
+        return why_set(why, why_size, "ERR CREDIT of an exact sliding window is at most %d",
+                       QUOTA_CREDIT_MAX);
     return ask->cost <= QUOTA_LOG_MAX ||
-           why_set(why, why_size, "ERR COST of an exact sliding window is at most %d: use APPROX for more",
+           why_set(why, why_size,
+                   "ERR COST of an exact sliding window is at most %d: use APPROX for more",
                    QUOTA_LOG_MAX);
 }
 
@@ -293,7 +316,8 @@ static void option_share(const struct decision_request *ask, struct decision_req
     part->is_peek = ask->is_peek || part->cost == 0;
 }
 
-bool option_suit_all(const struct decision_request *ask, struct decision_request *parts, char *why, size_t why_size)
+bool option_suit_all(const struct decision_request *ask, struct decision_request *parts, char *why,
+                     size_t why_size)
 {
     bool has_first = false;
     unsigned n_rates = 0;
@@ -307,7 +331,8 @@ bool option_suit_all(const struct decision_request *ask, struct decision_request
     if (ask->is_first && !has_first)
         return why_set(why, why_size, "ERR FROM FIRST is for FIXED");
     if (n_rates > QUOTA_PARTS_RATES_MAX)
-        return why_set(why, why_size, "ERR too many rates: at most %d in one call", QUOTA_PARTS_RATES_MAX);
+        return why_set(why, why_size, "ERR too many rates: at most %d in one call",
+                       QUOTA_PARTS_RATES_MAX);
     return question_work_us(ask) <= QUOTA_WORK_MOST_US ||
            why_set(why, why_size, "ERR the call is too large: use fewer keys, rates or units");
 }

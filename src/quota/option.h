@@ -38,13 +38,15 @@ struct reading {
  * The texts begin with "ERR ", or with "ERR syntax error, " as Redis' texts do. `format` is as for
  * printf.
  */
-__attribute__((format(printf, 2, 3))) bool option_error(const struct reading *reading, const char *format, ...);
-__attribute__((format(printf, 2, 3))) bool option_syntax_error(const struct reading *reading, const char *format, ...);
+__attribute__((format(printf, 2, 3))) bool option_error(const struct reading *reading,
+                                                        const char *format, ...);
+__attribute__((format(printf, 2, 3))) bool option_syntax_error(const struct reading *reading,
+                                                               const char *format, ...);
 bool option_unknown(const struct reading *reading, struct slice word);
 bool option_no_integer(const struct reading *reading);
 
-bool option_parse_within(const struct reading *reading, struct slice word, int64_t least, int64_t most,
-                         int64_t *number);
+bool option_parse_within(const struct reading *reading, struct slice word, int64_t least,
+                         int64_t most, int64_t *number);
 
 /* ---- options ---- */
 
@@ -62,7 +64,8 @@ const struct option *option_find(struct slice word, unsigned allowed);
  * Reads the option's value, if it has one. Each option may be given once; COST and APPROX once for
  * each part, BURST once for each rate.
  */
-__attribute__((warn_unused_result)) bool option_take(struct reading *reading, const struct option *option);
+__attribute__((warn_unused_result)) bool option_take(struct reading *reading,
+                                                     const struct option *option);
 
 /* Called after the last word: true if the given options go together. */
 __attribute__((warn_unused_result)) bool option_agree(const struct reading *reading);
@@ -71,10 +74,12 @@ __attribute__((warn_unused_result)) bool option_agree(const struct reading *read
 void option_next_part(struct reading *reading);
 
 /* True if the algorithm, once known, takes the options. False: `why` is an error reply. */
-__attribute__((warn_unused_result)) bool option_suit(const struct decision_request *ask, char *why, size_t why_size);
+__attribute__((warn_unused_result)) bool option_suit(const struct decision_request *ask, char *why,
+                                                     size_t why_size);
 
 /* As option_suit, for several keys. Copies the options given for all keys into each part. */
 __attribute__((warn_unused_result)) bool option_suit_all(const struct decision_request *ask,
-                                                         struct decision_request *parts, char *why, size_t why_size);
+                                                         struct decision_request *parts, char *why,
+                                                         size_t why_size);
 
 #endif

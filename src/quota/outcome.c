@@ -4,8 +4,8 @@
 
 /* ---- one call ---- */
 
-static void outcome_settle(const struct decision_request *ask, const int64_t *numbers, uint64_t granted,
-                           uint64_t refused, struct quota_memory *memory)
+static void outcome_settle(const struct decision_request *ask, const int64_t *numbers,
+                           uint64_t granted, uint64_t refused, struct quota_memory *memory)
 {
     memory->rule = ask->rule;
     memory->cost = ask->cost;
@@ -14,7 +14,8 @@ static void outcome_settle(const struct decision_request *ask, const int64_t *nu
 }
 
 /* Returns the state of a rate `elapsed_ns` after the cached state. */
-static struct quota_outcome outcome_standing(const struct quota_memory *memory, unsigned i, int64_t elapsed_ns)
+static struct quota_outcome outcome_standing(const struct quota_memory *memory, unsigned i,
+                                             int64_t elapsed_ns)
 {
     const struct quota_rate *rate = &memory->rule.rates[i];
     int64_t debt = memory->debt[i], left = rate->limit - debt;
@@ -31,7 +32,8 @@ static struct quota_outcome outcome_standing(const struct quota_memory *memory, 
 }
 
 /* Reports the rate with the least remaining. */
-static void allow(const struct quota_memory *memory, int64_t elapsed_ns, struct quota_outcome *outcome)
+static void allow(const struct quota_memory *memory, int64_t elapsed_ns,
+                  struct quota_outcome *outcome)
 {
     *outcome = outcome_standing(memory, 0, elapsed_ns);
     for (unsigned i = 1; i < memory->rule.n_rates; i++) {
@@ -42,8 +44,8 @@ static void allow(const struct quota_memory *memory, int64_t elapsed_ns, struct 
 }
 
 /* Reports the rate that refuses for longest. False: no rate refuses. */
-static bool deny(const struct quota_memory *memory, const struct decision_request *ask, int64_t elapsed_ns,
-                 struct quota_outcome *outcome)
+static bool deny(const struct quota_memory *memory, const struct decision_request *ask,
+                 int64_t elapsed_ns, struct quota_outcome *outcome)
 {
     int64_t longest_ns = 0;
     for (unsigned i = 0; i < ask->rule.n_rates; i++) {
@@ -62,8 +64,8 @@ static bool deny(const struct quota_memory *memory, const struct decision_reques
  * Reports the last of `granted` calls. For a funnel with WAIT the state is that of the scheduled
  * time.
  */
-static void outcome_tell(const struct decision_request *ask, const int64_t *numbers, uint64_t granted,
-                         struct quota_outcome *outcome)
+static void outcome_tell(const struct decision_request *ask, const int64_t *numbers,
+                         uint64_t granted, struct quota_outcome *outcome)
 {
     struct quota_memory memory;
     int64_t wait_ns = 0;
@@ -80,7 +82,8 @@ static void outcome_tell(const struct decision_request *ask, const int64_t *numb
 /* Refuses a call though the numbers have room for it. The client may retry at once. */
 static void deny_anyhow(const struct decision_request *ask, struct quota_outcome *outcome)
 {
-    *outcome = (struct quota_outcome){.is_limited = true, .limit = ask->rule.rates[0].limit, .retry_ns = 1};
+    *outcome = (struct quota_outcome){
+        .is_limited = true, .limit = ask->rule.rates[0].limit, .retry_ns = 1};
 }
 
 /* ---- penalties ---- */
@@ -108,19 +111,21 @@ static void deny_held(const struct decision_request *ask, const struct quota_mem
 }
 
 /* Returns how many tries one key has room for. */
-static uint64_t fitting_held(const struct decision_request *ask, const int64_t *numbers, const struct quota_hold *hold,
-                             uint64_t n)
+static uint64_t fitting_held(const struct decision_request *ask, const int64_t *numbers,
+                             const struct quota_hold *hold, uint64_t n)
 {
     if (ask->cost == 0 && ask->rule.kind != QUOTA_THROTTLE)
         return quota_part_fitting(ask, numbers, n);
-    return hold->left_ns > 0 && !quota_is_sure(ask) ? hold->granted : quota_granted(ask, numbers, n);
+    return hold->left_ns > 0 && !quota_is_sure(ask) ? hold->granted
+                                                    : quota_granted(ask, numbers, n);
 }
 
-uint64_t quota_granted_held(const struct decision_request *ask, const int64_t *numbers, const struct quota_hold *holds,
-                            uint64_t n)
+uint64_t quota_granted_held(const struct decision_request *ask, const int64_t *numbers,
+                            const struct quota_hold *holds, uint64_t n)
 {
     if (ask->n_parts == 0)
-        return holds->left_ns > 0 && !quota_is_sure(ask) ? holds->granted : quota_granted(ask, numbers, n);
+        return holds->left_ns > 0 && !quota_is_sure(ask) ? holds->granted
+                                                         : quota_granted(ask, numbers, n);
     uint64_t granted = quota_granted(ask, numbers, n);
     for (unsigned p = 0; p < ask->n_parts; numbers += quota_numbers(&ask->parts[p]), p++) {
         uint64_t fitting = fitting_held(&ask->parts[p], numbers, &holds[p], n);
@@ -130,8 +135,8 @@ uint64_t quota_granted_held(const struct decision_request *ask, const int64_t *n
     return granted;
 }
 
-static bool hold_is_sane(const struct decision_request *ask, const int64_t *numbers, const struct quota_hold *hold,
-                         uint64_t n)
+static bool hold_is_sane(const struct decision_request *ask, const int64_t *numbers,
+                         const struct quota_hold *hold, uint64_t n)
 {
     if (hold->left_ns == 0)
         return true;
@@ -143,11 +148,12 @@ static bool hold_is_sane(const struct decision_request *ask, const int64_t *numb
 static bool part_hold_is_sane(const struct decision_request *part, const int64_t *numbers,
                               const struct quota_hold *hold, uint64_t n)
 {
-    return hold_is_sane(part, numbers, hold, n) || (part->cost == 0 && hold->left_ns > 0 && hold->granted == n);
+    return hold_is_sane(part, numbers, hold, n) ||
+           (part->cost == 0 && hold->left_ns > 0 && hold->granted == n);
 }
 
-bool quota_holds_are_sane(const struct decision_request *ask, const int64_t *numbers, const struct quota_hold *holds,
-                          uint64_t n)
+bool quota_holds_are_sane(const struct decision_request *ask, const int64_t *numbers,
+                          const struct quota_hold *holds, uint64_t n)
 {
     if (ask->n_parts == 0)
         return hold_is_sane(ask, numbers, holds, n);
@@ -160,12 +166,14 @@ bool quota_holds_are_sane(const struct decision_request *ask, const int64_t *num
 /* ---- one of many calls ---- */
 
 /* Computes the outcome for one of several keys after call k, when `granted` calls have passed. */
-static void part_outcome(const struct decision_request *part, const int64_t *numbers, const struct quota_hold *hold,
-                         uint64_t granted, uint64_t k, bool is_granted, struct quota_outcome *outcome)
+static void part_outcome(const struct decision_request *part, const int64_t *numbers,
+                         const struct quota_hold *hold, uint64_t granted, uint64_t k,
+                         bool is_granted, struct quota_outcome *outcome)
 {
     struct quota_memory memory;
     uint64_t done = k + 1 < granted ? k + 1 : granted;
-    outcome_settle(part, numbers, done, part->counts_all && !part->is_peek ? k + 1 - done : 0, &memory);
+    outcome_settle(part, numbers, done, part->counts_all && !part->is_peek ? k + 1 - done : 0,
+                   &memory);
     bool is_held = hold->left_ns > 0 && k >= hold->granted;
     if (is_held && !quota_is_sure(part)) {
         deny_held(part, &memory, hold, outcome);
@@ -185,8 +193,8 @@ static int64_t longest_first(const struct quota_outcome *outcome)
 /*
  * True if `one` is reported rather than `other`: `one` refuses for longer, or has less remaining.
  */
-static bool is_rather(const struct decision_request *ask, bool is_granted, const struct quota_outcome *one,
-                      const struct quota_outcome *other)
+static bool is_rather(const struct decision_request *ask, bool is_granted,
+                      const struct quota_outcome *one, const struct quota_outcome *other)
 {
     if (ask->parts[one->part].is_shadow != ask->parts[other->part].is_shadow)
         return ask->parts[other->part].is_shadow;
@@ -202,8 +210,9 @@ static bool is_rather(const struct decision_request *ask, bool is_granted, const
  * no room for the call. The times of the reply cover all keys, including keys that the call has
  * filled up.
  */
-static void parts_outcome(const struct decision_request *ask, const int64_t *numbers, const struct quota_hold *holds,
-                          uint64_t n, uint64_t k, struct quota_outcome *outcome)
+static void parts_outcome(const struct decision_request *ask, const int64_t *numbers,
+                          const struct quota_hold *holds, uint64_t n, uint64_t k,
+                          struct quota_outcome *outcome)
 {
     uint64_t call = ask->is_peek ? 0 : k, granted = quota_granted_held(ask, numbers, holds, n);
     bool is_granted = call < granted;
@@ -215,7 +224,8 @@ static void parts_outcome(const struct decision_request *ask, const int64_t *num
         const struct decision_request *part = &ask->parts[p];
         struct quota_outcome told;
         uint64_t fitting = fitting_held(part, numbers, &holds[p], n);
-        part_outcome(part, numbers, &holds[p], fitting < granted ? fitting : granted, call, is_granted, &told);
+        part_outcome(part, numbers, &holds[p], fitting < granted ? fitting : granted, call,
+                     is_granted, &told);
         told.part = (uint8_t)p;
         told.refusing = fitting <= before;
         refusing |= (uint8_t)(told.refusing << p);
@@ -228,11 +238,14 @@ static void parts_outcome(const struct decision_request *ask, const int64_t *num
     outcome->refusing = refusing;
     outcome->granted = ask->cost;
     outcome->wait_ns = 0;
-    outcome->retry_ns = is_granted || longest_ns == QUOTA_NEVER ? -1 : longest_ns > 0 ? longest_ns : 1;
+    outcome->retry_ns = is_granted || longest_ns == QUOTA_NEVER ? -1
+                        : longest_ns > 0                        ? longest_ns
+                                                                : 1;
 }
 
-void quota_outcome_held(const struct decision_request *ask, const int64_t *numbers, const struct quota_hold *holds,
-                        uint64_t n, uint64_t k, struct quota_outcome *outcome)
+void quota_outcome_held(const struct decision_request *ask, const int64_t *numbers,
+                        const struct quota_hold *holds, uint64_t n, uint64_t k,
+                        struct quota_outcome *outcome)
 {
     struct quota_memory memory;
     if (ask->n_parts > 0) {
@@ -245,20 +258,22 @@ void quota_outcome_held(const struct decision_request *ask, const int64_t *numbe
     if (begin < granted) {
         end = end < granted ? end : granted;
         outcome_tell(ask, numbers, ask->is_peek ? k + 1 : end, outcome);
-        outcome->granted = ask->mode == QUOTA_PARTIAL && ask->cost > 0 ? (int64_t)(end - begin) : ask->cost;
+        outcome->granted =
+            ask->mode == QUOTA_PARTIAL && ask->cost > 0 ? (int64_t)(end - begin) : ask->cost;
         if (holds->left_ns > 0 && quota_is_sure(ask))
             hold_back(holds, outcome);
         return;
     }
-    outcome_settle(ask, numbers, granted, ask->counts_all && !ask->is_peek ? k - granted + 1 : 0, &memory);
+    outcome_settle(ask, numbers, granted, ask->counts_all && !ask->is_peek ? k - granted + 1 : 0,
+                   &memory);
     if (holds->left_ns > 0)
         deny_held(ask, &memory, holds, outcome);
     else if (!deny(&memory, ask, 0, outcome))
         deny_anyhow(ask, outcome);
 }
 
-void quota_outcome(const struct decision_request *ask, const int64_t *numbers, uint64_t n, uint64_t k,
-                   struct quota_outcome *outcome)
+void quota_outcome(const struct decision_request *ask, const int64_t *numbers, uint64_t n,
+                   uint64_t k, struct quota_outcome *outcome)
 {
     static const struct quota_hold none[QUOTA_PARTS_MAX];
     quota_outcome_held(ask, numbers, none, n, k, outcome);
@@ -275,7 +290,8 @@ static bool is_usual(const struct decision_request *ask)
     return ask->mode == QUOTA_TAKE && !ask->counts_all && ask->penalty.first_ms == 0;
 }
 
-bool quota_remember(const struct decision_request *ask, const int64_t *numbers, uint64_t n, struct quota_memory *memory)
+bool quota_remember(const struct decision_request *ask, const int64_t *numbers, uint64_t n,
+                    struct quota_memory *memory)
 {
     uint64_t granted = quota_granted(ask, numbers, n);
     if (!is_usual(ask) || granted == (ask->is_peek ? 1 : n))
@@ -285,12 +301,13 @@ bool quota_remember(const struct decision_request *ask, const int64_t *numbers, 
     return memory->exact_ns > 0;
 }
 
-bool quota_recall(const struct quota_memory *memory, const struct decision_request *ask, uint64_t elapsed_ns,
-                  struct quota_outcome *outcome)
+bool quota_recall(const struct quota_memory *memory, const struct decision_request *ask,
+                  uint64_t elapsed_ns, struct quota_outcome *outcome)
 {
     bool is_known = quota_is_funnel(ask->rule.kind) ? ask->cost >= 1 : ask->cost == memory->cost;
-    if (elapsed_ns > QUOTA_MEMORY_NS || (int64_t)elapsed_ns >= memory->exact_ns || !is_known || !is_usual(ask) ||
-        ask->is_first != memory->is_first || !quota_rule_is_same(&memory->rule, &ask->rule))
+    if (elapsed_ns > QUOTA_MEMORY_NS || (int64_t)elapsed_ns >= memory->exact_ns || !is_known ||
+        !is_usual(ask) || ask->is_first != memory->is_first ||
+        !quota_rule_is_same(&memory->rule, &ask->rule))
         return false;
     return deny(memory, ask, (int64_t)elapsed_ns, outcome);
 }
@@ -334,9 +351,11 @@ static void name(struct build *out, bool is_named, const char *text)
         build_bulk_str(out, text);
 }
 
-void quota_reply(struct build *out, const struct decision_request *ask, const struct quota_outcome *outcome)
+void quota_reply(struct build *out, const struct decision_request *ask,
+                 const struct quota_outcome *outcome)
 {
-    static const char *const names[] = {"limited", "limit", "remaining", "retry_after_ms", "reset_after_ms", "granted"};
+    static const char *const names[] = {"limited",        "limit",          "remaining",
+                                        "retry_after_ms", "reset_after_ms", "granted"};
     bool is_cell = ask->rule.kind == QUOTA_THROTTLE;
     const int64_t numbers[] = {
         outcome->is_limited,
@@ -362,8 +381,8 @@ void quota_reply(struct build *out, const struct decision_request *ask, const st
         build_nil(out);
 }
 
-void quota_reply_holding(struct build *out, const struct decision_request *ask, const int64_t *numbers,
-                         struct slice token)
+void quota_reply_holding(struct build *out, const struct decision_request *ask,
+                         const int64_t *numbers, struct slice token)
 {
     bool is_granted = numbers[HOLDERS_GRANTED] > 0;
     if (ask->rule.kind == QUOTA_BAN) {

@@ -20,8 +20,8 @@
 #include "resp/build.h"
 
 /* Computes the outcome of call k of n, counted from 0. Only for requests with rates. */
-void quota_outcome(const struct decision_request *ask, const int64_t *numbers, uint64_t n, uint64_t k,
-                   struct quota_outcome *outcome);
+void quota_outcome(const struct decision_request *ask, const int64_t *numbers, uint64_t n,
+                   uint64_t k, struct quota_outcome *outcome);
 
 /* The penalty of a key after its calls have been decided. */
 struct quota_hold {
@@ -33,12 +33,13 @@ struct quota_hold {
  * Variants of the functions without "held", for keys that may have penalties. `holds` has an
  * element for each of several keys, or one.
  */
-bool quota_holds_are_sane(const struct decision_request *ask, const int64_t *numbers, const struct quota_hold *holds,
-                          uint64_t n);
-uint64_t quota_granted_held(const struct decision_request *ask, const int64_t *numbers, const struct quota_hold *holds,
-                            uint64_t n);
-void quota_outcome_held(const struct decision_request *ask, const int64_t *numbers, const struct quota_hold *holds,
-                        uint64_t n, uint64_t k, struct quota_outcome *outcome);
+bool quota_holds_are_sane(const struct decision_request *ask, const int64_t *numbers,
+                          const struct quota_hold *holds, uint64_t n);
+uint64_t quota_granted_held(const struct decision_request *ask, const int64_t *numbers,
+                            const struct quota_hold *holds, uint64_t n);
+void quota_outcome_held(const struct decision_request *ask, const int64_t *numbers,
+                        const struct quota_hold *holds, uint64_t n, uint64_t k,
+                        struct quota_outcome *outcome);
 
 /* ---- caching a denial: the next call then needs no round trip to Redis ---- */
 
@@ -60,7 +61,8 @@ bool quota_remember(const struct decision_request *ask, const int64_t *numbers, 
  * Redis when the cost differs from the cached cost.
  */
 __attribute__((warn_unused_result)) bool quota_recall(const struct quota_memory *memory,
-                                                      const struct decision_request *ask, uint64_t elapsed_ns,
+                                                      const struct decision_request *ask,
+                                                      uint64_t elapsed_ns,
                                                       struct quota_outcome *outcome);
 
 /* ---- replies ---- */
@@ -70,13 +72,14 @@ __attribute__((warn_unused_result)) bool quota_recall(const struct quota_memory 
  * the refusing key. RESP3 gets a map, unless the request says otherwise (quota_shape). THROTTLE:
  * redis-cell's array, in seconds, in either protocol version.
  */
-void quota_reply(struct build *out, const struct decision_request *ask, const struct quota_outcome *outcome);
+void quota_reply(struct build *out, const struct decision_request *ask,
+                 const struct quota_outcome *outcome);
 
 /*
  * Writes the reply to ACQUIRE, RENEW and RELEASE. `numbers` are the integers of holders.lua.
  * `token` is the token that ACQUIRE sent.
  */
-void quota_reply_holding(struct build *out, const struct decision_request *ask, const int64_t *numbers,
-                         struct slice token);
+void quota_reply_holding(struct build *out, const struct decision_request *ask,
+                         const int64_t *numbers, struct slice token);
 
 #endif

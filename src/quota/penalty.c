@@ -31,18 +31,21 @@ bool penalty_parse(struct slice text, struct quota_penalty *penalty, char *why, 
     if (!penalty_parse_time(slice_of(text.at, dots), &read.first_ms, why, why_size))
         return false;
     read.longest_ms = read.first_ms;
-    if (dots < text.len &&
-        !penalty_parse_time(slice_of(text.at + dots + 2, text.len - dots - 2), &read.longest_ms, why, why_size))
+    if (dots < text.len && !penalty_parse_time(slice_of(text.at + dots + 2, text.len - dots - 2),
+                                               &read.longest_ms, why, why_size))
         return false;
     if (read.longest_ms < read.first_ms)
-        return why_set(why, why_size, "the longest penalty is shorter than the first: write 1m..1h");
+        return why_set(why, why_size,
+                       "the longest penalty is shorter than the first: write 1m..1h");
     *penalty = read;
     return true;
 }
 
-void penalty_begin(const struct quota_penalty *penalty, uint64_t now_ns, struct penalty_state *state)
+void penalty_begin(const struct quota_penalty *penalty, uint64_t now_ns,
+                   struct penalty_state *state)
 {
-    uint64_t first = (uint64_t)penalty->first_ms * NS_PER_MS, longest = (uint64_t)penalty->longest_ms * NS_PER_MS;
+    uint64_t first = (uint64_t)penalty->first_ms * NS_PER_MS,
+             longest = (uint64_t)penalty->longest_ms * NS_PER_MS;
     bool is_known = state->last > 0 && now_ns - state->until < state->rest;
     uint64_t last = is_known ? state->last : 0;
     uint64_t length = 2 * last < first ? first : 2 * last < longest ? 2 * last : longest;

@@ -19,11 +19,13 @@ struct quota_penalty {
 };
 
 /* False: `why` says what is wrong, and *penalty is unchanged. */
-__attribute__((warn_unused_result)) bool penalty_parse(struct slice text, struct quota_penalty *penalty, char *why,
+__attribute__((warn_unused_result)) bool penalty_parse(struct slice text,
+                                                       struct quota_penalty *penalty, char *why,
                                                        size_t why_size);
 
 /* Parses one time, which must not be 0. */
-__attribute__((warn_unused_result)) bool penalty_parse_time(struct slice text, int64_t *ms, char *why, size_t why_size);
+__attribute__((warn_unused_result)) bool penalty_parse_time(struct slice text, int64_t *ms,
+                                                            char *why, size_t why_size);
 
 /* The penalties of one key, in ns. All 0: no penalty. */
 struct penalty_state {
@@ -33,6 +35,7 @@ struct penalty_state {
 };
 
 /* Begins a penalty now. A penalty that does not grow leaves `last` unchanged. */
-void penalty_begin(const struct quota_penalty *penalty, uint64_t now_ns, struct penalty_state *state);
+void penalty_begin(const struct quota_penalty *penalty, uint64_t now_ns,
+                   struct penalty_state *state);
 
 #endif

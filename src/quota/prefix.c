@@ -7,8 +7,8 @@
 /* True if a name is written with this byte unescaped. */
 static bool prefix_is_plain(char c)
 {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '.' ||
-           c == '_';
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+           c == '.' || c == '_';
 }
 
 /* Returns the meaning of a '%' at text[i]: 'u', '%', or 0 if it has none. */
@@ -21,7 +21,8 @@ static char meaning(struct slice text, size_t i)
 static bool check_user(struct slice text, size_t i, char *why, size_t why_size)
 {
     if (i == 0)
-        return why_set(why, why_size, "nothing precedes %%u: start with a common prefix, like limit:%%u:");
+        return why_set(why, why_size,
+                       "nothing precedes %%u: start with a common prefix, like limit:%%u:");
     return (i + 2 < text.len && !prefix_is_plain(text.at[i + 2]) && text.at[i + 2] != '%') ||
            why_set(why, why_size, "a separator must follow %%u, like limit:%%u:");
 }
@@ -36,7 +37,9 @@ bool prefix_check(struct slice text, char *why, size_t why_size)
             continue;
         char c = meaning(text, i);
         if (c == '\0')
-            return why_set(why, why_size, "a single %% is invalid: write %%u for the user's name, or %%%% for a %%");
+            return why_set(
+                why, why_size,
+                "a single %% is invalid: write %%u for the user's name, or %%%% for a %%");
         if (c == 'u' && has_user)
             return why_set(why, why_size, "%%u is given twice");
         if (c == 'u' && !check_user(text, i, why, why_size))

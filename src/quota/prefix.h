@@ -25,7 +25,8 @@
 #define PREFIX_COVER_ROOM (PREFIX_MAX + sizeof PREFIX_COVER)
 
 /* False: `why` says what is wrong with the prefix. */
-__attribute__((warn_unused_result)) bool prefix_check(struct slice text, char *why, size_t why_size);
+__attribute__((warn_unused_result)) bool prefix_check(struct slice text, char *why,
+                                                      size_t why_size);
 
 /*
  * Sets *prefix to the beginning of the keys of `user` (empty: `default`). *prefix points into

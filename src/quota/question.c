@@ -52,7 +52,8 @@ struct quota_gcra question_gcra(const struct decision_request *ask, unsigned i)
     if (units > rate->limit)
         return (struct quota_gcra){burst + 1, burst, burst};
     int64_t room = burst + (int64_t)ask->wait_ns;
-    return (struct quota_gcra){quota_span_ns(rate, units), room < QUOTA_MOST ? room : QUOTA_MOST - 1, burst};
+    return (struct quota_gcra){quota_span_ns(rate, units),
+                               room < QUOTA_MOST ? room : QUOTA_MOST - 1, burst};
 }
 
 struct quota_warm question_warm(const struct decision_request *ask)
@@ -174,14 +175,16 @@ static void put_warm(const struct decision_request *ask, struct wording *words)
 }
 
 /* Writes "d1795392000,...": the first letter of the period, and the starts of its windows. */
-static void put_calendar(struct wording *words, const struct decision_request *ask, enum calendar calendar)
+static void put_calendar(struct wording *words, const struct decision_request *ask,
+                         enum calendar calendar)
 {
     char text[1 + CALENDAR_BOUNDS * 24];
     int64_t bounds[CALENDAR_BOUNDS];
     calendar_bounds(calendar, ask->rule.zone, ask->unix_s, bounds);
     int len = snprintf(text, sizeof text, "%c", calendar_word(calendar)[0]);
     for (unsigned i = 0; i < CALENDAR_BOUNDS; i++)
-        len += snprintf(text + len, sizeof text - (size_t)len, "%s%" PRId64, i > 0 ? "," : "", bounds[i]);
+        len += snprintf(text + len, sizeof text - (size_t)len, "%s%" PRId64, i > 0 ? "," : "",
+                        bounds[i]);
     question_put(words, slice_of(text, (size_t)len));
 }
 
@@ -214,7 +217,8 @@ static void question_put_parts(const struct decision_request *ask, struct wordin
     for (unsigned i = 0; i < ask->n_parts; i++) {
         const struct decision_request *part = &ask->parts[i];
         bool is_funnel = quota_is_funnel(part->rule.kind);
-        question_put(words, slice_str(is_funnel ? "funnel" : quota_algorithm(part->rule.kind)->name));
+        question_put(words,
+                     slice_str(is_funnel ? "funnel" : quota_algorithm(part->rule.kind)->name));
         put_letter(words, part);
         (is_funnel ? put_funnels : put_windows)(part, words);
     }
@@ -228,12 +232,13 @@ static void put_holding(const struct decision_request *ask, struct wording *word
     question_put(words, words->channel);
 }
 
-size_t question_words(const struct decision_request *ask, unsigned database, struct slice channel, char *out,
-                      unsigned *n_words)
+size_t question_words(const struct decision_request *ask, unsigned database, struct slice channel,
+                      char *out, unsigned *n_words)
 {
     static put_parameters *const parameters[FAMILIES] = {
-        [FAMILY_FUNNEL] = put_funnels,       [FAMILY_WARM] = put_warm,       [FAMILY_WINDOW] = put_windows,
-        [FAMILY_PARTS] = question_put_parts, [FAMILY_HOLDING] = put_holding,
+        [FAMILY_FUNNEL] = put_funnels,  [FAMILY_WARM] = put_warm,
+        [FAMILY_WINDOW] = put_windows,  [FAMILY_PARTS] = question_put_parts,
+        [FAMILY_HOLDING] = put_holding,
     };
     struct wording words = {.at = out, .channel = channel};
     question_put_number(&words, ask->is_unprefixed ? (int64_t)database : 0);

@@ -23,8 +23,8 @@
  */
 /* 16 rates of 4 numbers of 16 digits, and 8 parts of 4 words, with headers take 2300 bytes. */
 #define QUOTA_WORDS_ROOM 3072
-size_t question_words(const struct decision_request *ask, unsigned database, struct slice channel, char *out,
-                      unsigned *n_words);
+size_t question_words(const struct decision_request *ask, unsigned database, struct slice channel,
+                      char *out, unsigned *n_words);
 
 /* The most that question_work_us returns. */
 #define QUOTA_WORK_MOST_US 1000

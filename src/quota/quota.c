@@ -172,8 +172,10 @@ static void quota_decide(struct decision *decision, const struct quota_outcome *
     bool has_place =
         /* a funnel has reserved a time, or has none before WAIT ends */
         quota_is_funnel(decision->ask.rule.kind) && !outcome->is_penalised;
-    int64_t retry_ns = outcome->retry_ns > (int64_t)RETRY_LEAST_NS ? outcome->retry_ns : (int64_t)RETRY_LEAST_NS;
-    if (outcome->is_limited && outcome->retry_ns >= 0 && !has_place && quota_can_wait(decision, now_ns, retry_ns)) {
+    int64_t retry_ns =
+        outcome->retry_ns > (int64_t)RETRY_LEAST_NS ? outcome->retry_ns : (int64_t)RETRY_LEAST_NS;
+    if (outcome->is_limited && outcome->retry_ns >= 0 && !has_place &&
+        quota_can_wait(decision, now_ns, retry_ns)) {
         decision->is_waiting = decision->has_waited = true;
         /* what is left of WAIT after the retry */
         decision->ask.wait_ns = decision->until_ns - now_ns - (uint64_t)retry_ns;
@@ -188,7 +190,8 @@ static void quota_decide(struct decision *decision, const struct quota_outcome *
 static void done_without(struct decision *decision, struct slice error)
 {
     const struct quota *quota = decision->quota;
-    const struct local_time time = {quota_now_of(quota), (int64_t)(clock_unix_ms() * (NS_PER_MS / NS_PER_US))};
+    const struct local_time time = {quota_now_of(quota),
+                                    (int64_t)(clock_unix_ms() * (NS_PER_MS / NS_PER_US))};
     struct quota_outcome outcome;
     switch (away_decide(decision, quota->settings, time, &outcome)) {
     case AWAY_ERROR:
@@ -208,7 +211,8 @@ static void done_without(struct decision *decision, struct slice error)
 /* Invalidates cached denials of a key, on all workers. */
 static void note_pass(struct quota *quota, uint64_t hash)
 {
-    atomic_fetch_add_explicit(&quota->settings->passes[hash % QUOTA_PASSES], 1, memory_order_acq_rel);
+    atomic_fetch_add_explicit(&quota->settings->passes[hash % QUOTA_PASSES], 1,
+                              memory_order_acq_rel);
 }
 
 /* Invalidates all cached denials, on all workers. */
@@ -222,7 +226,8 @@ static void quota_note_time(struct decision *decision)
 {
     bool has_calendar = false;
     for (unsigned i = 0; i < decision_request_count(&decision->ask); i++)
-        has_calendar = has_calendar || quota_has_calendar(&decision_request_at(&decision->ask, i)->rule);
+        has_calendar =
+            has_calendar || quota_has_calendar(&decision_request_at(&decision->ask, i)->rule);
     if (!has_calendar)
         return;
     decision->ask.unix_s = (int64_t)(clock_unix_ms() / MS_PER_S);
@@ -239,8 +244,8 @@ static void ask(struct decision *decision, uint64_t hash)
                                       .work_us = question_work_us(&decision->ask)};
     quota_note_time(decision);
     if (question.algorithm->script != SCRIPT_COUNT)
-        question.words.len =
-            question_words(&decision->ask, decision->database, slice_str(quota->channel), words, &question.n_words);
+        question.words.len = question_words(&decision->ask, decision->database,
+                                            slice_str(quota->channel), words, &question.n_words);
     if (!exchange_ask(&quota->exchange, decision, &question, hash)) {
         done_with(decision, err_text(ERR_OUT_OF_MEMORY));
         return;
@@ -284,8 +289,9 @@ static bool recall(const struct decision *decision, uint64_t hash, struct quota_
 {
     const struct quota *quota = decision->quota;
     return quota_is_rated(&decision->ask) &&
-           denials_find(quota->denials, decision->key, hash, decision->database, quota_changes(quota->settings, hash),
-                        quota_now_of(quota), &decision->ask, outcome) &&
+           denials_find(quota->denials, decision->key, hash, decision->database,
+                        quota_changes(quota->settings, hash), quota_now_of(quota), &decision->ask,
+                        outcome) &&
            !exchange_concerns(&quota->exchange, decision, hash);
 }
 
@@ -339,7 +345,8 @@ static void give_permit_back(struct decision *decision)
 static bool release_again(struct decision *decision)
 {
     uint64_t again_ns = quota_now_of(decision->quota) + RELEASE_AGAIN_NS;
-    if (decision->owner != NULL || list_is_empty(&decision->in_client) || again_ns > decision->until_ns)
+    if (decision->owner != NULL || list_is_empty(&decision->in_client) ||
+        again_ns > decision->until_ns)
         return false;
     quota_wait_until(decision, again_ns);
     return true;
@@ -353,7 +360,8 @@ static void decide_holding(struct decision *decision, const int64_t *numbers)
     uint64_t retry_ms = numbers[2] > 0 && numbers[2] <= RETRY_MOST_MS ? (uint64_t)numbers[2] : 1;
     if (takes_permit && is_granted && decision->owner == NULL) {
         give_permit_back(decision);
-    } else if (takes_permit && !is_granted && decision->owner != NULL && now_ns < decision->until_ns) {
+    } else if (takes_permit && !is_granted && decision->owner != NULL &&
+               now_ns < decision->until_ns) {
         decision->has_waited = true;
         /* is_called: a permit was released meanwhile */
         uint64_t due_ns = now_ns + (decision->is_called ? 0 : retry_ms * NS_PER_MS);
@@ -376,7 +384,8 @@ static bool quota_has_changed(const struct decision_request *ask, const int64_t 
 }
 
 /* Units were charged, or a penalty has begun: cached denials of the keys are invalid. */
-static void note_charged(struct quota *quota, const struct decision_request *asked, struct batch_entry *entry)
+static void note_charged(struct quota *quota, const struct decision_request *asked,
+                         struct batch_entry *entry)
 {
     for (unsigned i = 0; i < asked->n_parts; i++)
         note_pass(quota, exchange_hash(&quota->exchange, asked->parts[i].key));
@@ -396,8 +405,10 @@ static void on_numbers(const struct batch *batch, struct batch_entry *entry, con
     const struct decision_request asked = first->ask; /* a copy: the call may be freed below */
     if (quota_is_decision(&asked) && !asked.is_peek && quota_has_changed(&asked, numbers, holds, n))
         note_charged(quota, &asked, entry);
-    if (quota_is_rated(&asked) && holds->left_ns == 0 && quota_remember(&asked, numbers, n, &memory))
-        denials_put(quota->denials, first->key, entry->hash, first->database, entry->changes, batch->sent_ns, &memory);
+    if (quota_is_rated(&asked) && holds->left_ns == 0 &&
+        quota_remember(&asked, numbers, n, &memory))
+        denials_put(quota->denials, first->key, entry->hash, first->database, entry->changes,
+                    batch->sent_ns, &memory);
     if (quota_makes_room(&asked))
         forget_denials(quota);
     for (uint32_t k = 0; k < n; k++) {
@@ -443,7 +454,8 @@ static void quota_on_failed(struct decision *decision, struct slice error, bool 
     if (decision->ask.rule.kind == QUOTA_ANEW)
         decision_renew_end(decision);
     for (unsigned i = 0; i < decision->n_parts; i++)
-        note_pass(decision->quota, exchange_hash(&decision->quota->exchange, decision->asks[i].key));
+        note_pass(decision->quota,
+                  exchange_hash(&decision->quota->exchange, decision->asks[i].key));
     note_pass(decision->quota, quota_hash_of(decision)); /* Redis may have charged the key */
     bool is_due = decision_is_outdated(decision, error);
     if (is_due && decision->ask.is_peek) {
@@ -477,10 +489,12 @@ static void name_channel(struct quota *quota, struct slice prefix)
     quota->channel[name.len] = '\0';
 }
 
-struct decision *quota_begin(struct quota *quota, const struct quota_context *context, struct slice name,
-                             struct slice request, void *owner, struct build *error)
+struct decision *quota_begin(struct quota *quota, const struct quota_context *context,
+                             struct slice name, struct slice request, void *owner,
+                             struct build *error)
 {
-    struct decision *decision = decision_new(quota, context, &quota->memo, name, request, owner, error);
+    struct decision *decision =
+        decision_new(quota, context, &quota->memo, name, request, owner, error);
     if (decision == NULL)
         return NULL;
     const char *why = NULL;
@@ -503,12 +517,14 @@ struct decision *quota_begin(struct quota *quota, const struct quota_context *co
     return decision;
 }
 
-int32_t quota_slot(struct quota *quota, const struct quota_context *context, struct slice name, struct slice request)
+int32_t quota_slot(struct quota *quota, const struct quota_context *context, struct slice name,
+                   struct slice request)
 {
     struct build error;
     int32_t slot = KEYS_NO_SLOT;
     build_init(&error, false);
-    struct decision *decision = decision_new(quota, context, &quota->memo, name, request, NULL, &error);
+    struct decision *decision =
+        decision_new(quota, context, &quota->memo, name, request, NULL, &error);
     if (decision != NULL) {
         bool is_crossing = exchange_is_crossing(&quota->exchange, decision);
         slot = is_crossing ? KEYS_CROSSING : exchange_slot(&quota->exchange, decision);

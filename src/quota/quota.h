@@ -46,15 +46,17 @@ void quota_free(struct quota *quota);
  * memory included, and `error` is the reply. Otherwise quota_start leads to on_done, unless
  * quota_cancel is called first.
  */
-struct decision *quota_begin(struct quota *quota, const struct quota_context *context, struct slice name,
-                             struct slice request, void *owner, struct build *error);
+struct decision *quota_begin(struct quota *quota, const struct quota_context *context,
+                             struct slice name, struct slice request, void *owner,
+                             struct build *error);
 
 /*
  * Returns the cluster slot of the call's keys, prefix included. KEYS_CROSSING
  * (limit/command/keys.h): the keys have several slots. KEYS_NO_SLOT: the request is invalid, or
  * memory is short.
  */
-int32_t quota_slot(struct quota *quota, const struct quota_context *context, struct slice name, struct slice request);
+int32_t quota_slot(struct quota *quota, const struct quota_context *context, struct slice name,
+                   struct slice request);
 
 /*
  * Starts the call. Called once, after quota_begin, when the call is in the owner's list. on_done

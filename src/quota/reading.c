@@ -8,8 +8,8 @@
 #define USED_MOST (INT64_C(1) << 62)
 
 /* Returns how long a call equal to the cached call is refused. */
-static int64_t remembered_retry(const struct quota_memory *memory, const struct decision_request *ask, unsigned i,
-                                int64_t elapsed_ns)
+static int64_t remembered_retry(const struct quota_memory *memory,
+                                const struct decision_request *ask, unsigned i, int64_t elapsed_ns)
 {
     (void)ask;
     return memory->retry_ns[i] == QUOTA_NEVER ? QUOTA_NEVER : memory->retry_ns[i] - elapsed_ns;
@@ -62,20 +62,21 @@ static uint64_t funnel_granted(const struct decision_request *ask, const int64_t
 /*
  * Computes the debt after `granted` calls have passed. `refused` calls count as far as the burst.
  */
-static void funnel_settle(const struct decision_request *ask, const int64_t *numbers, uint64_t granted,
-                          uint64_t refused, struct quota_memory *memory)
+static void funnel_settle(const struct decision_request *ask, const int64_t *numbers,
+                          uint64_t granted, uint64_t refused, struct quota_memory *memory)
 {
     for (unsigned i = 0; i < ask->rule.n_rates; i++) {
         struct quota_gcra gcra = question_gcra(ask, i);
-        int64_t debt_ns = debt_after(&gcra, quota_within(numbers[i], 0, QUOTA_DEBT_MOST), ask->is_peek ? 0 : granted);
+        int64_t debt_ns = debt_after(&gcra, quota_within(numbers[i], 0, QUOTA_DEBT_MOST),
+                                     ask->is_peek ? 0 : granted);
         int64_t filled_ns = refused > 0 ? debt_after(&gcra, debt_ns, refused) : 0;
         filled_ns = filled_ns < gcra.burst ? filled_ns : gcra.burst;
         memory->debt[i] = memory->reset_ns[i] = debt_ns > filled_ns ? debt_ns : filled_ns;
     }
 }
 
-static int64_t funnel_retry(const struct quota_memory *memory, const struct decision_request *ask, unsigned i,
-                            int64_t elapsed_ns)
+static int64_t funnel_retry(const struct quota_memory *memory, const struct decision_request *ask,
+                            unsigned i, int64_t elapsed_ns)
 {
     struct quota_gcra gcra = question_gcra(ask, i);
     int64_t debt_ns = memory->debt[i] > elapsed_ns ? memory->debt[i] - elapsed_ns : 0;
@@ -126,7 +127,8 @@ static bool window_is_sane(const struct decision_request *ask, const int64_t *nu
 }
 
 /* The script returns the number of calls granted. */
-static uint64_t window_granted(const struct decision_request *ask, const int64_t *numbers, uint64_t n)
+static uint64_t window_granted(const struct decision_request *ask, const int64_t *numbers,
+                               uint64_t n)
 {
     (void)ask;
     uint64_t granted = numbers[GRANTED] > 0 ? (uint64_t)numbers[GRANTED] : 0;
@@ -142,8 +144,8 @@ static int64_t used_after(const struct decision_request *ask, int64_t used, uint
 }
 
 /* Counted refusals fill the window. The times are those after the last counted refusal. */
-static void window_settle(const struct decision_request *ask, const int64_t *numbers, uint64_t granted,
-                          uint64_t refused, struct quota_memory *memory)
+static void window_settle(const struct decision_request *ask, const int64_t *numbers,
+                          uint64_t granted, uint64_t refused, struct quota_memory *memory)
 {
     for (unsigned i = 0; i < ask->rule.n_rates; i++) {
         memory->debt[i] = used_after(ask, of_window(numbers, i, USED), granted + refused);
@@ -177,7 +179,8 @@ static unsigned warm_numbers(const struct decision_request *ask)
 static bool warm_is_sane(const struct decision_request *ask, const int64_t *numbers, uint64_t n)
 {
     (void)n;
-    return quota_is_within(numbers[DEBT], 0, QUOTA_MOST) && quota_is_within(numbers[REST], 0, ask->warmup_ns);
+    return quota_is_within(numbers[DEBT], 0, QUOTA_MOST) &&
+           quota_is_within(numbers[REST], 0, ask->warmup_ns);
 }
 
 /*
@@ -187,11 +190,13 @@ static bool warm_is_sane(const struct decision_request *ask, const int64_t *numb
 static int64_t warm_price(const struct quota_warm *warm, int64_t rest_ns, __int128 taken_ns)
 {
     __int128 after_rest_ns = rest_ns > taken_ns ? rest_ns - taken_ns : 0;
-    __int128 before = 2 * (__int128)rest_ns - warm->warmup, after = 2 * after_rest_ns - warm->warmup;
+    __int128 before = 2 * (__int128)rest_ns - warm->warmup,
+             after = 2 * after_rest_ns - warm->warmup;
     before = before > 0 ? before : 0;
     after = after > 0 ? after : 0;
-    __int128 price = taken_ns + ((before - after) * (before + after) + 2 * (__int128)warm->warmup - 1) /
-                                    (2 * (__int128)warm->warmup);
+    __int128 price =
+        taken_ns + ((before - after) * (before + after) + 2 * (__int128)warm->warmup - 1) /
+                       (2 * (__int128)warm->warmup);
     return price < QUOTA_DEBT_MOST ? (int64_t)price : QUOTA_DEBT_MOST;
 }
 
@@ -215,17 +220,19 @@ static uint64_t warm_granted(const struct decision_request *ask, const int64_t *
 }
 
 /* Computes the state after this many calls. */
-static void warm_settle(const struct decision_request *ask, const int64_t *numbers, uint64_t granted, uint64_t refused,
-                        struct quota_memory *memory)
+static void warm_settle(const struct decision_request *ask, const int64_t *numbers,
+                        uint64_t granted, uint64_t refused, struct quota_memory *memory)
 {
     struct quota_warm warm = question_warm(ask);
     __int128 taken_ns = ask->is_peek ? 0 : (__int128)warm.inc * granted;
     int64_t rest_ns = quota_within(numbers[REST], 0, warm.warmup);
     int64_t price_ns = warm_price(&warm, rest_ns, taken_ns);
     (void)refused;
-    memory->debt[0] = quota_within(quota_within(numbers[DEBT], 0, QUOTA_DEBT_MOST) + price_ns, 0, QUOTA_DEBT_MOST);
+    memory->debt[0] = quota_within(quota_within(numbers[DEBT], 0, QUOTA_DEBT_MOST) + price_ns, 0,
+                                   QUOTA_DEBT_MOST);
     memory->retry_ns[0] = memory->debt[0] > warm.most ? memory->debt[0] - warm.most : 0;
-    memory->reset_ns[0] = memory->debt[0] + warm.warmup - (rest_ns > taken_ns ? rest_ns - (int64_t)taken_ns : 0);
+    memory->reset_ns[0] =
+        memory->debt[0] + warm.warmup - (rest_ns > taken_ns ? rest_ns - (int64_t)taken_ns : 0);
 }
 
 /* Denials of this family are not cached. */
@@ -247,7 +254,8 @@ static bool holding_is_sane(const struct decision_request *ask, const int64_t *n
 {
     (void)ask;
     (void)n;
-    return quota_is_within(numbers[HOLDERS_GRANTED], 0, 1) && quota_is_within(numbers[HOLDERS_HELD], 0, QUOTA_MOST) &&
+    return quota_is_within(numbers[HOLDERS_GRANTED], 0, 1) &&
+           quota_is_within(numbers[HOLDERS_HELD], 0, QUOTA_MOST) &&
            quota_is_within(numbers[HOLDERS_RETRY_MS], -1, QUOTA_MOST);
 }
 
@@ -274,7 +282,8 @@ uint64_t quota_part_fitting(const struct decision_request *part, const int64_t *
     return part->cost == 0 ? n : quota_granted(part, numbers, n);
 }
 
-static uint64_t parts_granted(const struct decision_request *ask, const int64_t *numbers, uint64_t n)
+static uint64_t parts_granted(const struct decision_request *ask, const int64_t *numbers,
+                              uint64_t n)
 {
     for (unsigned p = 0; p < ask->n_parts; numbers += quota_numbers(&ask->parts[p]), p++) {
         uint64_t fitting = quota_part_fitting(&ask->parts[p], numbers, n);
@@ -289,11 +298,15 @@ static uint64_t parts_granted(const struct decision_request *ask, const int64_t 
 const struct reading *quota_reading(const struct decision_request *ask)
 {
     static const struct reading rows[FAMILIES] = {
-        [FAMILY_FUNNEL] = {funnel_numbers, funnel_is_sane, funnel_granted, funnel_settle, funnel_retry, funnel_exact},
-        [FAMILY_WARM] = {warm_numbers, warm_is_sane, warm_granted, warm_settle, remembered_retry, warm_exact},
-        [FAMILY_WINDOW] = {window_numbers, window_is_sane, window_granted, window_settle, remembered_retry,
-                           window_exact},
-        [FAMILY_PARTS] = {.numbers = parts_numbers, .is_sane = parts_are_sane, .granted = parts_granted},
+        [FAMILY_FUNNEL] = {funnel_numbers, funnel_is_sane, funnel_granted, funnel_settle,
+                           funnel_retry, funnel_exact},
+        [FAMILY_WARM] = {warm_numbers, warm_is_sane, warm_granted, warm_settle, remembered_retry,
+                         warm_exact},
+        [FAMILY_WINDOW] = {window_numbers, window_is_sane, window_granted, window_settle,
+                           remembered_retry, window_exact},
+        [FAMILY_PARTS] = {.numbers = parts_numbers,
+                          .is_sane = parts_are_sane,
+                          .granted = parts_granted},
         [FAMILY_HOLDING] = {.numbers = holding_numbers, .is_sane = holding_is_sane},
     };
     return &rows[quota_algorithm(ask->rule.kind)->family];

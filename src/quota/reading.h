@@ -67,14 +67,14 @@ struct reading {
     bool (*is_sane)(const struct decision_request *ask, const int64_t *numbers, uint64_t n);
     uint64_t (*granted)(const struct decision_request *ask, const int64_t *numbers, uint64_t n);
     /* Sets the state after `granted` calls have passed and `refused` calls have been counted. */
-    void (*settle)(const struct decision_request *ask, const int64_t *numbers, uint64_t granted, uint64_t refused,
-                   struct quota_memory *memory);
+    void (*settle)(const struct decision_request *ask, const int64_t *numbers, uint64_t granted,
+                   uint64_t refused, struct quota_memory *memory);
     /*
      * Returns how long rate i of the cached state refuses the call, in ns; at most 0: the rate does
      * not refuse.
      */
-    int64_t (*retry)(const struct quota_memory *memory, const struct decision_request *ask, unsigned i,
-                     int64_t elapsed_ns);
+    int64_t (*retry)(const struct quota_memory *memory, const struct decision_request *ask,
+                     unsigned i, int64_t elapsed_ns);
     /* Returns quota_memory.exact_ns of the state. */
     int64_t (*exact)(const struct quota_memory *memory);
 };
@@ -103,7 +103,8 @@ uint64_t quota_granted(const struct decision_request *ask, const int64_t *number
  * For one of several keys: returns how many of n calls the key has room for, whatever the other
  * keys.
  */
-uint64_t quota_part_fitting(const struct decision_request *part, const int64_t *numbers, uint64_t n);
+uint64_t quota_part_fitting(const struct decision_request *part, const int64_t *numbers,
+                            uint64_t n);
 
 /* Returns the number, clamped to [least, most]. */
 static inline int64_t quota_within(int64_t number, int64_t least, int64_t most)

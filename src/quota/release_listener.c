@@ -51,7 +51,8 @@ static void close_lane(struct release_listener *listener)
 static void try_later(struct release_listener *listener)
 {
     if (!list_is_empty(&listener->waiting) && !alarm_is_set(&listener->again))
-        alarm_set(listener->alarms, &listener->again, lanes_loop(listener->base.lanes)->now_ns + AGAIN_NS);
+        alarm_set(listener->alarms, &listener->again,
+                  lanes_loop(listener->base.lanes)->now_ns + AGAIN_NS);
 }
 
 /* ---- messages ---- */
@@ -116,11 +117,13 @@ static void subscribe(struct release_listener *listener)
     char out[512];
     if (words[1].len > 256)
         return;
-    if (lane_call_flow(listener->base.lane_user.lane, &listener->base.lane_user, FLOW_SUBSCRIBE, 1, 0) == NULL) {
+    if (lane_call_flow(listener->base.lane_user.lane, &listener->base.lane_user, FLOW_SUBSCRIBE, 1,
+                       0) == NULL) {
         try_later(listener);
         return;
     }
-    lane_send(listener->base.lane_user.lane, &listener->base.lane_user, out, emit_array(out, words, 2));
+    lane_send(listener->base.lane_user.lane, &listener->base.lane_user, out,
+              emit_array(out, words, 2));
 }
 
 static void subscribe_if_ready(struct release_listener *listener)
@@ -178,7 +181,8 @@ static void release_listener_on_lost(struct lane_user *lane_user, const struct l
     release_listener_wake(listener, false, SLICE(""));
 }
 
-static void release_listener_on_refused(struct lane_user *lane_user, enum lane_end end, struct slice reply)
+static void release_listener_on_refused(struct lane_user *lane_user, enum lane_end end,
+                                        struct slice reply)
 {
     struct release_listener *listener = release_listener_of(lane_user);
     (void)end;
@@ -203,8 +207,8 @@ static void on_link_wake(struct link *link)
 
 static const struct link_ops link_ops = {.on_wake = on_link_wake};
 
-void release_listener_init(struct release_listener *listener, struct nodes *nodes, struct alarms *alarms,
-                           void (*on_wake)(struct decision *decision))
+void release_listener_init(struct release_listener *listener, struct nodes *nodes,
+                           struct alarms *alarms, void (*on_wake)(struct decision *decision))
 {
     struct lanes *lanes = &nodes_pubsub_row(nodes)->lanes;
     *listener = (struct release_listener){.nodes = nodes,

@@ -37,8 +37,8 @@ struct release_listener {
 };
 
 /* `alarms` has room for one more alarm. */
-void release_listener_init(struct release_listener *listener, struct nodes *nodes, struct alarms *alarms,
-                           void (*on_wake)(struct decision *decision));
+void release_listener_init(struct release_listener *listener, struct nodes *nodes,
+                           struct alarms *alarms, void (*on_wake)(struct decision *decision));
 
 /*
  * The worker has adopted another topology. If the subscription's node is gone, waiting calls are

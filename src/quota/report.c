@@ -54,7 +54,8 @@ void report_end(struct build *out, uint64_t until_ns, uint64_t now_ns)
     build_int(out, until_ns == 0 ? -1 : until_ns > now_ns ? report_ms_up(until_ns - now_ns) : 0);
 }
 
-void report_set_fields(struct build *out, const struct limit *limit, struct slice subject, uint64_t now_ns)
+void report_set_fields(struct build *out, const struct limit *limit, struct slice subject,
+                       uint64_t now_ns)
 {
     if (!report_is_set(limit))
         return;
@@ -91,7 +92,8 @@ static struct slice mode_of(const struct policies *policies)
     return policies_is_shadow(policies) ? SLICE("shadow") : SLICE("enforce");
 }
 
-static void report_standing(struct build *out, const struct report_subject *subject, unsigned index, uint64_t now_ns)
+static void report_standing(struct build *out, const struct report_subject *subject, unsigned index,
+                            uint64_t now_ns)
 {
     struct standing now = gate_standing(&subject->target, index, now_ns);
     report_number(out, "remaining", now.remaining);
@@ -147,8 +149,8 @@ static unsigned count_limits(const struct report_subject *subject)
     return subject->target.policy != NULL ? subject->target.policy->n_limits : 0;
 }
 
-void report_status(struct build *out, const struct policies *policies, const struct report_subject *subject,
-                   uint64_t now_ns)
+void report_status(struct build *out, const struct policies *policies,
+                   const struct report_subject *subject, uint64_t now_ns)
 {
     unsigned n = count_limits(subject);
     build_map(out, 4 + SHARE_FIELDS + (subject->block != NULL));
@@ -172,7 +174,8 @@ void report_status(struct build *out, const struct policies *policies, const str
 static bool is_operators_class(const struct class *class)
 {
     struct slice name = class_name(class);
-    return !class_is_builtin(class) && name.at[0] != '@' && !(name.len > 4 && memcmp(name.at, "cmd.", 4) == 0);
+    return !class_is_builtin(class) && name.at[0] != '@' &&
+           !(name.len > 4 && memcmp(name.at, "cmd.", 4) == 0);
 }
 
 static bool report_is_before(struct slice a, struct slice b)
@@ -185,13 +188,14 @@ static bool report_is_before(struct slice a, struct slice b)
  * Returns the next category of the command after `last`, in alphabetical order: Redis lists
  * categories in no order.
  */
-static bool next_category(const struct command_table *table, const struct command *command, struct slice last,
-                          struct slice *next)
+static bool next_category(const struct command_table *table, const struct command *command,
+                          struct slice last, struct slice *next)
 {
     bool is_found = false;
     for (size_t bit = 0; bit < command_table_categories(table); bit++) {
         struct slice category = command_table_category(table, bit);
-        if (!(command->categories >> bit & 1) || category.len > COMMAND_NAME_MAX || !report_is_before(last, category))
+        if (!(command->categories >> bit & 1) || category.len > COMMAND_NAME_MAX ||
+            !report_is_before(last, category))
             continue;
         if (!is_found || report_is_before(category, *next))
             *next = category;
@@ -204,14 +208,15 @@ static bool next_category(const struct command_table *table, const struct comman
  * Counts the classes of the command, and appends them unless `out` is NULL: all, read, write,
  * control, @categories, and the operator's own.
  */
-static unsigned classes(struct build *out, const struct policies *policies, const struct command_table *table,
-                        const struct command *command)
+static unsigned classes(struct build *out, const struct policies *policies,
+                        const struct command_table *table, const struct command *command)
 {
     const struct classes *all = policies_classes(policies);
     unsigned n = 0;
     for (size_t i = 0; i < classes_count(all); i++) {
         const struct class *class = classes_at(all, i);
-        if ((!class_is_builtin(class) && !is_operators_class(class)) || !class_has(class, table, command))
+        if ((!class_is_builtin(class) && !is_operators_class(class)) ||
+            !class_has(class, table, command))
             continue;
         if (out != NULL)
             build_bulk(out, class_name(class));
@@ -228,8 +233,8 @@ static unsigned classes(struct build *out, const struct policies *policies, cons
     return n;
 }
 
-static enum gate verdict(struct build *out, const struct report_subject *subject, const struct gate_request *ask,
-                         bool is_shadow)
+static enum gate verdict(struct build *out, const struct report_subject *subject,
+                         const struct gate_request *ask, bool is_shadow)
 {
     static const char *const words[] = {[GATE_PASS] = "pass",
                                         [GATE_WAIT] = "delay",
@@ -254,27 +259,31 @@ static enum gate verdict(struct build *out, const struct report_subject *subject
     int64_t wait_ns = is_foreseen ? found.would_wait_ns : found.wait_ns;
     report_field(out, "verdict", slice_str(words[told]));
     build_bulk_str(out, "wait_ms");
-    build_int(out, told == GATE_PASS ? 0 : wait_ns == GATE_NEVER ? -1 : report_ms_up((uint64_t)wait_ns));
+    build_int(out, told == GATE_PASS       ? 0
+                   : wait_ns == GATE_NEVER ? -1
+                                           : report_ms_up((uint64_t)wait_ns));
     report_text(out, "limit", told != GATE_PASS ? found.limit->label : NULL);
     return gate;
 }
 
 /* Returns the limit that would refuse one more connection of the subject now; NULL: none. */
-static const struct limit *auth_lane_ops(const struct report_subject *subject, uint64_t now_ns, bool is_shadow)
+static const struct limit *auth_lane_ops(const struct report_subject *subject, uint64_t now_ns,
+                                         bool is_shadow)
 {
     const struct policy *policy = subject->target.policy;
     for (unsigned i = 0; policy != NULL && i < policy->n_limits; i++) {
         const struct limit *limit = &policy->limits[i];
         bool limits_connections = limit->unit == UNIT_CONNECTIONS || limit->unit == UNIT_CONNECTS;
-        if (limits_connections && limit->action != OVER_SHADOW && (is_shadow || (policy->shadows >> i & 1) == 0) &&
+        if (limits_connections && limit->action != OVER_SHADOW &&
+            (is_shadow || (policy->shadows >> i & 1) == 0) &&
             gate_standing(&subject->target, i, now_ns).remaining == 0)
             return limit;
     }
     return NULL;
 }
 
-static void auth_lane(struct build *out, const struct report_subject *subject, const struct explained_call *call,
-                      bool is_shadow)
+static void auth_lane(struct build *out, const struct report_subject *subject,
+                      const struct explained_call *call, bool is_shadow)
 {
     const struct limit *limit = auth_lane_ops(subject, call->now_ns, is_shadow);
     const char *refuser = call->refuser == NULL && limit != NULL ? limit->label : call->refuser;
@@ -303,11 +312,13 @@ static void tell_redis_cost(struct build *out, const struct command *command)
     char text[24];
     int n = snprintf(text, sizeof text, "%.1f", command_cost_ns(command) / 1000.0);
     report_field(out, "redis_cost_us", slice_of(text, (size_t)n));
-    report_field(out, "redis_cost_by", command_cost_calls(command) > 0 ? SLICE("measured") : SLICE("flags"));
+    report_field(out, "redis_cost_by",
+                 command_cost_calls(command) > 0 ? SLICE("measured") : SLICE("flags"));
 }
 
-enum gate report_explain(struct build *out, const struct policies *policies, const struct command_table *table,
-                         const struct report_subject *subject, const struct explained_call *call)
+enum gate report_explain(struct build *out, const struct policies *policies,
+                         const struct command_table *table, const struct report_subject *subject,
+                         const struct explained_call *call)
 {
     const struct command *command = call->command;
     struct amounts amounts;
@@ -328,7 +339,8 @@ enum gate report_explain(struct build *out, const struct policies *policies, con
     who(out, subject);
     report_field(out, "mode", mode_of(policies));
     blocked(out, subject, ask->now_ns);
-    report_field(out, "command", command->id ? slice_of(command->name, command->name_len) : SLICE("unknown"));
+    report_field(out, "command",
+                 command->id ? slice_of(command->name, command->name_len) : SLICE("unknown"));
     build_bulk_str(out, "classes");
     build_array(out, classes(NULL, policies, table, command));
     classes(out, policies, table, command);

@@ -35,8 +35,8 @@ struct report_subject {
  * LIMIT STATUS: subject, policy, mode, waits for its share, and the state of each limit of the
  * policy.
  */
-void report_status(struct build *out, const struct policies *policies, const struct report_subject *subject,
-                   uint64_t now_ns);
+void report_status(struct build *out, const struct policies *policies,
+                   const struct report_subject *subject, uint64_t now_ns);
 
 /* A request that LIMIT EXPLAIN is about. */
 struct explained_call {
@@ -57,8 +57,9 @@ struct explained_call {
  * LIMIT EXPLAIN: the decision of the gate, which is also returned, and the limits that bind the
  * command.
  */
-enum gate report_explain(struct build *out, const struct policies *policies, const struct command_table *table,
-                         const struct report_subject *subject, const struct explained_call *call);
+enum gate report_explain(struct build *out, const struct policies *policies,
+                         const struct command_table *table, const struct report_subject *subject,
+                         const struct explained_call *call);
 
 /*
  * Returns which kind of lane the command would use: none, private or shared. is_private: the client
@@ -153,7 +154,8 @@ void report_limit(struct build *out, const struct limit *limit);
 bool report_is_set(const struct limit *limit);
 
 /* Writes the fields of a limit for one subject, if the limit has them: the subject, and the end. */
-void report_set_fields(struct build *out, const struct limit *limit, struct slice subject, uint64_t now_ns);
+void report_set_fields(struct build *out, const struct limit *limit, struct slice subject,
+                       uint64_t now_ns);
 
 /* Writes two fields: why a subject is blocked, and until when. */
 void report_block(struct build *out, const struct block *block, uint64_t now_ns);

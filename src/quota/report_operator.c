@@ -41,20 +41,23 @@ static struct slice report_operator_lower(struct slice text, char room[REPORT_GL
 static bool report_operator_is_named_so(const struct report_filter *filter, const char *name)
 {
     char glob[REPORT_GLOB_MAX], text[REPORT_GLOB_MAX];
-    return filter->glob.len == 0 ||
-           glob_match(report_operator_lower(filter->glob, glob), report_operator_lower(slice_str(name), text));
+    return filter->glob.len == 0 || glob_match(report_operator_lower(filter->glob, glob),
+                                               report_operator_lower(slice_str(name), text));
 }
 
 static bool shows(const struct report_filter *filter, const struct limit *limit)
 {
     return report_operator_is_named_so(filter, limit->label) &&
            (filter->stopping == NULL ||
-            (atomic_load_explicit(&filter->stopping[limit->id], memory_order_relaxed) & 1U << OFFENDER_REFUSED) != 0);
+            (atomic_load_explicit(&filter->stopping[limit->id], memory_order_relaxed) &
+             1U << OFFENDER_REFUSED) != 0);
 }
 
-static bool shows_own(const struct report_filter *filter, const struct limit *limit, bool is_refusing)
+static bool shows_own(const struct report_filter *filter, const struct limit *limit,
+                      bool is_refusing)
 {
-    return report_operator_is_named_so(filter, limit->label) && (filter->stopping == NULL || is_refusing);
+    return report_operator_is_named_so(filter, limit->label) &&
+           (filter->stopping == NULL || is_refusing);
 }
 
 /* The recently most refused subjects, or keys of named limits. */
@@ -71,7 +74,8 @@ static struct refused_lately *look_for_refused(const struct report_filter *filte
 {
     struct refused_lately *lately = filter->stopping != NULL ? calloc(1, sizeof *lately) : NULL;
     if (lately != NULL)
-        lately->n = top_heaviest(&filter->limited, 1, TOP_REFUSED, now_ns, lately->rows, TOP_SUBJECTS);
+        lately->n =
+            top_heaviest(&filter->limited, 1, TOP_REFUSED, now_ns, lately->rows, TOP_SUBJECTS);
     return lately;
 }
 
@@ -80,36 +84,40 @@ static bool shows_named(const struct report_filter *filter, const struct named_l
 {
     bool is_refusing = filter->stopping == NULL;
     for (size_t i = 0; lately != NULL && i < lately->n && !is_refusing; i++)
-        is_refusing =
-            slice_eq_nocase(slice_of(lately->rows[i].policy, lately->rows[i].policy_len), slice_str(limit->name));
+        is_refusing = slice_eq_nocase(slice_of(lately->rows[i].policy, lately->rows[i].policy_len),
+                                      slice_str(limit->name));
     return is_refusing && report_operator_is_named_so(filter, limit->name);
 }
 
 /* ---- LIMIT LIST ---- */
 
-static uint64_t report_operator_sum(struct limit_counters *const *limit_counters, unsigned n_workers, uint16_t id,
-                                    size_t offset)
+static uint64_t report_operator_sum(struct limit_counters *const *limit_counters,
+                                    unsigned n_workers, uint16_t id, size_t offset)
 {
     uint64_t total = 0;
     for (unsigned w = 0; w < n_workers; w++) {
         const char *counters = (const char *)&limit_counters[w][id];
-        total +=
-            atomic_load_explicit((const _Atomic uint64_t *)(const void *)(counters + offset), memory_order_relaxed);
+        total += atomic_load_explicit((const _Atomic uint64_t *)(const void *)(counters + offset),
+                                      memory_order_relaxed);
     }
     return total;
 }
 
-static void tallied(struct build *out, const struct limit *limit, struct limit_counters *const *limit_counters,
-                    unsigned n_workers)
+static void tallied(struct build *out, const struct limit *limit,
+                    struct limit_counters *const *limit_counters, unsigned n_workers)
 {
     report_number(out, "admitted",
-                  report_operator_sum(limit_counters, n_workers, limit->id, offsetof(struct limit_counters, admitted)));
+                  report_operator_sum(limit_counters, n_workers, limit->id,
+                                      offsetof(struct limit_counters, admitted)));
     report_number(out, "delayed",
-                  report_operator_sum(limit_counters, n_workers, limit->id, offsetof(struct limit_counters, delayed)));
+                  report_operator_sum(limit_counters, n_workers, limit->id,
+                                      offsetof(struct limit_counters, delayed)));
     report_number(out, "refused",
-                  report_operator_sum(limit_counters, n_workers, limit->id, offsetof(struct limit_counters, refused)));
+                  report_operator_sum(limit_counters, n_workers, limit->id,
+                                      offsetof(struct limit_counters, refused)));
     report_number(out, "shadowed",
-                  report_operator_sum(limit_counters, n_workers, limit->id, offsetof(struct limit_counters, shadowed)));
+                  report_operator_sum(limit_counters, n_workers, limit->id,
+                                      offsetof(struct limit_counters, shadowed)));
 }
 
 /* Writes the rates of single keys, and how long they last; -1: until removed. */
@@ -128,8 +136,8 @@ static void list_overrides(struct build *out, const struct shared_set *overrides
     }
 }
 
-static void list_named(struct build *out, const struct named_limit *limit, enum quota_when_down when_down,
-                       uint64_t now_ns)
+static void list_named(struct build *out, const struct named_limit *limit,
+                       enum quota_when_down when_down, uint64_t now_ns)
 {
     const struct named_counters *counters = limit->counters;
     build_map(out, 13);
@@ -139,7 +147,8 @@ static void list_named(struct build *out, const struct named_limit *limit, enum 
     report_field(out, "tz", slice_str(zone_name(limit->rule.zone)));
     report_field(out, "over", limit->is_shadow ? SLICE("shadow") : SLICE("refuse"));
     report_field(out, "when_down", slice_str(named_when_down(limit, when_down)));
-    report_field(out, "penalty", limit->penalty_text != NULL ? slice_str(limit->penalty_text) : SLICE(""));
+    report_field(out, "penalty",
+                 limit->penalty_text != NULL ? slice_str(limit->penalty_text) : SLICE(""));
     report_number(out, "asked", named_counters_asked(counters));
     report_number(out, "passed", count_read(&counters->results[NAMED_PASSED]));
     report_number(out, "limited", count_read(&counters->results[NAMED_LIMITED]));
@@ -149,18 +158,20 @@ static void list_named(struct build *out, const struct named_limit *limit, enum 
 }
 
 /* Returns how many requests of that subject the limit refuses a second; below 0: none lately. */
-static double refused_rate(const struct refused_lately *refused, const char *subject, const struct limit *limit)
+static double refused_rate(const struct refused_lately *refused, const char *subject,
+                           const struct limit *limit)
 {
     for (size_t i = 0; i < refused->n; i++) {
         const struct top_entry *row = &refused->rows[i];
-        if (row->refused_by == limit->id && slice_eq(slice_of(row->subject, row->subject_len), slice_str(subject)))
+        if (row->refused_by == limit->id &&
+            slice_eq(slice_of(row->subject, row->subject_len), slice_str(subject)))
             return (double)row->per_s;
     }
     return -1;
 }
 
-static void list_variant(struct build *out, const struct variant *one, const struct limit *limit, double refused_per_s,
-                         uint64_t now_ns)
+static void list_variant(struct build *out, const struct variant *one, const struct limit *limit,
+                         double refused_per_s, uint64_t now_ns)
 {
     build_map(out, 7 + REPORT_SET_FIELDS);
     report_limit(out, limit);
@@ -182,12 +193,14 @@ static size_t list_variants(struct build *out, const struct report_list *list, u
         out->is_broken |= variants->n > 0;
         return 0;
     }
-    refused->n = top_heaviest(list->tops, list->n_workers, TOP_REFUSED, now_ns, refused->rows, TOP_SUBJECTS);
+    refused->n =
+        top_heaviest(list->tops, list->n_workers, TOP_REFUSED, now_ns, refused->rows, TOP_SUBJECTS);
     for (size_t i = 0; i < variants->n; i++) {
         const struct policy *policy = variants->at[i].policy;
         for (size_t j = 0; j < policy->n_limits; j++) {
             double per_s = refused_rate(refused, variants->at[i].subject, &policy->limits[j]);
-            if (!policy->limits[j].is_own || !shows_own(&list->filter, &policy->limits[j], per_s >= 0))
+            if (!policy->limits[j].is_own ||
+                !shows_own(&list->filter, &policy->limits[j], per_s >= 0))
                 continue;
             n++;
             list_variant(out, &variants->at[i], &policy->limits[j], per_s, now_ns);
@@ -214,8 +227,9 @@ void report_list(struct build *out, const struct report_list *list, uint64_t now
             build_map(&rows, 11 + (report_is_set(&policy->limits[j]) ? REPORT_SET_FIELDS : 0));
             report_limit(&rows, &policy->limits[j]);
             tallied(&rows, &policy->limits[j], list->limit_counters, list->n_workers);
-            report_number(&rows, "subjects",
-                          atomic_load_explicit(&policy->policy_state->subjects, memory_order_relaxed));
+            report_number(
+                &rows, "subjects",
+                atomic_load_explicit(&policy->policy_state->subjects, memory_order_relaxed));
             report_set_fields(&rows, &policy->limits[j], SLICE(""), now_ns);
         }
     }
@@ -268,7 +282,8 @@ static const char *refuser(const struct report_top *asked, uint32_t id)
     return limit != NULL ? limit->label : NULL;
 }
 
-static void top_row(struct build *out, const struct report_top *asked, const struct top_entry *entry)
+static void top_row(struct build *out, const struct report_top *asked,
+                    const struct top_entry *entry)
 {
     build_map(out, asked->by == TOP_SHARE ? 7 : 8);
     report_field(out, "subject", slice_of(entry->subject, entry->subject_len));
@@ -305,7 +320,8 @@ void report_top(struct build *out, const struct report_top *asked, uint64_t now_
     struct top_entry *entries = rows_new(out, asked->n, sizeof *entries);
     if (entries == NULL)
         return;
-    size_t found = top_heaviest(asked->tops, asked->n_workers, asked->by, now_ns, entries, asked->n);
+    size_t found =
+        top_heaviest(asked->tops, asked->n_workers, asked->by, now_ns, entries, asked->n);
     build_array(out, found);
     for (size_t i = 0; i < found; i++)
         top_row(out, asked, &entries[i]);
@@ -340,8 +356,8 @@ static void slow_command(struct build *out, const struct slow_entry *entry)
     build_array(out, more > 0 ? 2 : 1);
     build_bulk_str(out, entry->command);
     if (more > 0)
-        build_printf_bulk(out, "... (%" PRIu32 " %sargument%s)", more, entry->argc == UINT16_MAX ? "or more " : "",
-                          more == 1 ? "" : "s");
+        build_printf_bulk(out, "... (%" PRIu32 " %sargument%s)", more,
+                          entry->argc == UINT16_MAX ? "or more " : "", more == 1 ? "" : "s");
 }
 
 static void report_operator_number(struct build *out, uint64_t value)
@@ -349,7 +365,8 @@ static void report_operator_number(struct build *out, uint64_t value)
     build_int(out, value < INT64_MAX ? (int64_t)value : INT64_MAX);
 }
 
-static void slow_entry(struct build *out, const struct slow_entry *entry, slow_waits_print *print_waits)
+static void slow_entry(struct build *out, const struct slow_entry *entry,
+                       slow_waits_print *print_waits)
 {
     char waits[SLOW_WAITS_ROOM];
     build_array(out, SLOW_ENTRY_FIELDS);
@@ -366,7 +383,8 @@ static void slow_entry(struct build *out, const struct slow_entry *entry, slow_w
     build_bulk_str(out, entry->node);
 }
 
-static void slow_list(struct build *out, struct slowlog *slowlog, size_t most, slow_waits_print *print_waits)
+static void slow_list(struct build *out, struct slowlog *slowlog, size_t most,
+                      slow_waits_print *print_waits)
 {
     size_t room = most < SLOWLOG_MOST ? most : SLOWLOG_MOST;
     struct slow_entry *entries = rows_new(out, room, sizeof *entries);
@@ -379,8 +397,8 @@ static void slow_list(struct build *out, struct slowlog *slowlog, size_t most, s
     free(entries);
 }
 
-static void slow_get(struct build *out, struct slowlog *slowlog, const struct slice *words, size_t n,
-                     slow_waits_print *print_waits)
+static void slow_get(struct build *out, struct slowlog *slowlog, const struct slice *words,
+                     size_t n, slow_waits_print *print_waits)
 {
     int64_t most = SLOW_USUAL;
     if (n == 2 && !num_parse(words[1], &most))
@@ -428,6 +446,8 @@ void report_slowlog(struct build *out, struct slowlog *slowlog, const struct sli
     } else if (n == 1 && slice_eq_nocase(words[0], SLICE("help"))) {
         slow_help(out);
     } else {
-        build_error(out, SLICE("ERR unknown subcommand or wrong number of arguments. Try LIMIT SLOWLOG HELP."));
+        build_error(
+            out,
+            SLICE("ERR unknown subcommand or wrong number of arguments. Try LIMIT SLOWLOG HELP."));
     }
 }

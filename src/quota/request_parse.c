@@ -34,7 +34,8 @@ static bool request_parse_take_key(struct reading *reading, struct slice *key)
 {
     if (!request_parse_take(reading, key))
         return false;
-    return key->len <= QUOTA_KEY_MAX || option_error(reading, "the key is too long: at most %d bytes", QUOTA_KEY_MAX);
+    return key->len <= QUOTA_KEY_MAX ||
+           option_error(reading, "the key is too long: at most %d bytes", QUOTA_KEY_MAX);
 }
 
 static bool take_ttl(struct reading *reading)
@@ -54,7 +55,8 @@ static bool take_rate(struct reading *reading, struct slice word)
 {
     char what[160];
     if (reading->n_rates + reading->n_drafts == QUOTA_PARTS_RATES_MAX)
-        return option_error(reading, "too many rates: at most %d in one call", QUOTA_PARTS_RATES_MAX);
+        return option_error(reading, "too many rates: at most %d in one call",
+                            QUOTA_PARTS_RATES_MAX);
     if (reading->n_drafts == QUOTA_RATES_MAX)
         return option_error(reading, "too many rates: at most %d", QUOTA_RATES_MAX);
     if (!rate_parse(word, RATE_OF_CALENDAR, &reading->drafts[reading->n_drafts], what, sizeof what))
@@ -85,7 +87,8 @@ static bool take_options(struct reading *reading, bool with_rates, bool *has_mor
     unsigned allowed = option_algorithm(reading)->options;
     *has_more = false;
     while (argv_next(&reading->walk, &word)) {
-        if (request_parse_has_parts(reading->ask->rule.kind) && slice_eq_nocase(word, SLICE("and"))) {
+        if (request_parse_has_parts(reading->ask->rule.kind) &&
+            slice_eq_nocase(word, SLICE("and"))) {
             *has_more = true;
             return true;
         }
@@ -121,7 +124,8 @@ static bool make_rule(struct reading *reading)
 {
     char what[160];
     if (reading->n_drafts == 0)
-        return option_syntax_error(reading, "a rate is missing: write COUNT/PERIOD, like 1000/s or 5/60s");
+        return option_syntax_error(reading,
+                                   "a rate is missing: write COUNT/PERIOD, like 1000/s or 5/60s");
     for (unsigned i = 0; i < reading->n_drafts; i++)
         if (!quota_rule_add(&reading->part->rule, &reading->drafts[i], what, sizeof what))
             return option_error(reading, "%s", what);
@@ -154,7 +158,8 @@ static bool add_part(struct reading *reading)
 
 static bool take_named(struct reading *reading)
 {
-    return request_parse_take(reading, &reading->part->name) && request_parse_take_key(reading, &reading->part->key);
+    return request_parse_take(reading, &reading->part->name) &&
+           request_parse_take_key(reading, &reading->part->key);
 }
 
 static bool is_twice(const struct decision_request *ask)
@@ -176,7 +181,8 @@ static bool end_parts(struct reading *reading)
         is_look = is_look && reading->parts[i].cost == 0;
     ask->is_peek |= is_look;
     ask->rule.kind = QUOTA_ALL;
-    return !is_twice(ask) || option_error(reading, "a key is given twice: give all its rates at once");
+    return !is_twice(ask) ||
+           option_error(reading, "a key is given twice: give all its rates at once");
 }
 
 /* Turns the call on one key into the first part of a call on several keys. */
@@ -184,8 +190,8 @@ static void request_parse_keep_first(struct reading *reading)
 {
     struct decision_request *ask = reading->ask;
     bool is_credit = ask->mode == QUOTA_CREDIT; /* the number of CREDIT belongs to the whole call */
-    reading->parts[0] =
-        (struct decision_request){.name = ask->name, .key = ask->key, .cost = is_credit ? 1 : ask->cost};
+    reading->parts[0] = (struct decision_request){
+        .name = ask->name, .key = ask->key, .cost = is_credit ? 1 : ask->cost};
     ask->n_parts = 1;
     ask->is_named = true;
     ask->cost = is_credit ? ask->cost : 1;
@@ -213,7 +219,8 @@ static bool take_algorithm(struct reading *reading)
     uint8_t kind = (uint8_t)quota_named_kind(word);
     reading->part->rule.kind = kind;
     return (kind != QUOTA_KINDS && kind != QUOTA_APPROX) ||
-           option_error(reading, "'%.*s' is neither FUNNEL nor BUCKET nor SLIDING nor FIXED", WHY_SLICE(word));
+           option_error(reading, "'%.*s' is neither FUNNEL nor BUCKET nor SLIDING nor FIXED",
+                        WHY_SLICE(word));
 }
 
 static bool read_all(struct reading *reading)
@@ -222,7 +229,8 @@ static bool read_all(struct reading *reading)
     do {
         if (reading->walk.left < 3)
             return wrong_arity(reading);
-        if (!add_part(reading) || !take_algorithm(reading) || !request_parse_take_key(reading, &reading->part->key))
+        if (!add_part(reading) || !take_algorithm(reading) ||
+            !request_parse_take_key(reading, &reading->part->key))
             return false;
         if (!take_options(reading, true, &has_more) || !make_rule(reading))
             return false;
@@ -260,7 +268,8 @@ static bool is_exact(__int128 number)
  */
 static bool make_cell(struct reading *reading, const int64_t numbers[4])
 {
-    int64_t max_burst = numbers[0], count = numbers[1], period_s = numbers[2], quantity = numbers[3];
+    int64_t max_burst = numbers[0], count = numbers[1], period_s = numbers[2],
+            quantity = numbers[3];
     if (count == 0 || period_s == 0)
         return option_error(reading, "zero rates are not supported");
     if (max_burst < -1 || count < 0 || period_s < 0)
@@ -270,8 +279,10 @@ static bool make_cell(struct reading *reading, const int64_t numbers[4])
         return option_error(reading, "zero rates are not supported");
     if (!is_exact(interval_ns) || !is_exact(interval_ns * ((__int128)max_burst + 1)) ||
         !is_exact(interval_ns * quantity))
-        return option_error(reading, "value is out of range: at this rate draining takes more than 104 days");
-    reading->ask->rule.rates[0] = (struct quota_rate){.limit = max_burst + 1, .step = (int64_t)interval_ns};
+        return option_error(
+            reading, "value is out of range: at this rate draining takes more than 104 days");
+    reading->ask->rule.rates[0] =
+        (struct quota_rate){.limit = max_burst + 1, .step = (int64_t)interval_ns};
     reading->ask->rule.n_rates = 1;
     reading->ask->cost = quantity;
     reading->ask->is_peek = quantity == 0;
@@ -298,9 +309,10 @@ static bool read_throttle(struct reading *reading)
 static bool read_acquire(struct reading *reading)
 {
     struct slice word;
-    return request_parse_take_key(reading, &reading->ask->key) && request_parse_take(reading, &word) &&
-           option_parse_within(reading, word, 1, QUOTA_HOLDERS_MAX, &reading->ask->max) && take_ttl(reading) &&
-           request_parse_take_rest(reading, false);
+    return request_parse_take_key(reading, &reading->ask->key) &&
+           request_parse_take(reading, &word) &&
+           option_parse_within(reading, word, 1, QUOTA_HOLDERS_MAX, &reading->ask->max) &&
+           take_ttl(reading) && request_parse_take_rest(reading, false);
 }
 
 static bool ends(const struct reading *reading)
@@ -310,14 +322,14 @@ static bool ends(const struct reading *reading)
 
 static bool read_renew(struct reading *reading)
 {
-    return request_parse_take_key(reading, &reading->ask->key) && request_parse_take(reading, &reading->ask->token) &&
-           take_ttl(reading) && ends(reading);
+    return request_parse_take_key(reading, &reading->ask->key) &&
+           request_parse_take(reading, &reading->ask->token) && take_ttl(reading) && ends(reading);
 }
 
 static bool read_release(struct reading *reading)
 {
-    return request_parse_take_key(reading, &reading->ask->key) && request_parse_take(reading, &reading->ask->token) &&
-           ends(reading);
+    return request_parse_take_key(reading, &reading->ask->key) &&
+           request_parse_take(reading, &reading->ask->token) && ends(reading);
 }
 
 /* Reads the name of an algorithm with penalties, and sets its letter. */
@@ -330,9 +342,10 @@ static bool take_letter(struct reading *reading, struct slice word)
     }
     if (slice_eq_nocase(word, slice_str(quota_algorithm(QUOTA_THROTTLE)->name)))
         return option_error(reading, "THROTTLE has no penalties: use another algorithm");
-    return option_error(reading,
-                        "unknown algorithm '%.*s': write FUNNEL, BUCKET, SLIDING, APPROX, FIXED, or CHECK and a name",
-                        WHY_SLICE(word));
+    return option_error(
+        reading,
+        "unknown algorithm '%.*s': write FUNNEL, BUCKET, SLIDING, APPROX, FIXED, or CHECK and a name",
+        WHY_SLICE(word));
 }
 
 /* BAN and UNBAN. */
@@ -344,13 +357,15 @@ static bool read_ban(struct reading *reading)
     if (reading->walk.left < (is_ban ? 3 : 2) || !request_parse_take(reading, &word))
         return wrong_arity(reading);
     bool is_named = slice_eq_nocase(word, slice_str(quota_algorithm(QUOTA_CHECK)->name));
-    if (!(is_named ? request_parse_take(reading, &reading->ask->name) : take_letter(reading, word)) ||
+    if (!(is_named ? request_parse_take(reading, &reading->ask->name)
+                   : take_letter(reading, word)) ||
         !request_parse_take_key(reading, &reading->ask->key))
         return false;
     if (!is_ban)
         return ends(reading);
     return request_parse_take(reading, &word) && ends(reading) &&
-           (penalty_parse_time(word, &reading->ask->ttl_ms, what, sizeof what) || option_error(reading, "%s", what));
+           (penalty_parse_time(word, &reading->ask->ttl_ms, what, sizeof what) ||
+            option_error(reading, "%s", what));
 }
 
 static bool read_reset(struct reading *reading)
@@ -389,16 +404,21 @@ static const struct form *request_parse_find_form(struct slice name)
     return NULL;
 }
 
-bool decision_request_parse(struct decision_request *ask, struct decision_request *parts, struct slice name,
-                            struct slice request, char *why, size_t why_size)
+bool decision_request_parse(struct decision_request *ask, struct decision_request *parts,
+                            struct slice name, struct slice request, char *why, size_t why_size)
 {
     const struct form *form = request_parse_find_form(name);
     struct slice word;
     if (form == NULL)
         return why_set(why, why_size, "ERR unknown command '%.*s'", WHY_SLICE(name));
-    *ask = (struct decision_request){.rule = {.kind = form->kind}, .cost = 1, .is_cell = form->n_names == 1};
-    struct reading reading = {
-        .ask = ask, .part = ask, .parts = parts, .name = form->name, .why = why, .why_size = why_size};
+    *ask = (struct decision_request){
+        .rule = {.kind = form->kind}, .cost = 1, .is_cell = form->n_names == 1};
+    struct reading reading = {.ask = ask,
+                              .part = ask,
+                              .parts = parts,
+                              .name = form->name,
+                              .why = why,
+                              .why_size = why_size};
     argv_walk_init(&reading.walk, request);
     for (unsigned i = 0; i < form->n_names; i++)
         if (!request_parse_take(&reading, &word))
@@ -444,7 +464,8 @@ static bool request_parse_cut(struct slice request, struct pieces *pieces)
     pieces->head = slice_of(request.at, (size_t)(at - request.at));
     pieces->key = slice_of(key, len);
     pieces->tail = slice_of(tail, (size_t)(end - tail));
-    return pieces->tail.len > 0 && pieces->tail.len <= REQUEST_MEMO_TAIL && pieces->head.len <= REQUEST_MEMO_HEAD;
+    return pieces->tail.len > 0 && pieces->tail.len <= REQUEST_MEMO_TAIL &&
+           pieces->head.len <= REQUEST_MEMO_HEAD;
 }
 
 /* Returns the index of a tail: a hash, for tails differ mostly in their digits. */
@@ -456,7 +477,8 @@ static unsigned request_parse_slot_of(struct slice tail)
     return (sum ^ sum >> 16) % REQUEST_MEMO_SLOTS;
 }
 
-bool request_memo_find(const struct request_memo *memo, struct slice request, struct decision_request *ask)
+bool request_memo_find(const struct request_memo *memo, struct slice request,
+                       struct decision_request *ask)
 {
     struct pieces pieces;
     if (!request_parse_cut(request, &pieces))
@@ -471,11 +493,12 @@ bool request_memo_find(const struct request_memo *memo, struct slice request, st
     return true;
 }
 
-void request_memo_note(struct request_memo *memo, struct slice request, const struct decision_request *ask)
+void request_memo_note(struct request_memo *memo, struct slice request,
+                       const struct decision_request *ask)
 {
     struct pieces pieces;
-    bool is_alone = ask->rule.n_rates > 0 && ask->n_parts == 0 && ask->name.at == NULL && ask->token.at == NULL &&
-                    ask->rule.zone == NULL;
+    bool is_alone = ask->rule.n_rates > 0 && ask->n_parts == 0 && ask->name.at == NULL &&
+                    ask->token.at == NULL && ask->rule.zone == NULL;
     if (!is_alone || !request_parse_cut(request, &pieces) || pieces.key.at != ask->key.at ||
         pieces.key.len != ask->key.len)
         return;

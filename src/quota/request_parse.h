@@ -20,8 +20,10 @@
  * contain bytes of the request (build_error escapes them).
  */
 __attribute__((warn_unused_result)) bool decision_request_parse(struct decision_request *ask,
-                                                                struct decision_request *parts, struct slice name,
-                                                                struct slice request, char *why, size_t why_size);
+                                                                struct decision_request *parts,
+                                                                struct slice name,
+                                                                struct slice request, char *why,
+                                                                size_t why_size);
 
 /*
  * Gives a request about a named limit (CHECK) that limit's rule. The request is then like any other
@@ -30,8 +32,8 @@ __attribute__((warn_unused_result)) bool decision_request_parse(struct decision_
  */
 __attribute__((warn_unused_result)) bool decision_request_resolve(struct decision_request *ask,
                                                                   struct decision_request *parts,
-                                                                  const struct quota_rule *rule, char *why,
-                                                                  size_t why_size);
+                                                                  const struct quota_rule *rule,
+                                                                  char *why, size_t why_size);
 
 /*
  * A cache of parsed requests, found by their bytes. Applications send few kinds of requests about
@@ -62,10 +64,12 @@ struct request_memo {
  * Sets *ask to the result of decision_request_parse for this request, if cached; ask->key points
  * into `request`. False: not cached.
  */
-__attribute__((warn_unused_result)) bool request_memo_find(const struct request_memo *memo, struct slice request,
+__attribute__((warn_unused_result)) bool request_memo_find(const struct request_memo *memo,
+                                                           struct slice request,
                                                            struct decision_request *ask);
 
 /* Caches *ask, which decision_request_parse has made of the request. */
-void request_memo_note(struct request_memo *memo, struct slice request, const struct decision_request *ask);
+void request_memo_note(struct request_memo *memo, struct slice request,
+                       const struct decision_request *ask);
 
 #endif

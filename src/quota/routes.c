@@ -55,8 +55,8 @@ static struct script_node *member_of(struct routes *routes, struct nodes_row *ro
     struct script_node *node = routes_find(routes, lanes);
     if (node != NULL)
         return node;
-    node = script_node_new(lanes, routes->alarms, login_get(lanes->base.worker_lanes->own.newest), any_member(routes),
-                           routes->ops, routes->arg);
+    node = script_node_new(lanes, routes->alarms, login_get(lanes->base.worker_lanes->own.newest),
+                           any_member(routes), routes->ops, routes->arg);
     if (node == NULL)
         return NULL;
     node->number = routes->n_numbers++;
@@ -211,7 +211,8 @@ static void hold_until_again(struct routes *routes, struct batch *batch)
  * Stores the error as the reason of the wait. False: the wait since the first refusal has ended, or
  * memory is short. The batch has failed then.
  */
-static bool routes_may_wait(struct routes *routes, struct batch *batch, struct slice error, bool is_away)
+static bool routes_may_wait(struct routes *routes, struct batch *batch, struct slice error,
+                            bool is_away)
 {
     char *refusal = strndup(error.at, error.len);
     if (refusal == NULL || routes_now_ns(routes) >= batch->until_ns) {
@@ -227,13 +228,14 @@ static bool routes_may_wait(struct routes *routes, struct batch *batch, struct s
 }
 
 /* Retries the batch after an interval. The wait ends `wait_ns` after the first refusal. */
-static void routes_hold(struct routes *routes, struct batch *batch, struct slice error, bool is_away,
-                        enum wait_for wait)
+static void routes_hold(struct routes *routes, struct batch *batch, struct slice error,
+                        bool is_away, enum wait_for wait)
 {
     uint64_t now_ns = routes_now_ns(routes), longer_ns = 2 * batch->pause_ns;
     const struct pauses *pause = &pauses[wait];
-    uint64_t wait_ns =
-        wait == WAIT_FOR_KEYS ? routes->nodes->worker_lanes.upstream->redirect_timeout_ns : failover_wait_ns(batch);
+    uint64_t wait_ns = wait == WAIT_FOR_KEYS
+                           ? routes->nodes->worker_lanes.upstream->redirect_timeout_ns
+                           : failover_wait_ns(batch);
     if (batch->until_ns == 0)
         batch->until_ns = now_ns + wait_ns;
     if (!routes_may_wait(routes, batch, error, is_away))
@@ -383,7 +385,8 @@ static void routes_follow(struct routes *routes, struct batch *batch, struct sli
     }
     batch->is_asking = redirect.is_ask;
     if (!redirect.is_ask) {
-        slot_map_set(routes->nodes->topology->slots, batch->slot, routes_index_of(routes->nodes, row));
+        slot_map_set(routes->nodes->topology->slots, batch->slot,
+                     routes_index_of(routes->nodes, row));
         upstream_ask_topology(routes->nodes->worker_lanes.upstream);
         move_slot(routes, batch->slot, node);
     }
@@ -391,7 +394,8 @@ static void routes_follow(struct routes *routes, struct batch *batch, struct sli
 }
 
 /* Handles errors that only a cluster sends. False: another error. */
-static bool take_clusters(struct routes *routes, struct batch *batch, enum unable unable, struct slice error)
+static bool take_clusters(struct routes *routes, struct batch *batch, enum unable unable,
+                          struct slice error)
 {
     switch (unable) {
     case UNABLE_REDIRECTED:
@@ -425,7 +429,8 @@ void routes_take_error(struct routes *routes, struct batch *batch, struct slice 
     if (unable == UNABLE_NOT_RUN)
         be_refused(routes, batch, error);
     else
-        batch_fail(routes->calls, batch, batch_explain(script_node_of(batch->node), error, named), false);
+        batch_fail(routes->calls, batch, batch_explain(script_node_of(batch->node), error, named),
+                   false);
 }
 
 /*
@@ -486,12 +491,14 @@ void routes_adopt(struct routes *routes)
         if (node->is_leaving || has_lanes(routes, node->base.lanes))
             continue;
         has_left = true;
-        moves_until_ns = node->moves_until_ns > moves_until_ns ? node->moves_until_ns : moves_until_ns;
+        moves_until_ns =
+            node->moves_until_ns > moves_until_ns ? node->moves_until_ns : moves_until_ns;
         script_node_leave(node);
     }
     if (!has_left && !routes->is_cluster)
         return;
-    struct script_node *default_node = moves_until_ns > 0 ? member_of(routes, nodes_default_row(routes->nodes)) : NULL;
+    struct script_node *default_node =
+        moves_until_ns > 0 ? member_of(routes, nodes_default_row(routes->nodes)) : NULL;
     if (default_node != NULL && !routes->is_cluster)
         default_node->moves_until_ns = moves_until_ns;
     put_all_anew(routes);
@@ -500,11 +507,15 @@ void routes_adopt(struct routes *routes)
 
 /* ---- start and end ---- */
 
-void routes_init(struct routes *routes, struct nodes *nodes, struct alarms *alarms, const struct batch_ops *calls,
-                 const struct script_node_ops *ops, void *arg)
+void routes_init(struct routes *routes, struct nodes *nodes, struct alarms *alarms,
+                 const struct batch_ops *calls, const struct script_node_ops *ops, void *arg)
 {
-    *routes = (struct routes){
-        .calls = calls, .nodes = nodes, .alarms = alarms, .ops = ops, .arg = arg, .again.on_due = routes_on_due};
+    *routes = (struct routes){.calls = calls,
+                              .nodes = nodes,
+                              .alarms = alarms,
+                              .ops = ops,
+                              .arg = arg,
+                              .again.on_due = routes_on_due};
     routes->is_cluster = nodes->worker_lanes.upstream->is_cluster;
     routes->uses = mem_zalloc(routes->is_cluster ? SLOT_COUNT : 1, sizeof *routes->uses);
     list_init(&routes->members);

@@ -71,8 +71,8 @@ struct routes {
  * `nodes`, `alarms`, `calls` and `ops` outlive `routes`. `alarms` has room for one more alarm. Out
  * of memory ends the process.
  */
-void routes_init(struct routes *routes, struct nodes *nodes, struct alarms *alarms, const struct batch_ops *calls,
-                 const struct script_node_ops *ops, void *arg);
+void routes_init(struct routes *routes, struct nodes *nodes, struct alarms *alarms,
+                 const struct batch_ops *calls, const struct script_node_ops *ops, void *arg);
 void routes_fini(struct routes *routes); /* drops the batches with their calls */
 
 static inline uint64_t routes_now_ns(const struct routes *routes)

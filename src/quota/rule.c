@@ -23,7 +23,8 @@ bool quota_rule_is_same(const struct quota_rule *a, const struct quota_rule *b)
         return false;
     for (unsigned i = 0; i < a->n_rates; i++)
         if (a->rates[i].limit != b->rates[i].limit || a->rates[i].step != b->rates[i].step ||
-            a->rates[i].calendar != b->rates[i].calendar || a->rates[i].fine_count != b->rates[i].fine_count ||
+            a->rates[i].calendar != b->rates[i].calendar ||
+            a->rates[i].fine_count != b->rates[i].fine_count ||
             a->rates[i].fine_period != b->rates[i].fine_period)
             return false;
     return true;
@@ -31,13 +32,15 @@ bool quota_rule_is_same(const struct quota_rule *a, const struct quota_rule *b)
 
 /* ---- one rate ---- */
 
-static bool make_funnel(const struct rate_text *text, struct quota_rate *made, char *why, size_t why_size)
+static bool make_funnel(const struct rate_text *text, struct quota_rate *made, char *why,
+                        size_t why_size)
 {
     struct rate rate;
     uint64_t burst = text->burst > 0 ? text->burst : text->count;
     if (!rate_init(&rate, text->count, text->period_ns, burst) || rate.burst_ns >= QUOTA_MOST - 1)
         return why_set(why, why_size,
-                       "a burst of %" PRIu64 " at this rate takes more than 104 days to drain: give a smaller burst",
+                       "a burst of %" PRIu64
+                       " at this rate takes more than 104 days to drain: give a smaller burst",
                        burst);
     *made = (struct quota_rate){.limit = (int64_t)rate.burst, .step = (int64_t)rate.interval_ns};
     if (rate_is_fine(&rate)) {
@@ -47,14 +50,15 @@ static bool make_funnel(const struct rate_text *text, struct quota_rate *made, c
     return true;
 }
 
-static bool make_window(enum quota_kind kind, const struct rate_text *text, struct quota_rate *made, char *why,
-                        size_t why_size)
+static bool make_window(enum quota_kind kind, const struct rate_text *text, struct quota_rate *made,
+                        char *why, size_t why_size)
 {
     if (text->burst > 0)
         return why_set(why, why_size, "%s takes no burst: its whole count passes at once",
                        quota_algorithm((uint8_t)kind)->name);
     if (kind == QUOTA_SLIDING && text->count > QUOTA_LOG_MAX)
-        return why_set(why, why_size, "an exact sliding window counts at most %d units: use APPROX for more",
+        return why_set(why, why_size,
+                       "an exact sliding window counts at most %d units: use APPROX for more",
                        QUOTA_LOG_MAX);
     if (text->count >= QUOTA_MOST)
         return why_set(why, why_size, "the count is too large");
@@ -64,12 +68,14 @@ static bool make_window(enum quota_kind kind, const struct rate_text *text, stru
     return true;
 }
 
-bool quota_rule_add(struct quota_rule *rule, const struct rate_text *text, char *why, size_t why_size)
+bool quota_rule_add(struct quota_rule *rule, const struct rate_text *text, char *why,
+                    size_t why_size)
 {
     if (rule->n_rates == QUOTA_RATES_MAX)
         return why_set(why, why_size, "too many rates: at most %d", QUOTA_RATES_MAX);
     if (text->calendar != CALENDAR_NONE && rule->kind != QUOTA_FIXED)
-        return why_set(why, why_size, "day, week and month are for FIXED, not %s", quota_algorithm(rule->kind)->name);
+        return why_set(why, why_size, "day, week and month are for FIXED, not %s",
+                       quota_algorithm(rule->kind)->name);
     struct quota_rate *rate = &rule->rates[rule->n_rates];
     bool is_window = quota_algorithm(rule->kind)->family == FAMILY_WINDOW;
     bool is_made = is_window ? make_window((enum quota_kind)rule->kind, text, rate, why, why_size)
@@ -102,9 +108,10 @@ static bool find_algorithm(struct slice name, enum quota_kind *kind, char *why, 
         return true;
     struct slice near = near_name(name, n_named(), algorithm_name, NULL);
     if (near.len > 0)
-        return why_set(why, why_size, "unknown algorithm \"%.*s\" (did you mean %.*s?)", WHY_SLICE(name),
-                       WHY_SLICE(near));
-    return why_set(why, why_size, "unknown algorithm \"%.*s\": write funnel, bucket, sliding, approx or fixed",
+        return why_set(why, why_size, "unknown algorithm \"%.*s\" (did you mean %.*s?)",
+                       WHY_SLICE(name), WHY_SLICE(near));
+    return why_set(why, why_size,
+                   "unknown algorithm \"%.*s\": write funnel, bucket, sliding, approx or fixed",
                    WHY_SLICE(name));
 }
 
@@ -113,12 +120,14 @@ static bool read_rate(struct slice line, struct rate_text *rate, char *why, size
 {
     struct slice word;
     if (!split_word(&line, &word))
-        return why_set(why, why_size, "a rate is missing: write COUNT/PERIOD, like 1000/s or 5/60s");
+        return why_set(why, why_size,
+                       "a rate is missing: write COUNT/PERIOD, like 1000/s or 5/60s");
     if (!rate_parse(word, RATE_OF_CALENDAR, rate, why, why_size))
         return false;
     while (split_word(&line, &word)) {
         if (!slice_eq_nocase(word, SLICE("burst")))
-            return why_set(why, why_size, "unknown clause \"%.*s\": only burst may follow a rate", WHY_SLICE(word));
+            return why_set(why, why_size, "unknown clause \"%.*s\": only burst may follow a rate",
+                           WHY_SLICE(word));
         if (rate->burst > 0)
             return why_set(why, why_size, "\"burst\" is given twice");
         if (!split_word(&line, &word))
@@ -129,7 +138,8 @@ static bool read_rate(struct slice line, struct rate_text *rate, char *why, size
     return true;
 }
 
-bool quota_limit_parse(struct slice algorithm, struct slice text, struct quota_rule *rule, char *why, size_t why_size)
+bool quota_limit_parse(struct slice algorithm, struct slice text, struct quota_rule *rule,
+                       char *why, size_t why_size)
 {
     enum quota_kind kind = QUOTA_KINDS;
     if (!find_algorithm(algorithm, &kind, why, why_size))

@@ -64,7 +64,8 @@ static inline int64_t quota_span_ns(const struct quota_rate *rate, int64_t units
         return units * rate->step;
     if (units < 0)
         return (int64_t)((__int128)units * rate->fine_period / rate->fine_count);
-    return (int64_t)(((__int128)units * rate->fine_period + rate->fine_count - 1) / rate->fine_count);
+    return (int64_t)(((__int128)units * rate->fine_period + rate->fine_count - 1) /
+                     rate->fine_count);
 }
 
 /* Returns the burst as time in ns: less than QUOTA_MOST. */
@@ -87,15 +88,18 @@ bool quota_has_calendar(const struct quota_rule *rule);
 bool quota_rule_is_same(const struct quota_rule *a, const struct quota_rule *b);
 
 /* Adds a rate to the rule. False: `why` says what is wrong, and the rule is unchanged. */
-__attribute__((warn_unused_result)) bool quota_rule_add(struct quota_rule *rule, const struct rate_text *text,
-                                                        char *why, size_t why_size);
+__attribute__((warn_unused_result)) bool quota_rule_add(struct quota_rule *rule,
+                                                        const struct rate_text *text, char *why,
+                                                        size_t why_size);
 
 /*
  * Adds a line of a [limit NAME]. `algorithm` is the left side of the line (funnel, bucket, sliding,
  * approx or fixed), `text` the right side. Before the first line n_rates is 0. False: `why` says
  * what is wrong, and the rule is unchanged.
  */
-__attribute__((warn_unused_result)) bool quota_limit_parse(struct slice algorithm, struct slice text,
-                                                           struct quota_rule *rule, char *why, size_t why_size);
+__attribute__((warn_unused_result)) bool quota_limit_parse(struct slice algorithm,
+                                                           struct slice text,
+                                                           struct quota_rule *rule, char *why,
+                                                           size_t why_size);
 
 #endif

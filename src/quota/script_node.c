@@ -146,10 +146,11 @@ static void keep_sha(struct script_node *node, unsigned script, struct slice rep
 
 /* ---- loading scripts ---- */
 
-static bool script_node_send_call(struct script_node *node, enum effect effect, unsigned argument, const char *request,
-                                  size_t n)
+static bool script_node_send_call(struct script_node *node, enum effect effect, unsigned argument,
+                                  const char *request, size_t n)
 {
-    struct call *call = lane_call_flow(node->base.lane_user.lane, &node->base.lane_user, FLOW_ONE, 1, 0);
+    struct call *call =
+        lane_call_flow(node->base.lane_user.lane, &node->base.lane_user, FLOW_ONE, 1, 0);
     if (call == NULL)
         return false;
     call->flags = CALL_LOOK;
@@ -243,7 +244,8 @@ struct slice script_node_why_none(const struct script_node *node)
 {
     if (node->refusal != NULL)
         return slice_str(node->refusal);
-    return err_text(node->circuit.is_open ? ERR_UPSTREAM_TIMEOUT : lanes_why_away(node->base.lanes));
+    return err_text(node->circuit.is_open ? ERR_UPSTREAM_TIMEOUT
+                                          : lanes_why_away(node->base.lanes));
 }
 
 /* ---- sending ---- */
@@ -278,7 +280,8 @@ void script_node_add(struct script_node *node, struct batch *batch)
  * ASKING applies to the next request of the connection, so nothing may be sent between ASKING and
  * the request.
  */
-static bool script_node_send_request(struct script_node *node, bool is_asking, const char *request, size_t n)
+static bool script_node_send_request(struct script_node *node, bool is_asking, const char *request,
+                                     size_t n)
 {
     static const char asking[] = "*1\r\n$6\r\nASKING\r\n";
     if (is_asking && !script_node_send_call(node, EFFECT_NONE, ASKING, asking, sizeof asking - 1))
@@ -301,7 +304,8 @@ bool script_node_send(struct script_node *node, struct batch *batch)
     batch->sent_ns = script_node_now_ns(node);
     batch->is_whole |= node->whole_ns != 0;
     char *request = batch_write(batch, script_word(node, batch), &len);
-    bool is_sent = request != NULL && script_node_send_request(node, batch->is_asking, request, len);
+    bool is_sent =
+        request != NULL && script_node_send_request(node, batch->is_asking, request, len);
     free(request);
     if (!is_sent)
         return false;
@@ -402,7 +406,8 @@ static void open_circuit(struct script_node *node, bool is_owing)
     circuit_open(&node->circuit);
     node->is_away = true;
     if (is_owing && node->base.is_open)
-        lane_fail(node->base.lane_user.lane, END_LATE, "it does not answer within upstream-timeout");
+        lane_fail(node->base.lane_user.lane, END_LATE,
+                  "it does not answer within upstream-timeout");
 }
 
 static void on_patience(struct alarm *alarm)
@@ -430,7 +435,8 @@ static void script_node_on_bytes(struct lane_user *lane_user, const char *data, 
         lane_fail(lane_user->lane, END_LOST, "out of memory");
 }
 
-static void script_node_on_answer(struct lane_user *lane_user, const struct call *call, const struct glimpse *glimpse)
+static void script_node_on_answer(struct lane_user *lane_user, const struct call *call,
+                                  const struct glimpse *glimpse)
 {
     struct script_node *node = node_of(lane_user);
     struct slice reply = bytes_slice(&node->reply);
@@ -466,7 +472,8 @@ static void lose_sent(struct script_node *node)
     if (clock_ns() >= patience_ns(node))
         open_circuit(node, false);
     node->sent_us = 0;
-    struct slice error = err_text(node->circuit.is_open ? ERR_UPSTREAM_TIMEOUT : ERR_UPSTREAM_UNAVAILABLE);
+    struct slice error =
+        err_text(node->circuit.is_open ? ERR_UPSTREAM_TIMEOUT : ERR_UPSTREAM_UNAVAILABLE);
     list_take_all(&now, &node->sent);
     while (!list_is_empty(&now)) {
         struct batch *batch = script_node_first_of(&now);
@@ -501,7 +508,8 @@ static void script_node_on_lost(struct lane_user *lane_user, const struct lane *
  * The connection was refused. `reply` is empty if the connection could not be made, or its greeting
  * timed out.
  */
-static void script_node_on_refused(struct lane_user *lane_user, enum lane_end end, struct slice reply)
+static void script_node_on_refused(struct lane_user *lane_user, enum lane_end end,
+                                   struct slice reply)
 {
     struct script_node *node = node_of(lane_user);
     const struct node *of = script_node_of(node);
@@ -542,7 +550,8 @@ static const struct link_ops link_ops = {.on_wake = script_node_on_wake};
 /* ---- start and end ---- */
 
 struct script_node *script_node_new(struct lanes *lanes, struct alarms *alarms, struct login *login,
-                                    const struct script_node *like, const struct script_node_ops *ops, void *arg)
+                                    const struct script_node *like,
+                                    const struct script_node_ops *ops, void *arg)
 {
     struct script_node *node = calloc(1, sizeof *node);
     if (node == NULL || !alarms_reserve(alarms, ALARMS)) {

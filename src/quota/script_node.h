@@ -138,7 +138,8 @@ struct script_node {
  * node of the worker, which has the scripts' hashes already; or NULL. Returns NULL: out of memory.
  */
 struct script_node *script_node_new(struct lanes *lanes, struct alarms *alarms, struct login *login,
-                                    const struct script_node *like, const struct script_node_ops *ops, void *arg);
+                                    const struct script_node *like,
+                                    const struct script_node_ops *ops, void *arg);
 
 /* Drops the node's batches with their calls. No callback follows. */
 void script_node_free(struct script_node *node);
@@ -150,7 +151,8 @@ void script_node_add(struct script_node *node, struct batch *batch);
 void script_node_note_asked(struct script_node *node, struct batch *batch, uint64_t asked_ns);
 
 /* Sends a batch that is in no list. False: out of memory, and the caller still owns the batch. */
-__attribute__((warn_unused_result)) bool script_node_send(struct script_node *node, struct batch *batch);
+__attribute__((warn_unused_result)) bool script_node_send(struct script_node *node,
+                                                          struct batch *batch);
 
 /*
  * Marks the node as leaving. The caller moves the batches of `open` to other nodes. on_look

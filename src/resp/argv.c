@@ -43,7 +43,8 @@ void argv_walk_init(struct argv_walk *walk, struct slice request)
 bool argv_next(struct argv_walk *walk, struct slice *arg)
 {
     uint64_t len;
-    bool is_there = walk->left > 0 && argv_header_take(walk, '$', &len) && walk->end - walk->at >= CRLF_LEN &&
+    bool is_there = walk->left > 0 && argv_header_take(walk, '$', &len) &&
+                    walk->end - walk->at >= CRLF_LEN &&
                     len <= (uint64_t)(walk->end - walk->at) - CRLF_LEN;
     if (!is_there) {
         walk->left = 0;

@@ -63,7 +63,8 @@ void build_header(struct build *build, char type, int64_t number)
 
 void build_map(struct build *build, size_t pairs)
 {
-    build_header(build, build->is_resp3 ? '%' : '*', (int64_t)(build->is_resp3 ? pairs : 2 * pairs));
+    build_header(build, build->is_resp3 ? '%' : '*',
+                 (int64_t)(build->is_resp3 ? pairs : 2 * pairs));
 }
 
 void build_array(struct build *build, size_t n)
@@ -92,8 +93,8 @@ void build_bulk_str(struct build *build, const char *text)
  * vsnprintf writes in place, and needs one more byte for its NUL. The line end then overwrites the
  * NUL.
  */
-__attribute__((format(printf, 3, 0))) static void bulk_of(struct build *build, size_t len, const char *format,
-                                                          va_list args)
+__attribute__((format(printf, 3, 0))) static void bulk_of(struct build *build, size_t len,
+                                                          const char *format, va_list args)
 {
     build_header(build, '$', (int64_t)len);
     char *to = reserve(build, len + 1);

@@ -35,7 +35,8 @@ void build_header(struct build *build, char type, int64_t number);
 
 void build_bulk(struct build *build, struct slice bytes);
 void build_bulk_str(struct build *build, const char *text);
-__attribute__((format(printf, 2, 3))) void build_printf_bulk(struct build *build, const char *format, ...);
+__attribute__((format(printf, 2, 3))) void build_printf_bulk(struct build *build,
+                                                             const char *format, ...);
 void build_int(struct build *build, int64_t number);
 void build_nil(struct build *build);
 

@@ -25,8 +25,8 @@ static inline bool element_head(struct slice reply, struct element_head *head)
     if (end == NULL || reply.at + reply.len - end < 2)
         return false;
     size_t len = (size_t)(end - reply.at) - 1;
-    *head =
-        (struct element_head){.type = *reply.at, .rest = slice_of(end + 2, (size_t)(reply.at + reply.len - end) - 2)};
+    *head = (struct element_head){
+        .type = *reply.at, .rest = slice_of(end + 2, (size_t)(reply.at + reply.len - end) - 2)};
     return num_parse(slice_of(reply.at + 1, len), &head->number);
 }
 

@@ -51,7 +51,8 @@ struct slice glimpse_first_bulk(const struct glimpse *glimpse)
     size_t at = header.len + 2;
     struct slice bulk = glimpse_line_at(glimpse->head, glimpse->n_head, at);
     int64_t len;
-    if (bulk.at == NULL || bulk.len < 2 || bulk.at[0] != '$' || !num_parse(slice_of(bulk.at + 1, bulk.len - 1), &len))
+    if (bulk.at == NULL || bulk.len < 2 || bulk.at[0] != '$' ||
+        !num_parse(slice_of(bulk.at + 1, bulk.len - 1), &len))
         return none;
     at += bulk.len + 2;
     if (len < 0 || at + (size_t)len > glimpse->n_head)
@@ -68,7 +69,8 @@ int64_t glimpse_last_integer(const struct glimpse *glimpse)
     while (from > 0 && glimpse->tail[from - 1] != '\n')
         from--;
     int64_t value;
-    if (glimpse->tail[from] != ':' || !num_parse(slice_of(glimpse->tail + from + 1, n - 3 - from), &value))
+    if (glimpse->tail[from] != ':' ||
+        !num_parse(slice_of(glimpse->tail + from + 1, n - 3 - from), &value))
         return -1;
     return value;
 }

@@ -21,7 +21,8 @@ static bool read_integer(struct slice reply, int64_t *number)
 
 static bool is_nil(struct slice reply)
 {
-    return slice_eq(reply, SLICE("$-1\r\n")) || slice_eq(reply, SLICE("_\r\n")) || slice_eq(reply, SLICE("*-1\r\n"));
+    return slice_eq(reply, SLICE("$-1\r\n")) || slice_eq(reply, SLICE("_\r\n")) ||
+           slice_eq(reply, SLICE("*-1\r\n"));
 }
 
 bool join_is_error(struct slice reply)
@@ -56,7 +57,8 @@ static int64_t and (int64_t a, int64_t b)
     return a != 0 && b != 0;
 }
 
-static bool join_integers(struct build *out, const struct slice *replies, size_t n, int64_t (*of)(int64_t, int64_t))
+static bool join_integers(struct build *out, const struct slice *replies, size_t n,
+                          int64_t (*of)(int64_t, int64_t))
 {
     int64_t all = 0;
     for (size_t i = 0; i < n; i++) {
@@ -83,7 +85,8 @@ static bool integer_at(struct slice reply, int64_t index, int64_t *number)
 }
 
 /* Quadratic in the number of elements, which are few: as many as the arguments of SCRIPT EXISTS. */
-static bool join_each(struct build *out, const struct slice *replies, size_t n, int64_t (*of)(int64_t, int64_t))
+static bool join_each(struct build *out, const struct slice *replies, size_t n,
+                      int64_t (*of)(int64_t, int64_t))
 {
     struct element_head first;
     if (!element_head(replies[0], &first) || first.type != '*' || first.number < 0)
@@ -107,7 +110,8 @@ static bool join_pairs(struct build *out, const struct slice *replies, size_t n)
 {
     struct element_head first;
     struct slice element;
-    if (!element_head(replies[0], &first) || first.type != '*' || first.number < 0 || first.number % 2 != 0)
+    if (!element_head(replies[0], &first) || first.type != '*' || first.number < 0 ||
+        first.number % 2 != 0)
         return false;
     build_array(out, (size_t)first.number);
     for (int64_t at = 0; at < first.number; at++) {
@@ -159,7 +163,8 @@ static bool join_lists(struct build *out, const struct slice *replies, size_t n)
 static bool join_read_text(struct slice reply, char *type, struct slice *text)
 {
     struct element_head header;
-    if (!element_head(reply, &header) || header.number < 0 || header.rest.len != (size_t)header.number + 2)
+    if (!element_head(reply, &header) || header.number < 0 ||
+        header.rest.len != (size_t)header.number + 2)
         return false;
     *type = header.type;
     *text = slice_of(header.rest.at, (size_t)header.number);
@@ -241,7 +246,8 @@ static bool join_one(struct build *out, struct slice reply)
     return true;
 }
 
-static bool join_by(struct build *out, enum join join, const struct slice *replies, size_t n, size_t pick)
+static bool join_by(struct build *out, enum join join, const struct slice *replies, size_t n,
+                    size_t pick)
 {
     switch (join) {
     case JOIN_SUM:
@@ -281,9 +287,11 @@ static void end_join(struct build *out, size_t begin, bool is_joined)
     build_raw(out, JOIN_ODD);
 }
 
-void join_replies(struct build *out, enum join join, const struct slice *replies, size_t n, size_t pick)
+void join_replies(struct build *out, enum join join, const struct slice *replies, size_t n,
+                  size_t pick)
 {
-    const struct slice *error = join != JOIN_ANY && join != JOIN_KILL ? first_error(replies, n) : NULL;
+    const struct slice *error =
+        join != JOIN_ANY && join != JOIN_KILL ? first_error(replies, n) : NULL;
     if (error != NULL) {
         build_raw(out, *error);
         return;
@@ -311,8 +319,8 @@ static bool value_take(struct values_left *left, uint32_t index)
     return left->n_taken == index + 1;
 }
 
-static bool put_values(struct build *out, const struct slice *replies, struct values_left *lefts, size_t n,
-                       const struct join_where *where, size_t n_values)
+static bool put_values(struct build *out, const struct slice *replies, struct values_left *lefts,
+                       size_t n, const struct join_where *where, size_t n_values)
 {
     for (size_t i = 0; i < n; i++) {
         struct element_head header;
@@ -329,8 +337,8 @@ static bool put_values(struct build *out, const struct slice *replies, struct va
     return true;
 }
 
-void join_values(struct build *out, const struct slice *replies, size_t n, const struct join_where *where,
-                 size_t n_values)
+void join_values(struct build *out, const struct slice *replies, size_t n,
+                 const struct join_where *where, size_t n_values)
 {
     const struct slice *error = first_error(replies, n);
     if (error != NULL) {

@@ -37,7 +37,8 @@ enum join {
 #define JOIN_ODD SLICE("-UPSTREAM replies of several nodes are inconsistent\r\n")
 
 /* Joins `n` > 0 whole replies. `pick`: any number; JOIN_PICK looks at part pick % n first. */
-void join_replies(struct build *out, enum join join, const struct slice *replies, size_t n, size_t pick);
+void join_replies(struct build *out, enum join join, const struct slice *replies, size_t n,
+                  size_t pick);
 
 /* Describes an array: element i is the element where[i].index of replies[where[i].part]. */
 struct join_where {
@@ -46,8 +47,8 @@ struct join_where {
 };
 
 /* Joins elements of `n` replies to an array of `n_values`. Out of memory sets out->is_broken. */
-void join_values(struct build *out, const struct slice *replies, size_t n, const struct join_where *where,
-                 size_t n_values);
+void join_values(struct build *out, const struct slice *replies, size_t n,
+                 const struct join_where *where, size_t n_values);
 
 /* True if the whole reply is an error. */
 bool join_is_error(struct slice reply);

@@ -65,7 +65,8 @@ static inline const char *plain_header(const char *at, const char *end, uint32_t
 static inline const char *plain_bulk(const char *at, const char *end, uint32_t *len)
 {
     const char *data = plain_header(at, end, len);
-    bool is_whole = data != NULL && (size_t)(end - data) >= (size_t)*len + CRLF_LEN && is_crlf(data + *len);
+    bool is_whole =
+        data != NULL && (size_t)(end - data) >= (size_t)*len + CRLF_LEN && is_crlf(data + *len);
     return is_whole ? data : NULL;
 }
 
@@ -73,7 +74,8 @@ static inline const char *plain_bulk(const char *at, const char *end, uint32_t *
  * Takes `n` whole bulks. Returns the end of the last bulk, or NULL. *first, if not NULL, receives
  * the first bulk's data.
  */
-static inline const char *plain_bulks(const char *at, const char *end, const struct request_limits *limits, uint32_t n,
+static inline const char *plain_bulks(const char *at, const char *end,
+                                      const struct request_limits *limits, uint32_t n,
                                       struct slice *first)
 {
     for (uint32_t i = 0; i < n; i++) {
@@ -92,8 +94,9 @@ static inline const char *plain_bulks(const char *at, const char *end, const str
  * Takes a whole multibulk request of *argc > 0 arguments; *name is the first argument. Returns the
  * end of the request, or NULL.
  */
-static inline const char *plain_request(const char *at, const char *end, const struct request_limits *limits,
-                                        struct slice *name, uint32_t *argc)
+static inline const char *plain_request(const char *at, const char *end,
+                                        const struct request_limits *limits, struct slice *name,
+                                        uint32_t *argc)
 {
     const char *next = plain_header(at, end, argc);
     if (next == NULL || *at != '*' || *argc == 0 || *argc > limits->args)
@@ -134,8 +137,9 @@ static inline bool plain_is_same(const char *a, const char *b, size_t n)
  * arguments, and `head` bytes before the second argument. Returns NULL also if the beginning
  * differs.
  */
-static inline const char *plain_request_like(const char *at, const char *end, const struct request_limits *limits,
-                                             const char *model, size_t head, uint32_t argc)
+static inline const char *plain_request_like(const char *at, const char *end,
+                                             const struct request_limits *limits, const char *model,
+                                             size_t head, uint32_t argc)
 {
     if ((size_t)(end - at) < head || !plain_is_same(at, model, head))
         return NULL;

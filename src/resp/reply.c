@@ -15,7 +15,15 @@
 #include "resp/cursor.h"
 #include "resp/plain.h"
 
-enum phase { PHASE_TYPE, PHASE_LINE, PHASE_LINE_LF, PHASE_DATA, PHASE_DATA_CR, PHASE_DATA_LF, PHASE_LOST };
+enum phase {
+    PHASE_TYPE,
+    PHASE_LINE,
+    PHASE_LINE_LF,
+    PHASE_DATA,
+    PHASE_DATA_CR,
+    PHASE_DATA_LF,
+    PHASE_LOST
+};
 
 /* What follows the type byte. */
 enum shape {
@@ -66,7 +74,8 @@ static inline bool reply_wait_in(struct reply_scan *scan, enum phase phase)
     return false;
 }
 
-static inline bool reply_line_end_byte(struct reply_scan *scan, struct cursor *c, char wanted, enum phase phase)
+static inline bool reply_line_end_byte(struct reply_scan *scan, struct cursor *c, char wanted,
+                                       enum phase phase)
 {
     if (c->at == c->end)
         return reply_wait_in(scan, phase);
@@ -97,7 +106,8 @@ static enum word word_after(enum word word, char type, char byte)
     case '#':
         return word == WORD_EMPTY && (byte == 't' || byte == 'f') ? WORD_WHOLE : WORD_BROKEN;
     case ',':
-        return is_digit || (byte != '\0' && strchr("+-.eEinfa", byte) != NULL) ? WORD_WHOLE : WORD_BROKEN;
+        return is_digit || (byte != '\0' && strchr("+-.eEinfa", byte) != NULL) ? WORD_WHOLE
+                                                                               : WORD_BROKEN;
     default: /* '_' has no content */
         return WORD_BROKEN;
     }
@@ -108,7 +118,8 @@ static bool word(struct reply_scan *scan, struct cursor *c)
     while (c->at < c->end) {
         char byte = *c->at++;
         if (byte == '\r')
-            return scan->word == (scan->type == '_' ? WORD_EMPTY : WORD_WHOLE) || reply_wait_in(scan, PHASE_LOST);
+            return scan->word == (scan->type == '_' ? WORD_EMPTY : WORD_WHOLE) ||
+                   reply_wait_in(scan, PHASE_LOST);
         scan->word = (uint8_t)word_after(scan->word, scan->type, byte);
         if (scan->word == WORD_BROKEN)
             return reply_wait_in(scan, PHASE_LOST);
@@ -255,7 +266,8 @@ static inline const char *bulk_at_hand(const char *at, const char *end)
     const char *data = plain_bulk(at, end, &len);
     if (data != NULL)
         return data + len + CRLF_LEN;
-    bool is_null = end - at >= (ptrdiff_t)strlen("$-1\r\n") && memcmp(at, "$-1\r\n", strlen("$-1\r\n")) == 0;
+    bool is_null =
+        end - at >= (ptrdiff_t)strlen("$-1\r\n") && memcmp(at, "$-1\r\n", strlen("$-1\r\n")) == 0;
     return is_null ? at + strlen("$-1\r\n") : NULL;
 }
 
@@ -299,7 +311,8 @@ static bool reply(struct reply_scan *scan, struct cursor *c)
     return true;
 }
 
-static enum scan_result reply_scan_stepwise(struct reply_scan *scan, const char *data, size_t n, size_t *used)
+static enum scan_result reply_scan_stepwise(struct reply_scan *scan, const char *data, size_t n,
+                                            size_t *used)
 {
     struct cursor c = {data, data, data + n};
     bool whole = reply(scan, &c);
@@ -310,7 +323,8 @@ static enum scan_result reply_scan_stepwise(struct reply_scan *scan, const char 
     return SCAN_FRAME;
 }
 
-uint32_t reply_scan_plain(struct reply_scan *scan, const char *data, size_t n, uint32_t most, size_t *used)
+uint32_t reply_scan_plain(struct reply_scan *scan, const char *data, size_t n, uint32_t most,
+                          size_t *used)
 {
     uint32_t count = 0;
     const char *at = data;

@@ -41,7 +41,8 @@ static inline bool request_refuse(struct request_scan *scan, enum err error)
 }
 
 /* Takes the byte `wanted`; any other byte is a protocol error. */
-static inline bool request_line_end_byte(struct request_scan *scan, struct cursor *c, char wanted, enum phase phase)
+static inline bool request_line_end_byte(struct request_scan *scan, struct cursor *c, char wanted,
+                                         enum phase phase)
 {
     if (c->at == c->end)
         return request_wait_in(scan, phase);
@@ -103,7 +104,8 @@ static bool header_odd_byte(struct request_scan *scan, char byte, enum err too_b
 }
 
 /* Reads the header line, including its CR. */
-static inline bool header_line(struct request_scan *scan, struct cursor *c, enum phase phase, enum err too_big)
+static inline bool header_line(struct request_scan *scan, struct cursor *c, enum phase phase,
+                               enum err too_big)
 {
     for (;;) {
         size_t line = scan->line + digits_take(c, &scan->number);
@@ -126,7 +128,8 @@ static inline bool header_is_number(const struct request_scan *scan)
     return !scan->not_number && digits_are_number(scan->number, digits, scan->negative);
 }
 
-static inline bool request_take_count(struct request_scan *scan, const struct request_limits *limits)
+static inline bool request_take_count(struct request_scan *scan,
+                                      const struct request_limits *limits)
 {
     if (!header_is_number(scan) || (scan->number > INT32_MAX && !scan->negative))
         return request_refuse(scan, ERR_PROTO_MULTIBULK_LENGTH);
@@ -146,11 +149,12 @@ static inline bool take_length(struct request_scan *scan, const struct request_l
     return true;
 }
 
-static bool count_line(struct request_scan *scan, struct cursor *c, const struct request_limits *limits,
-                       enum phase phase)
+static bool count_line(struct request_scan *scan, struct cursor *c,
+                       const struct request_limits *limits, enum phase phase)
 {
     if (phase == PHASE_COUNT) {
-        if (!header_line(scan, c, PHASE_COUNT, ERR_PROTO_MULTIBULK_LINE_TOO_BIG) || !request_take_count(scan, limits))
+        if (!header_line(scan, c, PHASE_COUNT, ERR_PROTO_MULTIBULK_LINE_TOO_BIG) ||
+            !request_take_count(scan, limits))
             return false;
     }
     return request_line_end_byte(scan, c, '\n', PHASE_COUNT_LF);
@@ -170,7 +174,8 @@ static inline bool dollar(struct request_scan *scan, struct cursor *c)
 }
 
 /* Returns the offset of `at` in the request. scan->at counts the bytes taken by earlier calls. */
-static inline uint64_t offset(const struct request_scan *scan, const struct cursor *c, const char *at)
+static inline uint64_t offset(const struct request_scan *scan, const struct cursor *c,
+                              const char *at)
 {
     return scan->at + (uint64_t)(at - c->begin);
 }
@@ -185,7 +190,8 @@ static inline void locate(struct request_scan *scan, uint32_t arg, uint64_t off,
 }
 
 /* Continues one argument. */
-static bool argument(struct request_scan *scan, struct cursor *c, const struct request_limits *limits, enum phase phase)
+static bool argument(struct request_scan *scan, struct cursor *c,
+                     const struct request_limits *limits, enum phase phase)
 {
     switch (phase) {
     default: /* PHASE_DOLLAR */
@@ -193,7 +199,8 @@ static bool argument(struct request_scan *scan, struct cursor *c, const struct r
             return false;
         /* fall through */
     case PHASE_LENGTH:
-        if (!header_line(scan, c, PHASE_LENGTH, ERR_PROTO_BULK_LINE_TOO_BIG) || !take_length(scan, limits))
+        if (!header_line(scan, c, PHASE_LENGTH, ERR_PROTO_BULK_LINE_TOO_BIG) ||
+            !take_length(scan, limits))
             return false;
         /* fall through */
     case PHASE_LENGTH_LF:
@@ -226,7 +233,8 @@ static enum phase request_start(struct request_scan *scan, struct cursor *c)
     return PHASE_COUNT;
 }
 
-static bool request(struct request_scan *scan, struct cursor *c, const struct request_limits *limits)
+static bool request(struct request_scan *scan, struct cursor *c,
+                    const struct request_limits *limits)
 {
     enum phase phase = scan->phase;
     if (phase == PHASE_START) {
@@ -249,8 +257,9 @@ static bool request(struct request_scan *scan, struct cursor *c, const struct re
     return true;
 }
 
-static enum scan_result request_scan_stepwise(struct request_scan *scan, const struct request_limits *limits,
-                                              const char *data, size_t n, size_t *used)
+static enum scan_result request_scan_stepwise(struct request_scan *scan,
+                                              const struct request_limits *limits, const char *data,
+                                              size_t n, size_t *used)
 {
     struct cursor c = {data, data, data + n};
     bool whole = request(scan, &c, limits);
@@ -266,8 +275,9 @@ static enum scan_result request_scan_stepwise(struct request_scan *scan, const s
  * Takes a whole multibulk request in memory. Returns the end of the request. NULL: the request is
  * not taken, and the scan must be reset.
  */
-static inline const char *request_at_hand(struct request_scan *scan, const struct request_limits *limits,
-                                          const char *begin, const char *end)
+static inline const char *request_at_hand(struct request_scan *scan,
+                                          const struct request_limits *limits, const char *begin,
+                                          const char *end)
 {
     uint32_t argc;
     const char *at = plain_header(begin, end, &argc);
@@ -287,8 +297,8 @@ static inline const char *request_at_hand(struct request_scan *scan, const struc
     return at;
 }
 
-enum scan_result request_scan(struct request_scan *scan, const struct request_limits *limits, const char *data,
-                              size_t n, size_t *used)
+enum scan_result request_scan(struct request_scan *scan, const struct request_limits *limits,
+                              const char *data, size_t n, size_t *used)
 {
     if (scan->phase == PHASE_START) {
         const char *next = request_at_hand(scan, limits, data, data + n);

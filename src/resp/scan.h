@@ -67,9 +67,9 @@ struct request_scan {
  * The scan buffers nothing. A caller can recognise a long argument early: after SCAN_MORE by `at`
  * and `bulk_left`, and by args[i], which is set when argument i's header is complete.
  */
-__attribute__((warn_unused_result)) enum scan_result request_scan(struct request_scan *scan,
-                                                                  const struct request_limits *limits, const char *data,
-                                                                  size_t n, size_t *used);
+__attribute__((warn_unused_result)) enum scan_result request_scan(
+    struct request_scan *scan, const struct request_limits *limits, const char *data, size_t n,
+    size_t *used);
 
 /* Skips the next n <= bulk_left bytes of the request, which are content, without reading. */
 static inline void request_scan_skip(struct request_scan *scan, size_t n)
@@ -112,7 +112,8 @@ static inline bool scan_is_error(char kind)
 }
 
 /* Like request_scan. SCAN_BAD has no reason: the connection is not usable any more. */
-__attribute__((warn_unused_result)) enum scan_result reply_scan(struct reply_scan *scan, const char *data, size_t n,
+__attribute__((warn_unused_result)) enum scan_result reply_scan(struct reply_scan *scan,
+                                                                const char *data, size_t n,
                                                                 size_t *used);
 
 /*
@@ -120,7 +121,8 @@ __attribute__((warn_unused_result)) enum scan_result reply_scan(struct reply_sca
  * status, error, integer or bulk. Anything else is left to reply_scan. Changes only `errors` of the
  * scan. Returns the number of replies, which took *used bytes.
  */
-__attribute__((warn_unused_result)) uint32_t reply_scan_plain(struct reply_scan *scan, const char *data, size_t n,
+__attribute__((warn_unused_result)) uint32_t reply_scan_plain(struct reply_scan *scan,
+                                                              const char *data, size_t n,
                                                               uint32_t most, size_t *used);
 
 #endif

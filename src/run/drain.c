@@ -42,7 +42,8 @@ static unsigned list_holders(const struct drain *drain, char out[HOLDERS_ROOM])
     worker_pool_holders(drain->pool, &holders);
     out[0] = '\0';
     for (unsigned i = 0; i < holders.n_named; i++)
-        len += (size_t)snprintf(out + len, HOLDERS_ROOM - len, "%s%s", i > 0 ? ", " : "", holders.named[i]);
+        len += (size_t)snprintf(out + len, HOLDERS_ROOM - len, "%s%s", i > 0 ? ", " : "",
+                                holders.named[i]);
     if (holders.n > holders.n_named)
         snprintf(out + len, HOLDERS_ROOM - len, ", and %u more", holders.n - holders.n_named);
     return holders.n;
@@ -56,8 +57,8 @@ static void on_telling(uv_timer_t *timer)
     uint64_t over_ns = clock_ns() - drain->began_ns;
     uint64_t left_ns = drain->timeout_ns > over_ns ? drain->timeout_ns - over_ns : 0;
     if (n > 0)
-        log_info("%sdraining: %u client%s left, closed in %.1f s: %s", drain->who, n, n == 1 ? " is" : "s are",
-                 (double)left_ns / (double)NS_PER_S, holders);
+        log_info("%sdraining: %u client%s left, closed in %.1f s: %s", drain->who, n,
+                 n == 1 ? " is" : "s are", (double)left_ns / (double)NS_PER_S, holders);
 }
 
 static void drain_on_deadline(uv_timer_t *timer)
@@ -97,8 +98,8 @@ void drain_begin(struct drain *drain, struct loop *loop, bool has_successor)
     uv_timer_start(&drain->telling, on_telling, tell_ms, tell_ms);
     if (!has_successor)
         listening_refuse(drain->listening);
-    worker_pool_drain(drain->pool, part_ms(drain->timeout_ns, TICKS_IN_TIMEOUT, TICK_MS), has_successor, on_stage,
-                      drain);
+    worker_pool_drain(drain->pool, part_ms(drain->timeout_ns, TICKS_IN_TIMEOUT, TICK_MS),
+                      has_successor, on_stage, drain);
 }
 
 void drain_close(struct drain *drain)

@@ -14,7 +14,8 @@
 
 #define OPERATORS_ALONE 0600 /* the mode of the operators' socket */
 
-_Static_assert(LISTENS_MAX < LISTEN_ADDRESSES_MAX, "each address and the operators' socket has a number of its own");
+_Static_assert(LISTENS_MAX < LISTEN_ADDRESSES_MAX,
+               "each address and the operators' socket has a number of its own");
 
 /* One configured address. */
 struct bound_address {
@@ -40,7 +41,8 @@ struct listening {
     struct watched *watched; /* by worker */
 };
 
-static void say_cannot_listen(const char *where, const struct listen_address *listen_address, int error)
+static void say_cannot_listen(const char *where, const struct listen_address *listen_address,
+                              int error)
 {
     bool is_admin = listen_address->is_admin;
     const char *remedy = "";
@@ -50,8 +52,9 @@ static void say_cannot_listen(const char *where, const struct listen_address *li
         remedy = is_admin ? ": set socket= in [admin] or stop the other server"
                           : ": set listen= in [weir] or stop the other server";
     else if (error == EACCES)
-        remedy = listen_address->is_unix ? ": choose a folder that weir's user may write to; the service has /run/weir"
-                                         : ": choose a port above 1023";
+        remedy = listen_address->is_unix
+                     ? ": choose a folder that weir's user may write to; the service has /run/weir"
+                     : ": choose a port above 1023";
     else if (error == ENOTSOCK)
         remedy = ": weir does not replace it; choose another path";
     else if (error == ENOENT || error == ENOTDIR)
@@ -69,7 +72,8 @@ static void add_socket(struct bound_address *bound, int fd, bool is_systemds)
     bound->sockets[bound->n_sockets++] = (struct heirloom){fd, is_systemds};
 }
 
-static void listening_watch(struct listening *l, unsigned worker, int fd, const struct bound_address *bound)
+static void listening_watch(struct listening *l, unsigned worker, int fd,
+                            const struct bound_address *bound)
 {
     struct watched *watched = &l->watched[worker];
     watched->openings = mem_realloc(watched->openings, watched->n + 1, sizeof *watched->openings);
@@ -97,7 +101,8 @@ static bool has_peers(const struct bound_address *bound)
     socklen_t size = sizeof is_shared;
     return !bound->listen_address.is_unix &&
            (bound->n_sockets == 0 ||
-            (getsockopt(bound->sockets[0].fd, SOL_SOCKET, SO_REUSEPORT, &is_shared, &size) == 0 && is_shared != 0));
+            (getsockopt(bound->sockets[0].fd, SOL_SOCKET, SO_REUSEPORT, &is_shared, &size) == 0 &&
+             is_shared != 0));
 }
 
 static bool open_for_all(struct listening *l, struct bound_address *bound, struct endpoint *at,
@@ -106,7 +111,8 @@ static bool open_for_all(struct listening *l, struct bound_address *bound, struc
     take_inherited(l, bound, at, inherited);
     if (bound->n_sockets > 0 && bound->sockets[0].is_systemds && !bound->listen_address.is_admin &&
         (rights->has_mode || rights->has_group))
-        log_warn("%s: systemd sets mode and group of this socket (SocketMode=, SocketGroup=)", bound->text);
+        log_warn("%s: systemd sets mode and group of this socket (SocketMode=, SocketGroup=)",
+                 bound->text);
     for (unsigned w = (unsigned)bound->n_sockets; w < l->workers; w++) {
         int fd = bound->n_sockets == 0 || has_peers(bound) ? listen_open(at, rights) : -1;
         if (fd >= 0) {
@@ -176,7 +182,8 @@ static bool listen_on(struct listening *l, size_t i, const struct listen *listen
     return true;
 }
 
-static bool listen_everywhere(struct listening *l, const struct config *config, struct inherited *inherited)
+static bool listen_everywhere(struct listening *l, const struct config *config,
+                              struct inherited *inherited)
 {
     for (size_t i = 0; i < config->n_listens; i++)
         if (!listen_on(l, i, &config->listens[i], false, inherited))
@@ -223,7 +230,9 @@ bool listening_take_over(struct listening *l)
 {
     for (size_t i = 0; i < l->n_places; i++) {
         struct bound_address *bound = &l->all_bound[i];
-        int error = is_handed_over(bound) ? -listen_set_rights(listening_path_of(bound), &bound->rights) : 0;
+        int error = is_handed_over(bound)
+                        ? -listen_set_rights(listening_path_of(bound), &bound->rights)
+                        : 0;
         if (error != 0 && error != ENOENT) { /* a socket without a file stays as it is */
             say_cannot_listen(bound->text, &bound->listen_address, error);
             return false;

@@ -63,6 +63,7 @@ size_t listening_count(const struct listening *listening);
 const struct listen_address *listening_listen_address(const struct listening *listening, size_t i);
 
 /* The *n sockets on which one worker accepts; valid until listening_close. */
-const struct opening *listening_openings(const struct listening *listening, unsigned worker, size_t *n);
+const struct opening *listening_openings(const struct listening *listening, unsigned worker,
+                                         size_t *n);
 
 #endif

@@ -31,8 +31,8 @@ struct options {
 
 static void print_version(void)
 {
-    printf("weir %s (libuv %s, hiredis %s, inih %s, OpenSSL %s)\n", WEIR_VERSION, uv_version_string(),
-           control_reader_version(), INIH_VERSION, tls_version());
+    printf("weir %s (libuv %s, hiredis %s, inih %s, OpenSSL %s)\n", WEIR_VERSION,
+           uv_version_string(), control_reader_version(), INIH_VERSION, tls_version());
 }
 
 static void print_help(void)
@@ -154,20 +154,24 @@ static void report_finding(void *arg, bool is_error, const char *line)
 }
 
 /* --explain */
-static int main_tell(const struct options *options, const struct config *config, const struct command_table *table)
+static int main_tell(const struct options *options, const struct config *config,
+                     const struct command_table *table)
 {
     char why[CONFIG_WHY_ROOM];
     size_t n = (size_t)options->n_words;
     struct slice *words = mem_zalloc(n, sizeof *words);
     for (size_t i = 0; i < n; i++)
         words[i] = slice_str(options->words[i]);
-    enum explained result = explain(config, table, slice_str(options->explain), words, n, stdout, why, sizeof why);
+    enum explained result =
+        explain(config, table, slice_str(options->explain), words, n, stdout, why, sizeof why);
     free(words);
     if (why[0] != '\0')
         fprintf(stderr, "weir: %s\n", why);
     if (result != EXPLAINED_NOT && why[0] != '\0' && options->is_strict)
         return EXIT_CONFIG; /* an unknown command proves nothing */
-    return result == EXPLAINED_PASSES ? 0 : result == EXPLAINED_STOPPED ? EXIT_EXPLAINED : EXIT_CONFIG;
+    return result == EXPLAINED_PASSES    ? 0
+           : result == EXPLAINED_STOPPED ? EXIT_EXPLAINED
+                                         : EXIT_CONFIG;
 }
 
 static int test(const struct options *options, struct command_table *builtin)
@@ -177,7 +181,8 @@ static int test(const struct options *options, struct command_table *builtin)
     struct config *config = config_read(&file, builtin);
     if (config != NULL)
         config_lint(config, &file);
-    int status = config == NULL || (findings.is_strict && findings.n_warnings > 0) ? EXIT_CONFIG : 0;
+    int status =
+        config == NULL || (findings.is_strict && findings.n_warnings > 0) ? EXIT_CONFIG : 0;
     if (status == 0 && options->explain != NULL)
         status = main_tell(options, config, builtin);
     else if (status == 0)
@@ -205,7 +210,8 @@ static bool open_log(const struct config *config)
     log_set_level(config->log_level);
     const char *why = log_open(config->log_path, config->log_to_stderr);
     if (why != NULL)
-        log_error("cannot open the log file %s: %s", config->log_path != NULL ? config->log_path : "on stderr", why);
+        log_error("cannot open the log file %s: %s",
+                  config->log_path != NULL ? config->log_path : "on stderr", why);
     return why == NULL;
 }
 
@@ -240,7 +246,8 @@ static void tell_remarks(struct remarks *remarks, bool has_log)
     *remarks = (struct remarks){0};
 }
 
-static int main_run(const struct options *options, struct command_table *builtin, const struct program *program)
+static int main_run(const struct options *options, struct command_table *builtin,
+                    const struct program *program)
 {
     struct remarks remarks = {0};
     struct config_file file = {.path = options->file, .report = note_remark, .arg = &remarks};
@@ -251,7 +258,8 @@ static int main_run(const struct options *options, struct command_table *builtin
     if (config != NULL && open_log(config)) {
         tell_remarks(&remarks, true);
         if (config->is_default)
-            log_info("no configuration file (-c FILE): forwarding 127.0.0.1:6380 to 127.0.0.1:6379, no limits");
+            log_info(
+                "no configuration file (-c FILE): forwarding 127.0.0.1:6380 to 127.0.0.1:6379, no limits");
         status = proxy_run(config, &file, builtin, program);
         log_close();
     }

@@ -33,7 +33,8 @@ uint64_t memory_used(const struct memory *memory)
     uint64_t used = n_clients(memory) * (uint64_t)sizeof(struct client);
     for (unsigned w = 0; w < memory->settings->n_workers; w++)
         used += worker_bytes(worker_pool_front(memory->pool, w));
-    used += subjects_bytes(memory->settings->subjects) + subjects_bytes(memory->settings->key_subjects);
+    used +=
+        subjects_bytes(memory->settings->subjects) + subjects_bytes(memory->settings->key_subjects);
     used += subjects_bytes(memory->settings->addresses);
     return used + peak_rates_bytes();
 }
@@ -70,8 +71,8 @@ static void tell(const struct memory *memory, uint64_t used)
         [LADDER_REFUSE] = "weir also refuses new clients",
     };
     journal_log(memory->journal, memory->step >= LADDER_STALL ? LOG_WARN : LOG_INFO, "memory",
-                "memory: step %d, %s: %" PRIu64 " of %" PRIu64 " bytes", (int)memory->step, does[memory->step], used,
-                memory->limit_bytes);
+                "memory: step %d, %s: %" PRIu64 " of %" PRIu64 " bytes", (int)memory->step,
+                does[memory->step], used, memory->limit_bytes);
 }
 
 static void memory_look(struct memory *memory)
@@ -82,10 +83,12 @@ static void memory_look(struct memory *memory)
         malloc_trim(0);
     memory->step = ladder_next(before, used, memory->limit_bytes);
     memory->must_trim = memory->step > before;
-    atomic_store_explicit(&memory->settings->memory_pressure.share_bytes, share(memory), memory_order_relaxed);
+    atomic_store_explicit(&memory->settings->memory_pressure.share_bytes, share(memory),
+                          memory_order_relaxed);
     atomic_store_explicit(&memory->settings->memory_pressure.calls_bytes, for_calls(memory, used),
                           memory_order_relaxed);
-    atomic_store_explicit(&memory->settings->memory_pressure.step, memory->step, memory_order_relaxed);
+    atomic_store_explicit(&memory->settings->memory_pressure.step, memory->step,
+                          memory_order_relaxed);
     if (memory->step != before)
         tell(memory, used);
     if (memory->step != before || memory->step >= LADDER_STALL)
@@ -97,8 +100,8 @@ static void memory_on_timer(uv_timer_t *timer)
     memory_look(timer->data);
 }
 
-void memory_open(struct memory *memory, struct loop *loop, struct worker_pool *pool, struct front_settings *settings,
-                 struct journal *journal)
+void memory_open(struct memory *memory, struct loop *loop, struct worker_pool *pool,
+                 struct front_settings *settings, struct journal *journal)
 {
     *memory = (struct memory){.pool = pool, .settings = settings, .journal = journal};
     uv_timer_init(&loop->uv, &memory->timer);

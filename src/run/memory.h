@@ -24,8 +24,8 @@ struct memory {
 };
 
 /* To be called after the workers have started. */
-void memory_open(struct memory *memory, struct loop *loop, struct worker_pool *pool, struct front_settings *settings,
-                 struct journal *journal);
+void memory_open(struct memory *memory, struct loop *loop, struct worker_pool *pool,
+                 struct front_settings *settings, struct journal *journal);
 void memory_close(struct memory *memory);
 
 /* Changes the limit; 0: no limit. */

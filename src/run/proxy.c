@@ -33,8 +33,11 @@
 
 enum { ON_TERM, ON_INT, ON_HUP, ON_USR1, ON_USR2, SIGNALS };
 
-static const int signal_numbers[SIGNALS] = {
-    [ON_TERM] = SIGTERM, [ON_INT] = SIGINT, [ON_HUP] = SIGHUP, [ON_USR1] = SIGUSR1, [ON_USR2] = SIGUSR2};
+static const int signal_numbers[SIGNALS] = {[ON_TERM] = SIGTERM,
+                                            [ON_INT] = SIGINT,
+                                            [ON_HUP] = SIGHUP,
+                                            [ON_USR1] = SIGUSR1,
+                                            [ON_USR2] = SIGUSR2};
 
 struct proxy {
     const struct config *config;
@@ -128,7 +131,8 @@ static void proxy_end_wait(struct proxy *proxy)
  */
 static bool may_begin(const struct proxy *proxy)
 {
-    return proxy->succession.fd < 0 || proxy->succession.may_serve || controls_is_up(proxy->controls);
+    return proxy->succession.fd < 0 || proxy->succession.may_serve ||
+           controls_is_up(proxy->controls);
 }
 
 static bool proxy_is_late(const struct proxy *proxy)
@@ -140,9 +144,10 @@ static bool proxy_is_late(const struct proxy *proxy)
 static void offer(struct proxy *proxy)
 {
     if (!proxy->succession.is_waiting)
-        log_warn("upgrade: upstream %s is away for process %d, which takes over once the upstream answers, or once "
-                 "process %d is not ready either",
-                 topology_default_node(proxy->topology)->text, getpid(), getppid());
+        log_warn(
+            "upgrade: upstream %s is away for process %d, which takes over once the upstream answers, or once "
+            "process %d is not ready either",
+            topology_default_node(proxy->topology)->text, getpid(), getppid());
     succession_offer(&proxy->succession, &proxy->loop);
 }
 
@@ -210,9 +215,11 @@ static const struct controls_ops controls_ops = {
 };
 
 /* Returns weir's login. The strings stay owned by the configuration and by `password`. */
-static struct credentials credentials_of(const struct proxy *proxy, const struct own_password *password)
+static struct credentials credentials_of(const struct proxy *proxy,
+                                         const struct own_password *password)
 {
-    return (struct credentials){proxy->config->upstream_user, password->newest, password->before, password->number};
+    return (struct credentials){proxy->config->upstream_user, password->newest, password->before,
+                                password->number};
 }
 
 static void set_dialling(struct proxy *proxy)
@@ -246,7 +253,8 @@ static void start_controls(struct proxy *proxy)
 
 /* ---- log lines about limits ---- */
 
-static void on_said(void *arg, enum log_level level, const char *kind, const char *about, const char *line)
+static void on_said(void *arg, enum log_level level, const char *kind, const char *about,
+                    const char *line)
 {
     struct proxy *proxy = arg;
     log_line(level, "%s", line);
@@ -311,10 +319,12 @@ static void look_at_limits(struct proxy *proxy)
 {
     uint64_t now_ns = clock_ns();
     const struct rules *rules = config_manager_rules(proxy->manager);
-    watch_look(proxy->watch, rules->policies, rules->unauthenticated > 0 ? &rules->unbound_limit : NULL, now_ns);
-    watch_look_at_subjects(
-        proxy->watch, subjects_overflows(proxy->settings.subjects) + subjects_overflows(proxy->settings.key_subjects),
-        now_ns);
+    watch_look(proxy->watch, rules->policies,
+               rules->unauthenticated > 0 ? &rules->unbound_limit : NULL, now_ns);
+    watch_look_at_subjects(proxy->watch,
+                           subjects_overflows(proxy->settings.subjects) +
+                               subjects_overflows(proxy->settings.key_subjects),
+                           now_ns);
 }
 
 static void proxy_on_look(uv_timer_t *timer)
@@ -377,7 +387,8 @@ static void on_stop(uv_signal_t *handle, int number)
 {
     struct proxy *proxy = handle->data;
     bool is_at_once = number == SIGINT || proxy->is_stopping;
-    log_info("stopping%s: %s", is_at_once ? " at once" : "", number == SIGTERM ? "SIGTERM" : "SIGINT");
+    log_info("stopping%s: %s", is_at_once ? " at once" : "",
+             number == SIGTERM ? "SIGTERM" : "SIGINT");
     upgrade_call_off(&proxy->upgrade);
     proxy_stop(proxy, is_at_once, false);
 }
@@ -448,8 +459,11 @@ static void on_usr1(uv_signal_t *handle, int number)
 
 static void watch_signals(struct proxy *proxy)
 {
-    static const uv_signal_cb acts[SIGNALS] = {
-        [ON_TERM] = on_stop, [ON_INT] = on_stop, [ON_HUP] = on_hup, [ON_USR1] = on_usr1, [ON_USR2] = on_usr2};
+    static const uv_signal_cb acts[SIGNALS] = {[ON_TERM] = on_stop,
+                                               [ON_INT] = on_stop,
+                                               [ON_HUP] = on_hup,
+                                               [ON_USR1] = on_usr1,
+                                               [ON_USR2] = on_usr2};
     signal(SIGPIPE, SIG_IGN);
     for (size_t i = 0; i < SIGNALS; i++) {
         if (uv_signal_init(&proxy->loop.uv, &proxy->signals[i]) != 0) {
@@ -463,7 +477,8 @@ static void watch_signals(struct proxy *proxy)
     uv_timer_init(&proxy->loop.uv, &proxy->look);
     proxy->look.data = proxy;
     uv_timer_start(&proxy->look, proxy_on_look, 0, LOOK_MS);
-    proxy->upkeep = (struct upkeep){.manager = proxy->manager, .upstream = &proxy->upstream, .journal = proxy->journal};
+    proxy->upkeep = (struct upkeep){
+        .manager = proxy->manager, .upstream = &proxy->upstream, .journal = proxy->journal};
     upkeep_open(&proxy->upkeep, &proxy->loop);
 }
 
@@ -480,7 +495,8 @@ static struct tables tables_now(const struct proxy *proxy)
 static void ask_costs(const struct proxy *proxy)
 {
     bool is_shared = config_manager_rules(proxy->manager)->has_shares;
-    controls_ask_costs(proxy->controls, is_shared ? config_manager_live(proxy->manager)->commands : NULL);
+    controls_ask_costs(proxy->controls,
+                       is_shared ? config_manager_live(proxy->manager)->commands : NULL);
 }
 
 /* Applies the part of the rules that concerns the main thread. */
@@ -539,8 +555,8 @@ static void start_workers(struct proxy *proxy)
     worker_pool_watch(proxy->pool, proxy_settle, proxy);
     config_manager_live(proxy->manager)->on_change = on_change;
     config_manager_live(proxy->manager)->arg = proxy;
-    proxy->watch = watch_new(proxy->settings.limit_counters, proxy->settings.all_offenders, proxy->settings.stopping,
-                             config->workers, on_said, proxy);
+    proxy->watch = watch_new(proxy->settings.limit_counters, proxy->settings.all_offenders,
+                             proxy->settings.stopping, config->workers, on_said, proxy);
     controls_probe(proxy->controls);
     ask_costs(proxy);
     proxy->drain = (struct drain){.pool = proxy->pool,
@@ -560,8 +576,8 @@ static void start_workers(struct proxy *proxy)
     memory_open(&proxy->memory, &proxy->loop, proxy->pool, &proxy->settings, proxy->journal);
     apply_rules(proxy); /* a reload may have come before the workers */
     const char *text = controls_text(proxy->controls);
-    log_info("forwarding to %s with %u worker%s, lanes %s", text, config->workers, config->workers == 1 ? "" : "s",
-             config->lanes_private ? "private" : "shared");
+    log_info("forwarding to %s with %u worker%s, lanes %s", text, config->workers,
+             config->workers == 1 ? "" : "s", config->lanes_private ? "private" : "shared");
     proxy_report(proxy);
     upkeep_await(&proxy->upkeep);
     succession_serve(&proxy->succession, &proxy->loop);
@@ -587,9 +603,11 @@ static void tell_not_taking_over(const struct proxy *proxy)
     if (no_master[0] != '\0')
         log_error("upstream %s has no master: %s: not taking over", text, no_master);
     else if (finder != NULL && finder_name_error(finder)[0] != '\0')
-        log_error("upstream %s: its name cannot be resolved: %s: not taking over", text, finder_name_error(finder));
+        log_error("upstream %s: its name cannot be resolved: %s: not taking over", text,
+                  finder_name_error(finder));
     else
-        log_error("upstream %s %s%s: not taking over", text, why[0] != '\0' ? "cannot be served: " : "is away", why);
+        log_error("upstream %s %s%s: not taking over", text,
+                  why[0] != '\0' ? "cannot be served: " : "is away", why);
 }
 
 /* True if this process may take over. False: the predecessor goes on serving. */
@@ -632,7 +650,8 @@ static void take_admin_commands(struct proxy *proxy, const struct inherited *inh
 {
     const char *admin_commands = inherited->admin_commands;
     proxy->succession.has_admin_commands =
-        admin_commands != NULL && handover_read(admin_commands, proxy->journal, proxy_carry_out, proxy->manager);
+        admin_commands != NULL &&
+        handover_read(admin_commands, proxy->journal, proxy_carry_out, proxy->manager);
 }
 
 /* Opens or inherits all listening sockets. Returns 0, or the exit status. */
@@ -658,15 +677,16 @@ static int open_sockets(struct proxy *proxy)
     return status;
 }
 
-int proxy_run(const struct config *config, const struct config_file *file, struct command_table *builtin,
-              const struct program *program)
+int proxy_run(const struct config *config, const struct config_file *file,
+              struct command_table *builtin, const struct program *program)
 {
     struct proxy *proxy = mem_zalloc(1, sizeof *proxy);
     int status = EXIT_SYSTEM;
     proxy->config = config;
     proxy->program = program;
     proxy->reporter.fd = -1;
-    proxy->succession = (struct succession){.fd = -1, .on_alone = on_alone, .on_may_serve = on_may_serve, .arg = proxy};
+    proxy->succession = (struct succession){
+        .fd = -1, .on_alone = on_alone, .on_may_serve = on_may_serve, .arg = proxy};
     proxy->journal = journal_new();
     proxy->history = history_new();
     proxy->manager = config_manager_new(config, file, builtin, proxy->journal);

@@ -15,7 +15,7 @@
  * started and takes over. Returns the exit status of the process (base/process.h): 0, or the reason
  * why weir could not start, which is logged.
  */
-int proxy_run(const struct config *config, const struct config_file *file, struct command_table *builtin,
-              const struct program *program);
+int proxy_run(const struct config *config, const struct config_file *file,
+              struct command_table *builtin, const struct program *program);
 
 #endif

@@ -17,7 +17,8 @@ static const char *reporter_why_not(int error)
     return strerror(error);
 }
 
-bool reporter_open(struct reporter *reporter, const struct config *config, struct inherited *inherited)
+bool reporter_open(struct reporter *reporter, const struct config *config,
+                   struct inherited *inherited)
 {
     struct address shown = config->admin_listen;
     struct endpoint at;
@@ -31,7 +32,8 @@ bool reporter_open(struct reporter *reporter, const struct config *config, struc
     if (why == NULL && fd < 0)
         fd = listen_open(&at, NULL);
     if (fd < 0) {
-        log_error("cannot listen on %s: %s", reporter->text, why != NULL ? why : reporter_why_not(-fd));
+        log_error("cannot listen on %s: %s", reporter->text,
+                  why != NULL ? why : reporter_why_not(-fd));
         return false;
     }
     shown.port = endpoint_port(&at);

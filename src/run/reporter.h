@@ -22,7 +22,8 @@ struct reporter {
 };
 
 /* Opens the listening socket, if one is configured. False: an error, which is logged. */
-__attribute__((warn_unused_result)) bool reporter_open(struct reporter *reporter, const struct config *config,
+__attribute__((warn_unused_result)) bool reporter_open(struct reporter *reporter,
+                                                       const struct config *config,
                                                        struct inherited *inherited);
 
 /* Begins to serve, if there is a socket. False: an error, which is logged. */

@@ -67,7 +67,8 @@ static void tell_forwarding(const struct stats_collector *collector, char words[
     char part[NOT_READY_ROOM];
     const char *text = controls_text(collector->controls);
     collector_tell_part(collector, part);
-    snprintf(words, SD_NOTIFY_ROOM, "forwarding to %s%s%s", text, part[0] != '\0' ? ": " : "", part);
+    snprintf(words, SD_NOTIFY_ROOM, "forwarding to %s%s%s", text, part[0] != '\0' ? ": " : "",
+             part);
 }
 
 void sd_notify_tell(struct sd_notify *notify, const struct stats_collector *collector)

@@ -57,8 +57,10 @@ static void take_listeners(struct snapshot *s, const struct stats_collector *col
 {
     size_t n = listening_count(collector->listening);
     for (size_t l = 0; l < n && l < COUNTED_LISTENERS; l++)
-        name_listener(
-            s, l, l < COUNTED_LISTENERS - 1 ? listening_listen_address(collector->listening, l)->listener : "_other");
+        name_listener(s, l,
+                      l < COUNTED_LISTENERS - 1
+                          ? listening_listen_address(collector->listening, l)->listener
+                          : "_other");
     for (size_t l = 0; l < n && l < COUNTED_LISTENERS - 1; l++)
         s->listeners[l].is_admin = listening_listen_address(collector->listening, l)->is_admin;
     s->n_listeners = n < COUNTED_LISTENERS ? n : COUNTED_LISTENERS;
@@ -80,15 +82,18 @@ static void explain_cluster(const struct stats_collector *collector, const struc
     if (cluster_words_look(cluster).n_up > 0)
         return;
     (void)cluster_words_print(cluster, words);
-    snprintf(why, NOT_READY_ROOM, "upstream %.150s: %.350s", controls_text(collector->controls), words);
+    snprintf(why, NOT_READY_ROOM, "upstream %.150s: %.350s", controls_text(collector->controls),
+             words);
 }
 
 void collector_tell_part(const struct stats_collector *collector, char part[NOT_READY_ROOM])
 {
-    const struct cluster *cluster = collector->controls != NULL ? controls_cluster(collector->controls) : NULL;
+    const struct cluster *cluster =
+        collector->controls != NULL ? controls_cluster(collector->controls) : NULL;
     char words[CLUSTER_WORDS_ROOM];
     part[0] = '\0';
-    if (cluster != NULL && cluster_words_look(cluster).n_up > 0 && !cluster_words_print(cluster, words))
+    if (cluster != NULL && cluster_words_look(cluster).n_up > 0 &&
+        !cluster_words_print(cluster, words))
         snprintf(part, NOT_READY_ROOM, "%s", words);
 }
 
@@ -119,8 +124,8 @@ static void explain_upstream(const struct stats_collector *collector, char why[N
     else if (unfit[0] != '\0')
         snprintf(why, NOT_READY_ROOM, "upstream %.300s cannot be served: %s", text, unfit);
     else if (finder != NULL && finder_name_error(finder)[0] != '\0')
-        snprintf(why, NOT_READY_ROOM, "upstream %.300s is away: its name cannot be resolved: %s", text,
-                 finder_name_error(finder));
+        snprintf(why, NOT_READY_ROOM, "upstream %.300s is away: its name cannot be resolved: %s",
+                 text, finder_name_error(finder));
     else
         snprintf(why, NOT_READY_ROOM, "upstream %.400s is away", text);
 }
@@ -135,7 +140,8 @@ const char *collector_clients_get(const struct stats_collector *collector)
     const char *why = controls_why(collector->controls);
     if (stats_collector_begins(why, "LOADING") || stats_collector_begins(why, "MASTERDOWN"))
         return "clients are answered by Redis";
-    return why[0] != '\0' ? "clients are answered -UPSTREAM unavailable" : "clients wait, at most failover-wait";
+    return why[0] != '\0' ? "clients are answered -UPSTREAM unavailable"
+                          : "clients wait, at most failover-wait";
 }
 
 bool collector_is_ready(const struct stats_collector *collector, char why[NOT_READY_ROOM])
@@ -151,7 +157,8 @@ bool collector_is_ready(const struct stats_collector *collector, char why[NOT_RE
 
 static void take_upstream(struct snapshot *s, const struct stats_collector *collector)
 {
-    snprintf(s->upstream, sizeof s->upstream, "%s", topology_default_node(collector->topology)->text);
+    snprintf(s->upstream, sizeof s->upstream, "%s",
+             topology_default_node(collector->topology)->text);
     if (collector_is_ready(collector, s->not_ready))
         collector_tell_part(collector, s->partly);
     s->is_draining = collector->is_stopping;
@@ -188,14 +195,15 @@ static void take_reloads(struct snapshot *s, const struct stats_collector *colle
     s->failed_reloads = reloads->bad;
     s->is_reload_good = !reloads->is_last_bad;
     snprintf(s->reload_error, sizeof s->reload_error, "%s", reloads->last_error);
-    s->reloaded_unix_ms = reloads->good > 0 ? reloads->last_good_unix_ms : collector->started_unix_ms;
+    s->reloaded_unix_ms =
+        reloads->good > 0 ? reloads->last_good_unix_ms : collector->started_unix_ms;
 }
 
 static void take_tops(struct snapshot *s, const struct stats_collector *collector)
 {
     for (int by = 0; collector->pool != NULL && by < TOP_BY_COUNT; by++)
-        s->tops[by].n = top_heaviest(collector->settings->tops, collector->config->workers, (enum top_by)by,
-                                     s->taken_ns, s->tops[by].rows, SNAPSHOT_TOP);
+        s->tops[by].n = top_heaviest(collector->settings->tops, collector->config->workers,
+                                     (enum top_by)by, s->taken_ns, s->tops[by].rows, SNAPSHOT_TOP);
     if (collector->pool != NULL)
         collector_take_usage(s, collector);
 }

@@ -55,13 +55,14 @@ struct snapshot *collector_take(const struct stats_collector *collector);
  * Add the limits of policies and of single subjects to the snapshot, and the named limits. False:
  * out of memory.
  */
-__attribute__((warn_unused_result)) bool collector_take_limits(struct snapshot *snapshot,
-                                                               const struct stats_collector *collector);
-__attribute__((warn_unused_result)) bool collector_take_named(struct snapshot *snapshot,
-                                                              const struct stats_collector *collector);
+__attribute__((warn_unused_result)) bool collector_take_limits(
+    struct snapshot *snapshot, const struct stats_collector *collector);
+__attribute__((warn_unused_result)) bool collector_take_named(
+    struct snapshot *snapshot, const struct stats_collector *collector);
 
 /* Adds the counters that all workers keep for this limit id to `to`. */
-void collector_sum_counters(struct snapshot_limit *to, const struct stats_collector *collector, uint16_t id);
+void collector_sum_counters(struct snapshot_limit *to, const struct stats_collector *collector,
+                            uint16_t id);
 
 /*
  * Sets `used` and `fullest` of snapshot->limits from snapshot->tops. The limits are in the order of
@@ -74,8 +75,8 @@ void collector_sum_counters(struct snapshot_limit *to, const struct stats_collec
 void collector_take_usage(struct snapshot *snapshot, const struct stats_collector *collector);
 
 /* Fills the snapshot's nodes. False: out of memory. */
-__attribute__((warn_unused_result)) bool collector_take_nodes(struct snapshot *s,
-                                                              const struct stats_collector *collector);
+__attribute__((warn_unused_result)) bool collector_take_nodes(
+    struct snapshot *s, const struct stats_collector *collector);
 
 /* The state of the default node. */
 enum node_state collector_default_node_state(const struct stats_collector *collector);

@@ -9,7 +9,8 @@
 
 #define NS_IN_S 1e9
 
-_Static_assert(sizeof(((struct snapshot_limit *)0)->policy) > POLICY_NAME_MAX, "a policy's name fits");
+_Static_assert(sizeof(((struct snapshot_limit *)0)->policy) > POLICY_NAME_MAX,
+               "a policy's name fits");
 
 static void stats_collector_limits_copy(char *out, size_t room, struct slice text)
 {
@@ -18,7 +19,8 @@ static void stats_collector_limits_copy(char *out, size_t room, struct slice tex
 
 /* ---- limits of policies ---- */
 
-void collector_sum_counters(struct snapshot_limit *to, const struct stats_collector *collector, uint16_t id)
+void collector_sum_counters(struct snapshot_limit *to, const struct stats_collector *collector,
+                            uint16_t id)
 {
     for (unsigned w = 0; collector->pool != NULL && w < collector->config->workers; w++) {
         const struct limit_counters *counters = &collector->settings->limit_counters[w][id];
@@ -31,24 +33,28 @@ void collector_sum_counters(struct snapshot_limit *to, const struct stats_collec
 }
 
 /* Two limits of one policy may have equal labels: the second limit becomes label#2. */
-static void name_rule(struct snapshot_limit *limits, size_t i, const struct policy *policy, size_t of_policy)
+static void name_rule(struct snapshot_limit *limits, size_t i, const struct policy *policy,
+                      size_t of_policy)
 {
     unsigned same = 1;
     for (size_t l = 0; l < of_policy; l++)
         same += strcmp(policy->limits[l].label, policy->limits[of_policy].label) == 0;
-    int len = snprintf(limits[i].rule, sizeof limits[i].rule, "%s", policy->limits[of_policy].label);
+    int len =
+        snprintf(limits[i].rule, sizeof limits[i].rule, "%s", policy->limits[of_policy].label);
     if (same > 1)
         snprintf(limits[i].rule + len, sizeof limits[i].rule - (size_t)len, "#%u", same);
 }
 
-static void stats_collector_limits_describe(struct snapshot_limit *to, const struct policies *policies,
+static void stats_collector_limits_describe(struct snapshot_limit *to,
+                                            const struct policies *policies,
                                             const struct policy *policy, const struct limit *limit)
 {
     enum unit unit = (enum unit)limit->unit;
     stats_collector_limits_copy(to->policy, sizeof to->policy, slice_str(policy->name));
     stats_collector_limits_copy(to->unit, sizeof to->unit, unit_name(unit));
     stats_collector_limits_copy(to->scope, sizeof to->scope, scope_name((enum scope)limit->scope));
-    stats_collector_limits_copy(to->action, sizeof to->action, action_name((enum action)limit->action));
+    stats_collector_limits_copy(to->action, sizeof to->action,
+                                action_name((enum action)limit->action));
     limit_print_rate(limit, to->amount);
     to->is_shadow = limit->action == OVER_SHADOW || policies_is_shadow(policies);
     if (limit->action != OVER_DENY) {
@@ -74,10 +80,13 @@ static enum limit_state limit_state_of(const struct front_settings *settings, ui
     return (stopping & 1 << OFFENDER_DELAYED) != 0 ? LIMIT_DELAYING : LIMIT_CALM;
 }
 
-static void stats_collector_limits_take_limit(struct snapshot_limit *to, const struct stats_collector *collector,
-                                              const struct policy *policy, const struct limit *limit)
+static void stats_collector_limits_take_limit(struct snapshot_limit *to,
+                                              const struct stats_collector *collector,
+                                              const struct policy *policy,
+                                              const struct limit *limit)
 {
-    stats_collector_limits_describe(to, config_manager_rules(collector->manager)->policies, policy, limit);
+    stats_collector_limits_describe(to, config_manager_rules(collector->manager)->policies, policy,
+                                    limit);
     collector_sum_counters(to, collector, limit->id);
     to->state = limit_state_of(collector->settings, limit->id);
 }
@@ -98,15 +107,16 @@ static void name_only_own(const struct snapshot *s, struct snapshot_limit *to, c
     unsigned same = 1;
     size_t len = strlen(label);
     for (const struct snapshot_limit *at = s->limits; at < to; at++)
-        same += strncmp(at->rule, label, len) == 0 && (at->rule[len] == '\0' || at->rule[len] == '#');
+        same +=
+            strncmp(at->rule, label, len) == 0 && (at->rule[len] == '\0' || at->rule[len] == '#');
     snprintf(to->rule, sizeof to->rule, "%s", label);
     if (same > 1)
         snprintf(to->rule + len, sizeof to->rule - len, "#%u", same);
 }
 
 /* Adds a row for a limit that only single subjects have, not their policy. */
-static void add_only_own(struct snapshot *s, const struct stats_collector *collector, const struct policy *policy,
-                         const struct limit *limit)
+static void add_only_own(struct snapshot *s, const struct stats_collector *collector,
+                         const struct policy *policy, const struct limit *limit)
 {
     struct snapshot_limit *to = &s->limits[s->n_limits++];
     name_only_own(s, to, limit->label);
@@ -117,8 +127,8 @@ static void add_only_own(struct snapshot *s, const struct stats_collector *colle
     to->amount[0] = '\0';
 }
 
-static void add_own(struct snapshot *s, const struct stats_collector *collector, const struct variant *variant,
-                    const struct limit *limit)
+static void add_own(struct snapshot *s, const struct stats_collector *collector,
+                    const struct variant *variant, const struct limit *limit)
 {
     if (s->n_all_owns++ >= SNAPSHOT_OWNS)
         return;
@@ -127,7 +137,8 @@ static void add_own(struct snapshot *s, const struct stats_collector *collector,
     own->until_ns = limit->until_ns;
     stats_collector_limits_copy(own->rule, sizeof own->rule, slice_str(limit->label));
     stats_collector_limits_copy(own->subject, sizeof own->subject, slice_str(variant->subject));
-    stats_collector_limits_copy(own->action, sizeof own->action, action_name((enum action)limit->action));
+    stats_collector_limits_copy(own->action, sizeof own->action,
+                                action_name((enum action)limit->action));
     limit_print_rate(limit, own->amount);
     if (!stats_collector_limits_has_row(s, limit->id))
         add_only_own(s, collector, variant->policy, limit);
@@ -135,7 +146,8 @@ static void add_own(struct snapshot *s, const struct stats_collector *collector,
 
 static void take_owns(struct snapshot *s, const struct stats_collector *collector)
 {
-    const struct variants *variants = exceptions_variants(config_manager_rules(collector->manager)->exceptions);
+    const struct variants *variants =
+        exceptions_variants(config_manager_rules(collector->manager)->exceptions);
     for (size_t i = 0; i < variants->n; i++)
         for (size_t l = 0; l < variants->at[i].policy->n_limits; l++)
             if (variants->at[i].policy->limits[l].is_own)
@@ -176,8 +188,10 @@ bool collector_take_named(struct snapshot *s, const struct stats_collector *coll
         return false;
     for (size_t i = 0; i < s->n_named; i++) {
         const struct named_limit *limit = named_at(named, i);
-        stats_collector_limits_copy(s->named[i].name, sizeof s->named[i].name, slice_str(limit->name));
-        stats_collector_limits_copy(s->named[i].rates, sizeof s->named[i].rates, slice_str(limit->rates));
+        stats_collector_limits_copy(s->named[i].name, sizeof s->named[i].name,
+                                    slice_str(limit->name));
+        stats_collector_limits_copy(s->named[i].rates, sizeof s->named[i].rates,
+                                    slice_str(limit->rates));
         s->named[i].algorithm = quota_algorithm(limit->rule.kind)->name;
         s->named[i].is_shadow = limit->is_shadow;
         if (quota_has_calendar(&limit->rule))
@@ -255,7 +269,8 @@ static void raise_to(struct snapshot_limit *limit, double used, const struct top
  * Returns how much of a funnel is used: 1 when nothing more would pass, above 1 when the funnel is
  * in debt.
  */
-static double stats_collector_limits_used_of(const struct charge_target *target, unsigned index, uint64_t now_ns)
+static double stats_collector_limits_used_of(const struct charge_target *target, unsigned index,
+                                             uint64_t now_ns)
 {
     const struct limit *limit = &target->policy->limits[index];
     struct standing standing = gate_standing(target, index, now_ns);
@@ -293,14 +308,15 @@ static struct snapshot_limit *stats_collector_limits_row_of(const struct look *l
  * Reads the holder's funnels. `bound` is the policy that binds the holder: a subject may have lines
  * of its own.
  */
-static void look_at_funnels(const struct look *look, const struct policy *bound, struct subject *holder,
-                            enum scope scope, const struct top_entry *top)
+static void look_at_funnels(const struct look *look, const struct policy *bound,
+                            struct subject *holder, enum scope scope, const struct top_entry *top)
 {
     struct charge_target target = {.policy = bound};
     target.holders[scope] = holder;
     for (unsigned i = 0; i < bound->n_limits; i++) {
-        struct snapshot_limit *row =
-            says_something(&bound->limits[i], scope) ? stats_collector_limits_row_of(look, bound->limits[i].id) : NULL;
+        struct snapshot_limit *row = says_something(&bound->limits[i], scope)
+                                         ? stats_collector_limits_row_of(look, bound->limits[i].id)
+                                         : NULL;
         if (row != NULL)
             raise_to(row, stats_collector_limits_used_of(&target, i, look->now_ns), top);
     }
@@ -308,10 +324,12 @@ static void look_at_funnels(const struct look *look, const struct policy *bound,
 
 static const struct policy *what_binds(const struct look *look, const struct top_entry *top)
 {
-    return exceptions_bind(look->exceptions, look->policy, slice_of(top->subject, top->subject_len));
+    return exceptions_bind(look->exceptions, look->policy,
+                           slice_of(top->subject, top->subject_len));
 }
 
-static void look_at_subject(const struct look *look, struct subjects *table, const struct top_entry *top)
+static void look_at_subject(const struct look *look, struct subjects *table,
+                            const struct top_entry *top)
 {
     struct subject *subject = subject_find(table, slice_of(top->subject, top->subject_len));
     if (subject == NULL)
@@ -330,18 +348,21 @@ static void look_at_rate(const struct look *look, const struct top_entry *top)
     const struct policy *bound = what_binds(look, top);
     for (unsigned i = 0; i < bound->n_limits; i++) {
         const struct limit *limit = &bound->limits[i];
-        bool is_whole = limit->unit == UNIT_COMMANDS && slice_eq(class_name(limit->class), SLICE("all"));
+        bool is_whole =
+            limit->unit == UNIT_COMMANDS && slice_eq(class_name(limit->class), SLICE("all"));
         if (!is_whole || limit->scope != PER_SUBJECT || limit->action == OVER_DENY)
             continue;
         double per_s = (double)limit->rate.count * NS_IN_S / (double)limit->rate.period_ns;
-        struct snapshot_limit *row =
-            snapshot_rate_is_fast(per_s, limit->rate.burst) ? stats_collector_limits_row_of(look, limit->id) : NULL;
+        struct snapshot_limit *row = snapshot_rate_is_fast(per_s, limit->rate.burst)
+                                         ? stats_collector_limits_row_of(look, limit->id)
+                                         : NULL;
         if (row != NULL)
             raise_to(row, (double)top->per_s / per_s, top);
     }
 }
 
-static void look_at_top(const struct look *look, const struct snapshot_top *top, bool is_of_commands)
+static void look_at_top(const struct look *look, const struct snapshot_top *top,
+                        bool is_of_commands)
 {
     for (size_t i = 0; i < top->n; i++) {
         const struct top_entry *row = &top->rows[i];
@@ -349,7 +370,8 @@ static void look_at_top(const struct look *look, const struct snapshot_top *top,
             continue;
         look_at_subject(look, look->tables[0], row);
         look_at_subject(look, look->tables[1], row);
-        if (is_of_commands && (row->refused_by == TOP_NO_LIMIT || row->refused_by != look->block_id))
+        if (is_of_commands &&
+            (row->refused_by == TOP_NO_LIMIT || row->refused_by != look->block_id))
             look_at_rate(look, row);
     }
 }
@@ -358,16 +380,18 @@ void collector_take_usage(struct snapshot *snapshot, const struct stats_collecto
 {
     const struct rules *rules = config_manager_rules(collector->manager);
     const struct policies *policies = rules->policies;
-    struct look look = {.tables = {collector->settings->subjects, collector->settings->key_subjects},
-                        .now_ns = snapshot->taken_ns,
-                        .block_id = snapshot->block_id,
-                        .exceptions = rules->exceptions,
-                        .limits = snapshot->limits,
-                        .end = snapshot->limits + snapshot->n_limits};
+    struct look look = {
+        .tables = {collector->settings->subjects, collector->settings->key_subjects},
+        .now_ns = snapshot->taken_ns,
+        .block_id = snapshot->block_id,
+        .exceptions = rules->exceptions,
+        .limits = snapshot->limits,
+        .end = snapshot->limits + snapshot->n_limits};
     for (size_t p = 0; p < policies_count(policies); p++) {
         look.policy = policies_at(policies, p);
         if (look.policy->policy_state->everybody != NULL)
-            look_at_funnels(&look, look.policy, look.policy->policy_state->everybody, PER_POLICY, NULL);
+            look_at_funnels(&look, look.policy, look.policy->policy_state->everybody, PER_POLICY,
+                            NULL);
         for (int by = 0; by < TOP_BY_COUNT; by++)
             look_at_top(&look, &snapshot->tops[by], by == TOP_COMMANDS);
         look.limits += look.policy->n_limits;

@@ -30,7 +30,8 @@ static uint64_t count_ready(const struct lane_counts *counts)
  */
 static bool is_connected(const struct about *about)
 {
-    if (about->control == NULL || node_is_barred(about->node) || count_read(&about->sum.counts.is_down) != 0)
+    if (about->control == NULL || node_is_barred(about->node) ||
+        count_read(&about->sum.counts.is_down) != 0)
         return false;
     return control_is_up(about->control) ||
            (count_ready(&about->sum.counts) > 0 && control_is_turned_away(about->control));
@@ -38,8 +39,10 @@ static bool is_connected(const struct about *about)
 
 static enum node_state stats_collector_nodes_state_of(const struct about *about)
 {
-    static const enum node_state states[] = {
-        [PULSE_WELL] = NODE_UP, [PULSE_BUSY] = NODE_BUSY, [PULSE_HELD] = NODE_PAUSED, [PULSE_SILENT] = NODE_SILENT};
+    static const enum node_state states[] = {[PULSE_WELL] = NODE_UP,
+                                             [PULSE_BUSY] = NODE_BUSY,
+                                             [PULSE_HELD] = NODE_PAUSED,
+                                             [PULSE_SILENT] = NODE_SILENT};
     if (is_connected(about))
         return states[control_pulse(about->control)];
     return node_is_silent(about->node) ? NODE_SILENT : NODE_AWAY;
@@ -47,7 +50,8 @@ static enum node_state stats_collector_nodes_state_of(const struct about *about)
 
 typedef void (*sum_fn)(const struct nodes *nodes, size_t row, struct nodes_sum *sum);
 
-static void sum_workers(const struct stats_collector *collector, sum_fn sum_of, size_t row, struct nodes_sum *sum)
+static void sum_workers(const struct stats_collector *collector, sum_fn sum_of, size_t row,
+                        struct nodes_sum *sum)
 {
     for (unsigned w = 0; collector->pool != NULL && w < collector->config->workers; w++)
         sum_of(&worker_pool_front(collector->pool, w)->nodes, row, sum);
@@ -59,14 +63,16 @@ static void sum_workers(const struct stats_collector *collector, sum_fn sum_of, 
  */
 static sum_fn summing(const struct stats_collector *collector)
 {
-    bool are_several = collector->controls != NULL &&
-                       (controls_are_replicated(collector->controls) || controls_cluster(collector->controls) != NULL);
+    bool are_several =
+        collector->controls != NULL && (controls_are_replicated(collector->controls) ||
+                                        controls_cluster(collector->controls) != NULL);
     return are_several ? nodes_sum_row : nodes_sum;
 }
 
 static void look_at_row(struct about *about, const struct stats_collector *collector, size_t row)
 {
-    const struct finder *finder = collector->controls != NULL ? controls_finder(collector->controls, row) : NULL;
+    const struct finder *finder =
+        collector->controls != NULL ? controls_finder(collector->controls, row) : NULL;
     *about = (struct about){.node = collector->topology->rows[row].node,
                             .control = finder != NULL ? finder_control(finder) : NULL};
     sum_workers(collector, summing(collector), row, &about->sum);
@@ -81,14 +87,16 @@ enum node_state collector_default_node_state(const struct stats_collector *colle
 
 /* ---- a row of the snapshot ---- */
 
-static void take_addresses(struct snapshot_node *to, const struct node *node, const struct finder *finder)
+static void take_addresses(struct snapshot_node *to, const struct node *node,
+                           const struct finder *finder)
 {
     static const char *const roles[] = {
         [ROLE_UNKNOWN] = "unknown", [ROLE_MASTER] = "master", [ROLE_REPLICA] = "replica"};
     struct finder_try try;
     snprintf(to->in_use, sizeof to->in_use, "%s", node->address);
     to->role = roles[node_role(node)];
-    while (finder != NULL && to->n_tries < SNAPSHOT_TRIES && finder_try(finder, to->n_tries, &try)) {
+    while (finder != NULL && to->n_tries < SNAPSHOT_TRIES &&
+           finder_try(finder, to->n_tries, &try)) {
         struct snapshot_try *one = &to->tries[to->n_tries++];
         snprintf(one->address, sizeof one->address, "%s", try.address);
         snprintf(one->why, sizeof one->why, "%s", try.why);
@@ -112,7 +120,8 @@ static void take_lag(struct snapshot_node *to, const struct node *node, uint64_t
 static void take_about(struct snapshot_node *to, const struct about *about, uint64_t now_ns)
 {
     struct snapshot_health *health = &to->health;
-    snprintf(to->why, sizeof to->why, "%s", about->control != NULL ? control_why(about->control) : "");
+    snprintf(to->why, sizeof to->why, "%s",
+             about->control != NULL ? control_why(about->control) : "");
     to->lacks = atomic_load_explicit(&about->node->lacks, memory_order_relaxed);
     take_lag(to, about->node, now_ns);
     health->state = stats_collector_nodes_state_of(about);
@@ -123,19 +132,21 @@ static void take_about(struct snapshot_node *to, const struct about *about, uint
 }
 
 /* A replica that is too far behind its master is not read from. */
-static enum node_use use_of(const struct stats_collector *collector, size_t row, const struct node *node,
-                            uint64_t now_ns)
+static enum node_use use_of(const struct stats_collector *collector, size_t row,
+                            const struct node *node, uint64_t now_ns)
 {
     if (collector->topology->slots != NULL && row < collector->topology->n_masters)
         return USED_FOR_SLOTS;
     if (row == TOPOLOGY_DEFAULT)
         return USED_FOR_ALL;
-    bool is_read = row != CONTROLS_NO_ROW && reach_is_in_sync(&node->reach, now_ns, node->upstream->reads.lag_max_ns);
+    bool is_read = row != CONTROLS_NO_ROW &&
+                   reach_is_in_sync(&node->reach, now_ns, node->upstream->reads.lag_max_ns);
     return is_read ? USED_FOR_READS : USED_FOR_NOTHING;
 }
 
 /* Returns the snapshot's row of a node of the view; NULL: the node is no member. */
-static struct snapshot_node *row_of_node(struct snapshot *s, const struct cluster *cluster, size_t number)
+static struct snapshot_node *row_of_node(struct snapshot *s, const struct cluster *cluster,
+                                         size_t number)
 {
     const struct member *member = cluster_member(cluster, number);
     for (size_t i = 0; member != NULL && i < s->n_nodes; i++)
@@ -179,7 +190,8 @@ static void take_server(struct snapshot_node *to, const struct stats_collector *
     if (server->row != CONTROLS_NO_ROW)
         look_at_row(&about, collector, server->row);
     else
-        about = (struct about){.node = finder_node(server->finder), .control = finder_control(server->finder)};
+        about = (struct about){.node = finder_node(server->finder),
+                               .control = finder_control(server->finder)};
     snprintf(to->address, sizeof to->address, "%s", server->key);
     to->use = use_of(collector, server->row, about.node, s->taken_ns);
     to->epoch = server->epoch;
@@ -224,7 +236,8 @@ static void take_whole(struct snapshot *s, const struct stats_collector *collect
     if (s->health.state != NODE_AWAY && default_node.control != NULL)
         s->health.silence_ns = control_silence_ns(default_node.control, s->taken_ns);
     s->is_replicated = collector->controls != NULL && controls_are_replicated(collector->controls);
-    const struct cluster *cluster = collector->controls != NULL ? controls_cluster(collector->controls) : NULL;
+    const struct cluster *cluster =
+        collector->controls != NULL ? controls_cluster(collector->controls) : NULL;
     s->is_cluster = cluster != NULL;
     if (cluster != NULL)
         stats_collector_nodes_take_slots(s, cluster);

@@ -43,10 +43,12 @@ static bool succession_adopt(struct found *found, int fd)
     int type = 0, listens = 0;
     socklen_t type_size = sizeof type, listens_size = sizeof listens;
     found->at.length = sizeof found->at.address;
-    bool is_good = getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &type_size) == 0 && type == SOCK_STREAM &&
-                   getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &listens_size) == 0 && listens != 0 &&
-                   getsockname(fd, (struct sockaddr *)&found->at.address, &found->at.length) == 0 &&
-                   fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK) == 0 && fcntl(fd, F_SETFD, FD_CLOEXEC) == 0;
+    bool is_good =
+        getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &type_size) == 0 && type == SOCK_STREAM &&
+        getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &listens_size) == 0 && listens != 0 &&
+        getsockname(fd, (struct sockaddr *)&found->at.address, &found->at.length) == 0 &&
+        fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK) == 0 &&
+        fcntl(fd, F_SETFD, FD_CLOEXEC) == 0;
     if (!is_good)
         log_error("descriptor %d from the service manager is not a listening stream socket", fd);
     found->fd = is_good ? fd : -1;
@@ -90,7 +92,8 @@ struct inherited *inherit_find(void)
                : letters != NULL ? strlen(letters)
                                  : 0;
     inherited->predecessor = is_upgrade ? UPGRADE_FD : -1;
-    inherited->has_answers = is_upgrade && num_of_environment(UPGRADE_OFFERS, INT32_MAX) == getppid();
+    inherited->has_answers =
+        is_upgrade && num_of_environment(UPGRADE_OFFERS, INT32_MAX) == getppid();
     if (is_upgrade)
         fcntl(UPGRADE_FD, F_SETFD, FD_CLOEXEC);
     bool is_good = adopt_all(inherited, UPGRADE_FD + is_upgrade, n);
@@ -127,7 +130,8 @@ static bool succession_is_wanted(const struct endpoint *bound, const struct endp
     if (bound->address.ss_family != AF_UNIX)
         return is_same_ip(bound, wanted) &&
                (endpoint_port(wanted) == 0 || endpoint_port(wanted) == endpoint_port(bound));
-    const struct sockaddr_un *a = (const void *)&bound->address, *b = (const void *)&wanted->address;
+    const struct sockaddr_un *a = (const void *)&bound->address,
+                             *b = (const void *)&wanted->address;
     return strcmp(a->sun_path, b->sun_path) == 0;
 }
 
@@ -152,9 +156,10 @@ bool inherit_check(const struct inherited *inherited)
         if (inherited->sockets[i].fd >= 0) {
             char text[ENDPOINT_TEXT];
             endpoint_print(&inherited->sockets[i].at, text);
-            log_error("systemd listens on %s, which the configuration does not name: set listen= or socket=, or "
-                      "remove the address from weir.socket",
-                      text);
+            log_error(
+                "systemd listens on %s, which the configuration does not name: set listen= or socket=, or "
+                "remove the address from weir.socket",
+                text);
             return false;
         }
     return true;
@@ -187,8 +192,9 @@ static void tell_reason(enum log_level level, const char *text, bool is_logged)
     char line[UPGRADE_LINE_MAX + 2];
     if (level < LOG_WARN || !pthread_equal(pthread_self(), main_thread))
         return; /* another thread may log after the socket pair is closed */
-    int printed = snprintf(line, sizeof line - 1, "%c%c%s", is_logged ? UPGRADE_LOGGED : UPGRADE_TOLD,
-                           level >= LOG_ERROR ? 'e' : 'w', text);
+    int printed =
+        snprintf(line, sizeof line - 1, "%c%c%s", is_logged ? UPGRADE_LOGGED : UPGRADE_TOLD,
+                 level >= LOG_ERROR ? 'e' : 'w', text);
     size_t len = (size_t)printed < sizeof line - 2 ? (size_t)printed : sizeof line - 2;
     for (size_t i = 2; i < len; i++)
         if ((unsigned char)line[i] < ' ')
@@ -264,7 +270,9 @@ void succession_serve(struct succession *succession, struct loop *loop)
     /*
      * An error means that the predecessor has ended: succession_on_word then gets the end at once.
      */
-    (void)!write(succession->fd, &(const char){succession->has_admin_commands ? UPGRADE_HAS_ADMIN_COMMANDS : '\0'}, 1);
+    (void)!write(succession->fd,
+                 &(const char){succession->has_admin_commands ? UPGRADE_HAS_ADMIN_COMMANDS : '\0'},
+                 1);
     succession->is_serving = true;
     listen_to(succession, loop);
 }

@@ -22,9 +22,10 @@
 /* ---- the protocol of the two processes ---- */
 
 /* In the environment of the successor. */
-#define UPGRADE_PID "WEIR_UPGRADE_PID"               /* the predecessor's pid */
-#define UPGRADE_SOCKETS "WEIR_UPGRADE_SOCKETS"       /* a letter for each socket that is handed over */
-#define UPGRADE_ADMIN_COMMANDS "WEIR_UPGRADE_ORDERS" /* the descriptor of a file with admin commands */
+#define UPGRADE_PID "WEIR_UPGRADE_PID"         /* the predecessor's pid */
+#define UPGRADE_SOCKETS "WEIR_UPGRADE_SOCKETS" /* a letter for each socket that is handed over */
+#define UPGRADE_ADMIN_COMMANDS                                                                     \
+    "WEIR_UPGRADE_ORDERS" /* the descriptor of a file with admin commands */
 /* the predecessor's pid, if it answers UPGRADE_OFFER */
 #define UPGRADE_OFFERS "WEIR_UPGRADE_OFFERS"
 #define UPGRADE_NODES "WEIR_UPGRADE_NODES"     /* as controls_list_nodes prints it */

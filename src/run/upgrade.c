@@ -76,20 +76,23 @@ static char *letters(const struct heirloom *sockets, size_t n)
 }
 
 /* Returns the successor's descriptors; the caller frees. NULL: out of memory. */
-static uv_stdio_container_t *descriptors(struct upgrade *upgrade, const struct heirloom *sockets, size_t n,
-                                         int admin_commands)
+static uv_stdio_container_t *descriptors(struct upgrade *upgrade, const struct heirloom *sockets,
+                                         size_t n, int admin_commands)
 {
     uv_stdio_container_t *all = calloc(STANDARD_FDS + 1 + n + 1, sizeof *all);
     if (all == NULL)
         return NULL;
     for (int fd = 0; fd < STANDARD_FDS; fd++)
         all[fd] = (uv_stdio_container_t){.flags = UV_INHERIT_FD, .data.fd = fd};
-    all[STANDARD_FDS].flags = (uv_stdio_flags)(UV_CREATE_PIPE | UV_READABLE_PIPE | UV_WRITABLE_PIPE);
+    all[STANDARD_FDS].flags =
+        (uv_stdio_flags)(UV_CREATE_PIPE | UV_READABLE_PIPE | UV_WRITABLE_PIPE);
     all[STANDARD_FDS].data.stream = (uv_stream_t *)&upgrade->answer;
     for (size_t i = 0; i < n; i++)
-        all[STANDARD_FDS + 1 + i] = (uv_stdio_container_t){.flags = UV_INHERIT_FD, .data.fd = sockets[i].fd};
+        all[STANDARD_FDS + 1 + i] =
+            (uv_stdio_container_t){.flags = UV_INHERIT_FD, .data.fd = sockets[i].fd};
     if (admin_commands >= 0)
-        all[STANDARD_FDS + 1 + n] = (uv_stdio_container_t){.flags = UV_INHERIT_FD, .data.fd = admin_commands};
+        all[STANDARD_FDS + 1 + n] =
+            (uv_stdio_container_t){.flags = UV_INHERIT_FD, .data.fd = admin_commands};
     return all;
 }
 
@@ -173,7 +176,8 @@ static void read_rest(struct upgrade *upgrade)
     uv_os_fd_t fd;
     ssize_t n;
     bool is_line = true;
-    if (uv_is_closing((uv_handle_t *)&upgrade->answer) || uv_fileno((uv_handle_t *)&upgrade->answer, &fd) != 0)
+    if (uv_is_closing((uv_handle_t *)&upgrade->answer) ||
+        uv_fileno((uv_handle_t *)&upgrade->answer, &fd) != 0)
         return;
     while (is_line && (n = recv(fd, upgrade->room, sizeof upgrade->room, MSG_DONTWAIT)) > 0)
         for (ssize_t i = 0; is_line && i < n; i++)
@@ -185,8 +189,10 @@ static void on_exit_of(uv_process_t *process, int64_t status, int number)
     struct upgrade *upgrade = process->data;
     if (upgrade->state == UPGRADE_RUNS) {
         read_rest(upgrade);
-        log_error("upgrade: process %d ended (status %" PRId64 ", signal %d) before it served: process %d goes on%s%s",
-                  process->pid, status, number, getpid(), upgrade->reason[0] != '\0' ? ": " : "", upgrade->reason);
+        log_error("upgrade: process %d ended (status %" PRId64
+                  ", signal %d) before it served: process %d goes on%s%s",
+                  process->pid, status, number, getpid(), upgrade->reason[0] != '\0' ? ": " : "",
+                  upgrade->reason);
     } else if (upgrade->state == UPGRADE_DONE) {
         log_warn("upgrade: process %d, which had taken over, ended", process->pid);
     }
@@ -212,12 +218,14 @@ static void tell_lost_admin_commands(const struct upgrade *upgrade)
     if (admin_commands == NULL)
         return;
     handover_log(admin_commands, taken, "dropped",
-                 taken != NULL ? "an operator gave it while the new process started: give it again"
-                               : "the new process does not take over operators' settings: give it again",
+                 taken != NULL
+                     ? "an operator gave it while the new process started: give it again"
+                     : "the new process does not take over operators' settings: give it again",
                  upgrade->journal);
     if (taken != NULL)
         handover_log(taken, admin_commands, "holds on",
-                     "an operator removed it while the new process started: remove it again", upgrade->journal);
+                     "an operator removed it while the new process started: remove it again",
+                     upgrade->journal);
     free(admin_commands);
 }
 
@@ -248,7 +256,8 @@ static void upgrade_on_answer(uv_stream_t *stream, ssize_t n, const uv_buf_t *bu
             continue;
         uv_read_stop(stream);
         upgrade->state = UPGRADE_DONE;
-        upgrade->has_admin_commands = upgrade->admin_commands != NULL && upgrade->room[i] == UPGRADE_HAS_ADMIN_COMMANDS;
+        upgrade->has_admin_commands =
+            upgrade->admin_commands != NULL && upgrade->room[i] == UPGRADE_HAS_ADMIN_COMMANDS;
         hand_over(upgrade);
         return;
     }
@@ -268,7 +277,8 @@ static void spawn(struct upgrade *upgrade, struct loop *loop, const uv_process_o
         return;
     }
     upgrade->state = UPGRADE_RUNS;
-    log_info("upgrade: process %d is starting, to take over from %d", upgrade->process.pid, getpid());
+    log_info("upgrade: process %d is starting, to take over from %d", upgrade->process.pid,
+             getpid());
     uv_read_start((uv_stream_t *)&upgrade->answer, on_room, upgrade_on_answer);
 }
 
@@ -285,8 +295,8 @@ static struct heirloom *list_sockets(const struct upgrade *upgrade, size_t *n)
     return sockets;
 }
 
-static void start(struct upgrade *upgrade, struct loop *loop, const struct heirloom *sockets, size_t n,
-                  const char *nodes)
+static void start(struct upgrade *upgrade, struct loop *loop, const struct heirloom *sockets,
+                  size_t n, const char *nodes)
 {
     char *admin_commands = config_manager_hand_over(upgrade->manager);
     char pid[64], reasons[64], offers[64], which[64] = UPGRADE_ADMIN_COMMANDS "=";
@@ -306,7 +316,8 @@ static void start(struct upgrade *upgrade, struct loop *loop, const struct heirl
         .exit_cb = on_exit_of,
         .file = upgrade->program->path,
         .args = upgrade->program->argv,
-        .env = kinds != NULL && known != NULL ? environment_with(more, sizeof more / sizeof more[0]) : NULL,
+        .env = kinds != NULL && known != NULL ? environment_with(more, sizeof more / sizeof more[0])
+                                              : NULL,
         .stdio_count = (int)(STANDARD_FDS + 1 + n + (file >= 0)),
         .stdio = descriptors(upgrade, sockets, n, file),
     };
@@ -347,8 +358,8 @@ void upgrade_let_serve(struct upgrade *upgrade)
     if (upgrade->state != UPGRADE_RUNS || !upgrade->has_offer)
         return;
     upgrade->has_offer = false;
-    log_info("upgrade: process %d may take over, because process %d is not ready either", upgrade->process.pid,
-             getpid());
+    log_info("upgrade: process %d may take over, because process %d is not ready either",
+             upgrade->process.pid, getpid());
     (void)uv_try_write((uv_stream_t *)&upgrade->answer, &go, 1);
 }
 

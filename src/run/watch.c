@@ -25,10 +25,12 @@ static const struct kind {
     const char *would_begin, *would_have; /* NULL: the plain words are used */
     size_t offset;                        /* in struct limit_counters */
 } kinds[] = {
-    {"refused", "begins to refuse", "refused", NULL, NULL, offsetof(struct limit_counters, refused)},
+    {"refused", "begins to refuse", "refused", NULL, NULL,
+     offsetof(struct limit_counters, refused)},
     {"delayed", "begins to delay", "delayed", "would begin to delay", "would have delayed",
      offsetof(struct limit_counters, delayed)},
-    {"shadowed", "would begin to refuse", "would have refused", NULL, NULL, offsetof(struct limit_counters, shadowed)},
+    {"shadowed", "would begin to refuse", "would have refused", NULL, NULL,
+     offsetof(struct limit_counters, shadowed)},
 };
 
 #define N_KINDS (sizeof kinds / sizeof kinds[0])
@@ -68,8 +70,9 @@ struct watch {
     struct offender rows[OFFENDERS_MAX]; /* buffer of look_at_offenders */
 };
 
-struct watch *watch_new(struct limit_counters *const *limit_counters, struct offenders *const *all_offenders,
-                        _Atomic uint8_t *stopping, unsigned n, watch_say say, void *arg)
+struct watch *watch_new(struct limit_counters *const *limit_counters,
+                        struct offenders *const *all_offenders, _Atomic uint8_t *stopping,
+                        unsigned n, watch_say say, void *arg)
 {
     struct watch *watch = mem_zalloc(1, sizeof *watch);
     watch->limit_counters = limit_counters;
@@ -93,8 +96,9 @@ static uint64_t sum(const struct watch *watch, uint16_t id, const struct kind *k
     uint64_t total = 0;
     for (unsigned i = 0; i < watch->n_workers; i++) {
         const char *counters = (const char *)&watch->limit_counters[i][id];
-        total += atomic_load_explicit((const _Atomic uint64_t *)(const void *)(counters + kind->offset),
-                                      memory_order_relaxed);
+        total +=
+            atomic_load_explicit((const _Atomic uint64_t *)(const void *)(counters + kind->offset),
+                                 memory_order_relaxed);
     }
     return total;
 }
@@ -182,13 +186,13 @@ static void print_crowd(const struct crowd *crowd, char *out, size_t room)
     if (crowd == NULL || crowd->n == 0)
         return;
     if (crowd->n > 1 || crowd->is_cut)
-        len = snprintf(out, room, ", of %s%zu subject%s: ", crowd->is_cut ? "at least " : "", crowd->n,
-                       crowd->n == 1 ? "" : "s");
+        len = snprintf(out, room, ", of %s%zu subject%s: ", crowd->is_cut ? "at least " : "",
+                       crowd->n, crowd->n == 1 ? "" : "s");
     else
         len = snprintf(out, room, ", of ");
     for (size_t i = 0; i < crowd->n && i < NAMED; i++)
-        len +=
-            snprintf(out + len, room - (size_t)len, "%s%.*s", i > 0 ? ", " : "", crowd->name_len[i], crowd->names[i]);
+        len += snprintf(out + len, room - (size_t)len, "%s%.*s", i > 0 ? ", " : "",
+                        crowd->name_len[i], crowd->names[i]);
     if (crowd->n > NAMED || crowd->is_cut)
         snprintf(out + len, room - (size_t)len, " ...");
 }
@@ -208,8 +212,9 @@ static uint64_t sum_of(const struct crowd *crowd)
 /* ---- log lines ---- */
 
 /* Logs one line. took_ns is 0 for the first line of a spell. */
-static void watch_tell(const struct watch *watch, const struct limit *limit, const struct kind *kind, bool is_shadow,
-                       uint64_t n, uint64_t took_ns, const struct crowd *crowd)
+static void watch_tell(const struct watch *watch, const struct limit *limit,
+                       const struct kind *kind, bool is_shadow, uint64_t n, uint64_t took_ns,
+                       const struct crowd *crowd)
 {
     bool is_told_as_would = is_shadow && kind->would_begin != NULL;
     const char *begins = is_told_as_would ? kind->would_begin : kind->begins;
@@ -218,18 +223,20 @@ static void watch_tell(const struct watch *watch, const struct limit *limit, con
     char stopped_names[NAMED * (OFFENDER_NAME_MAX + 2) + 64];
     print_crowd(crowd, stopped_names, sizeof stopped_names);
     /* The error that such clients read names no limit, so the line quotes it. */
-    bool limits_connections = kind == kinds && (limit->unit == UNIT_CONNECTIONS || limit->unit == UNIT_CONNECTS);
+    bool limits_connections =
+        kind == kinds && (limit->unit == UNIT_CONNECTIONS || limit->unit == UNIT_CONNECTS);
     const char *read = limits_connections ? " (clients get: max number of clients reached)" : "";
     const char *what = unit_noun((enum unit)limit->unit), *many = n == 1 ? "" : "s";
     if (took_ns == 0)
-        snprintf(line, sizeof line, "limit %s %s: %" PRIu64 " %s%s so far%s%s", limit->label, begins, n, what, many,
-                 stopped_names, read);
+        snprintf(line, sizeof line, "limit %s %s: %" PRIu64 " %s%s so far%s%s", limit->label,
+                 begins, n, what, many, stopped_names, read);
     else
-        snprintf(line, sizeof line, "limit %s %s %" PRIu64 " %s%s in %" PRIu64 " s%s%s", limit->label, did, n, what,
-                 many, (took_ns + NS_PER_S / 2) / NS_PER_S, stopped_names, read);
+        snprintf(line, sizeof line, "limit %s %s %" PRIu64 " %s%s in %" PRIu64 " s%s%s",
+                 limit->label, did, n, what, many, (took_ns + NS_PER_S / 2) / NS_PER_S,
+                 stopped_names, read);
     char about[LIMIT_LABEL_MAX + 64];
-    snprintf(about, sizeof about, "%s %s %016" PRIx64, limit->label, took_ns == 0 ? "begins" : "goes on",
-             crowd != NULL ? sum_of(crowd) : 0);
+    snprintf(about, sizeof about, "%s %s %016" PRIx64, limit->label,
+             took_ns == 0 ? "begins" : "goes on", crowd != NULL ? sum_of(crowd) : 0);
     watch->say(watch->arg, LOG_INFO, kind->name, about, line);
 }
 
@@ -245,7 +252,8 @@ static void note_stopping(const struct watch *watch, uint16_t id, size_t k, bool
         atomic_fetch_and_explicit(&watch->stopping[id], (uint8_t)~bit, memory_order_relaxed);
 }
 
-static void watch_look_at(struct watch *watch, const struct limit *limit, bool is_shadow, size_t k, uint64_t now_ns)
+static void watch_look_at(struct watch *watch, const struct limit *limit, bool is_shadow, size_t k,
+                          uint64_t now_ns)
 {
     struct spell *spell = &watch->spells[limit->id][k];
     struct crowd *crowd = crowd_of(watch, spell);
@@ -271,13 +279,14 @@ static void watch_look_at(struct watch *watch, const struct limit *limit, bool i
         spell->is_expected = true;
         return;
     }
-    watch_tell(watch, limit, &kinds[k], is_shadow, total - spell->told, spell->is_on ? now_ns - spell->since_ns : 0,
-               crowd);
+    watch_tell(watch, limit, &kinds[k], is_shadow, total - spell->told,
+               spell->is_on ? now_ns - spell->since_ns : 0, crowd);
     let_crowd_go(watch, spell);
     *spell = (struct spell){.told = total, .since_ns = now_ns, .is_on = true};
 }
 
-void watch_look(struct watch *watch, const struct policies *policies, const struct limit *other, uint64_t now_ns)
+void watch_look(struct watch *watch, const struct policies *policies, const struct limit *other,
+                uint64_t now_ns)
 {
     look_at_offenders(watch);
     for (size_t p = 0; p < policies_count(policies); p++) {
@@ -299,8 +308,9 @@ void watch_look_at_subjects(struct watch *watch, uint64_t overflows, uint64_t no
         return;
     }
     if (!full->is_on)
-        watch->say(watch->arg, LOG_WARN, "subjects", "",
-                   "max-subjects is reached: new subjects share one state for each policy; raise max-subjects in "
-                   "[weir]");
+        watch->say(
+            watch->arg, LOG_WARN, "subjects", "",
+            "max-subjects is reached: new subjects share one state for each policy; raise max-subjects in "
+            "[weir]");
     *full = (struct spell){.told = overflows, .since_ns = now_ns, .is_on = true};
 }

@@ -31,7 +31,8 @@
  * "subjects"). `about` is equal for lines that differ only in their numbers: lines about one limit
  * and one set of subjects.
  */
-typedef void (*watch_say)(void *arg, enum log_level level, const char *kind, const char *about, const char *line);
+typedef void (*watch_say)(void *arg, enum log_level level, const char *kind, const char *about,
+                          const char *line);
 
 struct watch;
 
@@ -41,12 +42,14 @@ struct watch;
  * from the first decision of kind k (enum offender_kind) until WATCH_NS pass without a decision of
  * that kind.
  */
-struct watch *watch_new(struct limit_counters *const *limit_counters, struct offenders *const *all_offenders,
-                        _Atomic uint8_t *stopping, unsigned n, watch_say say, void *arg);
+struct watch *watch_new(struct limit_counters *const *limit_counters,
+                        struct offenders *const *all_offenders, _Atomic uint8_t *stopping,
+                        unsigned n, watch_say say, void *arg);
 void watch_free(struct watch *watch);
 
 /* Checks every limit of these policies, and `other`, a limit of no policy; NULL: no such limit. */
-void watch_look(struct watch *watch, const struct policies *policies, const struct limit *other, uint64_t now_ns);
+void watch_look(struct watch *watch, const struct policies *policies, const struct limit *other,
+                uint64_t now_ns);
 
 /* `overflows`: the current value of subjects_overflows. */
 void watch_look_at_subjects(struct watch *watch, uint64_t overflows, uint64_t now_ns);

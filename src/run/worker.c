@@ -72,7 +72,8 @@ static bool worker_is_operator(int fd)
 static void on_accept(struct listener *listener, int fd, const struct link_peer *peer)
 {
     struct worker *worker = listener->arg;
-    const struct listen_address *listen_address = worker->openings[listener - worker->listeners].listen_address;
+    const struct listen_address *listen_address =
+        worker->openings[listener - worker->listeners].listen_address;
     if (fd < 0)
         front_accept_failed(&worker->front, listen_address);
     else if (listen_address->is_admin && !worker_is_operator(fd))
@@ -86,7 +87,8 @@ static void start_listeners(struct worker *worker)
     worker->listeners = mem_zalloc(worker->n_listeners, sizeof *worker->listeners);
     for (size_t i = 0; i < worker->n_listeners; i++) {
         const struct opening *opening = &worker->openings[i];
-        int error = listener_start(&worker->listeners[i], &worker->loop, opening->fd, on_accept, worker);
+        int error =
+            listener_start(&worker->listeners[i], &worker->loop, opening->fd, on_accept, worker);
         if (error != 0) {
             log_error("cannot watch a listening socket: %s", strerror(-error));
             exit(EXIT_SYSTEM);
@@ -116,7 +118,8 @@ static void worker_go_on(struct worker *worker)
     if (front_is_binding(&worker->front) && front_bind_some(&worker->front))
         worker_tell_adopted(worker);
     if (!list_is_empty(&worker->rounds)) {
-        struct admin_command *admin_command = container_of(worker->rounds.next, struct admin_command, in_queue);
+        struct admin_command *admin_command =
+            container_of(worker->rounds.next, struct admin_command, in_queue);
         if (front_round_some(&worker->front, admin_command)) {
             list_take(&admin_command->in_queue);
             worker->ops->on_admin_command(worker->ops->arg, admin_command);
@@ -203,7 +206,8 @@ static void worker_on_told(uv_async_t *async)
     if (tables.rules != NULL)
         adopt(worker, &tables);
     while (!list_is_empty(&admin_commands)) {
-        struct admin_command *admin_command = container_of(admin_commands.next, struct admin_command, in_queue);
+        struct admin_command *admin_command =
+            container_of(admin_commands.next, struct admin_command, in_queue);
         list_take(&admin_command->in_queue);
         if (admin_command->is_on_its_round)
             list_push(&worker->rounds, &admin_command->in_queue);
@@ -308,8 +312,9 @@ static void *worker_run(void *arg)
     return NULL;
 }
 
-struct worker *worker_start(struct front_settings *settings, unsigned index, const struct listening *listening,
-                            const struct tables *tables, const struct worker_ops *ops)
+struct worker *worker_start(struct front_settings *settings, unsigned index,
+                            const struct listening *listening, const struct tables *tables,
+                            const struct worker_ops *ops)
 {
     struct worker *worker = mem_zalloc(1, sizeof *worker);
     worker->ops = ops;
@@ -346,7 +351,8 @@ void worker_stop(struct worker *worker)
 static void drop_admin_commands(struct list *admin_commands)
 {
     while (!list_is_empty(admin_commands)) {
-        struct admin_command *admin_command = container_of(admin_commands->next, struct admin_command, in_queue);
+        struct admin_command *admin_command =
+            container_of(admin_commands->next, struct admin_command, in_queue);
         list_take(&admin_command->in_queue);
         admin_command_free(admin_command);
     }

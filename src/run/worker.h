@@ -27,8 +27,9 @@ struct worker_ops {
  * references in `tables`. `ops` must outlive the worker. Ends the process when no thread can be
  * started.
  */
-struct worker *worker_start(struct front_settings *settings, unsigned index, const struct listening *listening,
-                            const struct tables *tables, const struct worker_ops *ops);
+struct worker *worker_start(struct front_settings *settings, unsigned index,
+                            const struct listening *listening, const struct tables *tables,
+                            const struct worker_ops *ops);
 
 /* For front_settings.give: takes over an admin command of a client of this worker. */
 void worker_give(void *worker, struct admin_command *admin_command);

@@ -48,14 +48,16 @@ void worker_pool_settings_init(struct front_settings *settings, const struct con
     settings->addresses = subjects_new(config->max_subjects);
     settings->slowlog = slowlog_new();
     settings->n_workers = config->workers;
-    settings->upstream_user = config->upstream_user != NULL ? slice_str(config->upstream_user) : SLICE("default");
+    settings->upstream_user =
+        config->upstream_user != NULL ? slice_str(config->upstream_user) : SLICE("default");
     settings->limit_counters = mem_zalloc(config->workers, sizeof(struct limit_counters *));
     settings->tops = mem_zalloc(config->workers, sizeof(struct top *));
     settings->stopping = mem_zalloc(REGISTRY_LIMITS_MAX, sizeof *settings->stopping);
     settings->all_offenders = mem_zalloc(config->workers, sizeof(struct offenders *));
     quota_settings_init(&settings->quota);
     settings->attempts = attempts_new(config->workers, worker_stir);
-    if (getrandom(&settings->share_key, sizeof settings->share_key, 0) != (ssize_t)sizeof settings->share_key)
+    if (getrandom(&settings->share_key, sizeof settings->share_key, 0) !=
+        (ssize_t)sizeof settings->share_key)
         abort();
     settings->reconnects = reconnects_new(settings->share_key);
     for (unsigned w = 0; w < config->workers; w++) {
@@ -114,7 +116,8 @@ static void worker_pool_on_admin_command(void *arg, struct admin_command *admin_
 
 static struct admin_command *take_first(struct list *admin_commands)
 {
-    struct admin_command *admin_command = container_of(admin_commands->next, struct admin_command, in_queue);
+    struct admin_command *admin_command =
+        container_of(admin_commands->next, struct admin_command, in_queue);
     list_take(&admin_command->in_queue);
     return admin_command;
 }
@@ -233,7 +236,8 @@ static void on_stirred(uv_async_t *async)
     tell_stages(pool);
 }
 
-static struct tables tables_of_worker_pool(const struct worker_pool *pool, const struct tables *tables)
+static struct tables tables_of_worker_pool(const struct worker_pool *pool,
+                                           const struct tables *tables)
 {
     struct tables own = tables_get(tables);
     own.generation = pool->generation;
@@ -263,7 +267,8 @@ void worker_pool_watch(struct worker_pool *pool, void (*settle_fn)(void *arg), v
     pool->settle_arg = arg;
 }
 
-void worker_pool_obey(struct worker_pool *pool, void (*carry_out_fn)(void *arg, struct admin_command *admin_command),
+void worker_pool_obey(struct worker_pool *pool,
+                      void (*carry_out_fn)(void *arg, struct admin_command *admin_command),
                       void *arg)
 {
     pool->carry_out = carry_out_fn;
@@ -271,7 +276,8 @@ void worker_pool_obey(struct worker_pool *pool, void (*carry_out_fn)(void *arg, 
 }
 
 struct worker_pool *worker_pool_start(struct loop *main_loop, struct front_settings *settings,
-                                      const struct listening *listening, const struct tables *tables)
+                                      const struct listening *listening,
+                                      const struct tables *tables)
 {
     struct worker_pool *pool = mem_zalloc(1, sizeof *pool);
     pool->ops = (struct worker_ops){worker_pool_on_news, worker_pool_on_admin_command, pool};

@@ -26,14 +26,15 @@ void worker_pool_settings_fini(struct front_settings *settings);
 
 /* Starts settings->n_workers workers. Each takes its own references to what `tables` holds. */
 struct worker_pool *worker_pool_start(struct loop *main_loop, struct front_settings *settings,
-                                      const struct listening *listening, const struct tables *tables);
+                                      const struct listening *listening,
+                                      const struct tables *tables);
 
 /*
  * Sets the function that carries out admin commands. The workers keep ownership of each command. To
  * be called in the iteration that starts the workers, before any command comes.
  */
-void worker_pool_obey(struct worker_pool *pool, void (*carry_out)(void *arg, struct admin_command *admin_command),
-                      void *arg);
+void worker_pool_obey(struct worker_pool *pool,
+                      void (*carry_out)(void *arg, struct admin_command *admin_command), void *arg);
 
 /*
  * Sets the function that is called each time every worker has adopted the newest published tables.

@@ -132,7 +132,8 @@ static void control_end_attempt(struct control *control, const char *why)
 static void control_lose(struct control *control, const char *why)
 {
     if (!control->is_lost && !control->is_trial)
-        log_at(LOG_SITE_CONTROL, LOG_WARN, "upstream %s: the control connection failed: %s", control->node->text, why);
+        log_at(LOG_SITE_CONTROL, LOG_WARN, "upstream %s: the control connection failed: %s",
+               control->node->text, why);
     control->why[0] = '\0';
     /* clients' connections are lost too, and will return (limit/reconnects.h) */
     if (control->is_up)
@@ -144,7 +145,8 @@ static void control_lose(struct control *control, const char *why)
 static void reject(struct control *control, enum control_verdict verdict, const char *why)
 {
     bool is_news = strncmp(control->why, why, WHY_ROOM - 1) != 0;
-    atomic_store_explicit(&control->node->is_barred, verdict == CONTROL_BARRED, memory_order_relaxed);
+    atomic_store_explicit(&control->node->is_barred, verdict == CONTROL_BARRED,
+                          memory_order_relaxed);
     snprintf(control->why, sizeof control->why, "%s", why);
     control_end_attempt(control, control->why);
     if (is_news && !control->is_trial)
@@ -195,7 +197,8 @@ static bool is_missing(const struct control *control, enum step step)
 }
 
 /* Update the lack from the verdict on a step. */
-static void control_note_lack(struct control *control, enum step step, enum control_verdict verdict, enum lack lack)
+static void control_note_lack(struct control *control, enum step step, enum control_verdict verdict,
+                              enum lack lack)
 {
     if (verdict == CONTROL_GOOD) {
         node_lacks_no_more(control->node, lack);
@@ -214,7 +217,8 @@ static void control_note_lack(struct control *control, enum step step, enum cont
  * True if the node serves clients in spite of this error: for example -MISCONF to PING, while the
  * node takes no writes.
  */
-static bool is_minor(const struct control *control, enum control_verdict verdict, const struct redisReply *reply)
+static bool is_minor(const struct control *control, enum control_verdict verdict,
+                     const struct redisReply *reply)
 {
     return control->has_answered && verdict == CONTROL_UNFIT && reply->type == REDIS_REPLY_ERROR &&
            !control_is_shut(reply);
@@ -237,7 +241,8 @@ static enum control_form control_form_of(const struct control *control)
     return control->node->upstream->is_cluster ? CONTROL_OF_CLUSTER : CONTROL_OF_SERVER;
 }
 
-static enum control_verdict judge_hello(struct control *control, const struct redisReply *reply, const char **why)
+static enum control_verdict judge_hello(struct control *control, const struct redisReply *reply,
+                                        const char **why)
 {
     enum control_verdict verdict = control_judge_hello(reply, control_form_of(control), why);
     control->has_answered = verdict == CONTROL_GOOD || verdict == CONTROL_NOAUTH;
@@ -252,7 +257,8 @@ static enum control_verdict judge_hello(struct control *control, const struct re
 /*
  * HELLO, which needs no permission, asks for the role: after the login, and for control_ask_role.
  */
-static enum control_verdict judge_role(struct control *control, const struct redisReply *reply, const char **why)
+static enum control_verdict judge_role(struct control *control, const struct redisReply *reply,
+                                       const char **why)
 {
     note_role(control, reply);
     return control_judge_hello(reply, control_form_of(control), why);
@@ -286,7 +292,8 @@ static void note_accepted(struct control *control)
  * If clients use weir's login (lends_login), a node that refuses this login cannot be used. A
  * connection that is up keeps its login when a new login is refused.
  */
-static enum control_verdict judge_auth(struct control *control, const struct redisReply *reply, const char **why)
+static enum control_verdict judge_auth(struct control *control, const struct redisReply *reply,
+                                       const char **why)
 {
     enum control_verdict verdict = control_judge_auth(reply, why);
     if (verdict == CONTROL_UNFIT)
@@ -299,12 +306,14 @@ static enum control_verdict judge_auth(struct control *control, const struct red
         note_accepted(control);
     if (verdict == CONTROL_GOOD || control->is_up || !control->node->upstream->lends_login)
         return verdict;
-    *why = control->node->upstream->has_user ? "it does not accept upstream-user and upstream-password-file"
-                                             : "it does not accept the password in upstream-password-file";
+    *why = control->node->upstream->has_user
+               ? "it does not accept upstream-user and upstream-password-file"
+               : "it does not accept the password in upstream-password-file";
     return CONTROL_UNFIT;
 }
 
-static enum control_verdict judge_info(struct control *control, const struct redisReply *reply, const char **why)
+static enum control_verdict judge_info(struct control *control, const struct redisReply *reply,
+                                       const char **why)
 {
     enum control_verdict verdict = control_judge_info(reply, control_form_of(control), why);
     if (is_minor(control, verdict, reply))
@@ -317,17 +326,20 @@ static enum control_verdict judge_info(struct control *control, const struct red
     return verdict;
 }
 
-static enum control_verdict judge_clients(struct control *control, const struct redisReply *reply, const char **why)
+static enum control_verdict judge_clients(struct control *control, const struct redisReply *reply,
+                                          const char **why)
 {
     (void)why;
-    atomic_store_explicit(&control->node->maxclients, control_read_maxclients(reply), memory_order_relaxed);
+    atomic_store_explicit(&control->node->maxclients, control_read_maxclients(reply),
+                          memory_order_relaxed);
     control->ops->on_maxclients(control->arg);
     if (is_missing(control, STEP_INFO))
         miss(control, STEP_CLIENTS);
     return CONTROL_GOOD;
 }
 
-static enum control_verdict judge_command(struct control *control, const struct redisReply *reply, const char **why)
+static enum control_verdict judge_command(struct control *control, const struct redisReply *reply,
+                                          const char **why)
 {
     if (control->is_settled && !mem_would_give(TABLE_BYTES)) {
         log_at(LOG_SITE_CONTROL, LOG_WARN,
@@ -349,7 +361,8 @@ static enum control_verdict judge_command(struct control *control, const struct 
 }
 
 /* Lanes use the first form that the node answers. */
-static enum control_verdict judge_nonce(struct control *control, const struct redisReply *reply, const char **why)
+static enum control_verdict judge_nonce(struct control *control, const struct redisReply *reply,
+                                        const char **why)
 {
     (void)why;
     struct node *node = control->node;
@@ -367,7 +380,8 @@ static enum control_verdict judge_nonce(struct control *control, const struct re
     return CONTROL_GOOD;
 }
 
-static enum control_verdict judge_ping(struct control *control, const struct redisReply *reply, const char **why)
+static enum control_verdict judge_ping(struct control *control, const struct redisReply *reply,
+                                       const char **why)
 {
     enum control_verdict verdict = control_judge_ping(reply, why);
     if (is_minor(control, verdict, reply))
@@ -379,7 +393,8 @@ static enum control_verdict judge_ping(struct control *control, const struct red
 static const struct {
     const char *request;
     const char *word; /* argument; NULL: none */
-    enum control_verdict (*judge)(struct control *control, const struct redisReply *reply, const char **why);
+    enum control_verdict (*judge)(struct control *control, const struct redisReply *reply,
+                                  const char **why);
 } steps[STEP_COUNT] = {
     /* before the login: tells whether the server accepts weir at all */
     [STEP_HELLO] = {OWN_HELLO, NULL, judge_hello},
@@ -422,7 +437,8 @@ static void send_nonce(struct control *control, enum nonce_form form)
 
 /* ---- the probe, once up ---- */
 
-static void ask(struct control *control, const struct slice *words, size_t n, const struct control_question *question)
+static void ask(struct control *control, const struct slice *words, size_t n,
+                const struct control_question *question)
 {
     control->asked[control->n_asked++] = (struct asked){*question, clock_ns()};
     send_words(control, words, n);
@@ -439,7 +455,8 @@ static void control_on_news(void *arg, enum log_level level, const char *line)
     control->ops->on_pulse(control->arg, level, line);
 }
 
-static const struct heartbeat_ops heartbeat_ops = {.on_ask = control_on_ask, .on_news = control_on_news};
+static const struct heartbeat_ops heartbeat_ops = {.on_ask = control_on_ask,
+                                                   .on_news = control_on_news};
 
 /* True if missing steps should be repeated now, on this connection, between two probes. */
 static bool is_again(const struct control *control, uint64_t now_ns)
@@ -449,7 +466,8 @@ static bool is_again(const struct control *control, uint64_t now_ns)
 
 static void ask_role_if_free(struct control *control)
 {
-    if (!control->asks_role || !control->is_up || control->step < STEP_COUNT || control->n_asked > 0)
+    if (!control->asks_role || !control->is_up || control->step < STEP_COUNT ||
+        control->n_asked > 0)
         return;
     control->asks_role = false;
     miss(control, STEP_ROLE);
@@ -498,7 +516,8 @@ static void settled_well(struct control *control)
         uv_timer_start(&control->timer, on_beat, every_ms, every_ms);
     backoff_reset(&control->backoff);
     if (control->is_lost && control->why[0] == '\0')
-        log_at(LOG_SITE_CONTROL, LOG_INFO, "upstream %s: the control connection is back", control->node->text);
+        log_at(LOG_SITE_CONTROL, LOG_INFO, "upstream %s: the control connection is back",
+               control->node->text);
     else if (control->is_lost)
         log_at(LOG_SITE_CONTROL, LOG_INFO, "upstream %s can be served", control->node->text);
     control->why[0] = '\0';
@@ -533,7 +552,8 @@ static void next_step(struct control *control)
     }
     control->missing &= ~(1U << control->step);
     control->step_ns = clock_ns();
-    uv_timer_start(&control->timer, control_on_deadline, control->node->upstream->connect_timeout_ns / NS_PER_MS, 0);
+    uv_timer_start(&control->timer, control_on_deadline,
+                   control->node->upstream->connect_timeout_ns / NS_PER_MS, 0);
     if (is_nonce((enum step)control->step)) {
         send_nonce(control, (enum nonce_form)(control->step - STEP_NONCE + NONCE_UNKNOWN));
         return;
@@ -605,10 +625,12 @@ static bool control_is_asked(const struct control *control, const struct control
     return false;
 }
 
-bool control_ask(struct control *control, const struct slice *words, size_t n, const struct control_question *question)
+bool control_ask(struct control *control, const struct slice *words, size_t n,
+                 const struct control_question *question)
 {
     bool has_room = control->n_asked < ASKED_MAX - 1; /* one entry is reserved for the probe */
-    if (!control_is_up(control) || control->step < STEP_COUNT || !has_room || control_is_asked(control, question))
+    if (!control_is_up(control) || control->step < STEP_COUNT || !has_room ||
+        control_is_asked(control, question))
         return false;
     ask(control, words, n, question);
     return true;
@@ -650,7 +672,8 @@ static void lose_by_reply(struct control *control)
         control_lose(control, "weir cannot parse its reply");
         return;
     }
-    snprintf(why, sizeof why, "its reply to %s is too long or malformed", control->asked[0].question.name);
+    snprintf(why, sizeof why, "its reply to %s is too long or malformed",
+             control->asked[0].question.name);
     control_lose(control, why);
 }
 
@@ -691,7 +714,8 @@ static void control_on_end(struct link *link, int status)
         /* turned away again: if Redis closes at once, its error may be lost */
         control_end_attempt(control, control->why);
     else
-        control_lose(control, status == UV_EOF ? "it closed the connection" : link_why(link, status));
+        control_lose(control,
+                     status == UV_EOF ? "it closed the connection" : link_why(link, status));
     control->is_turned_away = is_greeting;
 }
 
@@ -790,10 +814,12 @@ static void connect_now(struct control *control)
         return;
     }
     control->is_open = true;
-    uv_timer_start(&control->timer, control_on_deadline, control->node->upstream->connect_timeout_ns / NS_PER_MS, 0);
+    uv_timer_start(&control->timer, control_on_deadline,
+                   control->node->upstream->connect_timeout_ns / NS_PER_MS, 0);
 }
 
-struct control *control_open(struct loop *loop, struct node *node, const struct credentials *credentials, bool is_trial,
+struct control *control_open(struct loop *loop, struct node *node,
+                             const struct credentials *credentials, bool is_trial,
                              const struct control_ops *ops, void *arg)
 {
     struct control *control = mem_zalloc(1, sizeof *control);

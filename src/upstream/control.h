@@ -62,7 +62,8 @@ struct control;
  * control_adopt turns a trial into a regular control lane. Do not close a control lane from within
  * a callback of `ops`. Out of memory ends the process.
  */
-struct control *control_open(struct loop *loop, struct node *node, const struct credentials *credentials, bool is_trial,
+struct control *control_open(struct loop *loop, struct node *node,
+                             const struct credentials *credentials, bool is_trial,
                              const struct control_ops *ops, void *arg);
 void control_adopt(struct control *control);
 
@@ -79,7 +80,8 @@ struct control_question {
  * connection is not up, performs steps of its own, or has too many unanswered commands. False also
  * if a command with the same on_answer is still unanswered.
  */
-bool control_ask(struct control *control, const struct slice *words, size_t n, const struct control_question *question);
+bool control_ask(struct control *control, const struct slice *words, size_t n,
+                 const struct control_question *question);
 
 /* on_role follows, unless the node does not report its role or the connection is not up. */
 void control_ask_role(struct control *control);

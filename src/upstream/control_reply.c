@@ -12,8 +12,8 @@
 
 /* ---- receiving ---- */
 
-enum scan_result control_inbox_take(struct control_inbox *inbox, const char *data, size_t n, size_t *used,
-                                    struct slice *frame)
+enum scan_result control_inbox_take(struct control_inbox *inbox, const char *data, size_t n,
+                                    size_t *used, struct slice *frame)
 {
     size_t most = inbox->most > 0 ? inbox->most : CONTROL_REPLY_MAX;
     enum scan_result result = reply_scan(&inbox->scan, data, n, used);
@@ -37,8 +37,8 @@ struct redisReply *control_read(struct slice frame)
     void *reply = NULL;
     if (reader == NULL)
         return NULL;
-    bool is_read =
-        redisReaderFeed(reader, frame.at, frame.len) == REDIS_OK && redisReaderGetReply(reader, &reply) == REDIS_OK;
+    bool is_read = redisReaderFeed(reader, frame.at, frame.len) == REDIS_OK &&
+                   redisReaderGetReply(reader, &reply) == REDIS_OK;
     redisReaderFree(reader);
     return is_read ? reply : NULL;
 }
@@ -53,9 +53,10 @@ void control_reply_free(struct redisReply *reply)
 
 static struct slice control_reply_text_of(const redisReply *reply)
 {
-    bool is_text =
-        reply->type == REDIS_REPLY_STRING || reply->type == REDIS_REPLY_STATUS || reply->type == REDIS_REPLY_ERROR;
-    return is_text && reply->str != NULL ? slice_of(reply->str, (size_t)reply->len) : slice_of("", 0);
+    bool is_text = reply->type == REDIS_REPLY_STRING || reply->type == REDIS_REPLY_STATUS ||
+                   reply->type == REDIS_REPLY_ERROR;
+    return is_text && reply->str != NULL ? slice_of(reply->str, (size_t)reply->len)
+                                         : slice_of("", 0);
 }
 
 static int64_t integer_of(const redisReply *reply)
@@ -93,7 +94,8 @@ static struct slice info_field(struct slice info, struct slice field)
     for (const char *line = info.at; line < end;) {
         const char *eol = memchr(line, '\n', (size_t)(end - line));
         const char *stop = eol != NULL ? eol : end;
-        if ((size_t)(stop - line) > field.len && line[field.len] == ':' && memcmp(line, field.at, field.len) == 0) {
+        if ((size_t)(stop - line) > field.len && line[field.len] == ':' &&
+            memcmp(line, field.at, field.len) == 0) {
             const char *value = line + field.len + 1;
             size_t n = (size_t)(stop - value);
             return slice_of(value, n > 0 && value[n - 1] == '\r' ? n - 1 : n);
@@ -122,13 +124,15 @@ static bool is_old(struct slice version)
 
 bool control_is_idle(const struct redisReply *reply)
 {
-    return is_error(reply) && (control_reply_starts(reply, "LOADING") || control_reply_starts(reply, "MASTERDOWN"));
+    return is_error(reply) &&
+           (control_reply_starts(reply, "LOADING") || control_reply_starts(reply, "MASTERDOWN"));
 }
 
 bool control_is_shut(const struct redisReply *reply)
 {
-    return control_is_idle(reply) || (is_error(reply) && (control_reply_starts(reply, "DENIED") ||
-                                                          control_reply_starts(reply, "ERR max number of clients")));
+    return control_is_idle(reply) ||
+           (is_error(reply) && (control_reply_starts(reply, "DENIED") ||
+                                control_reply_starts(reply, "ERR max number of clients")));
 }
 
 static enum control_verdict unfit(const char *text, const char **why)
@@ -154,15 +158,16 @@ static enum control_verdict judge_error(const struct redisReply *reply, const ch
 }
 
 /* Judge a server by its mode and version. An empty mode or version is unknown. */
-static enum control_verdict judge_server(struct slice mode, struct slice version, enum control_form form,
-                                         const char **why)
+static enum control_verdict judge_server(struct slice mode, struct slice version,
+                                         enum control_form form, const char **why)
 {
     if (slice_eq(mode, SLICE("sentinel")))
         *why = "it is a sentinel, which has no data: write upstream = sentinel:NAME@ADDRESS";
     else if (form == CONTROL_OF_SERVER && slice_eq(mode, SLICE("cluster")))
         *why = "it is a node of a cluster: write upstream = cluster:ADDRESS";
     else if (form == CONTROL_OF_CLUSTER && slice_eq(mode, SLICE("standalone")))
-        *why = "it is not in a cluster (cluster_enabled:0): write upstream = ADDRESS, without cluster:";
+        *why =
+            "it is not in a cluster (cluster_enabled:0): write upstream = ADDRESS, without cluster:";
     else if (is_old(version))
         *why = "it is older than Redis 6.2";
     else
@@ -179,7 +184,8 @@ static struct slice hello_field(const struct redisReply *reply, struct slice nam
     return slice_of("", 0);
 }
 
-enum control_verdict control_judge_hello(const struct redisReply *reply, enum control_form form, const char **why)
+enum control_verdict control_judge_hello(const struct redisReply *reply, enum control_form form,
+                                         const char **why)
 {
     if (control_is_shut(reply))
         return unfit(reply->str, why);
@@ -187,7 +193,8 @@ enum control_verdict control_judge_hello(const struct redisReply *reply, enum co
         return control_reply_starts(reply, "NOAUTH") ? CONTROL_NOAUTH : CONTROL_DENIED;
     if (reply->type != REDIS_REPLY_ARRAY)
         return unfit("its reply to HELLO is not that of a Redis", why);
-    return judge_server(hello_field(reply, SLICE("mode")), hello_field(reply, SLICE("version")), form, why);
+    return judge_server(hello_field(reply, SLICE("mode")), hello_field(reply, SLICE("version")),
+                        form, why);
 }
 
 enum node_role control_read_role(const struct redisReply *reply)
@@ -205,7 +212,8 @@ enum control_verdict control_judge_auth(const struct redisReply *reply, const ch
     return control_is_shut(reply) ? unfit(reply->str, why) : CONTROL_DENIED;
 }
 
-enum control_verdict control_judge_info(const struct redisReply *reply, enum control_form form, const char **why)
+enum control_verdict control_judge_info(const struct redisReply *reply, enum control_form form,
+                                        const char **why)
 {
     if (is_error(reply))
         return judge_error(reply, why);
@@ -293,9 +301,11 @@ static size_t take_categories(const redisReply *listed, struct slice *categories
  * One element of COMMAND: name, arity, flags, first, last, step, categories, tips, key specs,
  * subcommands.
  */
-static void add_command(struct command_table *table, const redisReply *row, bool is_container, size_t *left)
+static void add_command(struct command_table *table, const redisReply *row, bool is_container,
+                        size_t *left)
 {
-    if (elements_of(row) < 7 || *left == 0 || !control_reply_is_name(control_reply_text_of(row->element[0])))
+    if (elements_of(row) < 7 || *left == 0 ||
+        !control_reply_is_name(control_reply_text_of(row->element[0])))
         return;
     struct slice categories[MAX_CATEGORIES];
     struct command_info info = {
@@ -346,7 +356,8 @@ static bool control_reply_take_line(struct slice *rest, struct slice *line)
 
 static bool control_reply_take_bulk(struct slice *rest, int64_t len, struct slice *text)
 {
-    if (len < 0 || rest->len < 2 || (uint64_t)len > rest->len - 2 || memcmp(rest->at + len, "\r\n", 2) != 0)
+    if (len < 0 || rest->len < 2 || (uint64_t)len > rest->len - 2 ||
+        memcmp(rest->at + len, "\r\n", 2) != 0)
         return false;
     *text = slice_of(rest->at, (size_t)len);
     *rest = slice_of(rest->at + len + 2, rest->len - (size_t)len - 2);
@@ -367,7 +378,8 @@ static bool take_elements(struct slice *rest, int64_t n, struct said *value, uns
 }
 
 /* Takes a value with a number of bytes or elements behind the type byte. */
-static bool control_reply_take_counted(struct slice *rest, char type, int64_t n, struct said *value, unsigned depth)
+static bool control_reply_take_counted(struct slice *rest, char type, int64_t n, struct said *value,
+                                       unsigned depth)
 {
     bool is_bulk = type == '$' || type == '=' || type == '!';
     if (n < 0) {
@@ -376,7 +388,8 @@ static bool control_reply_take_counted(struct slice *rest, char type, int64_t n,
     }
     if (!is_bulk) {
         value->kind = type == '>' ? SAID_PUSH : SAID_LIST;
-        return n <= SENTINEL_REPLY_MAX && take_elements(rest, type == '%' || type == '|' ? 2 * n : n, value, depth);
+        return n <= SENTINEL_REPLY_MAX &&
+               take_elements(rest, type == '%' || type == '|' ? 2 * n : n, value, depth);
     }
     value->kind = type == '!' ? SAID_ERROR : SAID_TEXT;
     if (!control_reply_take_bulk(rest, n, &value->text))
@@ -409,7 +422,8 @@ static bool next_at(struct slice *rest, struct said *value, unsigned depth)
         value->kind = SAID_NIL;
         return true;
     case '|': /* an attribute precedes its value, and holds nothing that weir needs */
-        return num_parse(text, &n) && n >= 0 && control_reply_take_counted(rest, type, n, value, depth) &&
+        return num_parse(text, &n) && n >= 0 &&
+               control_reply_take_counted(rest, type, n, value, depth) &&
                next_at(rest, value, depth + 1);
     case '$':
     case '=':
@@ -419,7 +433,8 @@ static bool next_at(struct slice *rest, struct said *value, unsigned depth)
     case '%':
         return num_parse(text, &n) && control_reply_take_counted(rest, type, n, value, depth);
     case '>': /* a push is never inside another value */
-        return depth == 0 && num_parse(text, &n) && control_reply_take_counted(rest, type, n, value, depth);
+        return depth == 0 && num_parse(text, &n) &&
+               control_reply_take_counted(rest, type, n, value, depth);
     default:
         return false;
     }
@@ -460,14 +475,15 @@ bool said_texts(const struct said *list, struct slice *texts, size_t n)
 /* True for a byte of a host name or an IP address, which may have a scope. */
 static bool is_host_byte(char c)
 {
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || strchr(".-_:%", c) != NULL;
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+           strchr(".-_:%", c) != NULL;
 }
 
 bool sentinel_read_address(struct slice host, struct slice port, struct sentinel_server *server)
 {
     int64_t number;
-    if (host.len == 0 || host.len >= sizeof server->host || !num_parse(port, &number) || number < 1 ||
-        number > UINT16_MAX)
+    if (host.len == 0 || host.len >= sizeof server->host || !num_parse(port, &number) ||
+        number < 1 || number > UINT16_MAX)
         return false;
     for (size_t i = 0; i < host.len; i++)
         if (host.at[i] == '\0' || !is_host_byte(host.at[i]))
@@ -497,8 +513,8 @@ bool sentinel_read_server(const struct said *list, struct sentinel_server *serve
     struct slice host, port, text;
     int64_t epoch;
     *server = (struct sentinel_server){.port = 0};
-    if (list->kind != SAID_LIST || !said_field(list, "ip", &host) || !said_field(list, "port", &port) ||
-        !sentinel_read_address(host, port, server))
+    if (list->kind != SAID_LIST || !said_field(list, "ip", &host) ||
+        !said_field(list, "port", &port) || !sentinel_read_address(host, port, server))
         return false;
     if (said_field(list, "config-epoch", &text) && num_parse(text, &epoch) && epoch > 0)
         server->epoch = (uint64_t)epoch;
@@ -506,7 +522,8 @@ bool sentinel_read_server(const struct said *list, struct sentinel_server *serve
         memcpy(server->run_id, text.at, text.len);
     if (said_field(list, "flags", &text)) {
         server->is_failing_over = has_flag(text, "failover_in_progress");
-        server->is_down = has_flag(text, "s_down") || has_flag(text, "o_down") || has_flag(text, "disconnected");
+        server->is_down =
+            has_flag(text, "s_down") || has_flag(text, "o_down") || has_flag(text, "disconnected");
     }
     return true;
 }
@@ -545,7 +562,8 @@ enum sentinel_refusal sentinel_judge_error(struct slice error)
 /* ---- the answer to the auth probe ---- */
 
 /* An answer that is neither the expected number nor an error is no evidence either way. */
-enum auth_probe_verdict auth_probe_answer_take(struct auth_probe_answer *answer, const char *data, size_t n)
+enum auth_probe_verdict auth_probe_answer_take(struct auth_probe_answer *answer, const char *data,
+                                               size_t n)
 {
     size_t used;
     enum scan_result result = reply_scan(&answer->scan, data, n, &used);

@@ -39,8 +39,10 @@ struct control_inbox {
  * Like reply_scan; also SCAN_BAD if the reply is too long. After SCAN_FRAME *frame holds the whole
  * reply until the next call.
  */
-__attribute__((warn_unused_result)) enum scan_result control_inbox_take(struct control_inbox *inbox, const char *data,
-                                                                        size_t n, size_t *used, struct slice *frame);
+__attribute__((warn_unused_result)) enum scan_result control_inbox_take(struct control_inbox *inbox,
+                                                                        const char *data, size_t n,
+                                                                        size_t *used,
+                                                                        struct slice *frame);
 void control_inbox_fini(struct control_inbox *inbox);
 
 /*
@@ -70,9 +72,11 @@ enum control_form {
  * Judge the answer to HELLO, AUTH, INFO server, COMMAND (an answer that is no table) or PING. After
  * UNFIT or BARRED *why is constant, or points into the reply.
  */
-enum control_verdict control_judge_hello(const struct redisReply *reply, enum control_form form, const char **why);
+enum control_verdict control_judge_hello(const struct redisReply *reply, enum control_form form,
+                                         const char **why);
 enum control_verdict control_judge_auth(const struct redisReply *reply, const char **why);
-enum control_verdict control_judge_info(const struct redisReply *reply, enum control_form form, const char **why);
+enum control_verdict control_judge_info(const struct redisReply *reply, enum control_form form,
+                                        const char **why);
 enum control_verdict control_judge_command(const struct redisReply *reply, const char **why);
 enum control_verdict control_judge_ping(const struct redisReply *reply, const char **why);
 
@@ -140,13 +144,15 @@ struct said {
 __attribute__((warn_unused_result)) bool said_next(struct slice *rest, struct said *value);
 
 /* Finds the text under `name` in a list of names and values. False: there is no such text. */
-__attribute__((warn_unused_result)) bool said_field(const struct said *list, const char *name, struct slice *text);
+__attribute__((warn_unused_result)) bool said_field(const struct said *list, const char *name,
+                                                    struct slice *text);
 
 /*
  * Reads the first `n` texts of a list. False: the list has fewer elements, or an element is no
  * text.
  */
-__attribute__((warn_unused_result)) bool said_texts(const struct said *list, struct slice *texts, size_t n);
+__attribute__((warn_unused_result)) bool said_texts(const struct said *list, struct slice *texts,
+                                                    size_t n);
 
 #define SENTINEL_HOST 256 /* room for a host name or an IP address */
 #define SENTINEL_RUN_ID 64
@@ -171,10 +177,12 @@ __attribute__((warn_unused_result)) bool sentinel_read_address(struct slice host
  * Parse an answer to SENTINEL MASTER, or an element of an answer to SENTINEL REPLICAS or SENTINELS.
  * False: `list` is no such answer.
  */
-__attribute__((warn_unused_result)) bool sentinel_read_server(const struct said *list, struct sentinel_server *server);
+__attribute__((warn_unused_result)) bool sentinel_read_server(const struct said *list,
+                                                              struct sentinel_server *server);
 
 /* True if `push` is a message on `channel`: *payload is the published text. */
-__attribute__((warn_unused_result)) bool sentinel_read_message(const struct said *push, const char *channel,
+__attribute__((warn_unused_result)) bool sentinel_read_message(const struct said *push,
+                                                               const char *channel,
                                                                struct slice *payload);
 
 /* What an error says of the sentinel. */
@@ -205,6 +213,7 @@ struct auth_probe_answer {
 };
 
 /* Take the next bytes, which may be anything. Any result but AUTH_PROBE_MORE ends the answer. */
-enum auth_probe_verdict auth_probe_answer_take(struct auth_probe_answer *answer, const char *data, size_t n);
+enum auth_probe_verdict auth_probe_answer_take(struct auth_probe_answer *answer, const char *data,
+                                               size_t n);
 
 #endif

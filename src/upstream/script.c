@@ -7,8 +7,8 @@
 #define LUA(name) ".incbin \"src/upstream/scripts/" #name ".lua\"\n"
 #define BEGIN(id) ".section .rodata\n script_" #id "_begin:\n"
 #define END(id) "script_" #id "_end:\n .text\n"
-#define SCRIPT(id, files)                                                                                              \
-    __asm__(BEGIN(id) LUA(prelude) files END(id));                                                                     \
+#define SCRIPT(id, files)                                                                          \
+    __asm__(BEGIN(id) LUA(prelude) files END(id));                                                 \
     extern const char script_##id##_begin[], script_##id##_end[];
 #include "upstream/scripts.def"
 #undef SCRIPT

@@ -64,7 +64,8 @@ void upstream_ask(struct upstream *upstream)
 
 void upstream_ask_topology(struct upstream *upstream)
 {
-    if (upstream->is_cluster && !atomic_load_explicit(&upstream->is_topology_asked, memory_order_relaxed) &&
+    if (upstream->is_cluster &&
+        !atomic_load_explicit(&upstream->is_topology_asked, memory_order_relaxed) &&
         !atomic_exchange_explicit(&upstream->is_topology_asked, true, memory_order_acq_rel))
         upstream_ask(upstream);
 }

@@ -101,16 +101,19 @@ struct upstream {
 #define REDIRECTED_S 60 /* chosen: how long after a redirect a slot is expected to move again */
 
 /* A worker has received a redirect for the slot. */
-static inline void upstream_note_redirected(struct upstream *upstream, uint16_t slot, uint64_t now_ns)
+static inline void upstream_note_redirected(struct upstream *upstream, uint16_t slot,
+                                            uint64_t now_ns)
 {
-    atomic_store_explicit(&upstream->redirected_s[slot], (uint32_t)(now_ns / NS_PER_S) + 1, memory_order_relaxed);
+    atomic_store_explicit(&upstream->redirected_s[slot], (uint32_t)(now_ns / NS_PER_S) + 1,
+                          memory_order_relaxed);
 }
 
 /*
  * True if there was a redirect within the last REDIRECTED_S seconds. Workers' cached clocks differ
  * a little.
  */
-static inline bool upstream_redirected_lately(const struct upstream *upstream, uint16_t slot, uint64_t now_ns)
+static inline bool upstream_redirected_lately(const struct upstream *upstream, uint16_t slot,
+                                              uint64_t now_ns)
 {
     uint32_t at_s = atomic_load_explicit(&upstream->redirected_s[slot], memory_order_relaxed);
     return at_s != 0 && (int32_t)((uint32_t)(now_ns / NS_PER_S) + 1 - at_s) < REDIRECTED_S;

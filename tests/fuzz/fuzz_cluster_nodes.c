@@ -30,7 +30,8 @@ static void check_nodes(const struct cluster_nodes *nodes)
         }
     REQUIRE(n_served == 0);
     for (size_t i = 0; i < nodes->n_moves; i++)
-        REQUIRE(nodes->moves[i].slot < SLOT_COUNT && strlen(nodes->moves[i].other) == CLUSTER_ID - 1);
+        REQUIRE(nodes->moves[i].slot < SLOT_COUNT &&
+                strlen(nodes->moves[i].other) == CLUSTER_ID - 1);
 }
 
 static void check_view(const struct cluster_view *view)
@@ -45,7 +46,8 @@ static void check_view(const struct cluster_view *view)
         if (owner == CLUSTER_NOBODY)
             continue;
         REQUIRE(owner < cluster_view_count(view));
-        REQUIRE(cluster_view_node(view, owner)->id[0] != '\0' && !cluster_view_node(view, owner)->is_candidate);
+        REQUIRE(cluster_view_node(view, owner)->id[0] != '\0' &&
+                !cluster_view_node(view, owner)->is_candidate);
         n_served++;
     }
     REQUIRE(n_served == cluster_view_served(view));

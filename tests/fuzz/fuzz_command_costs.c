@@ -17,12 +17,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 static struct command_table *make_table(void)
 {
     static const struct slice scripting = SLICE("scripting");
-    static const struct slice names[] = {SLICE("get"), SLICE("keys"), SLICE("multi"), SLICE("exec"), SLICE("config")};
+    static const struct slice names[] = {SLICE("get"), SLICE("keys"), SLICE("multi"), SLICE("exec"),
+                                         SLICE("config")};
     struct command_table *table = command_table_new();
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         command_table_add(table, &(struct command_info){.name = names[i], .arity = -1});
-    command_table_add(
-        table, &(struct command_info){.name = SLICE("eval"), .arity = -3, .categories = &scripting, .n_categories = 1});
+    command_table_add(table, &(struct command_info){.name = SLICE("eval"),
+                                                    .arity = -3,
+                                                    .categories = &scripting,
+                                                    .n_categories = 1});
     return table;
 }
 
@@ -31,8 +34,9 @@ static uint32_t *costs_of(const struct command_table *table)
     uint32_t *costs = calloc(command_table_count(table), sizeof *costs);
     REQUIRE(costs != NULL);
     for (size_t id = 0; id < command_table_count(table); id++)
-        costs[id] =
-            command_cost_calls(command_table_row(table, id)) > 0 ? command_cost_ns(command_table_row(table, id)) : 0;
+        costs[id] = command_cost_calls(command_table_row(table, id)) > 0
+                        ? command_cost_ns(command_table_row(table, id))
+                        : 0;
     return costs;
 }
 
@@ -64,7 +68,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
         if (part % 2 == 0)
             command_costs_end_poll(costs);
         check(table, before);
-        REQUIRE(command_costs_fixed_ns(costs) >= FIXED_LEAST_NS && command_costs_fixed_ns(costs) <= FIXED_MOST_NS);
+        REQUIRE(command_costs_fixed_ns(costs) >= FIXED_LEAST_NS &&
+                command_costs_fixed_ns(costs) <= FIXED_MOST_NS);
         free(before);
         free(copy);
         data += end != NULL ? len + 1 : len;

@@ -35,7 +35,8 @@ static struct decision_request part_of(uint8_t byte, const struct decision_reque
  * The first bytes choose the decision request. The parts of a request for several keys are in
  * `parts`.
  */
-static struct decision_request ask_of(const uint8_t *head, struct decision_request parts[QUOTA_PARTS_MAX])
+static struct decision_request ask_of(const uint8_t *head,
+                                      struct decision_request parts[QUOTA_PARTS_MAX])
 {
     static const struct quota_rate rates[] = {{.limit = 1, .step = 1},
                                               {.limit = 10, .step = 1000000},
@@ -51,7 +52,8 @@ static struct decision_request ask_of(const uint8_t *head, struct decision_reque
         .penalty = {head[1] & 16 ? 60000 : 0, 3600000},
     };
     for (unsigned i = 0; i < ask.rule.n_rates; i++)
-        ask.rule.rates[i] = ask.rule.kind == QUOTA_FIXED && i == head[2] % 9u ? monthly : rates[(head[1] + i) % 4];
+        ask.rule.rates[i] =
+            ask.rule.kind == QUOTA_FIXED && i == head[2] % 9u ? monthly : rates[(head[1] + i) % 4];
     if (ask.rule.kind == QUOTA_THROTTLE)
         ask.cost = (int64_t)(head[2] % 16) - 8;
     if (ask.rule.kind == QUOTA_WARM) {
@@ -103,11 +105,12 @@ static void check_held(const struct decision_request *ask, const struct quota_ho
         return;
     REQUIRE(outcome->is_penalised == outcome->is_limited);
     REQUIRE(!outcome->is_limited || outcome->retry_ns == -1 || outcome->retry_ns >= hold->left_ns);
-    REQUIRE(!outcome->is_limited || (outcome->reset_ns >= hold->left_ns && outcome->remaining == 0));
+    REQUIRE(!outcome->is_limited ||
+            (outcome->reset_ns >= hold->left_ns && outcome->remaining == 0));
 }
 
-static void decide(const struct decision_request *ask, const int64_t *numbers, const struct quota_hold *holds,
-                   uint64_t calls)
+static void decide(const struct decision_request *ask, const int64_t *numbers,
+                   const struct quota_hold *holds, uint64_t calls)
 {
     struct quota_memory memory;
     struct quota_outcome outcome;
@@ -125,7 +128,8 @@ static void decide(const struct decision_request *ask, const int64_t *numbers, c
         quota_reply(&reply, ask, &outcome);
         build_fini(&reply);
     }
-    if (ask->n_parts == 0 && quota_remember(ask, numbers, calls, &memory) && quota_recall(&memory, ask, 1000, &outcome))
+    if (ask->n_parts == 0 && quota_remember(ask, numbers, calls, &memory) &&
+        quota_recall(&memory, ask, 1000, &outcome))
         check_outcome(&outcome);
 }
 
@@ -140,8 +144,10 @@ static void read_numbers(const struct decision_request *ask, struct slice text, 
     struct slice error = slice_of(NULL, 0);
     REQUIRE(quota_numbers_read(&answer, ask, numbers, holds, &error));
     REQUIRE(answer_is_over(&answer));
-    REQUIRE(error.at == NULL || (error.len > 0 && error.at > text.at && error.at + error.len < text.at + text.len));
-    if (!quota_numbers_are_sane(ask, numbers, calls) || !quota_holds_are_sane(ask, numbers, holds, calls))
+    REQUIRE(error.at == NULL ||
+            (error.len > 0 && error.at > text.at && error.at + error.len < text.at + text.len));
+    if (!quota_numbers_are_sane(ask, numbers, calls) ||
+        !quota_holds_are_sane(ask, numbers, holds, calls))
         return;
     if (quota_is_decision(ask)) {
         decide(ask, numbers, holds, calls);
@@ -158,7 +164,8 @@ static void read_release(struct slice text)
     static const char confirmed[] = "*3\r\n$9\r\nsubscribe\r\n$14\r\n" CHANNEL "\r\n:1\r\n";
     static const char message[] = "*3\r\n$7\r\nmessage\r\n$14\r\n" CHANNEL "\r\n$";
     struct slice key = slice_of(NULL, 0);
-    bool is_message = text.len > sizeof message - 1 && memcmp(text.at, message, sizeof message - 1) == 0;
+    bool is_message =
+        text.len > sizeof message - 1 && memcmp(text.at, message, sizeof message - 1) == 0;
     switch (release_read(text, SLICE(CHANNEL), &key)) {
     case RELEASE_NOTHING:
         REQUIRE(!slice_eq(text, slice_of(confirmed, sizeof confirmed - 1)));

@@ -9,7 +9,8 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
 /* Scans one piece. False: the stream is bad. */
-static bool feed(struct reply_scan *scan, const uint8_t *data, size_t from, size_t n, size_t *frame, uint64_t *sum)
+static bool feed(struct reply_scan *scan, const uint8_t *data, size_t from, size_t n, size_t *frame,
+                 uint64_t *sum)
 {
     char *piece = piece_copy(data + from, n);
     enum scan_result result = SCAN_FRAME;
@@ -21,7 +22,8 @@ static bool feed(struct reply_scan *scan, const uint8_t *data, size_t from, size
         REQUIRE(used <= n - off);
         REQUIRE(result != SCAN_MORE || used == n - off);
         REQUIRE(result == SCAN_BAD || (result == SCAN_FRAME) == (scan->open == 0));
-        REQUIRE(result == SCAN_BAD || (scan->open <= SCAN_OPEN_MAX && scan->depth <= SCAN_DEPTH_MAX));
+        REQUIRE(result == SCAN_BAD ||
+                (scan->open <= SCAN_OPEN_MAX && scan->depth <= SCAN_DEPTH_MAX));
         if (result == SCAN_FRAME) {
             *frame = from + off + used;
             digest(sum, *frame);

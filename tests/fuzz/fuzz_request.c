@@ -27,9 +27,11 @@ static struct slice *walk_all(struct slice request, size_t *argc)
     return args;
 }
 
-static void check_located(const struct request_scan *scan, struct slice request, const struct slice *args, size_t argc)
+static void check_located(const struct request_scan *scan, struct slice request,
+                          const struct slice *args, size_t argc)
 {
-    REQUIRE(scan->argc == argc && scan->at == request.len && !scan->is_inline && scan->bulk_left == 0);
+    REQUIRE(scan->argc == argc && scan->at == request.len && !scan->is_inline &&
+            scan->bulk_left == 0);
     for (size_t i = 0; i < argc && i < SCAN_ARGS; i++)
         REQUIRE(request.at + scan->args[i].off == args[i].at && scan->args[i].len == args[i].len);
 }
@@ -42,7 +44,8 @@ static void check_emitted(const struct slice *args, size_t argc, size_t len)
     struct request_scan scan = {0};
     size_t used;
     struct slice request = slice_of(again, emit_array(again, args, argc));
-    REQUIRE(request_scan(&scan, &request_limits_normal, request.at, request.len, &used) == SCAN_FRAME);
+    REQUIRE(request_scan(&scan, &request_limits_normal, request.at, request.len, &used) ==
+            SCAN_FRAME);
     REQUIRE(used == request.len);
 
     size_t argc_again;
@@ -90,8 +93,8 @@ static void check_frame(const struct request_scan *scan, const uint8_t *frame)
 }
 
 /* Checks that the fast path accepts only what the scanner has found. */
-static void check_plain(const struct request_scan *scan, const struct request_limits *limits, const char *at, size_t n,
-                        enum scan_result result, size_t used)
+static void check_plain(const struct request_scan *scan, const struct request_limits *limits,
+                        const char *at, size_t n, enum scan_result result, size_t used)
 {
     struct slice name;
     uint32_t argc;
@@ -116,8 +119,8 @@ static void digest_frame(uint64_t *sum, const struct request_scan *scan)
 }
 
 /* Scans one piece. False: refused. */
-static bool feed(struct request_scan *scan, const struct request_limits *limits, const uint8_t *data, size_t from,
-                 size_t n, size_t *frame, uint64_t *sum)
+static bool feed(struct request_scan *scan, const struct request_limits *limits,
+                 const uint8_t *data, size_t from, size_t n, size_t *frame, uint64_t *sum)
 {
     char *piece = piece_copy(data + from, n);
     enum scan_result result = SCAN_FRAME;
@@ -141,7 +144,8 @@ static bool feed(struct request_scan *scan, const struct request_limits *limits,
 }
 
 /* A digest of all results for this input. */
-static uint64_t trace(const uint8_t *data, size_t n, const struct request_limits *limits, enum cut cut)
+static uint64_t trace(const uint8_t *data, size_t n, const struct request_limits *limits,
+                      enum cut cut)
 {
     struct request_scan scan = {0};
     uint64_t dice = digest_of(data, n);

@@ -55,7 +55,13 @@ static const char *const configs[] = {
 #define CONFIGS (sizeof configs / sizeof configs[0])
 
 enum { HEAD_CONFIG, HEAD_LINKS, HEAD_ORDER, HEAD_END };
-enum { LINKS_CUT_READ = 1, LINKS_CUT_WRITE = 2, LINKS_AGAIN = 4, LINKS_NARROW = 8, LINKS_PROMPT = 16 };
+enum {
+    LINKS_CUT_READ = 1,
+    LINKS_CUT_WRITE = 2,
+    LINKS_AGAIN = 4,
+    LINKS_NARROW = 8,
+    LINKS_PROMPT = 16
+};
 
 enum phase {
     STARTS,  /* weir's start-up requests */
@@ -261,7 +267,8 @@ static void run(void)
     world_init(head[HEAD_ORDER]);
     kernel_init(head[HEAD_ORDER]);
     trace_clear();
-    kernel.odds = (struct odds){.window = (head[HEAD_LINKS] & LINKS_NARROW) != 0 ? 2048 : 1 << 18, .fds = 1024};
+    kernel.odds = (struct odds){.window = (head[HEAD_LINKS] & LINKS_NARROW) != 0 ? 2048 : 1 << 18,
+                                .fds = 1024};
     write_config(variant);
     fake_start((head[HEAD_LINKS] & LINKS_PROMPT) != 0);
     on_world_step = on_step;

@@ -78,7 +78,8 @@ static void put(struct line *line, struct slice bytes)
     MUST(bytes_add(&line->out, bytes, MOST));
 }
 
-__attribute__((format(printf, 2, 3))) static void put_text(struct line *line, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static void put_text(struct line *line, const char *format,
+                                                           ...)
 {
     char text[512];
     va_list args;
@@ -147,7 +148,9 @@ static void free_question(struct question *question)
 
 static struct question *oldest(const struct line *line)
 {
-    return list_is_empty(&line->questions) ? NULL : container_of(line->questions.next, struct question, all);
+    return list_is_empty(&line->questions)
+               ? NULL
+               : container_of(line->questions.next, struct question, all);
 }
 
 static void end(struct line *line, bool with_reset)
@@ -196,7 +199,9 @@ static void say_hello(struct line *line, const struct question *question)
 static void confirm(struct line *line, const struct question *question, bool is_more)
 {
     char head = line->is_resp3 ? '>' : '*';
-    size_t n = question->n > 1 ? question->n : !is_more && line->channels > 1 ? line->channels + 1 : 2;
+    size_t n = question->n > 1                  ? question->n
+               : !is_more && line->channels > 1 ? line->channels + 1
+                                                : 2;
     for (size_t i = 1; i < n; i++) {
         if (is_more)
             line->channels++;
@@ -238,7 +243,8 @@ static void queue(struct line *line, const struct question *question)
 static void tell_nonce(struct line *line, const struct question *question)
 {
     put_text(line, "-ERR unknown command 'WEIR.NONCE', with args beginning with: '%.*s' \r\n",
-             question->n > 1 ? (int)question->words[1].len : 0, question->n > 1 ? question->words[1].at : "");
+             question->n > 1 ? (int)question->words[1].len : 0,
+             question->n > 1 ? question->words[1].at : "");
 }
 
 static void say_simply(struct line *line, const struct question *question)
@@ -342,7 +348,8 @@ static void carry_out(struct line *line, const struct question *question)
 }
 
 /* Writes one frame of the kind that the input has chosen. False: there is no such kind. */
-static bool answer_otherwise(struct line *line, const struct question *question, unsigned kind, struct slice bytes)
+static bool answer_otherwise(struct line *line, const struct question *question, unsigned kind,
+                             struct slice bytes)
 {
     static const char *const constant[] = {
         "-NOAUTH Authentication required.\r\n",
@@ -475,7 +482,8 @@ static size_t read_inline(struct slice in, struct question *question)
 
 static bool is_weirs_own(const struct line *line, const struct question *question)
 {
-    static const char *const spelled[] = {"hELLO", "rESET", "sET", "cLIENT", "sELECT", "aUTH", "WEIR.NONCE"};
+    static const char *const spelled[] = {"hELLO",  "rESET", "sET",       "cLIENT",
+                                          "sELECT", "aUTH",  "WEIR.NONCE"};
     for (size_t i = 0; i < sizeof spelled / sizeof spelled[0]; i++)
         if (slice_eq(question->words[0], slice_str(spelled[i])))
             return true;
@@ -484,8 +492,8 @@ static bool is_weirs_own(const struct line *line, const struct question *questio
 
 static bool is_of_transactions(const struct question *question)
 {
-    return is_word(question, 0, "multi") || is_word(question, 0, "exec") || is_word(question, 0, "discard") ||
-           is_word(question, 0, "unwatch");
+    return is_word(question, 0, "multi") || is_word(question, 0, "exec") ||
+           is_word(question, 0, "discard") || is_word(question, 0, "unwatch");
 }
 
 /* Checks that a private line serves another client only after RESET and nonce. */
@@ -514,11 +522,13 @@ static void note_who(struct line *line, struct question *question)
     question->who = mark_find(bytes_slice(&question->bytes), &question->number);
     line->is_weirs |= is_word(question, 0, "slowlog") ||
                       (is_word(question, 0, "script") && is_word(question, 1, "load")) ||
-                      (is_word(question, 0, "info") && question->n > 1) || is_word(question, 1, "limit:weir:written");
+                      (is_word(question, 0, "info") && question->n > 1) ||
+                      is_word(question, 1, "limit:weir:written");
     question->is_own = is_weirs_own(line, question);
     if (question->who != 0 && !line->is_weirs)
         line->users |= question->who == 'A' ? CLIENT_A : CLIENT_B;
-    else if (line->is_weirs || (!question->is_own && !(is_of_transactions(question) && line->users != 0)))
+    else if (line->is_weirs ||
+             (!question->is_own && !(is_of_transactions(question) && line->users != 0)))
         line->users = CLIENT_A | CLIENT_B;
     for (size_t i = 0; i < sizeof scripts / sizeof scripts[0]; i++)
         line->has_script |= is_word(question, 0, scripts[i]);
@@ -655,7 +665,8 @@ static void push(struct line *line, unsigned kind)
         is_good = line->monitors;
         break;
     default:
-        put_text(line, "%c4\r\n$8\r\npmessage\r\n$1\r\n*\r\n$1\r\nc\r\n", line->is_resp3 ? '>' : '*');
+        put_text(line, "%c4\r\n$8\r\npmessage\r\n$1\r\n*\r\n$1\r\nc\r\n",
+                 line->is_resp3 ? '>' : '*');
         put_value(line, mark, slice_of(NULL, 0));
         is_good = line->is_resp3 || line->channels > 0;
     }

@@ -7,12 +7,12 @@
 
 #define TOLD_OF_EACH 60 /* events printed for each connection */
 
-#define MUST(condition)                                                                                                \
-    do {                                                                                                               \
-        if (!(condition)) {                                                                                            \
-            trace_tell(stderr, TOLD_OF_EACH);                                                                          \
-            REQUIRE(condition);                                                                                        \
-        }                                                                                                              \
+#define MUST(condition)                                                                            \
+    do {                                                                                           \
+        if (!(condition)) {                                                                        \
+            trace_tell(stderr, TOLD_OF_EACH);                                                      \
+            REQUIRE(condition);                                                                    \
+        }                                                                                          \
     } while (0)
 
 #endif

@@ -153,7 +153,8 @@ static void look_for_marks(struct talker *talker)
             break;
         char who = mark_find(slice_of(rest.at, MARK_LEN), &number);
         MUST(who == talker->name);
-        MUST(number == 0 || (number >= talker->first && number >= talker->heard && number <= talker->asked));
+        MUST(number == 0 ||
+             (number >= talker->first && number >= talker->heard && number <= talker->asked));
         talker->heard = number > talker->heard ? number : talker->heard;
         rest = slice_of(rest.at + MARK_LEN, rest.len - MARK_LEN);
     }
@@ -198,7 +199,8 @@ static void take_replies(struct talker *talker)
 {
     struct reply reply;
     while (is_counted(talker) && talker->judged < talker->in.len) {
-        size_t n = reply_read(slice_of(talker->in.at + talker->judged, talker->in.len - talker->judged), &reply);
+        size_t n = reply_read(
+            slice_of(talker->in.at + talker->judged, talker->in.len - talker->judged), &reply);
         MUST(n != REPLY_BAD);
         if (n == REPLY_MORE)
             break;
@@ -260,10 +262,12 @@ static void dial(struct talker *talker)
 {
     struct sockaddr_in from = {.sin_family = AF_INET, .sin_port = htons(20000)};
     from.sin_addr.s_addr = htonl(0x0a000000U + (unsigned)talker->name);
-    talker->conn = conn_dial(PORT, NULL, (struct sockaddr *)&from, sizeof from, &talker->party, talker);
+    talker->conn =
+        conn_dial(PORT, NULL, (struct sockaddr *)&from, sizeof from, &talker->party, talker);
     MUST(talker->conn != NULL);
     talker->first = talker->asked + 1;
-    talker->in.len = talker->out.len = talker->seen = talker->judged = talker->keeps = talker->answered = 0;
+    talker->in.len = talker->out.len = talker->seen = talker->judged = talker->keeps =
+        talker->answered = 0;
     talker->is_loose = talker->has_shut = talker->is_blind = false;
     talker->is_excused = is_doubtful;
 }
@@ -278,7 +282,8 @@ static void send_what_is_said(struct talker *talker)
     world_wake(&talker->party);
 }
 
-static size_t put_word(const struct talker *talker, const struct step *step, const char *from, size_t n, char *out)
+static size_t put_word(const struct talker *talker, const struct step *step, const char *from,
+                       size_t n, char *out)
 {
     size_t len = 0;
     char mark[MARK_ROOM];
@@ -393,7 +398,8 @@ void pair_settle(void)
 char pair_waiting(void)
 {
     for (unsigned i = 0; i < 2; i++)
-        if (pair[i].conn != NULL && is_counted(&pair[i]) && pair[i].first + pair[i].answered <= pair[i].asked)
+        if (pair[i].conn != NULL && is_counted(&pair[i]) &&
+            pair[i].first + pair[i].answered <= pair[i].asked)
             return pair[i].name;
     return 0;
 }

@@ -13,8 +13,8 @@ enum { FLAG_AT_ONCE = 128, FLAG_B = 64, KIND_MASK = 63 };
 
 size_t LLVMFuzzerMutate(uint8_t *data, size_t n, size_t most);
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t n, size_t most, unsigned seed);
-size_t LLVMFuzzerCustomCrossOver(const uint8_t *one, size_t n_one, const uint8_t *other, size_t n_other, uint8_t *out,
-                                 size_t most, unsigned seed);
+size_t LLVMFuzzerCustomCrossOver(const uint8_t *one, size_t n_one, const uint8_t *other,
+                                 size_t n_other, uint8_t *out, size_t most, unsigned seed);
 
 void session_decode(struct session *session, const uint8_t *data, size_t n)
 {
@@ -51,8 +51,8 @@ static size_t encode(const struct session *session, uint8_t *out, size_t most)
         const struct step *step = &session->steps[i];
         if (n + STEP_SIZE + step->bytes.len > most)
             continue;
-        out[n++] =
-            (uint8_t)((unsigned)step->kind | (step->is_b ? FLAG_B : 0U) | (step->is_at_once ? FLAG_AT_ONCE : 0U));
+        out[n++] = (uint8_t)((unsigned)step->kind | (step->is_b ? FLAG_B : 0U) |
+                             (step->is_at_once ? FLAG_AT_ONCE : 0U));
         out[n++] = step->a;
         out[n++] = step->b;
         out[n++] = (uint8_t)step->bytes.len;
@@ -82,7 +82,8 @@ static size_t pick(struct bench *bench, size_t n)
 /* Draws a kind of step: frequent kinds of real sessions are drawn often. */
 static enum step_kind draw_kind(struct bench *bench)
 {
-    static const uint8_t often[] = {STEP_SAY, STEP_SAY, STEP_SAY, STEP_SAY, STEP_ANSWER, STEP_ANSWER, STEP_ANSWER_ALL};
+    static const uint8_t often[] = {STEP_SAY,    STEP_SAY,    STEP_SAY,       STEP_SAY,
+                                    STEP_ANSWER, STEP_ANSWER, STEP_ANSWER_ALL};
     size_t i = pick(bench, sizeof often + STEP_KINDS);
     return i < sizeof often ? (enum step_kind)often[i] : (enum step_kind)(i - sizeof often);
 }
@@ -225,8 +226,8 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t n, size_t most, unsigned se
 }
 
 /* Joins the beginning of one session and the end of the other, or interleaves the steps of both. */
-size_t LLVMFuzzerCustomCrossOver(const uint8_t *one, size_t n_one, const uint8_t *other, size_t n_other, uint8_t *out,
-                                 size_t most, unsigned seed)
+size_t LLVMFuzzerCustomCrossOver(const uint8_t *one, size_t n_one, const uint8_t *other,
+                                 size_t n_other, uint8_t *out, size_t most, unsigned seed)
 {
     static struct session second;
     random_init(&bench.chance, seed, 1);
@@ -235,10 +236,12 @@ size_t LLVMFuzzerCustomCrossOver(const uint8_t *one, size_t n_one, const uint8_t
     session_decode(&second, other, n_other);
     if (pick(&bench, 2) == 0) {
         bench.session.n = pick(&bench, bench.session.n + 1);
-        for (size_t i = pick(&bench, second.n + 1); i < second.n && bench.session.n < STEPS_MAX; i++)
+        for (size_t i = pick(&bench, second.n + 1); i < second.n && bench.session.n < STEPS_MAX;
+             i++)
             bench.session.steps[bench.session.n++] = second.steps[i];
     } else {
-        for (size_t i = 0, at = 0; i < second.n && bench.session.n < STEPS_MAX; i++, at += 1 + pick(&bench, 3))
+        for (size_t i = 0, at = 0; i < second.n && bench.session.n < STEPS_MAX;
+             i++, at += 1 + pick(&bench, 3))
             insert(&bench, at, second.steps[i]);
     }
     return finish(&bench, out, most);

@@ -107,7 +107,8 @@ static int write_one(char *out, size_t room, unsigned address, enum words words)
         return snprintf(out, room, "MGET ab:%llu ab:large\r\n", serial);
     if (words == SAYS_SET)
         return snprintf(out, room, "SET ab:%llu x\r\n", serial);
-    return snprintf(out, room, "%.*s ab:%llu\r\n", (int)word_of(words).len, word_of(words).at, serial);
+    return snprintf(out, room, "%.*s ab:%llu\r\n", (int)word_of(words).len, word_of(words).at,
+                    serial);
 }
 
 /* Writes `n` requests, and the words that stand before and behind them. */
@@ -150,7 +151,8 @@ static struct aborting *find_free(void)
 
 static struct conn *dial(struct aborting *one, unsigned address)
 {
-    struct sockaddr_in from = {.sin_family = AF_INET, .sin_port = htons((uint16_t)(40000 + aborts.serial % 20000))};
+    struct sockaddr_in from = {.sin_family = AF_INET,
+                               .sin_port = htons((uint16_t)(40000 + aborts.serial % 20000))};
     from.sin_addr.s_addr = htonl(NET + address + 1);
     return conn_dial(PORT, NULL, (const struct sockaddr *)&from, sizeof from, &one->party, one);
 }
@@ -206,7 +208,9 @@ static void abort_some(uint64_t pick)
         if (one == NULL)
             return;
         uint64_t here_ns = one->conn->to_weir.last_ns;
-        uint64_t wait_ns = moment == 0 ? 0 : moment == 1 ? take_part(&pick, 20000) : take_part(&pick, 3 * MS);
+        uint64_t wait_ns = moment == 0   ? 0
+                           : moment == 1 ? take_part(&pick, 20000)
+                                         : take_part(&pick, 3 * MS);
         one->waits_for_bytes = moment == 3;
         world_ring_at(&one->bell, here_ns + (moment == 3 ? S : wait_ns));
     }
@@ -214,15 +218,17 @@ static void abort_some(uint64_t pick)
 
 static void note_next(void)
 {
-    struct line line = {
-        .party = SCENARIO_ABORTS, .name = "abort", .numbers = {aborts.acts_ns - world.now_ns, aborts.pick}};
+    struct line line = {.party = SCENARIO_ABORTS,
+                        .name = "abort",
+                        .numbers = {aborts.acts_ns - world.now_ns, aborts.pick}};
     scenario_note_line(&line);
 }
 
 static void plan_next(void)
 {
     bool is_soon = random_hits(&aborts.chance, 700000);
-    uint64_t wait_ns = is_soon ? random_scale(&aborts.chance, EVERY_NS) : 1 + random_below(&aborts.chance, EVERY_NS);
+    uint64_t wait_ns = is_soon ? random_scale(&aborts.chance, EVERY_NS)
+                               : 1 + random_below(&aborts.chance, EVERY_NS);
     aborts.pick = random_next(&aborts.chance);
     aborts.acts_ns = world.now_ns + wait_ns;
     if (scenario_is_replayed()) {
@@ -290,7 +296,8 @@ static unsigned funnels(void)
     return memory_was_short() || strstr(run.plan.config, "max-subjects") != NULL ? 2 : 1;
 }
 
-static bool holds(struct window *window, uint32_t count, uint64_t period_ns, uint32_t burst, const struct said *of)
+static bool holds(struct window *window, uint32_t count, uint64_t period_ns, uint32_t burst,
+                  const struct said *of)
 {
     const struct window_law law = {period_ns, count, burst, true, 0};
     return window_admits(window, &law, of->at_ns, world.now_ns);
@@ -336,7 +343,8 @@ static uint64_t debt_until(const struct address *address, const struct said *of)
         const struct large_reply *large = &address->larges[i % LARGE_KEPT];
         if (large->seen_ns == 0 || large->seen_ns > of->at_ns)
             continue;
-        until_ns = (until_ns > large->carried_ns ? until_ns : large->carried_ns) + large->size * RATE_BYTES_NS;
+        until_ns = (until_ns > large->carried_ns ? until_ns : large->carried_ns) +
+                   large->size * RATE_BYTES_NS;
     }
     return until_ns;
 }
@@ -344,7 +352,8 @@ static uint64_t debt_until(const struct address *address, const struct said *of)
 static void judge_large(struct address *address, const struct said *of)
 {
     look_at_larges(address);
-    if (debt_until(address, of) > world.now_ns + funnels() * BURST_BYTES * RATE_BYTES_NS + CLOCKS_NS)
+    if (debt_until(address, of) >
+        world.now_ns + funnels() * BURST_BYTES * RATE_BYTES_NS + CLOCKS_NS)
         complain(LAW_BYTES, of);
     answered = &address->larges[address->n_larges++ % LARGE_KEPT];
     *answered = (struct large_reply){server_answering(), 0, world.now_ns, 0};
@@ -399,7 +408,8 @@ void aborts_start(void)
     aborts = (struct aborts){.party = {.turn = act, .kind = "aborts"}};
     random_init(&aborts.chance, run.plan.seed, STREAM_ABORTS);
     for (unsigned i = 0; i < CONNS_MAX; i++)
-        all[i] = (struct aborting){.party = {.turn = take_turn, .kind = "abort", .index = i}, .bell.ring = on_bell};
+        all[i] = (struct aborting){.party = {.turn = take_turn, .kind = "abort", .index = i},
+                                   .bell.ring = on_bell};
     hangs_start();
     if (run.plan.has_aborts)
         plan_next();

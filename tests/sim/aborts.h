@@ -20,8 +20,8 @@
 #include "base/slice.h"
 
 /* The policy of these clients. A section of each configuration of the run. */
-#define ABORTS_POLICY                                                                                                  \
-    "[policy aborts]\nmatch = ip:10.0.3.0/24\nall = 100/s burst 10\ninflight = 4\nbytes-out = 200kb/s burst 100kb\n"   \
+#define ABORTS_POLICY                                                                                                \
+    "[policy aborts]\nmatch = ip:10.0.3.0/24\nall = 100/s burst 10\ninflight = 4\nbytes-out = 200kb/s burst 100kb\n" \
     "auth-failures = 5/m\n"
 
 void aborts_start(void);

@@ -26,8 +26,8 @@ static const char *const marks[N_NEEDS][MARKS] = {
     [NEED_MEMORY] = {"OOM command not allowed"},
     [NEED_REPLICAS] = {"NOREPLICAS Not enough good replicas"},
     [NEED_DISK] = {"MISCONF "},
-    [NEED_MASTER] = {"READONLY You can't write", "MASTERDOWN Link with MASTER", "UNBLOCKED force unblock",
-                     "ERR WAIT cannot be used with replica"},
+    [NEED_MASTER] = {"READONLY You can't write", "MASTERDOWN Link with MASTER",
+                     "UNBLOCKED force unblock", "ERR WAIT cannot be used with replica"},
     [NEED_TIME] = {"BUSY "},
 };
 
@@ -87,8 +87,9 @@ static struct said take(struct saids *saids)
     return said;
 }
 
-__attribute__((format(printf, 3, 4))) static void tell(void (*on_done)(unsigned which, bool is_done), unsigned which,
-                                                       const char *format, ...)
+__attribute__((format(printf, 3, 4))) static void tell(void (*on_done)(unsigned which,
+                                                                       bool is_done),
+                                                       unsigned which, const char *format, ...)
 {
     struct saids *lines = &admin.lines;
     if (!server_is_up() || lines->n == SAID_MAX)
@@ -250,8 +251,8 @@ bool admin_excuses(const struct act *act, const struct reply *reply)
         bool is_replicas = need == NEED_MASTER && run.plan.servers > 0;
         bool is_on = admin.needs[need].until_ns > 0 && admin.needs[need].until_ns >= from_ns;
         for (unsigned i = 0; i < MARKS && marks[need][i] != NULL; i++)
-            if ((is_on || is_replicas) &&
-                memmem(reply->text.at, reply->text.len, marks[need][i], strlen(marks[need][i])) != NULL)
+            if ((is_on || is_replicas) && memmem(reply->text.at, reply->text.len, marks[need][i],
+                                                 strlen(marks[need][i])) != NULL)
                 return true;
     }
     return false;
@@ -348,8 +349,8 @@ static void unlock(unsigned user)
     if (admin.locks[user].until_ns != NEVER)
         return;
     admin.locks[user].since_ns = NEVER;
-    tell(on_unlocked, user, "ACL SETUSER u%u on >pw%u.0 >pw%u.1 >pw%u.2 >pw%u.3 ~* &* +@all", user, user, user, user,
-         user);
+    tell(on_unlocked, user, "ACL SETUSER u%u on >pw%u.0 >pw%u.1 >pw%u.2 >pw%u.3 ~* &* +@all", user,
+         user, user, user, user);
 }
 
 static void on_unlock(struct bell *bell)
@@ -398,7 +399,8 @@ static void give(unsigned which)
     admin.tokens[which].since_ns = NEVER;
     admin.gives[which] = true;
     proof_laws_note_given(which / TOKENS, which % TOKENS);
-    tell(on_given, which, "ACL SETUSER u%u >pw%u.%u", which / TOKENS, which / TOKENS, which % TOKENS);
+    tell(on_given, which, "ACL SETUSER u%u >pw%u.%u", which / TOKENS, which / TOKENS,
+         which % TOKENS);
 }
 
 static void on_give(struct bell *bell)
@@ -412,7 +414,8 @@ void admin_take_token(uint64_t ns, uint64_t pick)
     unsigned user = 1 + (unsigned)(pick % (USERS - 1));
     unsigned token = (unsigned)(pick / USERS % TOKENS);
     unsigned which = user * TOKENS + token;
-    if (!server_is_up() || admin.locks[user].until_ns == NEVER || admin.tokens[which].until_ns == NEVER)
+    if (!server_is_up() || admin.locks[user].until_ns == NEVER ||
+        admin.tokens[which].until_ns == NEVER)
         return;
     admin.tokens[which] = (struct spell){NEVER, NEVER};
     admin.gives[which] = false;
@@ -435,7 +438,8 @@ bool admin_may_have_taken(unsigned user, unsigned token, const struct act *act)
 
 bool admin_has_locked(unsigned user, const struct act *act)
 {
-    return user > 0 && admin.locks[user].until_ns == NEVER && admin.locks[user].since_ns < act->read_ns;
+    return user > 0 && admin.locks[user].until_ns == NEVER &&
+           admin.locks[user].since_ns < act->read_ns;
 }
 
 bool admin_may_have_locked(unsigned user, const struct act *act)

@@ -40,7 +40,8 @@ static struct outcome *outcome;
 static void clear_outcome(void)
 {
     if (outcome == NULL)
-        outcome = mmap(NULL, sizeof *outcome, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        outcome =
+            mmap(NULL, sizeof *outcome, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (outcome == MAP_FAILED) {
         perror("sim");
         exit(2);
@@ -94,12 +95,16 @@ static void tell_failed(const struct plan *plan, const char *record)
     if (plan->memory.mode == MEMORY_ONE_SITE)
         snprintf(place, sizeof place, " --fail-site %" PRIu32, plan->memory.place);
     /* Another build inlines other calls, and so numbers the allocation sites otherwise. */
-    fprintf(stderr, "sim: seed %" PRIu64 " failed: repeat it with %s --seed %" PRIu64 " --steps %" PRIu64 "%s%s\n",
-            plan->seed, program_invocation_name, plan->seed, plan->steps, plan->masters > 0 ? " --cluster" : "", place);
+    fprintf(stderr,
+            "sim: seed %" PRIu64 " failed: repeat it with %s --seed %" PRIu64 " --steps %" PRIu64
+            "%s%s\n",
+            plan->seed, program_invocation_name, plan->seed, plan->steps,
+            plan->masters > 0 ? " --cluster" : "", place);
     if (record != NULL && !run_one(plan, false, record)) /* the identical run, by construction */
         fprintf(stderr, "sim: kept in %s\n", record);
     else if (record != NULL)
-        fprintf(stderr, "sim: on its own it does not fail: it has seen what a run before it left behind\n");
+        fprintf(stderr,
+                "sim: on its own it does not fail: it has seen what a run before it left behind\n");
 }
 
 bool apart_record(const struct plan *plan, const char *record)

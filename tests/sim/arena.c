@@ -48,7 +48,8 @@ static struct arena *arena;
 
 static bool map(void)
 {
-    char *begin = mmap(NULL, ARENA_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    char *begin = mmap(NULL, ARENA_BYTES, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (begin == MAP_FAILED)
         return false;
     char *aligned = begin + (-(uintptr_t)begin & (HUGE_PAGE - 1));
@@ -177,7 +178,8 @@ size_t arena_size(const void *memory)
 static bool grow_last(const char *data, size_t before, size_t room)
 {
     struct range *range = &arena->large;
-    if (before < LARGE || room < before || data + before != range->used || (size_t)(range->end - data) < room)
+    if (before < LARGE || room < before || data + before != range->used ||
+        (size_t)(range->end - data) < room)
         return false;
     range->used += room - before;
     if (range->touched < range->used)

@@ -17,7 +17,8 @@ static double rate_of(const struct planned_limit *limit)
  */
 static double burst_of(const struct planned_limit *limit)
 {
-    return limit->burst + (limit->delay_ms > 0 ? 1 + rate_of(limit) * (double)DEPARTURE_SLACK_NS : 0);
+    return limit->burst +
+           (limit->delay_ms > 0 ? 1 + rate_of(limit) * (double)DEPARTURE_SLACK_NS : 0);
 }
 
 void changes_forget(struct changes *changes)
@@ -41,14 +42,16 @@ static bool add(struct changes *changes, uint64_t now_ns, double per_ns, double 
     if (changes->n == CHANGES_KEPT)
         return false;
     const struct rate_change *last = &changes->at[changes->n - 1];
-    changes->at[changes->n++] = (struct rate_change){now_ns, per_ns, burst, higher(burst - last->burst, 0)};
+    changes->at[changes->n++] =
+        (struct rate_change){now_ns, per_ns, burst, higher(burst - last->burst, 0)};
     return true;
 }
 
 bool changes_may(struct changes *changes, const struct planned_limit *to, uint64_t now_ns)
 {
     const struct rate_change *last = &changes->at[changes->n - 1];
-    return add(changes, now_ns, higher(last->per_ns, rate_of(to)), higher(last->burst, burst_of(to)));
+    return add(changes, now_ns, higher(last->per_ns, rate_of(to)),
+               higher(last->burst, burst_of(to)));
 }
 
 bool changes_now(struct changes *changes, const struct planned_limit *to, uint64_t now_ns)
@@ -78,7 +81,8 @@ static void remember(struct window *window, uint64_t from_ns)
 {
     if (window->n == WINDOW_KEPT) {
         window->n = WINDOW_KEPT / 2;
-        memmove(window->from_ns, window->from_ns + WINDOW_KEPT - window->n, window->n * sizeof window->from_ns[0]);
+        memmove(window->from_ns, window->from_ns + WINDOW_KEPT - window->n,
+                window->n * sizeof window->from_ns[0]);
     }
     unsigned at = window->n++;
     for (; at > 0 && window->from_ns[at - 1] > from_ns; at--)
@@ -86,7 +90,8 @@ static void remember(struct window *window, uint64_t from_ns)
     window->from_ns[at] = from_ns;
 }
 
-bool changes_admit(const struct changes *changes, struct window *window, uint64_t from_ns, uint64_t to_ns)
+bool changes_admit(const struct changes *changes, struct window *window, uint64_t from_ns,
+                   uint64_t to_ns)
 {
     if (from_ns <= changes->at[0].since_ns) /* the decision may be older than what is known */
         return true;

@@ -37,6 +37,7 @@ bool changes_may(struct changes *changes, const struct planned_limit *to, uint64
 bool changes_now(struct changes *changes, const struct planned_limit *to, uint64_t now_ns);
 
 /* Counts one more command, decided between these two moments. False: the law is broken. */
-bool changes_admit(const struct changes *changes, struct window *window, uint64_t from_ns, uint64_t to_ns);
+bool changes_admit(const struct changes *changes, struct window *window, uint64_t from_ns,
+                   uint64_t to_ns);
 
 #endif

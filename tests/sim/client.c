@@ -68,7 +68,8 @@ bool client_is_doubtful(const struct client *client)
 {
     /* weir opens a new connection to find out whether Redis requires a password */
     bool is_weir_outside = run.plan.may_change_password && run.plan.redis.maxclients > 0;
-    return !client->session.is_named && (is_weir_outside || admin_is_changing(client->session.came_ns));
+    return !client->session.is_named &&
+           (is_weir_outside || admin_is_changing(client->session.came_ns));
 }
 
 static void begin_life(struct client *client)
@@ -85,7 +86,8 @@ static void begin_life(struct client *client)
     client->intent = (struct intent){.is_in = admin_lets_in()};
     client_be_stranger(client);
     client->reads_ns = 0;
-    client->follows = client->is_lost = client->has_shut = client->sees_all = client->may_be_closed = false;
+    client->follows = client->is_lost = client->has_shut = client->sees_all =
+        client->may_be_closed = false;
 }
 
 static void dial(struct client *client)
@@ -117,7 +119,8 @@ static unsigned subjects_of(const struct client *client)
     bool is_outcome_unknown = client->is_lost;
     for (unsigned i = 0; i < client->n_expected && !is_outcome_unknown; i++)
         is_outcome_unknown = (expected_at(client, i)->act.op->flags & OP_ENTERS) != 0;
-    return is_outcome_unknown ? ((1U << (USERS - 1)) - 1) | 1U << (USERS + client->address) : 1U << subject_of(client);
+    return is_outcome_unknown ? ((1U << (USERS - 1)) - 1) | 1U << (USERS + client->address)
+                              : 1U << subject_of(client);
 }
 
 /* An op without classes is not judged by limits, so it may be charged to any class. */
@@ -188,7 +191,8 @@ static bool may_be_silent(const struct client *client)
     return client->session.has_been_silent && (!run_is_whole() || run.plan.has_slow);
 }
 
-static void complain(struct client *client, const struct expected *asked, const struct reply *reply, const char *why)
+static void complain(struct client *client, const struct expected *asked, const struct reply *reply,
+                     const char *why)
 {
     if (may_be_silent(client)) {
         client->is_lost = true; /* the client may have got a reply that it did not want */
@@ -197,9 +201,10 @@ static void complain(struct client *client, const struct expected *asked, const 
     }
     run_blame(asked != NULL ? asked->act.op->name : "nothing", why);
     int shown = reply->whole.len < 200 ? (int)reply->whole.len : 200;
-    run_fail(client->conn->number, "client %u (connection %u): %s(%u, %u, %u): %s: %.*s", client->number,
-             client->conn->number, asked != NULL ? asked->act.op->name : "nothing", asked != NULL ? asked->act.a : 0,
-             asked != NULL ? asked->act.b : 0, asked != NULL ? asked->act.c : 0, why, shown, reply->whole.at);
+    run_fail(client->conn->number, "client %u (connection %u): %s(%u, %u, %u): %s: %.*s",
+             client->number, client->conn->number, asked != NULL ? asked->act.op->name : "nothing",
+             asked != NULL ? asked->act.a : 0, asked != NULL ? asked->act.b : 0,
+             asked != NULL ? asked->act.c : 0, why, shown, reply->whole.at);
 }
 
 static bool is_message(const struct client *client, const struct reply *reply)
@@ -239,9 +244,11 @@ static unsigned count_under_way(unsigned subject, unsigned classes)
 }
 
 /* Judges a refusal by a drawn limit. The law of that limit is independent of other limits. */
-static const char *judge_refused(struct client *client, const struct expected *asked, const struct reply *reply)
+static const char *judge_refused(struct client *client, const struct expected *asked,
+                                 const struct reply *reply)
 {
-    const struct refused refused = {subject_of(client), asked->act.op->classes, reply->text, asked->act.read_ns};
+    const struct refused refused = {subject_of(client), asked->act.op->classes, reply->text,
+                                    asked->act.read_ns};
     judging = client;
     const char *why = limits_refused(&refused, count_under_way);
     return why == limits_strange && run.plan.may_refuse ? NULL : why;
@@ -251,15 +258,18 @@ static const char *judge_refused(struct client *client, const struct expected *a
  * True if inflight refused a request that it must admit. A connection has at most as many calls in
  * flight as outstanding replies. In a calm run the connection is the only one that counts.
  */
-static bool is_wronged(const struct client *client, const struct expected *asked, const struct reply *reply)
+static bool is_wronged(const struct client *client, const struct expected *asked,
+                       const struct reply *reply)
 {
     static const char limit[] = "limit=default/inflight", most[] = "inflight = 3 per connection";
-    if (memmem(reply->text.at, reply->text.len, limit, sizeof limit - 1) == NULL || client->session.has_been_silent)
+    if (memmem(reply->text.at, reply->text.len, limit, sizeof limit - 1) == NULL ||
+        client->session.has_been_silent)
         return false;
     return run.is_calm || (asked->pending < 3 && regime_says_since(most, asked->act.read_ns));
 }
 
-static const char *judge_limits(struct client *client, const struct expected *asked, const struct reply *reply)
+static const char *judge_limits(struct client *client, const struct expected *asked,
+                                const struct reply *reply)
 {
     const struct op *op = asked->act.op;
     uint64_t from_ns = asked->act.read_ns;
@@ -271,8 +281,10 @@ static const char *judge_limits(struct client *client, const struct expected *as
         return NULL; /* a new client may share the newcomers' subject */
     if (!reply_begins(reply, '-', SLICE("THROTTLED ")))
         limits_charged(subject_of(client), may_charge(op));
-    if (op->classes == 0 || admin_excuses(&asked->act, reply) || reply_begins(reply, '-', SLICE("UPSTREAM ")) ||
-        reply_begins(reply, '-', SLICE("NOAUTH ")) || reply_begins(reply, '-', SLICE("ERR Can't execute '")) ||
+    if (op->classes == 0 || admin_excuses(&asked->act, reply) ||
+        reply_begins(reply, '-', SLICE("UPSTREAM ")) ||
+        reply_begins(reply, '-', SLICE("NOAUTH ")) ||
+        reply_begins(reply, '-', SLICE("ERR Can't execute '")) ||
         reply_begins(reply, '-', SLICE("ERR Protocol error: ")) ||
         reply_begins(reply, '-', SLICE("ERR LIMIT is not allowed in transactions")))
         return NULL;
@@ -291,7 +303,8 @@ static bool may_be_left_out(const struct act *act)
 {
     bool is_short = regime_may_say("handshake-timeout = 300ms");
     uint64_t least_ns = is_short ? HANDSHAKE_SHORT_NS : HANDSHAKE_NS;
-    return regime_may_say("admin = yes") && world.now_ns + HANDSHAKE_SLACK_NS >= act->read_ns + least_ns;
+    return regime_may_say("admin = yes") &&
+           world.now_ns + HANDSHAKE_SLACK_NS >= act->read_ns + least_ns;
 }
 
 static bool is_select(const struct op *op)
@@ -299,7 +312,8 @@ static bool is_select(const struct op *op)
     return op->judge == judge_select || op->judge == judge_select_none;
 }
 
-static const char *judge(struct client *client, const struct expected *asked, const struct reply *reply)
+static const char *judge(struct client *client, const struct expected *asked,
+                         const struct reply *reply)
 {
     struct session *session = &client->session;
     const struct op *op = asked->act.op;
@@ -310,27 +324,31 @@ static const char *judge(struct client *client, const struct expected *asked, co
     session->may_have_queued_select |= is_queued && is_select(op);
     /* weir knows that a password is required */
     bool is_known = session->came_ns > SIM_START_NS + ADMIN_PASSWORD_NS;
-    bool is_strange =
-        is_known && !session->is_in && !client_is_doubtful(client) && (op->flags & (OP_ENTERS | OP_LEAVES)) == 0;
+    bool is_strange = is_known && !session->is_in && !client_is_doubtful(client) &&
+                      (op->flags & (OP_ENTERS | OP_LEAVES)) == 0;
     /* after a MULTI that was refused */
     bool is_discarded = session->in_multi && (op->flags & OP_ENDS) != 0;
     if (is_strange && !is_discarded && reply->type != '-')
         return "served, and it has not logged in";
     bool is_login = strcmp(op->name, "auth") == 0 || strcmp(op->name, "enter") == 0;
-    if (is_login && !session->in_multi && !memory_was_short() && reply_begins(reply, '-', SLICE("UPSTREAM ")) &&
-        !may_be_left_out(&asked->act))
+    if (is_login && !session->in_multi && !memory_was_short() &&
+        reply_begins(reply, '-', SLICE("UPSTREAM ")) && !may_be_left_out(&asked->act))
         return "a login hears that Redis is away";
     if (is_excused(client, &asked->act, reply)) {
         session->is_voided |= session->in_multi && (is_queued || (op->flags & OP_CONTROL) == 0);
         if ((op->flags & OP_ENDS) != 0 && reply_begins(reply, '-', SLICE("EXECABORT ")))
             transaction_end(session);
-        client->is_lost |= (op->flags & OP_SILENT) != 0 || reply_begins(reply, '-', SLICE("ERR Protocol error: "));
-        if (reply_begins(reply, '-', SLICE("UPSTREAM ")) && client->acts_ns < world.now_ns + AWAY_NS)
+        client->is_lost |=
+            (op->flags & OP_SILENT) != 0 || reply_begins(reply, '-', SLICE("ERR Protocol error: "));
+        if (reply_begins(reply, '-', SLICE("UPSTREAM ")) &&
+            client->acts_ns < world.now_ns + AWAY_NS)
             client->acts_ns = world.now_ns + AWAY_NS;
-        bool is_weirs = reply_begins(reply, '-', SLICE("UPSTREAM ")) || admin_excuses(&asked->act, reply);
+        bool is_weirs =
+            reply_begins(reply, '-', SLICE("UPSTREAM ")) || admin_excuses(&asked->act, reply);
         /* weir does not know the client's user */
         client->may_be_closed |= is_weirs && (op->flags & OP_ENTERS) != 0;
-        bool is_strangers = run.plan.may_change_password && reply_begins(reply, '-', SLICE("NOAUTH "));
+        bool is_strangers =
+            run.plan.may_change_password && reply_begins(reply, '-', SLICE("NOAUTH "));
         /* refused by Redis, or by weir, which voids the transaction */
         client->is_lost |= (op->flags & OP_BEGINS) != 0 && is_strangers;
         if ((op->flags & OP_BEGINS) != 0 && is_weirs)
@@ -342,7 +360,8 @@ static const char *judge(struct client *client, const struct expected *asked, co
         return op->judge(client, &asked->act, reply);
     if (reply->type == '-') {
         session->is_voided = true;
-        return (op->flags & OP_QUEUES) != 0 && !session->is_unbegun ? "an error instead of QUEUED" : NULL;
+        return (op->flags & OP_QUEUES) != 0 && !session->is_unbegun ? "an error instead of QUEUED"
+                                                                    : NULL;
     }
     if (!reply_is(reply, '+', SLICE("QUEUED")))
         return "it is not QUEUED";
@@ -359,11 +378,13 @@ static void take_reply(struct client *client, const struct reply *reply)
         client->is_lost = true;
         client->n_expected = 0;
     }
-    if (memory_was_short() && client->n_expected == 0 && reply_is(reply, '-', SLICE("ERR out of memory")))
+    if (memory_was_short() && client->n_expected == 0 &&
+        reply_is(reply, '-', SLICE("ERR out of memory")))
         client->is_lost = true; /* the error came too late, and answers no request */
     if (client->is_lost)
         return;
-    struct expected *asked = client->n_expected > 0 ? &client->expected[client->first_expected] : NULL;
+    struct expected *asked =
+        client->n_expected > 0 ? &client->expected[client->first_expected] : NULL;
     bool is_confirmation = asked != NULL && (asked->act.op->flags & OP_SUBSCRIBED) != 0;
     if (is_message(client, reply)) {
         struct reply word;
@@ -407,8 +428,9 @@ static void take_replies(struct client *client)
     size_t size;
     if (client->is_lost) {
         if (!client->sees_all && has_strange_mark(client, rest))
-            run_fail(client->conn->number, "client %u (connection %u) sees what is another's: %.*s", client->number,
-                     client->conn->number, (int)(rest.len < 500 ? rest.len : 500), rest.at);
+            run_fail(client->conn->number, "client %u (connection %u) sees what is another's: %.*s",
+                     client->number, client->conn->number, (int)(rest.len < 500 ? rest.len : 500),
+                     rest.at);
         client->in.len = 0;
         return;
     }
@@ -428,8 +450,8 @@ static void take_replies(struct client *client)
 
 static bool has_room(const struct client *client)
 {
-    return client->conn != NULL && client->n_expected < EXPECTED_MAX - 64 && !client->intent.is_leaving &&
-           !client->intent.is_off;
+    return client->conn != NULL && client->n_expected < EXPECTED_MAX - 64 &&
+           !client->intent.is_leaving && !client->intent.is_off;
 }
 
 static void act_once(struct client *client, const struct op *op, uint64_t a, uint64_t b, uint64_t c)
@@ -466,8 +488,8 @@ static bool can_ask(const struct client *client)
 {
     const struct session *session = &client->session;
     bool is_silenced = is_subscriber(session) && !session->is_resp3;
-    return client->conn != NULL && !client->is_lost && session->is_in && !session->in_multi && !is_silenced &&
-           !client->intent.is_leaving;
+    return client->conn != NULL && !client->is_lost && session->is_in && !session->in_multi &&
+           !is_silenced && !client->intent.is_leaving;
 }
 
 static void act(struct client *client)
@@ -492,7 +514,8 @@ static void act(struct client *client)
     bool was_lost = client->is_lost;
     for (unsigned i = 0; i < n && has_room(client) && client->is_lost == was_lost; i++) {
         const struct op *op = op_draw(client);
-        uint64_t a = random_next(&client->chance), b = random_next(&client->chance), c = random_next(&client->chance);
+        uint64_t a = random_next(&client->chance), b = random_next(&client->chance),
+                 c = random_next(&client->chance);
         act_once(client, op, a, b, c);
     }
 }
@@ -504,7 +527,8 @@ static void act(struct client *client)
 static bool may_block(const struct client *client)
 {
     for (unsigned i = 0; i < client->n_expected; i++)
-        if ((client->expected[(client->first_expected + i) % EXPECTED_MAX].act.op->flags & OP_BLOCKS) != 0)
+        if ((client->expected[(client->first_expected + i) % EXPECTED_MAX].act.op->flags &
+             OP_BLOCKS) != 0)
             return true;
     return false;
 }
@@ -523,7 +547,8 @@ static bool may_queue_login(const struct client *client)
 {
     bool in_multi = client->session.in_multi;
     for (unsigned i = 0; i < client->n_expected; i++) {
-        unsigned flags = client->expected[(client->first_expected + i) % EXPECTED_MAX].act.op->flags;
+        unsigned flags =
+            client->expected[(client->first_expected + i) % EXPECTED_MAX].act.op->flags;
         if (in_multi && (flags & OP_ENTERS) != 0 && (flags & OP_QUEUES) != 0)
             return true;
         in_multi |= (flags & OP_BEGINS) != 0;
@@ -535,23 +560,27 @@ static void lose(struct client *client)
 {
     bool is_stopped = run.phase == RUN_STOPS && run.plan.stops_at_once;
     bool is_cut = client->has_shut && !may_block(client) && client->n_expected > 0 && !is_stopped;
-    bool is_unasked = !client->intent.is_leaving && run.phase != RUN_STOPS && !is_too_strange(client);
-    bool may_close = client->is_lost || client->may_be_closed || !run.is_faultless || may_queue_login(client);
+    bool is_unasked =
+        !client->intent.is_leaving && run.phase != RUN_STOPS && !is_too_strange(client);
+    bool may_close =
+        client->is_lost || client->may_be_closed || !run.is_faultless || may_queue_login(client);
     bool is_wrong = (is_cut || is_unasked) && !may_close && !memory_explains_end();
     if (is_wrong && is_cut)
-        run_fail(client->conn->number, "client %u (connection %u): closed before %u answers, half of it was open",
+        run_fail(client->conn->number,
+                 "client %u (connection %u): closed before %u answers, half of it was open",
                  client->number, client->conn->number, client->n_expected);
     if (is_wrong)
-        run_fail(client->conn->number, "client %u (connection %u): closed, and nothing was wrong", client->number,
-                 client->conn->number);
+        run_fail(client->conn->number, "client %u (connection %u): closed, and nothing was wrong",
+                 client->number, client->conn->number);
     client_hang_up(client, false);
 }
 
 /* True if the client has fewer outstanding replies than its pipeline. Replies wake the client. */
 static bool is_free(const struct client *client)
 {
-    return client->conn == NULL || (client->n_expected < run.plan.pipeline && client->out.len == client->out_head &&
-                                    !client->intent.is_leaving && !client->intent.is_off);
+    return client->conn == NULL ||
+           (client->n_expected < run.plan.pipeline && client->out.len == client->out_head &&
+            !client->intent.is_leaving && !client->intent.is_off);
 }
 
 static void take_turn(struct party *party)
@@ -695,7 +724,8 @@ static bool ask_for_place(void)
 /* Sends LIMIT STATUS first, while nothing has changed the figures in the reply. */
 bool clients_ask_one(void)
 {
-    return ask_one(next_to_ask(&n_looked), "status") || ask_one(next_to_ask(&n_asked), "get") || ask_for_place();
+    return ask_one(next_to_ask(&n_looked), "status") || ask_one(next_to_ask(&n_asked), "get") ||
+           ask_for_place();
 }
 
 void clients_leave_unheard(void)

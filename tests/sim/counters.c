@@ -49,8 +49,8 @@ static struct counter {
 __attribute__((noreturn)) static void complain(const struct counter *counter, const char *why)
 {
     run_blame("counter", why);
-    run_fail(counter->conn->number, "counter %u: %s (its key shows %" PRId64 " to %" PRId64 ")", counter->party.index,
-             why, counter->least, counter->most);
+    run_fail(counter->conn->number, "counter %u: %s (its key shows %" PRId64 " to %" PRId64 ")",
+             counter->party.index, why, counter->least, counter->most);
 }
 
 /* ---- requests ---- */
@@ -93,7 +93,8 @@ static void come(struct counter *counter)
     uint16_t port = (uint16_t)(30000 + counter->life % 20000);
     struct sockaddr_in from = {.sin_family = AF_INET, .sin_port = htons(port)};
     from.sin_addr.s_addr = htonl(NET + counter->party.index + 1);
-    counter->conn = conn_dial(PORT, NULL, (const struct sockaddr *)&from, sizeof from, &counter->party, counter);
+    counter->conn = conn_dial(PORT, NULL, (const struct sockaddr *)&from, sizeof from,
+                              &counter->party, counter);
     counter->life++;
     lag_forget(counter->party.index);
     if (counter->life % 2 == 1 || counter->least == counter->most) {
@@ -125,7 +126,8 @@ static bool parse(const struct reply *reply, int64_t *number)
     return sscanf(text, "%" SCNd64, number) == 1;
 }
 
-static void judge_error(struct counter *counter, const struct asked *asked, const struct reply *reply)
+static void judge_error(struct counter *counter, const struct asked *asked,
+                        const struct reply *reply)
 {
     bool was_run = reply_begins(reply, '-', SLICE("UPSTREAM timeout"));
     if (run.plan.is_pure && run.phase != RUN_STOPS && !deployment_may_lose(asked->said_ns))
@@ -141,7 +143,8 @@ static void judge_number(struct counter *counter, const struct asked *asked, int
 {
     bool is_add = asked->kind == KIND_ADD;
     if (number > asked->most)
-        complain(counter, is_add ? "a request was carried out twice" : "it reads what comes later, or comes twice");
+        complain(counter, is_add ? "a request was carried out twice"
+                                 : "it reads what comes later, or comes twice");
     if (number < counter->least + is_add)
         complain(counter, "what was answered is lost");
     counter->least = number;
@@ -168,7 +171,8 @@ static void judge(struct counter *counter, const struct reply *reply)
             complain(counter, "it hears another reply than its own");
         return;
     }
-    bool is_right = asked->kind == KIND_ADD ? reply->type == ':' : reply->type == (asked->kind == KIND_GET ? '$' : '*');
+    bool is_right = asked->kind == KIND_ADD ? reply->type == ':'
+                                            : reply->type == (asked->kind == KIND_GET ? '$' : '*');
     if (asked->kind == KIND_MGET)
         is_right = is_right && reply_at(reply, 0, &inner);
     if (!is_right || !parse(&inner, &number))
@@ -193,8 +197,8 @@ static void hear(struct counter *counter)
 static void end(struct counter *counter)
 {
     bool is_idle = counter->n_asked == 0;
-    bool may =
-        run.phase == RUN_STOPS || !run.plan.is_pure || (!is_idle && deployment_may_lose(counter->asked[0].said_ns));
+    bool may = run.phase == RUN_STOPS || !run.plan.is_pure ||
+               (!is_idle && deployment_may_lose(counter->asked[0].said_ns));
     if (!may)
         complain(counter, is_idle ? "it is closed, and waits for nothing"
                                   : "it is closed, and no server has gone without a word");
@@ -209,7 +213,8 @@ static void end(struct counter *counter)
 static void plan_next(struct counter *counter, uint64_t least_ns)
 {
     bool is_soon = random_hits(&counter->chance, 500000);
-    uint64_t wait_ns = is_soon ? random_scale(&counter->chance, ACT_NS) : random_below(&counter->chance, ACT_NS);
+    uint64_t wait_ns =
+        is_soon ? random_scale(&counter->chance, ACT_NS) : random_below(&counter->chance, ACT_NS);
     counter->acts_ns = world.now_ns + least_ns + wait_ns;
     world_wake_at(&counter->party, counter->acts_ns);
 }

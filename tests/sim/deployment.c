@@ -44,7 +44,8 @@ void deployment_config(const struct plan *plan, char *out, size_t room)
 {
     size_t n = 0;
     for (unsigned i = 0; i < plan->servers && !plan->has_sentinels; i++)
-        n += (size_t)snprintf(out + n, room - n, "%s127.0.0.%u:%u", i > 0 ? ", " : "", i + 1, SERVER_PORT);
+        n += (size_t)snprintf(out + n, room - n, "%s127.0.0.%u:%u", i > 0 ? ", " : "", i + 1,
+                              SERVER_PORT);
     if (plan->has_sentinels)
         n += (size_t)snprintf(out, room, "%s", SENTINELS_LINE);
     n += (size_t)snprintf(out + n, room - n, "%s", plan->has_reads ? "\nreads = replicas" : "");
@@ -58,7 +59,8 @@ bool deployment_is_pure(void)
 
 bool deployment_bears(const char *line, bool may_close)
 {
-    return !may_close && strncmp(line, "failover-wait", 13) != 0 && strcmp(line, "lanes = private") != 0;
+    return !may_close && strncmp(line, "failover-wait", 13) != 0 &&
+           strcmp(line, "lanes = private") != 0;
 }
 
 bool deployment_has(const char *fault, bool is_on_link)
@@ -163,14 +165,15 @@ static void on_mended(struct bell *bell)
 
 static bool is_busy(void)
 {
-    return run.plan.servers == 0 || deployment.promoted.due.place != 0 || deployment.mended.due.place != 0 ||
-           deployment.given_up.due.place != 0;
+    return run.plan.servers == 0 || deployment.promoted.due.place != 0 ||
+           deployment.mended.due.place != 0 || deployment.given_up.due.place != 0;
 }
 
 /* Another server becomes the master after after_ns. */
 static void replace_master(uint64_t after_ns, uint64_t pick)
 {
-    deployment.next = (deployment.master + 1 + (unsigned)(pick % (run.plan.servers - 1))) % run.plan.servers;
+    deployment.next =
+        (deployment.master + 1 + (unsigned)(pick % (run.plan.servers - 1))) % run.plan.servers;
     world_ring_at(&deployment.promoted, world.now_ns + after_ns);
 }
 
@@ -200,13 +203,15 @@ void deployment_hear(unsigned which, const struct slice *argv, size_t argc)
     if (run.plan.servers == 0)
         return; /* `which` may be a node of a cluster, beyond the end of left_ns */
     lag_hear(which, argv, argc);
-    bool is_counted =
-        argc > 1 && argv[1].len > 6 && memcmp(argv[1].at, "count:", 6) == 0 && (argv[0].at[0] | 32) == 'i';
+    bool is_counted = argc > 1 && argv[1].len > 6 && memcmp(argv[1].at, "count:", 6) == 0 &&
+                      (argv[0].at[0] | 32) == 'i';
     uint64_t left_ns = deployment.left_ns[which];
-    if (!is_counted || !run.plan.is_pure || left_ns == 0 || run.phase != RUN_ACTS || world.now_ns < left_ns + LEFT_NS)
+    if (!is_counted || !run.plan.is_pure || left_ns == 0 || run.phase != RUN_ACTS ||
+        world.now_ns < left_ns + LEFT_NS)
         return;
     run_blame("deployment", "a write to the master before");
-    run_fail(server_answering().conn, "server %u is written to, and has not been the master for long", which);
+    run_fail(server_answering().conn,
+             "server %u is written to, and has not been the master for long", which);
 }
 
 /* ---- faults ---- */
@@ -216,7 +221,8 @@ void deployment_fail_over(uint64_t ns, uint64_t pick)
     if (is_busy())
         return;
     replace_master(pick / 4 % 2 == 0 ? 0 : ns % VACANT_NS, pick / 8);
-    deployment.stays_ns = run.plan.has_sentinels && pick / 2 % 2 == 0 ? 1 + pick / 16 % STALE_NS : 0;
+    deployment.stays_ns =
+        run.plan.has_sentinels && pick / 2 % 2 == 0 ? 1 + pick / 16 % STALE_NS : 0;
     if (deployment.stays_ns == 0)
         follow(deployment.master, deployment.next);
     if (deployment.promoted.due.at <= world.now_ns)
@@ -231,14 +237,17 @@ static bool begin(uint64_t ns, uint64_t pick)
     deployment.amiss = pick % 4 == 0 ? (unsigned)(pick / 4 % run.plan.servers) : deployment.master;
     bool is_master = deployment.amiss == deployment.master;
     ns = pick / 8192 % 4 == 0 ? LONG_NS + ns % LONG_NS : ns;
-    deployment.stays_ns = run.plan.has_sentinels && pick / 64 % 2 == 0 ? 1 + pick / 128 % STALE_NS : 0;
+    deployment.stays_ns =
+        run.plan.has_sentinels && pick / 64 % 2 == 0 ? 1 + pick / 128 % STALE_NS : 0;
     uint64_t vacant_ns = pick / 16 % VACANT_NS;
     if (is_master && (pick / 8 % 4 != 0 || ns > VACANT_NS))
         replace_master(vacant_ns, pick / 32);
     world_ring_at(&deployment.mended, world.now_ns + ns);
     bool is_replaced = deployment.next != deployment.master;
     if (is_master || run.plan.has_reads)
-        note_rough(is_master && is_replaced && !run.plan.has_reads ? vacant_ns : ns > vacant_ns ? ns : vacant_ns);
+        note_rough(is_master && is_replaced && !run.plan.has_reads ? vacant_ns
+                   : ns > vacant_ns                                ? ns
+                                                                   : vacant_ns);
     return true;
 }
 
@@ -272,8 +281,8 @@ void deployment_load(uint64_t ns, uint64_t pick)
 
 void deployment_start(void)
 {
-    deployment =
-        (struct deployment){.promoted.ring = on_promoted, .mended.ring = on_mended, .given_up.ring = on_given_up};
+    deployment = (struct deployment){
+        .promoted.ring = on_promoted, .mended.ring = on_mended, .given_up.ring = on_given_up};
     if (run.plan.servers == 0)
         return;
     deployment.next = (unsigned)(run.plan.seed / 2 % run.plan.servers);

@@ -16,7 +16,8 @@
 #include "tests/sim/sockets.h"
 #include "tests/sim/uv_turn.h"
 
-_Static_assert(EPOLLIN == POLLIN && EPOLLOUT == POLLOUT && EPOLLERR == POLLERR && EPOLLHUP == POLLHUP,
+_Static_assert(EPOLLIN == POLLIN && EPOLLOUT == POLLOUT && EPOLLERR == POLLERR &&
+                   EPOLLHUP == POLLHUP,
                "what poll(2) says, epoll says in the same bits");
 
 int WRAP(epoll_create1)(int flags);

@@ -6,7 +6,8 @@
 #define NS_PER_US 1000
 #define US_PER_MS 1000
 
-static const char wrong_type[] = "WRONGTYPE Operation against a key holding the wrong kind of value";
+static const char wrong_type[] =
+    "WRONGTYPE Operation against a key holding the wrong kind of value";
 
 /*
  * T4, P6: the row with the longest wait, the first of equals. Where no rate refuses, the least
@@ -21,7 +22,8 @@ struct exact_told exact_refused(const struct exact_row *rows, unsigned n)
     for (unsigned i = 1; i < n; i++)
         if (refuses ? rows[i].retry > row->retry : rows[i].remaining < row->remaining)
             row = &rows[i];
-    return (struct exact_told){NULL, true, row->limit, row->remaining, row->retry, row->reset, 0, 0, -1};
+    return (struct exact_told){NULL, true, row->limit, row->remaining, row->retry, row->reset,
+                               0,    0,    -1};
 }
 
 /* T4: the row with the least remaining, the first of equals. */
@@ -31,7 +33,8 @@ struct exact_told exact_passed(const struct exact_row *rows, unsigned n, int64_t
     for (unsigned i = 1; i < n; i++)
         if (rows[i].remaining < row->remaining)
             row = &rows[i];
-    return (struct exact_told){NULL, false, row->limit, row->remaining, -1, row->reset, granted, 0, -1};
+    return (struct exact_told){NULL,    false, row->limit, row->remaining, -1, row->reset,
+                               granted, 0,     -1};
 }
 
 static int64_t to_ms(int64_t ns)
@@ -39,7 +42,8 @@ static int64_t to_ms(int64_t ns)
     return ns < 0 || ns == EXACT_NEVER ? -1 : exact_ceil(ns, NS_PER_MS);
 }
 
-unsigned exact_fields(const struct exact_told *told, const struct exact_call *call, int64_t fields[EXACT_FIELDS])
+unsigned exact_fields(const struct exact_told *told, const struct exact_call *call,
+                      int64_t fields[EXACT_FIELDS])
 {
     fields[0] = told->is_limited;
     fields[1] = told->limit;
@@ -108,8 +112,9 @@ static void punish(struct exact_key *key, const struct exact_call *call, int64_t
 
 /* ---- asking ---- */
 
-static exact_algorithm *const algorithms[] = {
-    NULL, exact_funnel_ask, exact_funnel_ask, exact_warm_ask, exact_window_ask, exact_window_ask, exact_log_ask};
+static exact_algorithm *const algorithms[] = {NULL,           exact_funnel_ask, exact_funnel_ask,
+                                              exact_warm_ask, exact_window_ask, exact_window_ask,
+                                              exact_log_ask};
 
 /* P3 to P8. */
 static struct exact_told decide(struct exact_key *key, struct exact_call call, int64_t now_us)
@@ -143,7 +148,9 @@ static struct exact_told decide(struct exact_key *key, struct exact_call call, i
         *key = before;
     else
         keep(key, call.kind,
-             knows_penalty(key, now_us) ? exact_max(step.lives_ms, penalty_lives(key, now_us)) : step.lives_ms, now_us);
+             knows_penalty(key, now_us) ? exact_max(step.lives_ms, penalty_lives(key, now_us))
+                                        : step.lives_ms,
+             now_us);
     return step.told;
 }
 
@@ -152,7 +159,8 @@ struct exact_told exact_ask(struct exact_key *key, const struct exact_call *call
     return decide(key, *call, now_us);
 }
 
-struct exact_told exact_ask_all(struct exact_key *keys, const struct exact_call *calls, unsigned n, int64_t now_us)
+struct exact_told exact_ask_all(struct exact_key *keys, const struct exact_call *calls, unsigned n,
+                                int64_t now_us)
 {
     struct exact_key tried[EXACT_PARTS];
     bool refuses[EXACT_PARTS], is_refused = false;
@@ -194,9 +202,10 @@ struct exact_told exact_ask_all(struct exact_key *keys, const struct exact_call 
 static void keep_banned(struct exact_key *key, enum exact_kind kind, int64_t now_us)
 {
     int64_t lives = key->kind == EXACT_SLIDING ? exact_log_lives(key, now_us)
-                    : key->n > 0               ? exact_ceil(exact_max(0, key->end_us - now_us), US_PER_MS)
-                                               : 0;
-    keep(key, kind, key->has_penalty ? exact_max(lives, penalty_lives(key, now_us)) : lives, now_us);
+                    : key->n > 0 ? exact_ceil(exact_max(0, key->end_us - now_us), US_PER_MS)
+                                 : 0;
+    keep(key, kind, key->has_penalty ? exact_max(lives, penalty_lives(key, now_us)) : lives,
+         now_us);
 }
 
 int64_t exact_ban(struct exact_key *key, enum exact_kind kind, int64_t ms, int64_t now_us)

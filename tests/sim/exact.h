@@ -20,7 +20,15 @@
 #define EXACT_NEVER INT64_MAX
 #define EXACT_MOST ((INT64_C(1) << 53))
 
-enum exact_kind { EXACT_NONE, EXACT_FUNNEL, EXACT_BUCKET, EXACT_WARM, EXACT_FIXED, EXACT_APPROX, EXACT_SLIDING };
+enum exact_kind {
+    EXACT_NONE,
+    EXACT_FUNNEL,
+    EXACT_BUCKET,
+    EXACT_WARM,
+    EXACT_FIXED,
+    EXACT_APPROX,
+    EXACT_SLIDING
+};
 enum exact_mode { EXACT_TAKE, EXACT_FORCE, EXACT_PARTIAL, EXACT_BORROW, EXACT_CREDIT };
 
 struct exact_rate {
@@ -87,7 +95,8 @@ struct exact_told {
 struct exact_told exact_ask(struct exact_key *key, const struct exact_call *call, int64_t now_us);
 
 /* M1 to M7: all keys or none. */
-struct exact_told exact_ask_all(struct exact_key *keys, const struct exact_call *calls, unsigned n, int64_t now_us);
+struct exact_told exact_ask_all(struct exact_key *keys, const struct exact_call *calls, unsigned n,
+                                int64_t now_us);
 
 /* B1, B2. Returns the reply; BAN replies 1. */
 int64_t exact_ban(struct exact_key *key, enum exact_kind kind, int64_t ms, int64_t now_us);
@@ -97,7 +106,8 @@ int64_t exact_unban(struct exact_key *key, int64_t now_us);
 void exact_age(struct exact_key *key, int64_t now_us);
 
 /* Writes the five or six integers of the reply. Returns how many. */
-unsigned exact_fields(const struct exact_told *told, const struct exact_call *call, int64_t fields[EXACT_FIELDS]);
+unsigned exact_fields(const struct exact_told *told, const struct exact_call *call,
+                      int64_t fields[EXACT_FIELDS]);
 
 /* ---- for the algorithms ---- */
 
@@ -114,7 +124,8 @@ struct exact_row {
     int64_t retry, limit, remaining, reset;
 };
 
-typedef struct exact_step exact_algorithm(struct exact_key *key, const struct exact_call *call, int64_t now_us);
+typedef struct exact_step exact_algorithm(struct exact_key *key, const struct exact_call *call,
+                                          int64_t now_us);
 exact_algorithm exact_funnel_ask, exact_warm_ask, exact_window_ask, exact_log_ask;
 int64_t exact_log_lives(const struct exact_key *key, int64_t now_us);
 

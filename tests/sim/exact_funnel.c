@@ -74,7 +74,8 @@ static void find_asked(struct pots *pots, const struct exact_call *call)
 }
 
 /* F4, O3 to O7: the debt that one try adds, and the most that may be owed after it. */
-static void find_room(const struct exact_call *call, const struct exact_rate *rate, int64_t *inc, int64_t *room)
+static void find_room(const struct exact_call *call, const struct exact_rate *rate, int64_t *inc,
+                      int64_t *room)
 {
     int64_t burst = burst_ns(rate);
     *inc = exact_charge(call) * interval_of(rate);
@@ -95,13 +96,15 @@ static void grant(struct pots *pots, const struct exact_call *call)
     for (unsigned r = 0; r < call->n_rates; r++) {
         find_room(call, &call->rates[r], &pots->incs[r], &pots->rooms[r]);
         if (!exact_is_sure(call))
-            pots->granted = exact_within(exact_floor(pots->rooms[r] - pots->debts[r], pots->incs[r]), 0,
-                                         call->is_held ? 0 : pots->granted);
+            pots->granted =
+                exact_within(exact_floor(pots->rooms[r] - pots->debts[r], pots->incs[r]), 0,
+                             call->is_held ? 0 : pots->granted);
     }
 }
 
 /* O8. */
-static void fill_up(struct pots *pots, const struct exact_call *call, const int64_t poured[EXACT_RATES])
+static void fill_up(struct pots *pots, const struct exact_call *call,
+                    const int64_t poured[EXACT_RATES])
 {
     int64_t refused = call->counts_all ? exact_tries(call) - pots->granted : 0;
     for (unsigned r = 0; refused > 0 && r < call->n_rates; r++) {
@@ -117,7 +120,8 @@ static bool pour(struct pots *pots, const struct exact_call *call)
     bool has_changed = false;
     /* of rates with one interval the first rate decides */
     for (unsigned r = call->n_rates; r-- > 0;)
-        pots->asked[r]->debt = exact_within(pots->asked[r]->before + pots->granted * pots->incs[r], 0, EXACT_MOST);
+        pots->asked[r]->debt =
+            exact_within(pots->asked[r]->before + pots->granted * pots->incs[r], 0, EXACT_MOST);
     for (unsigned r = 0; r < call->n_rates; r++)
         poured[r] = pots->asked[r]->debt;
     fill_up(pots, call, poured);
@@ -130,7 +134,8 @@ static bool pour(struct pots *pots, const struct exact_call *call)
 }
 
 /* F9. Returns the number of debts; at most eight are written. */
-static unsigned write_pots(struct exact_key *key, const struct pots *pots, int64_t now_ns, int64_t *lives_ms)
+static unsigned write_pots(struct exact_key *key, const struct pots *pots, int64_t now_ns,
+                           int64_t *lives_ms)
 {
     unsigned n = 0, live = 0, kept = 0;
     int64_t longest = 0;
@@ -167,13 +172,15 @@ static struct exact_told tell_passed(const struct pots *pots, const struct exact
     int64_t after[EXACT_RATES], waits = 0;
     for (unsigned r = 0; r < call->n_rates; r++) {
         after[r] = exact_looks(call) ? pots->debts[r]
-                                     : exact_within(pots->debts[r] + pots->granted * pots->incs[r], 0, EXACT_MOST);
+                                     : exact_within(pots->debts[r] + pots->granted * pots->incs[r],
+                                                    0, EXACT_MOST);
         if (call->wait_ms > 0 && !exact_is_sure(call))
             waits = exact_max(waits, after[r] - burst_ns(&call->rates[r]));
     }
     for (unsigned r = 0; r < call->n_rates; r++)
-        rows[r] = (struct exact_row){0, call->rates[r].burst, left_of(&call->rates[r], after[r] - waits),
-                                     exact_max(0, after[r] - waits)};
+        rows[r] =
+            (struct exact_row){0, call->rates[r].burst, left_of(&call->rates[r], after[r] - waits),
+                               exact_max(0, after[r] - waits)};
     struct exact_told told = exact_passed(rows, call->n_rates, pots->granted);
     told.waits = waits;
     return told;
@@ -193,7 +200,8 @@ static struct exact_told tell_refused(const struct pots *pots, const struct exac
     return exact_refused(rows, call->n_rates);
 }
 
-struct exact_step exact_funnel_ask(struct exact_key *key, const struct exact_call *call, int64_t now_us)
+struct exact_step exact_funnel_ask(struct exact_key *key, const struct exact_call *call,
+                                   int64_t now_us)
 {
     struct exact_step step = {0};
     struct pots pots;
@@ -224,7 +232,8 @@ static void warm_age(struct exact_rest *one, int64_t passed_ns)
 }
 
 /* G6. Returns the number of debts left. */
-static unsigned write_rests(struct exact_key *key, const struct exact_rest *rests, unsigned n, int64_t *lives_ms)
+static unsigned write_rests(struct exact_key *key, const struct exact_rest *rests, unsigned n,
+                            int64_t *lives_ms)
 {
     unsigned kept = 0;
     int64_t longest = 0;
@@ -242,11 +251,13 @@ static unsigned write_rests(struct exact_key *key, const struct exact_rest *rest
     return kept;
 }
 
-struct exact_step exact_warm_ask(struct exact_key *key, const struct exact_call *call, int64_t now_us)
+struct exact_step exact_warm_ask(struct exact_key *key, const struct exact_call *call,
+                                 int64_t now_us)
 {
     struct exact_rest rests[EXACT_KEPT + 1];
     const struct exact_rate *rate = &call->rates[0];
-    int64_t interval = interval_of(rate), warmup = call->warmup_ns, debt = 0, taken = call->cost * interval;
+    int64_t interval = interval_of(rate), warmup = call->warmup_ns, debt = 0,
+            taken = call->cost * interval;
     unsigned n = key->n, at = 0;
     for (unsigned i = 0; i < n; i++) {
         rests[i] = key->rests[i];
@@ -264,10 +275,12 @@ struct exact_step exact_warm_ask(struct exact_key *key, const struct exact_call 
     struct exact_rest before = *one;
     if (passes && call->cost > 0 && !call->is_peek) {
         int64_t rest = exact_max(0, one->rest - taken);
-        one->debt += taken + exact_ceil(energy(warmup, one->rest) - energy(warmup, rest), 2 * warmup);
+        one->debt +=
+            taken + exact_ceil(energy(warmup, one->rest) - energy(warmup, rest), 2 * warmup);
         one->rest = rest;
     }
-    struct exact_row row = {before.debt - most, rate->burst, left_of(rate, one->debt), one->debt + warmup - one->rest};
+    struct exact_row row = {before.debt - most, rate->burst, left_of(rate, one->debt),
+                            one->debt + warmup - one->rest};
     step.told = passes ? exact_passed(&row, 1, call->cost) : exact_refused(&row, 1);
     key->over_us = now_us;
     if (write_rests(key, rests, n, &step.lives_ms) > EXACT_KEPT && step.has_changed)

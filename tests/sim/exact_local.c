@@ -17,8 +17,8 @@ static struct window_law law_of(const struct asked_key *key, const struct exact_
     return (struct window_law){period_ns, (uint32_t)rate->count, burst, is_funnel, 0};
 }
 
-const char *exact_local_passed(struct exact_local *local, const struct asked_key *key, int64_t cost, uint64_t from_ns,
-                               uint64_t to_ns)
+const char *exact_local_passed(struct exact_local *local, const struct asked_key *key, int64_t cost,
+                               uint64_t from_ns, uint64_t to_ns)
 {
     const struct exact_rate *rates;
     unsigned n = asked_key_rates(key, &rates);

@@ -21,8 +21,8 @@ struct exact_local {
 void exact_local_ask(struct exact_local *local, int64_t cost);
 
 /* A call has passed, decided between these moments. NULL: allowed; else the error. */
-const char *exact_local_passed(struct exact_local *local, const struct asked_key *key, int64_t cost, uint64_t from_ns,
-                               uint64_t to_ns);
+const char *exact_local_passed(struct exact_local *local, const struct asked_key *key, int64_t cost,
+                               uint64_t from_ns, uint64_t to_ns);
 
 /* A call was refused. NULL: allowed; else the error. */
 const char *exact_local_refused(const struct exact_local *local, const struct asked_key *key);

@@ -28,7 +28,8 @@ int64_t exact_log_lives(const struct exact_key *key, int64_t now_us)
 }
 
 /* S3: the time until enough of the oldest units have left that the call passes. */
-static int64_t retry_of(const struct log *after, const struct exact_rate *rate, int64_t charge, int64_t now)
+static int64_t retry_of(const struct log *after, const struct exact_rate *rate, int64_t charge,
+                        int64_t now)
 {
     int64_t used = held(after, now, rate->period_us);
     if (charge > rate->count)
@@ -60,7 +61,8 @@ static void give_back(struct log *log, int64_t units, int64_t border)
 }
 
 /* S5. */
-static void write_log(struct exact_key *key, struct log *after, bool is_charged, int64_t longest, int64_t now)
+static void write_log(struct exact_key *key, struct log *after, bool is_charged, int64_t longest,
+                      int64_t now)
 {
     unsigned over = 0;
     /* without a penalty the expiry is the log's own; a penalty may have made the expiry later */
@@ -84,7 +86,8 @@ static bool is_same(const struct log *a, const struct log *b)
     return a->n == b->n && memcmp(a->entries, b->entries, a->n * sizeof a->entries[0]) == 0;
 }
 
-struct exact_step exact_log_ask(struct exact_key *key, const struct exact_call *call, int64_t now_us)
+struct exact_step exact_log_ask(struct exact_key *key, const struct exact_call *call,
+                                int64_t now_us)
 {
     struct log before = {.n = key->n}, after;
     struct exact_row rows[EXACT_RATES];
@@ -96,7 +99,8 @@ struct exact_step exact_log_ask(struct exact_key *key, const struct exact_call *
         largest = exact_max(largest, call->rates[r].count);
         used[r] = held(&before, now_us, call->rates[r].period_us);
         if (!exact_is_sure(call))
-            granted = exact_within(exact_floor(call->rates[r].count - used[r], try), 0, call->is_held ? 0 : granted);
+            granted = exact_within(exact_floor(call->rates[r].count - used[r], try), 0,
+                                   call->is_held ? 0 : granted);
     }
     if (!exact_looks(call))
         charged = granted * exact_max(0, charge);
@@ -114,9 +118,11 @@ struct exact_step exact_log_ask(struct exact_key *key, const struct exact_call *
             here = used[r] + charge;
         int64_t over = after.n > 0 ? after.entries[after.n - 1].at + rate->period_us - now_us : 0;
         rows[r] = (struct exact_row){retry_of(&after, rate, charge, now_us), rate->count,
-                                     exact_within(rate->count - here, 0, rate->count), exact_max(0, over) * NS_PER_US};
+                                     exact_within(rate->count - here, 0, rate->count),
+                                     exact_max(0, over) * NS_PER_US};
     }
-    struct exact_step step = {.has_changed = !exact_looks(call) && (charged > 0 || !is_same(&after, &before))};
+    struct exact_step step = {.has_changed =
+                                  !exact_looks(call) && (charged > 0 || !is_same(&after, &before))};
     step.told = exact_is_sure(call) || granted > 0 ? exact_passed(rows, call->n_rates, granted)
                                                    : exact_refused(rows, call->n_rates);
     write_log(key, &after, charged > 0, longest, now_us);

@@ -22,7 +22,15 @@ struct named_limit {
 };
 
 static const struct named_limit limits[] = {
-    {"door", "[limit door]\nfunnel = 5/100ms burst 3\n", EXACT_FUNNEL, {{5, 100000, 3, 0}}, 1, 0, 0, false, false},
+    {"door",
+     "[limit door]\nfunnel = 5/100ms burst 3\n",
+     EXACT_FUNNEL,
+     {{5, 100000, 3, 0}},
+     1,
+     0,
+     0,
+     false,
+     false},
     {"mail",
      "[limit mail]\nsliding = 4/200ms, 10/2s\nwhen-down = local\n",
      EXACT_SLIDING,
@@ -99,7 +107,8 @@ void asked_key_draw(struct asked_key *key, const char *config, uint64_t dice_sta
     key->is_punished = named->first_ms > 0;
 }
 
-static const char *const algorithms[] = {"", "FUNNEL", "BUCKET", "BUCKET", "FIXED", "APPROX", "SLIDING"};
+static const char *const algorithms[] = {"",      "FUNNEL", "BUCKET", "BUCKET",
+                                         "FIXED", "APPROX", "SLIDING"};
 
 unsigned asked_key_algorithm(const struct asked_key *key, char words[2][SAID_ROOM])
 {
@@ -146,21 +155,25 @@ static const struct {
     int64_t count, period_us;
     char letter;
 } rates[] = {
-    {"3/50ms", 3, 50000, 0}, {"20/s", 20, 1000000, 0},  {"7/100ms", 7, 100000, 0}, {"5/10s", 5, 10000000, 0},
-    {"2/d", 2, DAY_US, 0},   {"0.3/s", 3, 10000000, 0}, {"60/m", 60, 60000000, 0}, {"0.25k/s", 250, 1000000, 0},
-    {"1/ms", 1, 1000, 0},    {"4/day", 4, 0, 'd'},      {"9/week", 9, 0, 'w'},     {"6/month", 6, 0, 'm'},
+    {"3/50ms", 3, 50000, 0},   {"20/s", 20, 1000000, 0},     {"7/100ms", 7, 100000, 0},
+    {"5/10s", 5, 10000000, 0}, {"2/d", 2, DAY_US, 0},        {"0.3/s", 3, 10000000, 0},
+    {"60/m", 60, 60000000, 0}, {"0.25k/s", 250, 1000000, 0}, {"1/ms", 1, 1000, 0},
+    {"4/day", 4, 0, 'd'},      {"9/week", 9, 0, 'w'},        {"6/month", 6, 0, 'm'},
 };
 #define N_RATES (sizeof rates / sizeof rates[0])
 #define N_CALENDAR 3
 
 static void draw_rates(struct said *said, struct exact_call *call, uint64_t *state)
 {
-    bool has_calendar = call->kind == EXACT_FIXED && !call->is_from_first, is_funnel = call->kind <= EXACT_WARM;
-    call->n_rates = draws(state, 3) && call->kind != EXACT_WARM ? 2 + (unsigned)dice_below(state, EXACT_RATES - 1) : 1;
+    bool has_calendar = call->kind == EXACT_FIXED && !call->is_from_first,
+         is_funnel = call->kind <= EXACT_WARM;
+    call->n_rates = draws(state, 3) && call->kind != EXACT_WARM
+                        ? 2 + (unsigned)dice_below(state, EXACT_RATES - 1)
+                        : 1;
     for (unsigned r = 0; r < call->n_rates; r++) {
         size_t which = (size_t)dice_below(state, has_calendar ? N_RATES : N_RATES - N_CALENDAR);
-        call->rates[r] =
-            (struct exact_rate){rates[which].count, rates[which].period_us, rates[which].count, rates[which].letter};
+        call->rates[r] = (struct exact_rate){rates[which].count, rates[which].period_us,
+                                             rates[which].count, rates[which].letter};
         say(said, "%s", rates[which].text);
         if (!is_funnel || draws(state, 2))
             continue;
@@ -170,7 +183,8 @@ static void draw_rates(struct said *said, struct exact_call *call, uint64_t *sta
     }
 }
 
-static void name_part(struct said *said, struct exact_call *call, const struct asked_key *key, uint64_t *state)
+static void name_part(struct said *said, struct exact_call *call, const struct asked_key *key,
+                      uint64_t *state)
 {
     call->kind = key->kind;
     if (key->named != NULL) {
@@ -210,7 +224,8 @@ struct options {
     bool is_peek, counts_all, is_from_first;
 };
 
-static struct options draw_options(const struct asked_key *const *keys, unsigned n, bool is_several, uint64_t *state)
+static struct options draw_options(const struct asked_key *const *keys, unsigned n, bool is_several,
+                                   uint64_t *state)
 {
     struct options options = {0};
     bool are_funnels = true, has_fixed = false, is_punished = false, has_named = false;
@@ -249,15 +264,18 @@ static struct options draw_options(const struct asked_key *const *keys, unsigned
         break;
     case 6:
     case 7:
-        options.wait_ms = is_punished ? 0 : 1 + (int64_t)dice_below(state, draws(state, 2) ? 20 : 400);
+        options.wait_ms =
+            is_punished ? 0 : 1 + (int64_t)dice_below(state, draws(state, 2) ? 20 : 400);
         break;
     default:
         break;
     }
-    if (!is_punished || has_named || options.mode == EXACT_FORCE || options.mode == EXACT_CREDIT || draws(state, 2))
+    if (!is_punished || has_named || options.mode == EXACT_FORCE || options.mode == EXACT_CREDIT ||
+        draws(state, 2))
         return options;
     options.first_ms = 1 + (int64_t)dice_below(state, 100);
-    options.longest_ms = draws(state, 2) ? options.first_ms : options.first_ms * (1 + (int64_t)dice_below(state, 8));
+    options.longest_ms =
+        draws(state, 2) ? options.first_ms : options.first_ms * (1 + (int64_t)dice_below(state, 8));
     return options;
 }
 
@@ -290,8 +308,8 @@ static void say_options(struct said *said, const struct options *options)
     }
     if (options->first_ms > 0) {
         say(said, "PENALTY");
-        say(said, options->first_ms == options->longest_ms ? "%dms" : "%dms..%dms", (int)options->first_ms,
-            (int)options->longest_ms);
+        say(said, options->first_ms == options->longest_ms ? "%dms" : "%dms..%dms",
+            (int)options->first_ms, (int)options->longest_ms);
     }
     if (said->form != FORM_ANY) {
         say(said, "AS");
@@ -314,12 +332,14 @@ static void apply(struct exact_call *call, const struct options *options)
         call->first_ms = call->longest_ms = 0;
 }
 
-void said_make(struct said *said, const struct asked_key *const *keys, unsigned n_keys, uint64_t dice_state)
+void said_make(struct said *said, const struct asked_key *const *keys, unsigned n_keys,
+               uint64_t dice_state)
 {
     uint64_t state = dice_state;
     bool is_named = keys[0]->named != NULL;
     *said = (struct said){.n_parts = n_keys, .form = (enum said_form)dice_below(&state, 3)};
-    said->is_several = n_keys > 1 || (!is_named && keys[0]->kind != EXACT_WARM && draws(&state, 12));
+    said->is_several =
+        n_keys > 1 || (!is_named && keys[0]->kind != EXACT_WARM && draws(&state, 12));
     const struct options options = draw_options(keys, n_keys, said->is_several, &state);
     say(said, "LIMIT");
     if (is_named)
@@ -352,18 +372,21 @@ static bool is_name(const struct reply *reply, const char *name)
     return (reply->type == '$' || reply->type == '+') && slice_eq(reply->text, slice_str(name));
 }
 
-bool said_read(const struct said *said, const struct reply *reply, bool is_resp3, int64_t fields[EXACT_FIELDS],
-               struct reply *refused_by)
+bool said_read(const struct said *said, const struct reply *reply, bool is_resp3,
+               int64_t fields[EXACT_FIELDS], struct reply *refused_by)
 {
-    static const char *const names[] = {"limited", "limit", "remaining", "retry_after_ms", "reset_after_ms", "granted"};
+    static const char *const names[] = {"limited",        "limit",          "remaining",
+                                        "retry_after_ms", "reset_after_ms", "granted"};
     unsigned n = said->calls[0].mode == EXACT_PARTIAL ? 6 : 5, all = n + said->is_several;
     bool is_map = said->form == FORM_MAP || (said->form == FORM_ANY && is_resp3);
     struct slice inside = reply->inside;
     struct reply one;
-    if (reply->type != (is_map && is_resp3 ? '%' : '*') || reply->number != (int64_t)(is_map ? 2 * all : all))
+    if (reply->type != (is_map && is_resp3 ? '%' : '*') ||
+        reply->number != (int64_t)(is_map ? 2 * all : all))
         return false;
     for (unsigned i = 0; i < all; i++) {
-        if (is_map && (!reply_next(&inside, &one) || !is_name(&one, i < n ? names[i] : "refused_by")))
+        if (is_map &&
+            (!reply_next(&inside, &one) || !is_name(&one, i < n ? names[i] : "refused_by")))
             return false;
         if (!reply_next(&inside, &one) || (i < n && one.type != ':'))
             return false;

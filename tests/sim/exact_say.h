@@ -35,14 +35,15 @@ struct said {
 };
 
 /* Draws one call on these keys with the dice. Either all keys are named limits, or none is. */
-void said_make(struct said *said, const struct asked_key *const *keys, unsigned n_keys, uint64_t dice_state);
+void said_make(struct said *said, const struct asked_key *const *keys, unsigned n_keys,
+               uint64_t dice_state);
 
 /*
  * Reads the integers of the reply, in order, and what refused the call. False: the reply has
  * another shape.
  */
-bool said_read(const struct said *said, const struct reply *reply, bool is_resp3, int64_t fields[EXACT_FIELDS],
-               struct reply *refused_by);
+bool said_read(const struct said *said, const struct reply *reply, bool is_resp3,
+               int64_t fields[EXACT_FIELDS], struct reply *refused_by);
 
 /* Draws how a key is used. `config` says which named limits there are. */
 void asked_key_draw(struct asked_key *key, const char *config, uint64_t dice_state);

@@ -21,7 +21,8 @@ static int64_t days_from_civil(int64_t year, int month)
     static const int before[] = {0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334};
     int64_t past = year - 1;
     bool is_leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
-    return past * 365 + past / 4 - past / 100 + past / 400 - 719162 + before[month] + (month > 1 && is_leap);
+    return past * 365 + past / 4 - past / 100 + past / 400 - 719162 + before[month] +
+           (month > 1 && is_leap);
 }
 
 /* D2: the start and the end of the window that contains now_us. */
@@ -60,7 +61,8 @@ static int64_t held(const struct exact_window *window, int64_t at)
         then.before = then.used;
         then.used = 0;
     }
-    return then.used + exact_ceil(then.before * (then.period - exact_max(0, at - then.start)), then.period);
+    return then.used +
+           exact_ceil(then.before * (then.period - exact_max(0, at - then.start)), then.period);
 }
 
 static int64_t holds(enum exact_kind kind, const struct exact_window *window, int64_t at)
@@ -86,7 +88,8 @@ static void add(enum exact_kind kind, struct exact_window *window, int64_t units
 }
 
 /* A2: the least whole number of us after which there is room. */
-static int64_t retry_of(enum exact_kind kind, const struct exact_window *window, int64_t room, int64_t now)
+static int64_t retry_of(enum exact_kind kind, const struct exact_window *window, int64_t room,
+                        int64_t now)
 {
     if (kind == EXACT_FIXED)
         return window->used > room ? window->start + window->period - now : 0;
@@ -110,7 +113,8 @@ static bool is_seen(enum exact_kind kind, struct exact_window *window, int64_t n
         return now < window->start + window->period;
     int64_t here = now - now % window->period;
     if (window->start < here) {
-        window->before = kind == EXACT_APPROX && window->start == here - window->period ? window->used : 0;
+        window->before =
+            kind == EXACT_APPROX && window->start == here - window->period ? window->used : 0;
         window->start = here;
         window->used = 0;
     }
@@ -119,13 +123,16 @@ static bool is_seen(enum exact_kind kind, struct exact_window *window, int64_t n
 
 static bool is_same(const struct exact_window *a, const struct exact_window *b)
 {
-    bool is_named_alike = a->period == b->period && a->is_first == b->is_first && a->letter == b->letter;
+    bool is_named_alike =
+        a->period == b->period && a->is_first == b->is_first && a->letter == b->letter;
     return is_named_alike && (a->letter == '\0' || a->start == b->start);
 }
 
-static struct exact_window new_window(const struct exact_call *call, const struct exact_rate *rate, int64_t now)
+static struct exact_window new_window(const struct exact_call *call, const struct exact_rate *rate,
+                                      int64_t now)
 {
-    struct exact_window window = {.period = rate->period_us, .is_first = call->is_from_first, .letter = rate->letter};
+    struct exact_window window = {
+        .period = rate->period_us, .is_first = call->is_from_first, .letter = rate->letter};
     int64_t over;
     if (rate->letter != '\0') {
         calendar_window(rate->letter, now, &window.start, &over);
@@ -136,7 +143,8 @@ static struct exact_window new_window(const struct exact_call *call, const struc
     return window;
 }
 
-static void look(struct panes *panes, const struct exact_key *key, const struct exact_call *call, int64_t now)
+static void look(struct panes *panes, const struct exact_key *key, const struct exact_call *call,
+                 int64_t now)
 {
     *panes = (struct panes){0};
     for (unsigned i = 0; i < key->n; i++) {
@@ -164,13 +172,14 @@ static int64_t granted_of(const struct panes *panes, const struct exact_call *ca
     if (exact_is_sure(call))
         return granted;
     for (unsigned r = 0; r < call->n_rates; r++)
-        granted =
-            exact_within(exact_floor(call->rates[r].count - panes->used[r], charge), 0, call->is_held ? 0 : granted);
+        granted = exact_within(exact_floor(call->rates[r].count - panes->used[r], charge), 0,
+                               call->is_held ? 0 : granted);
     return granted;
 }
 
 /* W4: charges each window once. */
-static void charge_all(struct panes *panes, const struct exact_call *call, int64_t granted, int64_t now)
+static void charge_all(struct panes *panes, const struct exact_call *call, int64_t granted,
+                       int64_t now)
 {
     int64_t charge = exact_charge(call);
     for (unsigned r = 0; r < call->n_rates; r++) {
@@ -190,13 +199,15 @@ static void charge_all(struct panes *panes, const struct exact_call *call, int64
 static bool have_changed(const struct panes *panes)
 {
     for (unsigned i = 0; i < panes->n; i++)
-        if (panes->all[i].used != panes->was[i].used || panes->all[i].before != panes->was[i].before)
+        if (panes->all[i].used != panes->was[i].used ||
+            panes->all[i].before != panes->was[i].before)
             return true;
     return false;
 }
 
 /* T1 to T5. */
-static struct exact_told tell(const struct panes *panes, const struct exact_call *call, int64_t granted, int64_t now)
+static struct exact_told tell(const struct panes *panes, const struct exact_call *call,
+                              int64_t granted, int64_t now)
 {
     struct exact_row rows[EXACT_RATES];
     int64_t charge = exact_charge(call);
@@ -210,17 +221,20 @@ static struct exact_told tell(const struct panes *panes, const struct exact_call
         } else if (!exact_looks(call)) {
             after += granted * charge + (is_refused_count ? charge : 0);
         }
-        int64_t retry = charge > most ? EXACT_NEVER : retry_of(call->kind, window, most - charge, now);
+        int64_t retry =
+            charge > most ? EXACT_NEVER : retry_of(call->kind, window, most - charge, now);
         if (retry != EXACT_NEVER)
             retry *= NS_PER_US;
         rows[r] = (struct exact_row){retry, most, exact_within(most - after, 0, most),
                                      over_of(call->kind, window, now) * NS_PER_US};
     }
-    return granted > 0 ? exact_passed(rows, call->n_rates, granted) : exact_refused(rows, call->n_rates);
+    return granted > 0 ? exact_passed(rows, call->n_rates, granted)
+                       : exact_refused(rows, call->n_rates);
 }
 
 /* W7, W8. Returns the number of windows that count. */
-static unsigned write_panes(struct exact_key *key, const struct panes *panes, int64_t now, int64_t *lives_ms)
+static unsigned write_panes(struct exact_key *key, const struct panes *panes, int64_t now,
+                            int64_t *lives_ms)
 {
     unsigned n = 0;
     int64_t longest = 0;
@@ -240,7 +254,8 @@ static unsigned write_panes(struct exact_key *key, const struct panes *panes, in
     return n;
 }
 
-struct exact_step exact_window_ask(struct exact_key *key, const struct exact_call *call, int64_t now_us)
+struct exact_step exact_window_ask(struct exact_key *key, const struct exact_call *call,
+                                   int64_t now_us)
 {
     struct exact_step step = {0};
     struct panes panes;

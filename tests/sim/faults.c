@@ -255,8 +255,9 @@ static void on_crowded(struct bell *bell)
         world_ring_at(bell, world.now_ns + CROWD_NS);
         return;
     }
-    run_fail(waiting->conn->number, "client %u (connection %u) still waits for %u answers after a crowd",
-             waiting->number, waiting->conn->number, waiting->n_expected);
+    run_fail(waiting->conn->number,
+             "client %u (connection %u) still waits for %u answers after a crowd", waiting->number,
+             waiting->conn->number, waiting->n_expected);
 }
 
 /* ---- the name ---- */
@@ -346,20 +347,25 @@ static const struct fault table[] = {
 /* Faults on connections note themselves in the scenario. */
 static bool is_on_link(const struct fault *fault)
 {
-    return fault->strike == hit_lane || fault->strike == hit_client || fault->strike == lose_client ||
-           fault->strike == blind_client || fault->strike == hit_operator;
+    return fault->strike == hit_lane || fault->strike == hit_client ||
+           fault->strike == lose_client || fault->strike == blind_client ||
+           fault->strike == hit_operator;
 }
 
 static unsigned weight_of(const struct fault *fault)
 {
-    bool is_of_name = fault->strike == move || fault->strike == move_and_die || fault->strike == moves_lose_name;
-    bool is_of_servers = strncmp(fault->name, "failover", 8) == 0 || strncmp(fault->name, "server_", 7) == 0;
+    bool is_of_name =
+        fault->strike == move || fault->strike == move_and_die || fault->strike == moves_lose_name;
+    bool is_of_servers =
+        strncmp(fault->name, "failover", 8) == 0 || strncmp(fault->name, "server_", 7) == 0;
     is_of_servers |= fault->strike == sentinel_model_fail || fault->strike == lag_begin;
-    bool is_of_cluster =
-        fault->strike == masters_move_slot || fault->strike == masters_restart_node || fault->strike == masters_let_lie;
+    bool is_of_cluster = fault->strike == masters_move_slot ||
+                         fault->strike == masters_restart_node || fault->strike == masters_let_lie;
     if (run.plan.masters > 0 || is_of_cluster)
-        return run.plan.masters > 0 && masters_has(fault->name, is_on_link(fault)) ? fault->weight : 0;
-    bool is_away = run.plan.servers > 0 ? !deployment_has(fault->name, is_on_link(fault)) : is_of_servers;
+        return run.plan.masters > 0 && masters_has(fault->name, is_on_link(fault)) ? fault->weight
+                                                                                   : 0;
+    bool is_away =
+        run.plan.servers > 0 ? !deployment_has(fault->name, is_on_link(fault)) : is_of_servers;
     return (is_of_name && !run.plan.has_name) || is_away ? 0 : fault->weight;
 }
 
@@ -427,7 +433,8 @@ static void note(const struct fault *fault, uint64_t us, uint64_t pick)
     const struct meter *meter = meter_of(fault->meter);
     struct line line = {.party = SCENARIO_FAULTS,
                         .numbers = {fault->meter, meter->bytes, world.now_ns - moved_ns(meter),
-                                    world.steps - moved_step(meter), world.now_ns - SIM_START_NS, us, pick}};
+                                    world.steps - moved_step(meter), world.now_ns - SIM_START_NS,
+                                    us, pick}};
     snprintf(line.name, sizeof line.name, "%s", fault->name);
     scenario_note_line(&line);
 }
@@ -559,8 +566,8 @@ bool faults_are_over(void)
     for (unsigned i = 0; loop_number(i) != NULL; i++)
         if (loop_number(i)->party.asleep_ns > world.now_ns)
             return false;
-    return memcmp(&kernel.odds, &run.plan.odds, sizeof kernel.odds) == 0 && faults.over.due.place == 0 &&
-           !links_are_waiting() && faults.rest_ns <= world.now_ns;
+    return memcmp(&kernel.odds, &run.plan.odds, sizeof kernel.odds) == 0 &&
+           faults.over.due.place == 0 && !links_are_waiting() && faults.rest_ns <= world.now_ns;
 }
 
 void faults_rest(uint64_t ns)

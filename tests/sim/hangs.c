@@ -60,7 +60,8 @@ static struct hangs {
 static void fail(const struct asking *one, const char *blame)
 {
     run_blame("hang", blame);
-    run_fail(one->conn->number, "connection %u: %s: %s", one->conn->number, one->question->before, blame);
+    run_fail(one->conn->number, "connection %u: %s: %s", one->conn->number, one->question->before,
+             blame);
 }
 
 /* ---- questions ---- */
@@ -88,11 +89,13 @@ static size_t write_question(char *out, const struct question *question)
 static void ask(struct asking *one)
 {
     char text[TEXT_ROOM];
-    struct sockaddr_in from = {.sin_family = AF_INET, .sin_port = htons((uint16_t)(40000 + hangs.asked % 20000))};
+    struct sockaddr_in from = {.sin_family = AF_INET,
+                               .sin_port = htons((uint16_t)(40000 + hangs.asked % 20000))};
     from.sin_addr.s_addr = htonl(ASKERS);
     one->question = &questions[hangs.asked++ % N_QUESTIONS];
     one->wanted = one->question->wanted;
-    one->conn = conn_dial(PORT, NULL, (const struct sockaddr *)&from, sizeof from, &one->party, one);
+    one->conn =
+        conn_dial(PORT, NULL, (const struct sockaddr *)&from, sizeof from, &one->party, one);
     if (one->conn == NULL)
         return;
     size_t taken = conn_send(one->conn, text, write_question(text, one->question));
@@ -200,7 +203,8 @@ static void take_turn(struct party *party)
  */
 void hangs_begin(uint64_t pick)
 {
-    bool has_plenty = run.plan.memory.mode == MEMORY_PLENTY && run.plan.odds.fds == KERNEL_FDS_ENOUGH;
+    bool has_plenty =
+        run.plan.memory.mode == MEMORY_PLENTY && run.plan.odds.fds == KERNEL_FDS_ENOUGH;
     if (!has_plenty || run.replies == 0 || !server_is_up() || !faults_are_over() ||
         world.now_ns < hangs.until_ns + HANG_NS - ASKED_NS)
         return;
@@ -221,7 +225,8 @@ void hangs_start(void)
 {
     hangs = (struct hangs){0};
     for (unsigned i = 0; i < CLIENTS; i++)
-        all[i] = (struct asking){.party = {.turn = take_turn, .kind = "asking", .index = i}, .bell.ring = on_bell};
+        all[i] = (struct asking){.party = {.turn = take_turn, .kind = "asking", .index = i},
+                                 .bell.ring = on_bell};
 }
 
 void hangs_end(void)

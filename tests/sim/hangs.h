@@ -17,8 +17,8 @@
  * Sections of each configuration of a run with hangs: the limits in the questions, and the policy
  * of the clients.
  */
-#define HANGS_SECTIONS                                                                                                 \
-    "[limit hang-own]\nfunnel = 1/h burst 3\nwhen-down = local\n[limit hang-yes]\nfixed = 2/1d\nwhen-down = allow\n"   \
+#define HANGS_SECTIONS                                                                                               \
+    "[limit hang-own]\nfunnel = 1/h burst 3\nwhen-down = local\n[limit hang-yes]\nfixed = 2/1d\nwhen-down = allow\n" \
     "[limit hang-no]\nsliding = 2/1d\nwhen-down = deny\n[policy askers]\nmatch = ip:10.0.4.0/24\nall = 1m/s\n"
 
 void hangs_start(void);

@@ -85,7 +85,8 @@ static unsigned conn_events(const struct conn *conn)
         events |= POLLIN;
     if (conn->to_weir.end != PIPE_OPEN)
         events |= POLLRDHUP;
-    bool has_room = pipe_room(&conn->to_host) >= conn->to_host.limit / 3 && pipe_space(&conn->to_host) > 0;
+    bool has_room =
+        pipe_room(&conn->to_host) >= conn->to_host.limit / 3 && pipe_space(&conn->to_host) > 0;
     if (has_room || conn->weir_has_shut)
         events |= POLLOUT;
     return events;
@@ -193,8 +194,11 @@ static bool listens_at(const struct sock *sock, uint16_t port, const char *path)
     if (sock == NULL || sock->kind != SOCK_LISTENS)
         return false;
     if (sock->local.ss_family == AF_UNIX)
-        return port == 0 && strcmp(((const struct sockaddr_un *)(const void *)&sock->local)->sun_path, path) == 0;
-    return port != 0 && ((const struct sockaddr_in *)(const void *)&sock->local)->sin_port == htons(port);
+        return port == 0 &&
+               strcmp(((const struct sockaddr_un *)(const void *)&sock->local)->sun_path, path) ==
+                   0;
+    return port != 0 &&
+           ((const struct sockaddr_in *)(const void *)&sock->local)->sin_port == htons(port);
 }
 
 /* Of several listeners at one port any may get the connection. */
@@ -208,8 +212,8 @@ static int find_listener(uint16_t port, const char *path)
     return found;
 }
 
-struct conn *conn_dial(uint16_t port, const char *path, const struct sockaddr *peer, socklen_t peer_len,
-                       struct party *host, void *owner)
+struct conn *conn_dial(uint16_t port, const char *path, const struct sockaddr *peer,
+                       socklen_t peer_len, struct party *host, void *owner)
 {
     int fd = find_listener(port, path);
     if (fd < 0)
@@ -265,8 +269,8 @@ void conn_begin(int fd, const struct sockaddr *to, socklen_t len)
 
 void conn_drop(struct conn *conn)
 {
-    bool is_rude =
-        conn->to_weir.arrived > conn->to_weir.head || conn->to_weir.end == PIPE_RESET || conn->state == CONN_CONNECTING;
+    bool is_rude = conn->to_weir.arrived > conn->to_weir.head || conn->to_weir.end == PIPE_RESET ||
+                   conn->state == CONN_CONNECTING;
     conn->fd = -1;
     conn->weir_has_closed = true;
     world_silence(&conn->bell);
@@ -351,10 +355,12 @@ void conn_note_read(struct conn *conn, size_t n)
 
 uint64_t conn_read_at(struct conn *conn, uint64_t upto)
 {
-    uint64_t begun_ns = conn->first_moment < conn->last_moment ? conn->moments[conn->first_moment].at_ns : 0;
+    uint64_t begun_ns =
+        conn->first_moment < conn->last_moment ? conn->moments[conn->first_moment].at_ns : 0;
     while (conn->first_moment < conn->last_moment && conn->moments[conn->first_moment].upto < upto)
         conn->first_moment++;
-    return conn->first_moment < conn->last_moment ? conn->moments[conn->first_moment].at_ns : begun_ns;
+    return conn->first_moment < conn->last_moment ? conn->moments[conn->first_moment].at_ns
+                                                  : begun_ns;
 }
 
 void conn_break(struct conn *conn, int error)

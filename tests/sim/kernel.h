@@ -124,8 +124,8 @@ void conn_call(struct conn *conn, enum conn_side side, unsigned index, unsigned 
  * Dials the listening socket of that port, or Unix path (port 0). `peer` is the dialling address.
  * NULL: no listener.
  */
-struct conn *conn_dial(uint16_t port, const char *path, const struct sockaddr *peer, socklen_t peer_len,
-                       struct party *host, void *owner);
+struct conn *conn_dial(uint16_t port, const char *path, const struct sockaddr *peer,
+                       socklen_t peer_len, struct party *host, void *owner);
 /*
  * Returns how many bytes were accepted: fewer than n if the window is full, and all n if nothing
  * will ever read the bytes.

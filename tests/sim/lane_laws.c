@@ -59,7 +59,8 @@ static bool is_in_its_list(const struct lane *lane)
     case LIST_SHARED:
         return is_shared && lane->state == LANE_READY;
     case LIST_SPARE:
-        return is_shared && lane->state == LANE_READY && lane->use == USE_SPARE && calls_is_empty(&lane->calls);
+        return is_shared && lane->state == LANE_READY && lane->use == USE_SPARE &&
+               calls_is_empty(&lane->calls);
     case LIST_PRIVATE:
         return lane->role == LANE_PRIVATE && lane_is_ready(lane) && lane->owner != NULL;
     case LIST_IDLE:
@@ -98,10 +99,12 @@ static bool is_asked_as_it_trusts(const struct lane *lane)
 
 static bool holds_no_clients_state(const struct lane *lane)
 {
-    bool may_hold = (lane->role == LANE_PRIVATE && lane->in != LIST_IDLE) || lane->role == LANE_SCRIPT;
-    bool holds = lane->is_not_reusable || lane->is_parted || lane_is_passthrough(lane) || lane_is_subscribed(lane) ||
-                 lane_is_monitoring(lane) || lane_is_asked(lane);
-    bool is_shaped = lane->role == LANE_SHARED && (lane_is_untrusted(lane) || lane->beside != BESIDE_NOTHING);
+    bool may_hold =
+        (lane->role == LANE_PRIVATE && lane->in != LIST_IDLE) || lane->role == LANE_SCRIPT;
+    bool holds = lane->is_not_reusable || lane->is_parted || lane_is_passthrough(lane) ||
+                 lane_is_subscribed(lane) || lane_is_monitoring(lane) || lane_is_asked(lane);
+    bool is_shaped =
+        lane->role == LANE_SHARED && (lane_is_untrusted(lane) || lane->beside != BESIDE_NOTHING);
     return may_hold || (!holds && !is_shaped);
 }
 
@@ -156,7 +159,8 @@ static bool is_sent_nothing_more(const struct lane *lane)
 {
     const struct lanes *lanes = lanes_of(lane);
     bool may = lane->role == LANE_PRIVATE && !node_is_demoted(lanes_node(lanes));
-    return !lanes->is_retired || !lane_is_ready(lane) || may || left_of(lane)->tail == lane->calls.tail;
+    return !lanes->is_retired || !lane_is_ready(lane) || may ||
+           left_of(lane)->tail == lane->calls.tail;
 }
 
 static const struct law {
@@ -164,10 +168,12 @@ static const struct law {
     bool (*holds)(const struct lane *lane);
 } laws[] = {
     {"a lane: its list is that of its role and state", is_in_its_list},
-    {"a lane: its calls are its owner's, and all of them; each rider of a call is on it", has_its_lane_users},
+    {"a lane: its calls are its owner's, and all of them; each rider of a call is on it",
+     has_its_lane_users},
     {"a lane: a nonce is in flight just while its trust says so", is_asked_as_it_trusts},
     {"a lane: shared or kept, it holds no client's state", holds_no_clients_state},
-    {"a lane: what is read of a frame answers a call, or is its owner's", is_framed_as_it_is_called},
+    {"a lane: what is read of a frame answers a call, or is its owner's",
+     is_framed_as_it_is_called},
     {"a lane: nothing more is sent to a node that has been left", is_sent_nothing_more},
 };
 
@@ -184,7 +190,8 @@ static bool is_ready(const struct lease *lease)
  */
 static bool may_go_at_once(const struct client *client)
 {
-    return is_ready(&client->shared) && (!read_side_is_at_replica(client) || reads_kind_now(client) != READS_NONE);
+    return is_ready(&client->shared) &&
+           (!read_side_is_at_replica(client) || reads_kind_now(client) != READS_NONE);
 }
 
 static bool is_witnessed_there(const struct client *client)
@@ -202,11 +209,12 @@ static bool is_witnessed_there(const struct client *client)
 static bool are_leases_proven(const struct client *client)
 {
     bool is_there = read_side_is_at_replica(client);
-    bool is_default_node_needed = may_go_at_once(client) || (is_there && is_ready(&read_side_of(client)->other));
+    bool is_default_node_needed =
+        may_go_at_once(client) || (is_there && is_ready(&read_side_of(client)->other));
     if (is_default_node_needed && !session_is_witnessed(client))
         return false;
-    return !may_go_at_once(client) ||
-           (session_suits(client, client->shared.lane) && (!is_there || is_witnessed_there(client)));
+    return !may_go_at_once(client) || (session_suits(client, client->shared.lane) &&
+                                       (!is_there || is_witnessed_there(client)));
 }
 
 /*
@@ -217,7 +225,8 @@ static bool are_leases_true(const struct client *client)
 {
     const struct lease *shared = &client->shared, *kept = &client_extra(client)->kept;
     if (lease_holds(shared) &&
-        (shared->lane->role != LANE_SHARED || shared->lane->state == LANE_RETIRED || lane_is_closed(shared->lane)))
+        (shared->lane->role != LANE_SHARED || shared->lane->state == LANE_RETIRED ||
+         lane_is_closed(shared->lane)))
         return false;
     if (!are_leases_proven(client))
         return false;

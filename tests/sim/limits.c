@@ -22,8 +22,11 @@ static bool is_loose; /* see limits_use */
 static const struct {
     const char *name;
     enum limit_class class;
-} names[] = {
-    {"read", LIMIT_READ}, {"write", LIMIT_WRITE}, {"cmd.get", LIMIT_GET}, {"cmd.set", LIMIT_SET}, {"all", LIMIT_ANY}};
+} names[] = {{"read", LIMIT_READ},
+             {"write", LIMIT_WRITE},
+             {"cmd.get", LIMIT_GET},
+             {"cmd.set", LIMIT_SET},
+             {"all", LIMIT_ANY}};
 #define DELAYS 200000 /* odds of a delay, in millionths */
 #define N_NAMES (sizeof names / sizeof names[0])
 
@@ -72,8 +75,9 @@ void limits_write(const struct planned_limits *limits, char *out, size_t room)
     size_t n = 0;
     for (unsigned i = 0; i < limits->n; i++) {
         const struct planned_limit *limit = &limits->all[i];
-        n += (size_t)snprintf(out + n, room - n, "%s = %u/%ums burst %u", limits_class_name(limit->class), limit->count,
-                              limit->period_ms, limit->burst);
+        n += (size_t)snprintf(out + n, room - n, "%s = %u/%ums burst %u",
+                              limits_class_name(limit->class), limit->count, limit->period_ms,
+                              limit->burst);
         if (limit->delay_ms > 0)
             n += (size_t)snprintf(out + n, room - n, " over delay %ums", limit->delay_ms);
         n += (size_t)snprintf(out + n, room - n, "\n");
@@ -134,11 +138,13 @@ static const struct planned_limit *enforced(const struct planned_limits *limits,
 }
 
 /* True if both have the same enforced limit for the class. */
-static bool is_same(const struct planned_limits *a, const struct planned_limits *b, enum limit_class class)
+static bool is_same(const struct planned_limits *a, const struct planned_limits *b,
+                    enum limit_class class)
 {
     const struct planned_limit *one = find(a, class), *other = find(b, class);
-    return one != NULL && other != NULL && one->count == other->count && one->period_ms == other->period_ms &&
-           one->burst == other->burst && one->delay_ms == other->delay_ms && !a->is_shadow && !b->is_shadow;
+    return one != NULL && other != NULL && one->count == other->count &&
+           one->period_ms == other->period_ms && one->burst == other->burst &&
+           one->delay_ms == other->delay_ms && !a->is_shadow && !b->is_shadow;
 }
 
 void limits_changing(const struct planned_limits *to)
@@ -176,7 +182,8 @@ static void remember(struct window *window, uint64_t from_ns)
 {
     if (window->n == WINDOW_KEPT) {
         window->n = WINDOW_KEPT / 2;
-        memmove(window->from_ns, window->from_ns + WINDOW_KEPT - window->n, window->n * sizeof window->from_ns[0]);
+        memmove(window->from_ns, window->from_ns + WINDOW_KEPT - window->n,
+                window->n * sizeof window->from_ns[0]);
     }
     unsigned at = window->n++;
     for (; at > 0 && window->from_ns[at - 1] > from_ns; at--)
@@ -191,10 +198,12 @@ static bool is_lawful(const struct window_law *law, unsigned n, uint64_t ns)
         return true;
     if (!law->is_even)
         return n - law->burst <= ns / law->period_ns * law->count;
-    return (double)(n - law->burst) * (double)law->period_ns <= (double)(ns + law->slack_ns) * law->count + 1;
+    return (double)(n - law->burst) * (double)law->period_ns <=
+           (double)(ns + law->slack_ns) * law->count + 1;
 }
 
-bool window_admits(struct window *window, const struct window_law *law, uint64_t from_ns, uint64_t to_ns)
+bool window_admits(struct window *window, const struct window_law *law, uint64_t from_ns,
+                   uint64_t to_ns)
 {
     remember(window, from_ns);
     for (unsigned i = window->n, n = 1; i-- > 0; n++)
@@ -239,7 +248,8 @@ const char *limits_passed(unsigned subject, unsigned classes, uint64_t from_ns, 
         const struct planned_limit *limit = find(&bound, names[i].class);
         if (limit == NULL || (classes & limit->class) == 0)
             continue;
-        if (changes[i].n > 0 && !changes_admit(&changes[i], &all_known[i][subject].across, from_ns, to_ns))
+        if (changes[i].n > 0 &&
+            !changes_admit(&changes[i], &all_known[i][subject].across, from_ns, to_ns))
             return "more than the limit and those before it let pass";
         if (from_ns <= since_ns[i] || (is_changing && !is_same(&bound, &coming, limit->class)))
             /* the decision may be that of another limit, about which this limit says nothing */
@@ -319,13 +329,15 @@ static const char *judge_refusal(size_t which, const struct refused *refused,
 /* True if a limit of that class may have decided at `from_ns` or later. */
 static bool may_bind(size_t i, uint64_t from_ns)
 {
-    return is_unknown || (!bound.is_shadow && find(&bound, names[i].class) != NULL) || from_ns <= until_ns[i] ||
+    return is_unknown || (!bound.is_shadow && find(&bound, names[i].class) != NULL) ||
+           from_ns <= until_ns[i] ||
            (is_changing && !coming.is_shadow && find(&coming, names[i].class) != NULL);
 }
 
 const char limits_strange[] = "refused by a limit that there is not";
 
-const char *limits_refused(const struct refused *refused, unsigned (*under_way)(unsigned subject, unsigned classes))
+const char *limits_refused(const struct refused *refused,
+                           unsigned (*under_way)(unsigned subject, unsigned classes))
 {
     static const char mark[] = "limit=default/";
     struct slice words = refused->words;

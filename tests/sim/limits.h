@@ -37,7 +37,8 @@ struct window_law {
 };
 
 /* Counts one more command, decided between these moments. False: the law is broken. */
-bool window_admits(struct window *window, const struct window_law *law, uint64_t from_ns, uint64_t to_ns);
+bool window_admits(struct window *window, const struct window_law *law, uint64_t from_ns,
+                   uint64_t to_ns);
 
 #define LIMITS_MAX 4
 #define LIMIT_SUBJECTS 16 /* more than the largest subject: USERS + ADDRESS_BALANCER */
@@ -102,7 +103,8 @@ struct refused {
  */
 #define LIMITS_UNKNOWN UINT32_MAX
 extern const char limits_strange[]; /* the error for a limit that is not in force */
-const char *limits_refused(const struct refused *refused, unsigned (*under_way)(unsigned subject, unsigned classes));
+const char *limits_refused(const struct refused *refused,
+                           unsigned (*under_way)(unsigned subject, unsigned classes));
 
 /*
  * A client disconnects before all its requests are answered. `subjects` has a bit for each subject

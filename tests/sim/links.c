@@ -64,8 +64,8 @@ static struct pipe *pipe_of(struct conn *conn, bool to_weir)
 static bool is_about(const struct armed *armed, const struct conn *conn, bool to_weir)
 {
     const struct conn_name *whose = &armed->fault.whose;
-    return whose->side == conn->name.side && whose->index == conn->name.index && whose->life == conn->name.life &&
-           armed->fault.to_weir == to_weir;
+    return whose->side == conn->name.side && whose->index == conn->name.index &&
+           whose->life == conn->name.life && armed->fault.to_weir == to_weir;
 }
 
 static bool stops(const struct armed *armed)
@@ -123,7 +123,8 @@ static void on_marked(struct conn *conn, bool to_weir)
     const struct pipe *pipe = pipe_of(conn, to_weir);
     for (size_t i = 0; i < links.n; i++) {
         struct armed *armed = links.all[i];
-        if (armed->state != LINK_AHEAD || !is_about(armed, conn, to_weir) || armed->fault.upto > pipe->moved)
+        if (armed->state != LINK_AHEAD || !is_about(armed, conn, to_weir) ||
+            armed->fault.upto > pipe->moved)
             continue;
         armed->conn = conn;
         armed->due_step = pipe->moved_step + armed->fault.wait_steps;
@@ -149,7 +150,8 @@ static void on_gone(const struct conn *conn)
 
 void links_start(void)
 {
-    static const struct striker striker = {.on_named = on_named, .on_marked = on_marked, .on_gone = on_gone};
+    static const struct striker striker = {
+        .on_named = on_named, .on_marked = on_marked, .on_gone = on_gone};
     kernel.striker = &striker;
 }
 
@@ -178,9 +180,10 @@ static void tell(const struct armed *armed)
     static const char *const sides[] = {"nobody", "client", "lane", "operator"};
     const struct link_fault *fault = &armed->fault;
     char text[120];
-    int n = snprintf(text, sizeof text, "%s of %s %u.%u after %" PRIu64 " bytes %s weir, %" PRIu64 " us",
-                     names[fault->kind], sides[fault->whose.side], fault->whose.index, fault->whose.life, fault->upto,
-                     fault->to_weir ? "to" : "from", fault->us);
+    int n = snprintf(text, sizeof text,
+                     "%s of %s %u.%u after %" PRIu64 " bytes %s weir, %" PRIu64 " us",
+                     names[fault->kind], sides[fault->whose.side], fault->whose.index,
+                     fault->whose.life, fault->upto, fault->to_weir ? "to" : "from", fault->us);
     trace_note(TRACE_FAULT, armed->conn->number, text, (size_t)n);
 }
 
@@ -194,7 +197,8 @@ static bool is_harmless(const struct link_fault *fault)
 static void note_late(const struct link_fault *fault)
 {
     bool passes = fault->kind == LINK_LATE || fault->kind == LINK_FULL;
-    if (passes && fault->to_weir && fault->whose.side == SIDE_LANE && fault->us * 1000 > links.latest_ns)
+    if (passes && fault->to_weir && fault->whose.side == SIDE_LANE &&
+        fault->us * 1000 > links.latest_ns)
         links.latest_ns = fault->us * 1000;
 }
 
@@ -299,8 +303,9 @@ void links_add(const struct link_fault *fault)
 static void note(const struct link_fault *fault)
 {
     struct line line = {.party = SCENARIO_LINKS,
-                        .numbers = {fault->whose.side, fault->whose.index, fault->whose.life, fault->to_weir,
-                                    fault->upto, fault->wait_ns, fault->wait_steps, fault->us, fault->pick}};
+                        .numbers = {fault->whose.side, fault->whose.index, fault->whose.life,
+                                    fault->to_weir, fault->upto, fault->wait_ns, fault->wait_steps,
+                                    fault->us, fault->pick}};
     snprintf(line.name, sizeof line.name, "%s", names[fault->kind]);
     scenario_note_line(&line);
 }
@@ -315,8 +320,10 @@ static void wait_for_next_step(struct link_fault *fault, struct conn *conn)
 
 static struct link_fault fault_on(struct conn *conn, bool to_weir, unsigned kind)
 {
-    return (struct link_fault){
-        .whose = conn->name, .to_weir = to_weir, .upto = pipe_of(conn, to_weir)->moved, .kind = kind};
+    return (struct link_fault){.whose = conn->name,
+                               .to_weir = to_weir,
+                               .upto = pipe_of(conn, to_weir)->moved,
+                               .kind = kind};
 }
 
 static void strike_now(struct conn *conn, struct link_fault fault)

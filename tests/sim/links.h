@@ -34,7 +34,8 @@ void links_start(void);
 void links_strike(struct conn *conn, uint64_t us, uint64_t pick);
 
 /* Strikes the connection with this fault now. */
-void links_strike_now(struct conn *conn, bool to_weir, const char *kind, uint64_t us, uint64_t pick);
+void links_strike_now(struct conn *conn, bool to_weir, const char *kind, uint64_t us,
+                      uint64_t pick);
 
 /* Arms the fault. */
 void links_add(const struct link_fault *fault);

@@ -23,18 +23,30 @@ void listen_address_config(unsigned entrances, char *out, size_t room)
     snprintf(out, room, "listen = 127.0.0.1:6380%s%s%s\n%s",
              (entrances & LISTEN_ADDRESS_SECOND) != 0 ? ", 127.0.0.1:6381" : "",
              (entrances & LISTEN_ADDRESS_UNIX) != 0 ? ", unix:" UNIX_PATH : "",
-             has_proxy ? ", 127.0.0.1:6390 proxy" : "", has_proxy ? "proxy-protocol-from = 10.0.1.0/24\n" : "");
+             has_proxy ? ", 127.0.0.1:6390 proxy" : "",
+             has_proxy ? "proxy-protocol-from = 10.0.1.0/24\n" : "");
 }
 
 /* ---- the PROXY protocol ---- */
 
-enum header { TEXT, BLOCK, BLOCK_WITH_MORE, TEXT_UNKNOWN, BLOCK_LOCAL, BROKEN, MISSING, HALF, FROM_NOBODY };
+enum header {
+    TEXT,
+    BLOCK,
+    BLOCK_WITH_MORE,
+    TEXT_UNKNOWN,
+    BLOCK_LOCAL,
+    BROKEN,
+    MISSING,
+    HALF,
+    FROM_NOBODY
+};
 
 static enum header header_of(const struct client *client)
 {
-    static const enum header headers[] = {TEXT,  BLOCK, TEXT,         BLOCK,       BLOCK_WITH_MORE, TEXT,
-                                          BLOCK, TEXT,  TEXT_UNKNOWN, BLOCK_LOCAL, BROKEN,          BLOCK,
-                                          TEXT,  HALF,  MISSING,      FROM_NOBODY};
+    static const enum header headers[] = {TEXT,       BLOCK, TEXT, BLOCK,        BLOCK_WITH_MORE,
+                                          TEXT,       BLOCK, TEXT, TEXT_UNKNOWN, BLOCK_LOCAL,
+                                          BROKEN,     BLOCK, TEXT, HALF,         MISSING,
+                                          FROM_NOBODY};
     return headers[(client->number * 7 + client->life * 5) % (sizeof headers / sizeof headers[0])];
 }
 
@@ -59,8 +71,8 @@ static void say_block(struct client *client, uint8_t command, uint32_t address, 
 static void say_line(struct client *client, uint32_t address)
 {
     char line[108];
-    int n = snprintf(line, sizeof line, "PROXY TCP4 %u.%u.%u.%u 127.0.0.1 4711 6390\r\n", address >> 24,
-                     address >> 16 & 255, address >> 8 & 255, address & 255);
+    int n = snprintf(line, sizeof line, "PROXY TCP4 %u.%u.%u.%u 127.0.0.1 4711 6390\r\n",
+                     address >> 24, address >> 16 & 255, address >> 8 & 255, address & 255);
     say_raw(client, line, (size_t)n);
 }
 
@@ -76,7 +88,8 @@ static void say_header(struct client *client, enum header header)
     if (header == TEXT || header == FROM_NOBODY)
         say_line(client, address);
     else if (header == BLOCK || header == BLOCK_WITH_MORE)
-        say_block(client, 0x21, address, header == BLOCK ? 0 : (uint16_t)(client->number * 10 % 256));
+        say_block(client, 0x21, address,
+                  header == BLOCK ? 0 : (uint16_t)(client->number * 10 % 256));
     else if (header == BLOCK_LOCAL)
         say_block(client, 0x20, address, 0);
     else
@@ -101,9 +114,12 @@ static unsigned way_of(const struct client *client)
 struct conn *listen_address_dial(struct client *client)
 {
     unsigned way = way_of(client);
-    struct sockaddr_in from = {.sin_family = AF_INET, .sin_port = htons((uint16_t)(20000 + client->number))};
+    struct sockaddr_in from = {.sin_family = AF_INET,
+                               .sin_port = htons((uint16_t)(20000 + client->number))};
     const struct sockaddr *peer = (const struct sockaddr *)&from;
-    uint16_t port = way == LISTEN_ADDRESS_PROXY ? PROXY_PORT : way == LISTEN_ADDRESS_SECOND ? SECOND_PORT : FIRST_PORT;
+    uint16_t port = way == LISTEN_ADDRESS_PROXY    ? PROXY_PORT
+                    : way == LISTEN_ADDRESS_SECOND ? SECOND_PORT
+                                                   : FIRST_PORT;
     client->address = way == LISTEN_ADDRESS_UNIX ? ADDRESS_UNIX : client->number % ADDRESSES;
     uint32_t address = CLIENTS_NET + client->address + 1;
     if (way == LISTEN_ADDRESS_PROXY) {
@@ -112,8 +128,9 @@ struct conn *listen_address_dial(struct client *client)
         address = header == FROM_NOBODY ? NO_BALANCER : BALANCER;
     }
     from.sin_addr.s_addr = htonl(address);
-    struct conn *conn = way == LISTEN_ADDRESS_UNIX ? conn_dial(0, UNIX_PATH, NULL, 0, &client->party, client)
-                                                   : conn_dial(port, NULL, peer, sizeof from, &client->party, client);
+    struct conn *conn = way == LISTEN_ADDRESS_UNIX
+                            ? conn_dial(0, UNIX_PATH, NULL, 0, &client->party, client)
+                            : conn_dial(port, NULL, peer, sizeof from, &client->party, client);
     if (conn != NULL)
         conn_call(conn, SIDE_CLIENT, client->number, client->life);
     return conn;

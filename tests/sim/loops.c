@@ -20,8 +20,8 @@ static bool is_alive(const struct sim_loop *loop)
 
 static void wake_again(struct sim_loop *loop)
 {
-    if (loop->pending != NULL || loop_has_events(loop) || loop->is_busy || loop->uv->closing_handles != NULL ||
-        loop->uv->stop_flag != 0 || uv_is_signalled(loop))
+    if (loop->pending != NULL || loop_has_events(loop) || loop->is_busy ||
+        loop->uv->closing_handles != NULL || loop->uv->stop_flag != 0 || uv_is_signalled(loop))
         world_wake(&loop->party);
     const struct due *first = due_first(&loop->timers);
     if (first != NULL && first->at <= UINT64_MAX / 1000000)
@@ -69,8 +69,10 @@ int uv_loop_init(uv_loop_t *uv)
         return UV_EMFILE;
     struct sim_loop *loop = loops[n_loops] = mem_zalloc(1, sizeof *loop);
     loop->uv = uv;
-    loop->party =
-        (struct party){.turn = take_turn, .kind = n_loops == 0 ? "main" : "worker", .index = n_loops, .is_weirs = true};
+    loop->party = (struct party){.turn = take_turn,
+                                 .kind = n_loops == 0 ? "main" : "worker",
+                                 .index = n_loops,
+                                 .is_weirs = true};
     loop->is_at_head = true;
     random_init(&loop->order, random_next(&kernel.chance), n_loops++);
     uv->internal_fields = loop;

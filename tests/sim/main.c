@@ -22,25 +22,26 @@ struct options {
 
 static void print_help(void)
 {
-    fputs("usage: sim [--seed N] [--steps M] [--seeds K | --seconds T] [--cluster]\n"
-          "           [--fail-site K | --fail-sites | --refuses] [--trace | --repeats] [--record FILE]\n"
-          "       sim --replay FILE [--trace]\n"
-          "       sim --shrink FILE\n"
-          "\n"
-          "  --seed N       the first seed; the same seed and steps are the same run, byte for byte\n"
-          "  --steps M      commands of clients in a run\n"
-          "  --seeds K      so many seeds, this one and the next; the first that fails ends it\n"
-          "  --seconds T    go on with the next seeds for so long; the first that fails ends it\n"
-          "  --fail-site K  memory is refused once: where the run comes to its Kth place that asks for some, from 0\n"
-          "  --fail-sites   the same for each place that a seed comes to, one run after the other\n"
-          "  --refuses      memory is refused by chance in each run, not only in a quarter of them\n"
-          "  --cluster      before a Redis Cluster: other runs of the same seeds\n"
-          "  --repeats      each run three times: it is the same run among others, on its own and as a scenario\n"
-          "  --trace        print every event\n"
-          "  --record FILE  keep a failed run there as a scenario\n"
-          "  --replay FILE  run a scenario\n"
-          "  --shrink FILE  take away from a scenario that fails what it does not need to fail\n",
-          stdout);
+    fputs(
+        "usage: sim [--seed N] [--steps M] [--seeds K | --seconds T] [--cluster]\n"
+        "           [--fail-site K | --fail-sites | --refuses] [--trace | --repeats] [--record FILE]\n"
+        "       sim --replay FILE [--trace]\n"
+        "       sim --shrink FILE\n"
+        "\n"
+        "  --seed N       the first seed; the same seed and steps are the same run, byte for byte\n"
+        "  --steps M      commands of clients in a run\n"
+        "  --seeds K      so many seeds, this one and the next; the first that fails ends it\n"
+        "  --seconds T    go on with the next seeds for so long; the first that fails ends it\n"
+        "  --fail-site K  memory is refused once: where the run comes to its Kth place that asks for some, from 0\n"
+        "  --fail-sites   the same for each place that a seed comes to, one run after the other\n"
+        "  --refuses      memory is refused by chance in each run, not only in a quarter of them\n"
+        "  --cluster      before a Redis Cluster: other runs of the same seeds\n"
+        "  --repeats      each run three times: it is the same run among others, on its own and as a scenario\n"
+        "  --trace        print every event\n"
+        "  --record FILE  keep a failed run there as a scenario\n"
+        "  --replay FILE  run a scenario\n"
+        "  --shrink FILE  take away from a scenario that fails what it does not need to fail\n",
+        stdout);
 }
 
 static struct options parse(int argc, char **argv)
@@ -112,7 +113,8 @@ static uint64_t commands; /* in all runs so far */
 /* Runs share a process, unless one is traced or runs alone. */
 static bool run_plan(const struct options *options, const struct plan *plan)
 {
-    bool is_one = options->is_traced || (options->seconds == 0 && options->seeds == 1 && !options->walks);
+    bool is_one =
+        options->is_traced || (options->seconds == 0 && options->seeds == 1 && !options->walks);
     bool is_good = options->repeats ? repeat_run(plan)
                    : is_one         ? apart_run(plan, options->is_traced, options->record)
                                     : apart_run_next(plan, options->record);
@@ -170,8 +172,8 @@ static double seconds_now(void)
 /* Prints the totals in the format that tests/tools/run-sim.sh reads. */
 static void tell_all(uint64_t seeds, double seconds)
 {
-    printf("sim: %" PRIu64 " seeds, %" PRIu64 " commands, %.0f commands a second\n", seeds, commands,
-           (double)commands / seconds);
+    printf("sim: %" PRIu64 " seeds, %" PRIu64 " commands, %.0f commands a second\n", seeds,
+           commands, (double)commands / seconds);
 }
 
 static int hunt(const struct options *options)

@@ -63,11 +63,12 @@ static void configure(struct plan *plan, bool splits_all)
 {
     char listen[256];
     listen_address_config(0, listen, sizeof listen);
-    snprintf(plan->config, sizeof plan->config,
-             "[weir]\n%supstream = cluster:127.0.0.1:%u, 127.0.0.2:%u\nfair-share = on\nworkers = %u\n%s%s"
-             "[policy default]\nadmin = no\n",
-             listen, SERVER_PORT, SERVER_PORT, plan->workers, plan->is_pure ? "failover-wait = 10s\n" : "",
-             splits_all ? "cross-slot = split-all\n" : "");
+    snprintf(
+        plan->config, sizeof plan->config,
+        "[weir]\n%supstream = cluster:127.0.0.1:%u, 127.0.0.2:%u\nfair-share = on\nworkers = %u\n%s%s"
+        "[policy default]\nadmin = no\n",
+        listen, SERVER_PORT, SERVER_PORT, plan->workers,
+        plan->is_pure ? "failover-wait = 10s\n" : "", splits_all ? "cross-slot = split-all\n" : "");
 }
 
 void masters_plan(struct plan *plan)
@@ -75,7 +76,8 @@ void masters_plan(struct plan *plan)
     struct random chance;
     random_init(&chance, plan->seed, STREAM_CLUSTER);
     struct plan was = *plan;
-    *plan = (struct plan){.seed = was.seed, .steps = was.steps, .workers = was.workers, .pipeline = was.pipeline};
+    *plan = (struct plan){
+        .seed = was.seed, .steps = was.steps, .workers = was.workers, .pipeline = was.pipeline};
     plan->tick_ns = was.tick_ns;
     plan->turn_ns = was.turn_ns;
     plan->command_ns = was.command_ns;
@@ -85,7 +87,8 @@ void masters_plan(struct plan *plan)
     plan->odds = was.odds;
     plan->odds.fds = KERNEL_FDS_ENOUGH;
     plan->n_regimes = 1;
-    plan->redis = (struct redis_config){.seed = was.redis.seed, .version = was.redis.version, .is_cluster = true};
+    plan->redis = (struct redis_config){
+        .seed = was.redis.seed, .version = was.redis.version, .is_cluster = true};
     plan->redis.is_valkey = was.redis.is_valkey;
     plan->masters = 2 + (unsigned)random_below(&chance, MASTERS_MAX - 1);
     plan->is_pure = random_hits(&chance, 500000);
@@ -99,8 +102,9 @@ void masters_plan(struct plan *plan)
 bool masters_has(const char *fault, bool is_on_link)
 {
     static const char *const always[] = {"slot_moves", "reload", "wall_clock"};
-    static const char *const mixed[] = {"node_restarts", "node_lies",    "redis_silent", "redis_slow",   "redis_clock",
-                                        "starved",       "system_short", "descriptors",  "redis_garbles"};
+    static const char *const mixed[] = {"node_restarts", "node_lies",   "redis_silent",
+                                        "redis_slow",    "redis_clock", "starved",
+                                        "system_short",  "descriptors", "redis_garbles"};
     bool is_own = false;
     for (size_t i = 0; i < sizeof always / sizeof always[0]; i++)
         is_own |= strcmp(fault, always[i]) == 0;
@@ -136,7 +140,8 @@ static void migrate_key(struct move *move)
 /* A move is given up only before a key has moved, or was created at the new owner. */
 static bool gives_up(struct move *move)
 {
-    if (redis_has_key_in(server_redis_of(move->to), move->slot) || !random_hits(&move->chance, 150000))
+    if (redis_has_key_in(server_redis_of(move->to), move->slot) ||
+        !random_hits(&move->chance, 150000))
         return false;
     redis_migrate(server_redis_of(move->from), move->slot, REDIS_NOBODY);
     redis_import(server_redis_of(move->to), move->slot, REDIS_NOBODY);
@@ -224,8 +229,10 @@ void masters_move_slot(uint64_t ns, uint64_t pick)
     random_init(&move->chance, pick, STREAM_MOVE);
     move->slot = slot;
     move->from = cluster.owners[slot];
-    move->to = (move->from + 1 + (unsigned)random_below(&move->chance, run.plan.masters - 1)) % run.plan.masters;
-    move->step_ns = random_scale(&move->chance, random_hits(&move->chance, 200000) ? LONG_STEP_NS : STEP_NS);
+    move->to = (move->from + 1 + (unsigned)random_below(&move->chance, run.plan.masters - 1)) %
+               run.plan.masters;
+    move->step_ns =
+        random_scale(&move->chance, random_hits(&move->chance, 200000) ? LONG_STEP_NS : STEP_NS);
     move->next = STEP_IMPORT;
     on_move(&move->bell);
 }
@@ -275,7 +282,8 @@ static void on_honest(struct bell *bell)
 
 void masters_let_lie(uint64_t ns, uint64_t pick)
 {
-    static const enum redis_lie lies[] = {REDIS_NAMES_STRANGERS, REDIS_NAMES_ITSELF, REDIS_NAMES_THE_NEXT};
+    static const enum redis_lie lies[] = {REDIS_NAMES_STRANGERS, REDIS_NAMES_ITSELF,
+                                          REDIS_NAMES_THE_NEXT};
     if (cluster.honest.due.place != 0)
         return;
     cluster.liar = (unsigned)(pick / 4 % run.plan.masters);
@@ -287,7 +295,8 @@ void masters_let_lie(uint64_t ns, uint64_t pick)
 
 bool masters_has_lied(uint64_t said_ns)
 {
-    return cluster.has_lied && (cluster.honest.due.place != 0 || said_ns <= cluster.honest_ns + NOTICED_NS);
+    return cluster.has_lied &&
+           (cluster.honest.due.place != 0 || said_ns <= cluster.honest_ns + NOTICED_NS);
 }
 
 /* ---- laws ---- */
@@ -323,15 +332,18 @@ static void judge_slot(unsigned which, const struct slice *argv, size_t argc)
     if (key == NULL || cluster.has_named_next || (known >> which & 1U) != 0)
         return;
     run_blame("cluster", "a node that never had the slot");
-    run_fail(server_answering().conn, "weir sends slot %u to a node that has never had it", redis_slot_of(*key));
+    run_fail(server_answering().conn, "weir sends slot %u to a node that has never had it",
+             redis_slot_of(*key));
 }
 
-void masters_hear(unsigned which, const struct redis_conn *conn, const struct slice *argv, size_t argc)
+void masters_hear(unsigned which, const struct redis_conn *conn, const struct slice *argv,
+                  size_t argc)
 {
     /* MULTI may be sent before weir knows any key */
     if (run.plan.masters > 0 && !redis_conn_is_in_multi(conn))
         judge_slot(which, argv, argc);
-    if (argc != 2 || !slice_eq_nocase(argv[0], SLICE("cluster")) || !slice_eq_nocase(argv[1], SLICE("nodes")))
+    if (argc != 2 || !slice_eq_nocase(argv[0], SLICE("cluster")) ||
+        !slice_eq_nocase(argv[1], SLICE("nodes")))
         return;
     uint64_t *asked_ns = &cluster.asked_ns[cluster.n_asked++ % QUESTIONS_MOST];
     bool is_often = cluster.n_asked > QUESTIONS_MOST && world.now_ns - *asked_ns < QUESTIONS_NS;
@@ -339,7 +351,8 @@ void masters_hear(unsigned which, const struct redis_conn *conn, const struct sl
     if (!is_often || !run.plan.is_pure)
         return;
     run_blame("cluster", "too many questions");
-    run_fail(server_answering().conn, "the nodes are asked more than %u times in a second", QUESTIONS_MOST);
+    run_fail(server_answering().conn, "the nodes are asked more than %u times in a second",
+             QUESTIONS_MOST);
 }
 
 /* ---- start and end ---- */
@@ -349,9 +362,11 @@ void masters_start(void)
     static const char *const ids[MASTERS_MAX] = {
         "1111111111111111111111111111111111111111", "2222222222222222222222222222222222222222",
         "3333333333333333333333333333333333333333", "4444444444444444444444444444444444444444"};
-    static const char *const hosts[MASTERS_MAX] = {"127.0.0.1", "127.0.0.2", "127.0.0.3", "127.0.0.4"};
+    static const char *const hosts[MASTERS_MAX] = {"127.0.0.1", "127.0.0.2", "127.0.0.3",
+                                                   "127.0.0.4"};
     struct redis_node nodes[MASTERS_MAX];
-    cluster = (struct cluster){.risen.ring = on_risen, .honest.ring = on_honest, .epoch = MASTERS_MAX};
+    cluster =
+        (struct cluster){.risen.ring = on_risen, .honest.ring = on_honest, .epoch = MASTERS_MAX};
     for (unsigned i = 0; i < MOVES_MAX; i++)
         cluster.moves[i].bell.ring = on_move;
     for (unsigned i = 0; i < run.plan.masters; i++)

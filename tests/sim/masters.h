@@ -51,7 +51,8 @@ void masters_let_lie(uint64_t ns, uint64_t pick);
 unsigned masters_dialled(const struct sockaddr_in *address);
 
 /* A node is about to execute this command. */
-void masters_hear(unsigned which, const struct redis_conn *conn, const struct slice *argv, size_t argc);
+void masters_hear(unsigned which, const struct redis_conn *conn, const struct slice *argv,
+                  size_t argc);
 
 /*
  * True if the slot was between two nodes for longer than weir retries, counted for a request sent

@@ -70,7 +70,8 @@ static struct site *find(struct sites *sites, uintptr_t at)
 void memory_read_log(struct slice line)
 {
     static const char closed[] = " connection is closed: ";
-    memory.has_lost_lanes |= memory.refused > 0 && memmem(line.at, line.len, closed, sizeof closed - 1) != NULL;
+    memory.has_lost_lanes |=
+        memory.refused > 0 && memmem(line.at, line.len, closed, sizeof closed - 1) != NULL;
 }
 
 void memory_start(void)
@@ -82,7 +83,8 @@ void memory_start(void)
 /* True in an iteration of weir's loops, after the start and before the stop. */
 static bool is_weirs(void)
 {
-    return world.current != NULL && world.current->is_weirs && run.phase == RUN_ACTS && run.commands > 0;
+    return world.current != NULL && world.current->is_weirs && run.phase == RUN_ACTS &&
+           run.commands > 0;
 }
 
 static void count(struct site *place)
@@ -119,8 +121,10 @@ static bool is_same(const uint64_t *numbers, const struct site *place)
     uint64_t now_ns = world.now_ns - SIM_START_NS;
     if (numbers[OF_BUILD] == build())
         return numbers[OF_PLACE] == offset_of(place->at) &&
-               (now_ns > numbers[OF_TIME] || (now_ns == numbers[OF_TIME] && place->asked >= numbers[OF_ASKED]));
-    return world.steps > numbers[OF_STEP] || (world.steps == numbers[OF_STEP] && memory.nth >= numbers[OF_NTH]);
+               (now_ns > numbers[OF_TIME] ||
+                (now_ns == numbers[OF_TIME] && place->asked >= numbers[OF_ASKED]));
+    return world.steps > numbers[OF_STEP] ||
+           (world.steps == numbers[OF_STEP] && memory.nth >= numbers[OF_NTH]);
 }
 
 /* A refusal that never came at its time strikes now. */
@@ -151,10 +155,10 @@ static void note_refused(struct site *place)
     char text[64];
     int n = snprintf(text, sizeof text, "no memory, place %" PRIu32, place->number);
     trace_note(TRACE_FAULT, 0, text, (size_t)n);
-    const struct line line = {
-        SCENARIO_MEMORY,
-        "refused",
-        {world.steps, world.now_ns - SIM_START_NS, memory.nth, offset_of(place->at), place->asked, build()}};
+    const struct line line = {SCENARIO_MEMORY,
+                              "refused",
+                              {world.steps, world.now_ns - SIM_START_NS, memory.nth,
+                               offset_of(place->at), place->asked, build()}};
     scenario_note_line(&line);
     place->refused++;
     memory.refused++;
@@ -168,7 +172,8 @@ static bool refuses(const void *caller)
     struct site *place = find(&memory.sites, (uintptr_t)caller);
     struct site *also = shared != NULL ? find(&shared->sites, (uintptr_t)caller) : NULL;
     count(place);
-    bool is_refused = scenario_is_replayed() ? is_refused_again(place) : is_chosen(place, memory.sites.n > known);
+    bool is_refused =
+        scenario_is_replayed() ? is_refused_again(place) : is_chosen(place, memory.sites.n > known);
     if (is_refused)
         note_refused(place);
     if (also != NULL)
@@ -217,7 +222,8 @@ static void tell_place(const struct site *place)
     char program[512], command[600], where[256];
     ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
     program[n > 0 ? n : 0] = '\0';
-    snprintf(command, sizeof command, "addr2line -fspe '%s' 0x%zx 2>&1", program, (size_t)(offset_of(place->at) - 1));
+    snprintf(command, sizeof command, "addr2line -fspe '%s' 0x%zx 2>&1", program,
+             (size_t)(offset_of(place->at) - 1));
     FILE *pipe = popen(command, "r");
     if (pipe != NULL && fgets(where, sizeof where, pipe) != NULL)
         printf("  never refused: %s", where);
@@ -235,8 +241,8 @@ void memory_tell(void)
             tell_place(place);
     }
     if (shared->sites.n > 0)
-        printf("sim: memory was refused at %" PRIu32 " of %" PRIu32 " places that asked for some\n", refused,
-               shared->sites.n);
+        printf("sim: memory was refused at %" PRIu32 " of %" PRIu32 " places that asked for some\n",
+               refused, shared->sites.n);
 }
 
 /* ---- called by weir's objects ---- */

@@ -99,8 +99,9 @@ static bool say_set(uint32_t a)
     limit->count = 1 + (uint32_t)dice_below(&state, 5000);
     limit->burst = 1 + (uint32_t)dice_below(&state, WINDOW_KEPT / 2 - 1);
     limit->delay_ms = 0;
-    return order(&to, print(text, "LIMIT SET default %s %u/%ums burst %u", limits_class_name(limit->class),
-                            limit->count, limit->period_ms, limit->burst));
+    return order(&to, print(text, "LIMIT SET default %s %u/%ums burst %u",
+                            limits_class_name(limit->class), limit->count, limit->period_ms,
+                            limit->burst));
 }
 
 static bool say_unset(uint32_t a)
@@ -258,8 +259,8 @@ static void complain(const struct reply *reply, const char *why)
 {
     run_blame("operator", why);
     run_fail(me.conn->number, "the operator (connection %u): %s: %s: %.*s", me.conn->number,
-             me.task != NULL ? me.task->name : "nothing", why, (int)(reply->whole.len < 200 ? reply->whole.len : 200),
-             reply->whole.at);
+             me.task != NULL ? me.task->name : "nothing", why,
+             (int)(reply->whole.len < 200 ? reply->whole.len : 200), reply->whole.at);
 }
 
 static bool is_out_of_memory(const struct reply *reply)
@@ -272,7 +273,8 @@ static bool is_excused_here(const struct task *task, const struct reply *reply)
 {
     bool is_of_file = reply_begins(reply, '-', SLICE("ERR the file cannot be compared: "));
     bool may_want_password = run.plan.has_password || run.plan.may_change_password;
-    return is_out_of_memory(reply) || (may_want_password && reply_begins(reply, '-', SLICE("NOAUTH "))) ||
+    return is_out_of_memory(reply) ||
+           (may_want_password && reply_begins(reply, '-', SLICE("NOAUTH "))) ||
            (is_of_file && !regime_was_filed(me.said_ns) && strcmp(task->name, "diff") == 0);
 }
 
@@ -336,7 +338,8 @@ static void act(void)
         return;
     }
     const struct line *line = scenario_peek(SCENARIO_OPERATOR);
-    const struct task *task = line != NULL && strcmp(line->name, PAUSE) != 0 ? find(line->name) : NULL;
+    const struct task *task =
+        line != NULL && strcmp(line->name, PAUSE) != 0 ? find(line->name) : NULL;
     if (task == NULL)
         return;
     scenario_take(SCENARIO_OPERATOR);
@@ -345,7 +348,8 @@ static void act(void)
 
 static void take_turn(struct party *party)
 {
-    bool is_due = world.now_ns >= me.acts_ns && run.phase == RUN_ACTS && me.task == NULL && !me.has_left;
+    bool is_due =
+        world.now_ns >= me.acts_ns && run.phase == RUN_ACTS && me.task == NULL && !me.has_left;
     if (me.conn == NULL && is_due)
         dial();
     if (me.conn != NULL)
@@ -353,7 +357,8 @@ static void take_turn(struct party *party)
     if (me.conn != NULL && conn_is_over(me.conn)) {
         bool may_close = !run.is_faultless || me.is_stranger || run.phase == RUN_STOPS;
         if (!may_close && !memory_explains_end())
-            run_fail(me.conn->number, "the operator (connection %u): closed, and nothing was wrong", me.conn->number);
+            run_fail(me.conn->number, "the operator (connection %u): closed, and nothing was wrong",
+                     me.conn->number);
         hang_up(false);
     }
     if (is_due) {

@@ -9,9 +9,10 @@
 #include "tests/sim/run.h"
 
 static const struct op *const tables[] = {
-    data_ops,      transaction_ops, session_ops, script_ops, shared_ops,     channel_ops,  connection_ops, lock_ops,
-    own_limit_ops, marks_ops,       limit_ops,   exact_ops,  limit_word_ops, blocking_ops, rude_ops,       catalog_ops,
-    operator_ops,  forms_ops,       large_ops,   cell_ops,   slow_ops,       renewed_ops,  place_ops};
+    data_ops,       transaction_ops, session_ops,   script_ops,  shared_ops,   channel_ops,
+    connection_ops, lock_ops,        own_limit_ops, marks_ops,   limit_ops,    exact_ops,
+    limit_word_ops, blocking_ops,    rude_ops,      catalog_ops, operator_ops, forms_ops,
+    large_ops,      cell_ops,        slow_ops,      renewed_ops, place_ops};
 #define N_TABLES (sizeof tables / sizeof tables[0])
 
 struct slice print(char text[WORD_ROOM], const char *format, ...)
@@ -24,13 +25,22 @@ struct slice print(char text[WORD_ROOM], const char *format, ...)
 }
 
 /* The conditions that decide which ops fit, as bits below MOODS. */
-enum mood { IS_OUT = 1, IN_MULTI = 2, IS_DEAF = 4, HEARS_NOTHING = 8, MUST_END = 16, HAS_USER_KEYS = 32, MOODS = 64 };
+enum mood {
+    IS_OUT = 1,
+    IN_MULTI = 2,
+    IS_DEAF = 4,
+    HEARS_NOTHING = 8,
+    MUST_END = 16,
+    HAS_USER_KEYS = 32,
+    MOODS = 64
+};
 
 static unsigned mood_of(const struct intent *intent)
 {
     return (intent->is_in ? 0 : IS_OUT) | (intent->in_multi ? IN_MULTI : 0) |
            (intent->subscribed != 0 && !intent->is_resp3 ? IS_DEAF : 0) |
-           (intent->subscribed == 0 ? HEARS_NOTHING : 0) | (intent->n_queued > QUEUED_MAX / 2 ? MUST_END : 0) |
+           (intent->subscribed == 0 ? HEARS_NOTHING : 0) |
+           (intent->n_queued > QUEUED_MAX / 2 ? MUST_END : 0) |
            (run.plan.has_user_keys ? HAS_USER_KEYS : 0);
 }
 
@@ -114,8 +124,8 @@ const struct op *op_named(struct slice name)
 bool may_be_stranger(const struct client *client, const struct act *act)
 {
     const struct session *session = &client->session;
-    bool may_be_refused =
-        run.plan.may_change_password && admin_may_refuse(act) && (!session->is_named || !run.plan.knows_password);
+    bool may_be_refused = run.plan.may_change_password && admin_may_refuse(act) &&
+                          (!session->is_named || !run.plan.knows_password);
     return !session->is_in || client_is_doubtful(client) || may_be_refused;
 }
 
@@ -138,7 +148,8 @@ bool is_excused(const struct client *client, const struct act *act, const struct
         (reply_begins(reply, '-', SLICE("ERR Can't execute '")) ||
          reply_begins(reply, '-', SLICE("EXECABORT Transaction discarded because of: "))))
         return true;
-    if (run.plan.has_limits && (act->op->flags & OP_CONTROL) == 0 && reply_begins(reply, '-', SLICE("THROTTLED ")))
+    if (run.plan.has_limits && (act->op->flags & OP_CONTROL) == 0 &&
+        reply_begins(reply, '-', SLICE("THROTTLED ")))
         return true;
     if (memory_was_short() && reply_is(reply, '-', SLICE("ERR out of memory")))
         return true;
@@ -147,9 +158,11 @@ bool is_excused(const struct client *client, const struct act *act, const struct
     if (may_be_outside && reply_begins(reply, '-', SLICE("NOAUTH Redis rejects ")))
         return true;
     return !run_is_whole() &&
-           (reply_begins(reply, '-', SLICE("UPSTREAM ")) || reply_begins(reply, '-', SLICE("LOADING ")) ||
+           (reply_begins(reply, '-', SLICE("UPSTREAM ")) ||
+            reply_begins(reply, '-', SLICE("LOADING ")) ||
             /* weir's own login */
             reply_begins(reply, '-', SLICE("NOAUTH Redis rejects ")) ||
-            reply_begins(reply, '-', SLICE("EXECABORT Transaction discarded because of: LOADING ")) ||
+            reply_begins(reply, '-',
+                         SLICE("EXECABORT Transaction discarded because of: LOADING ")) ||
             reply_begins(reply, '-', SLICE("ERR the upstream sent an unexpected reply")));
 }

@@ -58,13 +58,15 @@ extern const struct op place_ops[];
 #define WORD_ROOM 64
 
 /* Prints into `text`, and returns it. */
-__attribute__((format(printf, 2, 3))) struct slice print(char text[WORD_ROOM], const char *format, ...);
+__attribute__((format(printf, 2, 3))) struct slice print(char text[WORD_ROOM], const char *format,
+                                                         ...);
 
 /* Judge the client's own keys, whichever command has read or written them. */
 const char *judge_get(struct client *client, const struct act *act, const struct reply *reply);
 const char *judge_set(struct client *client, const struct act *act, const struct reply *reply);
 const char *judge_select(struct client *client, const struct act *act, const struct reply *reply);
-const char *judge_select_none(struct client *client, const struct act *act, const struct reply *reply);
+const char *judge_select_none(struct client *client, const struct act *act,
+                              const struct reply *reply);
 
 /* Which of USERS owns the LIMIT keys that the client uses now: 0 where all users share them. */
 unsigned limit_owner(const struct client *client);

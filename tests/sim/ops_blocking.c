@@ -55,7 +55,8 @@ static void say_brpop(struct client *client, struct act *act)
     expect(client, act);
 }
 
-static const char *judge_brpop(struct client *client, const struct act *act, const struct reply *reply)
+static const char *judge_brpop(struct client *client, const struct act *act,
+                               const struct reply *reply)
 {
     struct reply value;
     uint32_t number = take(list_of(client, act->a), false);
@@ -100,7 +101,8 @@ static void say_lmove(struct client *client, struct act *act)
     say_move(client, act, false);
 }
 
-static const char *judge_move(struct client *client, const struct act *act, const struct reply *reply)
+static const char *judge_move(struct client *client, const struct act *act,
+                              const struct reply *reply)
 {
     uint32_t number = take(list_of(client, act->a), takes_left(act));
     if (number != 0)

@@ -16,7 +16,8 @@ static bool is_before_7(void)
 }
 
 /* Sends a line such as "LIMIT CHECK n k", split at blanks, behind COMMAND and the subcommand. */
-static void say_call(struct client *client, const struct act *act, const char *subcommand, const char *line)
+static void say_call(struct client *client, const struct act *act, const char *subcommand,
+                     const char *line)
 {
     struct slice words[WORDS_MAX];
     unsigned n = 0;
@@ -34,7 +35,8 @@ static void say_call(struct client *client, const struct act *act, const char *s
 
 static const char *judge_error(const struct reply *reply, const char *error)
 {
-    return reply_begins(reply, '-', slice_str(error)) ? NULL : "not the error that Redis has for it";
+    return reply_begins(reply, '-', slice_str(error)) ? NULL
+                                                      : "not the error that Redis has for it";
 }
 
 static bool has_cell(void)
@@ -50,7 +52,7 @@ struct known {
 };
 
 static const struct known all_known[] = {
-#define OWN(name, arity, class, who, first, last, step, arguments, summary)                                            \
+#define OWN(name, arity, class, who, first, last, step, arguments, summary)                        \
     {{name, sizeof name - 1}, arity, first, {summary, sizeof summary - 1}},
 #include "limit/command/own.def"
 #undef OWN
@@ -88,7 +90,8 @@ static const char *judge_number(struct client *client, int64_t number)
     return before == 0 || before == number || !run_is_whole() ? NULL : "not so many commands";
 }
 
-static const char *judge_count(struct client *client, const struct act *act, const struct reply *reply)
+static const char *judge_count(struct client *client, const struct act *act,
+                               const struct reply *reply)
 {
     (void)act;
     if (reply->type != ':')
@@ -105,16 +108,18 @@ static void say_commands(struct client *client, struct act *act)
 static const char *judge_entry(const struct reply *entry, const struct known *own)
 {
     struct reply name, arity, key;
-    if (entry->type != '*' || entry->is_nil || entry->number != ELEMENTS || !reply_at(entry, 0, &name) ||
-        !reply_at(entry, 1, &arity) || !reply_at(entry, 3, &key))
+    if (entry->type != '*' || entry->is_nil || entry->number != ELEMENTS ||
+        !reply_at(entry, 0, &name) || !reply_at(entry, 1, &arity) || !reply_at(entry, 3, &key))
         return "it is no entry of a command";
     if (!reply_is(&name, '$', own->name))
         return "an entry of another command";
-    return reply_is_integer(&arity, own->arity) && reply_is_integer(&key, own->first_key) ? NULL
-                                                                                          : "not as it is called";
+    return reply_is_integer(&arity, own->arity) && reply_is_integer(&key, own->first_key)
+               ? NULL
+               : "not as it is called";
 }
 
-static const char *judge_commands(struct client *client, const struct act *act, const struct reply *reply)
+static const char *judge_commands(struct client *client, const struct act *act,
+                                  const struct reply *reply)
 {
     if (!run_is_whole())
         return NULL; /* Redis may be another version by now */
@@ -140,7 +145,8 @@ static const char *judge_commands(struct client *client, const struct act *act, 
 
 /* ---- INFO, DOCS ---- */
 
-static const char *const names[] = {"get", "LIMIT", "nonesuch", "limit|check", "cl.throttle", "limit|all", "lmove"};
+static const char *const names[] = {"get",         "LIMIT",     "nonesuch", "limit|check",
+                                    "cl.throttle", "limit|all", "lmove"};
 #define N_NAMES (sizeof names / sizeof names[0])
 #define ASKED 3
 
@@ -169,7 +175,8 @@ static void say_info(struct client *client, struct act *act)
     say_names(client, act, SLICE("INFO"));
 }
 
-static const char *judge_info(struct client *client, const struct act *act, const struct reply *reply)
+static const char *judge_info(struct client *client, const struct act *act,
+                              const struct reply *reply)
 {
     if (!run_is_whole())
         return NULL; /* Redis may be another version by now */
@@ -178,14 +185,16 @@ static const char *judge_info(struct client *client, const struct act *act, cons
         return "not as many entries as names";
     const char *why = NULL;
     for (unsigned i = 0; i < ASKED && why == NULL; i++) {
-        const struct known *own = client->session.is_executing ? NULL : known_shown(name_of(act, i));
+        const struct known *own =
+            client->session.is_executing ? NULL : known_shown(name_of(act, i));
         if (!reply_at(reply, i, &entry))
             why = "an entry is not there";
         else if (own != NULL)
             why = judge_entry(&entry, own);
         else if (entry.is_nil == is_redis(name_of(act, i)))
             why = "there is such a command, or is not";
-        else if (is_redis(name_of(act, i)) && (!reply_at(&entry, 0, &name) || !reply_is(&name, '$', name_of(act, i))))
+        else if (is_redis(name_of(act, i)) &&
+                 (!reply_at(&entry, 0, &name) || !reply_is(&name, '$', name_of(act, i))))
             why = "an entry of another command";
     }
     return why;
@@ -204,7 +213,8 @@ static void say_docs(struct client *client, struct act *act)
         say_names(client, act, SLICE("DOCS"));
 }
 
-static const char *judge_docs(struct client *client, const struct act *act, const struct reply *reply)
+static const char *judge_docs(struct client *client, const struct act *act,
+                              const struct reply *reply)
 {
     if (!run_is_whole())
         return NULL; /* Redis may be another version by now */
@@ -220,7 +230,8 @@ static const char *judge_docs(struct client *client, const struct act *act, cons
     while (reply_next(&inside, &name) && reply_next(&inside, &about)) {
         const struct known *own = known_shown(name.text);
         struct reply summary;
-        if (own != NULL && (!reply_at(&about, 1, &summary) || !reply_is(&summary, '$', own->summary)))
+        if (own != NULL &&
+            (!reply_at(&about, 1, &summary) || !reply_is(&summary, '$', own->summary)))
             return "not what is said of it";
         n_own += own != NULL;
     }
@@ -250,13 +261,15 @@ static void say_list(struct client *client, struct act *act)
     say_call(client, act, "LIST", lists[act->a % N_LISTS].words);
 }
 
-static const char *judge_list(struct client *client, const struct act *act, const struct reply *reply)
+static const char *judge_list(struct client *client, const struct act *act,
+                              const struct reply *reply)
 {
     if (!run_is_whole())
         return NULL; /* Redis may be another version by now */
     struct slice inside = reply->inside;
     struct reply name;
-    int n_own = 0, wanted = lists[act->a % N_LISTS].words[0] == '\0' ? (int)N_KNOWN - !has_cell() : 0;
+    int n_own = 0,
+        wanted = lists[act->a % N_LISTS].words[0] == '\0' ? (int)N_KNOWN - !has_cell() : 0;
     if (is_before_7())
         return judge_error(reply, "ERR Unknown subcommand or wrong number of arguments for 'LIST'");
     if (lists[act->a % N_LISTS].error != NULL)
@@ -291,12 +304,14 @@ static const struct {
 
 static bool wants_flags(const struct act *act)
 {
-    return act->b % 2 == 0 && !is_before_7() && memcmp(calls[act->a % N_CALLS].call, "MSET", 4) != 0;
+    return act->b % 2 == 0 && !is_before_7() &&
+           memcmp(calls[act->a % N_CALLS].call, "MSET", 4) != 0;
 }
 
 static void say_keys(struct client *client, struct act *act)
 {
-    say_call(client, act, wants_flags(act) ? "GETKEYSANDFLAGS" : "GETKEYS", calls[act->a % N_CALLS].call);
+    say_call(client, act, wants_flags(act) ? "GETKEYSANDFLAGS" : "GETKEYS",
+             calls[act->a % N_CALLS].call);
 }
 
 static const char *judge_key_list(const struct act *act, const struct reply *reply)
@@ -312,7 +327,8 @@ static const char *judge_key_list(const struct act *act, const struct reply *rep
     return NULL;
 }
 
-static const char *judge_keys(struct client *client, const struct act *act, const struct reply *reply)
+static const char *judge_keys(struct client *client, const struct act *act,
+                              const struct reply *reply)
 {
     (void)client;
     if (!run_is_whole())
@@ -332,7 +348,8 @@ static void say_help(struct client *client, struct act *act)
     expect(client, act);
 }
 
-static const char *judge_help(struct client *client, const struct act *act, const struct reply *reply)
+static const char *judge_help(struct client *client, const struct act *act,
+                              const struct reply *reply)
 {
     struct reply first, last;
     (void)client;
@@ -340,7 +357,8 @@ static const char *judge_help(struct client *client, const struct act *act, cons
     if (reply->type != '*' || reply->number < 3 || !reply_at(reply, 0, &first) ||
         !reply_at(reply, (size_t)reply->number - 1, &last))
         return "it is no help";
-    return reply_begins(&first, '+', SLICE("LIMIT <subcommand>")) && reply_begins(&last, '+', SLICE("    "))
+    return reply_begins(&first, '+', SLICE("LIMIT <subcommand>")) &&
+                   reply_begins(&last, '+', SLICE("    "))
                ? NULL
                : "no help";
 }

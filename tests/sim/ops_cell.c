@@ -47,13 +47,17 @@ static void say_cell(struct client *client, struct act *act)
     expect(client, act);
 }
 
-static const char *judge_cell(struct client *client, const struct act *act, const struct reply *reply)
+static const char *judge_cell(struct client *client, const struct act *act,
+                              const struct reply *reply)
 {
     struct reply field[5];
     struct cell_key *cell = cell_of(client);
     if (is_set("cl-throttle = off"))
-        return reply_begins(reply, '-', SLICE("ERR unknown command ")) ? NULL : "Redis has no such command";
-    if (is_set("cl-throttle = raw") && reply_begins(reply, '-', SLICE("ERR weir does not know the key's database")))
+        return reply_begins(reply, '-', SLICE("ERR unknown command "))
+                   ? NULL
+                   : "Redis has no such command";
+    if (is_set("cl-throttle = raw") &&
+        reply_begins(reply, '-', SLICE("ERR weir does not know the key's database")))
         return client->session.may_have_queued_select ? NULL : "its database is known";
     if (is_set("cl-throttle = raw") && client->session.has_queued_select)
         return "weir cannot know its database";
@@ -90,7 +94,8 @@ static void say_cell_reset(struct client *client, struct act *act)
 }
 
 /* LIMIT RESET finds keys under the prefix only. */
-static const char *judge_cell_reset(struct client *client, const struct act *act, const struct reply *reply)
+static const char *judge_cell_reset(struct client *client, const struct act *act,
+                                    const struct reply *reply)
 {
     struct cell_key *cell = &client->session.cells[limit_owner(client)][0];
     bool is_there = !is_set("cl-throttle = ") && cell->used > 0;

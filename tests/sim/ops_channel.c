@@ -40,7 +40,8 @@ static unsigned bit(enum channel_kind_name kind, const struct act *act)
     return 1U << (kind * SHARED_CHANNELS + which(act));
 }
 
-static void say_two(struct client *client, const struct act *act, const char *word, enum channel_kind_name kind)
+static void say_two(struct client *client, const struct act *act, const char *word,
+                    enum channel_kind_name kind)
 {
     char name[WORD_ROOM];
     say_begin(client, 2);
@@ -72,7 +73,8 @@ static void say_spublish(struct client *client, struct act *act)
     publish(client, act, known(SHARD));
 }
 
-static const char *judge_publish(struct client *client, const struct act *act, const struct reply *reply)
+static const char *judge_publish(struct client *client, const struct act *act,
+                                 const struct reply *reply)
 {
     (void)client;
     (void)act;
@@ -87,18 +89,20 @@ static unsigned *count_of(struct session *session, enum channel_kind_name kind)
     return kind == SHARD ? &session->n_sharded : &session->n_subscribed;
 }
 
-static const char *as_confirmation(struct client *client, const struct act *act, const struct reply *reply,
-                                   enum channel_kind_name kind, const char *word)
+static const char *as_confirmation(struct client *client, const struct act *act,
+                                   const struct reply *reply, enum channel_kind_name kind,
+                                   const char *word)
 {
     struct reply first, channel, count;
     char text[WORD_ROOM];
     struct slice name = name_of(kind, which(act), text);
-    if (reply->type != (client->session.is_resp3 ? '>' : '*') || reply->number != 3 || !reply_at(reply, 0, &first) ||
-        !reply_at(reply, 1, &channel) || !reply_at(reply, 2, &count))
+    if (reply->type != (client->session.is_resp3 ? '>' : '*') || reply->number != 3 ||
+        !reply_at(reply, 0, &first) || !reply_at(reply, 1, &channel) || !reply_at(reply, 2, &count))
         return "it is no confirmation";
     if (!reply_is(&first, '$', slice_str(word)) || !reply_is(&channel, '$', name))
         return "a confirmation of something else";
-    return reply_is_integer(&count, *count_of(&client->session, kind)) ? NULL : "not so many channels";
+    return reply_is_integer(&count, *count_of(&client->session, kind)) ? NULL
+                                                                       : "not so many channels";
 }
 
 static void attend(struct client *client, const struct act *act, enum channel_kind_name kind)
@@ -107,8 +111,8 @@ static void attend(struct client *client, const struct act *act, enum channel_ki
     client->intent.subscribed |= bit(kind, act);
 }
 
-static const char *judge_listening(struct client *client, const struct act *act, const struct reply *reply,
-                                   enum channel_kind_name kind)
+static const char *judge_listening(struct client *client, const struct act *act,
+                                   const struct reply *reply, enum channel_kind_name kind)
 {
     struct session *session = &client->session;
     bool *is_subscribed = &session->is_subscribed[kind][which(act)];
@@ -125,12 +129,13 @@ static void leave(struct client *client, const struct act *act, enum channel_kin
     client->intent.subscribed &= ~bit(kind, act);
 }
 
-static const char *judge_leaving(struct client *client, const struct act *act, const struct reply *reply,
-                                 enum channel_kind_name kind)
+static const char *judge_leaving(struct client *client, const struct act *act,
+                                 const struct reply *reply, enum channel_kind_name kind)
 {
     struct session *session = &client->session;
     bool *is_subscribed = &session->is_subscribed[kind][which(act)];
-    if (session->n_subscribed + session->n_sharded == 0 && reply_begins(reply, '-', SLICE("NOSUB ")))
+    if (session->n_subscribed + session->n_sharded == 0 &&
+        reply_begins(reply, '-', SLICE("NOSUB ")))
         return NULL; /* in newer servers */
     *count_of(session, kind) -= *is_subscribed;
     *is_subscribed = false;
@@ -167,32 +172,38 @@ static void say_sunsubscribe(struct client *client, struct act *act)
     leave(client, act, known(SHARD));
 }
 
-static const char *judge_subscribe(struct client *client, const struct act *act, const struct reply *reply)
+static const char *judge_subscribe(struct client *client, const struct act *act,
+                                   const struct reply *reply)
 {
     return judge_listening(client, act, reply, CHANNEL);
 }
 
-static const char *judge_psubscribe(struct client *client, const struct act *act, const struct reply *reply)
+static const char *judge_psubscribe(struct client *client, const struct act *act,
+                                    const struct reply *reply)
 {
     return judge_listening(client, act, reply, PATTERN);
 }
 
-static const char *judge_ssubscribe(struct client *client, const struct act *act, const struct reply *reply)
+static const char *judge_ssubscribe(struct client *client, const struct act *act,
+                                    const struct reply *reply)
 {
     return judge_listening(client, act, reply, known(SHARD));
 }
 
-static const char *judge_unsubscribe(struct client *client, const struct act *act, const struct reply *reply)
+static const char *judge_unsubscribe(struct client *client, const struct act *act,
+                                     const struct reply *reply)
 {
     return judge_leaving(client, act, reply, CHANNEL);
 }
 
-static const char *judge_punsubscribe(struct client *client, const struct act *act, const struct reply *reply)
+static const char *judge_punsubscribe(struct client *client, const struct act *act,
+                                      const struct reply *reply)
 {
     return judge_leaving(client, act, reply, PATTERN);
 }
 
-static const char *judge_sunsubscribe(struct client *client, const struct act *act, const struct reply *reply)
+static const char *judge_sunsubscribe(struct client *client, const struct act *act,
+                                      const struct reply *reply)
 {
     return judge_leaving(client, act, reply, known(SHARD));
 }
@@ -214,7 +225,8 @@ bool channel_is_message(const struct reply *reply)
  * Judges the pattern of a message: it must match the channel, and the client must be subscribed to
  * it.
  */
-static const char *judge_pattern(const struct session *session, const struct reply *reply, unsigned c)
+static const char *judge_pattern(const struct session *session, const struct reply *reply,
+                                 unsigned c)
 {
     struct reply pattern;
     char text[WORD_ROOM];
@@ -235,8 +247,9 @@ static const char *judge_invalidation(const struct client *client, const struct 
         return "it is no invalidation";
     /* clients with tracking get a flush, with OPTIN too */
     bool is_of_all = keys.is_nil;
-    return client->session.may_be_invalidated || (is_of_all && client->session.is_tracking) ? NULL
-                                                                                            : "it does not track";
+    return client->session.may_be_invalidated || (is_of_all && client->session.is_tracking)
+               ? NULL
+               : "it does not track";
 }
 
 const char *channel_judge_message(struct client *client, const struct reply *reply)
@@ -253,16 +266,20 @@ const char *channel_judge_message(struct client *client, const struct reply *rep
     while (kind < CHANNEL_KINDS && !reply_is(&word, '$', slice_str(kinds[kind].message)))
         kind++;
     if (kind == CHANNEL_KINDS || reply->number != (int64_t)kinds[kind].words ||
-        !reply_at(reply, kinds[kind].words - 2, &channel) || !reply_at(reply, kinds[kind].words - 1, &payload))
+        !reply_at(reply, kinds[kind].words - 2, &channel) ||
+        !reply_at(reply, kinds[kind].words - 1, &payload))
         return "it is no message";
-    snprintf(text, sizeof text, "%.*s %.*s", (int)channel.text.len, channel.text.at, (int)payload.text.len,
-             payload.text.at);
-    if (sscanf(text, kind == SHARD ? "sh:%u =%u.%u.%u=" : "ch:%u =%u.%u.%u=", &c, &from, &life, &number) != 4 ||
+    snprintf(text, sizeof text, "%.*s %.*s", (int)channel.text.len, channel.text.at,
+             (int)payload.text.len, payload.text.at);
+    if (sscanf(text, kind == SHARD ? "sh:%u =%u.%u.%u=" : "ch:%u =%u.%u.%u=", &c, &from, &life,
+               &number) != 4 ||
         c >= SHARED_CHANNELS || from >= 256)
         return "a message that nobody has sent";
     if (kind == PATTERN)
         return judge_pattern(&client->session, reply, c);
-    return client->session.is_subscribed[kind][c] ? NULL : "a message of a channel that it has not subscribed";
+    return client->session.is_subscribed[kind][c]
+               ? NULL
+               : "a message of a channel that it has not subscribed";
 }
 
 const struct op channel_ops[] = {

@@ -12,8 +12,8 @@ static const char *ok(const struct reply *reply)
     return reply_is_ok(reply) ? NULL : "it is not OK";
 }
 
-static void say_client(struct client *client, const struct act *act, const char *one, const char *two,
-                       const char *three)
+static void say_client(struct client *client, const struct act *act, const char *one,
+                       const char *two, const char *three)
 {
     say_begin(client, 2U + (two != NULL) + (three != NULL));
     say_word(client, SLICE("CLIENT"));
@@ -46,7 +46,8 @@ static void say_no_evict(struct client *client, struct act *act)
     say_client(client, act, "NO-EVICT", on_off(act), NULL);
 }
 
-static const char *judge_no_evict(struct client *client, const struct act *act, const struct reply *reply)
+static const char *judge_no_evict(struct client *client, const struct act *act,
+                                  const struct reply *reply)
 {
     (void)client;
     (void)act;
@@ -58,7 +59,8 @@ static void say_no_touch(struct client *client, struct act *act)
     say_client(client, act, "NO-TOUCH", on_off(act), NULL);
 }
 
-static const char *judge_no_touch(struct client *client, const struct act *act, const struct reply *reply)
+static const char *judge_no_touch(struct client *client, const struct act *act,
+                                  const struct reply *reply)
 {
     (void)client;
     (void)act;
@@ -67,10 +69,12 @@ static const char *judge_no_touch(struct client *client, const struct act *act, 
 
 static void say_setinfo(struct client *client, struct act *act)
 {
-    say_client(client, act, "SETINFO", act->a % 2 == 0 ? "LIB-NAME" : "lib-ver", act->b % 2 == 0 ? "sim" : "7");
+    say_client(client, act, "SETINFO", act->a % 2 == 0 ? "LIB-NAME" : "lib-ver",
+               act->b % 2 == 0 ? "sim" : "7");
 }
 
-static const char *judge_setinfo(struct client *client, const struct act *act, const struct reply *reply)
+static const char *judge_setinfo(struct client *client, const struct act *act,
+                                 const struct reply *reply)
 {
     (void)client;
     (void)act;
@@ -82,12 +86,14 @@ static void say_caching(struct client *client, struct act *act)
     say_client(client, act, "CACHING", "YES", NULL);
 }
 
-static const char *judge_caching(struct client *client, const struct act *act, const struct reply *reply)
+static const char *judge_caching(struct client *client, const struct act *act,
+                                 const struct reply *reply)
 {
     (void)act;
     if (!client->session.is_tracking)
-        return reply_begins(reply, '-', SLICE("ERR CLIENT CACHING can be called only when")) ? NULL
-                                                                                             : "it does not track";
+        return reply_begins(reply, '-', SLICE("ERR CLIENT CACHING can be called only when"))
+                   ? NULL
+                   : "it does not track";
     client->session.may_be_invalidated = true;
     return ok(reply);
 }
@@ -101,7 +107,8 @@ static bool field(struct slice line, const char *name, char out[WORD_ROOM])
     size_t n = 0;
     if (at == NULL)
         return false;
-    for (at += strlen(name); at < line.at + line.len && *at != ' ' && *at != '\n' && n + 1 < WORD_ROOM; at++)
+    for (at += strlen(name);
+         at < line.at + line.len && *at != ' ' && *at != '\n' && n + 1 < WORD_ROOM; at++)
         out[n++] = *at;
     out[n] = '\0';
     return true;
@@ -126,7 +133,8 @@ static const char *judge_line(const struct session *session, unsigned number, st
     print(text, "n%u.%u", number, session->name);
     if (!is_field(line, " name=", session->name == 0 ? "" : text))
         return "another name";
-    if (session->n_subscribed == 0 && (!is_field(line, " sub=", "0") || !is_field(line, " psub=", "0")))
+    if (session->n_subscribed == 0 &&
+        (!is_field(line, " sub=", "0") || !is_field(line, " psub=", "0")))
         return "it has not subscribed";
     if (run.oldest >= 70000 && !is_field(line, " resp=", session->is_resp3 ? "3" : "2"))
         return "another protocol";
@@ -145,11 +153,13 @@ static void say_info(struct client *client, struct act *act)
     say_client(client, act, "INFO", NULL, NULL);
 }
 
-static const char *judge_info(struct client *client, const struct act *act, const struct reply *reply)
+static const char *judge_info(struct client *client, const struct act *act,
+                              const struct reply *reply)
 {
     char text[WORD_ROOM];
     (void)act;
-    if (reply->type != (client->session.is_resp3 ? '=' : '$') || reply->is_nil || !field(text_of(reply), "id=", text))
+    if (reply->type != (client->session.is_resp3 ? '=' : '$') || reply->is_nil ||
+        !field(text_of(reply), "id=", text))
         return "it is no line";
     const char *why = judge_line(&client->session, client->number, text_of(reply));
     client->session.id = strtoll(text, NULL, 10);
@@ -177,7 +187,8 @@ static void say_list(struct client *client, struct act *act)
  * All connections in the list are weir's, and of their users the list shows only names. The
  * client's own line must be in the list, if the client knows its id.
  */
-static const char *judge_list(struct client *client, const struct act *act, const struct reply *reply)
+static const char *judge_list(struct client *client, const struct act *act,
+                              const struct reply *reply)
 {
     struct session *session = &client->session;
     struct slice all = text_of(reply);
@@ -200,8 +211,9 @@ static const char *judge_list(struct client *client, const struct act *act, cons
 
 /* ---- CLIENT KILL and UNBLOCK ---- */
 
-static const char *const nobody[][2] = {{"ID", "2000000000"},       {"ADDR", "10.9.9.9:1"}, {"TYPE", "replica"},
-                                        {"LADDR", "10.9.9.9:6379"}, {"TYPE", "pubsub"},     {"ID", NULL}};
+static const char *const nobody[][2] = {{"ID", "2000000000"}, {"ADDR", "10.9.9.9:1"},
+                                        {"TYPE", "replica"},  {"LADDR", "10.9.9.9:6379"},
+                                        {"TYPE", "pubsub"},   {"ID", NULL}};
 #define N_NOBODY (sizeof nobody / sizeof nobody[0])
 
 /* In a run without faults the filter matches no connection. */
@@ -224,12 +236,14 @@ static void say_kill(struct client *client, struct act *act)
     expect(client, act);
 }
 
-static const char *judge_kill(struct client *client, const struct act *act, const struct reply *reply)
+static const char *judge_kill(struct client *client, const struct act *act,
+                              const struct reply *reply)
 {
     (void)client;
     if (reply->type != ':' || reply->number < 0)
         return "it is no number";
-    return act->b < N_NOBODY - 2 && reply->number != 0 ? "it has ended somebody that there is not" : NULL;
+    return act->b < N_NOBODY - 2 && reply->number != 0 ? "it has ended somebody that there is not"
+                                                       : NULL;
 }
 
 static void say_unblock(struct client *client, struct act *act)
@@ -237,7 +251,8 @@ static void say_unblock(struct client *client, struct act *act)
     say_client(client, act, "UNBLOCK", "2000000000", act->a % 2 == 0 ? "ERROR" : NULL);
 }
 
-static const char *judge_unblock(struct client *client, const struct act *act, const struct reply *reply)
+static const char *judge_unblock(struct client *client, const struct act *act,
+                                 const struct reply *reply)
 {
     (void)client;
     (void)act;
@@ -251,7 +266,10 @@ static void say_pause(struct client *client, struct act *act)
     char ms[WORD_ROOM];
     /* in pure runs a client with a lane for its pause gets READONLY */
     print(ms, "%u", run.plan.is_pure ? 0 : 1 + act->a % 30);
-    say_client(client, act, "PAUSE", ms, act->b % 3 == 0 ? NULL : act->b % 3 == 1 ? "WRITE" : "ALL");
+    say_client(client, act, "PAUSE", ms,
+               act->b % 3 == 0   ? NULL
+               : act->b % 3 == 1 ? "WRITE"
+                                 : "ALL");
 }
 
 static void say_unpause(struct client *client, struct act *act)
@@ -276,13 +294,17 @@ static void say_wait(struct client *client, struct act *act)
     expect(client, act);
 }
 
-static const char *judge_wait(struct client *client, const struct act *act, const struct reply *reply)
+static const char *judge_wait(struct client *client, const struct act *act,
+                              const struct reply *reply)
 {
-    bool may_count = run.plan.redis.has_replica && (client->session.is_executing || !client->session.has_set);
+    bool may_count =
+        run.plan.redis.has_replica && (client->session.is_executing || !client->session.has_set);
     (void)act;
     if (reply_is_integer(reply, 0))
         return NULL;
-    return may_count && reply_is_integer(reply, 1) ? NULL : "a replica that has not got what its client wrote";
+    return may_count && reply_is_integer(reply, 1)
+               ? NULL
+               : "a replica that has not got what its client wrote";
 }
 
 static void say_quit(struct client *client, struct act *act)

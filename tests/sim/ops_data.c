@@ -41,7 +41,8 @@ static const char *as_value(const struct client *client, uint32_t number, const 
     return is_value(client, number, reply) ? NULL : "not the value that is there";
 }
 
-static const char *as_integer(const struct client *client, int64_t number, const struct reply *reply)
+static const char *as_integer(const struct client *client, int64_t number,
+                              const struct reply *reply)
 {
     if (is_outcome_unknown(client))
         return reply->type == ':' ? NULL : "no integer";
@@ -92,7 +93,8 @@ static void say_getset(struct client *client, struct act *act)
     expect(client, act);
 }
 
-static const char *judge_getset(struct client *client, const struct act *act, const struct reply *reply)
+static const char *judge_getset(struct client *client, const struct act *act,
+                                const struct reply *reply)
 {
     uint32_t before = own_of(client)->values[act->a % OWN_KEYS];
     own_of(client)->values[act->a % OWN_KEYS] = act->b;
@@ -108,7 +110,8 @@ static void say_del(struct client *client, struct act *act)
     expect(client, act);
 }
 
-static const char *judge_del(struct client *client, const struct act *act, const struct reply *reply)
+static const char *judge_del(struct client *client, const struct act *act,
+                             const struct reply *reply)
 {
     uint32_t *value = &own_of(client)->values[act->a % OWN_KEYS];
     bool was_there = *value != 0;
@@ -128,14 +131,16 @@ static void say_mget(struct client *client, struct act *act)
     expect(client, act);
 }
 
-static const char *judge_mget(struct client *client, const struct act *act, const struct reply *reply)
+static const char *judge_mget(struct client *client, const struct act *act,
+                              const struct reply *reply)
 {
     if (reply->type != '*' || reply->number != (int64_t)act->b)
         return "not as many as asked for";
     struct reply element;
     struct slice inside = reply->inside;
     for (uint32_t i = 0; reply_next(&inside, &element); i++) {
-        const char *why = as_value(client, own_of(client)->values[(act->a + i) % OWN_KEYS], &element);
+        const char *why =
+            as_value(client, own_of(client)->values[(act->a + i) % OWN_KEYS], &element);
         if (why != NULL)
             return why;
     }
@@ -155,7 +160,8 @@ static void say_incr(struct client *client, struct act *act)
     expect(client, act);
 }
 
-static const char *judge_incr(struct client *client, const struct act *act, const struct reply *reply)
+static const char *judge_incr(struct client *client, const struct act *act,
+                              const struct reply *reply)
 {
     int64_t *counter = &own_of(client)->counters[act->a % OWN_KEYS];
     *counter += act->b == 0 ? 1 : act->b;
@@ -179,7 +185,8 @@ static void say_push(struct client *client, struct act *act)
     expect(client, act);
 }
 
-static const char *judge_push(struct client *client, const struct act *act, const struct reply *reply)
+static const char *judge_push(struct client *client, const struct act *act,
+                              const struct reply *reply)
 {
     struct own_list *list = list_of(client, act);
     if (list->n == LIST_MAX)
@@ -206,7 +213,8 @@ static void say_pop(struct client *client, struct act *act)
     expect(client, act);
 }
 
-static const char *judge_pop(struct client *client, const struct act *act, const struct reply *reply)
+static const char *judge_pop(struct client *client, const struct act *act,
+                             const struct reply *reply)
 {
     return as_value(client, shift(list_of(client, act)), reply);
 }
@@ -222,7 +230,8 @@ static void say_blpop(struct client *client, struct act *act)
     expect(client, act);
 }
 
-static const char *judge_blpop(struct client *client, const struct act *act, const struct reply *reply)
+static const char *judge_blpop(struct client *client, const struct act *act,
+                               const struct reply *reply)
 {
     struct reply value;
     uint32_t number = shift(list_of(client, act));

@@ -73,18 +73,20 @@ static void begin_anew(struct client *client, struct own_key *key)
 {
     unsigned slot = (unsigned)(key - own_keys[client->number]);
     uint32_t generation = key->generation + 1;
-    *key = (struct own_key){.life = client->life, .generation = generation, .age = age(), .n_guesses = 1};
+    *key = (struct own_key){
+        .life = client->life, .generation = generation, .age = age(), .n_guesses = 1};
     key->user = limit_owner(client);
-    uint64_t state =
-        run.plan.seed ^ (uint64_t)client->number << 48 ^ (uint64_t)client->life << 32 ^ slot << 24 ^ generation;
+    uint64_t state = run.plan.seed ^ (uint64_t)client->number << 48 ^ (uint64_t)client->life << 32 ^
+                     slot << 24 ^ generation;
     asked_key_draw(&key->asked, run.plan.config, dice(&state));
-    snprintf(key->asked.name, sizeof key->asked.name, "x:%u.%u.%u.%u", client->number, client->life, slot, generation);
+    snprintf(key->asked.name, sizeof key->asked.name, "x:%u.%u.%u.%u", client->number, client->life,
+             slot, generation);
 }
 
 static bool is_over(const struct client *client, const struct own_key *key)
 {
-    return key->life != client->life || key->is_lost || key->age != age() || key->n_said == UINT16_MAX ||
-           key->n_away > AWAY_CALLS;
+    return key->life != client->life || key->is_lost || key->age != age() ||
+           key->n_said == UINT16_MAX || key->n_away > AWAY_CALLS;
 }
 
 /* Prefers one key: what a call leaves behind shows in the next call on the key. */
@@ -126,10 +128,12 @@ static struct own_key *key_to_judge(struct client *client, uint32_t which, uint3
 /* The user of a key name in Redis; USERS: no user. See plan.c. */
 static unsigned user_of(struct slice name)
 {
-    static const char *const prefixes[USERS] = {"100%:default:", "100%:u1:", "100%:u2:", "100%:u3:"};
+    static const char *const prefixes[USERS] = {
+        "100%:default:", "100%:u1:", "100%:u2:", "100%:u3:"};
     unsigned user = 0;
     while (run.plan.has_user_keys && user < USERS &&
-           (name.len < strlen(prefixes[user]) || memcmp(name.at, prefixes[user], strlen(prefixes[user])) != 0))
+           (name.len < strlen(prefixes[user]) ||
+            memcmp(name.at, prefixes[user], strlen(prefixes[user])) != 0))
         user++;
     return user;
 }
@@ -146,20 +150,21 @@ void exact_heard(struct slice name, uint64_t now_us)
         return;
     memcpy(text, at, len);
     text[len] = '\0';
-    if (sscanf(text, ":x:%u.%u.%u.%u", &number, &life, &slot, &generation) != 4 || number >= CLIENTS_MAX ||
-        slot >= KEYS)
+    if (sscanf(text, ":x:%u.%u.%u.%u", &number, &life, &slot, &generation) != 4 ||
+        number >= CLIENTS_MAX || slot >= KEYS)
         return;
     struct own_key *key = &own_keys[number][slot];
     if (key->life == life && key->generation == generation)
-        key->moments[key->n_moments++ % MOMENTS] = (struct heard_at){world.now_ns, (int64_t)now_us, user_of(name)};
+        key->moments[key->n_moments++ % MOMENTS] =
+            (struct heard_at){world.now_ns, (int64_t)now_us, user_of(name)};
 }
 
 /* True if the call may have been decided at moment i. */
 static bool is_moment(const struct own_key *key, uint32_t i, const struct act *act)
 {
     const struct heard_at *moment = &key->moments[i % MOMENTS];
-    return i + MOMENTS >= key->n_moments && moment->at_ns >= act->read_ns && moment->at_ns <= world.now_ns &&
-           moment->user == key->user;
+    return i + MOMENTS >= key->n_moments && moment->at_ns >= act->read_ns &&
+           moment->at_ns <= world.now_ns && moment->user == key->user;
 }
 
 /* ---- explanations of a reply ---- */
@@ -171,7 +176,8 @@ struct guesses {
     bool is_full;
 };
 
-static void guess(struct guesses *guesses, const struct exact_key *key, const struct heard_at *moment)
+static void guess(struct guesses *guesses, const struct exact_key *key,
+                  const struct heard_at *moment)
 {
     for (unsigned i = 0; i < guesses->n; i++)
         if (memcmp(&guesses->all[i], key, sizeof *key) == 0)
@@ -186,7 +192,8 @@ static void guess(struct guesses *guesses, const struct exact_key *key, const st
 /* The expiry of a key is known only to the ms. Sets the other possibility. False: there is none. */
 static bool doubt(struct exact_key *key, int64_t now_us)
 {
-    if (key->kind == EXACT_NONE || key->end_us < now_us - EXPIRY_US || key->end_us > now_us + EXPIRY_US)
+    if (key->kind == EXACT_NONE || key->end_us < now_us - EXPIRY_US ||
+        key->end_us > now_us + EXPIRY_US)
         return false;
     if (key->end_us > now_us)
         *key = (struct exact_key){0};
@@ -220,16 +227,17 @@ static void come_too_late(struct exact_told *told)
     told->waits = 0;
 }
 
-static bool is_refusal_due(const struct said *said, const struct act *act, const struct exact_told *told,
-                           const struct heard_at *moment)
+static bool is_refusal_due(const struct said *said, const struct act *act,
+                           const struct exact_told *told, const struct heard_at *moment)
 {
     int64_t waited_ns = (int64_t)(moment->at_ns - act->read_ns);
-    return said->wait_ms == 0 || said->calls[0].wait_ms > 0 || told->retry < 0 || told->retry == EXACT_NEVER ||
-           told->retry + waited_ns + MS_NS >= said->wait_ms * MS_NS;
+    return said->wait_ms == 0 || said->calls[0].wait_ms > 0 || told->retry < 0 ||
+           told->retry == EXACT_NEVER || told->retry + waited_ns + MS_NS >= said->wait_ms * MS_NS;
 }
 
-static bool explains(const struct said *said, const struct act *act, const struct own_key *const *keys,
-                     struct exact_told told, const struct heard_at *moment, const struct heard *heard)
+static bool explains(const struct said *said, const struct act *act,
+                     const struct own_key *const *keys, struct exact_told told,
+                     const struct heard_at *moment, const struct heard *heard)
 {
     int64_t fields[EXACT_FIELDS];
     cover(said, &told);
@@ -269,7 +277,8 @@ static void note_expected(const struct said *said, struct exact_told told)
     cover(said, &told);
     exact_fields(&told, &said->calls[0], f);
     int n =
-        snprintf(text, sizeof text, "expected %s %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64,
+        snprintf(text, sizeof text,
+                 "expected %s %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64,
                  told.wrong != NULL ? told.wrong : "", f[0], f[1], f[2], f[3], f[4], f[5]);
     trace_note(TRACE_LOG, 0, text, (size_t)n);
 }
@@ -293,17 +302,20 @@ struct question {
     struct guesses after[EXACT_PARTS];
 };
 
-static void try_one(struct question *q, struct exact_key *keys, const struct heard_at *moment, uint32_t i, bool is_told)
+static void try_one(struct question *q, struct exact_key *keys, const struct heard_at *moment,
+                    uint32_t i, bool is_told)
 {
     const struct said *said = q->said;
-    struct exact_told told = said->n_parts == 1 && !said->is_several
-                                 ? exact_ask(&keys[0], &said->calls[0], moment->redis_us)
-                                 : exact_ask_all(keys, said->calls, said->n_parts, moment->redis_us);
+    struct exact_told told =
+        said->n_parts == 1 && !said->is_several
+            ? exact_ask(&keys[0], &said->calls[0], moment->redis_us)
+            : exact_ask_all(keys, said->calls, said->n_parts, moment->redis_us);
     if (is_told)
         note_expected(said, told);
     bool is_right = told.wrong != NULL || q->reply->type == '-'
                         ? is_error(&told, q->reply)
-                        : explains(said, q->act, (const struct own_key *const *)q->keys, told, moment, &q->heard);
+                        : explains(said, q->act, (const struct own_key *const *)q->keys, told,
+                                   moment, &q->heard);
     if (!is_right)
         return;
     if (!q->is_explained)
@@ -349,11 +361,13 @@ static void try_all(struct question *q, bool is_told)
 static bool is_usual(const struct said *said)
 {
     const struct exact_call *call = &said->calls[0];
-    return !said->is_several && call->mode == EXACT_TAKE && call->cost > 0 && call->first_ms == 0 && !call->counts_all;
+    return !said->is_several && call->mode == EXACT_TAKE && call->cost > 0 && call->first_ms == 0 &&
+           !call->counts_all;
 }
 
 /* Decides with the key as weir remembers it: weir does not know how long Redis keeps a log. */
-static struct exact_told ask_memory(const struct exact_key *key, const struct exact_call *call, int64_t now_us)
+static struct exact_told ask_memory(const struct exact_key *key, const struct exact_call *call,
+                                    int64_t now_us)
 {
     struct exact_key copy = *key;
     if (copy.kind == EXACT_SLIDING)
@@ -364,9 +378,9 @@ static struct exact_told ask_memory(const struct exact_key *key, const struct ex
 /* True for a time in ms that falls with the clock, from most_ms, by at most span_ns. */
 static bool is_fallen(int64_t told_ms, int64_t most_ms, uint64_t span_ns)
 {
-    return most_ms < 0
-               ? told_ms == most_ms
-               : told_ms >= 0 && told_ms <= most_ms + 1 && told_ms + 1 + (int64_t)(span_ns / MS_NS) + 1 >= most_ms;
+    return most_ms < 0 ? told_ms == most_ms
+                       : told_ms >= 0 && told_ms <= most_ms + 1 &&
+                             told_ms + 1 + (int64_t)(span_ns / MS_NS) + 1 >= most_ms;
 }
 
 /*
@@ -374,14 +388,16 @@ static bool is_fallen(int64_t told_ms, int64_t most_ms, uint64_t span_ns)
  * counts from the time of its question. The time that weir assumes may therefore be later, by the
  * delay from the question to Redis' script.
  */
-static bool is_memory_of(const struct question *q, const struct exact_key *key, const struct heard_at *since)
+static bool is_memory_of(const struct question *q, const struct exact_key *key,
+                         const struct heard_at *since)
 {
     struct exact_call one = q->said->calls[0];
     uint64_t first_ns = q->act->read_ns > since->at_ns ? q->act->read_ns : since->at_ns;
     uint64_t span_ns = world.now_ns - first_ns + q->keys[0]->delay_ns;
     int64_t from_us = since->redis_us + (int64_t)((first_ns - since->at_ns) / 1000);
     struct exact_told from = ask_memory(key, &q->said->calls[0], from_us);
-    struct exact_told to = ask_memory(key, &q->said->calls[0], from_us + (int64_t)(span_ns / 1000) + 1);
+    struct exact_told to =
+        ask_memory(key, &q->said->calls[0], from_us + (int64_t)(span_ns / 1000) + 1);
     one.cost = 1;
     one.wait_ms = 0;
     if (!from.is_limited || !ask_memory(key, &one, from_us).is_limited)
@@ -390,8 +406,8 @@ static bool is_memory_of(const struct question *q, const struct exact_key *key, 
     const int64_t *h = q->heard.fields, most = to.is_limited ? to.remaining : from.limit;
     cover(q->said, &from);
     exact_fields(&from, &q->said->calls[0], f);
-    return h[0] == f[0] && h[1] == f[1] && h[2] >= f[2] && h[2] <= most && is_fallen(h[3], f[3], span_ns) &&
-           is_fallen(h[4], f[4], span_ns);
+    return h[0] == f[0] && h[1] == f[1] && h[2] >= f[2] && h[2] <= most &&
+           is_fallen(h[3], f[3], span_ns) && is_fallen(h[4], f[4], span_ns);
 }
 
 /* Traces what the first guess would refuse now. */
@@ -419,7 +435,8 @@ static bool is_remembered(const struct question *q)
 }
 
 /* Notes the refusal that weir may remember from now on. */
-static void learn_refusal(const struct question *q, struct own_key *key, const struct guesses *after)
+static void learn_refusal(const struct question *q, struct own_key *key,
+                          const struct guesses *after)
 {
     bool is_refused = q->heard.fields[0] == 1;
     if (!is_refused && !q->said->calls[0].is_peek)
@@ -486,7 +503,8 @@ static const char *judge_local(struct question *q, const struct client *client)
         if (q->is_seen || !is_plain || call->counts_all || call->is_from_first)
             continue;
         if (is_charged && why == NULL)
-            why = exact_local_passed(&key->local, &key->asked, call->cost, q->act->read_ns, world.now_ns);
+            why = exact_local_passed(&key->local, &key->asked, call->cost, q->act->read_ns,
+                                     world.now_ns);
         if (is_refused && q->said->n_parts == 1 && !client->has_shut)
             why = exact_local_refused(&key->local, &key->asked);
     }
@@ -509,8 +527,9 @@ static bool is_hurried(const struct client *client, const struct said *said)
     return client->has_shut && said->wait_ms > 0;
 }
 
-static const char *judge_said(struct client *client, const struct act *act, const struct reply *reply,
-                              const struct said *said, struct own_key *const *keys)
+static const char *judge_said(struct client *client, const struct act *act,
+                              const struct reply *reply, const struct said *said,
+                              struct own_key *const *keys)
 {
     struct question q;
     memset(&q, 0, offsetof(struct question, after));
@@ -523,10 +542,12 @@ static const char *judge_said(struct client *client, const struct act *act, cons
         q.after[k].is_full = false;
     }
     memcpy(q.keys, keys, said->n_parts * sizeof q.keys[0]);
-    if (reply->type != '-' && !said_read(said, reply, client->session.is_resp3, q.heard.fields, &q.heard.refused_by))
+    if (reply->type != '-' &&
+        !said_read(said, reply, client->session.is_resp3, q.heard.fields, &q.heard.refused_by))
         return "it is no decision of that form";
     try_all(&q, false);
-    if (is_any_away(&q) || (!q.is_explained && may_be_local(&q) && q.reply->type != '-' && !is_remembered(&q)))
+    if (is_any_away(&q) ||
+        (!q.is_explained && may_be_local(&q) && q.reply->type != '-' && !is_remembered(&q)))
         return may_be_local(&q) && q.reply->type != '-' ? judge_local(&q, client) : lose(&q);
     if (q.is_explained)
         learn(&q);
@@ -539,7 +560,8 @@ static const char *judge_said(struct client *client, const struct act *act, cons
         note_words(said);
         try_all(&q, true);
         note_memory(&q);
-        return q.is_seen ? "not what the key holds" : "nobody has asked Redis, and it is not what was remembered";
+        return q.is_seen ? "not what the key holds"
+                         : "nobody has asked Redis, and it is not what was remembered";
     }
     return NULL;
 }
@@ -572,7 +594,8 @@ static bool is_in_multi(struct client *client, const struct reply *reply, const 
 static bool is_plain(const struct said *said)
 {
     const struct exact_call *call = &said->calls[0];
-    return call->mode == EXACT_TAKE && !call->is_peek && !call->counts_all && call->cost > 0 && !said->is_several;
+    return call->mode == EXACT_TAKE && !call->is_peek && !call->counts_all && call->cost > 0 &&
+           !said->is_several;
 }
 
 /*
@@ -602,7 +625,8 @@ static void say_exact(struct client *client, struct act *act)
     say_call(client, act);
 }
 
-static const char *judge_exact(struct client *client, const struct act *act, const struct reply *reply)
+static const char *judge_exact(struct client *client, const struct act *act,
+                               const struct reply *reply)
 {
     struct said said;
     const char *why = NULL;
@@ -634,7 +658,8 @@ static void say_forget(struct client *client, struct act *act)
     expect(client, act);
 }
 
-static const char *judge_forget(struct client *client, const struct act *act, const struct reply *reply)
+static const char *judge_forget(struct client *client, const struct act *act,
+                                const struct reply *reply)
 {
     const char *why = NULL;
     if (is_in_multi(client, reply, &why))
@@ -645,14 +670,15 @@ static const char *judge_forget(struct client *client, const struct act *act, co
     bool may_be = false;
     for (unsigned i = 0; i < key->n_guesses; i++) {
         int64_t end_us = key->guesses[i].end_us;
-        int64_t offset_us = key->n_moments > 0
-                                ? key->moments[(key->n_moments - 1) % MOMENTS].redis_us -
-                                      (int64_t)(key->moments[(key->n_moments - 1) % MOMENTS].at_ns / 1000)
-                                : 0;
+        int64_t offset_us =
+            key->n_moments > 0
+                ? key->moments[(key->n_moments - 1) % MOMENTS].redis_us -
+                      (int64_t)(key->moments[(key->n_moments - 1) % MOMENTS].at_ns / 1000)
+                : 0;
         bool may_be_there = end_us + EXPIRY_US >= (int64_t)(act->read_ns / 1000) + offset_us;
         bool may_be_gone = end_us <= (int64_t)(world.now_ns / 1000) + offset_us + EXPIRY_US;
-        may_be |=
-            (may_be_there && end_us > 0 && reply_is_integer(reply, 1)) || (may_be_gone && reply_is_integer(reply, 0));
+        may_be |= (may_be_there && end_us > 0 && reply_is_integer(reply, 1)) ||
+                  (may_be_gone && reply_is_integer(reply, 0));
     }
     key->n_guesses = 1;
     key->guesses[0] = (struct exact_key){0};
@@ -712,7 +738,8 @@ static void say_together(struct client *client, struct act *act)
     say_words(client, &said, act);
 }
 
-static const char *judge_together(struct client *client, const struct act *act, const struct reply *reply)
+static const char *judge_together(struct client *client, const struct act *act,
+                                  const struct reply *reply)
 {
     struct said said;
     const char *why = NULL;
@@ -773,7 +800,8 @@ static void say_ban(struct client *client, struct act *act)
     expect(client, act);
 }
 
-static const char *judge_ban(struct client *client, const struct act *act, const struct reply *reply)
+static const char *judge_ban(struct client *client, const struct act *act,
+                             const struct reply *reply)
 {
     const char *why = NULL;
     if (!own_keys[client->number][act->a % KEYS].asked.is_punished)
@@ -792,8 +820,8 @@ static const char *judge_ban(struct client *client, const struct act *act, const
             int64_t now_us = key->moments[i % MOMENTS].redis_us;
             if (g % 2 == 1 && !doubt(&one, now_us))
                 continue;
-            int64_t told =
-                is_ban(act) ? exact_ban(&one, key->asked.kind, ban_ms(act), now_us) : exact_unban(&one, now_us);
+            int64_t told = is_ban(act) ? exact_ban(&one, key->asked.kind, ban_ms(act), now_us)
+                                       : exact_unban(&one, now_us);
             if (is_ban(act) ? reply_is_ok(reply) : reply_is_integer(reply, told))
                 guess(&after, &one, &key->moments[i % MOMENTS]);
         }

@@ -21,20 +21,22 @@ struct form {
     const char *old;    /* the error before 7.0, where it differs */
 };
 
-#define TEXT(text)                                                                                                     \
-    {                                                                                                                  \
-        text, sizeof text - 1                                                                                          \
+#define TEXT(text)                                                                                 \
+    {                                                                                              \
+        text, sizeof text - 1                                                                      \
     }
 
 /* weir's own errors have the words of 7.0 until weir knows the version of Redis. */
 static const char *judge_error(const struct form *form, const struct reply *reply)
 {
-    if ((is_before_7() || !run.is_faultless) && form->old != NULL && reply_begins(reply, '-', slice_str(form->old)))
+    if ((is_before_7() || !run.is_faultless) && form->old != NULL &&
+        reply_begins(reply, '-', slice_str(form->old)))
         return NULL;
-    bool may_be_new =
-        !is_before_7() || !run.is_faultless || form->old == NULL || memchr(form->said.at, '\0', form->said.len) != NULL;
-    return may_be_new && reply_begins(reply, '-', slice_str(form->answer)) ? NULL
-                                                                           : "not the error that there is for it";
+    bool may_be_new = !is_before_7() || !run.is_faultless || form->old == NULL ||
+                      memchr(form->said.at, '\0', form->said.len) != NULL;
+    return may_be_new && reply_begins(reply, '-', slice_str(form->answer))
+               ? NULL
+               : "not the error that there is for it";
 }
 
 /* Sends words separated by blanks; '_' is an empty word. */
@@ -62,7 +64,8 @@ static const struct form hellos[] = {
     {TEXT("HELLO 3 AUTH u1 pw1 AUTH u2 pw2"), "ERR Syntax error in HELLO option 'AUTH'", NULL},
     {TEXT("HELLO 2 SETNAME"), "ERR Syntax error in HELLO option 'SETNAME'", NULL},
     {TEXT("HELLO 2 nonesuch"), "ERR Syntax error in HELLO option 'nonesuch'", NULL},
-    {TEXT("HELLO 2 SETNAME a\nb"), "ERR Client names cannot contain spaces, newlines or special characters.", NULL},
+    {TEXT("HELLO 2 SETNAME a\nb"),
+     "ERR Client names cannot contain spaces, newlines or special characters.", NULL},
     {TEXT("AUTH"), "ERR wrong number of arguments for 'auth' command", NULL},
     {TEXT("AUTH a b c"), "ERR syntax error", NULL},
     {TEXT("AUTH nobody x"), "WRONGPASS ", NULL},
@@ -77,7 +80,8 @@ static void say_hello_wrong(struct client *client, struct act *act)
     expect(client, act);
 }
 
-static const char *judge_hello_wrong(struct client *client, const struct act *act, const struct reply *reply)
+static const char *judge_hello_wrong(struct client *client, const struct act *act,
+                                     const struct reply *reply)
 {
     (void)client;
     return judge_error(&hellos[act->a % N_HELLOS], reply);
@@ -108,7 +112,8 @@ static void say_hello_alone(struct client *client, struct act *act)
     expect(client, act);
 }
 
-static const char *judge_hello_right(struct client *client, const struct act *act, const struct reply *reply)
+static const char *judge_hello_right(struct client *client, const struct act *act,
+                                     const struct reply *reply)
 {
     struct session *session = &client->session;
     if (!session->is_in && reply_begins(reply, '-', SLICE("NOAUTH ")))
@@ -130,13 +135,15 @@ static const char *judge_hello_right(struct client *client, const struct act *ac
 /* ---- unknown commands, wrong numbers of words ---- */
 
 static const struct form wrongs[] = {
-    {TEXT("NONESUCH"),
-     "ERR unknown command 'NONESUCH', with args beginning with: ", "ERR unknown command `NONESUCH`, "},
-    {TEXT("none\r\nsuch a\rb cc"), "ERR unknown command 'none  such', with args beginning with: 'a b' 'cc' ",
+    {TEXT("NONESUCH"), "ERR unknown command 'NONESUCH', with args beginning with: ",
+     "ERR unknown command `NONESUCH`, "},
+    {TEXT("none\r\nsuch a\rb cc"),
+     "ERR unknown command 'none  such', with args beginning with: 'a b' 'cc' ",
      "ERR unknown command `none  such`, with args beginning with: `a b`, `cc`, "},
     {TEXT("GET\0x a b"), "ERR unknown command 'GET', with args beginning with: 'a' 'b' ",
      "ERR unknown command `GET`, with args beginning with: `a`, `b`, "},
-    {TEXT("_ a"), "ERR unknown command '', with args beginning with: 'a' ", "ERR unknown command ``, "},
+    {TEXT("_ a"), "ERR unknown command '', with args beginning with: 'a' ",
+     "ERR unknown command ``, "},
     {TEXT("GET"), "ERR wrong number of arguments for 'get' command", NULL},
     {TEXT("get a b"), "ERR wrong number of arguments for 'get' command", NULL},
     {TEXT("MGET"), "ERR wrong number of arguments for 'mget' command", NULL},
@@ -144,7 +151,8 @@ static const struct form wrongs[] = {
      "ERR Unknown subcommand or wrong "},
     {TEXT("client id\0x"), "ERR unknown subcommand 'id'. Try CLIENT HELP.",
      "ERR Unknown subcommand or wrong number of arguments for 'id'. Try CLIENT HELP."},
-    {TEXT("CLIENT ID x"), "ERR wrong number of arguments for 'client|id' command", "ERR Unknown subcommand or wrong "},
+    {TEXT("CLIENT ID x"), "ERR wrong number of arguments for 'client|id' command",
+     "ERR Unknown subcommand or wrong "},
     {TEXT("CLIENT"), "ERR wrong number of arguments for 'client' command", NULL},
     {TEXT("SET k"), "ERR wrong number of arguments for 'set' command", NULL},
     {TEXT("SELECT x"), "ERR ", NULL},
@@ -160,7 +168,8 @@ static void say_wrong(struct client *client, struct act *act)
     expect(client, act);
 }
 
-static const char *judge_wrong(struct client *client, const struct act *act, const struct reply *reply)
+static const char *judge_wrong(struct client *client, const struct act *act,
+                               const struct reply *reply)
 {
     (void)client;
     return judge_error(&wrongs[act->a % N_WRONGS], reply);
@@ -175,13 +184,16 @@ static void say_exec_wrong(struct client *client, struct act *act)
     client->intent.n_queued = 0;
 }
 
-static const char *judge_exec_wrong(struct client *client, const struct act *act, const struct reply *reply)
+static const char *judge_exec_wrong(struct client *client, const struct act *act,
+                                    const struct reply *reply)
 {
     struct session *session = &client->session;
     (void)act;
     session->in_multi = session->is_voided = session->is_watching = session->is_touched = false;
     memset(session->watched, 0, sizeof session->watched);
-    return reply_begins(reply, '-', SLICE("EXECABORT Transaction discarded because of")) ? NULL : "a word too many";
+    return reply_begins(reply, '-', SLICE("EXECABORT Transaction discarded because of"))
+               ? NULL
+               : "a word too many";
 }
 
 /* ---- inline commands ---- */
@@ -189,8 +201,9 @@ static const char *judge_exec_wrong(struct client *client, const struct act *act
 static const struct {
     const char *line, *answer;
 } lines[] = {
-    {"PING one\r\n", "one"},       {"ping \"a\\x41b\\n\\\"\"\n", "aAb\n\""}, {"  ECHO 'it\\'s'  \r\n", "it's"},
-    {"\r\n\r\necho \"\"\r\n", ""}, {"*0\r\n*-1\r\nECHO x\r\n", "x"},
+    {"PING one\r\n", "one"},           {"ping \"a\\x41b\\n\\\"\"\n", "aAb\n\""},
+    {"  ECHO 'it\\'s'  \r\n", "it's"}, {"\r\n\r\necho \"\"\r\n", ""},
+    {"*0\r\n*-1\r\nECHO x\r\n", "x"},
 };
 #define N_LINES (sizeof lines / sizeof lines[0])
 
@@ -202,7 +215,8 @@ static void say_inline(struct client *client, struct act *act)
     expect(client, act);
 }
 
-static const char *judge_inline(struct client *client, const struct act *act, const struct reply *reply)
+static const char *judge_inline(struct client *client, const struct act *act,
+                                const struct reply *reply)
 {
     struct reply word;
     const char *answer = lines[act->a % N_LINES].answer;
@@ -258,7 +272,8 @@ static void breach(struct client *client, struct act *act)
     client->intent.is_leaving = true;
 }
 
-static const char *judge_breach(struct client *client, const struct act *act, const struct reply *reply)
+static const char *judge_breach(struct client *client, const struct act *act,
+                                const struct reply *reply)
 {
     (void)client;
     return judge_error(&breaches[act->a % N_BREACHES], reply);

@@ -53,7 +53,8 @@ static void say_large_echo(struct client *client, struct act *act)
     expect(client, act);
 }
 
-static const char *judge_large_echo(struct client *client, const struct act *act, const struct reply *reply)
+static const char *judge_large_echo(struct client *client, const struct act *act,
+                                    const struct reply *reply)
 {
     (void)client;
     return judge_large(reply, size_of(act), letter_of(act));
@@ -71,7 +72,8 @@ static void say_large_set(struct client *client, struct act *act)
     expect(client, act);
 }
 
-static const char *judge_large_set(struct client *client, const struct act *act, const struct reply *reply)
+static const char *judge_large_set(struct client *client, const struct act *act,
+                                   const struct reply *reply)
 {
     client->session.large[client->session.database] = (struct large){size_of(act), letter_of(act)};
     return reply_is_ok(reply) ? NULL : "it is not OK";
@@ -85,7 +87,8 @@ static void say_large_get(struct client *client, struct act *act)
     expect(client, act);
 }
 
-static const char *judge_large_get(struct client *client, const struct act *act, const struct reply *reply)
+static const char *judge_large_get(struct client *client, const struct act *act,
+                                   const struct reply *reply)
 {
     struct large large = client->session.large[client->session.database];
     (void)act;
@@ -124,9 +127,11 @@ static void say_huge_set(struct client *client, struct act *act)
     expect(client, act);
 }
 
-static const char *judge_huge_set(struct client *client, const struct act *act, const struct reply *reply)
+static const char *judge_huge_set(struct client *client, const struct act *act,
+                                  const struct reply *reply)
 {
-    return run.plan.has_huge ? (reply_is_ok(reply) ? NULL : "it is not OK") : judge_large_set(client, act, reply);
+    return run.plan.has_huge ? (reply_is_ok(reply) ? NULL : "it is not OK")
+                             : judge_large_set(client, act, reply);
 }
 
 /* A client that does not read a reply which blocks other clients may be closed. */
@@ -140,7 +145,8 @@ static void say_huge_get(struct client *client, struct act *act)
 }
 
 /* The value must be that of one write, in full. */
-static const char *judge_huge_get(struct client *client, const struct act *act, const struct reply *reply)
+static const char *judge_huge_get(struct client *client, const struct act *act,
+                                  const struct reply *reply)
 {
     if (!run.plan.has_huge)
         return judge_large_get(client, act, reply);
@@ -187,9 +193,11 @@ static void say_typed(struct client *client, struct act *act)
     expect(client, act);
 }
 
-static const char *judge_typed(struct client *client, const struct act *act, const struct reply *reply)
+static const char *judge_typed(struct client *client, const struct act *act,
+                               const struct reply *reply)
 {
-    char type = client->session.is_resp3 ? replies[act->a % N_REPLIES].type_3 : replies[act->a % N_REPLIES].type_2;
+    char type = client->session.is_resp3 ? replies[act->a % N_REPLIES].type_3
+                                         : replies[act->a % N_REPLIES].type_2;
     return reply->type == type ? NULL : "not of the type that it must be";
 }
 

@@ -80,7 +80,10 @@ static void say_limit(struct client *client, struct act *act)
     enum family family = family_of(act);
     enum option option = option_of(act);
     bool has_burst = family == FUNNEL;
-    say_begin(client, 4U + (has_burst ? 2U : 0U) + (option == PEEK ? 1U : option != NO_OPTION ? 2U : 0U));
+    say_begin(client, 4U + (has_burst ? 2U : 0U) +
+                          (option == PEEK        ? 1U
+                           : option != NO_OPTION ? 2U
+                                                 : 0U));
     say_word(client, SLICE("LIMIT"));
     say_word(client, slice_str(words[family]));
     say_text(client, "%s:%u", words[family], act->a % LIMIT_KEYS);
@@ -112,8 +115,8 @@ static struct window_law law_of(const struct act *act)
     uint64_t period_ns = rate->period_ms * MS;
     if (family_of(act) == FUNNEL)
         return (struct window_law){period_ns, rate->count, rate->burst, true, 0};
-    return (struct window_law){period_ns, rate->count, family_of(act) == FIXED ? 2 * rate->count : rate->count, false,
-                               0};
+    return (struct window_law){period_ns, rate->count,
+                               family_of(act) == FIXED ? 2 * rate->count : rate->count, false, 0};
 }
 
 /*
@@ -125,7 +128,8 @@ static bool is_made_up(int64_t remaining, int64_t reset_ms)
     return remaining == 0 && reset_ms == 0 && regime_may_say("limit-when-down = allow");
 }
 
-static const char *judge_limit(struct client *client, const struct act *act, const struct reply *reply)
+static const char *judge_limit(struct client *client, const struct act *act,
+                               const struct reply *reply)
 {
     struct reply field[5];
     for (size_t i = 0; i < 5; i++)
@@ -136,9 +140,11 @@ static const char *judge_limit(struct client *client, const struct act *act, con
     int64_t limited = field[0].number, most = family_of(act) == FUNNEL ? law.burst : law.count;
     if (limited != 0 && limited != 1)
         return "neither yes nor no";
-    if (field[1].number != most || field[2].number < 0 || field[2].number > most || field[4].number < 0)
+    if (field[1].number != most || field[2].number < 0 || field[2].number > most ||
+        field[4].number < 0)
         return "numbers that cannot be";
-    if (!is_of_this_age(act) || limited != 0 || option_of(act) == PEEK || is_made_up(field[2].number, field[4].number))
+    if (!is_of_this_age(act) || limited != 0 || option_of(act) == PEEK ||
+        is_made_up(field[2].number, field[4].number))
         return NULL;
     for (unsigned i = 0; i < (option_of(act) == COST ? 2U : 1U); i++)
         if (!window_admits(window, &law, act->read_ns - CLOCK_NS, world.now_ns))
@@ -175,7 +181,8 @@ static void say_acquire(struct client *client, struct act *act)
 }
 
 /* Counts the holders that had a permit for all the time between these moments. */
-static uint32_t count_holders(const struct seen_keys *keys, uint32_t key, uint64_t from_ns, uint64_t to_ns)
+static uint32_t count_holders(const struct seen_keys *keys, uint32_t key, uint64_t from_ns,
+                              uint64_t to_ns)
 {
     uint32_t n = 0;
     for (unsigned i = 0; i < keys->n_holders[key]; i++) {
@@ -198,11 +205,13 @@ static void add_holder(struct seen_keys *keys, uint32_t key, struct slice token,
     memcpy(holder->token, token.at, token.len);
 }
 
-static const char *judge_acquire(struct client *client, const struct act *act, const struct reply *reply)
+static const char *judge_acquire(struct client *client, const struct act *act,
+                                 const struct reply *reply)
 {
     struct reply limited, token;
     uint32_t key = act->a % LIMIT_KEYS;
-    if (!limit_field(reply, 0, 5, &limited) || !limit_field(reply, 1, 5, &token) || limited.type != ':')
+    if (!limit_field(reply, 0, 5, &limited) || !limit_field(reply, 1, 5, &token) ||
+        limited.type != ':')
         return "it is no decision";
     if (limited.number != 0)
         return token.is_nil ? NULL : "a place for somebody who is refused";
@@ -240,11 +249,13 @@ static void say_release(struct client *client, struct act *act)
     token[0] = '\0';
 }
 
-static const char *judge_release(struct client *client, const struct act *act, const struct reply *reply)
+static const char *judge_release(struct client *client, const struct act *act,
+                                 const struct reply *reply)
 {
     (void)client;
     (void)act;
-    return reply->type == ':' && (reply->number == 0 || reply->number == 1) ? NULL : "neither yes nor no";
+    return reply->type == ':' && (reply->number == 0 || reply->number == 1) ? NULL
+                                                                            : "neither yes nor no";
 }
 
 /* ---- LIMIT STATUS ---- */
@@ -281,11 +292,13 @@ static bool is_given_back(const struct reply *limit)
     return left.number == strtol(rate.text.at, NULL, 10);
 }
 
-static const char *judge_status(struct client *client, const struct act *act, const struct reply *reply)
+static const char *judge_status(struct client *client, const struct act *act,
+                                const struct reply *reply)
 {
     struct reply limits, limit;
     (void)act;
-    if (reply->type != (client->session.is_resp3 ? '%' : '*') || !find_field(reply, SLICE("limits"), &limits))
+    if (reply->type != (client->session.is_resp3 ? '%' : '*') ||
+        !find_field(reply, SLICE("limits"), &limits))
         return "it is no status";
     struct slice inside = limits.inside;
     while (run.is_calm && reply_next(&inside, &limit))

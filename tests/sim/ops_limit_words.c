@@ -18,20 +18,24 @@ static const struct wrong {
     {"LIMIT FUNNEL k 5", "ERR \"5\" is not a rate: write COUNT/PERIOD"},
     {"LIMIT FUNNEL k 1/s PEKE", "ERR syntax error, unknown option 'PEKE' (did you mean PEEK?)"},
     {"LIMIT FUNNEL k 0./s", "ERR \"0.\" is not a count"},
-    {"LIMIT FUNNEL k 1/1s 1/2s 1/3s 1/4s 1/5s 1/6s 1/7s 1/8s 1/9s", "ERR too many rates: at most 8"},
-    {"LIMIT FUNNEL k 1/d BURST 105", "ERR a burst of 105 at this rate takes more than 104 days to drain"},
+    {"LIMIT FUNNEL k 1/1s 1/2s 1/3s 1/4s 1/5s 1/6s 1/7s 1/8s 1/9s",
+     "ERR too many rates: at most 8"},
+    {"LIMIT FUNNEL k 1/d BURST 105",
+     "ERR a burst of 105 at this rate takes more than 104 days to drain"},
     {"LIMIT FUNNEL k 1/s BURST 0", "ERR value is not an integer or out of range"},
     {"LIMIT FUNNEL k 1/s COST -1", "ERR value is not an integer or out of range"},
     {"LIMIT FUNNEL k 1/s WAIT -1", "ERR timeout is negative"},
     {"LIMIT FUNNEL k 1/s WAIT x", "ERR timeout is not an integer or out of range"},
     {"LIMIT FUNNEL k 1/s WAIT 86400001", "ERR timeout is out of range: at most a day"},
-    {"LIMIT FUNNEL k 1/s PEEK FORCE", "ERR at most one of WAIT, PEEK, FORCE, PARTIAL, BORROW and CREDIT"},
+    {"LIMIT FUNNEL k 1/s PEEK FORCE",
+     "ERR at most one of WAIT, PEEK, FORCE, PARTIAL, BORROW and CREDIT"},
     {"LIMIT FUNNEL k 1/s FORCE COUNT ALL", "ERR COUNT ALL goes with none of"},
     {"LIMIT FUNNEL k 1/s CREDIT 1 COST 2", "ERR CREDIT has its own number: leave COST out"},
     {"LIMIT FUNNEL k 1/s APPROX", "ERR syntax error, APPROX is not an option of 'limit|funnel'"},
     {"LIMIT FUNNEL k 1/s AS LIST", "ERR syntax error, AS takes ARRAY or MAP, not 'LIST'"},
     {"LIMIT FUNNEL k 5/day", "ERR day, week and month are for FIXED, not funnel"},
-    {"LIMIT FUNNEL k 1/d FORCE COST 200", "ERR this COST at this rate takes more than 104 days to drain"},
+    {"LIMIT FUNNEL k 1/d FORCE COST 200",
+     "ERR this COST at this rate takes more than 104 days to drain"},
     {"LIMIT SLIDING k 1/s BORROW", "ERR BORROW is for FUNNEL and BUCKET"},
     {"LIMIT SLIDING k 1/s FROM FIRST", "ERR FROM FIRST is for FIXED"},
     {"LIMIT SLIDING k 10001/s", "ERR an exact sliding window counts at most 10000 units"},
@@ -80,8 +84,10 @@ static const struct wrong {
     {"LIMIT ALL FUNNEL k", "ERR wrong number of arguments for 'limit|all' command"},
     {"LIMIT ALL FUNNEL @1025 1/s", "ERR the key is too long: at most 1024 bytes"},
     {"LIMIT ALL FUNNEL k COST 2", "ERR syntax error, a rate is missing"},
-    {"LIMIT ALL FUNNEL k 1/s COST 2 AND FUNNEL l 1/s COST 3 WAIT 1 WAIT 2", "ERR syntax error, WAIT is given twice"},
-    {"LIMIT ALL FUNNEL k 1/s WAIT 1 AND FUNNEL l 1/s WAIT 2", "ERR syntax error, WAIT is given twice"},
+    {"LIMIT ALL FUNNEL k 1/s COST 2 AND FUNNEL l 1/s COST 3 WAIT 1 WAIT 2",
+     "ERR syntax error, WAIT is given twice"},
+    {"LIMIT ALL FUNNEL k 1/s WAIT 1 AND FUNNEL l 1/s WAIT 2",
+     "ERR syntax error, WAIT is given twice"},
     {"LIMIT ALL FUNNEL k 1/s APPROX", "ERR syntax error, APPROX is not an option of 'funnel'"},
     {"LIMIT ALL APPROX k 1/s", "ERR 'APPROX' is neither FUNNEL nor BUCKET nor SLIDING nor FIXED"},
     {"LIMIT ALL BUCKET k 1/s BORROW WARMUP 5s", "ERR WARMUP is for one key"},
@@ -127,12 +133,15 @@ static const struct wrong {
     {"CL.THROTTLE k + 1 1", "ERR value is not an integer or out of range"},
     {"CL.THROTTLE k -9223372036854775809 1 1", "ERR value is not an integer or out of range"},
     {"CL.THROTTLE k 92233720368547758070 1 1", "ERR value is not an integer or out of range"},
-    {"CL.THROTTLE k +1 1 9223372036854775807", "ERR value is out of range: at this rate draining takes more than 104 "
-                                               "days"},
-    {"CL.THROTTLE k 9223372036854775806 1 1", "ERR value is out of range: at this rate draining takes more than 104 "
-                                              "days"},
-    {"CL.THROTTLE k 1 1 1 9223372036854775807", "ERR value is out of range: at this rate draining takes more than 104 "
-                                                "days"},
+    {"CL.THROTTLE k +1 1 9223372036854775807",
+     "ERR value is out of range: at this rate draining takes more than 104 "
+     "days"},
+    {"CL.THROTTLE k 9223372036854775806 1 1",
+     "ERR value is out of range: at this rate draining takes more than 104 "
+     "days"},
+    {"CL.THROTTLE k 1 1 1 9223372036854775807",
+     "ERR value is out of range: at this rate draining takes more than 104 "
+     "days"},
     {"CL.THROTTLE @1025 1 1 1", "ERR the key is too long: at most 1024 bytes"},
     /* only in runs without operators */
     {"LIMIT SET default all 1/s", "NOPERM this command is for operators"},
@@ -173,16 +182,19 @@ static void say_wrong(struct client *client, struct act *act)
     expect(client, act);
 }
 
-static const char *judge_wrong(struct client *client, const struct act *act, const struct reply *reply)
+static const char *judge_wrong(struct client *client, const struct act *act,
+                               const struct reply *reply)
 {
     const char *error = row_of(act)->error;
     client->session.is_voided |= client->session.in_multi;
-    if (client->session.in_multi && reply_begins(reply, '-', SLICE("ERR LIMIT is not allowed in transactions")))
+    if (client->session.in_multi &&
+        reply_begins(reply, '-', SLICE("ERR LIMIT is not allowed in transactions")))
         return NULL;
     bool is_off = strncmp(row_of(act)->words, "CL.", 3) == 0 && regime_may_say("cl-throttle = off");
     if (is_off && reply_begins(reply, '-', SLICE("ERR unknown command")))
         return NULL;
-    return reply_begins(reply, '-', slice_str(error)) ? NULL : "not the error that says what is wrong";
+    return reply_begins(reply, '-', slice_str(error)) ? NULL
+                                                      : "not the error that says what is wrong";
 }
 
 const struct op limit_word_ops[] = {

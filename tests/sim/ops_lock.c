@@ -38,7 +38,8 @@ static void say_lock_watch(struct client *client, struct act *act)
     say_on_lock(client, act, "WATCH");
 }
 
-static const char *judge_lock_watch(struct client *client, const struct act *act, const struct reply *reply)
+static const char *judge_lock_watch(struct client *client, const struct act *act,
+                                    const struct reply *reply)
 {
     (void)act;
     client->session.is_watching = client->session.has_shared_watch = true;
@@ -51,7 +52,8 @@ static void say_lock_read(struct client *client, struct act *act)
     say_on_lock(client, act, "GET");
 }
 
-static const char *judge_lock_read(struct client *client, const struct act *act, const struct reply *reply)
+static const char *judge_lock_read(struct client *client, const struct act *act,
+                                   const struct reply *reply)
 {
     int64_t number = 0;
     (void)act;
@@ -68,14 +70,16 @@ static void say_lock_count(struct client *client, struct act *act)
     say_on_lock(client, act, "INCR");
 }
 
-static const char *judge_lock_count(struct client *client, const struct act *act, const struct reply *reply)
+static const char *judge_lock_count(struct client *client, const struct act *act,
+                                    const struct reply *reply)
 {
     int64_t before = client->session.locked;
     (void)act;
     client->session.locked = -1;
     if (reply->type != ':')
         return "it is no number";
-    bool is_known = client->session.is_executing && before >= 0 && client->session.losses == run.losses;
+    bool is_known =
+        client->session.is_executing && before >= 0 && client->session.losses == run.losses;
     return !is_known || reply->number == before + 1 ? NULL : "somebody has written in between";
 }
 

@@ -23,7 +23,8 @@ static void say_track(struct client *client, struct act *act)
         say_word(client, SLICE("OPTIN"));
 }
 
-static const char *judge_track(struct client *client, const struct act *act, const struct reply *reply)
+static const char *judge_track(struct client *client, const struct act *act,
+                               const struct reply *reply)
 {
     client->session.is_tracking = act->a % 2 == 0;
     return reply_is_ok(reply) ? NULL : "it is not OK";
@@ -35,7 +36,8 @@ static void say_tracks(struct client *client, struct act *act)
     say_word(client, SLICE("TRACKINGINFO"));
 }
 
-static const char *judge_tracks(struct client *client, const struct act *act, const struct reply *reply)
+static const char *judge_tracks(struct client *client, const struct act *act,
+                                const struct reply *reply)
 {
     struct reply flags, first;
     (void)act;
@@ -44,7 +46,9 @@ static const char *judge_tracks(struct client *client, const struct act *act, co
     bool is_on = slice_eq(first.text, SLICE("on"));
     if (!is_on && !slice_eq(first.text, SLICE("off")))
         return "neither on nor off";
-    return is_on == client->session.is_tracking ? NULL : is_on ? "it has not asked to track" : "it tracks no longer";
+    return is_on == client->session.is_tracking ? NULL
+           : is_on                              ? "it has not asked to track"
+                                                : "it tracks no longer";
 }
 
 /* ---- REDIRECT ---- */
@@ -67,7 +71,8 @@ static struct pointed look_at(struct client *client, uint32_t pick)
     if (target == NULL || target == client || target->session.id == 0)
         return (struct pointed){0};
     target->session.may_be_invalidated = true;
-    return (struct pointed){target, target->life, target->session.user, target->judged, target->n_expected == 0};
+    return (struct pointed){target, target->life, target->session.user, target->judged,
+                            target->n_expected == 0};
 }
 
 static void say_redirect(struct client *client, struct act *act)
@@ -81,30 +86,37 @@ static void say_redirect(struct client *client, struct act *act)
     say_word(client, SLICE("TRACKING"));
     say_word(client, SLICE("ON"));
     say_word(client, SLICE("REDIRECT"));
-    say_text(client, "%lld", (long long)(now->target != NULL ? now->target->session.id : NOBODYS_ID));
+    say_text(client, "%lld",
+             (long long)(now->target != NULL ? now->target->session.id : NOBODYS_ID));
     say_word(client, SLICE("OPTIN"));
 }
 
 /* True if the target has sent and received nothing since the redirect. */
-static bool has_stayed(const struct client *client, const struct act *act, const struct pointed *then)
+static bool has_stayed(const struct client *client, const struct act *act,
+                       const struct pointed *then)
 {
     const struct client *target = then->target;
-    return target != NULL && then->is_idle && act->b == (uint32_t)client->judged - 1 && target->conn != NULL &&
-           target->life == then->life && target->judged == then->judged && target->n_expected == 0 &&
-           target->session.user == then->user && !target->is_lost && !target->has_shut;
+    return target != NULL && then->is_idle && act->b == (uint32_t)client->judged - 1 &&
+           target->conn != NULL && target->life == then->life && target->judged == then->judged &&
+           target->n_expected == 0 && target->session.user == then->user && !target->is_lost &&
+           !target->has_shut;
 }
 
 /*
  * Judges REDIRECT: a client may redirect to connections of its own user only. For a named user
  * (above 0), a redirect to an idle connection of the user must succeed.
  */
-static const char *judge_redirect(struct client *client, const struct act *act, const struct reply *reply)
+static const char *judge_redirect(struct client *client, const struct act *act,
+                                  const struct reply *reply)
 {
     struct session *session = &client->session;
     const struct pointed *then = &pointed[client->number % 256];
     if (reply_begins(reply, '-', SLICE("ERR The client ID you want redirect to does not exist"))) {
-        bool must = has_stayed(client, act, then) && run_is_whole() && session->user > 0 && session->user == then->user;
-        return must && !session->is_executing ? "a connection of its own user, and it may not be told" : NULL;
+        bool must = has_stayed(client, act, then) && run_is_whole() && session->user > 0 &&
+                    session->user == then->user;
+        return must && !session->is_executing
+                   ? "a connection of its own user, and it may not be told"
+                   : NULL;
     }
     if (!reply_is_ok(reply))
         return "it is not OK";

@@ -82,53 +82,74 @@ static const struct order_form {
     {"LIMIT SET default cmd.zrevrange 70/s burst 3, 1000/h over shadow", AN_OK, NULL},
     {"LIMIT SET default cmd.zscore deny", AN_OK, NULL},
     {"LIMIT SET default cmd.zrevrange nothing", AN_ERROR, "ERR [policy default] cmd.zrevrange: "},
-    {"LIMIT SET defualt cmd.zrevrange 1/s", AN_ERROR, "ERR no policy defualt (did you mean default?)"},
+    {"LIMIT SET defualt cmd.zrevrange 1/s", AN_ERROR,
+     "ERR no policy defualt (did you mean default?)"},
     {"LIMIT SET xyzzy cmd.zrevrange 1/s", AN_ERROR, "ERR no policy xyzzy"},
     {"LIMIT SET default admin yes", AN_ERROR, "ERR admin is not a limit"},
-    {"LIMIT SET default cmd.zrevrange 1/s\n2/s", AN_ERROR, "ERR a configuration cannot contain control characters"},
+    {"LIMIT SET default cmd.zrevrange 1/s\n2/s", AN_ERROR,
+     "ERR a configuration cannot contain control characters"},
     {"LIMIT SET LIMIT spare sliding 7/1d", AN_OK, NULL},
     {"LIMIT SET LIMIT spare over = shadow", AN_OK, NULL},
     {"LIMIT SET LIMIT spare fixed = 8/1d, 9/2d", AN_OK, NULL},
     {"LIMIT SET LIMIT spare over = refuse", AN_OK, NULL},
-    {"LIMIT SET LIMIT spare over = maybe", AN_ERROR, "ERR [limit spare] over: \"maybe\" is neither refuse nor shadow"},
-    {"LIMIT SET LIMIT spare ovr = shadow", AN_ERROR, "ERR [limit spare] ovr: unknown key (did you mean over?)"},
+    {"LIMIT SET LIMIT spare over = maybe", AN_ERROR,
+     "ERR [limit spare] over: \"maybe\" is neither refuse nor shadow"},
+    {"LIMIT SET LIMIT spare ovr = shadow", AN_ERROR,
+     "ERR [limit spare] ovr: unknown key (did you mean over?)"},
     {"LIMIT SET LIMIT spare when-down = local", AN_OK, NULL},
-    {"LIMIT SET LIMIT spare when-down = maybe", AN_ERROR, "ERR [limit spare] when-down: \"maybe\" is neither error"},
-    {"LIMIT SET LIMIT spare penalty = 0s", AN_ERROR, "ERR [limit spare] penalty: a penalty of 0 has no effect"},
-    {"LIMIT SET LIMIT spare tz = UTC", AN_ERROR, "ERR [limit spare]: tz needs a rate by the calendar"},
+    {"LIMIT SET LIMIT spare when-down = maybe", AN_ERROR,
+     "ERR [limit spare] when-down: \"maybe\" is neither error"},
+    {"LIMIT SET LIMIT spare penalty = 0s", AN_ERROR,
+     "ERR [limit spare] penalty: a penalty of 0 has no effect"},
+    {"LIMIT SET LIMIT spare tz = UTC", AN_ERROR,
+     "ERR [limit spare]: tz needs a rate by the calendar"},
     {"LIMIT SET LIMIT spare slidng 7/1d", AN_ERROR,
      "ERR [limit spare] slidng: unknown algorithm \"slidng\" (did you mean"},
-    {"LIMIT SET LIMIT spare xyzzyx 7/1d", AN_ERROR, "ERR [limit spare] xyzzyx: unknown algorithm \"xyzzyx\": write"},
-    {"LIMIT SET LIMIT spare sliding 7/1d burst 3", AN_ERROR, "ERR [limit spare] sliding: sliding has no burst"},
-    {"LIMIT SET LIMIT spare sliding 10001/1d", AN_ERROR, "ERR [limit spare] sliding: an exact sliding window counts"},
-    {"LIMIT SET LIMIT spare sliding 5/day", AN_ERROR, "ERR [limit spare] sliding: day, week and month are for FIXED"},
-    {"LIMIT SET LIMIT spare funnel 7/1d burst", AN_ERROR, "ERR [limit spare] funnel: \"burst\" is the last word"},
+    {"LIMIT SET LIMIT spare xyzzyx 7/1d", AN_ERROR,
+     "ERR [limit spare] xyzzyx: unknown algorithm \"xyzzyx\": write"},
+    {"LIMIT SET LIMIT spare sliding 7/1d burst 3", AN_ERROR,
+     "ERR [limit spare] sliding: sliding has no burst"},
+    {"LIMIT SET LIMIT spare sliding 10001/1d", AN_ERROR,
+     "ERR [limit spare] sliding: an exact sliding window counts"},
+    {"LIMIT SET LIMIT spare sliding 5/day", AN_ERROR,
+     "ERR [limit spare] sliding: day, week and month are for FIXED"},
+    {"LIMIT SET LIMIT spare funnel 7/1d burst", AN_ERROR,
+     "ERR [limit spare] funnel: \"burst\" is the last word"},
     {"LIMIT SET LIMIT spare funnel 7/1d burst 0", AN_ERROR,
      "ERR [limit spare] funnel: a burst of 0 never lets "
      "anything pass"},
-    {"LIMIT SET LIMIT spare funnel 7/1d burst x", AN_ERROR, "ERR [limit spare] funnel: \"x\" is not a count"},
+    {"LIMIT SET LIMIT spare funnel 7/1d burst x", AN_ERROR,
+     "ERR [limit spare] funnel: \"x\" is not a count"},
     {"LIMIT SET LIMIT spare funnel 7/1d burst 2 burst 3", AN_ERROR,
      "ERR [limit spare] funnel: \"burst\" is given twice"},
-    {"LIMIT SET LIMIT spare funnel 7/1d brst 3", AN_ERROR, "ERR [limit spare] funnel: unknown clause \"brst\""},
+    {"LIMIT SET LIMIT spare funnel 7/1d brst 3", AN_ERROR,
+     "ERR [limit spare] funnel: unknown clause \"brst\""},
     {"LIMIT SET LIMIT spare funnel ,", AN_ERROR, "ERR [limit spare] funnel: a rate is missing"},
     {"LIMIT SET LIMIT spare sliding 1/d,2/d,3/d,4/d,5/d,6/d,7/d,8/d,9/d", AN_ERROR,
      "ERR [limit spare] sliding: too many rates: at most 8"},
     {"LIMIT SET LIMIT spare sliding", AN_ERROR, "ERR write a key and its value"},
     {"LIMIT SET LIMIT spare sliding =", AN_ERROR, "ERR write a key and its value"},
-    {"LIMIT SET LIMIT gate sliding 7/1d", AN_ERROR, "ERR no limit is named gate (did you mean gate0?)"},
+    {"LIMIT SET LIMIT gate sliding 7/1d", AN_ERROR,
+     "ERR no limit is named gate (did you mean gate0?)"},
     {"LIMIT SET LIMIT gate0 funnel 7/1d FOR k", AN_ERROR, "ERR [limit gate0] is sliding"},
-    {"LIMIT SET LIMIT gate0 over shadow FOR k", AN_ERROR, "ERR [limit gate0] over: a single key takes only rates"},
+    {"LIMIT SET LIMIT gate0 over shadow FOR k", AN_ERROR,
+     "ERR [limit gate0] over: a single key takes only rates"},
     {"LIMIT SET LIMIT gate0 sliding 0/s FOR k", AN_ERROR, "ERR [limit gate0] sliding: "},
-    {"LIMIT SET LIMIT gate0 sliding 1/s FOR k EX 0s", AN_ERROR, "ERR EX: the time must be longer than 0"},
+    {"LIMIT SET LIMIT gate0 sliding 1/s FOR k EX 0s", AN_ERROR,
+     "ERR EX: the time must be longer than 0"},
     {"LIMIT SET LIMIT gate0 sliding 1/s FOR k EX x", AN_ERROR, "ERR EX: "},
-    {"LIMIT SET LIMIT gate0 sliding 1/s FOR k\tk", AN_ERROR, "ERR a command cannot contain control characters"},
-    {"LIMIT UNSET default cmd.zrevrange", OK_OR_ERROR, "ERR policy default has no limit cmd.zrevrange"},
+    {"LIMIT SET LIMIT gate0 sliding 1/s FOR k\tk", AN_ERROR,
+     "ERR a command cannot contain control characters"},
+    {"LIMIT UNSET default cmd.zrevrange", OK_OR_ERROR,
+     "ERR policy default has no limit cmd.zrevrange"},
     {"LIMIT UNSET default cmd.zscore", OK_OR_ERROR, "ERR policy default has no limit cmd.zscore"},
     {"LIMIT UNSET nonesuch all", AN_ERROR, "ERR no policy nonesuch"},
-    {"LIMIT UNSET LIMIT gate0 FOR nobody", AN_ERROR, "ERR limit gate0 has no rates for the key nobody"},
+    {"LIMIT UNSET LIMIT gate0 FOR nobody", AN_ERROR,
+     "ERR limit gate0 has no rates for the key nobody"},
     {"LIMIT UNSET LIMIT nonesuch FOR nobody", AN_ERROR, "ERR no limit is named nonesuch"},
     {"LIMIT UNSET LIMIT gate0 OF nobody", AN_ERROR, "ERR syntax error, unexpected 'OF'"},
-    {"LIMIT UNSET LIMIT gate0 FOR", AN_ERROR, "ERR syntax error, an argument is missing after 'FOR'"},
+    {"LIMIT UNSET LIMIT gate0 FOR", AN_ERROR,
+     "ERR syntax error, an argument is missing after 'FOR'"},
     {"LIMIT UNSET LIMIT gate0 FOR a b", AN_ERROR, "ERR syntax error, unexpected 'b'"},
     {"LIMIT DIFF", ENTRIES, "section"},
     {"LIMIT MODE", A_MODE, NULL},
@@ -148,7 +169,8 @@ static void say_order(struct client *client, struct act *act)
 }
 
 /* Maps, or arrays in RESP2, that all begin with this name. */
-static const char *judge_entries(const struct client *client, const struct reply *reply, const char *name)
+static const char *judge_entries(const struct client *client, const struct reply *reply,
+                                 const char *name)
 {
     struct slice inside = reply->inside;
     struct reply entry, first;
@@ -161,7 +183,8 @@ static const char *judge_entries(const struct client *client, const struct reply
     return NULL;
 }
 
-static const char *judge_form(const struct client *client, const struct order_form *order, const struct reply *reply)
+static const char *judge_form(const struct client *client, const struct order_form *order,
+                              const struct reply *reply)
 {
     bool is_error = order->begins != NULL && reply_begins(reply, '-', slice_str(order->begins));
     switch (order->form) {
@@ -170,7 +193,8 @@ static const char *judge_form(const struct client *client, const struct order_fo
     case AN_OK:
         return reply_is_ok(reply) ? NULL : "it is not OK";
     case OK_OR_ERROR:
-        return reply_is_ok(reply) || is_error ? NULL : "neither done, nor the error that there is for it";
+        return reply_is_ok(reply) || is_error ? NULL
+                                              : "neither done, nor the error that there is for it";
     case NUMBER_OR_ERROR:
         return (reply->type == ':' && reply->number >= 0) || is_error
                    ? NULL
@@ -180,7 +204,9 @@ static const char *judge_form(const struct client *client, const struct order_fo
     case A_LIST:
         return reply->type == '*' && !reply->is_nil ? NULL : "it is no list";
     case A_MODE:
-        return reply_is(reply, '$', SLICE("enforce")) || reply_is(reply, '$', SLICE("shadow")) ? NULL : "it is no mode";
+        return reply_is(reply, '$', SLICE("enforce")) || reply_is(reply, '$', SLICE("shadow"))
+                   ? NULL
+                   : "it is no mode";
     case ENTRIES:
         return judge_entries(client, reply, order->begins);
     }
@@ -206,7 +232,8 @@ static bool is_of_bad_file(const struct act *act, const struct reply *reply)
  */
 static bool is_of_restart(const struct act *act, const struct reply *reply)
 {
-    if (strcmp(orders[act->a % N_ORDERS].line, "LIMIT RELOAD") != 0 || !reply_begins(reply, '+', SLICE(NEEDS_RESTART)))
+    if (strcmp(orders[act->a % N_ORDERS].line, "LIMIT RELOAD") != 0 ||
+        !reply_begins(reply, '+', SLICE(NEEDS_RESTART)))
         return false;
     struct slice names = reply->text;
     split_take(&names, strlen(NEEDS_RESTART));
@@ -220,13 +247,16 @@ static bool is_of_restart(const struct act *act, const struct reply *reply)
     return true;
 }
 
-static const char *judge_order(struct client *client, const struct act *act, const struct reply *reply)
+static const char *judge_order(struct client *client, const struct act *act,
+                               const struct reply *reply)
 {
     const struct order_form *order = &orders[act->a % N_ORDERS];
     bool is_wrong = order->form == AN_ERROR && strncmp(order->begins, "ERR wrong number", 16) == 0;
     if (!is_operator(client) && !is_wrong)
         return reply_begins(reply, '-', SLICE(NOT_FOR_YOU)) ? NULL : "not for it";
-    return is_of_bad_file(act, reply) || is_of_restart(act, reply) ? NULL : judge_form(client, order, reply);
+    return is_of_bad_file(act, reply) || is_of_restart(act, reply)
+               ? NULL
+               : judge_form(client, order, reply);
 }
 
 /* ---- rates of single keys ---- */
@@ -262,7 +292,8 @@ static void say_key_rate(struct client *client, struct act *act)
     expect(client, act);
 }
 
-static const char *judge_key_rate(struct client *client, const struct act *act, const struct reply *reply)
+static const char *judge_key_rate(struct client *client, const struct act *act,
+                                  const struct reply *reply)
 {
     if (!is_operator(client))
         return reply_begins(reply, '-', SLICE(NOT_FOR_YOU)) ? NULL : "not for it";
@@ -282,7 +313,8 @@ static void say_key_unset(struct client *client, struct act *act)
     expect(client, act);
 }
 
-static const char *judge_key_unset(struct client *client, const struct act *act, const struct reply *reply)
+static const char *judge_key_unset(struct client *client, const struct act *act,
+                                   const struct reply *reply)
 {
     uint32_t *own = &client->session.gate_rates[gate(act)];
     bool was_there = *own != 0;
@@ -291,7 +323,8 @@ static const char *judge_key_unset(struct client *client, const struct act *act,
     *own = 0;
     if (was_there)
         return reply_is_ok(reply) ? NULL : "the key's own rate is lost";
-    return reply_begins(reply, '-', SLICE("ERR limit gate")) ? NULL : "a rate that nobody has given";
+    return reply_begins(reply, '-', SLICE("ERR limit gate")) ? NULL
+                                                             : "a rate that nobody has given";
 }
 
 /* PEEK charges nothing. */
@@ -306,12 +339,15 @@ static void say_gate(struct client *client, struct act *act)
     expect(client, act);
 }
 
-static const char *judge_gate(struct client *client, const struct act *act, const struct reply *reply)
+static const char *judge_gate(struct client *client, const struct act *act,
+                              const struct reply *reply)
 {
     struct reply limit;
     uint32_t own = client->session.gate_rates[gate(act)];
     if (run.plan.operators == OPERATORS_NONE)
-        return reply_begins(reply, '-', SLICE("ERR no limit is named 'gate")) ? NULL : "a limit that there is not";
+        return reply_begins(reply, '-', SLICE("ERR no limit is named 'gate"))
+                   ? NULL
+                   : "a limit that there is not";
     if (!limit_field(reply, 1, 5, &limit))
         return "it is no decision";
     if (!run.is_faultless)
@@ -347,15 +383,18 @@ static void say_asking(struct client *client, struct act *act)
     say_line(client, act, askings[act->a % N_ASKINGS].line);
 }
 
-static const char *judge_asking(struct client *client, const struct act *act, const struct reply *reply)
+static const char *judge_asking(struct client *client, const struct act *act,
+                                const struct reply *reply)
 {
     const struct order_form *asking = &askings[act->a % N_ASKINGS];
     bool is_about_other = act->a % N_ASKINGS < 4;
     if (asking->form == AN_ERROR && !is_about_other)
         return judge_form(client, asking, reply);
     if (is_about_other && !is_operator(client) && strncmp(asking->line, "LIMIT EXPLAIN", 13) != 0)
-        return reply_begins(reply, '-', SLICE("NOPERM only operators may use FOR with another subject")) ? NULL
-                                                                                                         : "not for it";
+        return reply_begins(reply, '-',
+                            SLICE("NOPERM only operators may use FOR with another subject"))
+                   ? NULL
+                   : "not for it";
     if (is_about_other && reply_begins(reply, '-', SLICE("ERR no such subject")))
         return NULL;
     return reply->type == (client->session.is_resp3 ? '%' : '*') ? NULL : "it is told nothing";

@@ -49,11 +49,13 @@ static void say_own_limit(struct client *client, struct act *act)
 }
 
 /* After a loss of Redis' data or a fault the charge is unknown. */
-static const char *judge_own_limit(struct client *client, const struct act *act, const struct reply *reply)
+static const char *judge_own_limit(struct client *client, const struct act *act,
+                                   const struct reply *reply)
 {
     struct reply limited, remaining;
     uint32_t *used = used_of(client, act), cost = cost_of(act);
-    if (!limit_field(reply, 0, 5, &limited) || limited.type != ':' || !limit_field(reply, 2, 5, &remaining))
+    if (!limit_field(reply, 0, 5, &limited) || limited.type != ':' ||
+        !limit_field(reply, 2, 5, &remaining))
         return "it is no decision";
     if (!run_is_whole() || client->session.losses != run.losses)
         return NULL;
@@ -77,7 +79,8 @@ static void say_own_reset(struct client *client, struct act *act)
     expect(client, act);
 }
 
-static const char *judge_own_reset(struct client *client, const struct act *act, const struct reply *reply)
+static const char *judge_own_reset(struct client *client, const struct act *act,
+                                   const struct reply *reply)
 {
     uint32_t *used = used_of(client, act);
     bool was_there = *used > 0;
@@ -118,7 +121,8 @@ static void say_own_many(struct client *client, struct act *act)
 }
 
 /* A second call counts as the first if another limit has refused the first. */
-static const char *judge_own_many(struct client *client, const struct act *act, const struct reply *reply)
+static const char *judge_own_many(struct client *client, const struct act *act,
+                                  const struct reply *reply)
 {
     struct reply limited, limit, remaining;
     if (!limit_field(reply, 0, 5, &limited) || !limit_field(reply, 1, 5, &limit) ||
@@ -128,7 +132,8 @@ static const char *judge_own_many(struct client *client, const struct act *act, 
         return NULL;
     if (!reply_is_integer(&limited, 0) || !reply_is_integer(&limit, MOST))
         return "a new key that is refused, or has another limit";
-    bool is_first = reply_is_integer(&remaining, MOST - 1), is_second = reply_is_integer(&remaining, MOST - 2);
+    bool is_first = reply_is_integer(&remaining, MOST - 1),
+         is_second = reply_is_integer(&remaining, MOST - 2);
     return is_first || (act->c == 1 && is_second) ? NULL : "not what remains of a new key";
 }
 
@@ -161,7 +166,8 @@ static void say_own_chain(struct client *client, struct act *act)
 }
 
 /* Another limit may have refused the earlier calls. */
-static const char *judge_own_chain(struct client *client, const struct act *act, const struct reply *reply)
+static const char *judge_own_chain(struct client *client, const struct act *act,
+                                   const struct reply *reply)
 {
     struct reply limited, remaining, refused_by;
     if (!limit_field(reply, 0, 6, &limited) || !limit_field(reply, 2, 6, &remaining) ||
@@ -173,8 +179,9 @@ static const char *judge_own_chain(struct client *client, const struct act *act,
         return "new keys that are refused";
     bool is_exact = !run.plan.has_limits && !run.plan.may_refuse && !run.plan.may_change_password;
     int64_t least = MOST - (int64_t)act->c, most = is_exact ? least : MOST - 1;
-    return remaining.type == ':' && remaining.number >= least && remaining.number <= most ? NULL
-                                                                                          : "not what remains of them";
+    return remaining.type == ':' && remaining.number >= least && remaining.number <= most
+               ? NULL
+               : "not what remains of them";
 }
 
 /* ---- a limit that weir counts while Redis is away ---- */
@@ -207,13 +214,16 @@ static void say_own_mails(struct client *client, struct act *act)
 }
 
 /* The law holds whether Redis or weir decides, and while Redis comes and goes. */
-static const char *judge_own_mails(struct client *client, const struct act *act, const struct reply *reply)
+static const char *judge_own_mails(struct client *client, const struct act *act,
+                                   const struct reply *reply)
 {
     struct reply limited;
     struct mails *of = &mails[client->number % CLIENTS];
     uint64_t age = run.losses + run.clock_steps;
     if (!regime_may_say("[limit mail]"))
-        return reply_begins(reply, '-', SLICE("ERR no limit is named 'mail'")) ? NULL : "a limit that there is not";
+        return reply_begins(reply, '-', SLICE("ERR no limit is named 'mail'"))
+                   ? NULL
+                   : "a limit that there is not";
     if (!limit_field(reply, 0, 5, &limited) || limited.type != ':')
         return "it is no decision";
     if (of->life != client->life || of->age != age)
@@ -221,7 +231,9 @@ static const char *judge_own_mails(struct client *client, const struct act *act,
     if (limited.number == 1 || act->read_ns <= run.changed_ns)
         return NULL;
     struct window *passed = &of->passed[limit_owner(client)];
-    return window_admits(passed, &both, act->read_ns, world.now_ns) ? NULL : "more than Redis and weir may let pass";
+    return window_admits(passed, &both, act->read_ns, world.now_ns)
+               ? NULL
+               : "more than Redis and weir may let pass";
 }
 
 const struct op own_limit_ops[] = {

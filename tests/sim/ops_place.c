@@ -61,8 +61,9 @@ static struct round *round_of(const struct client *client)
 /* True if weir's questions to Redis are answered, apart from faults. */
 static bool is_served(void)
 {
-    return !memory_was_short() && run.plan.redis.maxclients == 0 && run.plan.odds.fds >= FDS_ENOUGH &&
-           !regime_may_say("upstream-timeout = ") && admin_lets_in() && !admin_is_changing(world.now_ns);
+    return !memory_was_short() && run.plan.redis.maxclients == 0 &&
+           run.plan.odds.fds >= FDS_ENOUGH && !regime_may_say("upstream-timeout = ") &&
+           admin_lets_in() && !admin_is_changing(world.now_ns);
 }
 
 bool place_is_due(const struct client *client)
@@ -96,7 +97,8 @@ static unsigned client_to_wait_for(const struct client *client, uint32_t pick)
 {
     for (unsigned i = 0; i < CLIENTS_MAX; i++) {
         unsigned whose = (pick + i) % CLIENTS_MAX;
-        if (whose != client->number && rounds[whose].stage == ROUND_HELD && !rounds[whose].has_waiter)
+        if (whose != client->number && rounds[whose].stage == ROUND_HELD &&
+            !rounds[whose].has_waiter)
             return whose;
     }
     return UINT32_MAX;
@@ -140,10 +142,12 @@ static void say_part(struct client *client, struct act *act)
 /* True if only the holder itself can have ended the round. */
 static bool is_sure(const struct round *round)
 {
-    return is_served() && !round->is_upset && round->losses == run.losses && world.now_ns < round->until_ns;
+    return is_served() && !round->is_upset && round->losses == run.losses &&
+           world.now_ns < round->until_ns;
 }
 
-static const char *judge_take(struct round *round, uint64_t read_ns, bool is_limited, struct slice token)
+static const char *judge_take(struct round *round, uint64_t read_ns, bool is_limited,
+                              struct slice token)
 {
     round->stage = ROUND_OVER;
     if (is_limited)
@@ -174,7 +178,8 @@ static const char *judge_waiter(const struct client *client, struct round *round
     round->waiting_ns = round->free_ns = 0;
     if (!is_limited && is_held)
         return "a place that somebody has";
-    return free_ns != 0 && is_served() && !round->is_upset && !run.plan.has_slow && told_ns(client) > free_ns + LATE_NS
+    return free_ns != 0 && is_served() && !round->is_upset && !run.plan.has_slow &&
+                   told_ns(client) > free_ns + LATE_NS
                ? "a place stands free, and who waits is not told"
                : NULL;
 }
@@ -191,14 +196,16 @@ static const char *judge_leave(struct round *round, const struct reply *reply)
     return NULL;
 }
 
-static const char *judge_part(struct client *client, const struct act *act, const struct reply *reply)
+static const char *judge_part(struct client *client, const struct act *act,
+                              const struct reply *reply)
 {
     struct round *round = &rounds[act->a % CLIENTS_MAX];
     struct reply limited, token;
     bool is_known = round->number == act->c;
     if (act->b == PART_LEAVE)
         return is_known ? judge_leave(round, reply) : NULL;
-    if (!limit_field(reply, 0, 5, &limited) || !limit_field(reply, 1, 5, &token) || limited.type != ':')
+    if (!limit_field(reply, 0, 5, &limited) || !limit_field(reply, 1, 5, &token) ||
+        limited.type != ':')
         return "it is no decision";
     if (!is_known)
         return NULL;
@@ -254,13 +261,15 @@ static void say_and_go(struct client *client, struct act *act)
     client->intent.is_off = true;
 }
 
-static const char *judge_and_go(struct client *client, const struct act *act, const struct reply *reply)
+static const char *judge_and_go(struct client *client, const struct act *act,
+                                const struct reply *reply)
 {
     struct reply limited;
     (void)client;
     (void)act;
-    return limit_field(reply, 0, 5, &limited) && reply_is_integer(&limited, 0) ? NULL
-                                                                               : "nobody else asks for its place";
+    return limit_field(reply, 0, 5, &limited) && reply_is_integer(&limited, 0)
+               ? NULL
+               : "nobody else asks for its place";
 }
 
 void place_gone(struct client *client)
@@ -285,8 +294,8 @@ static bool must_be_free(const struct gone *gone)
 {
     /* with slow scripts Redis may answer the release with -BUSY */
     bool is_sure = is_served() && !run.plan.has_slow;
-    return gone->left_ns != 0 && gone->is_heard && !gone->was_told && gone->losses == run.losses && !gone->is_upset &&
-           is_sure;
+    return gone->left_ns != 0 && gone->is_heard && !gone->was_told && gone->losses == run.losses &&
+           !gone->is_upset && is_sure;
 }
 
 bool place_inherit(struct client *client)
@@ -307,14 +316,16 @@ bool place_inherit(struct client *client)
     return true;
 }
 
-static const char *judge_heir(struct client *client, const struct act *act, const struct reply *reply)
+static const char *judge_heir(struct client *client, const struct act *act,
+                              const struct reply *reply)
 {
     struct reply limited;
     (void)client;
     (void)act;
     if (!limit_field(reply, 0, 5, &limited) || limited.type != ':')
         return "it is no decision";
-    return limited.number == 0 || !is_served() ? NULL : "somebody who had gone before has the place";
+    return limited.number == 0 || !is_served() ? NULL
+                                               : "somebody who had gone before has the place";
 }
 
 /* ---- events ---- */
@@ -326,7 +337,8 @@ void place_upset(uint64_t ns)
     for (unsigned i = 0; i < CLIENTS_MAX; i++)
         rounds[i].is_upset = true;
     for (unsigned i = 0; i < n_gone; i++)
-        all_gone[i].is_upset |= all_gone[i].left_ns == 0 || world.now_ns < all_gone[i].left_ns + RECOVERY_NS;
+        all_gone[i].is_upset |=
+            all_gone[i].left_ns == 0 || world.now_ns < all_gone[i].left_ns + RECOVERY_NS;
 }
 
 void place_served(void)
@@ -360,7 +372,8 @@ void place_heard(struct slice key)
     unsigned number, which;
     if (read_name(key, ":round:", &number, &which) && number < CLIENTS_MAX) {
         struct round *round = &rounds[number];
-        if (round->number == which && round->stage == ROUND_HELD && round->has_waiter && round->waiting_ns == 0)
+        if (round->number == which && round->stage == ROUND_HELD && round->has_waiter &&
+            round->waiting_ns == 0)
             round->waiting_ns = world.now_ns;
     } else if (read_name(key, ":gone:", &number, &which)) {
         for (unsigned i = 0; i < n_gone; i++)

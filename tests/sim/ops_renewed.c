@@ -10,7 +10,8 @@
 /* counts of the limit spare: plan.c, ops_operator.c and here */
 static const int64_t counts[] = {5, 7, 8};
 #define N_COUNTS (sizeof counts / sizeof counts[0])
-static const char *const lines[] = {"sliding 5/1d", "fixed 7/1d", "approx 8/1d", "funnel 5/1d", "bucket 7/1d"};
+static const char *const lines[] = {"sliding 5/1d", "fixed 7/1d", "approx 8/1d", "funnel 5/1d",
+                                    "bucket 7/1d"};
 #define N_LINES (sizeof lines / sizeof lines[0])
 #define FIELDS 5
 
@@ -48,7 +49,8 @@ static bool is_count(int64_t number)
     return false;
 }
 
-static const char *judge_numbers(const struct act *act, const int64_t numbers[FIELDS], uint32_t *used)
+static const char *judge_numbers(const struct act *act, const int64_t numbers[FIELDS],
+                                 uint32_t *used)
 {
     uint32_t charge = is_look(act) ? 0 : 1, now = (uint32_t)(numbers[1] - numbers[2]);
     if (!is_count(numbers[1]) || numbers[2] < 0 || numbers[2] > numbers[1])
@@ -65,13 +67,16 @@ static const char *judge_numbers(const struct act *act, const int64_t numbers[FI
     return is_wrong ? "neither what was counted nor a new key" : NULL;
 }
 
-static const char *judge_renewed(struct client *client, const struct act *act, const struct reply *reply)
+static const char *judge_renewed(struct client *client, const struct act *act,
+                                 const struct reply *reply)
 {
     struct reply field;
     int64_t numbers[FIELDS];
     uint32_t *used = &client->session.spare_used[limit_owner(client)];
     if (run.plan.operators == OPERATORS_NONE)
-        return reply_begins(reply, '-', SLICE("ERR no limit is named 'spare'")) ? NULL : "a limit that there is not";
+        return reply_begins(reply, '-', SLICE("ERR no limit is named 'spare'"))
+                   ? NULL
+                   : "a limit that there is not";
     for (size_t i = 0; i < FIELDS; i++) {
         if (!limit_field(reply, i, FIELDS, &field) || field.type != ':')
             return "it is no decision";
@@ -96,17 +101,21 @@ static void say_renewed_two(struct client *client, struct act *act)
 }
 
 /* One call does not show what each of several keys holds. */
-static const char *judge_renewed_two(struct client *client, const struct act *act, const struct reply *reply)
+static const char *judge_renewed_two(struct client *client, const struct act *act,
+                                     const struct reply *reply)
 {
     struct reply limited, limit;
     client->session.spare_used[limit_owner(client)] = 0;
     if (run.plan.operators == OPERATORS_NONE)
-        return reply_begins(reply, '-', SLICE("ERR no limit is named '")) ? NULL : "a limit that there is not";
+        return reply_begins(reply, '-', SLICE("ERR no limit is named '"))
+                   ? NULL
+                   : "a limit that there is not";
     if (act->b % 4 == 0 && reply_begins(reply, '-', SLICE("WRONGTYPE ")))
         return NULL;
     if (!limit_field(reply, 0, FIELDS + 1, &limited) || !limit_field(reply, 1, FIELDS + 1, &limit))
         return "it is no decision";
-    return limited.type == ':' && limit.type == ':' && limit.number > 0 ? NULL : "it is no decision";
+    return limited.type == ':' && limit.type == ':' && limit.number > 0 ? NULL
+                                                                        : "it is no decision";
 }
 
 /* ---- another algorithm ---- */
@@ -124,7 +133,8 @@ static void say_another(struct client *client, struct act *act)
     expect(client, act);
 }
 
-static const char *judge_another(struct client *client, const struct act *act, const struct reply *reply)
+static const char *judge_another(struct client *client, const struct act *act,
+                                 const struct reply *reply)
 {
     bool is_operator = run.plan.operators == OPERATORS_ALL ||
                        (run.plan.operators == OPERATORS_USER && client->session.user == OPERATOR);

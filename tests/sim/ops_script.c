@@ -8,7 +8,8 @@
 
 /* ---- scripts on the client's own keys ---- */
 
-static void say_script(struct client *client, const struct act *act, const char *script, bool has_value)
+static void say_script(struct client *client, const struct act *act, const char *script,
+                       bool has_value)
 {
     say_begin(client, has_value ? 5 : 4);
     say_word(client, SLICE("EVAL"));
@@ -37,7 +38,8 @@ static void say_eval_echo(struct client *client, struct act *act)
     say_script(client, act, "return ARGV[1]", true);
 }
 
-static const char *judge_eval_echo(struct client *client, const struct act *act, const struct reply *reply)
+static const char *judge_eval_echo(struct client *client, const struct act *act,
+                                   const struct reply *reply)
 {
     return is_value(client, act->b, reply) ? NULL : "not what it said";
 }
@@ -51,7 +53,8 @@ static void say_eval_error(struct client *client, struct act *act)
     expect(client, act);
 }
 
-static const char *judge_eval_error(struct client *client, const struct act *act, const struct reply *reply)
+static const char *judge_eval_error(struct client *client, const struct act *act,
+                                    const struct reply *reply)
 {
     (void)client;
     (void)act;
@@ -65,7 +68,8 @@ static void say_eval_message(struct client *client, struct act *act)
     say_script(client, act, "return {'message', ARGV[1], 'x'}", true);
 }
 
-static const char *judge_eval_message(struct client *client, const struct act *act, const struct reply *reply)
+static const char *judge_eval_message(struct client *client, const struct act *act,
+                                      const struct reply *reply)
 {
     struct reply value;
     if (reply->type != '*' || reply->number != 3 || !reply_at(reply, 1, &value))
@@ -111,7 +115,8 @@ static void forge_reset(struct client *client, const struct act *act)
     };
     uint32_t n_more = act->a % 2;
     say_forging(client, forgeries[n_more]);
-    say_forging(client, resets[act->c % (run.plan.has_slow ? sizeof resets / sizeof resets[0] : 2)]);
+    say_forging(client,
+                resets[act->c % (run.plan.has_slow ? sizeof resets / sizeof resets[0] : 2)]);
     if (n_more > 0)
         say_own_get(client, act);
     client->acts_ns = world.now_ns + FORGER_RESTS_NS;
@@ -179,14 +184,16 @@ static void skip(struct client *client, struct act *act)
     expect(client, act);
 }
 
-static const char *judge_silent(struct client *client, const struct act *act, const struct reply *reply)
+static const char *judge_silent(struct client *client, const struct act *act,
+                                const struct reply *reply)
 {
     (void)client;
     (void)act;
     return reply_is_ok(reply) ? NULL : "it is not OK";
 }
 
-static const char *judge_skip(struct client *client, const struct act *act, const struct reply *reply)
+static const char *judge_skip(struct client *client, const struct act *act,
+                              const struct reply *reply)
 {
     (void)client;
     (void)act;

@@ -17,7 +17,8 @@ static bool is_text(const struct reply *reply, struct slice text)
     return reply_is(reply, '$', text);
 }
 
-static void say_two(struct client *client, const struct act *act, struct slice one, struct slice two)
+static void say_two(struct client *client, const struct act *act, struct slice one,
+                    struct slice two)
 {
     say_begin(client, 2);
     say_word(client, one);
@@ -33,13 +34,16 @@ static void say_ping(struct client *client, struct act *act)
     say_two(client, act, SLICE("PING"), print(text, "p%u.%u", client->number, act->a));
 }
 
-static const char *judge_ping(struct client *client, const struct act *act, const struct reply *reply)
+static const char *judge_ping(struct client *client, const struct act *act,
+                              const struct reply *reply)
 {
     char text[WORD_ROOM];
     struct reply word;
     struct slice said = print(text, "p%u.%u", client->number, act->a);
     if (is_subscriber(&client->session) && !client->session.is_resp3 && reply->type == '*')
-        return reply_at(reply, 1, &word) && is_text(&word, said) ? NULL : "not what a subscriber is answered";
+        return reply_at(reply, 1, &word) && is_text(&word, said)
+                   ? NULL
+                   : "not what a subscriber is answered";
     return is_text(reply, said) ? NULL : "not what it said";
 }
 
@@ -52,7 +56,8 @@ static void say_echo(struct client *client, struct act *act)
     expect(client, act);
 }
 
-static const char *judge_echo(struct client *client, const struct act *act, const struct reply *reply)
+static const char *judge_echo(struct client *client, const struct act *act,
+                              const struct reply *reply)
 {
     return is_value(client, act->a, reply) ? NULL : "not what it said";
 }
@@ -74,7 +79,8 @@ static unsigned token_of(const struct client *client)
     return client->number % TOKENS;
 }
 
-static struct slice password(const struct client *client, const struct act *act, char text[WORD_ROOM])
+static struct slice password(const struct client *client, const struct act *act,
+                             char text[WORD_ROOM])
 {
     return print(text, is_wrong(act) ? "no%u.%u" : "pw%u.%u", user_of(act), token_of(client));
 }
@@ -94,15 +100,18 @@ static void say_auth(struct client *client, struct act *act)
  * True if the login must fail, or may fail and did: an administrator has locked the user or taken
  * the password.
  */
-static bool is_refused_login(const struct client *client, const struct act *act, const struct reply *reply)
+static bool is_refused_login(const struct client *client, const struct act *act,
+                             const struct reply *reply)
 {
     unsigned user = user_of(act), token = token_of(client);
     bool may_be = admin_may_have_locked(user, act) || admin_may_have_taken(user, token, act);
     bool is_refused = reply_begins(reply, '-', SLICE("WRONGPASS ")) && may_be;
-    return is_refused || is_wrong(act) || admin_has_locked(user, act) || admin_has_taken(user, token, act);
+    return is_refused || is_wrong(act) || admin_has_locked(user, act) ||
+           admin_has_taken(user, token, act);
 }
 
-static const char *judge_auth(struct client *client, const struct act *act, const struct reply *reply)
+static const char *judge_auth(struct client *client, const struct act *act,
+                              const struct reply *reply)
 {
     struct session *session = &client->session;
     unsigned user = user_of(act);
@@ -134,7 +143,8 @@ static const char *judge_not_entered(const struct act *act, const struct reply *
     return is_said && (was_right || is_wrong(act)) ? NULL : "not let in";
 }
 
-static const char *judge_enter(struct client *client, const struct act *act, const struct reply *reply)
+static const char *judge_enter(struct client *client, const struct act *act,
+                               const struct reply *reply)
 {
     bool is_refused = is_wrong(act) || reply->type == '-';
     if (is_refused)
@@ -151,12 +161,15 @@ static void say_whoami(struct client *client, struct act *act)
     say_two(client, act, SLICE("ACL"), SLICE("WHOAMI"));
 }
 
-static const char *judge_whoami(struct client *client, const struct act *act, const struct reply *reply)
+static const char *judge_whoami(struct client *client, const struct act *act,
+                                const struct reply *reply)
 {
     char text[WORD_ROOM];
     unsigned user = client->session.user;
     (void)act;
-    return is_text(reply, user == 0 ? SLICE("default") : print(text, "u%u", user)) ? NULL : "somebody else";
+    return is_text(reply, user == 0 ? SLICE("default") : print(text, "u%u", user))
+               ? NULL
+               : "somebody else";
 }
 
 /* ---- protocol ---- */
@@ -178,7 +191,8 @@ static void say_hello(struct client *client, struct act *act)
     client->intent.is_in |= logs_in && !is_wrong(act);
 }
 
-static const char *judge_hello(struct client *client, const struct act *act, const struct reply *reply)
+static const char *judge_hello(struct client *client, const struct act *act,
+                               const struct reply *reply)
 {
     struct session *session = &client->session;
     bool logs_in = act->c % 4 == 0;
@@ -213,11 +227,13 @@ static void say_reset(struct client *client, struct act *act)
     client->intent = (struct intent){.is_in = admin_lets_in()};
 }
 
-static const char *judge_reset(struct client *client, const struct act *act, const struct reply *reply)
+static const char *judge_reset(struct client *client, const struct act *act,
+                               const struct reply *reply)
 {
     struct session *session = &client->session;
     (void)act;
-    session->is_resp3 = session->in_multi = session->is_voided = session->is_watching = session->is_touched = false;
+    session->is_resp3 = session->in_multi = session->is_voided = session->is_watching =
+        session->is_touched = false;
     memset(session->watched, 0, sizeof session->watched);
     memset(session->is_subscribed, 0, sizeof session->is_subscribed);
     session->user = session->database = session->n_subscribed = session->n_sharded = 0;
@@ -247,11 +263,14 @@ static void say_select_none(struct client *client, struct act *act)
     say_two(client, act, SLICE("SELECT"), SLICE("9999"));
 }
 
-const char *judge_select_none(struct client *client, const struct act *act, const struct reply *reply)
+const char *judge_select_none(struct client *client, const struct act *act,
+                              const struct reply *reply)
 {
     (void)client;
     (void)act;
-    return reply_begins(reply, '-', SLICE("ERR DB index is out of range")) ? NULL : "a database that there is not";
+    return reply_begins(reply, '-', SLICE("ERR DB index is out of range"))
+               ? NULL
+               : "a database that there is not";
 }
 
 static void say_id(struct client *client, struct act *act)
@@ -279,7 +298,8 @@ static void say_setname(struct client *client, struct act *act)
     expect(client, act);
 }
 
-static const char *judge_setname(struct client *client, const struct act *act, const struct reply *reply)
+static const char *judge_setname(struct client *client, const struct act *act,
+                                 const struct reply *reply)
 {
     client->session.name = act->a;
     return ok(reply);
@@ -290,13 +310,16 @@ static void say_getname(struct client *client, struct act *act)
     say_two(client, act, SLICE("CLIENT"), SLICE("GETNAME"));
 }
 
-static const char *judge_getname(struct client *client, const struct act *act, const struct reply *reply)
+static const char *judge_getname(struct client *client, const struct act *act,
+                                 const struct reply *reply)
 {
     char text[WORD_ROOM];
     (void)act;
     if (client->session.name == 0)
         return reply->is_nil ? NULL : "a name that it has not";
-    return is_text(reply, print(text, "n%u.%u", client->number, client->session.name)) ? NULL : "not its name";
+    return is_text(reply, print(text, "n%u.%u", client->number, client->session.name))
+               ? NULL
+               : "not its name";
 }
 
 const struct op session_ops[] = {

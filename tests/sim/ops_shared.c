@@ -44,7 +44,8 @@ static void say_mset(struct client *client, struct act *act)
     expect(client, act);
 }
 
-static const char *judge_mset(struct client *client, const struct act *act, const struct reply *reply)
+static const char *judge_mset(struct client *client, const struct act *act,
+                              const struct reply *reply)
 {
     (void)client;
     (void)act;
@@ -59,12 +60,14 @@ static void say_pair(struct client *client, struct act *act)
     expect(client, act);
 }
 
-static const char *judge_pair(struct client *client, const struct act *act, const struct reply *reply)
+static const char *judge_pair(struct client *client, const struct act *act,
+                              const struct reply *reply)
 {
     struct reply one, other;
     (void)client;
     (void)act;
-    if (reply->type != '*' || reply->number != 2 || !reply_at(reply, 0, &one) || !reply_at(reply, 1, &other))
+    if (reply->type != '*' || reply->number != 2 || !reply_at(reply, 0, &one) ||
+        !reply_at(reply, 1, &other))
         return "it is no pair";
     if (one.is_nil || other.is_nil)
         return one.is_nil && other.is_nil ? NULL : "half of a pair";
@@ -83,7 +86,8 @@ static void say_count(struct client *client, struct act *act)
     expect(client, act);
 }
 
-static const char *judge_count(struct client *client, const struct act *act, const struct reply *reply)
+static const char *judge_count(struct client *client, const struct act *act,
+                               const struct reply *reply)
 {
     int64_t *last = &client->session.last_counts[client->session.database];
     int64_t before = *last;
@@ -112,7 +116,8 @@ static void say_put(struct client *client, struct act *act)
     expect(client, act);
 }
 
-static const char *judge_put(struct client *client, const struct act *act, const struct reply *reply)
+static const char *judge_put(struct client *client, const struct act *act,
+                             const struct reply *reply)
 {
     (void)client;
     (void)act;
@@ -130,7 +135,8 @@ static void say_serve(struct client *client, struct act *act)
     expect(client, act);
 }
 
-static const char *judge_serve(struct client *client, const struct act *act, const struct reply *reply)
+static const char *judge_serve(struct client *client, const struct act *act,
+                               const struct reply *reply)
 {
     struct reply item;
     int64_t number;
@@ -138,8 +144,9 @@ static const char *judge_serve(struct client *client, const struct act *act, con
     (void)act;
     if (reply->is_nil)
         return NULL;
-    if (reply->type != '*' || reply->number != 2 || !reply_at(reply, 1, &item) || item.text.len <= 5 ||
-        memcmp(item.text.at, "item:", 5) != 0 || !num_parse(slice_of(item.text.at + 5, item.text.len - 5), &number) ||
+    if (reply->type != '*' || reply->number != 2 || !reply_at(reply, 1, &item) ||
+        item.text.len <= 5 || memcmp(item.text.at, "item:", 5) != 0 ||
+        !num_parse(slice_of(item.text.at + 5, item.text.len - 5), &number) ||
         number >= (int64_t)shared.n_items)
         return "it is no item";
     return shared.taken[number]++ == 0 ? NULL : "an item that was taken before";

@@ -39,11 +39,13 @@ static void say_slow_echo(struct client *client, struct act *act)
 static bool is_killed(const struct act *act, const struct reply *reply)
 {
     static const char killed[] = "Script killed by user";
-    return reply->type == '-' && memmem(reply->text.at, reply->text.len, killed, sizeof killed - 1) != NULL &&
+    return reply->type == '-' &&
+           memmem(reply->text.at, reply->text.len, killed, sizeof killed - 1) != NULL &&
            admin_may_have_killed(act);
 }
 
-static const char *judge_slow_echo(struct client *client, const struct act *act, const struct reply *reply)
+static const char *judge_slow_echo(struct client *client, const struct act *act,
+                                   const struct reply *reply)
 {
     if (is_killed(act, reply))
         return NULL;
@@ -54,7 +56,9 @@ static const char *judge_slow_echo(struct client *client, const struct act *act,
 static void say_slow_set(struct client *client, struct act *act)
 {
     act->b = ++client->numbers;
-    say_slow(client, act, "redis.call('SET', KEYS[1], ARGV[1]) redis.take_us(tonumber(ARGV[2])) return {ok='OK'}");
+    say_slow(
+        client, act,
+        "redis.call('SET', KEYS[1], ARGV[1]) redis.take_us(tonumber(ARGV[2])) return {ok='OK'}");
 }
 
 static void say_kill(struct client *client, struct act *act)
@@ -65,7 +69,8 @@ static void say_kill(struct client *client, struct act *act)
     expect(client, act);
 }
 
-static const char *judge_kill(struct client *client, const struct act *act, const struct reply *reply)
+static const char *judge_kill(struct client *client, const struct act *act,
+                              const struct reply *reply)
 {
     (void)client;
     (void)act;
@@ -95,11 +100,13 @@ static void say_forge_ok(struct client *client, struct act *act)
     client->may_be_closed = true;
     say_forged(client, act, "return {ok='OK\\r\\n+OK'}");
     say_forged(client, act,
-               act->a % 2 == 0 || !run.plan.has_slow ? "return {ok='OK'}" : "redis.take_us(300000) return {ok='OK'}");
+               act->a % 2 == 0 || !run.plan.has_slow ? "return {ok='OK'}"
+                                                     : "redis.take_us(300000) return {ok='OK'}");
     select.op->say(client, &select);
 }
 
-static const char *judge_forge_ok(struct client *client, const struct act *act, const struct reply *reply)
+static const char *judge_forge_ok(struct client *client, const struct act *act,
+                                  const struct reply *reply)
 {
     (void)client;
     if (is_killed(act, reply))

@@ -15,7 +15,8 @@ static void say_one(struct client *client, const struct act *act, struct slice w
 /* A command that MULTI does not allow: newer servers void the transaction for it. */
 static const char *judge_misplaced(struct session *session, const struct reply *reply)
 {
-    session->is_voided |= reply_begins(reply, '-', SLICE("ERR Command not allowed inside a transaction"));
+    session->is_voided |=
+        reply_begins(reply, '-', SLICE("ERR Command not allowed inside a transaction"));
     return reply->type == '-' ? NULL : "it may not stand in MULTI";
 }
 
@@ -26,7 +27,8 @@ static void say_multi(struct client *client, struct act *act)
     client->intent.n_queued = 0;
 }
 
-static const char *judge_multi(struct client *client, const struct act *act, const struct reply *reply)
+static const char *judge_multi(struct client *client, const struct act *act,
+                               const struct reply *reply)
 {
     struct session *session = &client->session;
     (void)act;
@@ -75,21 +77,26 @@ static const char *judge_queued(struct client *client, const struct reply *reply
     return why;
 }
 
-static const char *judge_exec(struct client *client, const struct act *act, const struct reply *reply)
+static const char *judge_exec(struct client *client, const struct act *act,
+                              const struct reply *reply)
 {
     struct session *session = &client->session;
-    bool was_in_multi = session->in_multi, was_voided = session->is_voided, was_touched = session->is_touched;
+    bool was_in_multi = session->in_multi, was_voided = session->is_voided,
+         was_touched = session->is_touched;
     bool was_watching = session->is_watching, was_shared = session->has_shared_watch;
     (void)act;
     session->in_multi = session->is_voided = false;
     if (!was_in_multi)
-        return reply_begins(reply, '-', SLICE("ERR EXEC without MULTI")) ? NULL : "EXEC without MULTI";
+        return reply_begins(reply, '-', SLICE("ERR EXEC without MULTI")) ? NULL
+                                                                         : "EXEC without MULTI";
     unwatch(session);
     if (was_voided)
-        return reply_begins(reply, '-', SLICE("EXECABORT ")) ? NULL : "a voided transaction that ran";
+        return reply_begins(reply, '-', SLICE("EXECABORT ")) ? NULL
+                                                             : "a voided transaction that ran";
     if (was_watching && reply->is_nil)
-        return was_touched || was_shared || session->losses != run.losses ? NULL
-                                                                          : "nobody has touched what was watched";
+        return was_touched || was_shared || session->losses != run.losses
+                   ? NULL
+                   : "nobody has touched what was watched";
     if (was_touched)
         return "what was watched has been touched";
     if (reply->type != '*' || reply->is_nil)
@@ -104,14 +111,17 @@ static void say_discard(struct client *client, struct act *act)
     client->intent.n_queued = 0;
 }
 
-static const char *judge_discard(struct client *client, const struct act *act, const struct reply *reply)
+static const char *judge_discard(struct client *client, const struct act *act,
+                                 const struct reply *reply)
 {
     struct session *session = &client->session;
     bool was_in_multi = session->in_multi;
     (void)act;
     session->in_multi = session->is_voided = false;
     if (!was_in_multi)
-        return reply_begins(reply, '-', SLICE("ERR DISCARD without MULTI")) ? NULL : "DISCARD without MULTI";
+        return reply_begins(reply, '-', SLICE("ERR DISCARD without MULTI"))
+                   ? NULL
+                   : "DISCARD without MULTI";
     unwatch(session);
     return reply_is_ok(reply) ? NULL : "it is not OK";
 }
@@ -124,7 +134,8 @@ static void say_watch(struct client *client, struct act *act)
     expect(client, act);
 }
 
-static const char *judge_watch(struct client *client, const struct act *act, const struct reply *reply)
+static const char *judge_watch(struct client *client, const struct act *act,
+                               const struct reply *reply)
 {
     struct session *session = &client->session;
     if (session->in_multi)
@@ -139,7 +150,8 @@ static void say_unwatch(struct client *client, struct act *act)
     say_one(client, act, SLICE("UNWATCH"));
 }
 
-static const char *judge_unwatch(struct client *client, const struct act *act, const struct reply *reply)
+static const char *judge_unwatch(struct client *client, const struct act *act,
+                                 const struct reply *reply)
 {
     (void)act;
     if (!client->session.is_executing)

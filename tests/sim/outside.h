@@ -11,7 +11,8 @@
 #include "tests/sim/heap.h"
 
 #define WRAP(name) __wrap_##name
-#define OUTSIDE __attribute__((cleanup(outside_go_back), unused)) bool was_weirs = heap_is_weirs(false)
+#define OUTSIDE                                                                                    \
+    __attribute__((cleanup(outside_go_back), unused)) bool was_weirs = heap_is_weirs(false)
 
 static inline void outside_go_back(const bool *was_weirs)
 {

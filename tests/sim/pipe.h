@@ -54,7 +54,8 @@ static inline size_t pipe_room(const struct pipe *pipe)
 static inline size_t pipe_space(const struct pipe *pipe)
 {
     size_t room = pipe_room(pipe);
-    return pipe->is_stop && pipe->mark - pipe->moved < room ? (size_t)(pipe->mark - pipe->moved) : room;
+    return pipe->is_stop && pipe->mark - pipe->moved < room ? (size_t)(pipe->mark - pipe->moved)
+                                                            : room;
 }
 
 static inline struct slice pipe_here(const struct pipe *pipe)

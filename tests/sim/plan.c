@@ -13,7 +13,13 @@
 #include "tests/sim/run.h"
 #include "tests/sim/server.h"
 
-enum { STREAM_PLAN = 4, STREAM_BESIDE = 8, STREAM_PLAN_ABORTS = 11, STREAM_NAME = 13, STREAM_SERVERS = 14 };
+enum {
+    STREAM_PLAN = 4,
+    STREAM_BESIDE = 8,
+    STREAM_PLAN_ABORTS = 11,
+    STREAM_NAME = 13,
+    STREAM_SERVERS = 14
+};
 
 #define VALKEY 80001
 
@@ -95,15 +101,18 @@ __attribute__((format(printf, 2, 3))) static void add(char *config, const char *
  * Adds random lines, at most one of each name. Lines that need a restart are added only to the
  * configuration of the start.
  */
-static void add_some(struct plan *plan, struct random *chance, char *config, const struct setting *table)
+static void add_some(struct plan *plan, struct random *chance, char *config,
+                     const struct setting *table)
 {
     const char *last = "";
     for (const struct setting *row = table; row->line != NULL; row++) {
         size_t name = strcspn(row->line, " ");
         bool stays = (row->effects & STAYS) != 0 && config != plan->config;
-        bool is_other = plan->has_aborts && ((row->effects & IDENTIFIES) != 0 || strstr(row->line, "upstream-timeout"));
+        bool is_other = plan->has_aborts &&
+                        ((row->effects & IDENTIFIES) != 0 || strstr(row->line, "upstream-timeout"));
         is_other |= plan->is_pure && !deployment_bears(row->line, (row->effects & MAY_CLOSE) != 0);
-        if (strncmp(row->line, last, name) == 0 || !random_hits(chance, row->odds) || stays || is_other)
+        if (strncmp(row->line, last, name) == 0 || !random_hits(chance, row->odds) || stays ||
+            is_other)
             continue;
         last = row->line;
         add(config, "%s\n", row->line);
@@ -120,7 +129,8 @@ static void add_some(struct plan *plan, struct random *chance, char *config, con
  */
 static void add_named(struct plan *plan, char *config)
 {
-    add(config, "[limit gate0]\nsliding = 50/1d\n[limit gate1]\nfunnel = 50/1d\n[limit spare]\nsliding = 5/1d\n");
+    add(config,
+        "[limit gate0]\nsliding = 50/1d\n[limit gate1]\nfunnel = 50/1d\n[limit spare]\nsliding = 5/1d\n");
     plan->may_mix = plan->may_refuse = true; /* operators use FORGIVE and shadow mode */
 }
 
@@ -145,11 +155,13 @@ static void add_fixed(const struct plan *plan, char *config)
         add(config, "limit-prefix = 100%%%%:%%u:\n");
 }
 
-static void configure(struct plan *plan, struct random *chance, char *config, struct planned_limits *limits)
+static void configure(struct plan *plan, struct random *chance, char *config,
+                      struct planned_limits *limits)
 {
     add_fixed(plan, config);
     add_some(plan, chance, config, settings);
-    limits->is_shadow = random_hits(chance, config == plan->config ? 50000 : 200000) && !plan->has_aborts;
+    limits->is_shadow =
+        random_hits(chance, config == plan->config ? 50000 : 200000) && !plan->has_aborts;
     if (limits->is_shadow)
         add(config, "mode = shadow\n");
     if (plan->has_hangs)
@@ -201,7 +213,8 @@ static void plan_memory(struct plan *plan, struct random *chance)
         return;
     memory.odds = (uint32_t)random_scale(chance, 30000);
     if (random_hits(chance, 500000))
-        memory = (struct planned_memory){MEMORY_EACH_ONCE, .odds = (uint32_t)random_scale(chance, 500000)};
+        memory = (struct planned_memory){MEMORY_EACH_ONCE,
+                                         .odds = (uint32_t)random_scale(chance, 500000)};
     plan_refuse(plan, &memory);
 }
 
@@ -218,7 +231,8 @@ static void plan_aborts(struct plan *plan)
         return;
     plan->has_hangs = random_hits(&chance, 500000);
     plan->may_close |= plan->has_hangs;
-    plan->has_operator = plan->has_password = plan->knows_password = plan->may_change_password = false;
+    plan->has_operator = plan->has_password = plan->knows_password = plan->may_change_password =
+        false;
     plan->operators = OPERATORS_NONE;
 }
 
@@ -236,7 +250,8 @@ static void plan_servers(struct plan *plan)
     plan->is_pure = random_hits(&chance, 500000);
     plan->has_sentinels = random_hits(&chance, 500000);
     plan->has_reads = random_hits(&chance, 400000);
-    plan->has_operator = plan->has_password = plan->knows_password = plan->may_change_password = false;
+    plan->has_operator = plan->has_password = plan->knows_password = plan->may_change_password =
+        false;
     plan->operators = OPERATORS_NONE;
     plan->may_close = true;
     if (!plan->is_pure)
@@ -252,7 +267,8 @@ static void plan_beside(struct plan *plan)
     struct random chance;
     random_init(&chance, plan->seed, STREAM_BESIDE);
     plan->may_change_password = random_hits(&chance, 200000);
-    plan->knows_password = plan->has_password || (plan->may_change_password && random_hits(&chance, 700000));
+    plan->knows_password =
+        plan->has_password || (plan->may_change_password && random_hits(&chance, 700000));
     plan->has_slow = random_hits(&chance, 500000);
     plan->gives_back = random_hits(&chance, 600000);
     plan->redis.busy_us = random_hits(&chance, 500000) ? 0 : 1000 + random_scale(&chance, 3000000);
@@ -278,12 +294,16 @@ void plan_make(struct plan *plan, uint64_t seed, uint64_t steps)
     plan->command_ns = random_hits(&chance, 500000) ? 0 : random_scale(&chance, 10000);
     plan->redis_turn = (unsigned)random_scale(&chance, 256);
     plan->value_max = (uint32_t)random_scale(&chance, 100000);
-    plan->odds = (struct odds){.window = 1024 + random_scale(&chance, 1 << 18), .fds = KERNEL_FDS_ENOUGH};
+    plan->odds =
+        (struct odds){.window = 1024 + random_scale(&chance, 1 << 18), .fds = KERNEL_FDS_ENOUGH};
     plan->odds.delay_ns = random_hits(&chance, 500000) ? 0 : random_scale(&chance, 5000000);
-    plan->odds.cut_read = random_hits(&chance, 500000) ? 0 : (uint32_t)random_scale(&chance, 500000);
-    plan->odds.cut_write = random_hits(&chance, 500000) ? 0 : (uint32_t)random_scale(&chance, 500000);
+    plan->odds.cut_read =
+        random_hits(&chance, 500000) ? 0 : (uint32_t)random_scale(&chance, 500000);
+    plan->odds.cut_write =
+        random_hits(&chance, 500000) ? 0 : (uint32_t)random_scale(&chance, 500000);
     plan->odds.again = random_hits(&chance, 500000) ? 0 : (uint32_t)random_scale(&chance, 200000);
-    plan->fault_ns = random_hits(&chance, 300000) ? 0 : 10000000 + 1000 * random_scale(&chance, 30000000);
+    plan->fault_ns =
+        random_hits(&chance, 300000) ? 0 : 10000000 + 1000 * random_scale(&chance, 30000000);
     plan->fault_steps = 100 + random_scale(&chance, 50000);
     plan->stops_amid = random_hits(&chance, 300000);
     plan->stops_at_once = random_hits(&chance, 300000);
@@ -299,8 +319,10 @@ void plan_make(struct plan *plan, uint64_t seed, uint64_t steps)
     plan->n_regimes = 1 + (unsigned)random_below(&chance, REGIMES_MAX);
     plan->has_operator = random_hits(&chance, 500000);
     plan->has_free = plan->has_limits && random_hits(&chance, 300000);
-    plan->entrances = random_hits(&chance, 500000) ? 0 : (unsigned)random_below(&chance, LISTEN_ADDRESS_ALL + 1);
-    plan->odds.interrupted = random_hits(&chance, 700000) ? 0 : (uint32_t)random_scale(&chance, 100000);
+    plan->entrances =
+        random_hits(&chance, 500000) ? 0 : (unsigned)random_below(&chance, LISTEN_ADDRESS_ALL + 1);
+    plan->odds.interrupted =
+        random_hits(&chance, 700000) ? 0 : (uint32_t)random_scale(&chance, 100000);
     if (random_hits(&chance, 50000)) {
         plan->odds.fds = 30 + (uint32_t)random_below(&chance, 60);
         plan->may_close = true;
@@ -313,8 +335,8 @@ void plan_make(struct plan *plan, uint64_t seed, uint64_t steps)
         plan->named |= (uint32_t)random_hits(&chance, 400000) << i;
     plan_beside(plan);
     configure(plan, &chance, plan->config, &plan->limits);
-    bool is_constant = plan->n_regimes == 1 && !plan->has_operator && !plan->has_free && !plan->limits.is_shadow &&
-                       plan->operators == OPERATORS_NONE;
+    bool is_constant = plan->n_regimes == 1 && !plan->has_operator && !plan->has_free &&
+                       !plan->limits.is_shadow && plan->operators == OPERATORS_NONE;
     plan->inflight = is_constant && strstr(plan->config, INFLIGHT) != NULL ? INFLIGHT_MOST : 0;
     for (unsigned i = 0; i + 1 < plan->n_regimes; i++)
         configure(plan, &chance, plan->others[i].config, &plan->others[i].limits);

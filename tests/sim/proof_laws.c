@@ -76,7 +76,8 @@ void proof_laws_note_given(unsigned user, unsigned token)
  * weir had opened before it knew. Later connections are only for clients that Redis has let in
  * since.
  */
-bool proof_laws_are_broken(const struct conn *conn, struct slice name, const struct slice *argv, size_t argc)
+bool proof_laws_are_broken(const struct conn *conn, struct slice name, const struct slice *argv,
+                           size_t argc)
 {
     unsigned user = user_of(name);
     uint64_t owner = user > 0 && argc > 1 ? under_way_owner(argv[1]) : 0;

@@ -31,6 +31,7 @@ void proof_laws_note_taken(unsigned user, unsigned token);
 void proof_laws_note_given(unsigned user, unsigned token);
 
 /* True if the connection must not have sent this request as the user. */
-bool proof_laws_are_broken(const struct conn *conn, struct slice user, const struct slice *argv, size_t argc);
+bool proof_laws_are_broken(const struct conn *conn, struct slice user, const struct slice *argv,
+                           size_t argc);
 
 #endif

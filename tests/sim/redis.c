@@ -139,8 +139,10 @@ void redis_restart_as(struct redis *redis, bool keeps_data, const struct redis_c
 {
     struct redis was = *redis;
     stop(redis);
-    *redis =
-        (struct redis){.now_us = was.now_us, .rng = {was.rng[0], was.rng[1]}, .dbs = was.dbs, .cluster = was.cluster};
+    *redis = (struct redis){.now_us = was.now_us,
+                            .rng = {was.rng[0], was.rng[1]},
+                            .dbs = was.dbs,
+                            .cluster = was.cluster};
     redis->settings.databases = was.settings.databases;
     if (!keeps_data)
         free_dbs(redis);
@@ -208,7 +210,8 @@ uint64_t redis_next_us(const struct redis *redis)
         return redis->stalled_until_us;
     if (script_is_running(redis)) {
         bool is_waiting = !list_is_empty(&redis->ready) && !script_is_busy(redis);
-        return is_waiting ? earlier(script_due_us(redis), script_busy_from_us(redis)) : script_due_us(redis);
+        return is_waiting ? earlier(script_due_us(redis), script_busy_from_us(redis))
+                          : script_due_us(redis);
     }
     if (!list_is_empty(&redis->ready))
         return redis->now_us;
@@ -259,7 +262,8 @@ static void go_on(struct redis_conn *conn)
     struct redis *redis = conn->redis;
     schedule_ready(conn);
     bool is_ready = !list_is_empty(&conn->in_ready) && conn->in_at < conn->in.len;
-    if (!is_ready || (redis->config.mixing > 0 && redis_random(redis) % 1000 < redis->config.mixing))
+    if (!is_ready ||
+        (redis->config.mixing > 0 && redis_random(redis) % 1000 < redis->config.mixing))
         return;
     list_take(&conn->in_ready);
     list_push(redis->ready.next, &conn->in_ready); /* before the first */

@@ -20,7 +20,8 @@ struct user *acl_find(const struct redis *redis, struct slice name)
 void acl_insert(struct redis *redis, struct user *user)
 {
     struct list *at = redis->users.next;
-    while (at != &redis->users && strcmp(container_of(at, struct user, in_users)->name, user->name) < 0)
+    while (at != &redis->users &&
+           strcmp(container_of(at, struct user, in_users)->name, user->name) < 0)
         at = at->next;
     list_push(at, &user->in_users); /* in front of `at` */
 }
@@ -135,9 +136,10 @@ void cmd_auth(struct redis_conn *conn, const struct slice *argv, size_t argc)
     }
     conn->secret_words = 6;
     if (argc == 2 && conn->redis->default_user->is_nopass) {
-        reply_error(conn,
-                    "ERR AUTH <password> called without any password configured for the default user. Are you sure "
-                    "your configuration is correct?");
+        reply_error(
+            conn,
+            "ERR AUTH <password> called without any password configured for the default user. Are you sure "
+            "your configuration is correct?");
         return;
     }
     if (acl_login(conn, argc == 3 ? argv[1] : SLICE("default"), argv[argc - 1]))

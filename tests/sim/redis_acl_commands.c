@@ -43,7 +43,8 @@ void cmd_acl_setuser(struct redis_conn *conn, const struct slice *argv, size_t a
         const char *complaint = acl_apply(changed, argv[i]);
         if (complaint == NULL)
             continue;
-        reply_error(conn, "ERR Error in ACL SETUSER modifier '%.*s': %s", SHOWN(argv[i]), complaint);
+        reply_error(conn, "ERR Error in ACL SETUSER modifier '%.*s': %s", SHOWN(argv[i]),
+                    complaint);
         acl_free(changed);
         return;
     }
@@ -59,7 +60,8 @@ void cmd_acl_setuser(struct redis_conn *conn, const struct slice *argv, size_t a
 static void close_all_of(struct redis_conn *caller, const struct user *user)
 {
     struct redis *redis = caller->redis;
-    for (struct list *at = redis->all.next, *next = at->next; at != &redis->all; at = next, next = at->next) {
+    for (struct list *at = redis->all.next, *next = at->next; at != &redis->all;
+         at = next, next = at->next) {
         struct redis_conn *conn = container_of(at, struct redis_conn, in_all);
         if (conn->user != user)
             continue;

@@ -60,7 +60,8 @@ static const char *apply_password(struct user *user, struct slice rule)
             continue;
         text_fini(&user->passwords[i]);
         user->n_passwords--;
-        memmove(&user->passwords[i], &user->passwords[i + 1], (user->n_passwords - i) * sizeof *user->passwords);
+        memmove(&user->passwords[i], &user->passwords[i + 1],
+                (user->n_passwords - i) * sizeof *user->passwords);
         return NULL;
     }
     return "The password you are trying to remove from the user does not exist";

@@ -96,7 +96,8 @@ void reply_expiry(struct redis_conn *conn)
                 name);
 }
 
-bool arg_expiry(struct redis_conn *conn, struct slice arg, int64_t unit_ms, bool is_moment, int64_t *expires_ms)
+bool arg_expiry(struct redis_conn *conn, struct slice arg, int64_t unit_ms, bool is_moment,
+                int64_t *expires_ms)
 {
     int64_t time;
     if (!arg_number(conn, arg, &time))

@@ -31,7 +31,8 @@ bool arg_side(struct redis_conn *conn, struct slice arg, bool *is_left);
 size_t range_of(int64_t from, int64_t to, size_t n, size_t *first);
 
 /* Expiry of SET and the like, in units of `unit_ms`, from now or since 1970. */
-bool arg_expiry(struct redis_conn *conn, struct slice arg, int64_t unit_ms, bool is_moment, int64_t *expires_ms);
+bool arg_expiry(struct redis_conn *conn, struct slice arg, int64_t unit_ms, bool is_moment,
+                int64_t *expires_ms);
 
 /* Replies that the expiry is invalid: too large, or not above 0 where it must be. */
 void reply_expiry(struct redis_conn *conn);

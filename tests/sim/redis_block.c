@@ -74,7 +74,8 @@ void block_end_pause(struct redis *redis)
     redis->pause_until_us = 0;
     redis->pause_is_all = false;
     while (!list_is_empty(&redis->postponed)) {
-        struct redis_conn *conn = container_of(redis->postponed.next, struct redis_conn, in_postponed);
+        struct redis_conn *conn =
+            container_of(redis->postponed.next, struct redis_conn, in_postponed);
         list_take(&conn->in_postponed);
         block_end(conn);
     }
@@ -85,7 +86,8 @@ struct redis_conn *block_due(const struct redis *redis)
     struct redis_conn *first = NULL;
     for (struct list *at = redis->blocked.next; at != &redis->blocked; at = at->next) {
         struct redis_conn *conn = container_of(at, struct redis_conn, in_blocked);
-        if (conn->block.due_us <= redis->now_us && (first == NULL || conn->block.due_us < first->block.due_us))
+        if (conn->block.due_us <= redis->now_us &&
+            (first == NULL || conn->block.due_us < first->block.due_us))
             first = conn;
     }
     return first;
@@ -104,7 +106,8 @@ uint64_t block_next_us(const struct redis *redis)
 
 /* ---- keys with waiting connections ---- */
 
-static void wait_for_keys(struct redis_conn *conn, const struct slice *names, size_t n, uint64_t due_us)
+static void wait_for_keys(struct redis_conn *conn, const struct slice *names, size_t n,
+                          uint64_t due_us)
 {
     struct block *block = &conn->block;
     block->db = conn->db;
@@ -199,7 +202,8 @@ static struct redis_conn *first_waiting(const struct ready_key *ready)
  * Since 7.2 the whole command runs again: the first of its keys that exists counts, whatever its
  * type.
  */
-static const struct block_key *key_to_serve(const struct redis *redis, const struct redis_conn *conn,
+static const struct block_key *key_to_serve(const struct redis *redis,
+                                            const struct redis_conn *conn,
                                             const struct ready_key *ready)
 {
     const struct block *block = &conn->block;
@@ -257,7 +261,8 @@ void block_serve(struct redis *redis)
 
 /* ---- commands ---- */
 
-static void blocking_pop(struct redis_conn *conn, const struct slice *argv, size_t argc, bool from_left)
+static void blocking_pop(struct redis_conn *conn, const struct slice *argv, size_t argc,
+                         bool from_left)
 {
     uint64_t due_us;
     if (!arg_timeout(conn, argv[argc - 1], US_PER_S, &due_us))
@@ -293,8 +298,8 @@ void cmd_brpop(struct redis_conn *conn, const struct slice *argv, size_t argc)
     blocking_pop(conn, argv, argc, false);
 }
 
-static void blocking_move(struct redis_conn *conn, const struct slice *argv, bool from_left, bool to_left,
-                          uint64_t due_us)
+static void blocking_move(struct redis_conn *conn, const struct slice *argv, bool from_left,
+                          bool to_left, uint64_t due_us)
 {
     struct value *source = key_find(conn, argv[1]);
     if (source != NULL) {

@@ -37,7 +37,8 @@ static void refuse_with(struct redis_conn *conn, const char *words)
     refuse(conn, &error);
 }
 
-void call_describe_unknown(const struct redis *redis, const struct slice *argv, size_t argc, struct text *text)
+void call_describe_unknown(const struct redis *redis, const struct slice *argv, size_t argc,
+                           struct text *text)
 {
     bool is_new = is_at_least(redis, 70000);
     size_t name_len = text_upto_nul(argv[0]).len;
@@ -64,7 +65,8 @@ static void refuse_unknown(struct redis_conn *conn, const struct slice *argv, si
         call_describe_unknown(conn->redis, argv, argc, &error);
     } else {
         size_t len = text_upto_nul(argv[1]).len;
-        text_addf(&error, "unknown subcommand '%.*s'. Try ", (int)(len < SHOWN_MAX ? len : SHOWN_MAX), argv[1].at);
+        text_addf(&error, "unknown subcommand '%.*s'. Try ",
+                  (int)(len < SHOWN_MAX ? len : SHOWN_MAX), argv[1].at);
         for (size_t i = 0; i < argv[0].len; i++) {
             char c = ascii_upper(argv[0].at[i]);
             text_add(&error, slice_of(&c, 1));
@@ -82,7 +84,8 @@ bool call_fits(const struct command *command, size_t argc)
 static void refuse_arity(struct redis_conn *conn)
 {
     struct text error = {0};
-    text_addf(&error, "ERR wrong number of arguments for '%s' command", command_name(conn->redis, conn->command));
+    text_addf(&error, "ERR wrong number of arguments for '%s' command",
+              command_name(conn->redis, conn->command));
     refuse(conn, &error);
 }
 
@@ -114,8 +117,8 @@ static bool is_held_back(const struct redis_conn *conn)
 static bool refuse_leaving(struct redis_conn *conn)
 {
     const struct command *command = conn->command;
-    bool leaves =
-        command->run == cmd_unsubscribe || command->run == cmd_punsubscribe || command->run == cmd_sunsubscribe;
+    bool leaves = command->run == cmd_unsubscribe || command->run == cmd_punsubscribe ||
+                  command->run == cmd_sunsubscribe;
     if (!leaves || !is_valkey_8(conn->redis) || pubsub_is_listening(conn))
         return false;
     struct text error = {0};
@@ -127,7 +130,8 @@ static bool refuse_leaving(struct redis_conn *conn)
 static bool may_while_busy(const struct redis_conn *conn, const struct slice *argv)
 {
     const struct command *command = conn->command;
-    bool is_kill = command->run == cmd_container && text_is(argv[0], "script") && text_is(argv[1], "kill");
+    bool is_kill =
+        command->run == cmd_container && text_is(argv[0], "script") && text_is(argv[1], "kill");
     return is_kill || (command->bits & FLAG_ALLOW_BUSY) != 0;
 }
 
@@ -139,7 +143,8 @@ static bool refuse_if_barred(struct redis_conn *conn, const struct slice *argv, 
         refuse_with(conn, "NOAUTH Authentication required.");
         return true;
     }
-    bool is_once = is_valkey_8(conn->redis) && (command->run == cmd_multi || command->run == cmd_watch);
+    bool is_once =
+        is_valkey_8(conn->redis) && (command->run == cmd_multi || command->run == cmd_watch);
     if (conn->is_multi && ((command->bits & FLAG_NO_MULTI) || is_once)) {
         refuse_with(conn, "ERR Command not allowed inside a transaction");
         return true;
@@ -151,7 +156,8 @@ static bool refuse_if_barred(struct redis_conn *conn, const struct slice *argv, 
         refuse_with(conn, why);
         return true;
     }
-    if (conn->protocol == 2 && pubsub_is_listening(conn) && !(command->bits & FLAG_WHILE_SUBSCRIBED)) {
+    if (conn->protocol == 2 && pubsub_is_listening(conn) &&
+        !(command->bits & FLAG_WHILE_SUBSCRIBED)) {
         refuse_while_subscribed(conn);
         return true;
     }
@@ -165,15 +171,18 @@ static bool refuse_if_barred(struct redis_conn *conn, const struct slice *argv, 
     if (script_is_busy(conn->redis) && !may_while_busy(conn, argv)) {
         if (conn->redis->config.on_stuck != NULL)
             conn->redis->config.on_stuck(false);
-        refuse_with(conn,
-                    is_valkey_8(conn->redis)
-                        ? "BUSY Valkey is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE."
-                        : "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.");
+        refuse_with(
+            conn,
+            is_valkey_8(conn->redis)
+                ? "BUSY Valkey is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE."
+                : "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.");
         return true;
     }
-    if (conn->is_monitor && (bits_of(conn) & (FLAG_READONLY | FLAG_WRITE | FLAG_MAY_REPLICATE)) != 0) {
-        refuse_with(conn, is_at_least(conn->redis, 70000) ? "ERR Replica can't interact with the keyspace"
-                                                          : "ERR Replica can't interract with the keyspace");
+    if (conn->is_monitor &&
+        (bits_of(conn) & (FLAG_READONLY | FLAG_WRITE | FLAG_MAY_REPLICATE)) != 0) {
+        refuse_with(conn, is_at_least(conn->redis, 70000)
+                              ? "ERR Replica can't interact with the keyspace"
+                              : "ERR Replica can't interract with the keyspace");
         return true;
     }
     return false;

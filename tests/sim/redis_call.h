@@ -11,7 +11,8 @@ bool call_process(struct redis_conn *conn, const struct slice *argv, size_t argc
 void call_run(struct redis_conn *conn, const struct slice *argv, size_t argc);
 
 /* Adds the words of "unknown command", up to the length that Redis shows. */
-void call_describe_unknown(const struct redis *redis, const struct slice *argv, size_t argc, struct text *text);
+void call_describe_unknown(const struct redis *redis, const struct slice *argv, size_t argc,
+                           struct text *text);
 
 /* True if the number of words fits the arity. */
 bool call_fits(const struct command *command, size_t argc);

@@ -27,8 +27,9 @@ static bool is_listed(const struct command *command, struct slice kind, struct s
 void cmd_command_list(struct redis_conn *conn, const struct slice *argv, size_t argc)
 {
     const struct redis *redis = conn->redis;
-    bool has_filter = argc == 5 && text_is(argv[2], "filterby") &&
-                      (text_is(argv[3], "pattern") || text_is(argv[3], "aclcat") || text_is(argv[3], "module"));
+    bool has_filter =
+        argc == 5 && text_is(argv[2], "filterby") &&
+        (text_is(argv[3], "pattern") || text_is(argv[3], "aclcat") || text_is(argv[3], "module"));
     if (argc > 2 && !has_filter) {
         reply_syntax(conn);
         return;
@@ -37,7 +38,8 @@ void cmd_command_list(struct redis_conn *conn, const struct slice *argv, size_t 
     size_t n = 0;
     for (size_t i = 0; i < redis->n_commands_known; i++) {
         const struct command *command = &redis->commands[i];
-        if (!is_at_least(redis, command->since) || (has_filter && !is_listed(command, argv[3], argv[4])))
+        if (!is_at_least(redis, command->since) ||
+            (has_filter && !is_listed(command, argv[3], argv[4])))
             continue;
         reply_word(conn, command->name);
         n++;
@@ -48,7 +50,8 @@ void cmd_command_list(struct redis_conn *conn, const struct slice *argv, size_t 
 /* ---- GETKEYS ---- */
 
 /* Finds the command of the words behind the subcommand. NULL: no keys, and the error is replied. */
-static const struct command *find_call(struct redis_conn *conn, const struct slice *argv, size_t argc)
+static const struct command *find_call(struct redis_conn *conn, const struct slice *argv,
+                                       size_t argc)
 {
     const struct command *command = command_find(conn->redis, argv, argc);
     bool is_script = command != NULL && (command->bits & FLAG_SCRIPT) != 0;

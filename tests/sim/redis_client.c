@@ -68,7 +68,8 @@ void cmd_client_setinfo(struct redis_conn *conn, const struct slice *argv, size_
         return;
     }
     if (!is_printable(argv[3])) {
-        reply_error(conn, "ERR %.*s cannot contain spaces, newlines or special characters.", SHOWN(argv[2]));
+        reply_error(conn, "ERR %.*s cannot contain spaces, newlines or special characters.",
+                    SHOWN(argv[2]));
         return;
     }
     text_set(is_name ? &conn->lib_name : &conn->lib_version, argv[3]);

@@ -54,7 +54,8 @@ static void add_line(struct text *line, const struct redis_conn *conn)
     text_addf(line, " age=%lu idle=%lu flags=", (redis->now_us - conn->created_us) / US_PER_S,
               (redis->now_us - conn->used_us) / US_PER_S);
     add_flags(line, conn);
-    text_addf(line, " db=%u sub=%zu psub=%zu", conn->db->index, conn->channels.count, conn->patterns.count);
+    text_addf(line, " db=%u sub=%zu psub=%zu", conn->db->index, conn->channels.count,
+              conn->patterns.count);
     if (!is_old)
         text_addf(line, " ssub=%zu", conn->shards.count);
     text_addf(line, " multi=%ld", conn->is_multi ? (long)conn->n_queued : -1L);
@@ -64,8 +65,8 @@ static void add_line(struct text *line, const struct redis_conn *conn)
     if (!is_old)
         text_add(line, SLICE(" multi-mem=0 rbs=1024 rbp=0"));
     text_addf(line, " obl=0 oll=0 omem=0 tot-mem=0 events=r cmd=%s user=%s redir=%ld",
-              conn->last_command != NULL ? command_name(redis, conn->last_command) : "NULL", conn->user->name,
-              conn->tracking & TRACKING_ON ? (long)conn->redirect : -1L);
+              conn->last_command != NULL ? command_name(redis, conn->last_command) : "NULL",
+              conn->user->name, conn->tracking & TRACKING_ON ? (long)conn->redirect : -1L);
     if (!is_old)
         text_addf(line, " resp=%u", conn->protocol);
     if (is_at_least(redis, 70200))
@@ -142,9 +143,10 @@ void cmd_client_list(struct redis_conn *conn, const struct slice *argv, size_t a
         reply_syntax(conn);
         return;
     }
-    bool is_good =
-        is_by_id ? list_ids(conn, argv + 3, argc - 3, &lines) : !is_by_type || read_type(conn, argv[3], &type);
-    for (struct list *at = conn->redis->all.next; at != &conn->redis->all && !is_by_id; at = at->next) {
+    bool is_good = is_by_id ? list_ids(conn, argv + 3, argc - 3, &lines)
+                            : !is_by_type || read_type(conn, argv[3], &type);
+    for (struct list *at = conn->redis->all.next; at != &conn->redis->all && !is_by_id;
+         at = at->next) {
         const struct redis_conn *other = container_of(at, struct redis_conn, in_all);
         if (type == CLIENT_UNKNOWN || type_of(other) == type)
             add_line(&lines, other);
@@ -182,7 +184,8 @@ static bool read_id(struct redis_conn *conn, struct slice word, uint64_t *id)
     return true;
 }
 
-static bool read_kill_pair(struct redis_conn *conn, struct slice option, struct slice value, struct kill_wish *wish)
+static bool read_kill_pair(struct redis_conn *conn, struct slice option, struct slice value,
+                           struct kill_wish *wish)
 {
     if (text_is(option, "id"))
         return read_id(conn, value, &wish->id);
@@ -206,7 +209,8 @@ static bool read_kill_pair(struct redis_conn *conn, struct slice option, struct 
     return false;
 }
 
-static bool is_meant(const struct redis_conn *other, const struct redis_conn *me, const struct kill_wish *wish)
+static bool is_meant(const struct redis_conn *other, const struct redis_conn *me,
+                     const struct kill_wish *wish)
 {
     if (wish->addr.at != NULL && !slice_eq(text_upto_nul(wish->addr), slice_str(other->peer)))
         return false;
@@ -277,7 +281,8 @@ void cmd_client_unblock(struct redis_conn *conn, const struct slice *argv, size_
     if (!arg_number(conn, argv[2], &id))
         return;
     struct redis_conn *other = client_by_id(conn->redis, (uint64_t)id);
-    bool waits = other != NULL && (other->block.kind == BLOCK_LIST || other->block.kind == BLOCK_WAIT);
+    bool waits =
+        other != NULL && (other->block.kind == BLOCK_LIST || other->block.kind == BLOCK_WAIT);
     if (waits && is_error) {
         reply_error(other, "UNBLOCKED client unblocked via CLIENT UNBLOCK");
         block_end(other);

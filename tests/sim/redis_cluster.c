@@ -36,7 +36,8 @@ uint16_t redis_slot_of(struct slice key)
     for (end = is_tagged ? shut : end; at < end; at++) {
         crc = (uint16_t)(crc ^ (unsigned)(unsigned char)*at << 8);
         for (int bit = 0; bit < 8; bit++)
-            crc = (uint16_t)((crc & 0x8000U) != 0 ? (unsigned)crc << 1 ^ 0x1021U : (unsigned)crc << 1);
+            crc = (uint16_t)((crc & 0x8000U) != 0 ? (unsigned)crc << 1 ^ 0x1021U
+                                                  : (unsigned)crc << 1);
     }
     return crc % REDIS_SLOTS;
 }
@@ -101,7 +102,8 @@ static struct dict_entry *key_in(const struct redis *redis, unsigned slot)
 {
     struct dict_walk walk = {0};
     struct dict_entry *entry;
-    while ((entry = dict_next(&redis->dbs[0].keys, &walk)) != NULL && redis_slot_of(dict_name(entry)) != slot)
+    while ((entry = dict_next(&redis->dbs[0].keys, &walk)) != NULL &&
+           redis_slot_of(dict_name(entry)) != slot)
         continue;
     return entry;
 }
@@ -153,7 +155,8 @@ static void add_moves(const struct cluster *cluster, struct text *out)
         bool is_leaving = cluster->leaving[slot] != REDIS_NOBODY;
         unsigned other = is_leaving ? cluster->leaving[slot] : cluster->coming[slot];
         if (other != REDIS_NOBODY)
-            text_addf(out, " [%u-%c-%.*s]", slot, is_leaving ? '>' : '<', SHOWN(text_slice(&cluster->nodes[other].id)));
+            text_addf(out, " [%u-%c-%.*s]", slot, is_leaving ? '>' : '<',
+                      SHOWN(text_slice(&cluster->nodes[other].id)));
     }
 }
 
@@ -165,9 +168,9 @@ void cmd_cluster_nodes(struct redis_conn *conn, const struct slice *argv, size_t
     (void)argc;
     for (unsigned i = 0; i < cluster->n; i++) {
         const struct node *node = &cluster->nodes[i];
-        text_addf(&out, "%.*s %.*s:%u@%u %smaster - 0 0 %lu connected", SHOWN(text_slice(&node->id)),
-                  SHOWN(text_slice(&node->host)), node->port, node->port + BUS, i == cluster->myself ? "myself," : "",
-                  node->epoch);
+        text_addf(&out, "%.*s %.*s:%u@%u %smaster - 0 0 %lu connected",
+                  SHOWN(text_slice(&node->id)), SHOWN(text_slice(&node->host)), node->port,
+                  node->port + BUS, i == cluster->myself ? "myself," : "", node->epoch);
         add_slots(cluster, i, &out);
         if (i == cluster->myself)
             add_moves(cluster, &out);
@@ -219,7 +222,8 @@ static void look_at_key(struct look *look, struct slice key, bool is_channel)
         look->is_crossing = slot != look->slot;
         look->has_several = true;
     }
-    if (look->is_unbound || look->is_crossing || is_channel || !(look->is_leaving || look->is_coming))
+    if (look->is_unbound || look->is_crossing || is_channel ||
+        !(look->is_leaving || look->is_coming))
         return;
     const struct value *value = dict_get(&look->redis->dbs[0].keys, key);
     bool is_there = value != NULL && !db_is_expired(look->redis, value);
@@ -227,10 +231,11 @@ static void look_at_key(struct look *look, struct slice key, bool is_channel)
     look->n_missing += !is_there;
 }
 
-static void look_at_call(struct look *look, const struct command *command, const struct slice *argv, size_t argc)
+static void look_at_call(struct look *look, const struct command *command, const struct slice *argv,
+                         size_t argc)
 {
-    bool is_channel =
-        command->run == cmd_ssubscribe || command->run == cmd_sunsubscribe || command->run == cmd_spublish;
+    bool is_channel = command->run == cmd_ssubscribe || command->run == cmd_sunsubscribe ||
+                      command->run == cmd_spublish;
     struct key_walk walk = key_walk(command, argv, argc);
     for (size_t i; !look->is_unbound && !look->is_crossing && (i = key_next(&walk)) != 0;)
         look_at_key(look, argv[i], is_channel);
@@ -249,8 +254,8 @@ static void look_at_queue(struct look *look, const struct redis_conn *conn)
     }
 }
 
-static void say_redirect(const struct cluster *cluster, struct text *error, const char *code, unsigned slot,
-                         unsigned node)
+static void say_redirect(const struct cluster *cluster, struct text *error, const char *code,
+                         unsigned slot, unsigned node)
 {
     text_addf(error, "%s %u %.*s:%u", code, slot, SHOWN(text_slice(&cluster->nodes[node].host)),
               cluster->nodes[node].port);

@@ -9,17 +9,18 @@
 #define NAME_MAX_LEN 64
 
 static const struct command rows[] = {
-#define ROW(child, text, n, first, last, step, version, more, flag_words, category_words, function)                    \
-    {.name = (text),                                                                                                   \
-     .flags = (flag_words),                                                                                            \
-     .categories = (category_words),                                                                                   \
-     .run = cmd_##function,                                                                                            \
-     .arity = (n),                                                                                                     \
-     .first_key = (first),                                                                                             \
-     .last_key = (last),                                                                                               \
-     .key_step = (step),                                                                                               \
-     .since = (version),                                                                                               \
-     .bits = (more),                                                                                                   \
+#define ROW(child, text, n, first, last, step, version, more, flag_words, category_words,          \
+            function)                                                                              \
+    {.name = (text),                                                                               \
+     .flags = (flag_words),                                                                        \
+     .categories = (category_words),                                                               \
+     .run = cmd_##function,                                                                        \
+     .arity = (n),                                                                                 \
+     .first_key = (first),                                                                         \
+     .last_key = (last),                                                                           \
+     .key_step = (step),                                                                           \
+     .since = (version),                                                                           \
+     .bits = (more),                                                                               \
      .is_child = (child)},
 #define COMMAND(...) ROW(false, __VA_ARGS__)
 #define SUBCOMMAND(...) ROW(true, __VA_ARGS__)
@@ -116,7 +117,8 @@ void commands_init(struct redis *redis)
             parent->n_children++;
         if (!is_at_least(redis, 70000))
             make_old(command);
-        bool is_looser = command->run == cmd_command_getkeys || command->run == cmd_command_getkeysandflags;
+        bool is_looser =
+            command->run == cmd_command_getkeys || command->run == cmd_command_getkeysandflags;
         if (is_at_least(redis, 70200) && is_looser)
             command->arity = -3;
         if ((command->bits & FLAG_CLUSTER) != 0 && !redis->config.is_cluster)
@@ -320,7 +322,8 @@ void cmd_command_docs(struct redis_conn *conn, const struct slice *argv, size_t 
     size_t n = 0;
     size_t mark = reply_mark(conn);
     for (size_t i = 0; i < (argc > 2 ? argc - 2 : redis->n_commands_known); i++) {
-        const struct command *command = argc > 2 ? command_by_name(redis, argv[2 + i]) : &redis->commands[i];
+        const struct command *command =
+            argc > 2 ? command_by_name(redis, argv[2 + i]) : &redis->commands[i];
         if (command == NULL || !is_known(redis, command) || (argc == 2 && command->is_child))
             continue;
         reply_word(conn, command->name);
@@ -338,7 +341,8 @@ void reply_subcommand(struct redis_conn *conn, const struct slice *argv)
     int shown = (int)text_upto_nul(argv[1]).len;
     shown = shown > 128 ? 128 : shown;
     bool is_new = is_at_least(conn->redis, 70000);
-    reply_error(conn, "ERR %snknown subcommand or wrong number of arguments for '%.*s'. Try %s HELP.",
+    reply_error(conn,
+                "ERR %snknown subcommand or wrong number of arguments for '%.*s'. Try %s HELP.",
                 is_new ? "u" : "U", shown, argv[1].at, upper);
 }
 

@@ -8,7 +8,8 @@ void commands_init(struct redis *redis);
 void commands_fini(struct redis *redis);
 
 /* The command of these words; NULL: unknown. A container's name alone gives the container. */
-const struct command *command_find(const struct redis *redis, const struct slice *argv, size_t argc);
+const struct command *command_find(const struct redis *redis, const struct slice *argv,
+                                   size_t argc);
 /* "client|id" too */
 const struct command *command_by_name(const struct redis *redis, struct slice name);
 bool command_is_container(const struct command *command);
@@ -26,7 +27,7 @@ size_t key_next(struct key_walk *walk);
 /* Replies "unknown subcommand ..." for a known subcommand with a wrong number of words. */
 void reply_subcommand(struct redis_conn *conn, const struct slice *argv);
 
-#define COMMAND(name, arity, first, last, step, since, bits, flags, categories, function)                              \
+#define COMMAND(name, arity, first, last, step, since, bits, flags, categories, function)          \
     void cmd_##function(struct redis_conn *conn, const struct slice *argv, size_t argc);
 #define SUBCOMMAND COMMAND
 #include "tests/sim/redis_commands.def"

@@ -20,8 +20,9 @@ static struct slice id_name(const uint64_t *id)
 struct redis_conn *conn_new(struct redis *redis)
 {
     struct redis_conn *conn = take_zeroed(1, sizeof *conn);
-    struct list *links[] = {&conn->in_all,       &conn->in_ready,    &conn->in_touched, &conn->in_blocked,
-                            &conn->in_postponed, &conn->in_monitors, &conn->watched};
+    struct list *links[] = {&conn->in_all,     &conn->in_ready,     &conn->in_touched,
+                            &conn->in_blocked, &conn->in_postponed, &conn->in_monitors,
+                            &conn->watched};
     for (size_t i = 0; i < sizeof links / sizeof links[0]; i++)
         list_init(links[i]);
     conn->redis = redis;

@@ -130,7 +130,8 @@ static void expire_some_of(struct redis *redis, struct db *db)
 {
     struct dict_walk walk = {.bucket = db->looked_at};
     size_t left = LOOKED_THROUGH;
-    for (struct dict_entry *entry; left > 0 && (entry = dict_next(&db->keys, &walk)) != NULL; left--) {
+    for (struct dict_entry *entry; left > 0 && (entry = dict_next(&db->keys, &walk)) != NULL;
+         left--) {
         if (!db_is_expired(redis, entry->value))
             continue;
         struct text name = {0};

@@ -7,10 +7,10 @@
 #define OOM "OOM command not allowed when used memory > 'maxmemory'."
 #define READONLY "READONLY You can't write against a read only replica."
 #define NOREPLICAS "NOREPLICAS Not enough good replicas to write."
-#define MISCONF(name, is_unable)                                                                                       \
-    "-MISCONF " name " is configured to save RDB snapshots, but " is_unable                                            \
-    ". Commands that may modify the data set are disabled, because this instance is configured to report errors "      \
-    "during writes if RDB snapshotting fails (stop-writes-on-bgsave-error option). Please check the " name             \
+#define MISCONF(name, is_unable)                                                                                  \
+    "-MISCONF " name " is configured to save RDB snapshots, but " is_unable                                       \
+    ". Commands that may modify the data set are disabled, because this instance is configured to report errors " \
+    "during writes if RDB snapshotting fails (stop-writes-on-bgsave-error option). Please check the " name        \
     " logs for details about the RDB error."
 
 /* The error begins with a dash. */
@@ -18,8 +18,9 @@ static const char *misconf(const struct redis *redis)
 {
     if (is_valkey_8(redis))
         return MISCONF("Valkey", "it's currently unable to persist to disk");
-    return is_at_least(redis, 70000) ? MISCONF("Redis", "it's currently unable to persist to disk")
-                                     : MISCONF("Redis", "it is currently not able to persist on disk");
+    return is_at_least(redis, 70000)
+               ? MISCONF("Redis", "it's currently unable to persist to disk")
+               : MISCONF("Redis", "it is currently not able to persist on disk");
 }
 
 /* A replica leaves eviction to its master, and during a pause memory is not checked. */
@@ -39,7 +40,8 @@ static bool takes_memory(const struct redis_conn *conn)
 {
     const struct command *command = conn->command;
     bool queues = conn->is_multi && !is_at_least(conn->redis, 70400) && !is_valkey_8(conn->redis);
-    bool ends = command->run == cmd_exec || command->run == cmd_discard || command->run == cmd_reset;
+    bool ends =
+        command->run == cmd_exec || command->run == cmd_discard || command->run == cmd_reset;
     return (bits_of(conn) & FLAG_DENYOOM) != 0 || (queues && !ends);
 }
 
@@ -65,7 +67,8 @@ const char *deny_write(const struct redis_conn *conn)
 
 const char *deny_stale_words(const struct redis *redis)
 {
-    return not_run(redis, "MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.");
+    return not_run(
+        redis, "MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.");
 }
 
 bool deny_is_stale(const struct redis *redis)
@@ -75,7 +78,8 @@ bool deny_is_stale(const struct redis *redis)
 
 static bool lacks(const struct redis_conn *conn, uint32_t bit)
 {
-    return (conn->command->bits & bit) == 0 || (conn->command->run == cmd_exec && (conn->queue_lacks & bit) != 0);
+    return (conn->command->bits & bit) == 0 ||
+           (conn->command->run == cmd_exec && (conn->queue_lacks & bit) != 0);
 }
 
 const char *deny_any(const struct redis_conn *conn)
@@ -84,8 +88,9 @@ const char *deny_any(const struct redis_conn *conn)
     if (deny_is_stale(redis) && lacks(conn, FLAG_STALE))
         return deny_stale_words(redis);
     if (redis->now_us < redis->loading_until_us && lacks(conn, FLAG_LOADING))
-        return not_run(redis, is_valkey_8(redis) ? "LOADING Valkey is loading the dataset in memory"
-                                                 : "LOADING Redis is loading the dataset in memory");
+        return not_run(redis, is_valkey_8(redis)
+                                  ? "LOADING Valkey is loading the dataset in memory"
+                                  : "LOADING Redis is loading the dataset in memory");
     return NULL;
 }
 

@@ -33,7 +33,9 @@ void cmd_pttl(struct redis_conn *conn, const struct slice *argv, size_t argc)
 {
     (void)argc;
     const struct value *value = key_find(conn, argv[1]);
-    int64_t left_ms = value != NULL && value->expires_ms != NO_EXPIRY ? value->expires_ms - now_ms(conn->redis) : 0;
+    int64_t left_ms = value != NULL && value->expires_ms != NO_EXPIRY
+                          ? value->expires_ms - now_ms(conn->redis)
+                          : 0;
     if (value == NULL)
         reply_number(conn, -2);
     else if (value->expires_ms == NO_EXPIRY)

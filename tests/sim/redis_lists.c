@@ -116,7 +116,8 @@ void cmd_lpop(struct redis_conn *conn, const struct slice *argv, size_t argc)
 
 /* ---- moving ---- */
 
-void list_move_to(struct redis_conn *conn, struct slice target, struct value *there, struct text *item, bool to_left)
+void list_move_to(struct redis_conn *conn, struct slice target, struct value *there,
+                  struct text *item, bool to_left)
 {
     if (there == NULL)
         there = key_add(conn, target, VALUE_LIST);
@@ -125,7 +126,8 @@ void list_move_to(struct redis_conn *conn, struct slice target, struct value *th
     push_item(&there->list, *item, to_left);
 }
 
-void list_move(struct redis_conn *conn, struct slice from, struct slice to, bool from_left, bool to_left)
+void list_move(struct redis_conn *conn, struct slice from, struct slice to, bool from_left,
+               bool to_left)
 {
     struct value *source = key_find(conn, from);
     if (source == NULL) {

@@ -14,9 +14,11 @@ void deque_fini(struct deque *list);
  * Pushes an item, popped from another list, to `target`; `there` is the target's value or NULL.
  * Takes the item.
  */
-void list_move_to(struct redis_conn *conn, struct slice target, struct value *there, struct text *item, bool to_left);
+void list_move_to(struct redis_conn *conn, struct slice target, struct value *there,
+                  struct text *item, bool to_left);
 
 /* LMOVE and BLMOVE. */
-void list_move(struct redis_conn *conn, struct slice from, struct slice to, bool from_left, bool to_left);
+void list_move(struct redis_conn *conn, struct slice from, struct slice to, bool from_left,
+               bool to_left);
 
 #endif

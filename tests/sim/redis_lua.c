@@ -40,7 +40,8 @@ static void push_complaint(lua_State *lua, const struct redis *redis, struct sli
 }
 
 /* False: the call is refused, and `why` has the error. */
-static bool may_call(struct script_state *state, const struct slice *argv, size_t argc, struct text *why)
+static bool may_call(struct script_state *state, const struct slice *argv, size_t argc,
+                     struct text *why)
 {
     struct redis_conn *conn = state->conn;
     const struct command *command = command_find(conn->redis, argv, argc);
@@ -52,7 +53,8 @@ static bool may_call(struct script_state *state, const struct slice *argv, size_
         return false;
     }
     if (!call_fits(command, argc)) {
-        text_addf(why, "Wrong number of args calling %scommand %s script", name, is_old ? "From Lua" : "from");
+        text_addf(why, "Wrong number of args calling %scommand %s script", name,
+                  is_old ? "From Lua" : "from");
         return false;
     }
     /* as at the time-out */
@@ -78,7 +80,8 @@ static bool may_call(struct script_state *state, const struct slice *argv, size_
 /*
  * Reads the words from the stack, numbers as text. False: a word is neither a string nor a number.
  */
-static bool read_words(lua_State *lua, struct slice *argv, char (*digits)[64], int n, bool is_shortest)
+static bool read_words(lua_State *lua, struct slice *argv, char (*digits)[64], int n,
+                       bool is_shortest)
 {
     for (int i = 0; i < n; i++) {
         size_t len;
@@ -94,7 +97,8 @@ static bool read_words(lua_State *lua, struct slice *argv, char (*digits)[64], i
     return true;
 }
 
-static void carry_out(lua_State *lua, struct script_state *state, const struct slice *argv, size_t argc)
+static void carry_out(lua_State *lua, struct script_state *state, const struct slice *argv,
+                      size_t argc)
 {
     struct redis_conn *conn = state->conn;
     struct text why = {0};
@@ -133,7 +137,8 @@ static int call(lua_State *lua, bool raises)
     struct script_state *state = lua_script(lua);
     int n = lua_gettop(lua);
     if (n == 0) {
-        push_complaint(lua, state->conn->redis, SLICE("Please specify at least one argument for this redis lib call"));
+        push_complaint(lua, state->conn->redis,
+                       SLICE("Please specify at least one argument for this redis lib call"));
     } else {
         struct slice *argv = take_memory((size_t)n * sizeof *argv);
         char(*digits)[64] = take_memory((size_t)n * sizeof *digits);
@@ -272,7 +277,8 @@ static int counted_pcall(lua_State *lua)
 
 static int no_such_global(lua_State *lua)
 {
-    return luaL_error(lua, "Script attempted to access nonexistent global variable '%s'", luaL_checkstring(lua, 2));
+    return luaL_error(lua, "Script attempted to access nonexistent global variable '%s'",
+                      luaL_checkstring(lua, 2));
 }
 
 static int no_new_global(lua_State *lua)
@@ -330,8 +336,11 @@ lua_State *lua_make(struct redis *redis)
         {"take_us", redis_take_us},
         {NULL, NULL},
     };
-    static const luaL_Reg libraries[] = {
-        {"", luaopen_base}, {"table", luaopen_table}, {"string", luaopen_string}, {"math", luaopen_math}, {NULL, NULL}};
+    static const luaL_Reg libraries[] = {{"", luaopen_base},
+                                         {"table", luaopen_table},
+                                         {"string", luaopen_string},
+                                         {"math", luaopen_math},
+                                         {NULL, NULL}};
     lua_State *lua = lua_newstate(lua_heap_allocate, redis->lua->heap);
     if (lua == NULL)
         abort();

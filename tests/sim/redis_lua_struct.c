@@ -59,7 +59,8 @@ static struct item next_item(lua_State *lua, struct format *format)
         case 'I': {
             size_t size = read_size(format, 4);
             if (size == 0 || size > BYTES_MAX)
-                luaL_error(lua, "integral size %d is larger than limit of %d", (int)size, BYTES_MAX);
+                luaL_error(lua, "integral size %d is larger than limit of %d", (int)size,
+                           BYTES_MAX);
             return (struct item){c, size};
         }
         case 'c':

@@ -64,8 +64,8 @@ static bool begin(struct world *world, const char *words, bool is_cluster)
     unsigned is_valkey;
     int used = 0;
     drop(world);
-    if (sscanf(words, "%" SCNu32 " %u %" SCNu64 " %" SCNu64 " %" SCNu64 " %n", &config.version, &is_valkey,
-               &config.seed, &config.time_us, &config.first_id, &used) != 5)
+    if (sscanf(words, "%" SCNu32 " %u %" SCNu64 " %" SCNu64 " %" SCNu64 " %n", &config.version,
+               &is_valkey, &config.seed, &config.time_us, &config.first_id, &used) != 5)
         return false;
     config.users = words + used;
     config.is_valkey = is_valkey != 0;
@@ -149,9 +149,12 @@ static bool join(struct world *world, const char *line)
 {
     char ids[2][41];
     unsigned ports[2], myself;
-    if (sscanf(line, "join %u %40s %u %40s %u", &myself, ids[0], &ports[0], ids[1], &ports[1]) != 5 || myself > 1)
+    if (sscanf(line, "join %u %40s %u %40s %u", &myself, ids[0], &ports[0], ids[1], &ports[1]) !=
+            5 ||
+        myself > 1)
         return false;
-    const struct redis_node nodes[] = {{ids[0], "127.0.0.1", ports[0]}, {ids[1], "127.0.0.1", ports[1]}};
+    const struct redis_node nodes[] = {{ids[0], "127.0.0.1", ports[0]},
+                                       {ids[1], "127.0.0.1", ports[1]}};
     redis_join(world->redis, nodes, 2, myself);
     return true;
 }
@@ -183,7 +186,8 @@ static bool obey(struct world *world, char *line)
         return false;
     if (strcmp(line, "show") == 0) {
         show(world);
-    } else if (sscanf(line, "open %u %n", &n, &used) == 1 && n < CONNS_MAX && world->conns[n] == NULL) {
+    } else if (sscanf(line, "open %u %n", &n, &used) == 1 && n < CONNS_MAX &&
+               world->conns[n] == NULL) {
         world->conns[n] = redis_connect(world->redis, NULL, line + used);
         settle(world);
     } else if (sscanf(line, "send %u %n", &n, &used) == 1 && n < CONNS_MAX) {

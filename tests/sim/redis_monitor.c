@@ -37,7 +37,8 @@ void monitor_feed(struct redis_conn *conn, const struct slice *argv, size_t argc
     if (list_is_empty(&redis->monitors))
         return;
     struct text line = {0};
-    text_addf(&line, "+%lu.%06lu [%u ", redis->now_us / US_PER_S, redis->now_us % US_PER_S, conn->db->index);
+    text_addf(&line, "+%lu.%06lu [%u ", redis->now_us / US_PER_S, redis->now_us % US_PER_S,
+              conn->db->index);
     add_address(&line, conn->peer);
     text_add(&line, SLICE("]"));
     for (size_t i = 0; i < argc; i++) {

@@ -111,7 +111,8 @@ static void watch_key(struct redis_conn *conn, struct slice name)
     struct watch *watch = take_memory(sizeof *watch + name.len);
     *watch = (struct watch){.conn = conn, .db = conn->db, .len = name.len};
     memcpy(watch->name, name.at, name.len);
-    watch->was_expired = is_at_least(conn->redis, 70000) && is_key_expired(conn->redis, conn->db, name);
+    watch->was_expired =
+        is_at_least(conn->redis, 70000) && is_key_expired(conn->redis, conn->db, name);
     list_push(entry->value, &watch->in_key);
     list_push(&conn->watched, &watch->in_conn);
 }
@@ -120,7 +121,8 @@ static bool has_expired(const struct redis_conn *conn)
 {
     for (struct list *at = conn->watched.next; at != &conn->watched; at = at->next) {
         const struct watch *watch = container_of(at, struct watch, in_conn);
-        if (!watch->was_expired && is_key_expired(conn->redis, watch->db, slice_of(watch->name, watch->len)))
+        if (!watch->was_expired &&
+            is_key_expired(conn->redis, watch->db, slice_of(watch->name, watch->len)))
             return true;
     }
     return false;
@@ -149,7 +151,8 @@ static struct redis_conn *first_dirty(const struct list *watchers)
 void multi_touch(struct db *db, struct slice name)
 {
     const struct list *watchers = dict_get(&db->watchers, name);
-    for (struct list *at = watchers != NULL ? watchers->next : NULL; at != watchers; at = at->next) {
+    for (struct list *at = watchers != NULL ? watchers->next : NULL; at != watchers;
+         at = at->next) {
         struct watch *watch = container_of(at, struct watch, in_key);
         watch->conn->is_dirty_cas |= !is_only_removed(watch, db, name);
     }

@@ -29,7 +29,8 @@ bool pubsub_is_listening(const struct redis_conn *conn)
     return conn->channels.count + conn->patterns.count + conn->shards.count > 0;
 }
 
-static void confirm(struct redis_conn *conn, const char *word, const struct slice *channel, const struct kind *kind)
+static void confirm(struct redis_conn *conn, const char *word, const struct slice *channel,
+                    const struct kind *kind)
 {
     bool was_pushing = push_begin(conn);
     reply_push(conn, 3);
@@ -129,7 +130,8 @@ void pubsub_free_list(void *listeners)
 
 /* ---- publishing ---- */
 
-void pubsub_send(struct redis_conn *conn, const char *kind, struct slice channel, struct slice message)
+void pubsub_send(struct redis_conn *conn, const char *kind, struct slice channel,
+                 struct slice message)
 {
     bool was_pushing = push_begin(conn);
     reply_push(conn, 3);
@@ -151,16 +153,18 @@ static void send_matching(struct redis_conn *conn, struct slice pattern_text, st
     push_end(conn, was_pushing);
 }
 
-static int64_t publish_to(const struct list *listeners, bool is_shard, struct slice channel, struct slice message)
+static int64_t publish_to(const struct list *listeners, bool is_shard, struct slice channel,
+                          struct slice message)
 {
     int64_t n = 0;
     for (struct list *at = listeners->next; at != listeners; at = at->next, n++)
-        pubsub_send(container_of(at, struct sub, in_channel)->conn, is_shard ? "smessage" : "message", channel,
-                    message);
+        pubsub_send(container_of(at, struct sub, in_channel)->conn,
+                    is_shard ? "smessage" : "message", channel, message);
     return n;
 }
 
-int64_t pubsub_publish(struct redis *redis, struct slice channel, struct slice message, bool is_shard)
+int64_t pubsub_publish(struct redis *redis, struct slice channel, struct slice message,
+                       bool is_shard)
 {
     int64_t n = 0;
     const struct list *listeners = dict_get(is_shard ? &redis->shards : &redis->channels, channel);
@@ -174,14 +178,16 @@ int64_t pubsub_publish(struct redis *redis, struct slice channel, struct slice m
             continue;
         listeners = entry->value;
         for (struct list *at = listeners->next; at != listeners; at = at->next, n++)
-            send_matching(container_of(at, struct sub, in_channel)->conn, dict_name(entry), channel, message);
+            send_matching(container_of(at, struct sub, in_channel)->conn, dict_name(entry), channel,
+                          message);
     }
     return n;
 }
 
 /* ---- commands ---- */
 
-static void subscribe_each(struct redis_conn *conn, const struct slice *argv, size_t argc, const struct kind *kind)
+static void subscribe_each(struct redis_conn *conn, const struct slice *argv, size_t argc,
+                           const struct kind *kind)
 {
     if (conn->is_deny_blocking && (!conn->is_multi || kind->is_shard)) {
         reply_error(conn, "ERR %s isn't allowed for a DENY BLOCKING client",
@@ -194,7 +200,8 @@ static void subscribe_each(struct redis_conn *conn, const struct slice *argv, si
         subscribe(conn, argv[i], kind);
 }
 
-static void unsubscribe_each(struct redis_conn *conn, const struct slice *argv, size_t argc, const struct kind *kind)
+static void unsubscribe_each(struct redis_conn *conn, const struct slice *argv, size_t argc,
+                             const struct kind *kind)
 {
     if (argc == 1)
         unsubscribe_all(conn, kind);

@@ -12,8 +12,10 @@ struct sub {
 };
 
 /* Returns the number of receivers. */
-int64_t pubsub_publish(struct redis *redis, struct slice channel, struct slice message, bool is_shard);
-void pubsub_send(struct redis_conn *conn, const char *kind, struct slice channel, struct slice message);
+int64_t pubsub_publish(struct redis *redis, struct slice channel, struct slice message,
+                       bool is_shard);
+void pubsub_send(struct redis_conn *conn, const char *kind, struct slice channel,
+                 struct slice message);
 
 /* Drops all subscriptions without confirmations. */
 void pubsub_forget(struct redis_conn *conn);

@@ -10,12 +10,14 @@
 /* Blocked connections get an error and are closed. */
 static void end_waiting(struct redis *redis)
 {
-    for (struct list *at = redis->blocked.next, *next = at->next; at != &redis->blocked; at = next, next = at->next) {
+    for (struct list *at = redis->blocked.next, *next = at->next; at != &redis->blocked;
+         at = next, next = at->next) {
         struct redis_conn *conn = container_of(at, struct redis_conn, in_blocked);
         if (conn->block.kind != BLOCK_LIST && conn->block.kind != BLOCK_WAIT)
             continue;
-        reply_error(conn,
-                    "UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)");
+        reply_error(
+            conn,
+            "UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)");
         conn->is_closing = true;
         /* without output Redis forgets to close it */
         conn->wants_close = conn->out.len > conn->out_taken;
@@ -51,8 +53,9 @@ void cmd_replicaof(struct redis_conn *conn, const struct slice *argv, size_t arg
         return;
     }
     if (!text_to_number(argv[2], &port) || port < 0 || port > 65535) {
-        reply_error(conn, is_at_least(redis, 70000) ? "ERR Invalid master port"
-                                                    : "ERR value is not an integer or out of range");
+        reply_error(conn, is_at_least(redis, 70000)
+                              ? "ERR Invalid master port"
+                              : "ERR value is not an integer or out of range");
         return;
     }
     struct text master = {0};

@@ -16,8 +16,8 @@ void conn_touch(struct redis_conn *conn)
 static bool must_wait(const struct redis_conn *conn)
 {
     const struct redis *redis = conn->redis;
-    return conn->is_pushing && conn == redis->current && redis->executing != NULL && is_at_least(redis, 70200) &&
-           !(redis->executing->bits & FLAG_PUSH_REPLY);
+    return conn->is_pushing && conn == redis->current && redis->executing != NULL &&
+           is_at_least(redis, 70200) && !(redis->executing->bits & FLAG_PUSH_REPLY);
 }
 
 void reply_raw(struct redis_conn *conn, struct slice bytes)
@@ -174,7 +174,8 @@ void reply_not_integer(struct redis_conn *conn)
 
 void reply_arity(struct redis_conn *conn)
 {
-    reply_error(conn, "ERR wrong number of arguments for '%s' command", command_name(conn->redis, conn->command));
+    reply_error(conn, "ERR wrong number of arguments for '%s' command",
+                command_name(conn->redis, conn->command));
 }
 
 /* ---- late headers ---- */

@@ -23,7 +23,8 @@ void reply_double(struct redis_conn *conn, double number);
 void reply_verbatim(struct redis_conn *conn, struct slice text); /* as txt */
 
 /* The first word is the code: "ERR ...". Line ends in arguments become blanks. */
-void reply_error(struct redis_conn *conn, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void reply_error(struct redis_conn *conn, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 void reply_syntax(struct redis_conn *conn);
 void reply_wrong_type(struct redis_conn *conn);
 void reply_not_integer(struct redis_conn *conn);

@@ -76,7 +76,8 @@ static enum request_result read_inline(struct redis_conn *conn)
 /* ---- arrays of bulk strings ---- */
 
 /* The number of a header line behind its type byte. MORE: the line is incomplete. */
-static enum request_result read_header(struct redis_conn *conn, char type, const char *too_big, struct slice *number)
+static enum request_result read_header(struct redis_conn *conn, char type, const char *too_big,
+                                       struct slice *number)
 {
     struct slice rest = rest_of(conn);
     const char *cr = find_char(rest, '\r');
@@ -172,8 +173,9 @@ const struct slice *request_words(struct redis_conn *conn, size_t *n)
         conn->argv = take_more(conn->argv, conn->argv_room, sizeof *conn->argv);
     }
     for (size_t i = 0; i < conn->n_spans; i++)
-        conn->argv[i] = conn->inline_words != NULL ? text_slice(&conn->inline_words[i])
-                                                   : slice_of(conn->in.at + conn->spans[i].at, conn->spans[i].len);
+        conn->argv[i] = conn->inline_words != NULL
+                            ? text_slice(&conn->inline_words[i])
+                            : slice_of(conn->in.at + conn->spans[i].at, conn->spans[i].len);
     return conn->argv;
 }
 

@@ -83,7 +83,8 @@ uint64_t script_due_us(const struct redis *redis)
 
 uint64_t script_busy_from_us(const struct redis *redis)
 {
-    return redis->settings.busy_us > 0 ? redis->lua->began_us + redis->settings.busy_us : REDIS_NEVER;
+    return redis->settings.busy_us > 0 ? redis->lua->began_us + redis->settings.busy_us
+                                       : REDIS_NEVER;
 }
 
 void script_remember_keys(struct redis *redis)
@@ -213,7 +214,8 @@ static void end_run(struct redis *redis)
         conn_free(orphan);
 }
 
-static void begin_run(struct redis_conn *conn, int ref, const struct slice *argv, size_t argc, size_t n_keys)
+static void begin_run(struct redis_conn *conn, int ref, const struct slice *argv, size_t argc,
+                      size_t n_keys)
 {
     struct redis *redis = conn->redis;
     struct script_state *state = redis->lua;
@@ -302,7 +304,8 @@ static struct script *add_script(struct redis_conn *conn, struct slice body, con
     return script;
 }
 
-static bool read_keys(struct redis_conn *conn, const struct slice *argv, size_t argc, size_t *n_keys)
+static bool read_keys(struct redis_conn *conn, const struct slice *argv, size_t argc,
+                      size_t *n_keys)
 {
     int64_t n;
     if (!arg_number(conn, argv[2], &n))
@@ -315,8 +318,8 @@ static bool read_keys(struct redis_conn *conn, const struct slice *argv, size_t 
     return n >= 0 && n <= (int64_t)argc - 3;
 }
 
-static void run_script(struct redis_conn *conn, struct script *script, const char *sha, const struct slice *argv,
-                       size_t argc)
+static void run_script(struct redis_conn *conn, struct script *script, const char *sha,
+                       const struct slice *argv, size_t argc)
 {
     size_t n_keys;
     if (!read_keys(conn, argv, argc, &n_keys))
@@ -327,7 +330,8 @@ static void run_script(struct redis_conn *conn, struct script *script, const cha
     }
     memcpy(conn->redis->lua->sha, sha, SHA1_HEX);
     conn->redis->lua->sha[SHA1_HEX] = '\0';
-    if (script->ref == LUA_NOREF && !load(conn->redis->lua->lua, script, text_slice(&script->prepared->code)))
+    if (script->ref == LUA_NOREF &&
+        !load(conn->redis->lua->lua, script, text_slice(&script->prepared->code)))
         abort();
     begin_run(conn, script->ref, argv, argc, n_keys);
 }
@@ -356,7 +360,8 @@ void cmd_evalsha(struct redis_conn *conn, const struct slice *argv, size_t argc)
     if (argv[1].len == SHA1_HEX && !read_keys(conn, argv, argc, &n_keys))
         return;
     if (script == NULL) {
-        reply_error(conn, "NOSCRIPT No matching script.%s", is_valkey_8(conn->redis) ? "" : " Please use EVAL.");
+        reply_error(conn, "NOSCRIPT No matching script.%s",
+                    is_valkey_8(conn->redis) ? "" : " Please use EVAL.");
         return;
     }
     for (size_t i = 0; i < SHA1_HEX; i++)
@@ -372,7 +377,8 @@ void cmd_script_load(struct redis_conn *conn, const struct slice *argv, size_t a
     const char *sha = prepared != NULL ? prepared->sha : spelled;
     if (prepared == NULL)
         sha1_hex(argv[2], spelled);
-    if (find_script(conn->redis, slice_of(sha, SHA1_HEX)) == NULL && add_script(conn, argv[2], sha) == NULL)
+    if (find_script(conn->redis, slice_of(sha, SHA1_HEX)) == NULL &&
+        add_script(conn, argv[2], sha) == NULL)
         return;
     reply_word(conn, sha);
 }
@@ -399,9 +405,11 @@ void cmd_script_kill(struct redis_conn *conn, const struct slice *argv, size_t a
     if (!state->has_yielded) {
         reply_error(conn, "NOTBUSY No scripts in execution right now.");
     } else if (state->has_written) {
-        reply_error(conn, "UNKILLABLE Sorry the script already executed write commands against the dataset. You can "
-                          "either wait the script termination or kill the server in a hard way using the SHUTDOWN "
-                          "NOSAVE command.");
+        reply_error(
+            conn,
+            "UNKILLABLE Sorry the script already executed write commands against the dataset. You can "
+            "either wait the script termination or kill the server in a hard way using the SHUTDOWN "
+            "NOSAVE command.");
     } else {
         state->is_killed = true;
         /* when the hook checks for a kill */

@@ -39,23 +39,30 @@ static void info_server(const struct redis *redis, struct text *out)
         text_add(out, SLICE("\r\nserver_name:valkey\r\nvalkey_version:"));
         add_version(out, redis->config.version);
     }
-    text_addf(out, "\r\n%s_mode:%s\r\nos:none\r\narch_bits:64\r\nprocess_id:1\r\nrun_id:%s\r\ntcp_port:6379\r\n",
-              is_new ? "server" : "redis", redis->config.is_cluster ? "cluster" : "standalone", redis->run_id);
+    text_addf(
+        out,
+        "\r\n%s_mode:%s\r\nos:none\r\narch_bits:64\r\nprocess_id:1\r\nrun_id:%s\r\ntcp_port:6379\r\n",
+        is_new ? "server" : "redis", redis->config.is_cluster ? "cluster" : "standalone",
+        redis->run_id);
     text_addf(out, "server_time_usec:%lu\r\nuptime_in_seconds:%lu\r\n", redis->now_us,
-              redis->now_us > redis->started_us ? (redis->now_us - redis->started_us) / US_PER_S : 0);
+              redis->now_us > redis->started_us ? (redis->now_us - redis->started_us) / US_PER_S
+                                                : 0);
 }
 
 static void info_clients(const struct redis *redis, struct text *out)
 {
-    text_addf(out,
-              "# Clients\r\nconnected_clients:%zu\r\nmaxclients:%u\r\nblocked_clients:%zu\r\ntracking_clients:%zu\r\n",
-              redis->n_conns, redis->settings.maxclients, redis->n_blocked, redis->n_tracking);
+    text_addf(
+        out,
+        "# Clients\r\nconnected_clients:%zu\r\nmaxclients:%u\r\nblocked_clients:%zu\r\ntracking_clients:%zu\r\n",
+        redis->n_conns, redis->settings.maxclients, redis->n_blocked, redis->n_tracking);
 }
 
 static void info_stats(const struct redis *redis, struct text *out)
 {
-    text_addf(out, "# Stats\r\ntotal_commands_processed:%lu\r\npubsub_channels:%zu\r\npubsub_patterns:%zu\r\n",
-              redis->n_commands, redis->channels.count, redis->patterns.count);
+    text_addf(
+        out,
+        "# Stats\r\ntotal_commands_processed:%lu\r\npubsub_channels:%zu\r\npubsub_patterns:%zu\r\n",
+        redis->n_commands, redis->channels.count, redis->patterns.count);
 }
 
 static void info_replication(const struct redis *redis, struct text *out)
@@ -65,9 +72,11 @@ static void info_replication(const struct redis *redis, struct text *out)
     if (redis->history == 0)
         return;
     if (redis->is_replica)
-        text_addf(out, "master_link_status:%s\r\nmaster_sync_in_progress:0\r\nslave_repl_offset:%lu\r\n",
+        text_addf(out,
+                  "master_link_status:%s\r\nmaster_sync_in_progress:0\r\nslave_repl_offset:%lu\r\n",
                   redis->is_linked ? "up" : "down", redis->offset);
-    text_addf(out, "master_replid:%040lu\r\nmaster_repl_offset:%lu\r\n", redis->history, redis->offset);
+    text_addf(out, "master_replid:%040lu\r\nmaster_repl_offset:%lu\r\n", redis->history,
+              redis->offset);
 }
 
 static void info_keyspace(const struct redis *redis, struct text *out)
@@ -95,10 +104,12 @@ static void info_cpu(const struct redis *redis, struct text *out)
     uint64_t usec = redis->n_commands * US_FIXED;
     for (size_t i = 0; i < redis->n_commands_known; i++)
         usec += usec_of(&redis->commands[i]);
-    text_addf(out, "# CPU\r\nused_cpu_sys:0.000000\r\nused_cpu_user:%lu.%06lu\r\n", usec / US_PER_S, usec % US_PER_S);
+    text_addf(out, "# CPU\r\nused_cpu_sys:0.000000\r\nused_cpu_user:%lu.%06lu\r\n", usec / US_PER_S,
+              usec % US_PER_S);
     if (is_at_least(redis, 60200))
-        text_addf(out, "used_cpu_sys_main_thread:0.000000\r\nused_cpu_user_main_thread:%lu.%06lu\r\n", usec / US_PER_S,
-                  usec % US_PER_S);
+        text_addf(out,
+                  "used_cpu_sys_main_thread:0.000000\r\nused_cpu_user_main_thread:%lu.%06lu\r\n",
+                  usec / US_PER_S, usec % US_PER_S);
 }
 
 /* Before 7.0 calls of subcommands count for their container. */
@@ -115,8 +126,10 @@ static void info_commandstats(const struct redis *redis, struct text *out)
             usec += usec_of(&command[j]);
         }
         if (calls > 0 && !(is_old && command->is_child))
-            text_addf(out, "cmdstat_%s:calls=%lu,usec=%lu,usec_per_call=%.2f,rejected_calls=0,failed_calls=0\r\n",
-                      command->name, calls, usec, (double)usec / (double)calls);
+            text_addf(
+                out,
+                "cmdstat_%s:calls=%lu,usec=%lu,usec_per_call=%.2f,rejected_calls=0,failed_calls=0\r\n",
+                command->name, calls, usec, (double)usec / (double)calls);
     }
 }
 
@@ -124,8 +137,8 @@ static bool wants_section(const struct slice *argv, size_t argc, const char *nam
 {
     bool is_wanted = argc == 1 && is_default;
     for (size_t i = 1; i < argc; i++)
-        is_wanted |= text_is(argv[i], name) || text_is(argv[i], "all") || (is_default && text_is(argv[i], "default")) ||
-                     text_is(argv[i], "everything");
+        is_wanted |= text_is(argv[i], name) || text_is(argv[i], "all") ||
+                     (is_default && text_is(argv[i], "default")) || text_is(argv[i], "everything");
     return is_wanted;
 }
 
@@ -213,12 +226,15 @@ static bool set_setting(struct redis *redis, const struct setting *setting, stru
     return true;
 }
 
-static void refuse_setting(struct redis_conn *conn, struct slice name, struct slice value, const char *why)
+static void refuse_setting(struct redis_conn *conn, struct slice name, struct slice value,
+                           const char *why)
 {
     if (is_at_least(conn->redis, 70000))
-        reply_error(conn, "ERR CONFIG SET failed (possibly related to argument '%.*s') - %s", SHOWN(name), why);
+        reply_error(conn, "ERR CONFIG SET failed (possibly related to argument '%.*s') - %s",
+                    SHOWN(name), why);
     else
-        reply_error(conn, "ERR Invalid argument '%.*s' for CONFIG SET '%.*s' - %s", SHOWN(value), SHOWN(name), why);
+        reply_error(conn, "ERR Invalid argument '%.*s' for CONFIG SET '%.*s' - %s", SHOWN(value),
+                    SHOWN(name), why);
 }
 
 void cmd_config_set(struct redis_conn *conn, const struct slice *argv, size_t argc)
@@ -243,8 +259,9 @@ void cmd_config_set(struct redis_conn *conn, const struct slice *argv, size_t ar
         }
         if (!set_setting(conn->redis, setting, argv[i + 1])) {
             refuse_setting(conn, argv[i], argv[i + 1],
-                           setting->kind == SETTING_BOOL ? "argument must be 'yes' or 'no'"
-                                                         : "argument couldn't be parsed into an integer");
+                           setting->kind == SETTING_BOOL
+                               ? "argument must be 'yes' or 'no'"
+                               : "argument couldn't be parsed into an integer");
             return;
         }
     }

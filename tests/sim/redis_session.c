@@ -58,7 +58,8 @@ void cmd_select(struct redis_conn *conn, const struct slice *argv, size_t argc)
 
 /* ---- HELLO ---- */
 
-static bool read_protocol(struct redis_conn *conn, const struct slice *argv, size_t argc, int64_t *protocol)
+static bool read_protocol(struct redis_conn *conn, const struct slice *argv, size_t argc,
+                          int64_t *protocol)
 {
     *protocol = 0;
     if (argc < 2)
@@ -88,7 +89,8 @@ static bool log_in(struct redis_conn *conn, const struct slice *login)
 }
 
 /* Before 7.2 each option took effect before the next option was parsed. */
-static bool read_options(struct redis_conn *conn, const struct slice *argv, size_t argc, struct hello *hello)
+static bool read_options(struct redis_conn *conn, const struct slice *argv, size_t argc,
+                         struct hello *hello)
 {
     bool acts = !is_at_least(conn->redis, 70200);
     for (size_t i = 2; i < argc; i++) {
@@ -119,11 +121,12 @@ void cmd_hello(struct redis_conn *conn, const struct slice *argv, size_t argc)
     if (!read_protocol(conn, argv, argc, &protocol) || !read_options(conn, argv, argc, &hello))
         return;
     if (acl_is_stranger(conn) || !conn->is_authenticated) {
-        reply_error(conn,
-                    "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO %s "
-                    "option can be used to authenticate the client and select the RESP protocol version at the "
-                    "same time",
-                    is_at_least(conn->redis, 70200) ? "<proto> AUTH <user> <pass>" : "AUTH <user> <pass>");
+        reply_error(
+            conn,
+            "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO %s "
+            "option can be used to authenticate the client and select the RESP protocol version at the "
+            "same time",
+            is_at_least(conn->redis, 70200) ? "<proto> AUTH <user> <pass>" : "AUTH <user> <pass>");
         return;
     }
     if (hello.name != NULL)

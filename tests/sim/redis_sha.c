@@ -22,7 +22,8 @@ static void mix_bytes(uint32_t *state, const unsigned char *bytes, mix_block *mi
 {
     uint32_t words[16];
     for (size_t i = 0; i < 16; i++, bytes += 4)
-        words[i] = (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 | bytes[3];
+        words[i] = (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 |
+                   bytes[3];
     mix(state, words);
 }
 

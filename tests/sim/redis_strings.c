@@ -4,7 +4,8 @@
 #include "tests/sim/redis_db.h"
 
 /* Sets the key to this string, whatever its type was. The expiry stays only with keeps_ttl. */
-static struct value *store(struct redis_conn *conn, struct slice name, struct slice text, bool keeps_ttl)
+static struct value *store(struct redis_conn *conn, struct slice name, struct slice text,
+                           bool keeps_ttl)
 {
     struct value *value = key_find(conn, name);
     int64_t expires_ms = value != NULL && keeps_ttl ? value->expires_ms : NO_EXPIRY;
@@ -59,7 +60,8 @@ static bool take_time(struct set_options *options, struct slice word, const stru
     for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
         if (!text_is(word, units[i].word) || next == NULL || (options->bits & SET_KEEPTTL))
             continue;
-        bool is_other = options->unit_ms != units[i].unit_ms || options->is_moment != units[i].is_moment;
+        bool is_other =
+            options->unit_ms != units[i].unit_ms || options->is_moment != units[i].is_moment;
         if ((options->bits & SET_TIME) && is_other)
             return false;
         options->bits |= SET_TIME;
@@ -84,7 +86,8 @@ static unsigned set_option_of(struct slice word, unsigned bits)
     return 0;
 }
 
-static bool read_options(struct redis_conn *conn, const struct slice *argv, size_t argc, struct set_options *options)
+static bool read_options(struct redis_conn *conn, const struct slice *argv, size_t argc,
+                         struct set_options *options)
 {
     for (size_t i = 3; i < argc; i++) {
         unsigned option = set_option_of(argv[i], options->bits);
@@ -111,7 +114,8 @@ void cmd_set(struct redis_conn *conn, const struct slice *argv, size_t argc)
     int64_t expires_ms = NO_EXPIRY;
     if (!read_options(conn, argv, argc, &options))
         return;
-    if ((options.bits & SET_TIME) && !arg_expiry(conn, options.time, options.unit_ms, options.is_moment, &expires_ms))
+    if ((options.bits & SET_TIME) &&
+        !arg_expiry(conn, options.time, options.unit_ms, options.is_moment, &expires_ms))
         return;
     const struct value *old = key_find(conn, argv[1]);
     bool was_there = old != NULL;

@@ -94,7 +94,8 @@ bool text_to_number(struct slice text, int64_t *number)
     uint64_t value = 0;
     for (size_t i = 0; i < digits.len; i++) {
         unsigned digit = (unsigned char)digits.at[i] - '0';
-        if (digit > 9 || __builtin_mul_overflow(value, 10, &value) || __builtin_add_overflow(value, digit, &value))
+        if (digit > 9 || __builtin_mul_overflow(value, 10, &value) ||
+            __builtin_add_overflow(value, digit, &value))
             return false;
     }
     if (value > (uint64_t)INT64_MAX + is_negative)
@@ -113,7 +114,8 @@ bool text_to_float(struct slice text, double *number)
     char *end;
     errno = 0;
     *number = strtod(copy, &end);
-    bool is_over = errno == ERANGE && (*number == HUGE_VAL || *number == -HUGE_VAL || fpclassify(*number) == FP_ZERO);
+    bool is_over = errno == ERANGE &&
+                   (*number == HUGE_VAL || *number == -HUGE_VAL || fpclassify(*number) == FP_ZERO);
     return end == copy + text.len && !is_over && !isnan(*number);
 }
 
@@ -191,7 +193,8 @@ static bool class_has(struct slice pattern, size_t *at, char c, bool is_nocase)
     return is_in != is_not;
 }
 
-static bool matches(struct slice p, struct slice s, bool is_nocase, bool *is_hopeless, unsigned depth)
+static bool matches(struct slice p, struct slice s, bool is_nocase, bool *is_hopeless,
+                    unsigned depth)
 {
     size_t i = 0;
     size_t k = 0;
@@ -204,8 +207,8 @@ static bool matches(struct slice p, struct slice s, bool is_nocase, bool *is_hop
             if (i + 1 == p.len)
                 return true;
             for (; k < s.len; k++) {
-                if (matches(slice_of(p.at + i + 1, p.len - i - 1), slice_of(s.at + k, s.len - k), is_nocase,
-                            is_hopeless, depth + 1))
+                if (matches(slice_of(p.at + i + 1, p.len - i - 1), slice_of(s.at + k, s.len - k),
+                            is_nocase, is_hopeless, depth + 1))
                     return true;
                 if (*is_hopeless)
                     return false;
@@ -284,8 +287,8 @@ static bool split_quoted(struct slice line, size_t *at, struct text *word)
         char c = byte_at(line, i);
         if (c == '\0')
             return false;
-        if (quote == '"' && c == '\\' && byte_at(line, i + 1) == 'x' && hex_digit(byte_at(line, i + 2)) >= 0 &&
-            hex_digit(byte_at(line, i + 3)) >= 0) {
+        if (quote == '"' && c == '\\' && byte_at(line, i + 1) == 'x' &&
+            hex_digit(byte_at(line, i + 2)) >= 0 && hex_digit(byte_at(line, i + 3)) >= 0) {
             c = (char)(hex_digit(line.at[i + 2]) * 16 + hex_digit(line.at[i + 3]));
             i += 3;
         } else if (quote == '"' && c == '\\' && byte_at(line, i + 1) != '\0') {

@@ -15,7 +15,8 @@ struct text {
 
 void text_reserve(struct text *text, size_t more);
 void text_addf(struct text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
-void text_addv(struct text *text, const char *format, va_list args) __attribute__((format(printf, 2, 0)));
+void text_addv(struct text *text, const char *format, va_list args)
+    __attribute__((format(printf, 2, 0)));
 void text_insert(struct text *text, size_t at, struct slice piece);
 void text_cut_head(struct text *text, size_t n);
 

@@ -76,7 +76,8 @@ static void send_later(struct redis *redis, struct slice name, bool is_all)
 void tracking_send_pending(struct redis *redis)
 {
     while (!list_is_empty(&redis->pending_invalid)) {
-        struct invalid *invalid = container_of(redis->pending_invalid.next, struct invalid, in_pending);
+        struct invalid *invalid =
+            container_of(redis->pending_invalid.next, struct invalid, in_pending);
         list_take(&invalid->in_pending);
         if (redis->current != NULL && invalid->is_all)
             send_all(redis->current);
@@ -102,10 +103,12 @@ static void remember_id(struct tracked *tracked, uint64_t id)
     tracked->n++;
 }
 
-void tracking_remember(struct redis_conn *conn, const struct command *command, const struct slice *argv, size_t argc)
+void tracking_remember(struct redis_conn *conn, const struct command *command,
+                       const struct slice *argv, size_t argc)
 {
     bool is_told = conn->tracking & TRACKING_CACHING;
-    if (((conn->tracking & TRACKING_OPTIN) && !is_told) || ((conn->tracking & TRACKING_OPTOUT) && is_told))
+    if (((conn->tracking & TRACKING_OPTIN) && !is_told) ||
+        ((conn->tracking & TRACKING_OPTOUT) && is_told))
         return;
     struct key_walk walk = key_walk(command, argv, argc);
     for (size_t i; (i = key_next(&walk)) != 0;) {
@@ -143,7 +146,8 @@ void tracking_invalidate(struct redis *redis, struct slice name)
 
 void tracking_flushed(struct redis *redis)
 {
-    for (struct list *at = redis->all.next; at != &redis->all && redis->n_tracking > 0; at = at->next) {
+    for (struct list *at = redis->all.next; at != &redis->all && redis->n_tracking > 0;
+         at = at->next) {
         struct redis_conn *conn = container_of(at, struct redis_conn, in_all);
         if (!(conn->tracking & TRACKING_ON))
             continue;

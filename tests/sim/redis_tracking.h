@@ -5,7 +5,8 @@
 #include "tests/sim/redis_state.h"
 
 /* The command has read its keys for this connection. */
-void tracking_remember(struct redis_conn *conn, const struct command *command, const struct slice *argv, size_t argc);
+void tracking_remember(struct redis_conn *conn, const struct command *command,
+                       const struct slice *argv, size_t argc);
 
 /* Notifies the readers of the key. */
 void tracking_invalidate(struct redis *redis, struct slice name);

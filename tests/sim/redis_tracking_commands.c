@@ -32,14 +32,16 @@ static unsigned tracking_flag_of(struct slice word)
     static const struct {
         const char *word;
         unsigned flag;
-    } flags[] = {{"optin", TRACKING_OPTIN}, {"optout", TRACKING_OPTOUT}, {"noloop", TRACKING_NOLOOP}};
+    } flags[] = {
+        {"optin", TRACKING_OPTIN}, {"optout", TRACKING_OPTOUT}, {"noloop", TRACKING_NOLOOP}};
     for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++)
         if (text_is(word, flags[i].word))
             return flags[i].flag;
     return 0;
 }
 
-static bool read_wish(struct redis_conn *conn, const struct slice *argv, size_t argc, struct tracking_wish *wish)
+static bool read_wish(struct redis_conn *conn, const struct slice *argv, size_t argc,
+                      struct tracking_wish *wish)
 {
     for (size_t i = 3; i < argc; i++) {
         unsigned flag = tracking_flag_of(argv[i]);
@@ -96,8 +98,10 @@ void cmd_client_caching(struct redis_conn *conn, const struct slice *argv, size_
     (void)argc;
     bool is_yes = text_is(argv[2], "yes");
     if (!(conn->tracking & TRACKING_ON)) {
-        reply_error(conn, "ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN or "
-                          "OPTOUT mode enabled");
+        reply_error(
+            conn,
+            "ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN or "
+            "OPTOUT mode enabled");
         return;
     }
     if (!is_yes && !text_is(argv[2], "no")) {
@@ -105,7 +109,8 @@ void cmd_client_caching(struct redis_conn *conn, const struct slice *argv, size_
         return;
     }
     if (!(conn->tracking & (is_yes ? TRACKING_OPTIN : TRACKING_OPTOUT))) {
-        reply_error(conn, "ERR CLIENT CACHING %s is only valid when tracking is enabled in %s mode.",
+        reply_error(conn,
+                    "ERR CLIENT CACHING %s is only valid when tracking is enabled in %s mode.",
                     is_yes ? "YES" : "NO", is_yes ? "OPTIN" : "OPTOUT");
         return;
     }

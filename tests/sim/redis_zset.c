@@ -36,7 +36,8 @@ size_t zset_rank(const struct zset *set, struct slice name, double score)
     while (low < high) {
         size_t middle = (low + high) / 2;
         const struct zmember *at = zset_at(set, middle);
-        bool is_before = at->score < score || (at->score == score && text_compare(dict_name(at->entry), name) < 0);
+        bool is_before = at->score < score ||
+                         (at->score == score && text_compare(dict_name(at->entry), name) < 0);
         if (is_before)
             low = middle + 1;
         else

@@ -14,7 +14,14 @@ static bool find_set(struct redis_conn *conn, struct slice name, struct value **
 
 /* ---- ZADD ---- */
 
-enum zadd_option { ZADD_NX = 1, ZADD_XX = 2, ZADD_CH = 4, ZADD_INCR = 8, ZADD_GT = 16, ZADD_LT = 32 };
+enum zadd_option {
+    ZADD_NX = 1,
+    ZADD_XX = 2,
+    ZADD_CH = 4,
+    ZADD_INCR = 8,
+    ZADD_GT = 16,
+    ZADD_LT = 32
+};
 
 struct zadd {
     unsigned options;
@@ -62,7 +69,8 @@ static bool zadd_one(struct zadd *zadd, struct zset *set, struct slice name, dou
         score += old;
     if (isnan(score))
         return false;
-    if (was_there && (((zadd->options & ZADD_LT) && score >= old) || ((zadd->options & ZADD_GT) && score <= old)))
+    if (was_there && (((zadd->options & ZADD_LT) && score >= old) ||
+                      ((zadd->options & ZADD_GT) && score <= old)))
         return true;
     zadd->has_done = true;
     zadd->score = score;
@@ -180,9 +188,11 @@ static bool read_border(struct slice arg, double *border, bool *is_out)
     return *end == '\0' && !isnan(*border);
 }
 
-static bool read_range(struct redis_conn *conn, struct slice least, struct slice most, struct zrange *range)
+static bool read_range(struct redis_conn *conn, struct slice least, struct slice most,
+                       struct zrange *range)
 {
-    if (read_border(least, &range->least, &range->is_least_out) && read_border(most, &range->most, &range->is_most_out))
+    if (read_border(least, &range->least, &range->is_least_out) &&
+        read_border(most, &range->most, &range->is_most_out))
         return true;
     reply_error(conn, "ERR min or max is not a float");
     return false;
@@ -198,7 +208,8 @@ void cmd_zcount(struct redis_conn *conn, const struct slice *argv, size_t argc)
         reply_number(conn, value != NULL ? (int64_t)zset_range(&value->zset, &range, &first) : 0);
 }
 
-static void remove_range(struct redis_conn *conn, struct slice name, struct value *value, size_t first, size_t n)
+static void remove_range(struct redis_conn *conn, struct slice name, struct value *value,
+                         size_t first, size_t n)
 {
     if (n > 0) {
         zset_remove_range(&value->zset, first, n);
@@ -228,7 +239,8 @@ void cmd_zremrangebyrank(struct redis_conn *conn, const struct slice *argv, size
     int64_t to;
     struct value *value;
     size_t first = 0;
-    if (!arg_number(conn, argv[2], &from) || !arg_number(conn, argv[3], &to) || !find_set(conn, argv[1], &value))
+    if (!arg_number(conn, argv[2], &from) || !arg_number(conn, argv[3], &to) ||
+        !find_set(conn, argv[1], &value))
         return;
     size_t n = value != NULL ? range_of(from, to, value->zset.count, &first) : 0;
     remove_range(conn, argv[1], value, first, n);
@@ -244,7 +256,8 @@ struct listing {
     int64_t offset, count;
 };
 
-static bool read_listing(struct redis_conn *conn, const struct slice *argv, size_t argc, struct listing *listing)
+static bool read_listing(struct redis_conn *conn, const struct slice *argv, size_t argc,
+                         struct listing *listing)
 {
     listing->count = -1;
     for (size_t i = 4; i < argc; i++) {
@@ -252,7 +265,8 @@ static bool read_listing(struct redis_conn *conn, const struct slice *argv, size
         if (text_is(argv[i], "withscores")) {
             listing->has_scores = true;
         } else if (text_is(argv[i], "limit") && left >= 2) {
-            if (!arg_number(conn, argv[i + 1], &listing->offset) || !arg_number(conn, argv[i + 2], &listing->count))
+            if (!arg_number(conn, argv[i + 1], &listing->offset) ||
+                !arg_number(conn, argv[i + 2], &listing->count))
                 return false;
             listing->is_limited = true;
             i += 2;
@@ -266,7 +280,9 @@ static bool read_listing(struct redis_conn *conn, const struct slice *argv, size
         }
     }
     if (listing->is_limited && listing->count != -1 && !listing->by_score) {
-        reply_error(conn, "ERR syntax error, LIMIT is only supported in combination with either BYSCORE or BYLEX");
+        reply_error(
+            conn,
+            "ERR syntax error, LIMIT is only supported in combination with either BYSCORE or BYLEX");
         return false;
     }
     return true;
@@ -278,7 +294,8 @@ static void reply_members(struct redis_conn *conn, const struct zset *set, size_
     bool is_nested = listing->has_scores && conn->protocol == 3;
     reply_array(conn, listing->has_scores && !is_nested ? n * 2 : n);
     for (size_t i = 0; i < n; i++) {
-        const struct zmember *member = zset_at(set, listing->is_reverse ? set->count - 1 - first - i : first + i);
+        const struct zmember *member =
+            zset_at(set, listing->is_reverse ? set->count - 1 - first - i : first + i);
         if (is_nested)
             reply_array(conn, 2);
         reply_bulk(conn, dict_name(member->entry));
@@ -287,19 +304,22 @@ static void reply_members(struct redis_conn *conn, const struct zset *set, size_
     }
 }
 
-static void list_by_rank(struct redis_conn *conn, const struct slice *argv, const struct listing *listing)
+static void list_by_rank(struct redis_conn *conn, const struct slice *argv,
+                         const struct listing *listing)
 {
     int64_t from;
     int64_t to;
     struct value *value;
-    if (!arg_number(conn, argv[2], &from) || !arg_number(conn, argv[3], &to) || !find_set(conn, argv[1], &value))
+    if (!arg_number(conn, argv[2], &from) || !arg_number(conn, argv[3], &to) ||
+        !find_set(conn, argv[1], &value))
         return;
     size_t first = 0;
     size_t n = value != NULL ? range_of(from, to, value->zset.count, &first) : 0;
     reply_members(conn, value != NULL ? &value->zset : NULL, first, n, listing);
 }
 
-static void list_by_score(struct redis_conn *conn, const struct slice *argv, const struct listing *listing)
+static void list_by_score(struct redis_conn *conn, const struct slice *argv,
+                          const struct listing *listing)
 {
     struct zrange range;
     struct value *value;
@@ -318,7 +338,8 @@ static void list_by_score(struct redis_conn *conn, const struct slice *argv, con
     reply_members(conn, value != NULL ? &value->zset : NULL, first + offset, n, listing);
 }
 
-static void list_members(struct redis_conn *conn, const struct slice *argv, size_t argc, struct listing listing)
+static void list_members(struct redis_conn *conn, const struct slice *argv, size_t argc,
+                         struct listing listing)
 {
     if (!read_listing(conn, argv, argc, &listing))
         return;

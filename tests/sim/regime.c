@@ -141,7 +141,8 @@ void regime_write_password(void)
 /* weir checks the file every 10 s. */
 bool regime_is_password_known(uint64_t since_ns)
 {
-    return state.passwords == run.passwords && (run.passwords == 0 || since_ns > state.password_ns + PASSWORD_KNOWN_NS);
+    return state.passwords == run.passwords &&
+           (run.passwords == 0 || since_ns > state.password_ns + PASSWORD_KNOWN_NS);
 }
 
 bool regime_is_filed(void)
@@ -232,7 +233,8 @@ void regime_reload_refused(void)
 static bool has_had_turns(unsigned i, uint64_t n)
 {
     const struct sim_loop *loop = loop_number(i);
-    return loop == NULL || loop->has_ended || !loop->is_running || loop->turns >= state.turns[i] + n;
+    return loop == NULL || loop->has_ended || !loop->is_running ||
+           loop->turns >= state.turns[i] + n;
 }
 
 /*
@@ -275,7 +277,8 @@ void regime_reload_told(void)
     if (state.is_operators || !is_under_way || have_workers_had_turns())
         return;
     run_blame("reload", "told before every worker has it");
-    run_fail(0, "the log says that the configuration is reloaded, and a worker does not have it yet");
+    run_fail(0,
+             "the log says that the configuration is reloaded, and a worker does not have it yet");
 }
 
 void regime_look(void)
@@ -290,7 +293,8 @@ void regime_look(void)
 
 bool regime_says(const char *line)
 {
-    return strstr(config_of(state.now), line) != NULL && strstr(config_of(state.next), line) != NULL;
+    return strstr(config_of(state.now), line) != NULL &&
+           strstr(config_of(state.next), line) != NULL;
 }
 
 bool regime_says_since(const char *line, uint64_t since_ns)

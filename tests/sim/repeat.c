@@ -25,13 +25,14 @@ static bool is_same(const struct end *a, const struct end *b)
            strcmp(a->outcome.blame, b->outcome.blame) == 0;
 }
 
-static void tell(const struct plan *plan, const char *how, const struct end *one, const struct end *other)
+static void tell(const struct plan *plan, const char *how, const struct end *one,
+                 const struct end *other)
 {
     fprintf(stderr,
-            "sim: seed %" PRIu64 " steps %" PRIu64 " place %" PRIu32 " is another run %s: digest %016" PRIx64
-            " (%s) and %016" PRIx64 " (%s)\n",
-            plan->seed, plan->steps, plan->memory.place, how, one->outcome.digest, one->outcome.blame,
-            other->outcome.digest, other->outcome.blame);
+            "sim: seed %" PRIu64 " steps %" PRIu64 " place %" PRIu32
+            " is another run %s: digest %016" PRIx64 " (%s) and %016" PRIx64 " (%s)\n",
+            plan->seed, plan->steps, plan->memory.place, how, one->outcome.digest,
+            one->outcome.blame, other->outcome.digest, other->outcome.blame);
 }
 
 bool repeat_run(const struct plan *plan)

@@ -74,7 +74,8 @@ static inline bool reply_is_integer(const struct reply *reply, int64_t number)
 
 static inline bool reply_begins(const struct reply *reply, char type, struct slice text)
 {
-    return reply->type == type && reply->text.len >= text.len && memcmp(reply->text.at, text.at, text.len) == 0;
+    return reply->type == type && reply->text.len >= text.len &&
+           memcmp(reply->text.at, text.at, text.len) == 0;
 }
 
 #endif

@@ -30,7 +30,8 @@ static void on_async(uv_async_t *async)
 }
 
 struct resolver *resolver_new(struct loop *loop, const char *host, uint16_t port,
-                              void (*on_resolved)(void *arg, const struct resolved *resolved), void *arg)
+                              void (*on_resolved)(void *arg, const struct resolved *resolved),
+                              void *arg)
 {
     if (strcmp(host, MOVES_NAME) != 0)
         run_fail(0, "%s:%u is looked up", host, (unsigned)port);

@@ -83,7 +83,9 @@ void run_fail(unsigned conn, const char *format, ...)
     tell_end();
     scenario_note_failure();
     trace_tell(stderr, TOLD_OF_EACH);
-    fprintf(stderr, "sim: FAILED seed %" PRIu64 " steps %" PRIu64 " at step %" PRIu64 " after %" PRIu64 " commands: ",
+    fprintf(stderr,
+            "sim: FAILED seed %" PRIu64 " steps %" PRIu64 " at step %" PRIu64 " after %" PRIu64
+            " commands: ",
             run.plan.seed, run.plan.steps, world.steps, run.commands);
     va_start(args, format);
     vfprintf(stderr, format, args);
@@ -129,7 +131,8 @@ static bool is_long_enough(void)
 {
     if (scenario_is_replayed())
         return run.commands >= run.plan.steps || scenario_is_over();
-    return run.commands >= run.plan.steps || world.steps > 50 * run.plan.steps || run.faults > run.plan.steps / 20 + 10;
+    return run.commands >= run.plan.steps || world.steps > 50 * run.plan.steps ||
+           run.faults > run.plan.steps / 20 + 10;
 }
 
 static void on_later(struct bell *bell)
@@ -162,13 +165,14 @@ static void look_at_waiting(void)
         run_fail(0, "a counter waits for an answer for ever");
     if (is_late && travellers_are_waiting())
         run_fail(0, "a traveller waits for an answer for ever");
-    if (waiting == NULL && !operator_is_waiting() && !counters_are_waiting() && !travellers_are_waiting())
+    if (waiting == NULL && !operator_is_waiting() && !counters_are_waiting() &&
+        !travellers_are_waiting())
         ask_alone();
     else if (is_late && waiting == NULL)
         run_fail(operator_conn()->number, "the operator waits for an answer for ever");
     else if (is_late)
-        run_fail(waiting->conn->number, "client %u (connection %u) waits for %u answers for ever", waiting->number,
-                 waiting->conn->number, waiting->n_expected);
+        run_fail(waiting->conn->number, "client %u (connection %u) waits for %u answers for ever",
+                 waiting->number, waiting->conn->number, waiting->n_expected);
 }
 
 /*
@@ -176,10 +180,12 @@ static void look_at_waiting(void)
  */
 static void look_at_memory(void)
 {
-    if (heap_weirs_bytes() < WEIRS_START_BYTES + 2 * (INT64_C(4) << 20) || !regime_says("memory-limit = 4mb\n"))
+    if (heap_weirs_bytes() < WEIRS_START_BYTES + 2 * (INT64_C(4) << 20) ||
+        !regime_says("memory-limit = 4mb\n"))
         return;
     run_blame("run", "much more memory than its limit");
-    run_fail(0, "weir has %" PRId64 " bytes of memory, and may have 4 MB beside what it starts with",
+    run_fail(0,
+             "weir has %" PRId64 " bytes of memory, and may have 4 MB beside what it starts with",
              heap_weirs_bytes());
 }
 
@@ -282,7 +288,8 @@ void run_note_version(void)
 
 static void read_log(struct slice line)
 {
-    static const char refused[] = "configuration not reloaded", told[] = "configuration reloaded from ";
+    static const char refused[] = "configuration not reloaded",
+                      told[] = "configuration reloaded from ";
     static const char of_operator[] = ", by ";
     memory_read_log(line);
     if (memmem(line.at, line.len, refused, sizeof refused - 1) != NULL)
@@ -342,10 +349,10 @@ int run_all(const struct plan *plan)
         run_fail(0, "%u descriptors are left open", kernel.n_open);
     kernel_fini();
     memory_fini();
-    printf("sim: seed %" PRIu64 ": %" PRIu64 " commands, %" PRIu64 " replies, %" PRIu64 " faults, %" PRIu64
-           " steps, %.3f s, digest %016" PRIx64 "\n",
-           seed, run.commands, run.replies, run.faults, world.steps, (double)(world.now_ns - SIM_START_NS) / 1e9,
-           trace_digest());
+    printf("sim: seed %" PRIu64 ": %" PRIu64 " commands, %" PRIu64 " replies, %" PRIu64
+           " faults, %" PRIu64 " steps, %.3f s, digest %016" PRIx64 "\n",
+           seed, run.commands, run.replies, run.faults, world.steps,
+           (double)(world.now_ns - SIM_START_NS) / 1e9, trace_digest());
     tell_end();
     world_fini();
     check_memory(memory_before);

@@ -148,7 +148,8 @@ void run_share_outcome(struct outcome *out);
 void run_blame(const char *what, const char *why);
 
 /* A law is broken: prints the seed and the last events, and ends the process. */
-__attribute__((format(printf, 2, 3), noreturn)) void run_fail(unsigned conn, const char *format, ...);
+__attribute__((format(printf, 2, 3), noreturn)) void run_fail(unsigned conn, const char *format,
+                                                              ...);
 
 /* Notes that Redis has the plan's version now. */
 void run_note_version(void);

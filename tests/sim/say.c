@@ -34,7 +34,8 @@ static void say_header(struct client *client, char type, size_t n)
 
 void say_begin(struct client *client, unsigned words)
 {
-    client->may_be_closed |= words > STRANGER_WORDS && !(client->session.is_in && client->intent.is_in);
+    client->may_be_closed |=
+        words > STRANGER_WORDS && !(client->session.is_in && client->intent.is_in);
     client->begun = client->out.len;
     say_header(client, '*', words);
     run.commands++;
@@ -43,7 +44,8 @@ void say_begin(struct client *client, unsigned words)
 /* True if weir's own scripts decide the request: its name is LIMIT or CL.THROTTLE. */
 static bool is_decided(const struct client *client)
 {
-    static const struct slice names[] = {SLICE("\r\n$5\r\nLIMIT\r\n"), SLICE("\r\n$11\r\nCL.THROTTLE\r\n")};
+    static const struct slice names[] = {SLICE("\r\n$5\r\nLIMIT\r\n"),
+                                         SLICE("\r\n$11\r\nCL.THROTTLE\r\n")};
     size_t begun = client->begun < client->out.len ? client->begun : client->out.len;
     size_t n = client->out.len - begun < NAME_ROOM ? client->out.len - begun : NAME_ROOM;
     for (size_t i = 0; i < sizeof names / sizeof names[0] && n > 0; i++)
@@ -85,7 +87,8 @@ void expect(struct client *client, const struct act *act)
     if (client->is_lost)
         return;
     unsigned at = (client->first_expected + client->n_expected++) % EXPECTED_MAX;
-    client->expected[at] = (struct expected){*act, client->sent + client->out.len, client->n_expected - 1};
+    client->expected[at] =
+        (struct expected){*act, client->sent + client->out.len, client->n_expected - 1};
     client->expected[at].act.is_decided = is_decided(client);
 }
 

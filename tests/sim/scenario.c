@@ -13,22 +13,22 @@
 
 /* ---- numbers of the plan ---- */
 
-#define NUMBER(field)                                                                                                  \
-    {                                                                                                                  \
-#field, offsetof(struct plan, field), sizeof((struct plan *)NULL)->field                                       \
+#define NUMBER(field)                                                                              \
+    {                                                                                              \
+#field, offsetof(struct plan, field), sizeof((struct plan *)NULL)->field                   \
     }
 
-#define LIMIT(i)                                                                                                       \
-    NUMBER(limits.all[i].class), NUMBER(limits.all[i].count), NUMBER(limits.all[i].period_ms),                         \
+#define LIMIT(i)                                                                                   \
+    NUMBER(limits.all[i].class), NUMBER(limits.all[i].count), NUMBER(limits.all[i].period_ms),     \
         NUMBER(limits.all[i].burst), NUMBER(limits.all[i].delay_ms)
 
-#define OTHER_LIMIT(r, i)                                                                                              \
-    NUMBER(others[r].limits.all[i].class), NUMBER(others[r].limits.all[i].count),                                      \
-        NUMBER(others[r].limits.all[i].period_ms), NUMBER(others[r].limits.all[i].burst),                              \
+#define OTHER_LIMIT(r, i)                                                                          \
+    NUMBER(others[r].limits.all[i].class), NUMBER(others[r].limits.all[i].count),                  \
+        NUMBER(others[r].limits.all[i].period_ms), NUMBER(others[r].limits.all[i].burst),          \
         NUMBER(others[r].limits.all[i].delay_ms)
-#define OTHER_LIMITS(r)                                                                                                \
-    NUMBER(others[r].limits.n), OTHER_LIMIT(r, 0), OTHER_LIMIT(r, 1), OTHER_LIMIT(r, 2), OTHER_LIMIT(r, 3),            \
-        NUMBER(others[r].limits.is_shadow)
+#define OTHER_LIMITS(r)                                                                            \
+    NUMBER(others[r].limits.n), OTHER_LIMIT(r, 0), OTHER_LIMIT(r, 1), OTHER_LIMIT(r, 2),           \
+        OTHER_LIMIT(r, 3), NUMBER(others[r].limits.is_shadow)
 
 static const struct number {
     const char *name;
@@ -147,7 +147,8 @@ static bool add_text(char *out, const char *text)
 static bool add_other_text(struct plan *plan, const char *text)
 {
     size_t which = (size_t)(text[0] - '1');
-    return which < REGIMES_MAX - 1 && strncmp(text + 1, ": ", 2) == 0 && add_text(plan->others[which].config, text + 3);
+    return which < REGIMES_MAX - 1 && strncmp(text + 1, ": ", 2) == 0 &&
+           add_text(plan->others[which].config, text + 3);
 }
 
 static const char *const sides[] = {"nobody", "client", "lane", "operator"}; /* enum conn_side */
@@ -168,7 +169,8 @@ static bool read_link(struct line *line, const char *text)
     uint64_t *n = line->numbers;
     line->party = SCENARIO_LINKS;
     if (sscanf(text,
-               "link %15s %" SCNu64 " %" SCNu64 " %c %" SCNu64 " %" SCNu64 " %" SCNu64 " %23s %" SCNu64 " %" SCNu64,
+               "link %15s %" SCNu64 " %" SCNu64 " %c %" SCNu64 " %" SCNu64 " %" SCNu64
+               " %23s %" SCNu64 " %" SCNu64,
                side, &n[1], &n[2], &direction, &n[4], &n[5], &n[6], line->name, &n[7], &n[8]) != 10)
         return false;
     n[3] = direction == '>';
@@ -180,8 +182,10 @@ static bool read_fault(struct line *line, const char *text)
     char meter[16];
     uint64_t *n = line->numbers;
     line->party = SCENARIO_FAULTS;
-    return sscanf(text, "fault %15s %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %23s %" SCNu64 " %" SCNu64, meter,
-                  &n[1], &n[2], &n[3], &n[4], line->name, &n[5], &n[6]) == 8 &&
+    return sscanf(text,
+                  "fault %15s %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %23s %" SCNu64
+                  " %" SCNu64,
+                  meter, &n[1], &n[2], &n[3], &n[4], line->name, &n[5], &n[6]) == 8 &&
            read_word(meters, COUNT_OF(meters), meter, &n[0]);
 }
 
@@ -200,19 +204,20 @@ static bool read_line(struct scenario *scenario, const char *text)
     if (sscanf(text, "plan %63s %" SCNu64, name, &value) == 2)
         return set_number(&scenario->plan, name, value);
     struct line *line = add_line(scenario);
-    if (sscanf(text, "act %" SCNu32 " %23s %" SCNu64 " %" SCNu64 " %" SCNu64, &line->party, line->name,
-               &line->numbers[0], &line->numbers[1], &line->numbers[2]) == 5)
+    if (sscanf(text, "act %" SCNu32 " %23s %" SCNu64 " %" SCNu64 " %" SCNu64, &line->party,
+               line->name, &line->numbers[0], &line->numbers[1], &line->numbers[2]) == 5)
         return line->party < scenario->plan.clients;
     line->party = SCENARIO_ABORTS;
     if (sscanf(text, "abort %" SCNu64 " %" SCNu64, &line->numbers[0], &line->numbers[1]) == 2)
         return true;
     line->party = SCENARIO_OPERATOR;
-    if (sscanf(text, "operate %23s %" SCNu64 " %" SCNu64 " %" SCNu64, line->name, &line->numbers[0], &line->numbers[1],
-               &line->numbers[2]) == 4)
+    if (sscanf(text, "operate %23s %" SCNu64 " %" SCNu64 " %" SCNu64, line->name, &line->numbers[0],
+               &line->numbers[1], &line->numbers[2]) == 4)
         return true;
     line->party = SCENARIO_MEMORY;
-    if (sscanf(text, "memory %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64, &line->numbers[0],
-               &line->numbers[1], &line->numbers[2], &line->numbers[3], &line->numbers[4], &line->numbers[5]) >= 3)
+    if (sscanf(text, "memory %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64,
+               &line->numbers[0], &line->numbers[1], &line->numbers[2], &line->numbers[3],
+               &line->numbers[4], &line->numbers[5]) >= 3)
         return true;
     return read_link(line, text) || read_fault(line, text);
 }
@@ -253,22 +258,28 @@ static void write_line(FILE *file, const struct line *line)
 {
     const uint64_t *n = line->numbers;
     if (line->party == SCENARIO_FAULTS)
-        fprintf(file, "fault %s %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %s %" PRIu64 " %" PRIu64 "\n",
+        fprintf(file,
+                "fault %s %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %s %" PRIu64 " %" PRIu64
+                "\n",
                 meters[n[0]], n[1], n[2], n[3], n[4], line->name, n[5], n[6]);
     else if (line->party == SCENARIO_LINKS)
         fprintf(file,
-                "link %s %" PRIu64 " %" PRIu64 " %c %" PRIu64 " %" PRIu64 " %" PRIu64 " %s %" PRIu64 " %" PRIu64 "\n",
-                sides[n[0]], n[1], n[2], n[3] != 0 ? '>' : '<', n[4], n[5], n[6], line->name, n[7], n[8]);
+                "link %s %" PRIu64 " %" PRIu64 " %c %" PRIu64 " %" PRIu64 " %" PRIu64 " %s %" PRIu64
+                " %" PRIu64 "\n",
+                sides[n[0]], n[1], n[2], n[3] != 0 ? '>' : '<', n[4], n[5], n[6], line->name, n[7],
+                n[8]);
     else if (line->party == SCENARIO_OPERATOR)
-        fprintf(file, "operate %s %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", line->name, n[0], n[1], n[2]);
+        fprintf(file, "operate %s %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", line->name, n[0], n[1],
+                n[2]);
     else if (line->party == SCENARIO_ABORTS)
         fprintf(file, "abort %" PRIu64 " %" PRIu64 "\n", n[0], n[1]);
     else if (line->party == SCENARIO_MEMORY)
-        fprintf(file, "memory %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", n[0], n[1],
-                n[2], n[3], n[4], n[5]);
+        fprintf(file,
+                "memory %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n",
+                n[0], n[1], n[2], n[3], n[4], n[5]);
     else
-        fprintf(file, "act %" PRIu32 " %s %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", line->party, line->name, n[0], n[1],
-                n[2]);
+        fprintf(file, "act %" PRIu32 " %s %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", line->party,
+                line->name, n[0], n[1], n[2]);
 }
 
 static void write_plan(FILE *file, const struct plan *plan)
@@ -379,8 +390,9 @@ static bool has_reached_end(void)
 bool scenario_is_over(void)
 {
     if (replay->end_step != UINT64_MAX)
-        return has_reached_end() || (world.now_ns - taken_ns > PATIENCE_NS &&
-                                     world.now_ns - SIM_START_NS >= replay->end_ns && !links_are_waiting());
+        return has_reached_end() ||
+               (world.now_ns - taken_ns > PATIENCE_NS &&
+                world.now_ns - SIM_START_NS >= replay->end_ns && !links_are_waiting());
     if (n_taken == replay->n)
         return world.now_ns - taken_ns > LAST_WORD_NS && !links_are_waiting();
     return world.now_ns - taken_ns > PATIENCE_NS && scenario_peek(SCENARIO_FAULTS) == NULL;

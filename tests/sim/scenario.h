@@ -53,7 +53,8 @@ struct scenario {
 
 /* NULL and an error on stderr: the file cannot be read. */
 struct scenario *scenario_load(const char *path);
-__attribute__((warn_unused_result)) bool scenario_save(const struct scenario *scenario, const char *path);
+__attribute__((warn_unused_result)) bool scenario_save(const struct scenario *scenario,
+                                                       const char *path);
 void scenario_free(struct scenario *scenario);
 
 /* Notes that clients send nothing more from now on. Once. */

@@ -28,7 +28,14 @@
 enum { STREAM_SENTINELS = 16 };
 
 /* The trouble of a sentinel. */
-enum trouble { TROUBLE_NONE, TROUBLE_DOWN, TROUBLE_HANGS, TROUBLE_LIES, TROUBLE_KNOWS_NONE, TROUBLES };
+enum trouble {
+    TROUBLE_NONE,
+    TROUBLE_DOWN,
+    TROUBLE_HANGS,
+    TROUBLE_LIES,
+    TROUBLE_KNOWS_NONE,
+    TROUBLES
+};
 
 static struct sentinel {
     struct list visitors;
@@ -68,7 +75,8 @@ struct answer {
     size_t n;
 };
 
-__attribute__((format(printf, 2, 3))) static void add(struct answer *answer, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static void add(struct answer *answer, const char *format,
+                                                      ...)
 {
     va_list args;
     va_start(args, format);
@@ -143,11 +151,13 @@ static void tell_replicas(const struct sentinel *sentinel, struct answer *answer
 
 static void tell_hello(struct answer *answer)
 {
-    add(answer, "%%4\r\n$6\r\nserver\r\n$5\r\nredis\r\n$7\r\nversion\r\n$6\r\n7.0.15\r\n$5\r\nproto\r\n:3\r\n");
+    add(answer,
+        "%%4\r\n$6\r\nserver\r\n$5\r\nredis\r\n$7\r\nversion\r\n$6\r\n7.0.15\r\n$5\r\nproto\r\n:3\r\n");
     add(answer, "$4\r\nmode\r\n$8\r\nsentinel\r\n");
 }
 
-static void answer_words(struct visitor *visitor, const struct slice words[WORDS_MAX], struct answer *answer)
+static void answer_words(struct visitor *visitor, const struct slice words[WORDS_MAX],
+                         struct answer *answer)
 {
     const struct sentinel *sentinel = visitor->sentinel;
     bool is_own = slice_eq(words[0], SLICE("SENTINEL"));
@@ -192,7 +202,8 @@ static void count_question(const struct visitor *visitor)
     uint64_t *at = &sentinel->asked_ns[sentinel->n_asked++ % QUESTIONS_MOST];
     if (run.plan.is_pure && *at != 0 && world.now_ns - *at < S) {
         run_blame("sentinel", "more than ten questions in a second");
-        run_fail(visitor->conn->number, "sentinel %u is asked more than ten questions in a second", index_of(sentinel));
+        run_fail(visitor->conn->number, "sentinel %u is asked more than ten questions in a second",
+                 index_of(sentinel));
     }
     *at = world.now_ns;
 }
@@ -251,8 +262,8 @@ static void publish(struct sentinel *sentinel, unsigned before)
 {
     char text[96];
     struct answer answer = {.n = 0};
-    snprintf(text, sizeof text, "main 127.0.0.%u %u 127.0.0.%u %u", before + 1, SERVER_PORT, sentinel->named + 1,
-             SERVER_PORT);
+    snprintf(text, sizeof text, "main 127.0.0.%u %u 127.0.0.%u %u", before + 1, SERVER_PORT,
+             sentinel->named + 1, SERVER_PORT);
     add(&answer, ">3\r\n");
     add_word(&answer, "message");
     add_word(&answer, "+switch-master");

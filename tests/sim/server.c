@@ -62,7 +62,8 @@ enum { STREAM_SERVER = 3 };
 
 static uint64_t redis_now_us(void)
 {
-    return (uint64_t)((int64_t)(SIM_EPOCH_US + (world.now_ns - SIM_START_NS) / 1000) + servers.offset_us);
+    return (uint64_t)((int64_t)(SIM_EPOCH_US + (world.now_ns - SIM_START_NS) / 1000) +
+                      servers.offset_us);
 }
 
 /* ---- connections ---- */
@@ -157,7 +158,8 @@ static void on_request(void *owner, const struct slice *argv, size_t argc)
         return; /* the administrator's */
     if (proof_laws_are_broken(visitor->conn, redis_conn_user(visitor->redis), argv, argc)) {
         run_blame("proof", "a client whose password is gone");
-        run_fail(visitor->conn->number, "it carries a request of a client whose password was taken from its user");
+        run_fail(visitor->conn->number,
+                 "it carries a request of a client whose password was taken from its user");
     }
     uint64_t answer = visitor->said + redis_output(visitor->redis).len;
     deployment_hear((unsigned)(visitor->server - all), argv, argc);
@@ -169,7 +171,8 @@ static void on_request(void *owner, const struct slice *argv, size_t argc)
     }
     if (run.plan.inflight == 0)
         return;
-    unsigned n = under_way_begin(&visitor->under_way, argv, argc, answer, visitor->conn->read_by_weir);
+    unsigned n =
+        under_way_begin(&visitor->under_way, argv, argc, answer, visitor->conn->read_by_weir);
     if (n <= run.plan.inflight)
         return;
     run_blame("inflight", "more calls under way than may be");
@@ -182,7 +185,8 @@ static struct server *dialled(const struct conn *conn)
     const struct sockaddr_in *in = (const void *)&conn->peer;
     if (run.plan.masters > 0)
         return &all[masters_dialled(in)];
-    return servers.n == 1 ? &all[0] : &all[(ntohl(in->sin_addr.s_addr) - SERVER_HOST(0)) % servers.n];
+    return servers.n == 1 ? &all[0]
+                          : &all[(ntohl(in->sin_addr.s_addr) - SERVER_HOST(0)) % servers.n];
 }
 
 static bool is_silent(const struct conn *conn)
@@ -267,9 +271,12 @@ static void hear_beside(void)
 uint64_t server_picked_id(uint64_t pick)
 {
     struct list *at = servers.lead->visitors.next;
-    for (uint64_t i = servers.lead->n_visitors > 0 ? pick % servers.lead->n_visitors : 0; i > 0; i--)
+    for (uint64_t i = servers.lead->n_visitors > 0 ? pick % servers.lead->n_visitors : 0; i > 0;
+         i--)
         at = at->next;
-    return at != &servers.lead->visitors ? redis_conn_id(container_of(at, struct visitor, all)->redis) : 0;
+    return at != &servers.lead->visitors
+               ? redis_conn_id(container_of(at, struct visitor, all)->redis)
+               : 0;
 }
 
 /* ---- steps ---- */
@@ -317,7 +324,9 @@ static void work(struct party *party)
     if (has_more)
         world_wake(party);
     else if (next_us != REDIS_NEVER)
-        world_wake_at(party, (uint64_t)((int64_t)(next_us - SIM_EPOCH_US) - servers.offset_us) * 1000 + SIM_START_NS);
+        world_wake_at(party,
+                      (uint64_t)((int64_t)(next_us - SIM_EPOCH_US) - servers.offset_us) * 1000 +
+                          SIM_START_NS);
 }
 
 static void start_one(struct server *server, unsigned which, struct redis_config config)
@@ -332,8 +341,11 @@ static void start_one(struct server *server, unsigned which, struct redis_config
 
 void server_start(const struct redis_config *config, unsigned turn, uint64_t command_ns)
 {
-    servers = (struct servers){.turn = turn, .command_ns = command_ns, .lead = &all[0], .keeper = &all[0]};
-    servers.n = run.plan.masters > 0 ? run.plan.masters : run.plan.servers > 0 ? run.plan.servers : 1;
+    servers = (struct servers){
+        .turn = turn, .command_ns = command_ns, .lead = &all[0], .keeper = &all[0]};
+    servers.n = run.plan.masters > 0   ? run.plan.masters
+                : run.plan.servers > 0 ? run.plan.servers
+                                       : 1;
     random_init(&servers.chance, config->seed, STREAM_SERVER);
     struct redis_config own = *config;
     own.on_request = on_request;
@@ -358,7 +370,8 @@ static void fall(struct server *server, bool with_reset)
     drive_out(server, with_reset);
 }
 
-void server_leave_all(bool (*is_one)(const struct conn *conn, uint64_t arg), uint64_t arg, bool with_reset)
+void server_leave_all(bool (*is_one)(const struct conn *conn, uint64_t arg), uint64_t arg,
+                      bool with_reset)
 {
     struct list *next;
     for (struct list *at = servers.lead->visitors.next; at != &servers.lead->visitors; at = next) {
@@ -461,20 +474,24 @@ void server_cut(unsigned which, bool is_cut)
 static struct visitor *picked(uint64_t pick)
 {
     struct list *at = servers.lead->visitors.next;
-    for (uint64_t i = servers.lead->n_visitors > 0 ? pick % servers.lead->n_visitors : 0; i > 0; i--)
+    for (uint64_t i = servers.lead->n_visitors > 0 ? pick % servers.lead->n_visitors : 0; i > 0;
+         i--)
         at = at->next;
     return at != &servers.lead->visitors ? container_of(at, struct visitor, all) : NULL;
 }
 
 /* Bytes that no server sends and no parser accepts. */
-#define BYTES(text)                                                                                                    \
-    {                                                                                                                  \
-        text, sizeof text - 1                                                                                          \
+#define BYTES(text)                                                                                \
+    {                                                                                              \
+        text, sizeof text - 1                                                                      \
     }
 static const struct slice rubbish[] = {
-    BYTES("?\r\n"),      BYTES(":x\r\n"),         BYTES("*-7\r\n"), BYTES("$99999999999999999999\r\n"),
-    BYTES("#maybe\r\n"), BYTES("%-1\r\n"),        BYTES("\0\0\0"),  BYTES("*1\r\n$3\r\nabcd\r\n"),
-    BYTES("_x\r\n"),     BYTES("$1\r\n\r\n\r\n"), BYTES("garbage"), BYTES("(12\rx"),
+    BYTES("?\r\n"),      BYTES(":x\r\n"),
+    BYTES("*-7\r\n"),    BYTES("$99999999999999999999\r\n"),
+    BYTES("#maybe\r\n"), BYTES("%-1\r\n"),
+    BYTES("\0\0\0"),     BYTES("*1\r\n$3\r\nabcd\r\n"),
+    BYTES("_x\r\n"),     BYTES("$1\r\n\r\n\r\n"),
+    BYTES("garbage"),    BYTES("(12\rx"),
 };
 #define N_RUBBISH (sizeof rubbish / sizeof rubbish[0])
 

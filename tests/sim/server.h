@@ -49,7 +49,8 @@ bool server_is_read_whole(const struct answer_at *answer, uint64_t n);
 struct conn;
 
 /* Closes all connections for which is_one is true. */
-void server_leave_all(bool (*is_one)(const struct conn *conn, uint64_t arg), uint64_t arg, bool with_reset);
+void server_leave_all(bool (*is_one)(const struct conn *conn, uint64_t arg), uint64_t arg,
+                      bool with_reset);
 
 /* A connection, chosen by `pick`. NULL: none. */
 struct conn *server_picked(uint64_t pick);

@@ -31,6 +31,7 @@ void spent_fill(struct spent *spent, uint64_t now_ns, uint64_t empty_ns);
  * The latest time at which the funnel is empty, seen from at_ns in the past, with `more` charges in
  * addition. UINT64_MAX: unknown.
  */
-uint64_t spent_until(const struct spent *spent, uint64_t at_ns, unsigned more, uint64_t interval_ns);
+uint64_t spent_until(const struct spent *spent, uint64_t at_ns, unsigned more,
+                     uint64_t interval_ns);
 
 #endif

@@ -75,5 +75,6 @@ ssize_t WRAP(splice)(int from, off_t *from_at, int to, off_t *to_at, size_t most
     const struct sock *source = sock_of(from), *sink = sock_of(to);
     if (source == NULL || sink == NULL)
         return sim_fail(EBADF);
-    return source->kind == SOCK_PIPE ? empty(source->reader, to, most) : fill(sink->reader, from, most);
+    return source->kind == SOCK_PIPE ? empty(source->reader, to, most)
+                                     : fill(sink->reader, from, most);
 }

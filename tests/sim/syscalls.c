@@ -215,7 +215,9 @@ int WRAP(getsockopt)(int fd, int level, int name, void *value, socklen_t *len)
         memcpy(value, &peer, sizeof peer);
         return 0;
     }
-    int answer = name == SO_ERROR ? take_error(sock) : name == SO_REUSEPORT ? sock->family != AF_UNIX : 0;
+    int answer = name == SO_ERROR       ? take_error(sock)
+                 : name == SO_REUSEPORT ? sock->family != AF_UNIX
+                                        : 0;
     memcpy(value, &answer, sizeof answer);
     *len = sizeof answer;
     return 0;
@@ -298,7 +300,9 @@ ssize_t REAL(write)(int fd, const void *data, size_t n);
 
 static size_t some(size_t n, uint32_t odds)
 {
-    return n > 1 && random_hits(&kernel.chance, odds) ? 1 + (size_t)random_below(&kernel.chance, n - 1) : n;
+    return n > 1 && random_hits(&kernel.chance, odds)
+               ? 1 + (size_t)random_below(&kernel.chance, n - 1)
+               : n;
 }
 
 ssize_t WRAP(read)(int fd, void *out, size_t room)
@@ -352,7 +356,9 @@ static int refusal(struct sock *sock)
     }
     if (random_hits(&kernel.chance, kernel.odds.interrupted))
         return EINTR;
-    return pipe_space(&conn->to_host) == 0 || random_hits(&kernel.chance, kernel.odds.again) ? EAGAIN : 0;
+    return pipe_space(&conn->to_host) == 0 || random_hits(&kernel.chance, kernel.odds.again)
+               ? EAGAIN
+               : 0;
 }
 
 ssize_t WRAP(writev)(int fd, const struct iovec *pieces, int n)

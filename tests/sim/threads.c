@@ -16,11 +16,13 @@ struct thread {
     void *arg;
 };
 
-int WRAP(pthread_create)(pthread_t *out, const pthread_attr_t *attributes, void *(*run)(void *arg), void *arg);
+int WRAP(pthread_create)(pthread_t *out, const pthread_attr_t *attributes, void *(*run)(void *arg),
+                         void *arg);
 int WRAP(pthread_join)(pthread_t thread, void **result);
 int WRAP(pthread_setname_np)(pthread_t thread, const char *name);
 
-int WRAP(pthread_create)(pthread_t *out, const pthread_attr_t *attributes, void *(*run)(void *arg), void *arg)
+int WRAP(pthread_create)(pthread_t *out, const pthread_attr_t *attributes, void *(*run)(void *arg),
+                         void *arg)
 {
     (void)attributes;
     struct thread *thread = mem_zalloc(1, sizeof *thread);

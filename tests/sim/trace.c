@@ -63,7 +63,8 @@ static size_t mix_long(const char *data, size_t n)
     size_t at = 0;
     for (; n - at >= 64; at += 64)
         for (size_t i = 0; i < 4; i++)
-            lanes[i] = fold(lanes[i] ^ word_at(data + at + 16 * i), word_at(data + at + 16 * i + 8) ^ ODD) ^
+            lanes[i] = fold(lanes[i] ^ word_at(data + at + 16 * i),
+                            word_at(data + at + 16 * i + 8) ^ ODD) ^
                        (lanes[i] << 23 | lanes[i] >> 41);
     mix(lanes[0], lanes[1]);
     mix(lanes[2], lanes[3]);
@@ -85,8 +86,8 @@ static void mix_bytes(const char *data, size_t n)
 static void print(FILE *to, const struct event *event)
 {
     uint64_t us = (event->now_ns - SIM_START_NS) / 1000;
-    fprintf(to, "%8" PRIu64 " %4" PRIu64 ".%06" PRIu64 " #%-4u %-13s", event->step, us / 1000000, us % 1000000,
-            event->conn, words[event->kind]);
+    fprintf(to, "%8" PRIu64 " %4" PRIu64 ".%06" PRIu64 " #%-4u %-13s", event->step, us / 1000000,
+            us % 1000000, event->conn, words[event->kind]);
     for (size_t i = 0; i < event->len && i < TEXT; i++) {
         unsigned char c = (unsigned char)event->text[i];
         if (c == '\r')

@@ -8,22 +8,22 @@
 #include <stdio.h>
 
 /* KIND(id, word): which side did what. */
-#define TRACE_KINDS(KIND)                                                                                              \
-    KIND(LOG, "weir says")                                                                                             \
-    KIND(ACCEPT, "weir accepts")                                                                                       \
-    KIND(CONNECT, "weir connects")                                                                                     \
-    KIND(WEIR_READ, "weir reads")                                                                                      \
-    KIND(WEIR_WRITE, "weir writes")                                                                                    \
-    KIND(WEIR_SHUT, "weir shuts")                                                                                      \
-    KIND(WEIR_CLOSE, "weir closes")                                                                                    \
-    KIND(DIAL, "dials")                                                                                                \
-    KIND(SEND, "sends")                                                                                                \
-    KIND(TAKE, "takes")                                                                                                \
-    KIND(SHUT, "shuts")                                                                                                \
-    KIND(CLOSE, "closes")                                                                                              \
-    KIND(RESET, "resets")                                                                                              \
-    KIND(REPLY, "is answered")                                                                                         \
-    KIND(FAULT, "fault")                                                                                               \
+#define TRACE_KINDS(KIND)                                                                          \
+    KIND(LOG, "weir says")                                                                         \
+    KIND(ACCEPT, "weir accepts")                                                                   \
+    KIND(CONNECT, "weir connects")                                                                 \
+    KIND(WEIR_READ, "weir reads")                                                                  \
+    KIND(WEIR_WRITE, "weir writes")                                                                \
+    KIND(WEIR_SHUT, "weir shuts")                                                                  \
+    KIND(WEIR_CLOSE, "weir closes")                                                                \
+    KIND(DIAL, "dials")                                                                            \
+    KIND(SEND, "sends")                                                                            \
+    KIND(TAKE, "takes")                                                                            \
+    KIND(SHUT, "shuts")                                                                            \
+    KIND(CLOSE, "closes")                                                                          \
+    KIND(RESET, "resets")                                                                          \
+    KIND(REPLY, "is answered")                                                                     \
+    KIND(FAULT, "fault")                                                                           \
     KIND(REDIS, "redis")
 
 enum trace_kind {

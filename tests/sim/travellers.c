@@ -71,8 +71,8 @@ static struct traveller {
     unsigned n_asked;
 } all[TRAVELLERS];
 
-__attribute__((noreturn, format(printf, 2, 3))) static void complain(const struct traveller *traveller, const char *why,
-                                                                     ...)
+__attribute__((noreturn, format(printf, 2, 3))) static void complain(
+    const struct traveller *traveller, const char *why, ...)
 {
     char text[256];
     va_list args;
@@ -90,12 +90,14 @@ struct words {
     size_t len;
 };
 
-static void add_words(struct words *words, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void add_words(struct words *words, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 static void add_words(struct words *words, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    words->len += (size_t)vsnprintf(words->text + words->len, sizeof words->text - words->len, format, args);
+    words->len +=
+        (size_t)vsnprintf(words->text + words->len, sizeof words->text - words->len, format, args);
     va_end(args);
 }
 
@@ -162,10 +164,12 @@ static unsigned pick_keys(struct traveller *traveller, bool is_one_slot, unsigne
 
 static void say_of_several(struct traveller *traveller, enum kind kind)
 {
-    static const char *const names[] = {[KIND_MGET] = "MGET", [KIND_MSET] = "MSET", [KIND_EXISTS] = "EXISTS"};
+    static const char *const names[] = {
+        [KIND_MGET] = "MGET", [KIND_MSET] = "MSET", [KIND_EXISTS] = "EXISTS"};
     struct words words = {.len = 0};
     unsigned keys[PARTS_MAX];
-    bool is_one_slot = run.plan.has_pairs && (kind == KIND_MSET || random_hits(&traveller->chance, 300000));
+    bool is_one_slot =
+        run.plan.has_pairs && (kind == KIND_MSET || random_hits(&traveller->chance, 300000));
     unsigned n = pick_keys(traveller, is_one_slot, keys);
     add_words(&words, "%s", names[kind]);
     struct asked *asked = ask(traveller, kind);
@@ -273,7 +277,8 @@ static void come(struct traveller *traveller)
     struct sockaddr_in from = {.sin_family = AF_INET, .sin_port = htons(port)};
     unsigned user = traveller->party.index % (USERS + 1);
     from.sin_addr.s_addr = htonl(NET + traveller->party.index + 1);
-    traveller->conn = conn_dial(PORT, NULL, (const struct sockaddr *)&from, sizeof from, &traveller->party, traveller);
+    traveller->conn = conn_dial(PORT, NULL, (const struct sockaddr *)&from, sizeof from,
+                                &traveller->party, traveller);
     begin_life(traveller);
     if (traveller->conn == NULL || user == 0)
         return;
@@ -312,20 +317,24 @@ static bool may_be_overtaken(const struct traveller *traveller, const struct ask
 /* weir checks a redirect of a script again, and may find another node by then: -UPSTREAM moved. */
 static bool may_be_unconfirmed(const struct traveller *traveller, const struct asked *asked)
 {
-    return asked->kind == KIND_EVAL && masters_was_open(slot_of_key(traveller, asked->parts[0].key), asked->said_ns);
+    return asked->kind == KIND_EVAL &&
+           masters_was_open(slot_of_key(traveller, asked->parts[0].key), asked->said_ns);
 }
 
-static void judge_error(const struct traveller *traveller, const struct asked *asked, const struct reply *reply)
+static void judge_error(const struct traveller *traveller, const struct asked *asked,
+                        const struct reply *reply)
 {
     bool is_again = reply_begins(reply, '-', SLICE("TRYAGAIN "));
     bool is_moved = reply_begins(reply, '-', SLICE("UPSTREAM moved"));
     if (reply_begins(reply, '-', SLICE("MOVED ")) || reply_begins(reply, '-', SLICE("ASK ")))
         complain(traveller, "it hears a redirect");
-    bool is_known = (is_again && was_parted(traveller, asked)) || (is_moved && masters_has_lied(asked->said_ns));
-    is_known |= is_moved && (may_be_unconfirmed(traveller, asked) || may_be_overtaken(traveller, asked));
+    bool is_known = (is_again && was_parted(traveller, asked)) ||
+                    (is_moved && masters_has_lied(asked->said_ns));
+    is_known |=
+        is_moved && (may_be_unconfirmed(traveller, asked) || may_be_overtaken(traveller, asked));
     if (run.plan.is_pure && run.phase != RUN_STOPS && !is_known)
-        complain(traveller, "it hears an error, and nothing has gone wrong: %.*s", (int)reply->text.len,
-                 reply->text.at);
+        complain(traveller, "it hears an error, and nothing has gone wrong: %.*s",
+                 (int)reply->text.len, reply->text.at);
 }
 
 /* True if the reply shows this value. A key that was never set is nil. */
@@ -340,18 +349,21 @@ static bool shows(const struct reply *reply, int64_t value)
     return reply_is(reply, '$', slice_of(text, (size_t)n));
 }
 
-static void judge_parts(const struct traveller *traveller, const struct asked *asked, const struct reply *reply)
+static void judge_parts(const struct traveller *traveller, const struct asked *asked,
+                        const struct reply *reply)
 {
     struct reply inner;
     if (reply->type != '*' || reply->is_nil)
         complain(traveller, "it hears no array");
     for (unsigned i = 0; i < asked->n; i++)
         if (!reply_at(reply, i, &inner) || !shows(&inner, asked->parts[i].value))
-            complain(traveller, "one of several keys does not show what was written: %s should show %" PRId64,
+            complain(traveller,
+                     "one of several keys does not show what was written: %s should show %" PRId64,
                      traveller->keys[asked->parts[i].key].name, asked->parts[i].value);
 }
 
-static void judge_one(const struct traveller *traveller, const struct asked *asked, const struct reply *reply)
+static void judge_one(const struct traveller *traveller, const struct asked *asked,
+                      const struct reply *reply)
 {
     const struct part *part = &asked->parts[0];
     if (reply->type != (asked->kind == KIND_GET ? '$' : ':') || !shows(reply, part->value))
@@ -359,7 +371,8 @@ static void judge_one(const struct traveller *traveller, const struct asked *ask
                  traveller->keys[part->key].name, part->value);
 }
 
-static void judge_count(const struct traveller *traveller, const struct asked *asked, const struct reply *reply)
+static void judge_count(const struct traveller *traveller, const struct asked *asked,
+                        const struct reply *reply)
 {
     int64_t n = 0;
     for (unsigned i = 0; i < asked->n; i++)
@@ -368,7 +381,8 @@ static void judge_count(const struct traveller *traveller, const struct asked *a
         complain(traveller, "not so many keys exist: %" PRId64, n);
 }
 
-static void judge_echo(const struct traveller *traveller, const struct asked *asked, const struct reply *reply)
+static void judge_echo(const struct traveller *traveller, const struct asked *asked,
+                       const struct reply *reply)
 {
     char text[48];
     int n = snprintf(text, sizeof text, "%u:%" PRIu64, traveller->party.index, asked->serial);
@@ -377,7 +391,8 @@ static void judge_echo(const struct traveller *traveller, const struct asked *as
 }
 
 /* A lying node refuses a command and runs the next command for the key, so order cannot be kept. */
-static void judge(const struct traveller *traveller, const struct asked *asked, const struct reply *reply)
+static void judge(const struct traveller *traveller, const struct asked *asked,
+                  const struct reply *reply)
 {
     bool is_of_keys = asked->n > 0 && asked->kind != KIND_SET && asked->kind != KIND_MSET;
     if (is_of_keys && masters_has_lied(traveller->began_ns))
@@ -438,7 +453,8 @@ static bool hear(struct traveller *traveller)
         }
         judge(traveller, asked, &reply);
         conn_take(traveller->conn, n);
-        memmove(traveller->asked, traveller->asked + 1, --traveller->n_asked * sizeof traveller->asked[0]);
+        memmove(traveller->asked, traveller->asked + 1,
+                --traveller->n_asked * sizeof traveller->asked[0]);
     }
     if (!conn_has_ended(traveller->conn))
         return true;
@@ -453,7 +469,8 @@ static bool hear(struct traveller *traveller)
 static void plan_next(struct traveller *traveller, uint64_t least_ns)
 {
     bool is_soon = random_hits(&traveller->chance, 500000);
-    uint64_t wait_ns = is_soon ? random_scale(&traveller->chance, ACT_NS) : random_below(&traveller->chance, ACT_NS);
+    uint64_t wait_ns = is_soon ? random_scale(&traveller->chance, ACT_NS)
+                               : random_below(&traveller->chance, ACT_NS);
     traveller->acts_ns = world.now_ns + least_ns + wait_ns;
     world_wake_at(&traveller->party, traveller->acts_ns);
 }

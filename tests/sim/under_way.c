@@ -23,10 +23,12 @@ uint64_t under_way_owner(struct slice key)
 /* Blocking commands are not in flight for weir, and WATCH is of class control. */
 static bool is_exempt(struct slice name)
 {
-    return strncasecmp(name.at, "b", 1) == 0 || (name.len == 5 && strncasecmp(name.at, "watch", 5) == 0);
+    return strncasecmp(name.at, "b", 1) == 0 ||
+           (name.len == 5 && strncasecmp(name.at, "watch", 5) == 0);
 }
 
-unsigned under_way_begin(struct under_way *lane, const struct slice *argv, size_t argc, uint64_t answer, uint64_t read)
+unsigned under_way_begin(struct under_way *lane, const struct slice *argv, size_t argc,
+                         uint64_t answer, uint64_t read)
 {
     uint64_t owner = argc > 1 && !is_exempt(argv[0]) ? under_way_owner(argv[1]) : 0;
     unsigned n = 1;

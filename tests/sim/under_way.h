@@ -28,7 +28,8 @@ struct under_way {
  * how many calls of the same connection are in flight. 0: no client's own key, an exempt command,
  * or too many calls to count.
  */
-unsigned under_way_begin(struct under_way *lane, const struct slice *argv, size_t argc, uint64_t answer, uint64_t read);
+unsigned under_way_begin(struct under_way *lane, const struct slice *argv, size_t argc,
+                         uint64_t answer, uint64_t read);
 
 /*
  * The owner of a key: "k:3.1:5" belongs to connection 1 of client 3. Returns the client's number

@@ -67,7 +67,8 @@ static struct due *due_of(uv_timer_t *timer)
     return (struct due *)(void *)timer->heap_node;
 }
 
-_Static_assert(sizeof(struct due) <= sizeof((uv_timer_t *)NULL)->heap_node, "a timer has room for it");
+_Static_assert(sizeof(struct due) <= sizeof((uv_timer_t *)NULL)->heap_node,
+               "a timer has room for it");
 
 void uv_update_time(uv_loop_t *uv)
 {
@@ -104,7 +105,8 @@ int uv_timer_start(uv_timer_t *timer, uv_timer_cb on_due, uint64_t timeout, uint
         return UV_EINVAL;
     timer->timer_cb = on_due;
     timer->repeat = repeat;
-    timer->timeout = timeout > UINT64_MAX - timer->loop->time ? UINT64_MAX : timer->loop->time + timeout;
+    timer->timeout =
+        timeout > UINT64_MAX - timer->loop->time ? UINT64_MAX : timer->loop->time + timeout;
     due_set(&loop->timers, due_of(timer), timer->timeout);
     uv_go_handle((uv_handle_t *)timer);
     return 0;
@@ -143,18 +145,18 @@ static void stop_every(int kind, uv_handle_t *handle)
 }
 
 /* The three kinds differ only in their names. */
-#define EVERY(name, kind)                                                                                              \
-    int uv_##name##_init(uv_loop_t *uv, uv_##name##_t *name)                                                           \
-    {                                                                                                                  \
-        uv_begin_handle(uv, (uv_handle_t *)name, UV_##kind);                                                           \
-        return 0;                                                                                                      \
-    }                                                                                                                  \
-                                                                                                                       \
-    int uv_##name##_start(uv_##name##_t *name, uv_##name##_cb on_##name)                                               \
-    {                                                                                                                  \
-        name->name##_cb = on_##name;                                                                                   \
-        start_every(kind, (uv_handle_t *)name);                                                                        \
-        return 0;                                                                                                      \
+#define EVERY(name, kind)                                                                          \
+    int uv_##name##_init(uv_loop_t *uv, uv_##name##_t *name)                                       \
+    {                                                                                              \
+        uv_begin_handle(uv, (uv_handle_t *)name, UV_##kind);                                       \
+        return 0;                                                                                  \
+    }                                                                                              \
+                                                                                                   \
+    int uv_##name##_start(uv_##name##_t *name, uv_##name##_cb on_##name)                           \
+    {                                                                                              \
+        name->name##_cb = on_##name;                                                               \
+        start_every(kind, (uv_handle_t *)name);                                                    \
+        return 0;                                                                                  \
     }
 
 EVERY(prepare, PREPARE)
@@ -187,7 +189,10 @@ void uv_close(uv_handle_t *handle, uv_close_cb on_closed)
     if (handle->type == UV_TIMER) {
         uv_timer_stop((uv_timer_t *)handle);
     } else if (handle->type == UV_PREPARE || handle->type == UV_CHECK || handle->type == UV_IDLE) {
-        stop_every(handle->type == UV_PREPARE ? PREPARE : handle->type == UV_CHECK ? CHECK : IDLE, handle);
+        stop_every(handle->type == UV_PREPARE ? PREPARE
+                   : handle->type == UV_CHECK ? CHECK
+                                              : IDLE,
+                   handle);
     } else if (handle->type == UV_SIGNAL) {
         uv_end_signal((uv_signal_t *)handle);
     }

@@ -15,8 +15,8 @@ int uv_translate_sys_error(int error)
 const char *uv_strerror(int error)
 {
     switch (error) {
-#define WORDS(name, words)                                                                                             \
-    case UV_##name:                                                                                                    \
+#define WORDS(name, words)                                                                         \
+    case UV_##name:                                                                                \
         return words;
         UV_ERRNO_MAP(WORDS)
 #undef WORDS

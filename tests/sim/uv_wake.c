@@ -84,7 +84,8 @@ void loop_signal(int number)
 bool uv_is_signalled(const struct sim_loop *loop)
 {
     for (size_t i = 0; has_caught && i < sizeof signals / sizeof signals[0]; i++)
-        if (signals[i] != NULL && signals[i]->caught_signals > 0 && loop_of(signals[i]->loop) == loop)
+        if (signals[i] != NULL && signals[i]->caught_signals > 0 &&
+            loop_of(signals[i]->loop) == loop)
             return true;
     return false;
 }

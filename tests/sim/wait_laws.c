@@ -25,15 +25,15 @@ static unsigned n_known;
  * ---- registry of fronts: the linker replaces weir's functions by these (WATCHED in Makefile) ----
  */
 
-void __real_front_init(struct front *front, struct loop *loop, struct front_settings *settings, unsigned index,
-                       void *worker, const struct tables *tables);
-void __wrap_front_init(struct front *front, struct loop *loop, struct front_settings *settings, unsigned index,
-                       void *worker, const struct tables *tables);
+void __real_front_init(struct front *front, struct loop *loop, struct front_settings *settings,
+                       unsigned index, void *worker, const struct tables *tables);
+void __wrap_front_init(struct front *front, struct loop *loop, struct front_settings *settings,
+                       unsigned index, void *worker, const struct tables *tables);
 void __real_front_close(struct front *front);
 void __wrap_front_close(struct front *front);
 
-void __wrap_front_init(struct front *front, struct loop *loop, struct front_settings *settings, unsigned index,
-                       void *worker, const struct tables *tables)
+void __wrap_front_init(struct front *front, struct loop *loop, struct front_settings *settings,
+                       unsigned index, void *worker, const struct tables *tables)
 {
     __real_front_init(front, loop, settings, index, worker, tables);
     assert(n_known < FRONTS_MAX);
@@ -113,7 +113,8 @@ static bool will_have_paid(const struct client *client)
 static bool will_have_share(const struct client *client)
 {
     const struct fair_queue *queue = front_default_row(client->front)->lanes.base.fair;
-    const struct sender *sender = client->lane_user.sender != 0 ? fair_sender(queue, client->lane_user.sender) : NULL;
+    const struct sender *sender =
+        client->lane_user.sender != 0 ? fair_sender(queue, client->lane_user.sender) : NULL;
     return sender != NULL && (!list_is_empty(&sender->in_flow) || sender->is_crowding);
 }
 
@@ -146,7 +147,8 @@ static bool will_be_over(const struct client *client)
     bool may_last = target_row(client)->lanes.down == ERR_UPSTREAM_TIMEOUT &&
                     client->front->nodes.worker_lanes.upstream->timeout_ns == 0;
     may_last |= client->bound != NULL && client->bound->is_admin;
-    return outage != NULL && !list_is_empty(&outage->in_front) && (alarm_is_set(&outage->over) || may_last);
+    return outage != NULL && !list_is_empty(&outage->in_front) &&
+           (alarm_is_set(&outage->over) || may_last);
 }
 
 static bool will_be_sent_again(const struct client *client)
@@ -169,17 +171,26 @@ static const struct law {
     uint64_t most_s;
 } laws[WAIT_ROWS] = {
     [WAIT_ROW_ANSWER] = {"a client waits for an answer, and none is to come", will_be_answered, 0},
-    [WAIT_ROW_REPLIES] = {"a client waits for its replies, and nothing wakes it behind the last", will_be_idle, 0},
-    [WAIT_ROW_LANE] = {"a client waits for a lane, and is in no list of those that do", will_have_lane, 120},
+    [WAIT_ROW_REPLIES] = {"a client waits for its replies, and nothing wakes it behind the last",
+                          will_be_idle, 0},
+    [WAIT_ROW_LANE] = {"a client waits for a lane, and is in no list of those that do",
+                       will_have_lane, 120},
     [WAIT_ROW_LOGIN] = {"a client waits for its login, and none is under way", will_be_in, 120},
     [WAIT_ROW_DELAY] = {"a client is delayed by a limit, and no alarm is set", will_be_due, 0},
-    [WAIT_ROW_BYTES] = {"a client waits for a limit on bytes, and no alarm is set", will_have_paid, 0},
-    [WAIT_ROW_SHARE] = {"a client waits for its fair share, and is in no queue", will_have_share, 120},
-    [WAIT_ROW_WORKER] = {"a client waits for its worker, and is not woken next", will_have_worker, 1},
-    [WAIT_ROW_DECISION] = {"a client waits for a decision, and none is asked for", will_be_decided, 0},
-    [WAIT_ROW_ADMIN] = {"a client waits for an admin command, and none is under way", will_be_carried_out, 120},
-    [WAIT_ROW_UPSTREAM] = {"a client waits for Redis to be back, and no alarm is set", will_be_over, 0},
-    [WAIT_ROW_AGAIN] = {"a client waits for calls to be sent again, and no alarm is set", will_be_sent_again, 1},
+    [WAIT_ROW_BYTES] = {"a client waits for a limit on bytes, and no alarm is set", will_have_paid,
+                        0},
+    [WAIT_ROW_SHARE] = {"a client waits for its fair share, and is in no queue", will_have_share,
+                        120},
+    [WAIT_ROW_WORKER] = {"a client waits for its worker, and is not woken next", will_have_worker,
+                         1},
+    [WAIT_ROW_DECISION] = {"a client waits for a decision, and none is asked for", will_be_decided,
+                           0},
+    [WAIT_ROW_ADMIN] = {"a client waits for an admin command, and none is under way",
+                        will_be_carried_out, 120},
+    [WAIT_ROW_UPSTREAM] = {"a client waits for Redis to be back, and no alarm is set", will_be_over,
+                           0},
+    [WAIT_ROW_AGAIN] = {"a client waits for calls to be sent again, and no alarm is set",
+                        will_be_sent_again, 1},
     [WAIT_ROW_MEMORY] = {"a client waits for memory, and none is known to", will_be_looked_at, 0},
 };
 
@@ -278,7 +289,8 @@ static bool outlasts(const struct client *client, struct watched *at)
     unsigned times = client_extra(client)->outage->is_handshake ? OUTAGE_HANDSHAKE_WAITS : 1;
     /* an older request is in flight, and has its own time */
     bool has_older = spread_in_flight(client_extra(client)->spread) > 0;
-    return !is_silent && !has_older && now_ns > at->away_ns + times * away_most_ns() + AWAY_GRACE_NS;
+    return !is_silent && !has_older &&
+           now_ns > at->away_ns + times * away_most_ns() + AWAY_GRACE_NS;
 }
 
 /* ---- all laws ---- */
@@ -287,7 +299,8 @@ static bool outlasts(const struct client *client, struct watched *at)
 static bool has_taken_all(const struct client *client)
 {
     const struct intake *in = client->intake;
-    return in == NULL || client_extra(client)->passage != NULL || (!in->has_frame && in->scanned == in->filled);
+    return in == NULL || client_extra(client)->passage != NULL ||
+           (!in->has_frame && in->scanned == in->filled);
 }
 
 /* A client that is woken next has been resumed, or checks again. */
@@ -299,7 +312,8 @@ static const char *broken_by(const struct client *client)
     if (at != NULL && outlasts(client, at))
         return "a client waits for Redis for longer than failover-wait";
     if (client->waits == 0)
-        return has_taken_all(client) ? NULL : "a client waits for nothing, and its requests are not taken";
+        return has_taken_all(client) ? NULL
+                                     : "a client waits for nothing, and its requests are not taken";
     at = find_watched(client);
     if (at != NULL && client_extra(client)->outage == NULL)
         at->away_ns = 0; /* the next wait belongs to another outage */

@@ -39,7 +39,8 @@ static inline bool kit_parse(struct decision_request *ask, const char *line)
     int len = is_sub ? snprintf(name, sizeof name, "limit|%.*s", (int)words[1].len, words[1].at)
                      : snprintf(name, sizeof name, "%.*s", (int)words[0].len, words[0].at);
     return decision_request_parse(ask, kit_parts, slice_of(name, (size_t)len),
-                                  slice_of(request, emit_array(request, words, n)), kit_why, sizeof kit_why);
+                                  slice_of(request, emit_array(request, words, n)), kit_why,
+                                  sizeof kit_why);
 }
 
 static inline struct decision_request kit_request(const char *line)

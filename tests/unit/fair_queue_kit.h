@@ -106,8 +106,8 @@ static struct tenant *open_tenant(uint64_t number, unsigned n_lane_users, uint64
     tenant->cost_ns = tenant->known_ns = cost_ns;
     tenant->is_flood = true;
     for (unsigned i = 0; i < n_lane_users; i++) {
-        tenant->senders[i] =
-            fair_enter(&server->fair, &tenant->lane_users[i].lane_user, tenant->subject, server->now_ns);
+        tenant->senders[i] = fair_enter(&server->fair, &tenant->lane_users[i].lane_user,
+                                        tenant->subject, server->now_ns);
         assert_non_null(tenant->senders[i]);
     }
     return tenant;
@@ -218,7 +218,8 @@ static void answer(void)
 {
     while (server->head != server->tail) {
         uint64_t there_ns = server->queue[server->head % 100000].at_ns + server->way_ns;
-        uint64_t begins_ns = end_of(&server->absence, there_ns > server->free_ns ? there_ns : server->free_ns, 0);
+        uint64_t begins_ns =
+            end_of(&server->absence, there_ns > server->free_ns ? there_ns : server->free_ns, 0);
         size_t n = batch_at(server->head, begins_ns);
         uint64_t work_ns = 0;
         for (size_t i = 0; i < n; i++) {

@@ -28,7 +28,8 @@ static inline int admitted_order(const void *a, const void *b)
  * P(i - 1) * period - count * t(i), which is enough. Sorts `list`. `at_once` replaces burst *
  * period.
  */
-static inline bool law_holds_with(struct admitted *list, size_t n, const struct rate *rate, __int128 at_once)
+static inline bool law_holds_with(struct admitted *list, size_t n, const struct rate *rate,
+                                  __int128 at_once)
 {
     __int128 total = 0, least = 0;
     qsort(list, n, sizeof *list, admitted_order);

@@ -72,7 +72,8 @@ static inline void limit(const char *what, const char *expression)
 static inline void open_gate(void)
 {
     kit_bind(policies, registry, table);
-    target = target.policy ? kit_target_under(&target, policy) : kit_target(subjects, policy, "user:a", START);
+    target = target.policy ? kit_target_under(&target, policy)
+                           : kit_target(subjects, policy, "user:a", START);
 }
 
 /* A command that has just come to the head of its connection, and may wait. */
@@ -110,8 +111,8 @@ static inline const struct limit_counters *counters(size_t index)
     return &limit_counters[target.policy->limits[index].id];
 }
 
-static inline void assert_counters_of(const struct limit_counters *counted, uint64_t admitted, uint64_t delayed,
-                                      uint64_t refused, uint64_t shadowed)
+static inline void assert_counters_of(const struct limit_counters *counted, uint64_t admitted,
+                                      uint64_t delayed, uint64_t refused, uint64_t shadowed)
 {
     assert_int_equal(atomic_load(&counted->admitted), admitted);
     assert_int_equal(atomic_load(&counted->delayed), delayed);
@@ -119,7 +120,7 @@ static inline void assert_counters_of(const struct limit_counters *counted, uint
     assert_int_equal(atomic_load(&counted->shadowed), shadowed);
 }
 
-#define assert_counters(index, admitted, delayed, refused, shadowed)                                                   \
+#define assert_counters(index, admitted, delayed, refused, shadowed)                               \
     assert_counters_of(counters(index), admitted, delayed, refused, shadowed)
 
 #endif

@@ -19,7 +19,8 @@ static inline struct guard guard_new(size_t room)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     size_t size = (room + page - 1) / page * page;
-    char *begin = mmap(NULL, size + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *begin =
+        mmap(NULL, size + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (begin == MAP_FAILED || mprotect(begin + size, page, PROT_NONE) != 0) {
         perror("guard page");
         abort();

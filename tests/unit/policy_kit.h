@@ -26,16 +26,18 @@ static inline void kit_match(struct policy *policy, const char *terms)
         fail_msg("match = %s: %s", terms, why);
 }
 
-static inline void kit_limit(struct policies *policies, struct policy *policy, const struct command_table *table,
-                             const char *what, const char *expression)
+static inline void kit_limit(struct policies *policies, struct policy *policy,
+                             const struct command_table *table, const char *what,
+                             const char *expression)
 {
     char why[256] = "";
-    if (!policy_add_limits(policies, policy, table, slice_str(what), slice_str(expression), why, sizeof why))
+    if (!policy_add_limits(policies, policy, table, slice_str(what), slice_str(expression), why,
+                           sizeof why))
         fail_msg("%s = %s: %s", what, expression, why);
 }
 
-static inline void kit_cost(struct policies *policies, const struct command_table *table, const char *what,
-                            const char *cost)
+static inline void kit_cost(struct policies *policies, const struct command_table *table,
+                            const char *what, const char *cost)
 {
     char why[256] = "";
     if (!policies_add_cost(policies, table, slice_str(what), slice_str(cost), why, sizeof why))
@@ -43,7 +45,8 @@ static inline void kit_cost(struct policies *policies, const struct command_tabl
 }
 
 /* Must be called before the first decision. */
-static inline void kit_bind(struct policies *policies, struct registry *registry, const struct command_table *table)
+static inline void kit_bind(struct policies *policies, struct registry *registry,
+                            const struct command_table *table)
 {
     if (!policies_enroll(policies, registry))
         fail_msg("no room in the ledger");
@@ -59,13 +62,16 @@ static inline const struct command *kit_command(const struct command_table *tabl
 }
 
 /* The charge target of a new connection of the subject `name`. The caller gives the target back. */
-static inline struct charge_target kit_target(struct subjects *subjects, const struct policy *policy, const char *name,
+static inline struct charge_target kit_target(struct subjects *subjects,
+                                              const struct policy *policy, const char *name,
                                               uint64_t now_ns)
 {
     struct charge_target target = {.policy = policy};
-    target.holders[PER_SUBJECT] = subject_get(subjects, policy->policy_state, slice_str(name), now_ns);
+    target.holders[PER_SUBJECT] =
+        subject_get(subjects, policy->policy_state, slice_str(name), now_ns);
     target.holders[PER_CONNECTION] = subject_new_detached(policy->policy_state, PER_CONNECTION);
-    target.holders[PER_POLICY] = policy->of_scope[PER_POLICY] ? policy->policy_state->everybody : NULL;
+    target.holders[PER_POLICY] =
+        policy->of_scope[PER_POLICY] ? policy->policy_state->everybody : NULL;
     return target;
 }
 
@@ -76,13 +82,15 @@ static inline void kit_target_put(struct subjects *subjects, struct charge_targe
 }
 
 /* The charge target of the same connection under a newer set of policies, as after a reload. */
-static inline struct charge_target kit_target_under(const struct charge_target *target, const struct policy *policy)
+static inline struct charge_target kit_target_under(const struct charge_target *target,
+                                                    const struct policy *policy)
 {
     struct charge_target next = *target;
     next.policy = policy;
     if (!subject_grow(next.holders[PER_SUBJECT]) || !subject_grow(next.holders[PER_CONNECTION]))
         fail_msg("out of memory");
-    next.holders[PER_POLICY] = policy->of_scope[PER_POLICY] ? policy->policy_state->everybody : NULL;
+    next.holders[PER_POLICY] =
+        policy->of_scope[PER_POLICY] ? policy->policy_state->everybody : NULL;
     return next;
 }
 

@@ -44,7 +44,8 @@ static void assert_is_request(struct slice request)
 {
     struct request_scan scan = {0};
     size_t used;
-    assert_int_equal(request_scan(&scan, &request_limits_normal, request.at, request.len, &used), SCAN_FRAME);
+    assert_int_equal(request_scan(&scan, &request_limits_normal, request.at, request.len, &used),
+                     SCAN_FRAME);
     assert_int_equal(used, request.len);
     assert_false(scan.is_inline);
 }
@@ -155,7 +156,8 @@ static void test_multibulk_form(void **state)
 static void test_room(void **state)
 {
     (void)state;
-    static const char *const units[] = {"a ", "\"\" ", "ab ", "012345678 ", "a\n", "abcdefghijklmnop"};
+    static const char *const units[] = {"a ",         "\"\" ", "ab ",
+                                        "012345678 ", "a\n",   "abcdefghijklmnop"};
     static char line[SCAN_LINE_MAX];
     for (size_t u = 0; u < sizeof units / sizeof units[0]; u++) {
         size_t size = strlen(units[u]);
@@ -208,7 +210,8 @@ static void test_random_lines(void **state)
         const char *letters = alphabets[round % 4];
         size_t len = dice_below(&seed, 1 + dice_below(&seed, sizeof line));
         for (size_t i = 0; i < len; i++)
-            line[i] = dice_below(&seed, 20) ? letters[dice_below(&seed, strlen(letters))] : (char)dice(&seed);
+            line[i] = dice_below(&seed, 20) ? letters[dice_below(&seed, strlen(letters))]
+                                            : (char)dice(&seed);
         for (size_t i = 0; i < len; i++)
             if (line[i] == '\0')
                 line[i] = '"';
@@ -224,7 +227,8 @@ static void test_walk_of_empty_requests(void **state)
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct argv_walk walk;
         struct slice arg;
-        argv_walk_init(&walk, slice_of(guard_place(&in_guard, rows[i], strlen(rows[i])), strlen(rows[i])));
+        argv_walk_init(&walk,
+                       slice_of(guard_place(&in_guard, rows[i], strlen(rows[i])), strlen(rows[i])));
         assert_false(argv_next(&walk, &arg));
     }
 }
@@ -235,7 +239,8 @@ static void test_walk(void **state)
     static const char request[] = "*3\r\n$3\r\nSET\r\n$0\r\n\r\n$12\r\n*1\r\n$1\r\nx\r\n \r\n";
     struct argv_walk walk;
     struct slice arg;
-    argv_walk_init(&walk, slice_of(guard_place(&in_guard, request, sizeof request - 1), sizeof request - 1));
+    argv_walk_init(
+        &walk, slice_of(guard_place(&in_guard, request, sizeof request - 1), sizeof request - 1));
     assert_int_equal(walk.left, 3);
     assert_true(argv_next(&walk, &arg) && slice_eq(arg, SLICE("SET")));
     assert_true(argv_next(&walk, &arg) && slice_eq(arg, SLICE("")));
@@ -275,8 +280,12 @@ static void test_emit(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_words),        cmocka_unit_test(test_multibulk_form),         cmocka_unit_test(test_room),
-        cmocka_unit_test(test_random_lines), cmocka_unit_test(test_walk_of_empty_requests), cmocka_unit_test(test_walk),
+        cmocka_unit_test(test_words),
+        cmocka_unit_test(test_multibulk_form),
+        cmocka_unit_test(test_room),
+        cmocka_unit_test(test_random_lines),
+        cmocka_unit_test(test_walk_of_empty_requests),
+        cmocka_unit_test(test_walk),
         cmocka_unit_test(test_emit),
     };
     in_guard = guard_new(ROOM);

@@ -88,7 +88,8 @@ static void before_the_first_connection_only_its_own_words_are_proven(void **sta
     struct auth_proof thief = {0}, owner = {0};
     auth_proof_take(&thief, app);
     auth_proof_take(&owner, app);
-    assert_true(auth_proof_holds(&thief, &users, old) && !auth_proof_is_witnessed(&thief, &users, old));
+    assert_true(auth_proof_holds(&thief, &users, old) &&
+                !auth_proof_is_witnessed(&thief, &users, old));
     auth_user_open(app, new);
     assert_false(auth_proof_holds(&thief, &users, old));
     assert_true(auth_proof_is_witnessed(&owner, &users, new));
@@ -109,7 +110,8 @@ static void a_proof_is_of_one_node(void **state)
     struct auth_user *there = auth_users_get(&elsewhere, SLICE("app"));
     auth_proof_take(&proof, there);
     auth_user_put(there);
-    assert_true(auth_proof_holds(&proof, &elsewhere, old) && !auth_proof_holds(&proof, &users, old));
+    assert_true(auth_proof_holds(&proof, &elsewhere, old) &&
+                !auth_proof_holds(&proof, &users, old));
     auth_users_fini(&elsewhere); /* the node is gone: the user lives as long as its proof */
     assert_false(auth_proof_holds(&proof, &elsewhere, old));
     auth_proof_drop(&proof);

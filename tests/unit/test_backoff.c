@@ -13,7 +13,8 @@ static void test_pauses_grow_to_a_second(void **state)
     (void)state;
     struct backoff backoff = {0};
     uint64_t now_ns = NS_PER_S;
-    uint64_t most_ns[] = {50 * NS_PER_MS, 100 * NS_PER_MS, 200 * NS_PER_MS, 400 * NS_PER_MS, 800 * NS_PER_MS, NS_PER_S};
+    uint64_t most_ns[] = {50 * NS_PER_MS,  100 * NS_PER_MS, 200 * NS_PER_MS,
+                          400 * NS_PER_MS, 800 * NS_PER_MS, NS_PER_S};
     for (unsigned i = 0; i < 1000; i++) {
         uint64_t most = most_ns[i < 6 ? i : 5];
         backoff_fail(&backoff, now_ns);

@@ -49,8 +49,10 @@ static void test_time_is_reduced_by_what_has_passed(void **state)
     expect("blmove", "BLMOVE a b LEFT RIGHT 10", 4000, "BLMOVE a b LEFT RIGHT 6.000");
     expect("blmpop", "BLMPOP 3 2 a b LEFT", 1000, "BLMPOP 2.000 2 a b LEFT");
     expect("bzmpop", "BZMPOP 3 1 a MIN", 1000, "BZMPOP 2.000 1 a MIN");
-    expect("xread", "XREAD COUNT 1 block 500 STREAMS block 0", 200, "XREAD COUNT 1 block 300 STREAMS block 0");
-    expect("xreadgroup", "XREADGROUP GROUP g c BLOCK 500 STREAMS s >", 499, "XREADGROUP GROUP g c BLOCK 1 STREAMS s >");
+    expect("xread", "XREAD COUNT 1 block 500 STREAMS block 0", 200,
+           "XREAD COUNT 1 block 300 STREAMS block 0");
+    expect("xreadgroup", "XREADGROUP GROUP g c BLOCK 500 STREAMS s >", 499,
+           "XREADGROUP GROUP g c BLOCK 1 STREAMS s >");
 }
 
 static void test_one_that_is_over_waits_for_a_moment(void **state)

@@ -21,7 +21,8 @@ static struct block one(const char *subject, const char *reason, uint64_t until_
     return (struct block){slice_str(subject), slice_str(reason), until_ns};
 }
 
-static struct shared_set *with(struct shared_set *before, const char *subject, const char *reason, uint64_t until_ns)
+static struct shared_set *with(struct shared_set *before, const char *subject, const char *reason,
+                               uint64_t until_ns)
 {
     const struct block block = one(subject, reason, until_ns);
     struct shared_set *next = blocks_with(before, &block);
@@ -81,7 +82,8 @@ static void many_are_kept_in_order(void **state)
 static struct command_table *table;
 static const struct variants no_variants;
 
-static const struct policy *bind(const struct exceptions *exceptions, const struct policy *policy, const char *subject)
+static const struct policy *bind(const struct exceptions *exceptions, const struct policy *policy,
+                                 const char *subject)
 {
     return exceptions_bind(exceptions, policy, slice_str(subject));
 }
@@ -91,7 +93,8 @@ static enum gate ask(const struct policy *policy, enum part part, const char *na
     static struct limit_counters limit_counters[REGISTRY_LIMITS_MAX];
     struct subject *holder = subject_new_detached(policy->policy_state, PER_SUBJECT);
     const struct charge_target target = {policy, {holder, NULL, NULL}};
-    const struct gate_request wish = {.command = command_find(table, slice_str(name), slice_str("")),
+    const struct gate_request wish = {.command =
+                                          command_find(table, slice_str(name), slice_str("")),
                                       .part = part,
                                       .amount = one_of_each(),
                                       .now_ns = 1};
@@ -146,7 +149,8 @@ static void whoever_is_blocked_has_a_variant_of_its_policy(void **state)
     a_block_denies_all_but_control(full);
 
     struct shared_set *more = blocks_with(blocks, &(struct block){.subject = SLICE("user:bob")});
-    const struct exceptions_of with_more = {policies, table, unlimited, more, &no_variants, 0, exceptions};
+    const struct exceptions_of with_more = {policies,     table, unlimited, more,
+                                            &no_variants, 0,     exceptions};
     struct exceptions *next = exceptions_new(&with_more);
     /* the clients of the variant are not bound anew */
     assert_ptr_equal(bind(next, free_one, "user:ann"), variant);
@@ -185,18 +189,23 @@ static void one_subject_has_limits_of_its_own(void **state)
     assert_ptr_not_equal(variants_want(&variants, SLICE("user:ann"), other), ann);
     assert_ptr_not_equal(variants_want(&variants, SLICE("user:bob"), free_one), ann);
     assert_int_equal(variants.n, 3);
-    assert_true(policy_replace_line(policies, ann, table, SLICE("Read"), SLICE("7/s"), &span, why, sizeof why));
-    assert_false(policy_replace_line(policies, ann, table, SLICE("write"), SLICE("fast"), &span, why, sizeof why));
-    assert_false(policy_replace_line(policies, ann, table, SLICE("wriet"), SLICE("1/s"), &span, why, sizeof why));
+    assert_true(policy_replace_line(policies, ann, table, SLICE("Read"), SLICE("7/s"), &span, why,
+                                    sizeof why));
+    assert_false(policy_replace_line(policies, ann, table, SLICE("write"), SLICE("fast"), &span,
+                                     why, sizeof why));
+    assert_false(policy_replace_line(policies, ann, table, SLICE("wriet"), SLICE("1/s"), &span, why,
+                                     sizeof why));
     assert_int_equal(ann->n_limits, 2);
     assert_int_equal(free_one->n_limits, 3);
     assert_int_equal(ann->limits[0].unit, UNIT_COMMANDS);
     assert_false(ann->limits[0].is_own);
-    assert_true(ann->limits[1].is_own && ann->limits[1].until_ns == 70 && ann->limits[1].rate.count == 7);
+    assert_true(ann->limits[1].is_own && ann->limits[1].until_ns == 70 &&
+                ann->limits[1].rate.count == 7);
     assert_string_equal(ann->limits[1].label, "free/read");
 
     kit_bind(policies, registry, table);
-    const struct exceptions_of of = {policies, table, registry_policy(registry, SLICE("")), NULL, &variants, 0, NULL};
+    const struct exceptions_of of = {
+        policies, table, registry_policy(registry, SLICE("")), NULL, &variants, 0, NULL};
     struct exceptions *exceptions = exceptions_new(&of);
     const struct policy *bound = bind(exceptions, free_one, "user:ann");
     assert_int_equal(bound->n_limits, 2);
@@ -225,12 +234,16 @@ static void the_overflow_subject_has_the_limits_of_the_policy_and_denials(void *
     kit_limit(policies, free_one, table, "read", "5/s, 9/m");
     struct policy *ann = variants_want(&variants, SLICE("user:ann"), free_one);
     struct policy *bob = variants_want(&variants, SLICE("user:bob"), free_one);
-    assert_true(policy_replace_line(policies, ann, table, SLICE("cost"), SLICE("7/s"), &span, why, sizeof why));
-    assert_true(policy_replace_line(policies, bob, table, SLICE("cost"), SLICE("7/s"), &span, why, sizeof why));
-    assert_true(policy_replace_line(policies, bob, table, SLICE("read"), SLICE("deny"), &span, why, sizeof why));
+    assert_true(policy_replace_line(policies, ann, table, SLICE("cost"), SLICE("7/s"), &span, why,
+                                    sizeof why));
+    assert_true(policy_replace_line(policies, bob, table, SLICE("cost"), SLICE("7/s"), &span, why,
+                                    sizeof why));
+    assert_true(policy_replace_line(policies, bob, table, SLICE("read"), SLICE("deny"), &span, why,
+                                    sizeof why));
 
     kit_bind(policies, registry, table);
-    const struct exceptions_of of = {policies, table, registry_policy(registry, SLICE("")), NULL, &variants, 0, NULL};
+    const struct exceptions_of of = {
+        policies, table, registry_policy(registry, SLICE("")), NULL, &variants, 0, NULL};
     struct exceptions *exceptions = exceptions_new(&of);
     struct subject *own = subject_new_detached(free_one->policy_state, PER_SUBJECT);
     const struct policy *for_ann = bind(exceptions, free_one, "user:ann");
@@ -238,8 +251,8 @@ static void the_overflow_subject_has_the_limits_of_the_policy_and_denials(void *
     assert_ptr_equal(exceptions_bind_on(for_ann, free_one->policy_state->overflow), free_one);
     assert_ptr_equal(exceptions_bind_on(free_one, free_one->policy_state->overflow), free_one);
     assert_null(exceptions_bind_on(NULL, own));
-    const struct policy *for_bob =
-        exceptions_bind_on(bind(exceptions, free_one, "user:bob"), free_one->policy_state->overflow);
+    const struct policy *for_bob = exceptions_bind_on(bind(exceptions, free_one, "user:bob"),
+                                                      free_one->policy_state->overflow);
     assert_int_equal(for_bob->n_limits, 1);
     assert_int_equal(for_bob->limits[0].action, OVER_DENY);
     assert_ptr_equal(for_bob->policy_state, free_one->policy_state);

@@ -160,7 +160,8 @@ static void test_file(void **state)
     int64_t until_s;
     struct guard guard = guard_new(sizeof file);
     size_t len = file_of(file, "CET-1CEST,M3.5.0,M10.5.0/3");
-    struct zone *zone = zone_parse(SLICE("Some/Where"), slice_of(guard_place(&guard, file, len), len), why, sizeof why);
+    struct zone *zone = zone_parse(SLICE("Some/Where"),
+                                   slice_of(guard_place(&guard, file, len), len), why, sizeof why);
     assert_non_null(zone);
     assert_string_equal(zone_name(zone), "Some/Where");
     assert_int_equal(zone_offset(zone, -5, &until_s), 0);
@@ -174,7 +175,8 @@ static void test_file(void **state)
     zone_put(zone_get(zone));
     zone_put(zone);
     for (size_t cut = 0; cut < len; cut++)
-        assert_null(zone_parse(SLICE("Cut"), slice_of(guard_place(&guard, file, cut), cut), why, sizeof why));
+        assert_null(zone_parse(SLICE("Cut"), slice_of(guard_place(&guard, file, cut), cut), why,
+                               sizeof why));
     guard_free(&guard);
 }
 
@@ -197,7 +199,8 @@ static void test_files_that_are_none(void **state)
     len = put_header(file, '\0', leaps);
     memset(file + len, 0, 15);
     assert_null(zone_parse(SLICE("right/X"), slice_of(file, len + 15), why, sizeof why));
-    assert_string_equal(why, "the time zone right/X counts leap seconds, unlike unix time: choose another zone");
+    assert_string_equal(
+        why, "the time zone right/X counts leap seconds, unlike unix time: choose another zone");
 }
 
 /* ---- windows ---- */
@@ -218,7 +221,8 @@ static void test_bounds(void **state)
     int64_t bounds[CALENDAR_BOUNDS];
     uint64_t seed = 17;
     for (int i = 0; i < 20000; i++) {
-        int64_t now_s = (int64_t)dice_below(&seed, UINT64_C(400) * 365 * DAY) - INT64_C(100) * 365 * DAY;
+        int64_t now_s =
+            (int64_t)dice_below(&seed, UINT64_C(400) * 365 * DAY) - INT64_C(100) * 365 * DAY;
         enum calendar calendar = (enum calendar)(1 + dice_below(&seed, 3));
         calendar_bounds(calendar, NULL, now_s, bounds);
         assert_true(bounds[1] <= now_s && now_s < bounds[2]);
@@ -229,7 +233,8 @@ static void test_bounds(void **state)
             if (calendar == CALENDAR_MONTH)
                 assert_int_equal(bounds[k], civil_month_day(civil_month_of(bounds[k] / DAY)) * DAY);
             if (k > 0)
-                assert_in_range(bounds[k] - bounds[k - 1], calendar == CALENDAR_MONTH ? 28 * DAY : DAY, 31 * DAY);
+                assert_in_range(bounds[k] - bounds[k - 1],
+                                calendar == CALENDAR_MONTH ? 28 * DAY : DAY, 31 * DAY);
         }
     }
 }

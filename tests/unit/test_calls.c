@@ -32,7 +32,8 @@ static void memory_is_counted_and_given_back(void **state)
         assert_true(tags_push(&tags, i, 1));
     }
     uint64_t most = held();
-    assert_in_range(most, MANY * (sizeof(struct call) + 4), 2 * MANY * (sizeof(struct call) + 4) + 1000000);
+    assert_in_range(most, MANY * (sizeof(struct call) + 4),
+                    2 * MANY * (sizeof(struct call) + 4) + 1000000);
     for (uint32_t i = 0; i < MANY; i++) {
         assert_int_equal(calls_oldest(&calls)->argument, i);
         assert_int_equal(tags_at(&tags, 0), i);

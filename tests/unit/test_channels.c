@@ -40,8 +40,8 @@ static void test_orphans(void **state)
     (void)state;
     channels_init(&channels);
     for (int i = 0; i < 1000; i++)
-        assert_true(
-            channels_add(&channels, CHANNEL_SHARD, slice_of(name, (size_t)sprintf(name, "c%d", i)), &taps[i % 2]));
+        assert_true(channels_add(&channels, CHANNEL_SHARD,
+                                 slice_of(name, (size_t)sprintf(name, "c%d", i)), &taps[i % 2]));
     channels_orphan(&channels, &taps[0]);
     assert_int_equal(channels.n, 1000);
     assert_int_equal(channels.n_orphans, 500);

@@ -224,20 +224,23 @@ static void a_class_may_be_named_after_a_command(void **state)
 static void names_that_a_class_cannot_have(void **state)
 {
     (void)state;
-    static const char *const taken[] = {"all",       "read",     "write",       "control",  "cost",  "bytes-in",
-                                        "bytes-out", "inflight", "connections", "connects", "match", "Admin"};
+    static const char *const taken[] = {"all",         "read",     "write",     "control",
+                                        "cost",        "bytes-in", "bytes-out", "inflight",
+                                        "connections", "connects", "match",     "Admin"};
     static const char *const bad[] = {
         "", "two words", "a|b", "@slow", "-x", "a,b", "abcdefghijklmnopqrstuvwxyz0123456"};
     for (size_t i = 0; i < COUNT_OF(taken); i++) {
         char reason[128];
-        snprintf(reason, sizeof reason, "%s is reserved: choose another name for the class", taken[i]);
+        snprintf(reason, sizeof reason, "%s is reserved: choose another name for the class",
+                 taken[i]);
         expect_refused(taken[i], "get", reason);
     }
     expect_refused("cmd.x", "get", "cmd.x is reserved: choose another name for the class");
     for (size_t i = 0; i < COUNT_OF(bad); i++)
-        expect_refused(bad[i], "get",
-                       "a class name has 1 to 32 characters of A-Z a-z 0-9 _ . -, and does not begin "
-                       "with '-'");
+        expect_refused(
+            bad[i], "get",
+            "a class name has 1 to 32 characters of A-Z a-z 0-9 _ . -, and does not begin "
+            "with '-'");
     define("abcdefghijklmnopqrstuvwxyz-_.012", "get");
 }
 
@@ -252,7 +255,8 @@ static void terms_that_cannot_be(void **state)
     expect_refused("x", "cmd.", "\"cmd.\" is not a command, category or class");
     expect_refused("x", "config get", "\"config get\" is not a command, category or class");
     expect_refused("x", "cmd.config get", "\"cmd.config get\" is not a command, category or class");
-    expect_refused("y", "-info, @dangerous", "-info has nothing to remove: list first what the class contains");
+    expect_refused("y", "-info, @dangerous",
+                   "-info has nothing to remove: list first what the class contains");
     assert_false(class_define(classes, SLICE("x"), (struct slice){NULL, 0}, why, sizeof why));
 }
 
@@ -277,7 +281,8 @@ static void a_class_must_come_before_its_use(void **state)
 {
     (void)state;
     define("user", "keys, heavy");
-    expect_refused("heavy", "sort", "class heavy is used in class user, which comes before it: move it up");
+    expect_refused("heavy", "sort",
+                   "class heavy is used in class user, which comes before it: move it up");
     define("keys", "keys"); /* a command, where "keys" was used as a command before */
 }
 
@@ -301,7 +306,8 @@ static void unknown_classes_name_the_nearest(void **state)
     expect_unknown("hevy", "unknown class hevy (did you mean heavy?)");
     expect_unknown("raed", "unknown class raed (did you mean read?)");
     expect_unknown("keys", "keys is a command, not a class (did you mean cmd.keys?)");
-    expect_unknown("Config|Get", "Config|Get is a command, not a class (did you mean cmd.Config|Get?)");
+    expect_unknown("Config|Get",
+                   "Config|Get is a command, not a class (did you mean cmd.Config|Get?)");
     expect_unknown("zzzzzz", "unknown class zzzzzz");
     expect_unknown("", "unknown class ");
     expect_unknown("@", "unknown class @");
@@ -341,8 +347,8 @@ static void on_warning(void *arg, struct slice class, struct slice unknown, stru
 {
     struct warnings *warnings = arg;
     assert_true(warnings->n < COUNT_OF(warnings->text));
-    snprintf(warnings->text[warnings->n++], sizeof warnings->text[0], "%.*s: %.*s -> %.*s", (int)class.len, class.at,
-             (int)unknown.len, unknown.at, (int)near.len, near.at);
+    snprintf(warnings->text[warnings->n++], sizeof warnings->text[0], "%.*s: %.*s -> %.*s",
+             (int)class.len, class.at, (int)unknown.len, unknown.at, (int)near.len, near.at);
 }
 
 static void unknown_commands_are_warned_of(void **state)

@@ -19,8 +19,9 @@ static void test_a_client_takes_these_steps_and_no_other(void **state)
     (void)state;
     for (int from = 0; from <= CLIENT_CLOSED; from++)
         for (int to = 0; to <= CLIENT_CLOSED; to++)
-            assert_int_equal(client_state_may_follow((enum client_state)from, (enum client_state)to),
-                             is_step[from][to]);
+            assert_int_equal(
+                client_state_may_follow((enum client_state)from, (enum client_state)to),
+                is_step[from][to]);
 }
 
 static void test_waits_are_printed_by_name(void **state)
@@ -50,8 +51,9 @@ static void test_each_wait_has_a_bit_a_name_and_a_text(void **state)
         }
         all |= 1U << row;
     }
-    assert_int_equal(WAIT_ANSWER | WAIT_REPLIES | WAIT_LANE | WAIT_LOGIN | WAIT_DELAY | WAIT_BYTES | WAIT_SHARE |
-                         WAIT_WORKER | WAIT_DECISION | WAIT_ADMIN | WAIT_UPSTREAM | WAIT_AGAIN | WAIT_MEMORY,
+    assert_int_equal(WAIT_ANSWER | WAIT_REPLIES | WAIT_LANE | WAIT_LOGIN | WAIT_DELAY | WAIT_BYTES |
+                         WAIT_SHARE | WAIT_WORKER | WAIT_DECISION | WAIT_ADMIN | WAIT_UPSTREAM |
+                         WAIT_AGAIN | WAIT_MEMORY,
                      all);
 }
 

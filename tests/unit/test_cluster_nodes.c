@@ -44,9 +44,11 @@ static const struct row {
      "a* master 10.0.0.1:7000/node-1 e1 0-16383", NULL},
     {"7.2, aux fields and no host name", ONE("10.0.0.1:7000@17000,,shard-id=01,tls-port=0"),
      "a* master 10.0.0.1:7000 e1 0-16383", NULL},
-    {"Valkey 8, aux fields", ONE("10.0.0.1:7000@17000,,tls-port=7100,shard-id=01,nodename=n,availability-zone=z"),
+    {"Valkey 8, aux fields",
+     ONE("10.0.0.1:7000@17000,,tls-port=7100,shard-id=01,nodename=n,availability-zone=z"),
      "a* master 10.0.0.1:7000 e1 0-16383", NULL},
-    {"before 4.0, without a bus port", ONE("10.0.0.1:7000"), "a* master 10.0.0.1:7000 e1 0-16383", NULL},
+    {"before 4.0, without a bus port", ONE("10.0.0.1:7000"), "a* master 10.0.0.1:7000 e1 0-16383",
+     NULL},
     {"the word replica", TWO("$b 127.0.0.1:7001@17001 replica $a 0 0 1 connected"),
      "a* master 127.0.0.1:7000 e1 0-16383; b replica-of-a 127.0.0.1:7001 e1", NULL},
     {"nofailover", TWO("$b 127.0.0.1:7001@17001 slave,nofailover $a 0 0 1 connected"),
@@ -55,38 +57,46 @@ static const struct row {
      "a* master 127.0.0.1:7000 e1 0-16383; b master 127.0.0.1:7001 e1", NULL},
     {"a line of vars, as in nodes.conf", ONE("h:1@2") "vars currentEpoch 6 lastVoteEpoch 0\n",
      "a* master h:1 e1 0-16383", NULL},
-    {"lines that end with CRLF", "$a 10.0.0.1:7000@17000 myself,master - 0 0 1 connected 0-16383\r\n",
+    {"lines that end with CRLF",
+     "$a 10.0.0.1:7000@17000 myself,master - 0 0 1 connected 0-16383\r\n",
      "a* master 10.0.0.1:7000 e1 0-16383", NULL},
     {"no newline at the end", "$a 10.0.0.1:7000@17000 myself,master - 0 0 1 connected 0-16383",
      "a* master 10.0.0.1:7000 e1 0-16383", NULL},
-    {"empty lines", "\n\n" ONE("10.0.0.1:7000@17000") "\n", "a* master 10.0.0.1:7000 e1 0-16383", NULL},
-    {"two blanks between words", "$a  10.0.0.1:7000@17000  myself,master  -  0  0  1  connected  0-16383\n",
+    {"empty lines", "\n\n" ONE("10.0.0.1:7000@17000") "\n", "a* master 10.0.0.1:7000 e1 0-16383",
+     NULL},
+    {"two blanks between words",
+     "$a  10.0.0.1:7000@17000  myself,master  -  0  0  1  connected  0-16383\n",
      "a* master 10.0.0.1:7000 e1 0-16383", NULL},
-    {"a TLS port in the place of the port", ONE("10.0.0.1:7100@17000"), "a* master 10.0.0.1:7100 e1 0-16383", NULL},
+    {"a TLS port in the place of the port", ONE("10.0.0.1:7100@17000"),
+     "a* master 10.0.0.1:7100 e1 0-16383", NULL},
 
     /* ---- addresses ---- */
     {"IPv6", ONE("::1:7000@17000"), "a* master ::1:7000 e1 0-16383", NULL},
     {"IPv6, whole", ONE("2001:db8:0:0:0:0:0:1:7000@17000,v6.example"),
      "a* master 2001:db8:0:0:0:0:0:1:7000/v6.example e1 0-16383", NULL},
-    {"IPv6 with a scope", ONE("fe80::1%eth0:7000@17000"), "a* master fe80::1%eth0:7000 e1 0-16383", NULL},
+    {"IPv6 with a scope", ONE("fe80::1%eth0:7000@17000"), "a* master fe80::1%eth0:7000 e1 0-16383",
+     NULL},
     {"a name in place of an address", ONE("redis-0.redis.svc:7000@17000"),
      "a* master redis-0.redis.svc:7000 e1 0-16383", NULL},
     {"its own host is not known yet", ONE(":7000@17000"), "a* master ?:7000 e1 0-16383", NULL},
     {"its own host is ?", ONE("?:7000@17000"), "a* master ?:7000 e1 0-16383", NULL},
-    {"its host name is ?", ONE("10.0.0.1:7000@17000,?"), "a* master 10.0.0.1:7000 e1 0-16383", NULL},
+    {"its host name is ?", ONE("10.0.0.1:7000@17000,?"), "a* master 10.0.0.1:7000 e1 0-16383",
+     NULL},
     {"another's host is ?", TWO("$b ?:7001@17001 master" REST),
      "a* master 127.0.0.1:7000 e1 0-16383; b master ?:7001 e1", NULL},
     {"another's host is empty", TWO("$b :7001@17001 master" REST),
      "a* master 127.0.0.1:7000 e1 0-16383; b master ?:7001 e1", NULL},
     {"a node without an address", TWO("$b :0@0 master,noaddr - 0 0 1 disconnected"),
      "a* master 127.0.0.1:7000 e1 0-16383; b master ?:0 unlinked e1", NULL},
-    {"an address that does not count", TWO("$b 10.0.0.1:7001@17001 master,fail,noaddr - 0 0 1 disconnected"),
+    {"an address that does not count",
+     TWO("$b 10.0.0.1:7001@17001 master,fail,noaddr - 0 0 1 disconnected"),
      "a* master 127.0.0.1:7000 e1 0-16383; b master ?:0 fail unlinked e1", NULL},
     {"the greatest port", ONE("h:65535@65535"), "a* master h:65535 e1 0-16383", NULL},
     {"one address, and the older node is failed",
      "$a h:1@2 myself,master - 0 0 1 connected 0-5\n$b h:1@2 master,fail - 0 0 2 connected 6-16383\n",
      "a* master h:1 e1 0-5; b master h:1 fail e2 6-16383", NULL},
-    {"one address, and one serves nothing", "$a h:1@2 myself,master" ALL "$b h:1@2 slave $a 0 0 1 connected\n",
+    {"one address, and one serves nothing",
+     "$a h:1@2 myself,master" ALL "$b h:1@2 slave $a 0 0 1 connected\n",
      "a* master h:1 e1 0-16383; b replica-of-a h:1 e1", NULL},
 
     /* ---- states ---- */
@@ -102,24 +112,28 @@ static const struct row {
      "a* master 127.0.0.1:7000 e1 0-16383; b master 127.0.0.1:7001 fail unlinked e2", NULL},
     {"a replica whose master is not known", TWO("$b 127.0.0.1:7001@17001 slave - 0 0 1 connected"),
      "a* master 127.0.0.1:7000 e1 0-16383; b replica 127.0.0.1:7001 e1", NULL},
-    {"a replica of a node that is not there", TWO("$b 127.0.0.1:7001@17001 slave $f 0 0 1 connected"),
+    {"a replica of a node that is not there",
+     TWO("$b 127.0.0.1:7001@17001 slave $f 0 0 1 connected"),
      "a* master 127.0.0.1:7000 e1 0-16383; b replica-of-f 127.0.0.1:7001 e1", NULL},
     {"a replica that answers", "$a h:1@2 master" ALL "$b h:2@3 myself,slave $a 0 0 1 connected\n",
      "a master h:1 e1 0-16383; b* replica-of-a h:2 e1", NULL},
-    {"the node itself counts as linked", "$a h:1@2 myself,master - 0 0 1 disconnected 5\n", "a* master h:1 e1 5", NULL},
+    {"the node itself counts as linked", "$a h:1@2 myself,master - 0 0 1 disconnected 5\n",
+     "a* master h:1 e1 5", NULL},
     {"no node serves anything", "$a h:1@2 myself,master" REST "\n", "a* master h:1 e1", NULL},
     {"a great epoch", "$a h:1@2 myself,master - 0 0 9223372036854775807 connected 0\n",
      "a* master h:1 e9223372036854775807 0", NULL},
 
     /* ---- slots ---- */
-    {"single slots and ranges", "$a h:1@2 myself,master" REST " 0 2-3 5 16383\n", "a* master h:1 e1 0 2-3 5 16383",
-     NULL},
+    {"single slots and ranges", "$a h:1@2 myself,master" REST " 0 2-3 5 16383\n",
+     "a* master h:1 e1 0 2-3 5 16383", NULL},
     {"in any order", "$a h:1@2 myself,master" REST " 5 0-3\n", "a* master h:1 e1 0-3 5", NULL},
     {"a range of one", "$a h:1@2 myself,master" REST " 7-7\n", "a* master h:1 e1 7", NULL},
-    {"a slot that leaves", "$a h:1@2 myself,master" REST " 0-16383 [93->-$b]\n", "a* master h:1 e1 0-16383 93->b",
-     NULL},
-    {"a slot that comes", "$a h:1@2 myself,master" REST " 1 [77-<-$b]\n", "a* master h:1 e1 1 77<-b", NULL},
-    {"both", "$a h:1@2 myself,master" REST " 93 [93->-$b] [77-<-$c]\n", "a* master h:1 e1 93 93->b 77<-c", NULL},
+    {"a slot that leaves", "$a h:1@2 myself,master" REST " 0-16383 [93->-$b]\n",
+     "a* master h:1 e1 0-16383 93->b", NULL},
+    {"a slot that comes", "$a h:1@2 myself,master" REST " 1 [77-<-$b]\n",
+     "a* master h:1 e1 1 77<-b", NULL},
+    {"both", "$a h:1@2 myself,master" REST " 93 [93->-$b] [77-<-$c]\n",
+     "a* master h:1 e1 93 93->b 77<-c", NULL},
     {"another's do not count", TWO("$b h:2@3 master" REST " [93->-$a]"),
      "a* master 127.0.0.1:7000 e1 0-16383; b master h:2 e1", NULL},
 
@@ -127,7 +141,8 @@ static const struct row {
     {"nothing", "", NULL, "no node has the flag myself"},
     {"no myself", "$a h:1@2 master" ALL, NULL, "no node has the flag myself"},
     {"two myselves", TWO("$b h:1@2 myself,master" REST), NULL, "two nodes have the flag myself"},
-    {"myself in a handshake", "$a h:1@2 myself,handshake" REST "\n", NULL, "no node has the flag myself"},
+    {"myself in a handshake", "$a h:1@2 myself,handshake" REST "\n", NULL,
+     "no node has the flag myself"},
     {"a node twice", TWO("$a h:1@2 master" REST), NULL, "node $a is listed twice"},
     {"an address twice", "$a h:1@2 myself,master" REST " 0-5\n$b h:1@2 master" REST " 6-7\n", NULL,
      "nodes $a and $b have the same address"},
@@ -140,7 +155,8 @@ static const struct row {
     {"an empty port", ONE("10.0.0.1:@17000"), NULL, "node $a has no port"},
     {"a host with a slash", ONE("10.0.0.1/8:7000@17000"), NULL, "node $a has an invalid host"},
     {"a host with an escape", ONE("\33[31m:7000@17000"), NULL, "node $a has an invalid host"},
-    {"a host name with a slash", ONE("10.0.0.1:7000@17000,a/b"), NULL, "node $a has an invalid host name"},
+    {"a host name with a slash", ONE("10.0.0.1:7000@17000,a/b"), NULL,
+     "node $a has an invalid host name"},
     {"a slot beyond", "$a h:1@2 myself,master" REST " 16384\n", NULL,
      "node $a has slots from 16384 to 16384: a slot is a number below 16384"},
     {"20,000 slots", "$a h:1@2 myself,master" REST " 0-19999\n", NULL,
@@ -151,11 +167,12 @@ static const struct row {
     {"a slot at two nodes", TWO("$b h:1@2 master" REST " 93"), NULL, "slot 93 is served twice"},
     {"slots that are no numbers", "$a h:1@2 myself,master" REST " all\n", NULL,
      "node $a has slots that are not numbers"},
-    {"a range without an end", "$a h:1@2 myself,master" REST " 5-\n", NULL, "node $a has slots that are not numbers"},
+    {"a range without an end", "$a h:1@2 myself,master" REST " 5-\n", NULL,
+     "node $a has slots that are not numbers"},
     {"a range without a beginning", "$a h:1@2 myself,master" REST " -5\n", NULL,
      "node $a has slots that are not numbers"},
-    {"a number too great for anything", "$a h:1@2 myself,master" REST " 99999999999999999999\n", NULL,
-     "node $a has slots that are not numbers"},
+    {"a number too great for anything", "$a h:1@2 myself,master" REST " 99999999999999999999\n",
+     NULL, "node $a has slots that are not numbers"},
     {"slots of a replica", TWO("$b h:1@2 slave $a 0 0 1 connected 5"), NULL,
      "node $b serves slots but is not a "
      "master"},
@@ -170,10 +187,12 @@ static const struct row {
     {"only a bracket", "$a h:1@2 myself,master" REST " [\n", NULL,
      "line 1 has a migrating slot that weir cannot "
      "parse"},
-    {"a line that is incomplete", TWO("$b 127.0.0.1:7001@17001 master - 0"), NULL, "line 2 is incomplete"},
-    {"a name that is too short", "abc h:1@2 myself,master" ALL, NULL, "line 1 does not begin with the name of a node"},
-    {"a name with capitals", "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA h:1@2 myself,master" ALL, NULL,
+    {"a line that is incomplete", TWO("$b 127.0.0.1:7001@17001 master - 0"), NULL,
+     "line 2 is incomplete"},
+    {"a name that is too short", "abc h:1@2 myself,master" ALL, NULL,
      "line 1 does not begin with the name of a node"},
+    {"a name with capitals", "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA h:1@2 myself,master" ALL,
+     NULL, "line 1 does not begin with the name of a node"},
     {"a master without a name", TWO("$b h:1@2 slave somebody 0 0 1 connected"), NULL,
      "node $b has a master without a name"},
     {"an epoch that is none", "$a h:1@2 myself,master - 0 0 x connected 0\n", NULL,
@@ -228,14 +247,16 @@ static void print(const struct cluster_nodes *nodes, char *out, size_t size)
                                                  : "unknown");
         if (node->master_id[0] != '\0')
             n += (size_t)snprintf(out + n, size - n, "-of-%c", node->master_id[0]);
-        n += (size_t)snprintf(out + n, size - n, " %s:%u%s%s%s%s%s e%llu", node->host[0] != '\0' ? node->host : "?",
-                              node->port, node->hostname[0] != '\0' ? "/" : "", node->hostname,
+        n += (size_t)snprintf(out + n, size - n, " %s:%u%s%s%s%s%s e%llu",
+                              node->host[0] != '\0' ? node->host : "?", node->port,
+                              node->hostname[0] != '\0' ? "/" : "", node->hostname,
                               node->is_failing ? " fail?" : "", node->is_failed ? " fail" : "",
                               node->is_linked ? "" : " unlinked", (unsigned long long)node->epoch);
         n += print_slots(nodes, i, out + n, size - n);
         for (size_t m = 0; i == nodes->myself && m < nodes->n_moves; m++)
-            n += (size_t)snprintf(out + n, size - n, " %u%s%c", nodes->moves[m].slot,
-                                  nodes->moves[m].is_import ? "<-" : "->", nodes->moves[m].other[0]);
+            n +=
+                (size_t)snprintf(out + n, size - n, " %u%s%c", nodes->moves[m].slot,
+                                 nodes->moves[m].is_import ? "<-" : "->", nodes->moves[m].other[0]);
     }
 }
 
@@ -283,8 +304,9 @@ static char *many(size_t n, size_t *len)
     char *text = malloc(n * 128 + 1);
     *len = 0;
     for (size_t i = 0; i < n; i++)
-        *len += (size_t)sprintf(text + *len, "%040zx 10.%zu.%zu.1:7000@17000 %smaster - 0 0 %zu connected %zu\n", i,
-                                i / 256, i % 256, i == 0 ? "myself," : "", i, i);
+        *len += (size_t)sprintf(text + *len,
+                                "%040zx 10.%zu.%zu.1:7000@17000 %smaster - 0 0 %zu connected %zu\n",
+                                i, i / 256, i % 256, i == 0 ? "myself," : "", i, i);
     return text;
 }
 

@@ -42,30 +42,38 @@ static const struct story {
     {"the first answer is taken whole", {"a: " PICTURE, "news", "is a=0-2 b=3-5 c=6-9", "quiet"}},
     {"the same again is no news", {"a: " PICTURE, "a: " PICTURE, "same", "quiet"}},
     {"the same from another node is no news", {"a: " PICTURE, "b: " PICTURE, "same", "quiet"}},
-    {"a cluster without epochs yet", {"a: a0=0-4 b0=5-9", "news", "is a=0-4 b=5-9", "b: a0=0-4 b0=5-9", "same"}},
+    {"a cluster without epochs yet",
+     {"a: a0=0-4 b0=5-9", "news", "is a=0-4 b=5-9", "b: a0=0-4 b0=5-9", "same"}},
     {"a node that serves nothing", {"a: a0", "news", "is", "a master", "next a"}},
     {"replicas", {"a: a1=0-9 b1/a", "b replica-of-a", "b: a1=0-9 b1/a", "same"}},
     {"a replica answers first", {"b: a1=0-9 b1/a", "is a=0-9", "b replica-of-a"}},
-    {"a failed master keeps its slots", {"a: a1!=0-4 b2=5-9", "is a=0-4 b=5-9", "a failed", "b master"}},
+    {"a failed master keeps its slots",
+     {"a: a1!=0-4 b2=5-9", "is a=0-4 b=5-9", "a failed", "b master"}},
     {"the node that answers has no address of its own", {"a: a1?=0-9", "a at 10.0.0.97"}},
     {"another has none", {"a: a1=0-4 b2?=5-9", "is a=0-4 b=5-9", "next a"}},
     /* ---- newer and older epochs ---- */
     {"a newer epoch replaces an older one",
      {"a: " PICTURE, "b: a1=0-1 b4=2-5 c3=6-9", "news", "is a=0-1 b=2-5 c=6-9", "quiet"}},
-    {"an older epoch replaces nothing", {"b: a1=0-1 b4=2-5 c3=6-9", "a: " PICTURE, "is a=0-1 b=2-5 c=6-9", "wants"}},
+    {"an older epoch replaces nothing",
+     {"b: a1=0-1 b4=2-5 c3=6-9", "a: " PICTURE, "is a=0-1 b=2-5 c=6-9", "wants"}},
     {"another node is asked then, and ends it",
-     {"b: a1=0-1 b4=2-5 c3=6-9", "c: " PICTURE, "wants", "next a", "a: a1=0-1 b4=2-5 c3=6-9", "quiet"}},
-    {"a failover", {"a: a1=0-4 b2=5-9 c1/a", "b: a1!=0 b2=5-9 c3=1-4", "is a=0 b=5-9 c=1-4", "a failed", "c master"}},
+     {"b: a1=0-1 b4=2-5 c3=6-9", "c: " PICTURE, "wants", "next a", "a: a1=0-1 b4=2-5 c3=6-9",
+      "quiet"}},
+    {"a failover",
+     {"a: a1=0-4 b2=5-9 c1/a", "b: a1!=0 b2=5-9 c3=1-4", "is a=0 b=5-9 c=1-4", "a failed",
+      "c master"}},
     {"an old master comes back, and knows nothing of it",
-     {"a: a1=0-4 b2=5-9 c1/a", "b: b2=5-9 c3=0-4 a1!", "a: a1=0-4 b2=5-9 c1/a", "is b=5-9 c=0-4", "wants"}},
+     {"a: a1=0-4 b2=5-9 c1/a", "b: b2=5-9 c3=0-4 a1!", "a: a1=0-4 b2=5-9 c1/a", "is b=5-9 c=0-4",
+      "wants"}},
     {"and is its successor's replica then",
-     {"a: a1=0-4 b2=5-9 c1/a", "b: b2=5-9 c3=0-4 a1!", "a: a1=0-4 b2=5-9 c1/a", "a: a3/c b2=5-9 c3=0-4",
-      "is b=5-9 c=0-4", "a replica-of-c", "quiet"}},
+     {"a: a1=0-4 b2=5-9 c1/a", "b: b2=5-9 c3=0-4 a1!", "a: a1=0-4 b2=5-9 c1/a",
+      "a: a3/c b2=5-9 c3=0-4", "is b=5-9 c=0-4", "a replica-of-c", "quiet"}},
     {"an owner whose epoch alone grows",
      {"a: a1=0-9 b2", "a: a3=0-9 b2", "same", "b: a1=0-8 b2=9", "is a=0-9", "wants"}},
     {"with one epoch the one that is there stays",
      {"a: a1=0-4 b1=5-9", "c: a1=0-3 b1=4-9 c0", "is a=0-4 b=5-9", "wants"}},
-    {"but an owner knows what it serves", {"a: a1=0-4 b1=5-9", "b: a1=0-3 b1=4-9", "is a=0-3 b=4-9", "quiet"}},
+    {"but an owner knows what it serves",
+     {"a: a1=0-4 b1=5-9", "b: a1=0-3 b1=4-9", "is a=0-3 b=4-9", "quiet"}},
     {"slots that nobody served", {"a: a1=0-3", "a: a1=0-5 b2=6-9", "is a=0-5 b=6-9", "quiet"}},
     {"a slot that was known with an epoch",
      {"a: a5=0-9 b2", "a: a5=0-8 b2", "is a=0-8", "b: a5=0-9 b2", "is a=0-8", "wants"}},
@@ -76,74 +84,90 @@ static const struct story {
      {"a: a5=0-4 b2=5-9", "a: a5=0-3 b2=4-9", "c: a5=0-4 b2=5-9 c1", "is a=0-3 b=4-9", "wants"}},
     {"the target's new epoch then",
      {"a: a5=0-4 b2=5-9", "a: a5=0-3 b2=4-9", "b: a5=0-3 b6=4-9", "is a=0-3 b=4-9", "quiet"}},
-    {"a node that lags says that it serves less", {"b: a7=0-5 b2=6-9", "a: a5=0-3 b2=4-9", "is a=0-5 b=6-9", "wants"}},
+    {"a node that lags says that it serves less",
+     {"b: a7=0-5 b2=6-9", "a: a5=0-3 b2=4-9", "is a=0-5 b=6-9", "wants"}},
     {"and another that lags has agreed before",
-     {"b: a7=0-5 b2=6-9 c0", "c: a5=0-5 b2=6-9 c0", "same", "a: a5=0-3 b2=4-9", "is a=0-5 b=6-9", "wants"}},
-    {"slots that are given up", {"a: a1=0-4 b2=5-9", "a: a1=0-3 b2=5-9", "news", "is a=0-3 b=5-9", "quiet"}},
+     {"b: a7=0-5 b2=6-9 c0", "c: a5=0-5 b2=6-9 c0", "same", "a: a5=0-3 b2=4-9", "is a=0-5 b=6-9",
+      "wants"}},
+    {"slots that are given up",
+     {"a: a1=0-4 b2=5-9", "a: a1=0-3 b2=5-9", "news", "is a=0-3 b=5-9", "quiet"}},
     {"another forgets them first",
-     {"a: a1=0-4 b2=5-9", "b: a1=0-3 b2=5-9", "is a=0-4 b=5-9", "wants", "next a", "a: a1=0-3 b2=5-9", "is a=0-3 b=5-9",
-      "quiet"}},
-    {"a node that was reset, and kept its name", {"a: a1=0-4 b2=5-9", "a: a1", "is b=5-9", "wants"}},
+     {"a: a1=0-4 b2=5-9", "b: a1=0-3 b2=5-9", "is a=0-4 b=5-9", "wants", "next a",
+      "a: a1=0-3 b2=5-9", "is a=0-3 b=5-9", "quiet"}},
+    {"a node that was reset, and kept its name",
+     {"a: a1=0-4 b2=5-9", "a: a1", "is b=5-9", "wants"}},
     {"to and fro",
-     {"a: a1=0-4 b2=5-9", "b: a1=0-3 b3=4-9", "is a=0-3 b=4-9", "a: a4=0-4 b3=5-9", "is a=0-4 b=5-9",
-      "b: a1=0-3 b3=4-9", "is a=0-4 b=5-9", "wants"}},
+     {"a: a1=0-4 b2=5-9", "b: a1=0-3 b3=4-9", "is a=0-3 b=4-9", "a: a4=0-4 b3=5-9",
+      "is a=0-4 b=5-9", "b: a1=0-3 b3=4-9", "is a=0-4 b=5-9", "wants"}},
     /* ---- the minority side ---- */
     {"a minority of one",
-     {"a: " PICTURE, "b: b2=3-5 c4=0-2,6-9 a1!", "a: " PICTURE, "a: " PICTURE, "a: " PICTURE, "is b=3-5 c=0-2,6-9"}},
+     {"a: " PICTURE, "b: b2=3-5 c4=0-2,6-9 a1!", "a: " PICTURE, "a: " PICTURE, "a: " PICTURE,
+      "is b=3-5 c=0-2,6-9"}},
     {"a minority that is all that answers",
-     {"a: " PICTURE, "b: b2=3-5 c4=0-2,6-9 a1!", "a: " PICTURE, "ask b", "ask c", "a: " PICTURE, "is b=3-5 c=0-2,6-9",
-      "quiet"}},
+     {"a: " PICTURE, "b: b2=3-5 c4=0-2,6-9 a1!", "a: " PICTURE, "ask b", "ask c", "a: " PICTURE,
+      "is b=3-5 c=0-2,6-9", "quiet"}},
     {"after some seconds it is asked again",
-     {"a: " PICTURE, "b: b2=3-5 c4=0-2,6-9 a1!", "a: " PICTURE, "ask b", "ask c", "quiet", "wait 6000", "a: " PICTURE,
-      "wants", "is b=3-5 c=0-2,6-9"}},
+     {"a: " PICTURE, "b: b2=3-5 c4=0-2,6-9 a1!", "a: " PICTURE, "ask b", "ask c", "quiet",
+      "wait 6000", "a: " PICTURE, "wants", "is b=3-5 c=0-2,6-9"}},
     {"two of five",
      {"a: a1=0-1 b2=2-3 c3=4-5 d4=6-7 e5=8-9", "c: a1! b2! c6=0-5 d4=6-7 e5=8-9",
-      "a: a1=0-1 b2=2-3 c3=4-5 d4=6-7 e5=8-9", "b: a1=0-1 b2=2-3 c3=4-5 d4=6-7 e5=8-9", "ask c", "ask d", "ask e",
-      "b: a1=0-1 b2=2-3 c3=4-5 d4=6-7 e5=8-9", "is c=0-5 d=6-7 e=8-9"}},
+      "a: a1=0-1 b2=2-3 c3=4-5 d4=6-7 e5=8-9", "b: a1=0-1 b2=2-3 c3=4-5 d4=6-7 e5=8-9", "ask c",
+      "ask d", "ask e", "b: a1=0-1 b2=2-3 c3=4-5 d4=6-7 e5=8-9", "is c=0-5 d=6-7 e=8-9"}},
     {"three of five that agree, while the others are silent",
      {"a: a1=0-1 b2=2-3 c3=4-5 d4=6-7 e9=8-9", "a: a1=0-1 b2=2-3 c3=4-5 d4=6-7 e9=8-9",
       "b: a1=0-1 b2=2-3 c3=4-5,8-9 d4=6-7", "wants", "c: a1=0-1 b2=2-3 c3=4-5,8-9 d4=6-7",
       "d: a1=0-1 b2=2-3 c3=4-5,8-9 d4=6-7", "is a=0-1 b=2-3 c=4-5 d=6-7 e=8-9", "ask e",
-      "a: a1=0-1 b2=2-3 c3=4-5,8-9 d4=6-7", "news", "is a=0-1 b=2-3 c=4-5,8-9 d=6-7", "e gone", "quiet"}},
+      "a: a1=0-1 b2=2-3 c3=4-5,8-9 d4=6-7", "news", "is a=0-1 b=2-3 c=4-5,8-9 d=6-7", "e gone",
+      "quiet"}},
     {"one that is not silent",
      {"a: a1=0-1 b2=2-3 c3=4-5 d4=6-7 e9=8-9", "b: a1=0-1 b2=2-3 c3=4-5,8-9 d4=6-7",
       "c: a1=0-1 b2=2-3 c3=4-5,8-9 d4=6-7", "e: a1=0-1 b2=2-3 c3=4-5 d4=6-7 e9=8-9", "quiet",
-      "is a=0-1 b=2-3 c=4-5 d=6-7 e=8-9", "d: a1=0-1 b2=2-3 c3=4-5,8-9 d4=6-7", "is a=0-1 b=2-3 c=4-5 d=6-7 e=8-9"}},
+      "is a=0-1 b=2-3 c=4-5 d=6-7 e=8-9", "d: a1=0-1 b2=2-3 c3=4-5,8-9 d4=6-7",
+      "is a=0-1 b=2-3 c=4-5 d=6-7 e=8-9"}},
     /* ---- a cluster that was built anew ---- */
     {"all agree on it",
-     {"a: a5=0-4 b6=5-9", "x: x1=0-4 y2=5-9", "is a=0-4 b=5-9", "x candidate", "wants", "ask a", "ask b",
-      "y: x1=0-4 y2=5-9", "news", "is x=0-4 y=5-9", "a gone", "b gone", "x master", "quiet"}},
+     {"a: a5=0-4 b6=5-9", "x: x1=0-4 y2=5-9", "is a=0-4 b=5-9", "x candidate", "wants", "ask a",
+      "ask b", "y: x1=0-4 y2=5-9", "news", "is x=0-4 y=5-9", "a gone", "b gone", "x master",
+      "quiet"}},
     {"the old one still answers",
-     {"a: a5=0-4 b6=5-9", "x: x9=0-4 y9=5-9", "a: a5=0-4 b6=5-9", "x gone", "quiet", "y: x9=0-4 y9=5-9",
-      "is a=0-4 b=5-9", "wants"}},
+     {"a: a5=0-4 b6=5-9", "x: x9=0-4 y9=5-9", "a: a5=0-4 b6=5-9", "x gone", "quiet",
+      "y: x9=0-4 y9=5-9", "is a=0-4 b=5-9", "wants"}},
     {"not all have been asked",
      {"a: a5=0-4 b6=5-9", "x: x1=0-4 y2=5-9", "y: x1=0-4 y2=5-9", "is a=0-4 b=5-9", "wants"}},
     {"one node alone, reset and used for itself",
-     {"a: a5=0-4 b6=5-9", "x: x1=0-9", "is a=0-4 b=5-9", "wants", "ask a", "b: a5=0-4 b6=5-9", "is a=0-4 b=5-9",
-      "x gone", "quiet"}},
+     {"a: a5=0-4 b6=5-9", "x: x1=0-9", "is a=0-4 b=5-9", "wants", "ask a", "b: a5=0-4 b6=5-9",
+      "is a=0-4 b=5-9", "x gone", "quiet"}},
     {"one node alone that is all there is now",
-     {"a: a5=0-9", "x: x0=0-9", "is a=0-9", "wants", "ask a", "x: x0=0-9", "is x=0-9", "a gone", "quiet"}},
-    {"a stranger that serves nothing", {"a: a5=0-9", "x: x0", "is a=0-9", "ask a", "x: x0", "is a=0-9"}},
+     {"a: a5=0-9", "x: x0=0-9", "is a=0-9", "wants", "ask a", "x: x0=0-9", "is x=0-9", "a gone",
+      "quiet"}},
+    {"a stranger that serves nothing",
+     {"a: a5=0-9", "x: x0", "is a=0-9", "ask a", "x: x0", "is a=0-9"}},
     {"a stranger where nothing was served", {"a: a0", "x: x1=0-9", "is x=0-9", "a gone"}},
     {"epochs that start anew at nodes of the same names",
      {"a: a5=0-4 b6=5-9", "a: a1=0-4 b1=5-9", "same", "is a=0-4 b=5-9"}},
-    {"the half of two", {"a: a5=0-4 b6=5-9", "a: a1=0-5 b1=6-9", "ask b", "a: a1=0-5 b1=6-9", "is a=0-4 b=5-9"}},
+    {"the half of two",
+     {"a: a5=0-4 b6=5-9", "a: a1=0-5 b1=6-9", "ask b", "a: a1=0-5 b1=6-9", "is a=0-4 b=5-9"}},
     /* ---- nodes ---- */
     {"a node that has left", {"a: a1=0-9 b0", "b master", "a: a1=0-9", "news", "b gone"}},
     {"a node that has left stays while it serves",
      {"a: a1=0-4 b2=5-9", "b: b2=5-9", "is a=0-4 b=5-9", "wants", "a master"}},
-    {"a new address", {"a: a1=0-4 b2=5-9", "a: a1=0-4 b2@=5-9", "news", "b at 10.0.1.98", "a at 10.0.0.97"}},
+    {"a new address",
+     {"a: a1=0-4 b2=5-9", "a: a1=0-4 b2@=5-9", "news", "b at 10.0.1.98", "a at 10.0.0.97"}},
     {"an old answer tells no address",
      {"a: a1=0-4 b2@=5-9", "b: a5=0-4 b2@=5-9", "a: a1=0-3 b2=4-9", "b at 10.0.1.98"}},
-    {"a role that changes without an epoch", {"a: a1=0-9 b7", "b master", "a: a1=0-9 b1/a", "news", "b replica-of-a"}},
-    {"the one asked longest ago is next", {"a: " PICTURE, "next b", "ask b", "next c", "ask c", "next a"}},
-    {"failed ones are last", {"a: a1=0-2 b2!=3-5 c3=6-9", "next c", "ask c", "next a", "ask a", "next c"}},
+    {"a role that changes without an epoch",
+     {"a: a1=0-9 b7", "b master", "a: a1=0-9 b1/a", "news", "b replica-of-a"}},
+    {"the one asked longest ago is next",
+     {"a: " PICTURE, "next b", "ask b", "next c", "ask c", "next a"}},
+    {"failed ones are last",
+     {"a: a1=0-2 b2!=3-5 c3=6-9", "next c", "ask c", "next a", "ask a", "next c"}},
     {"but they are asked where nodes disagree",
-     {"b: a1=0-1 b4!=2-5 c3=6-9", "a: " PICTURE, "wants", "next c", "c: " PICTURE, "wants", "next b", "ask b",
-      "quiet"}},
+     {"b: a1=0-1 b4!=2-5 c3=6-9", "a: " PICTURE, "wants", "next c", "c: " PICTURE, "wants",
+      "next b", "ask b", "quiet"}},
     /* ---- redirects ---- */
     {"the node that it names is asked first",
-     {"a: " PICTURE, "moved 0 c", "wants", "next c", "c: a1=1-2 b2=3-5 c4=0,6-9", "is a=1-2 b=3-5 c=0,6-9", "quiet"}},
+     {"a: " PICTURE, "moved 0 c", "wants", "next c", "c: a1=1-2 b2=3-5 c4=0,6-9",
+      "is a=1-2 b=3-5 c=0,6-9", "quiet"}},
     {"an answer contradicts it",
      {"a: " PICTURE, "moved 0 c", "c: " PICTURE, "wants", "next b", "b: a1=1-2 b2=3-5 c4=0,6-9",
       "is a=1-2 b=3-5 c=0,6-9", "quiet"}},
@@ -153,16 +177,16 @@ static const struct story {
     {"it is forgotten", {"a: " PICTURE, "moved 0 c", "wait 6000", "a: " PICTURE, "quiet"}},
     {"it says what is known", {"a: " PICTURE, "moved 0 a", "quiet"}},
     {"to a node that nobody knows",
-     {"a: " PICTURE, "moved 0 z", "wants", "next b", "b: " PICTURE, "c: " PICTURE, "wants", "a: " PICTURE, "quiet",
-      "z gone"}},
+     {"a: " PICTURE, "moved 0 z", "wants", "next b", "b: " PICTURE, "c: " PICTURE, "wants",
+      "a: " PICTURE, "quiet", "z gone"}},
     {"ASK, of a slot on its way there", {"a: " PICTURE " 0>c", "moved 0 c", "quiet"}},
     /* ---- slots on their way ---- */
     {"a slot leaves",
-     {"a: " PICTURE, "slot 0 stable", "a: " PICTURE " 0>c", "news", "slot 0 to-c", "slot 1 stable", "b: " PICTURE,
-      "same", "slot 0 to-c", "a: " PICTURE, "news", "slot 0 stable"}},
+     {"a: " PICTURE, "slot 0 stable", "a: " PICTURE " 0>c", "news", "slot 0 to-c", "slot 1 stable",
+      "b: " PICTURE, "same", "slot 0 to-c", "a: " PICTURE, "news", "slot 0 stable"}},
     {"a slot comes",
-     {"c: " PICTURE " 0<a", "slot 0 from-c", "a: " PICTURE " 0>c", "slot 0 to-c", "c: " PICTURE, "slot 0 to-c",
-      "a: " PICTURE, "slot 0 stable"}},
+     {"c: " PICTURE " 0<a", "slot 0 from-c", "a: " PICTURE " 0>c", "slot 0 to-c", "c: " PICTURE,
+      "slot 0 to-c", "a: " PICTURE, "slot 0 stable"}},
     {"it has arrived", {"a: " PICTURE " 0>c", "c: a1=1-2 b2=3-5 c4=0,6-9", "slot 0 stable"}},
 };
 
@@ -283,7 +307,9 @@ static void print_owners(const struct cluster_view *view, char *out, size_t size
         for (uint16_t slot = 0, last; number != CLUSTER_NOBODY && slot < SLOTS; slot++) {
             if (cluster_view_owner(view, slot) != number)
                 continue;
-            for (last = slot; last + 1 < SLOTS && cluster_view_owner(view, (uint16_t)(last + 1)) == number; last++)
+            for (last = slot;
+                 last + 1 < SLOTS && cluster_view_owner(view, (uint16_t)(last + 1)) == number;
+                 last++)
                 ;
             if (between[0] == '=')
                 n += (size_t)snprintf(out + n, size - n, "%s%c", n > 0 ? " " : "", letter);
@@ -320,7 +346,8 @@ static bool is_slot_state(const struct cluster_view *view, const char *text)
     if (strcmp(word, "stable") == 0)
         return state == SLOT_STABLE && other == CLUSTER_NOBODY;
     letter = word[strlen(word) - 1];
-    return state == (word[0] == 't' ? SLOT_MIGRATING : SLOT_IMPORTING) && other == number_of(view, letter);
+    return state == (word[0] == 't' ? SLOT_MIGRATING : SLOT_IMPORTING) &&
+           other == number_of(view, letter);
 }
 
 static void moved(struct play *play, const char *text)
@@ -372,8 +399,9 @@ static void test_stories(void **state)
                 continue;
             char owners[256];
             print_owners(play.view, owners, sizeof owners);
-            print_error("%s: step %zu, \"%s\", does not hold: %s, %s, next is %d\n", stories[i].about, s + 1,
-                        stories[i].steps[s], owners, cluster_view_wants_another(play.view) ? "wants" : "quiet",
+            print_error("%s: step %zu, \"%s\", does not hold: %s, %s, next is %d\n",
+                        stories[i].about, s + 1, stories[i].steps[s], owners,
+                        cluster_view_wants_another(play.view) ? "wants" : "quiet",
                         cluster_view_next(play.view));
             failed++;
         }
@@ -388,7 +416,8 @@ static void test_find(void **state)
     (void)state;
     struct play play = {.view = cluster_view_new()};
     answer(&play, "a: a1=0-4 b2=5-9");
-    assert_int_equal(cluster_view_find(play.view, SLICE("10.0.0.98"), 7000), number_of(play.view, 'b'));
+    assert_int_equal(cluster_view_find(play.view, SLICE("10.0.0.98"), 7000),
+                     number_of(play.view, 'b'));
     assert_int_equal(cluster_view_find(play.view, SLICE("10.0.0.98"), 7001), CLUSTER_NOBODY);
     assert_int_equal(cluster_view_find(play.view, SLICE(""), 7000), CLUSTER_NOBODY);
     assert_int_equal(cluster_view_served(play.view), 10);

@@ -22,9 +22,10 @@ static void check(const char *cells, const char *wanted)
 static void words_left_and_numbers_right(void **state)
 {
     (void)state;
-    check("limit\trate\tn\tnow\nfree/read\t5/s\t10\t-\na\t1000/s\t9\trefuses\n", "limit        rate   n  now\r\n"
-                                                                                 "free/read     5/s  10  -\r\n"
-                                                                                 "a          1000/s   9  refuses\r\n");
+    check("limit\trate\tn\tnow\nfree/read\t5/s\t10\t-\na\t1000/s\t9\trefuses\n",
+          "limit        rate   n  now\r\n"
+          "free/read     5/s  10  -\r\n"
+          "a          1000/s   9  refuses\r\n");
     check("127.0.0.1\n10\n", "127.0.0.1\r\n10\r\n");
     check("a\tn\nb\t1\nc\t-\n", "a  n\r\nb  1\r\nc  -\r\n");
 }

@@ -91,7 +91,8 @@ static bool has_hand_row(struct slice name)
         struct slice row = travel_row(i)->name;
         if (slice_eq(row, name))
             return true;
-        if (row.at[row.len - 1] == '*' && name.len >= row.len - 1 && memcmp(row.at, name.at, row.len - 1) == 0)
+        if (row.at[row.len - 1] == '*' && name.len >= row.len - 1 &&
+            memcmp(row.at, name.at, row.len - 1) == 0)
             return true;
     }
     return false;
@@ -106,7 +107,8 @@ static void hand_rows_are_about_known_commands(void **state)
         char *star = strstr(name, "|*");
         if (star)
             *star = '\0';
-        if (!is_listed(name, facts, COUNT_OF(facts)) && !is_listed(name, beyond_facts, COUNT_OF(beyond_facts)) &&
+        if (!is_listed(name, facts, COUNT_OF(facts)) &&
+            !is_listed(name, beyond_facts, COUNT_OF(beyond_facts)) &&
             !is_listed(name, of_others, COUNT_OF(of_others)))
             fail_msg("travel.def: %s is no command of Redis 7", name);
         if (star && !row_of(name)->has_subcommands)
@@ -142,7 +144,8 @@ static void facts_are_all_there(void **state)
     for (size_t i = 0; i < COUNT_OF(facts); i++)
         assert_string_equal(row_of(facts[i])->name, facts[i]);
     /* Row 0, weir's own, the facts, and some hand-written rows beyond the facts. */
-    assert_int_equal(command_table_count(table), 1 + own_count() + COUNT_OF(facts) + COUNT_OF(beyond_facts));
+    assert_int_equal(command_table_count(table),
+                     1 + own_count() + COUNT_OF(facts) + COUNT_OF(beyond_facts));
     for (size_t i = 0; i < COUNT_OF(of_others); i++)
         assert_null(command_by_name(table, slice_str(of_others[i])));
 }
@@ -262,17 +265,19 @@ static const char *const private[] = {"multi",
 
 /* Private commands with replies that may look like anything. */
 static const char *const forging[] = {
-    "eval", "eval_ro", "evalsha", "evalsha_ro", "fcall", "fcall_ro", "script|load", "script|debug", "function|load",
-    "function|restore", "function|help", "function|list", "module|help", "module|list", "module|load", "module|loadex",
-    "module|unload", "debug", "migrate", "sync", "psync", "replconf", "acl|load", "acl|save", "cluster|addslots",
-    "cluster|addslotsrange", "cluster|bumpepoch", "cluster|count-failure-reports", "cluster|delslots",
-    "cluster|delslotsrange", "cluster|failover", "cluster|flushslots", "cluster|forget", "cluster|getkeysinslot",
-    "cluster|help", "cluster|keyslot", "cluster|links", "cluster|meet", "cluster|replicas", "cluster|replicate",
-    "cluster|reset", "cluster|saveconfig", "cluster|set-config-epoch", "cluster|setslot", "cluster|slaves",
-    "hrandfield", "zrandmember", "sdiff",
+    "eval", "eval_ro", "evalsha", "evalsha_ro", "fcall", "fcall_ro", "script|load", "script|debug",
+    "function|load", "function|restore", "function|help", "function|list", "module|help",
+    "module|list", "module|load", "module|loadex", "module|unload", "debug", "migrate", "sync",
+    "psync", "replconf", "acl|load", "acl|save", "cluster|addslots", "cluster|addslotsrange",
+    "cluster|bumpepoch", "cluster|count-failure-reports", "cluster|delslots",
+    "cluster|delslotsrange", "cluster|failover", "cluster|flushslots", "cluster|forget",
+    "cluster|getkeysinslot", "cluster|help", "cluster|keyslot", "cluster|links", "cluster|meet",
+    "cluster|replicas", "cluster|replicate", "cluster|reset", "cluster|saveconfig",
+    "cluster|set-config-epoch", "cluster|setslot", "cluster|slaves", "hrandfield", "zrandmember",
+    "sdiff",
     /* containers without a subcommand */
-    "acl", "cluster", "config", "function", "latency", "memory", "module", "object", "pubsub", "script", "slowlog",
-    "xgroup", "xinfo"};
+    "acl", "cluster", "config", "function", "latency", "memory", "module", "object", "pubsub",
+    "script", "slowlog", "xgroup", "xinfo"};
 
 static void exactly_these_are_private(void **state)
 {
@@ -290,7 +295,8 @@ static void exactly_these_are_private(void **state)
 static void exactly_these_pin(void **state)
 {
     (void)state;
-    static const char *const pinning[] = {"client|id", "client|info", "script|debug", "sync", "psync", "replconf"};
+    static const char *const pinning[] = {"client|id", "client|info", "script|debug",
+                                          "sync",      "psync",       "replconf"};
     for (size_t id = 0; id < command_table_count(table); id++) {
         const struct command *row = command_table_row(table, id);
         assert_int_equal(row->pins, is_listed(row->name, pinning, COUNT_OF(pinning)));
@@ -305,15 +311,17 @@ static void no_star_is_shared(void **state)
         bool is_star = row->name.at[row->name.len - 1] == '*';
         if (is_star && (row->is_shareable || !row->may_forge))
             fail_msg("%s covers what nobody has looked at", row->name.at);
-        assert_false(row->is_shareable && (row->may_forge || row->pins || row->blocks || row->is_urgent));
+        assert_false(row->is_shareable &&
+                     (row->may_forge || row->pins || row->blocks || row->is_urgent));
     }
 }
 
 static void exactly_these_block(void **state)
 {
     (void)state;
-    static const char *const blocking[] = {"blpop",    "brpop",  "blmove", "brpoplpush", "blmpop", "bzpopmin",
-                                           "bzpopmax", "bzmpop", "xread",  "xreadgroup", "wait"};
+    static const char *const blocking[] = {"blpop",  "brpop",      "blmove",   "brpoplpush",
+                                           "blmpop", "bzpopmin",   "bzpopmax", "bzmpop",
+                                           "xread",  "xreadgroup", "wait"};
     for (size_t id = 0; id < command_table_count(table); id++) {
         const struct command *row = command_table_row(table, id);
         assert_int_equal(row->blocks, is_listed(row->name, blocking, COUNT_OF(blocking)));
@@ -325,10 +333,12 @@ static void exactly_these_are_control(void **state)
 {
     (void)state;
     static const char *const control[] = {
-        "hello",   "auth",    "select",    "ping",   "echo",        "time",         "quit",        "reset",
-        "info",    "role",    "readonly",  "asking", "multi",       "exec",         "discard",     "watch",
-        "unwatch", "command", "readwrite", "client", "unsubscribe", "punsubscribe", "sunsubscribe"};
-    static const char *const limited_clients[] = {"client|kill", "client|pause", "client|list", "client|unblock"};
+        "hello",     "auth",   "select",      "ping",         "echo",        "time",
+        "quit",      "reset",  "info",        "role",         "readonly",    "asking",
+        "multi",     "exec",   "discard",     "watch",        "unwatch",     "command",
+        "readwrite", "client", "unsubscribe", "punsubscribe", "sunsubscribe"};
+    static const char *const limited_clients[] = {"client|kill", "client|pause", "client|list",
+                                                  "client|unblock"};
     for (size_t id = 0; id < command_table_count(table); id++) {
         const struct command *row = command_table_row(table, id);
         char top[COMMAND_NAME_MAX + 1];
@@ -343,11 +353,13 @@ static void exactly_these_are_control(void **state)
 static void only_one_reply_is_shareable(void **state)
 {
     (void)state;
-    static const char *const kept_by_weir[] = {"quit",  "auth",           "hello",          "select",
-                                               "reset", "client|getname", "client|setname", "client|reply"};
+    static const char *const kept_by_weir[] = {"quit",           "auth",        "hello",
+                                               "select",         "reset",       "client|getname",
+                                               "client|setname", "client|reply"};
     for (size_t id = 0; id < command_table_count(table); id++) {
         const struct command *row = command_table_row(table, id);
-        if (!row->is_shareable || row->flow == FLOW_OWN || is_listed(row->name, kept_by_weir, COUNT_OF(kept_by_weir)))
+        if (!row->is_shareable || row->flow == FLOW_OWN ||
+            is_listed(row->name, kept_by_weir, COUNT_OF(kept_by_weir)))
             continue;
         bool is_of_others = row->effect == EFFECT_ADMIT || row->effect == EFFECT_PAUSE ||
                             row->effect == EFFECT_COMMAND || row->effect == EFFECT_INFO;
@@ -379,8 +391,8 @@ static void exactly_these_are_pausable(void **state)
 static void exactly_these_are_urgent(void **state)
 {
     (void)state;
-    static const char *const urgent[] = {"client|unpause", "script|kill", "function|kill", "function|stats",
-                                         "shutdown"};
+    static const char *const urgent[] = {"client|unpause", "script|kill", "function|kill",
+                                         "function|stats", "shutdown"};
     for (size_t id = 0; id < command_table_count(table); id++) {
         const struct command *row = command_table_row(table, id);
         assert_int_equal(row->is_urgent, is_listed(row->name, urgent, COUNT_OF(urgent)));
@@ -439,7 +451,8 @@ static void flows_and_effects(void **state)
 /* Adds a command that weir does not know, with these flags. */
 static const struct command *newcomer(struct command_table *in, const char *name, uint16_t flags)
 {
-    command_table_add(in, &(struct command_info){.name = slice_str(name), .arity = 2, .flags = flags});
+    command_table_add(in,
+                      &(struct command_info){.name = slice_str(name), .arity = 2, .flags = flags});
     return command_find(in, slice_str(name), NOTHING);
 }
 
@@ -477,7 +490,8 @@ static void newcomers_travel_alone(void **state)
 static void flags_speak_against_a_row(void **state)
 {
     (void)state;
-    static const uint16_t against[] = {CMD_NOSCRIPT, CMD_BLOCKING, CMD_PUBSUB, CMD_ADMIN, CMD_MODULE};
+    static const uint16_t against[] = {CMD_NOSCRIPT, CMD_BLOCKING, CMD_PUBSUB, CMD_ADMIN,
+                                       CMD_MODULE};
     struct command_table *own = command_table_new();
     assert_true(newcomer(own, "get", CMD_READONLY | CMD_FAST)->is_shareable);
     assert_true(newcomer(own, "hexpire", CMD_WRITE | CMD_FAST)->is_shareable);
@@ -504,8 +518,10 @@ static void a_later_subcommand_follows_its_container(void **state)
 {
     (void)state;
     struct command_table *own = command_table_builtin();
-    command_table_add(own, &(struct command_info){.name = SLICE("client|capa"), .flags = CMD_NOSCRIPT});
-    command_table_add(own, &(struct command_info){.name = SLICE("cluster|slot-stats"), .flags = CMD_READONLY});
+    command_table_add(own,
+                      &(struct command_info){.name = SLICE("client|capa"), .flags = CMD_NOSCRIPT});
+    command_table_add(
+        own, &(struct command_info){.name = SLICE("cluster|slot-stats"), .flags = CMD_READONLY});
     const struct command *capa = command_find(own, SLICE("CLIENT"), SLICE("CAPA"));
     assert_string_equal(capa->name, "client|capa");
     assert_false(capa->is_shareable);
@@ -633,7 +649,8 @@ static void names_of_every_length(void **state)
         char *text = malloc(len + 1);
         memset(text, 'x', len + 1);
         assert_int_equal(command_find(table, slice_of(text + 1, len), NOTHING)->id, 0);
-        assert_int_equal(command_find(table, SLICE("config"), slice_of(text + 1, len))->in_container, false);
+        assert_int_equal(
+            command_find(table, SLICE("config"), slice_of(text + 1, len))->in_container, false);
         assert_null(command_by_name(table, slice_of(text + 1, len)));
         free(text);
     }
@@ -675,10 +692,11 @@ static void adding_twice_replaces(void **state)
     const struct slice first[] = {SLICE("one"), SLICE("two")};
     const struct slice second[] = {SLICE("TWO"), SLICE("three")};
     struct command_table *own = command_table_new();
-    command_table_add(
-        own,
-        &(struct command_info){
-            .name = SLICE("FT.Search"), .arity = -3, .flags = CMD_READONLY, .categories = first, .n_categories = 2});
+    command_table_add(own, &(struct command_info){.name = SLICE("FT.Search"),
+                                                  .arity = -3,
+                                                  .flags = CMD_READONLY,
+                                                  .categories = first,
+                                                  .n_categories = 2});
     size_t n = command_table_count(own);
     size_t bits = command_table_categories(own);
     uint16_t id = command_find(own, SLICE("ft.search"), NOTHING)->id;
@@ -709,7 +727,8 @@ static void a_container_brings_its_subcommands(void **state)
 {
     (void)state;
     struct command_table *own = command_table_new();
-    command_table_add(own, &(struct command_info){.name = SLICE("client"), .arity = -2, .flags = CMD_ADMIN});
+    command_table_add(
+        own, &(struct command_info){.name = SLICE("client"), .arity = -2, .flags = CMD_ADMIN});
     assert_int_equal(command_find(own, SLICE("client"), SLICE("reply"))->flow, FLOW_REPLY);
     assert_int_equal(command_find(own, SLICE("client"), SLICE("setname"))->effect, EFFECT_NAME);
     assert_int_equal(command_find(own, SLICE("client"), SLICE("setinfo"))->flow, FLOW_ONE);
@@ -722,7 +741,8 @@ static void subcommands_may_come_before_their_container(void **state)
 {
     (void)state;
     struct command_table *own = command_table_new();
-    command_table_add(own, &(struct command_info){.name = SLICE("box|open"), .flags = CMD_READONLY});
+    command_table_add(own,
+                      &(struct command_info){.name = SLICE("box|open"), .flags = CMD_READONLY});
     assert_int_equal(command_find(own, SLICE("box"), SLICE("open"))->id, 0);
     command_table_add(own, &(struct command_info){.name = SLICE("box")});
     assert_string_equal(command_find(own, SLICE("box"), SLICE("open"))->name, "box|open");
@@ -739,7 +759,8 @@ static void a_large_table(void **state)
     size_t before = command_table_count(own);
     for (int i = 0; i < MANY; i++) {
         int len = snprintf(name, sizeof name, "mod.%d", i);
-        command_table_add(own, &(struct command_info){.name = slice_of(name, (size_t)len), .flags = CMD_MODULE});
+        command_table_add(
+            own, &(struct command_info){.name = slice_of(name, (size_t)len), .flags = CMD_MODULE});
     }
     assert_int_equal(command_table_count(own), before + MANY);
     for (size_t id = 1; id < command_table_count(own); id++)
@@ -768,7 +789,8 @@ static void categories_past_the_last_bit_are_forgotten(void **state)
     for (int i = 0; i < 70; i++)
         categories[i] = slice_of(text[i], (size_t)snprintf(text[i], sizeof text[i], "c%d", i));
     struct command_table *own = command_table_new();
-    command_table_add(own, &(struct command_info){.name = SLICE("x"), .categories = categories, .n_categories = 70});
+    command_table_add(own, &(struct command_info){
+                               .name = SLICE("x"), .categories = categories, .n_categories = 70});
     assert_int_equal(command_table_categories(own), 64);
     command_table_put(own);
 }

@@ -63,14 +63,16 @@ static void poll_once(struct fixture *f, const char *name, uint64_t calls, uint6
     char text[256];
     f->calls += calls;
     f->usec += usec;
-    snprintf(text, sizeof text,
-             "# Commandstats\r\ncmdstat_%s:calls=%lu,usec=%lu,usec_per_call=1.00,rejected_calls=0,failed_calls=0\r\n",
-             name, f->calls, f->usec);
+    snprintf(
+        text, sizeof text,
+        "# Commandstats\r\ncmdstat_%s:calls=%lu,usec=%lu,usec_per_call=1.00,rejected_calls=0,failed_calls=0\r\n",
+        name, f->calls, f->usec);
     tell(f, text, f->cpu_ns);
 }
 
 /* A poll in which the main thread worked for cpu_ns. */
-static void work(struct fixture *f, const char *name, uint64_t calls, uint64_t usec, uint64_t cpu_ns)
+static void work(struct fixture *f, const char *name, uint64_t calls, uint64_t usec,
+                 uint64_t cpu_ns)
 {
     f->cpu_ns += cpu_ns;
     poll_once(f, name, calls, usec);
@@ -287,10 +289,12 @@ static void test_server_without_cpu_tells_no_fixed_part(void **state)
 }
 
 /* The totals of GET and of a script command. */
-static void tell_two(struct fixture *f, const char *script, uint64_t script_usec, uint64_t calls, uint64_t usec)
+static void tell_two(struct fixture *f, const char *script, uint64_t script_usec, uint64_t calls,
+                     uint64_t usec)
 {
     char text[256];
-    snprintf(text, sizeof text, "cmdstat_get:calls=%lu,usec=%lu\r\ncmdstat_%s:calls=%lu,usec=%lu\r\n", calls, usec,
+    snprintf(text, sizeof text,
+             "cmdstat_get:calls=%lu,usec=%lu\r\ncmdstat_%s:calls=%lu,usec=%lu\r\n", calls, usec,
              script, calls, script_usec);
     tell(f, text, f->cpu_ns);
 }
@@ -301,7 +305,8 @@ static void tell_two(struct fixture *f, const char *script, uint64_t script_usec
  */
 static void test_scripts_tell_little_of_the_fixed_part(void **state)
 {
-    static const char *const scripts[] = {"eval", "evalsha", "fcall", "eval_ro", "evalsha_ro", "fcall_ro"};
+    static const char *const scripts[] = {"eval",    "evalsha",    "fcall",
+                                          "eval_ro", "evalsha_ro", "fcall_ro"};
     (void)state;
     for (size_t i = 0; i < sizeof scripts / sizeof scripts[0]; i++) {
         struct fixture *f;
@@ -377,7 +382,8 @@ static void test_subcommand_moves_once_in_a_poll(void **state)
     tell(f, "cmdstat_config:calls=1,usec=1\r\ncmdstat_config|get:calls=1,usec=1\r\n", 0);
     tell(f, "cmdstat_config:calls=21,usec=21\r\ncmdstat_config|get:calls=21,usec=21\r\n", 0);
     uint32_t before = cost(f, "config|get");
-    tell(f, "cmdstat_config:calls=41,usec=4000021\r\ncmdstat_config|get:calls=41,usec=4000021\r\n", 0);
+    tell(f, "cmdstat_config:calls=41,usec=4000021\r\ncmdstat_config|get:calls=41,usec=4000021\r\n",
+         0);
     assert_int_equal(cost(f, "config|get"), 8 * before);
 }
 
@@ -385,7 +391,8 @@ static void test_modules_commands_have_costs(void **state)
 {
     struct fixture *f = *state;
     struct command_table *table = command_table_builtin();
-    command_table_add(table, &(struct command_info){.name = SLICE("json.set"), .arity = -4, .flags = CMD_MODULE});
+    command_table_add(
+        table, &(struct command_info){.name = SLICE("json.set"), .arity = -4, .flags = CMD_MODULE});
     command_costs_set_table(f->costs, table);
     poll_once(f, "JSON.SET", 0, 0);
     poll_once(f, "JSON.SET", 10, 70);
@@ -429,7 +436,8 @@ static void test_cpu_is_read(void **state)
          "used_cpu_user_children:9.000000\r\nused_cpu_sys_main_thread:0.250001\r\n"
          "used_cpu_user_main_thread:0.500000\r\n",
          750001000},
-        {"# CPU\r\nused_cpu_sys:1.000000\r\nused_cpu_user:2.500000\r\nused_cpu_sys_children:9.000000\r\n", 3500000000},
+        {"# CPU\r\nused_cpu_sys:1.000000\r\nused_cpu_user:2.500000\r\nused_cpu_sys_children:9.000000\r\n",
+         3500000000},
         {"used_cpu_sys:1.25\nused_cpu_user:3\n", 4250000000},
         {"used_cpu_sys:1.2500000001\r\n", 1000000000},
         {"used_cpu_sys:-1.0\r\nused_cpu_user:nan\r\n", 0},
@@ -488,7 +496,10 @@ static void test_lies_have_bounds(void **state)
     tell(f, "cmdstat_keys:calls=10,usec=999999999999\r\n", UINT64_MAX);
     assert_int_equal(cost(f, "keys"), COSTS_MOST_NS);
     for (int i = 0; i < 100; i++)
-        tell(f, i % 2 == 0 ? "cmdstat_keys:calls=1000000000000,usec=0\r\n" : "cmdstat_keys:calls=1,usec=0\r\n", 0);
+        tell(f,
+             i % 2 == 0 ? "cmdstat_keys:calls=1000000000000,usec=0\r\n"
+                        : "cmdstat_keys:calls=1,usec=0\r\n",
+             0);
     assert_true(cost(f, "keys") >= COSTS_LEAST_NS);
 }
 

@@ -22,15 +22,18 @@
 #define ROOM 65536
 
 /* PING's entry and docs in both versions. */
-#define PING_2                                                                                                         \
-    "*10\r\n$4\r\nping\r\n:-1\r\n*1\r\n+fast\r\n:0\r\n:0\r\n:0\r\n*2\r\n+@fast\r\n+@connection\r\n"                    \
+#define PING_2                                                                                      \
+    "*10\r\n$4\r\nping\r\n:-1\r\n*1\r\n+fast\r\n:0\r\n:0\r\n:0\r\n*2\r\n+@fast\r\n+@connection\r\n" \
     "*2\r\n$25\r\nrequest_policy:all_shards\r\n$29\r\nresponse_policy:all_succeeded\r\n*0\r\n*0\r\n"
-#define PING_3                                                                                                         \
-    "*10\r\n$4\r\nping\r\n:-1\r\n~1\r\n+fast\r\n:0\r\n:0\r\n:0\r\n~2\r\n+@fast\r\n+@connection\r\n"                    \
+#define PING_3                                                                                      \
+    "*10\r\n$4\r\nping\r\n:-1\r\n~1\r\n+fast\r\n:0\r\n:0\r\n:0\r\n~2\r\n+@fast\r\n+@connection\r\n" \
     "~2\r\n$25\r\nrequest_policy:all_shards\r\n$29\r\nresponse_policy:all_succeeded\r\n~0\r\n~0\r\n"
-#define PING_62 "*7\r\n$4\r\nping\r\n:-1\r\n*3\r\n+stale\r\n+fast\r\n+x\r\n:0\r\n:0\r\n:0\r\n*1\r\n+@fast\r\n"
-#define PING_DOCS_2 "$4\r\nping\r\n*4\r\n$7\r\nsummary\r\n$4\r\nPing\r\n$5\r\ngroup\r\n$10\r\nconnection\r\n"
-#define PING_DOCS_3 "$4\r\nping\r\n%2\r\n$7\r\nsummary\r\n$4\r\nPing\r\n$5\r\ngroup\r\n$10\r\nconnection\r\n"
+#define PING_62                                                                                    \
+    "*7\r\n$4\r\nping\r\n:-1\r\n*3\r\n+stale\r\n+fast\r\n+x\r\n:0\r\n:0\r\n:0\r\n*1\r\n+@fast\r\n"
+#define PING_DOCS_2                                                                                \
+    "$4\r\nping\r\n*4\r\n$7\r\nsummary\r\n$4\r\nPing\r\n$5\r\ngroup\r\n$10\r\nconnection\r\n"
+#define PING_DOCS_3                                                                                \
+    "$4\r\nping\r\n%2\r\n$7\r\nsummary\r\n$4\r\nPing\r\n$5\r\ngroup\r\n$10\r\nconnection\r\n"
 
 static struct guard request_guard;
 static struct guard reply_guard;
@@ -126,16 +129,20 @@ static size_t top_count(void)
 }
 
 /* Each of weir's commands follows a reply of `count` elements or pairs; in LIST subcommands too. */
-static void assert_all(const char *line, const char *before, size_t count, const char *body, bool is_resp3, char kind)
+static void assert_all(const char *line, const char *before, size_t count, const char *body,
+                       bool is_resp3, char kind)
 {
     char reply[1024];
     char pattern[ROOM];
-    size_t added = (kind == 'L' ? own_count() : top_count()) * (kind == 'D' && before[0] == '*' ? 2 : 1);
+    size_t added =
+        (kind == 'L' ? own_count() : top_count()) * (kind == 'D' && before[0] == '*' ? 2 : 1);
     snprintf(reply, sizeof reply, "%s%zu\r\n%s", before, count, body);
-    size_t len = (size_t)snprintf(pattern, sizeof pattern, "%s%zu\r\n%s", before, count + added, body);
+    size_t len =
+        (size_t)snprintf(pattern, sizeof pattern, "%s%zu\r\n%s", before, count + added, body);
     for (size_t i = 0; i < own_count(); i++)
         if (kind == 'L' || docs_is_top(own_row(i)))
-            len += (size_t)snprintf(pattern + len, sizeof pattern - len, "\1%c%s\1", kind, own_row(i)->name);
+            len += (size_t)snprintf(pattern + len, sizeof pattern - len, "\1%c%s\1", kind,
+                                    own_row(i)->name);
     assert_true(len < sizeof pattern);
     assert_merged(line, reply, is_resp3, pattern);
 }
@@ -161,9 +168,11 @@ static void names_that_are_ours_are_answered(void **state)
     assert_merged("COMMAND INFO limit|status ping nope LIMIT|Set limit|nope",
                   "*5\r\n$-1\r\n" PING_2 "$-1\r\n$-1\r\n$-1\r\n", false,
                   "*5\r\n\1Ilimit|status\1" PING_2 "$-1\r\n\1Ilimit|set\1$-1\r\n");
-    assert_merged("COMMAND INFO PING Limit", "*2\r\n" PING_3 "_\r\n", true, "*2\r\n" PING_3 "\1Ilimit\1");
+    assert_merged("COMMAND INFO PING Limit", "*2\r\n" PING_3 "_\r\n", true,
+                  "*2\r\n" PING_3 "\1Ilimit\1");
     assert_merged("COMMAND INFO limit", "*1\r\n$-1\r\n", false, "*1\r\n\1Ilimit\1");
-    assert_merged("COMMAND INFO limit ping", "*2\r\n*-1\r\n" PING_62, false, "*2\r\n\1Ilimit\1" PING_62);
+    assert_merged("COMMAND INFO limit ping", "*2\r\n*-1\r\n" PING_62, false,
+                  "*2\r\n\1Ilimit\1" PING_62);
     /* Redis has a command LIMIT of its own, which no client sees. */
     assert_merged("COMMAND INFO limit", "*1\r\n" PING_2, false, "*1\r\n\1Ilimit\1");
 }
@@ -171,9 +180,11 @@ static void names_that_are_ours_are_answered(void **state)
 static void docs_that_are_ours_follow_those_of_redis(void **state)
 {
     (void)state;
-    assert_merged("COMMAND DOCS PING limit|status nope LIMIT ping limit|top", "*4\r\n" PING_DOCS_2 PING_DOCS_2, false,
+    assert_merged("COMMAND DOCS PING limit|status nope LIMIT ping limit|top",
+                  "*4\r\n" PING_DOCS_2 PING_DOCS_2, false,
                   "*10\r\n" PING_DOCS_2 PING_DOCS_2 "\1Dlimit|status\1\1Dlimit\1\1Dlimit|top\1");
-    assert_merged("COMMAND DOCS limit ping", "%1\r\n" PING_DOCS_3, true, "%2\r\n" PING_DOCS_3 "\1Dlimit\1");
+    assert_merged("COMMAND DOCS limit ping", "%1\r\n" PING_DOCS_3, true,
+                  "%2\r\n" PING_DOCS_3 "\1Dlimit\1");
     assert_merged("COMMAND DOCS limit", "*0\r\n", false, "*2\r\n\1Dlimit\1");
     assert_merged("COMMAND DOCS limit", "%0\r\n", true, "%1\r\n\1Dlimit\1");
     assert_merged("COMMAND DOCS ping", "%1\r\n" PING_DOCS_3, true, "%1\r\n" PING_DOCS_3);
@@ -212,8 +223,16 @@ static void what_is_not_as_expected_passes(void **state)
 {
     (void)state;
     static const char *const lines[] = {
-        "COMMAND",           "COMMAND INFO", "COMMAND INFO limit", "COMMAND DOCS", "COMMAND DOCS limit",
-        "COMMAND DOCS ping", "COMMAND LIST", "COMMAND COUNT",      "COMMAND HELP", "COMMAND NOPE limit",
+        "COMMAND",
+        "COMMAND INFO",
+        "COMMAND INFO limit",
+        "COMMAND DOCS",
+        "COMMAND DOCS limit",
+        "COMMAND DOCS ping",
+        "COMMAND LIST",
+        "COMMAND COUNT",
+        "COMMAND HELP",
+        "COMMAND NOPE limit",
     };
     static const char *const replies[] = {
         "-ERR unknown subcommand\r\n",
@@ -289,7 +308,8 @@ static void no_reply_grows_beyond_the_bound(void **state)
     assert_non_null(request);
     struct build out;
     build_init(&out, true);
-    assert_false(command_merge(slice_of(request, emit_array(request, words, NAMES + 2)), SLICE("%0\r\n"), true, &out));
+    assert_false(command_merge(slice_of(request, emit_array(request, words, NAMES + 2)),
+                               SLICE("%0\r\n"), true, &out));
     assert_true(out.len < COMMAND_MERGE_MAX + 65536);
     build_fini(&out);
     free(request);

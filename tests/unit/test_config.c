@@ -24,23 +24,28 @@
 
 /* ---- a table of mistakes ---- */
 
-#define NO_SECTION "this line is in no section: write [weir] above it, or [policy NAME] for a limit\n"
+#define NO_SECTION                                                                                 \
+    "this line is in no section: write [weir] above it, or [policy NAME] for a limit\n"
 
 static const struct mistake line_mistakes[] = {
     {"[weir]\nworkers\n", "weir.conf:2: [weir]: expected: key = value\n"},
     {"[weir]\n= 5\n", "weir.conf:2: [weir]: expected: key = value\n"},
     {"workers = 1\n", "weir.conf:1: workers: " NO_SECTION},
-    {"[weir\nworkers = 1\n", "weir.conf:1: the ] of the section is missing\nweir.conf:2: workers: " NO_SECTION},
+    {"[weir\nworkers = 1\n",
+     "weir.conf:1: the ] of the section is missing\nweir.conf:2: workers: " NO_SECTION},
     {"[weir] workers = 1\n", "weir.conf:1: only a comment may follow the ] of a section\n"},
-    {"[weir]\nworkers = 1\x1b[2J\n", "weir.conf:2: [weir]: the line holds a control character (0x1b)\n"},
+    {"[weir]\nworkers = 1\x1b[2J\n",
+     "weir.conf:2: [weir]: the line holds a control character (0x1b)\n"},
     {"[]\n", "weir.conf:1: []: the section has no name\n"},
     {"[wier]\n", "weir.conf:1: [wier]: unknown section (did you mean weir?)\n"},
-    {"[redis]\nport = 1\n", "weir.conf:1: [redis]: unknown section: write [weir], with upstream = HOST:PORT in it\n"},
+    {"[redis]\nport = 1\n",
+     "weir.conf:1: [redis]: unknown section: write [weir], with upstream = HOST:PORT in it\n"},
     {"[weir main]\n", "weir.conf:1: [weir main]: this section takes no name\n"},
     {"[policy]\n", "weir.conf:1: [policy]: a name is missing after the word\n"},
     {"[cost keys]\n", "weir.conf:1: [cost keys]: this section takes no name\n"},
     {"[admins]\nsocket = /x\n", "weir.conf:1: [admins]: unknown section (did you mean admin?)\n"},
-    {"[limit signup]\n", "weir.conf:1: [limit signup]: the limit is empty: give it a rate, like sliding = 5/60s\n"},
+    {"[limit signup]\n",
+     "weir.conf:1: [limit signup]: the limit is empty: give it a rate, like sliding = 5/60s\n"},
 };
 
 static const struct mistake key_mistakes[] = {
@@ -48,13 +53,16 @@ static const struct mistake key_mistakes[] = {
     {"[weir]\nzzz = 1\n", "weir.conf:2: [weir] zzz: unknown key\n"},
     {"[weir]\nworkers =\n", "weir.conf:2: [weir] workers: a value is missing\n"},
     {"[weir]\nworkers = ; two\n", "weir.conf:2: [weir] workers: a value is missing\n"},
-    {"[weir]\nworkers = 1\n\nWorkers = 2\n", "weir.conf:4: [weir] Workers: given twice: the first is in line 2\n"},
-    {"[weir]\nmode = shade\n", "weir.conf:2: [weir] mode: \"shade\" is neither enforce nor shadow\n"},
+    {"[weir]\nworkers = 1\n\nWorkers = 2\n",
+     "weir.conf:4: [weir] Workers: given twice: the first is in line 2\n"},
+    {"[weir]\nmode = shade\n",
+     "weir.conf:2: [weir] mode: \"shade\" is neither enforce nor shadow\n"},
     {"[weir]\nsocket = /x\n",
      "weir.conf:2: [weir] socket: unknown key: clients: listen = unix:/x; operators: [admin], and socket = /x below "
      "it\n"},
     {"[admin]\nworkers = 1\n", "weir.conf:2: [admin] workers: unknown key\n"},
-    {"[policy default]\nweight = 0\n", "weir.conf:2: [policy default] weight: \"0\" is not a number from 1 to 10000\n"},
+    {"[policy default]\nweight = 0\n",
+     "weir.conf:2: [policy default] weight: \"0\" is not a number from 1 to 10000\n"},
     {"[policy default]\npriority = high\n",
      "weir.conf:2: [policy default] priority: \"high\" is neither normal nor low\n"},
     {"[admin]\nsoket = /x\n", "weir.conf:2: [admin] soket: unknown key (did you mean socket?)\n"},
@@ -71,7 +79,8 @@ static const struct mistake key_mistakes[] = {
      "weir.conf:2: [admin] socket: \"x\" is not a path: the path of a unix socket must start with /\n"},
     {"[admin]\nsocket = /x\n[admin]\nsocket = /y\n",
      "weir.conf:4: [admin] socket: given twice: the first is in line 2\n"},
-    {"[weir]\ncl-throttle = cell\n", "weir.conf:2: [weir] cl-throttle: \"cell\" is neither prefix nor raw nor off\n"},
+    {"[weir]\ncl-throttle = cell\n",
+     "weir.conf:2: [weir] cl-throttle: \"cell\" is neither prefix nor raw nor off\n"},
     {"[limit n]\nsliding = 5/s, 10001/d\n",
      "weir.conf:2: [limit n] sliding: an exact sliding window counts at most 10000 units: use APPROX for more\n"},
     {"[weir]\nlimit-prefix = limit:%u\n",
@@ -81,24 +90,29 @@ static const struct mistake key_mistakes[] = {
     {"[limit n:m]\nfixed = 1/s\n[limit N]\nfixed = 1/s\n[limit n:]\nfixed = 1/s\n",
      "weir.conf:1: [limit n:m]: the limit would share keys with [limit n], whose keys begin with \"n:\": rename it\n"
      "weir.conf:5: [limit n:]: the limit would share keys with [limit n], whose keys begin with \"n:\": rename it\n"},
-    {"[limit n]\nover = shade\nfixed = 1/s\n", "weir.conf:2: [limit n] over: \"shade\" is neither refuse nor shadow\n"},
+    {"[limit n]\nover = shade\nfixed = 1/s\n",
+     "weir.conf:2: [limit n] over: \"shade\" is neither refuse nor shadow\n"},
     {"[limit n]\nwhen-down = never\nfixed = 1/s\n",
      "weir.conf:2: [limit n] when-down: \"never\" is neither error nor allow nor deny nor local\n"},
     {"[limit n]\nwhen-down = allow\nfixed = 1/s\nwhen-down = deny\n",
      "weir.conf:4: [limit n] when-down: given twice\n"},
-    {"[limit n]\ntz = UTC\nfixed = 1/month\ntz = UTC\n", "weir.conf:4: [limit n] tz: given twice\n"},
+    {"[limit n]\ntz = UTC\nfixed = 1/month\ntz = UTC\n",
+     "weir.conf:4: [limit n] tz: given twice\n"},
     {"[limit n]\ntz = ../UTC\nfixed = 1/month\n",
      "weir.conf:2: [limit n] tz: unknown time zone \"../UTC\": write a name of the time zone database, like "
      "Europe/Berlin\n"},
     {"[limit n]\ntz = UTC\nfixed = 1/30d\n",
      "weir.conf:1: [limit n]: tz needs a rate by the calendar, like fixed = 1000/month\n"},
-    {"[limit n]\nfunnel = 1/month\n", "weir.conf:2: [limit n] funnel: day, week and month are for FIXED, not funnel\n"},
+    {"[limit n]\nfunnel = 1/month\n",
+     "weir.conf:2: [limit n] funnel: day, week and month are for FIXED, not funnel\n"},
     {"[policy default]\nread = 1/month\n",
      "weir.conf:2: [policy default] read: \"1/month\": day, week and month are for FIXED; d is any 24 hours\n"},
     {"[limit n]\nfixed = 1/s\npenalty = 1h..1m\n",
      "weir.conf:3: [limit n] penalty: the longest penalty is shorter than the first: write 1m..1h\n"},
-    {"[limit n]\nfixed = 1/s\npenalty = 1m..1h\npenalty = 1h\n", "weir.conf:4: [limit n] penalty: given twice\n"},
-    {"[limit n]\nfixed = 1/s\npenalti = 1m\n", "weir.conf:3: [limit n] penalti: unknown key (did you mean penalty?)\n"},
+    {"[limit n]\nfixed = 1/s\npenalty = 1m..1h\npenalty = 1h\n",
+     "weir.conf:4: [limit n] penalty: given twice\n"},
+    {"[limit n]\nfixed = 1/s\npenalti = 1m\n",
+     "weir.conf:3: [limit n] penalti: unknown key (did you mean penalty?)\n"},
     {"[limit n]\nwhen-down = local\n",
      "weir.conf:1: [limit n]: the limit has no rate: give it one, like sliding = 5/60s\n"},
     {"[weir]\nlimit-when-down = local\n",
@@ -106,9 +120,12 @@ static const struct mistake key_mistakes[] = {
      "NAME]\n"},
     {"[weir]\nworkers = 0\n", "weir.conf:2: [weir] workers: must be from 1 to 256, or cores\n"},
     {"[weir]\nworkers = 257\n", "weir.conf:2: [weir] workers: must be from 1 to 256, or cores\n"},
-    {"[weir]\nmax-clients = 1000001\n", "weir.conf:2: [weir] max-clients: must be from 1 to 1000000\n"},
-    {"[weir]\nmax-subjects = 0\n", "weir.conf:2: [weir] max-subjects: must be from 1 to 100000000\n"},
-    {"[weir]\noutput-limit = 1kb\n", "weir.conf:2: [weir] output-limit: must be from 64kb to 64gb\n"},
+    {"[weir]\nmax-clients = 1000001\n",
+     "weir.conf:2: [weir] max-clients: must be from 1 to 1000000\n"},
+    {"[weir]\nmax-subjects = 0\n",
+     "weir.conf:2: [weir] max-subjects: must be from 1 to 100000000\n"},
+    {"[weir]\noutput-limit = 1kb\n",
+     "weir.conf:2: [weir] output-limit: must be from 64kb to 64gb\n"},
     {"[weir]\noutput-limit = 64m\n",
      "weir.conf:2: [weir] output-limit: \"64m\" is not a size: write a number of bytes, or one with kb, mb or gb "
      "(64mb)\n"},
@@ -118,34 +135,44 @@ static const struct mistake key_mistakes[] = {
      "mb or gb (64mb)\n"},
     {"[weir]\nupstream-dial-rate = fast\n",
      "weir.conf:2: [weir] upstream-dial-rate: \"fast\" is not a rate: write COUNT/PERIOD, like 1000/s or 5/60s\n"},
-    {"[weir]\nupstream-check = 5ms\n", "weir.conf:2: [weir] upstream-check: must be from 10ms to 1h, or 0\n"},
+    {"[weir]\nupstream-check = 5ms\n",
+     "weir.conf:2: [weir] upstream-check: must be from 10ms to 1h, or 0\n"},
     {"[weir]\nworkers = 1000\n", "weir.conf:2: [weir] workers: must be from 1 to 256, or cores\n"},
-    {"[weir]\nconnect-timeout = 0\n", "weir.conf:2: [weir] connect-timeout: must be from 1ms to 1h\n"},
-    {"[weir]\nlanes = mixed\n", "weir.conf:2: [weir] lanes: \"mixed\" is neither shared nor private\n"},
+    {"[weir]\nconnect-timeout = 0\n",
+     "weir.conf:2: [weir] connect-timeout: must be from 1ms to 1h\n"},
+    {"[weir]\nlanes = mixed\n",
+     "weir.conf:2: [weir] lanes: \"mixed\" is neither shared nor private\n"},
     {"[weir]\nerror-prefix = throttled\n",
      "weir.conf:2: [weir] error-prefix: \"throttled\" is not 1 to 32 capital letters\n"},
     {"[weir]\nerror-prefix = TRYAGAIN\n",
      "weir.conf:2: [weir] error-prefix: client libraries act on TRYAGAIN (retry, reconnect, log in again): choose "
      "another word\n"},
-    {"[weir]\nupstream-user = a b\n", "weir.conf:2: [weir] upstream-user: a user is one word of at most 255 bytes\n"
-                                      "weir.conf:2: [weir] upstream-user: needs upstream-password-file\n"},
-    {"[weir]\nclients-as = weir\n", "weir.conf:2: [weir] clients-as: \"weir\" is neither client nor upstream\n"},
-    {"[weir]\nclients-as = upstream\n", "weir.conf:2: [weir] clients-as: upstream needs upstream-password-file\n"},
-    {"[weir]\nidentity = user, ipp\n", "weir.conf:2: [weir] identity: unknown source \"ipp\" (did you mean ip?)\n"},
+    {"[weir]\nupstream-user = a b\n",
+     "weir.conf:2: [weir] upstream-user: a user is one word of at most 255 bytes\n"
+     "weir.conf:2: [weir] upstream-user: needs upstream-password-file\n"},
+    {"[weir]\nclients-as = weir\n",
+     "weir.conf:2: [weir] clients-as: \"weir\" is neither client nor upstream\n"},
+    {"[weir]\nclients-as = upstream\n",
+     "weir.conf:2: [weir] clients-as: upstream needs upstream-password-file\n"},
+    {"[weir]\nidentity = user, ipp\n",
+     "weir.conf:2: [weir] identity: unknown source \"ipp\" (did you mean ip?)\n"},
 };
 
 static const struct mistake address_mistakes[] = {
     {"[weir]\nlisten = 6380\n",
      "weir.conf:2: [weir] listen: \"6380\" is a port without a host: write 127.0.0.1:6380, or 0.0.0.0 instead for all "
      "addresses of this machine\n"},
-    {"[weir]\nlisten = 127.0.0.1:6380,\n", "weir.conf:2: [weir] listen: an address is missing next to a comma\n"},
-    {"[weir]\nlisten = [::1]\n", "weir.conf:2: [weir] listen: \"[::1]\" has no port: write [::1]:6380\n"},
+    {"[weir]\nlisten = 127.0.0.1:6380,\n",
+     "weir.conf:2: [weir] listen: an address is missing next to a comma\n"},
+    {"[weir]\nlisten = [::1]\n",
+     "weir.conf:2: [weir] listen: \"[::1]\" has no port: write [::1]:6380\n"},
     {"[weir]\nlisten = 127.0.0.1:1 proxy\n",
      "weir.conf:2: [weir] listen: proxy needs proxy-protocol-from: set it to the addresses of your proxies\n"},
     {"[weir]\nlisten = 127.0.0.1:1 proxy proxy\nproxy-protocol-from = unix\n",
      "weir.conf:2: [weir] listen: \"proxy\" is unexpected: separate addresses by commas; only proxy may follow an "
      "address\n"},
-    {"[weir]\nlisten = proxy\n", "weir.conf:2: [weir] listen: \"proxy\" has no port: write proxy:6380\n"},
+    {"[weir]\nlisten = proxy\n",
+     "weir.conf:2: [weir] listen: \"proxy\" has no port: write proxy:6380\n"},
     {"[weir]\nlisten = 127.0.0.1:1, 127.0.0.1:1 proxy\nproxy-protocol-from = unix\n",
      "weir.conf:2: [weir] listen: 127.0.0.1:1 is given twice\n"},
     {"[weir]\nproxy-protocol-from = localhost\n",
@@ -157,7 +184,8 @@ static const struct mistake address_mistakes[] = {
      "10.1.0.0/16\n"},
     {"[weir]\nproxy-protocol-from = ::/129\n",
      "weir.conf:2: [weir] proxy-protocol-from: \"::/129\": the prefix length must be 0 to 128\n"},
-    {"[weir]\nlisten = ::1:6380\n", "weir.conf:2: [weir] listen: write an IPv6 address in brackets: [::1]:6379\n"},
+    {"[weir]\nlisten = ::1:6380\n",
+     "weir.conf:2: [weir] listen: write an IPv6 address in brackets: [::1]:6379\n"},
     {"[weir]\nlisten = :6380\n",
      "weir.conf:2: [weir] listen: a host is missing before the port: write 127.0.0.1:6380, or 0.0.0.0 instead for all "
      "addresses of this machine\n"},
@@ -170,7 +198,8 @@ static const struct mistake address_mistakes[] = {
     {"[weir]\nlisten = 127.0.0.1:1 127.0.0.1:2\n",
      "weir.conf:2: [weir] listen: \"127.0.0.1:2\" is unexpected: separate addresses by commas; only proxy may follow "
      "an address\n"},
-    {"[weir]\nupstream = redis\n", "weir.conf:2: [weir] upstream: \"redis\" has no port: write redis:6379\n"},
+    {"[weir]\nupstream = redis\n",
+     "weir.conf:2: [weir] upstream: \"redis\" has no port: write redis:6379\n"},
     {"[weir]\nupstream = :6379\n",
      "weir.conf:2: [weir] upstream: a host is missing before the port: write 127.0.0.1:6379\n"},
     {"[weir]\nupstream = a:1 b:2\n",
@@ -180,11 +209,13 @@ static const struct mistake address_mistakes[] = {
     {"[weir]\nupstream = a:1;b:2\n",
      "weir.conf:2: [weir] upstream: a comment after a value begins with a blank and a semicolon: write upstream = "
      "a:1\n"},
-    {"[weir]\nupstream = a:1,\n", "weir.conf:2: [weir] upstream: an address is missing next to a comma\n"},
+    {"[weir]\nupstream = a:1,\n",
+     "weir.conf:2: [weir] upstream: an address is missing next to a comma\n"},
     {"[weir]\nupstream = unix:/a,b\n",
      "weir.conf:2: [weir] upstream: the path of a unix socket has no commas, which separate addresses\n"},
-    {"[weir]\nupstream = unix:/a b\n", "weir.conf:2: [weir] upstream: the path of a unix socket cannot contain "
-                                       "blanks\n"},
+    {"[weir]\nupstream = unix:/a b\n",
+     "weir.conf:2: [weir] upstream: the path of a unix socket cannot contain "
+     "blanks\n"},
     {"[weir]\nupstream = a:1 password=hunter2\n",
      "weir.conf:2: [weir] upstream: password cannot follow the address: write the password into a file: "
      "upstream-password-file = PATH\n"},
@@ -196,20 +227,24 @@ static const struct mistake address_mistakes[] = {
     {"[weir]\nupstream = redis://:p@a:1,redis://:p@b:2\n",
      "weir.conf:2: [weir] upstream: redis://... is a URL: write b:2, and its user and password in upstream-user and "
      "upstream-password-file\n"},
-    {"[weir]\nlisten = ssl:0.0.0.0:1\n", "weir.conf:2: [weir] listen: ssl:... is a URL: write tls:0.0.0.0:1\n"},
+    {"[weir]\nlisten = ssl:0.0.0.0:1\n",
+     "weir.conf:2: [weir] listen: ssl:... is a URL: write tls:0.0.0.0:1\n"},
     {"[weir]\nlisten = a b:6380\n",
      "weir.conf:2: [weir] listen: \"b:6380\" is unexpected: separate addresses by commas; only proxy may follow an "
      "address\n"},
-    {"[weir]\nlisten = redis://x:1\n", "weir.conf:2: [weir] listen: redis://... is a URL: write x:1\n"},
+    {"[weir]\nlisten = redis://x:1\n",
+     "weir.conf:2: [weir] listen: redis://... is a URL: write x:1\n"},
     {"[weir]\nupstream = RediSS://u:p@w@[::1]/3\n",
      "weir.conf:2: [weir] upstream: RediSS://... is a URL: write tls:[::1]:6379, and its user and password in "
      "upstream-user and upstream-password-file\n"},
-    {"[weir]\nupstream = redis://\n", "weir.conf:2: [weir] upstream: redis://... is a URL: write host:6379\n"},
+    {"[weir]\nupstream = redis://\n",
+     "weir.conf:2: [weir] upstream: redis://... is a URL: write host:6379\n"},
     {"[weir]\nlisten = 127.0.0.1:1 # all\n",
      "weir.conf:2: [weir]: a comment after a value begins with ; (# only begins a comment line)\n"},
     {"[weir]\nlisten = localhost:65536\n",
      "weir.conf:2: [weir] listen: \"65536\" is not a port: a port is a number from 0 to 65535\n"},
-    {"[weir]\nlisten = a:1, b:1\nlisten = a:1\n", "weir.conf:3: [weir] listen: a:1 is given twice\n"},
+    {"[weir]\nlisten = a:1, b:1\nlisten = a:1\n",
+     "weir.conf:3: [weir] listen: a:1 is given twice\n"},
     {"[weir]\nlisten = unix:weir.sock\n",
      "weir.conf:2: [weir] listen: \"unix:weir.sock\": the path of a unix socket must start with /\n"},
     {"[weir]\nupstream = localhost:0\n",
@@ -218,7 +253,8 @@ static const struct mistake address_mistakes[] = {
 
 static const struct mistake class_mistakes[] = {
     {"[class heavy]\n", "weir.conf:1: [class heavy]: the class is empty: give it commands\n"},
-    {"[class heavy]\ncommand = keys\n", "weir.conf:2: [class heavy] command: unknown key (did you mean commands?)\n"},
+    {"[class heavy]\ncommand = keys\n",
+     "weir.conf:2: [class heavy] command: unknown key (did you mean commands?)\n"},
     {"[class a]\ncommands = b\n[class b]\ncommands = keys, -a\n[class c]\ncommands = a\n",
      "weir.conf:2: [class a] commands: the class b contains itself through other classes\n"},
     {"[class a]\ncommands = b\n[class b]\ncommands = c\n[class c]\ncommands = b, a\n",
@@ -232,7 +268,8 @@ static const struct mistake policy_mistakes[] = {
     {"[policy default]\nmatch = ip:10.0.0.0/8\n",
      "weir.conf:2: [policy default] match: the policy default binds all clients that no other policy binds: leave "
      "match out\n"},
-    {"[policy default]\nadmin = true\n", "weir.conf:2: [policy default] admin: \"true\" is neither yes nor no\n"},
+    {"[policy default]\nadmin = true\n",
+     "weir.conf:2: [policy default] admin: \"true\" is neither yes nor no\n"},
     {"[policy default]\nread = 1/s, deny\n",
      "weir.conf:2: [policy default] read: deny refuses everything: remove the other limits\n"},
     {"[policy default]\ninflight = 64/s\n",
@@ -281,13 +318,15 @@ static const struct mistake hint_mistakes[] = {
      "it\n"
      "weir.conf:3: [weir] inflight: unknown key: limits belong in a policy: write [policy default], and inflight = 3 "
      "below it\n"},
-    {"[admin]\nport = 9380\n", "weir.conf:2: [admin] port: unknown key: write listen = 127.0.0.1:9380\n"},
+    {"[admin]\nport = 9380\n",
+     "weir.conf:2: [admin] port: unknown key: write listen = 127.0.0.1:9380\n"},
     {"[policy default]\ncommands = 100/s\n",
      "weir.conf:2: [policy default] commands: unknown key: write all = 100/s, which limits all commands together "
      "(commands is a key of [class NAME])\n"},
     {"[policy default]\nread = 5/s\nburst = 9\n",
      "weir.conf:3: [policy default] burst: unknown key: the clause goes after a rate: write all = 100/s burst 9\n"},
-    {"[redis]\nhost = h\n", "weir.conf:1: [redis]: unknown section: write [weir], with upstream = HOST:PORT in it\n"},
+    {"[redis]\nhost = h\n",
+     "weir.conf:1: [redis]: unknown section: write [weir], with upstream = HOST:PORT in it\n"},
     {"[weir]\nupstream = \"127.0.0.1:6379\"\nlisten = 'a:1', 'b:2'\n",
      "weir.conf:2: [weir] upstream: values take no quotes: write upstream = 127.0.0.1:6379\n"
      "weir.conf:3: [weir] listen: values take no quotes: remove them\n"},
@@ -301,10 +340,12 @@ static const struct mistake hint_mistakes[] = {
     {"# comment\nweir:\n  listen: 127.0.0.1:6380\n  upstream: 127.0.0.1:6379\n",
      "weir.conf:2: this file is YAML, but weir reads INI: write [weir] on a line of its own, and below it key = "
      "value, like upstream = 127.0.0.1:6379\n"},
-    {"---\na: 1\n", "weir.conf:1: this file is YAML, but weir reads INI: write [weir] on a line of its own, and below "
-                    "it key = value, like upstream = 127.0.0.1:6379\n"},
-    {"{\"weir\": {}}\n", "weir.conf:1: this file is JSON, but weir reads INI: write [weir] on a line of its own, and "
-                         "below it key = value, like upstream = 127.0.0.1:6379\n"},
+    {"---\na: 1\n",
+     "weir.conf:1: this file is YAML, but weir reads INI: write [weir] on a line of its own, and below "
+     "it key = value, like upstream = 127.0.0.1:6379\n"},
+    {"{\"weir\": {}}\n",
+     "weir.conf:1: this file is JSON, but weir reads INI: write [weir] on a line of its own, and "
+     "below it key = value, like upstream = 127.0.0.1:6379\n"},
     {"port 6379\nbind 127.0.0.1\n",
      "weir.conf:1: this file is written like redis.conf, but weir reads INI: write [weir] on a line of its own, and "
      "below it key = value, like upstream = 127.0.0.1:6379\n"},
@@ -320,7 +361,8 @@ static void test_hints(void **state)
 static void test_a_class_may_bear_a_name_that_is_known_elsewhere(void **state)
 {
     (void)state;
-    struct config *config = load_text("[class commands]\ncommands = get\n[policy default]\ncommands = 5/s\n");
+    struct config *config =
+        load_text("[class commands]\ncommands = get\n[policy default]\ncommands = 5/s\n");
     assert_non_null(config);
     assert_string_equal(said.text, "");
     config_free(config);
@@ -374,23 +416,25 @@ static void test_all_mistakes_are_reported_at_once(void **state)
                                       "read = 0/s\n");
     assert_null(config);
     assert_string_equal(
-        said.text, "weir.conf:3: [weir]: expected: key = value\n"
-                   "weir.conf:2: [weir] lanes: \"mixed\" is neither shared nor private\n"
-                   "weir.conf:4: [weir] workers: \"-1\" is not a count: write a whole number, or one with k, m or g "
-                   "(10k)\n"
-                   "weir.conf:6: [policy free] raed: unknown class raed (did you mean read?)\n"
-                   "weir.conf:7: [policy free] read: a rate of 0 never lets anything pass: give at least 1\n"
-                   "weir.conf:5: [policy free]: the policy binds no client: give it a match (only the policy default "
-                   "has none)\n");
+        said.text,
+        "weir.conf:3: [weir]: expected: key = value\n"
+        "weir.conf:2: [weir] lanes: \"mixed\" is neither shared nor private\n"
+        "weir.conf:4: [weir] workers: \"-1\" is not a count: write a whole number, or one with k, m or g "
+        "(10k)\n"
+        "weir.conf:6: [policy free] raed: unknown class raed (did you mean read?)\n"
+        "weir.conf:7: [policy free] read: a rate of 0 never lets anything pass: give at least 1\n"
+        "weir.conf:5: [policy free]: the policy binds no client: give it a match (only the policy default "
+        "has none)\n");
 }
 
 static void test_a_key_that_has_no_effect_any_more_is_refused_with_what_to_do(void **state)
 {
     (void)state;
     assert_null(load_text("[weir]\nlane-stall = 1\n"));
-    assert_string_equal(said.text,
-                        "weir.conf:2: [weir] lane-stall: unknown key: the setting has no effect since 0.2: remove "
-                        "this line\n");
+    assert_string_equal(
+        said.text,
+        "weir.conf:2: [weir] lane-stall: unknown key: the setting has no effect since 0.2: remove "
+        "this line\n");
 }
 
 static void test_an_old_name_of_a_key_is_taken_and_warned_of(void **state)
@@ -398,8 +442,9 @@ static void test_an_old_name_of_a_key_is_taken_and_warned_of(void **state)
     (void)state;
     struct config *config = load_text("[weir]\nTurns = off\n");
     assert_non_null(config);
-    assert_string_equal(said.text, "warning: weir.conf:2: [weir] Turns: the key has a new name: write fair-share = "
-                                   "off\n");
+    assert_string_equal(
+        said.text, "warning: weir.conf:2: [weir] Turns: the key has a new name: write fair-share = "
+                   "off\n");
     assert_false(config->rules.has_shares);
     config_free(config);
     config = load_text("[weir]\nturns = on\n");
@@ -447,13 +492,15 @@ static void test_listeners_behind_proxies(void **state)
  */
 static void test_every_prefix_that_clients_act_on_is_said(void **state)
 {
-    static const char *const refused[] = {"TRYAGAIN",  "LOADING", "BUSY",    "READONLY", "CLUSTERDOWN", "MASTERDOWN",
-                                          "MOVED",     "ASK",     "NOAUTH",  "NOPERM",   "WRONGPASS",   "NOSCRIPT",
-                                          "EXECABORT", "OOM",     "MISCONF", "UNBLOCKED"};
-    static const char *const warned[] = {"NOPROTO",      "NOREPLICAS", "ERR",        "WRONGTYPE", "CROSSSLOT",
-                                         "NOMASTERLINK", "NOQUORUM",   "BUSYGROUP",  "BUSYKEY",   "NOGOODSLAVE",
-                                         "INPROG",       "NOTBUSY",    "UNKILLABLE", "DENIED",    "IOERR",
-                                         "NOGROUP",      "INVALIDOBJ", "IDONTKNOW",  "REDIRECT",  "UPSTREAM"};
+    static const char *const refused[] = {"TRYAGAIN",    "LOADING",    "BUSY",      "READONLY",
+                                          "CLUSTERDOWN", "MASTERDOWN", "MOVED",     "ASK",
+                                          "NOAUTH",      "NOPERM",     "WRONGPASS", "NOSCRIPT",
+                                          "EXECABORT",   "OOM",        "MISCONF",   "UNBLOCKED"};
+    static const char *const warned[] = {"NOPROTO",    "NOREPLICAS",   "ERR",      "WRONGTYPE",
+                                         "CROSSSLOT",  "NOMASTERLINK", "NOQUORUM", "BUSYGROUP",
+                                         "BUSYKEY",    "NOGOODSLAVE",  "INPROG",   "NOTBUSY",
+                                         "UNKILLABLE", "DENIED",       "IOERR",    "NOGROUP",
+                                         "INVALIDOBJ", "IDONTKNOW",    "REDIRECT", "UPSTREAM"};
     char text[128];
     (void)state;
     for (size_t i = 0; i < COUNT_OF(refused); i++) {
@@ -493,8 +540,9 @@ static void test_a_nul_byte(void **state)
     (void)state;
     write_bytes("weir.conf", bytes, sizeof bytes - 1);
     assert_null(load("weir.conf"));
-    assert_string_equal(said.text, "weir.conf:2: [weir]: the line holds a NUL byte: this is not a text file\n"
-                                   "weir.conf:3: [weir]: the line holds a NUL byte: this is not a text file\n");
+    assert_string_equal(
+        said.text, "weir.conf:2: [weir]: the line holds a NUL byte: this is not a text file\n"
+                   "weir.conf:3: [weir]: the line holds a NUL byte: this is not a text file\n");
 }
 
 static void test_a_line_of_ten_megabytes(void **state)
@@ -506,17 +554,19 @@ static void test_a_line_of_ten_megabytes(void **state)
     write_bytes("weir.conf", text, n);
     free(text);
     assert_null(load("weir.conf"));
-    assert_string_equal(said.text,
-                        "weir.conf:1: the line has 10485760 bytes, and the limit is 198: repeat the key for the "
-                        "rest\n");
+    assert_string_equal(
+        said.text,
+        "weir.conf:1: the line has 10485760 bytes, and the limit is 198: repeat the key for the "
+        "rest\n");
 }
 
 static void test_a_file_without_end(void **state)
 {
     (void)state;
     assert_null(load("/dev/zero"));
-    assert_string_equal(said.text, "/dev/zero:1: the line holds a NUL byte: this is not a text file\n"
-                                   "/dev/zero: is larger than 16 MiB\n");
+    assert_string_equal(said.text,
+                        "/dev/zero:1: the line holds a NUL byte: this is not a text file\n"
+                        "/dev/zero: is larger than 16 MiB\n");
 }
 
 static void test_too_many_errors(void **state)
@@ -591,7 +641,8 @@ static void test_no_file(void **state)
 
 static void test_empty_files(void **state)
 {
-    static const char *const texts[] = {"", "\n\n", "; only words\n# more words\n", "\xef\xbb\xbf[weir]\r\n", "[weir]"};
+    static const char *const texts[] = {"", "\n\n", "; only words\n# more words\n",
+                                        "\xef\xbb\xbf[weir]\r\n", "[weir]"};
     (void)state;
     for (size_t i = 0; i < COUNT_OF(texts); i++) {
         struct config *config = load_text(texts[i]);
@@ -608,26 +659,27 @@ static void test_every_key(void **state)
     (void)state;
     write_bytes("secret", "s3cret\n", 7);
     chmod("secret", 0600);
-    struct config *config = load_text("[WEIR] ; any case\n"
-                                      "   listen = 0.0.0.0:0, [::1]:6380   ; indented, with a comment\n"
-                                      "listen: unix:/run/weir.sock\n"
-                                      "Upstream = unix:/run/redis.sock\n"
-                                      "upstream-user = weir\n"
-                                      "upstream-password-file = secret\n"
-                                      "workers = 3\n"
-                                      "lanes = Private\n"
-                                      "max-clients = 5k\n"
-                                      "max-subjects = 2m\n"
-                                      "output-limit = 1gb\n"
-                                      "connect-timeout = 250ms\n"
-                                      "upstream-timeout = 3s\n"
-                                      "identity = user\n"
-                                      "identity = ip/24\n"
-                                      "error-prefix = SLOWDOWN\n"
-                                      "mode = Shadow\n"
-                                      "[Admin]\n"
-                                      "socket = /run/weir/admin.sock\nlisten = 127.0.0.1:9380\n"
-                                      "host = weir, ops.example\nhost = w\n");
+    struct config *config =
+        load_text("[WEIR] ; any case\n"
+                  "   listen = 0.0.0.0:0, [::1]:6380   ; indented, with a comment\n"
+                  "listen: unix:/run/weir.sock\n"
+                  "Upstream = unix:/run/redis.sock\n"
+                  "upstream-user = weir\n"
+                  "upstream-password-file = secret\n"
+                  "workers = 3\n"
+                  "lanes = Private\n"
+                  "max-clients = 5k\n"
+                  "max-subjects = 2m\n"
+                  "output-limit = 1gb\n"
+                  "connect-timeout = 250ms\n"
+                  "upstream-timeout = 3s\n"
+                  "identity = user\n"
+                  "identity = ip/24\n"
+                  "error-prefix = SLOWDOWN\n"
+                  "mode = Shadow\n"
+                  "[Admin]\n"
+                  "socket = /run/weir/admin.sock\nlisten = 127.0.0.1:9380\n"
+                  "host = weir, ops.example\nhost = w\n");
     assert_string_equal(said.text, "");
     assert_non_null(config);
     assert_int_equal(config->n_listens, 3);
@@ -674,12 +726,13 @@ static void test_words_mean_what_their_enum_says(void **state)
             assert_int_equal(config->log_format, format);
             config_free(config);
         }
-    struct config *config =
-        load_text("[weir]\ncl-throttle = raw\nlimit-when-down = deny\nlanes = private\nmode = shadow\n"
-                  "tls-auth-clients = optional\nupstream-tls-verify = no\nslowlog-log-slower-than = off\n");
+    struct config *config = load_text(
+        "[weir]\ncl-throttle = raw\nlimit-when-down = deny\nlanes = private\nmode = shadow\n"
+        "tls-auth-clients = optional\nupstream-tls-verify = no\nslowlog-log-slower-than = off\n");
     assert_int_equal(config->rules.cell, QUOTA_CELL_RAW);
     assert_int_equal(config->rules.when_down, QUOTA_DOWN_DENY);
-    assert_true(config->lanes_private && config->is_shadow && config->upstream_tls_settings.is_unverified);
+    assert_true(config->lanes_private && config->is_shadow &&
+                config->upstream_tls_settings.is_unverified);
     assert_int_equal(config->tls_settings.auth, TLS_AUTH_OPTIONAL);
     assert_int_equal(config->rules.slow_ns, SLOWLOG_OFF);
     config_free(config);
@@ -696,8 +749,10 @@ static void test_the_printed_keys_are_a_good_configuration(void **state)
     fclose(out);
     for (size_t i = 0; i < config_keys_count(); i++)
         assert_non_null(strstr(text, config_key_at(i)->name));
-    assert_non_null(strstr(text, "\n; time from 1ms to 1d, 0 or off\n;slowlog-log-slower-than = 10ms\n"));
-    assert_non_null(strstr(text, "\n; client or upstream; needs a restart\n;clients-as = client\n"));
+    assert_non_null(
+        strstr(text, "\n; time from 1ms to 1d, 0 or off\n;slowlog-log-slower-than = 10ms\n"));
+    assert_non_null(
+        strstr(text, "\n; client or upstream; needs a restart\n;clients-as = client\n"));
     struct config *config = load_text(text);
     assert_non_null(config);
     config_free(config);
@@ -786,16 +841,18 @@ static void test_unknown_commands_are_warnings(void **state)
                                       "[policy default]\ncmd.publsh = 5/s\n");
     assert_non_null(config);
     assert_string_equal(
-        said.text, "warning: weir.conf:2: [class heavy] commands: smembrs is not a known command (did you mean "
-                   "smembers?)\n"
-                   "warning: weir.conf:4: [policy default] cmd.publsh: publsh is not a known command (did you mean "
-                   "publish?)\n");
+        said.text,
+        "warning: weir.conf:2: [class heavy] commands: smembrs is not a known command (did you mean "
+        "smembers?)\n"
+        "warning: weir.conf:4: [policy default] cmd.publsh: publsh is not a known command (did you mean "
+        "publish?)\n");
     config_free(config);
 }
 
 /* ---- the password file ---- */
 
-static void check_secret(const char *bytes, size_t n, mode_t mode, const char *password, const char *expected)
+static void check_secret(const char *bytes, size_t n, mode_t mode, const char *password,
+                         const char *expected)
 {
     write_bytes("secret", bytes, n);
     chmod("secret", mode);
@@ -819,10 +876,12 @@ static void test_password_files(void **state)
     check_secret("pass", 4, 0600, "pass", "");
     check_secret("pa ss\r\n", 7, 0600, "pa ss", "");
     check_secret("pass\n", 5, 0400, "pass", "");
-    check_secret("pass\n", 5, 0640, "pass", "warning: " KEY "other users can read secret: chmod 600 it\n");
+    check_secret("pass\n", 5, 0640, "pass",
+                 "warning: " KEY "other users can read secret: chmod 600 it\n");
     check_secret("", 0, 0600, NULL, KEY "the file is empty: write the password into it\n");
     check_secret("\n", 1, 0600, NULL, KEY "the file is empty: write the password into it\n");
-    check_secret("a\nb\n", 4, 0600, NULL, KEY "the file has more than one line: write only the password into it\n");
+    check_secret("a\nb\n", 4, 0600, NULL,
+                 KEY "the file has more than one line: write only the password into it\n");
     check_secret("a\0b", 3, 0600, NULL, KEY "the password holds a NUL byte\n");
     memset(longest, 'p', sizeof longest);
     check_secret(longest, 4097, 0600, NULL, KEY "the password is longer than 4096 bytes\n");
@@ -845,10 +904,12 @@ static void test_password_files(void **state)
 
 static void test_addresses_are_printed_as_written(void **state)
 {
-    static const char *const written[] = {"127.0.0.1:0", "[2001:db8::1]:6380", "unix:/run/weir.sock"};
+    static const char *const written[] = {"127.0.0.1:0", "[2001:db8::1]:6380",
+                                          "unix:/run/weir.sock"};
     char text[128];
     (void)state;
-    struct config *config = load_text("[weir]\nlisten = 127.0.0.1:0, [2001:db8::1]:6380, unix:/run/weir.sock\n");
+    struct config *config =
+        load_text("[weir]\nlisten = 127.0.0.1:0, [2001:db8::1]:6380, unix:/run/weir.sock\n");
     assert_non_null(config);
     for (size_t i = 0; i < COUNT_OF(written); i++) {
         address_print(&config->listens[i].address, text, sizeof text);
@@ -902,7 +963,8 @@ static void test_lines_are_replaced(void **state)
     config_file_copy(&copy, &file);
     copy.report = on_report;
     copy.arg = &said;
-    struct line_name read = line_of("Free", "READ"), write = line_of("free", "write"), all = line_of("free", "all");
+    struct line_name read = line_of("Free", "READ"), write = line_of("free", "write"),
+                     all = line_of("free", "all");
     check_value(&copy, "read", "10/s, 100/m");
     config_file_replace(&copy, &read, "7/s");
     config_file_replace(&copy, &write, NULL);
@@ -920,7 +982,8 @@ static void test_lines_are_replaced(void **state)
 
     config_file_replace(&copy, &all, "0/s");
     assert_null(config_build(&copy, table, CONFIG_LIVE));
-    assert_string_equal(said.text, "[Policy FREE] all: a rate of 0 never lets anything pass: give at least 1\n");
+    assert_string_equal(
+        said.text, "[Policy FREE] all: a rate of 0 never lets anything pass: give at least 1\n");
     config_file_fini(&copy);
     config_file_fini(&file);
 }
@@ -939,8 +1002,8 @@ static void test_a_setting_in_a_section_that_there_was_not(void **state)
     config_file_fini(&file);
 }
 
-static void check_difference(const struct difference *d, const char *section, const char *what, const char *running,
-                             const char *in_file)
+static void check_difference(const struct difference *d, const char *section, const char *what,
+                             const char *running, const char *in_file)
 {
     assert_string_equal(d->section, section);
     assert_string_equal(d->what, what);
@@ -959,9 +1022,10 @@ static void test_differences(void **state)
 {
     (void)state;
     struct config_file running = read_text(in_memory);
-    struct config_file file = read_text("[weir]\nlisten = a:1 , b:2\nmode = enforce\nmax-clients = 5\n"
-                                        "[policy free]\nread = 10/s, 100/m\nall = 1/s\nmatch = user:free-*\n"
-                                        "[class c]\ncommands = get\n[cost]\nKEYS = 2\n");
+    struct config_file file =
+        read_text("[weir]\nlisten = a:1 , b:2\nmode = enforce\nmax-clients = 5\n"
+                  "[policy free]\nread = 10/s, 100/m\nall = 1/s\nmatch = user:free-*\n"
+                  "[class c]\ncommands = get\n[cost]\nKEYS = 2\n");
     struct differences d = config_diff(&running, &file);
     assert_int_equal(d.count, 6);
     check_difference(&d.at[0], "weir", "listen", "a:1, b:1", "a:1 , b:2");

@@ -69,10 +69,12 @@ static void test_addresses_that_clash(void **state)
 static void test_localhost_is_looked_up(void **state)
 {
     (void)state;
-    struct config *config = load_text("[weir]\nlisten = 127.0.0.1:1, [::1]:1\nupstream = LOCALHOST:1\n");
+    struct config *config =
+        load_text("[weir]\nlisten = 127.0.0.1:1, [::1]:1\nupstream = LOCALHOST:1\n");
     assert_null(config);
-    assert_non_null(strstr(said.text, "weir.conf:3: [weir] upstream: LOCALHOST:1 is an address that weir itself "
-                                      "listens on"));
+    assert_non_null(strstr(
+        said.text, "weir.conf:3: [weir] upstream: LOCALHOST:1 is an address that weir itself "
+                   "listens on"));
     assert_int_equal(said.errors, 1);
 }
 
@@ -235,8 +237,8 @@ static void test_many_patterns(void **state)
     for (int is_pattern = 0; is_pattern < 2; is_pattern++) {
         size_t len = (size_t)snprintf(text, sizeof text, "[policy a]\nall = 1/s\n");
         for (int i = 0; i < 65; i++)
-            len += (size_t)snprintf(text + len, sizeof text - len, "match = user:%s%d*%s\n", is_pattern ? "*" : "", i,
-                                    is_pattern ? "x" : "");
+            len += (size_t)snprintf(text + len, sizeof text - len, "match = user:%s%d*%s\n",
+                                    is_pattern ? "*" : "", i, is_pattern ? "x" : "");
         lint(text);
         assert_int_equal(said.warnings, is_pattern);
         assert_true(!is_pattern || strstr(said.text, "have 65 patterns") != NULL);

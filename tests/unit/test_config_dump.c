@@ -70,7 +70,8 @@ static void assert_same_settings(const struct config *a, const struct config *b)
     for (size_t i = 0; i < config_keys_count(); i++) {
         const struct config_key *key = config_key_at(i);
         if (key->parse != NULL || key->words != NULL)
-            assert_memory_equal((const char *)a + key->offset, (const char *)b + key->offset, key->size);
+            assert_memory_equal((const char *)a + key->offset, (const char *)b + key->offset,
+                                key->size);
     }
     assert_memory_equal(&a->rules.identity, &b->rules.identity, sizeof a->rules.identity);
     assert_int_equal(a->n_listens, b->n_listens);
@@ -95,14 +96,15 @@ static bool goes_round(const char *text)
     }
     struct dumped second = dump(first.text);
     if (second.config == NULL || said.warnings > 0 || strcmp(first.text, second.text) != 0)
-        fail_msg("%s\nbecame\n%s\nof which is said\n%s\nand which became\n%s", text, first.text, said.text,
-                 second.text != NULL ? second.text : "nothing");
+        fail_msg("%s\nbecame\n%s\nof which is said\n%s\nand which became\n%s", text, first.text,
+                 said.text, second.text != NULL ? second.text : "nothing");
     const struct policies *a = first.config->rules.policies, *b = second.config->rules.policies;
     assert_int_equal(policies_count(a), policies_count(b));
     for (size_t i = 0; i < policies_count(a); i++)
         assert_same_limits(policies_at(a, i), policies_at(b, i));
     assert_same_settings(first.config, second.config);
-    assert_int_equal(named_count(first.config->rules.named), named_count(second.config->rules.named));
+    assert_int_equal(named_count(first.config->rules.named),
+                     named_count(second.config->rules.named));
     drop(&first);
     drop(&second);
     return true;
@@ -125,8 +127,9 @@ static void test_nothing_becomes_the_defaults(void **state)
 static void test_limits_are_written_with_all_their_words(void **state)
 {
     (void)state;
-    struct dumped d = dump("[weir]\nlimit-when-down = allow\n[policy default]\nread = 0.3/s, 10000/h over delay 1s\n"
-                           "bytes-in = 1mb/s\ninflight = 5\n@scripting = deny\n[limit n]\nfixed = 1/s\n");
+    struct dumped d = dump(
+        "[weir]\nlimit-when-down = allow\n[policy default]\nread = 0.3/s, 10000/h over delay 1s\n"
+        "bytes-in = 1mb/s\ninflight = 5\n@scripting = deny\n[limit n]\nfixed = 1/s\n");
     assert_non_null(strstr(d.text, "\n[policy default]\n"
                                    "admin = no\nweight = 100\npriority = normal\n"
                                    "read = 3/10s burst 3 per subject over refuse\n"
@@ -143,12 +146,14 @@ static void test_variables_become_what_they_hold(void **state)
     char many[2000] = "";
     (void)state;
     for (int i = 0; i < 60; i++)
-        snprintf(many + strlen(many), sizeof many - strlen(many), "%suser:number-%d", i > 0 ? "," : "", i);
+        snprintf(many + strlen(many), sizeof many - strlen(many), "%suser:number-%d",
+                 i > 0 ? "," : "", i);
     setenv("MANY", many, 1);
     setenv("COMMENT", "limit ;:", 1);
     setenv("PORT", "7000", 1);
-    static const char text[] = "[weir]\nlisten = 127.0.0.1:${PORT}\nlimit-prefix = ${COMMENT}\nupstream-user = $${x}\n"
-                               "upstream-password-file = secret\n[policy a]\nmatch = ${MANY}\nall = 1/s\n";
+    static const char text[] =
+        "[weir]\nlisten = 127.0.0.1:${PORT}\nlimit-prefix = ${COMMENT}\nupstream-user = $${x}\n"
+        "upstream-password-file = secret\n[policy a]\nmatch = ${MANY}\nall = 1/s\n";
     write_bytes("secret", "hunter2", 7);
     chmod("secret", 0600);
     struct dumped d = dump(text);
@@ -194,13 +199,15 @@ static const char *one_of(struct writer *w, const char *const *words, size_t n)
     return words[dice_below(&w->seed, n)];
 }
 
-#define ONE_OF(w, ...)                                                                                                 \
-    one_of(w, (const char *const[]){__VA_ARGS__}, sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *))
+#define ONE_OF(w, ...)                                                                             \
+    one_of(w, (const char *const[]){__VA_ARGS__},                                                  \
+           sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *))
 
 static void put_limit(struct writer *w)
 {
-    const char *what = ONE_OF(w, "all", "read", "heavy", "@slow", "cmd.get", "cost", "bytes-in", "inflight",
-                              "connections", "connects", "auth-failures", "control", "cmd.config|get");
+    const char *what =
+        ONE_OF(w, "all", "read", "heavy", "@slow", "cmd.get", "cost", "bytes-in", "inflight",
+               "connections", "connects", "auth-failures", "control", "cmd.config|get");
     bool is_gauge = strcmp(what, "inflight") == 0 || strcmp(what, "connections") == 0;
     bool is_bytes = strcmp(what, "bytes-in") == 0;
     const char *unit = is_bytes ? ONE_OF(w, "kb", "mb", "") : ONE_OF(w, "k", "", "m");
@@ -229,21 +236,24 @@ static void put_all(struct writer *w)
 {
     put(w, "[weir]\n%s\n%s\n%s\n",
         ONE_OF(w, "listen = tls:a:1,unix:/x ,[::1]:5", "upstream = unix:/y", "MODE = Shadow"),
-        ONE_OF(w, "identity = key:2, ip6/64\nidentity = ip/24", "memory-limit = 5mb", "log = /x,stderr"),
-        ONE_OF(w, "slowlog-log-slower-than = off", "cl-throttle = OFF", "error-prefix = SLOW", "workers = 7",
-               "proxy-protocol-from = unix, 10.0.0.0/8\nlisten = b:9 proxy"));
+        ONE_OF(w, "identity = key:2, ip6/64\nidentity = ip/24", "memory-limit = 5mb",
+               "log = /x,stderr"),
+        ONE_OF(w, "slowlog-log-slower-than = off", "cl-throttle = OFF", "error-prefix = SLOW",
+               "workers = 7", "proxy-protocol-from = unix, 10.0.0.0/8\nlisten = b:9 proxy"));
     put(w, "[class Heavy]\ncommands = keys, -sort\ncommands = %s\n",
         ONE_OF(w, "other", "@slow,-get", "cmd.config|get"));
     put(w, "[class other]\ncommands = all, -@dangerous\n");
     for (uint64_t i = dice_below(&w->seed, 5); i > 0; i--)
         put_policy(w, (int)dice_below(&w->seed, 3));
-    put(w, "[cost]\n%s\nget = %d per key\n", ONE_OF(w, "@slow = 5", "heavy = 9", "mget = 1 per key"),
-        (int)dice_scale(&w->seed, 100));
-    put(w, "[limit %s]\n%s\n%s\n", ONE_OF(w, "Sign", "a"), ONE_OF(w, "sliding = 5/s, 9/m", "bucket = 1/s burst 5"),
+    put(w, "[cost]\n%s\nget = %d per key\n",
+        ONE_OF(w, "@slow = 5", "heavy = 9", "mget = 1 per key"), (int)dice_scale(&w->seed, 100));
+    put(w, "[limit %s]\n%s\n%s\n", ONE_OF(w, "Sign", "a"),
+        ONE_OF(w, "sliding = 5/s, 9/m", "bucket = 1/s burst 5"),
         ONE_OF(w, "over = shadow", "when-down = Local", "penalty = 1h..2h", ""));
     put(w, "[policy default]\n");
     put_limit(w);
-    put(w, "[admin]\n%s\n", ONE_OF(w, "listen = 127.0.0.1:9", "socket = /a/b", "host = x\nhost = y, z"));
+    put(w, "[admin]\n%s\n",
+        ONE_OF(w, "listen = 127.0.0.1:9", "socket = /a/b", "host = x\nhost = y, z"));
 }
 
 static void test_random_ones(void **state)

@@ -83,7 +83,8 @@ static char *copy(const char *text)
     return text ? mem_strndup(text, strlen(text)) : NULL;
 }
 
-static struct admin_command *give(enum admin_kind kind, const char *policy, const char *what, const char *expression)
+static struct admin_command *give(enum admin_kind kind, const char *policy, const char *what,
+                                  const char *expression)
 {
     struct admin_command *admin_command = admin_command_new(kind);
     admin_command->policy = copy(policy);
@@ -93,7 +94,8 @@ static struct admin_command *give(enum admin_kind kind, const char *policy, cons
     return admin_command;
 }
 
-static void check(enum admin_kind kind, const char *policy, const char *what, const char *expression, const char *error)
+static void check(enum admin_kind kind, const char *policy, const char *what,
+                  const char *expression, const char *error)
 {
     struct admin_command *admin_command = give(kind, policy, what, expression);
     if (error)
@@ -123,7 +125,8 @@ static const struct limit *limit(size_t i)
     return &policy(0)->limits[i];
 }
 
-static void check_diff(size_t n, const char *section, const char *what, const char *running, const char *in_file)
+static void check_diff(size_t n, const char *section, const char *what, const char *running,
+                       const char *in_file)
 {
     struct admin_command *admin_command = give(ADMIN_DIFF, NULL, NULL, NULL);
     assert_null(admin_command->error);
@@ -166,15 +169,19 @@ static void test_bad_admin_commands_change_nothing(void **state)
     const struct rules *before = config_manager_rules(manager);
     check(ADMIN_SET, "fre", "read", "1/s", "ERR no policy fre (did you mean free?)");
     check(ADMIN_SET, "nobody", "read", "1/s", "ERR no policy nobody: there is free");
-    check(ADMIN_SET, "free", "cmd.flushal", "deny", "ERR flushal is not a known command (did you mean flushall?)");
-    check(ADMIN_SET, "free", "raed", "1/s", "ERR [policy free] raed: unknown class raed (did you mean read?)");
+    check(ADMIN_SET, "free", "cmd.flushal", "deny",
+          "ERR flushal is not a known command (did you mean flushall?)");
+    check(ADMIN_SET, "free", "raed", "1/s",
+          "ERR [policy free] raed: unknown class raed (did you mean read?)");
     check(ADMIN_SET, "free", "read", "0/s",
           "ERR [policy free] read: a rate of 0 never lets anything pass: give at least 1");
     check(ADMIN_SET, "free", "read", "", "ERR [policy free] read: a value is missing");
     check(ADMIN_SET, "free", "match", "ip:10.0.0.1",
           "ERR match is not a limit: change it in the file, then LIMIT RELOAD");
-    check(ADMIN_UNSET, "free", "Admin", NULL, "ERR Admin is not a limit: change it in the file, then LIMIT RELOAD");
-    check(ADMIN_SET, "free", "read", "1/s\r\n+OK", "ERR a configuration cannot contain control characters");
+    check(ADMIN_UNSET, "free", "Admin", NULL,
+          "ERR Admin is not a limit: change it in the file, then LIMIT RELOAD");
+    check(ADMIN_SET, "free", "read", "1/s\r\n+OK",
+          "ERR a configuration cannot contain control characters");
     check(ADMIN_MODE, NULL, NULL, "off", "ERR [weir] mode: \"off\" is neither enforce nor shadow");
     check(ADMIN_MODE, NULL, NULL, "a\nb", "ERR a mode is enforce or shadow");
     assert_ptr_equal(config_manager_rules(manager), before);
@@ -205,7 +212,8 @@ static void test_a_limit_keeps_its_slot_and_id(void **state)
     (void)state;
     start_with(FREE "read = 10/s\nwrite = 5/s, 9/m\n");
     uint16_t slot = limit(2)->slot, id = limit(2)->id;
-    write_file("[policy first]\nmatch = user:a\nall = 3/s\n" FREE "all = 7/s\ncost = 3/s\nwrite = 50/h, 90/d\n");
+    write_file("[policy first]\nmatch = user:a\nall = 3/s\n" FREE
+               "all = 7/s\ncost = 3/s\nwrite = 50/h, 90/d\n");
     check(ADMIN_RELOAD, NULL, NULL, NULL, NULL);
     check_journal("reload", "configuration reloaded from weir.conf");
     const struct policy *free_policy = policy(1);
@@ -222,9 +230,10 @@ static void test_a_bad_file_changes_nothing(void **state)
     (void)state;
     start_with(FREE "read = 10/s\n");
     write_file(FREE "read = 0/s\nwriet = 1/s\n");
-    check(ADMIN_RELOAD, NULL, NULL, NULL,
-          "ERR configuration not reloaded: weir.conf:3: [policy free] read: a rate of 0 never lets anything pass: give "
-          "at least 1");
+    check(
+        ADMIN_RELOAD, NULL, NULL, NULL,
+        "ERR configuration not reloaded: weir.conf:3: [policy free] read: a rate of 0 never lets anything pass: give "
+        "at least 1");
     assert_int_equal(changes, 0);
     check(
         ADMIN_DIFF, NULL, NULL, NULL,
@@ -248,7 +257,9 @@ static void test_a_reload_drops_what_was_only_set(void **state)
     struct journal_event events[8];
     size_t n = journal_last(journal, events, 8);
     assert_int_equal(n, 4);
-    assert_string_equal(events[1].text, "dropped at the reload, because it was only SET: [policy free] read = 20/s");
+    assert_string_equal(
+        events[1].text,
+        "dropped at the reload, because it was only SET: [policy free] read = 20/s");
     assert_int_equal(limit(0)->rate.count, 10);
     assert_int_equal(limit(1)->rate.count, 6);
     check_diff(0, NULL, NULL, NULL, NULL);
@@ -256,7 +267,8 @@ static void test_a_reload_drops_what_was_only_set(void **state)
 }
 
 /* LIMIT SET LIMIT name line FOR key, and UNSET if `line` is NULL. */
-static void check_key(const char *name, const char *line, const char *key, const char *lives, const char *error)
+static void check_key(const char *name, const char *line, const char *key, const char *lives,
+                      const char *error)
 {
     struct admin_command *admin_command = admin_command_new(line ? ADMIN_SET_KEY : ADMIN_UNSET_KEY);
     admin_command->policy = copy(name);
@@ -273,7 +285,8 @@ static void check_key(const char *name, const char *line, const char *key, const
 /* The number of units for a key of the limit. */
 static int64_t count_for(const char *name, const char *key)
 {
-    const struct named_limit *limit = named_find(config_manager_rules(manager)->named, slice_str(name));
+    const struct named_limit *limit =
+        named_find(config_manager_rules(manager)->named, slice_str(name));
     return named_rule(limit, slice_str(key), clock_ns()).rates[0].limit;
 }
 
@@ -286,7 +299,8 @@ static void test_rates_of_single_keys(void **state)
     check_key("signup", "sliding = 10/60s, 100/d", "ann", NULL, NULL);
     check_journal("set", "[limit Signup] sliding = 10/60s, 100/d for ann (before: none)");
     check_key("SIGNUP", "SLIDING 7/60s", "ann", "1h", NULL);
-    check_journal("set", "[limit Signup] sliding = 7/60s for ann, ends in 1h (before: 10/60s, 100/d)");
+    check_journal("set",
+                  "[limit Signup] sliding = 7/60s for ann, ends in 1h (before: 10/60s, 100/d)");
     assert_int_equal(changes, 2);
     assert_int_equal(count_for("signup", "ann"), 7);
     assert_int_equal(count_for("signup", "Ann"), 5);
@@ -305,17 +319,22 @@ static void test_bad_rates_of_single_keys(void **state)
     char long_key[QUOTA_KEY_MAX + 2] = "";
     start_with(SIGNUP);
     memset(long_key, 'k', QUOTA_KEY_MAX + 1);
-    check_key("singup", "sliding = 1/s", "a", NULL, "ERR no limit is named singup (did you mean Signup?)");
+    check_key("singup", "sliding = 1/s", "a", NULL,
+              "ERR no limit is named singup (did you mean Signup?)");
     check_key("singup", NULL, "a", NULL, "ERR no limit is named singup (did you mean Signup?)");
-    check_key("signup", "fixed = 1/s", "a", NULL,
-              "ERR [limit Signup] has the algorithm sliding, also for single keys: write sliding = 5/60s");
+    check_key(
+        "signup", "fixed = 1/s", "a", NULL,
+        "ERR [limit Signup] has the algorithm sliding, also for single keys: write sliding = 5/60s");
     check_key("signup", "over = shadow", "a", NULL,
               "ERR [limit Signup] over: a single key takes only rates: write sliding = 5/60s");
     check_key("signup", "sliding = 0/s", "a", NULL,
               "ERR [limit Signup] sliding: a rate of 0 never lets anything pass: give at least 1");
-    check_key("signup", "sliding", "a", NULL, "ERR write a key and its value, like sliding = 5/60s");
-    check_key("signup", "sliding = 1/s", "a\nb", NULL, "ERR a command cannot contain control characters");
-    check_key("signup", "sliding = 1/s", long_key, NULL, "ERR the key is too long: at most 1024 bytes");
+    check_key("signup", "sliding", "a", NULL,
+              "ERR write a key and its value, like sliding = 5/60s");
+    check_key("signup", "sliding = 1/s", "a\nb", NULL,
+              "ERR a command cannot contain control characters");
+    check_key("signup", "sliding = 1/s", long_key, NULL,
+              "ERR the key is too long: at most 1024 bytes");
     check_key("signup", "sliding = 1/s", "a", "0", "ERR EX: the time must be longer than 0");
     check_key("signup", "sliding = 1/s", "a", "60",
               "ERR EX: \"60\" is not a time: write ms, s, m, h or d, or a number of them (60s)");
@@ -348,8 +367,9 @@ static void test_what_becomes_of_rates_of_single_keys(void **state)
     check(ADMIN_SET_LIMIT, "signup", NULL, "fixed = 6/60s", NULL);
     assert_int_equal(count_for("signup", "bob"), 6);
     assert_int_equal(journal_last(journal, events, 3), 3);
-    assert_string_equal(events[2].text, "dropped at the reload, because it was only SET: [limit Signup] sliding = "
-                                        "8/60s for bob");
+    assert_string_equal(events[2].text,
+                        "dropped at the reload, because it was only SET: [limit Signup] sliding = "
+                        "8/60s for bob");
     stop();
 }
 
@@ -361,7 +381,8 @@ static void test_so_many_keys_have_rates_of_their_own(void **state)
     log_set_level(LOG_ERROR);
     for (int i = 0; i < OVERRIDES_MAX; i++) {
         snprintf(key, sizeof key, "key:%d", i);
-        check_key(i % 2 > 0 ? "other" : "signup", i % 2 > 0 ? "fixed = 2/d" : "sliding = 2/d", key, NULL, NULL);
+        check_key(i % 2 > 0 ? "other" : "signup", i % 2 > 0 ? "fixed = 2/d" : "sliding = 2/d", key,
+                  NULL, NULL);
     }
     check_key("other", "fixed = 2/d", "one more", NULL,
               "ERR 10000 keys have rates of their own, the maximum: UNSET some, or use EX");
@@ -375,7 +396,8 @@ static void test_so_many_keys_have_rates_of_their_own(void **state)
     stop();
 }
 
-static void check_block(const char *subject, const char *lives, const char *reason, const char *error)
+static void check_block(const char *subject, const char *lives, const char *reason,
+                        const char *error)
 {
     struct admin_command *admin_command = admin_command_new(ADMIN_BLOCK);
     admin_command->key = copy(subject);
@@ -389,7 +411,8 @@ static void check_block(const char *subject, const char *lives, const char *reas
 
 static const struct block *blocked(const char *subject)
 {
-    return blocks_find(exceptions_blocks(config_manager_rules(manager)->exceptions), slice_str(subject));
+    return blocks_find(exceptions_blocks(config_manager_rules(manager)->exceptions),
+                       slice_str(subject));
 }
 
 static void test_blocks(void **state)
@@ -442,7 +465,8 @@ static void test_so_many_are_blocked(void **state)
     }
     struct admin_command admin_command = {.kind = ADMIN_BLOCK, .key = copy("user:x"), .key_len = 6};
     char *error = admin_block_next(&admin_command, &identity, all, 0, &next);
-    assert_string_equal(error, "ERR 10000 subjects are blocked, the maximum: unblock some, or use EX");
+    assert_string_equal(error,
+                        "ERR 10000 subjects are blocked, the maximum: unblock some, or use EX");
     free(error);
     admin_command.key[5] = '7';
     assert_null(admin_block_next(&admin_command, &identity, all, 0, &next));
@@ -512,12 +536,14 @@ static void test_what_is_handed_over(void **state)
                  "dropped", "never, in whatever order", journal);
     check_journal("block", "user:free-1 is blocked for 1h (scans)");
     handover_log(before, NULL, "dropped", "the new process takes no orders over", journal);
-    check_journal("upgrade",
-                  "upgrade: dropped: LIMIT BLOCK user:free-1 REASON scans: the new process takes no orders over");
+    check_journal(
+        "upgrade",
+        "upgrade: dropped: LIMIT BLOCK user:free-1 REASON scans: the new process takes no orders over");
     assert_null(set_for("free", "user:free-2", "1h"));
     char *text = config_manager_hand_over(manager);
     handover_log(text, before, "dropped", "give it again", journal);
-    check_journal("upgrade", "upgrade: dropped: LIMIT SET free read 7/s FOR user:free-2: give it again");
+    check_journal("upgrade",
+                  "upgrade: dropped: LIMIT SET free read 7/s FOR user:free-2: give it again");
     stop();
 
     start_with(FREE "read = 10/s\n");
@@ -526,8 +552,10 @@ static void test_what_is_handed_over(void **state)
     check_journal("upgrade", "upgrade: 2 operator settings taken over");
     assert_true(slice_eq(blocked("user:free-1")->reason, SLICE("scans")));
     assert_true(config_manager_next_end(manager) > clock_ns() + 3500 * NS_PER_S);
-    assert_true(handover_read("weir orders 1\nfuture\x1fx\nblock\x1fuser:y\n", journal, carry_out, NULL));
-    check_journal("upgrade", "upgrade: dropped: LIMIT BLOCK user:y: this version of weir does not support it");
+    assert_true(
+        handover_read("weir orders 1\nfuture\x1fx\nblock\x1fuser:y\n", journal, carry_out, NULL));
+    check_journal("upgrade",
+                  "upgrade: dropped: LIMIT BLOCK user:y: this version of weir does not support it");
     free(before);
     free(text);
     stop();
@@ -535,7 +563,8 @@ static void test_what_is_handed_over(void **state)
 
 static const struct policy *bound(const char *subject)
 {
-    return exceptions_bind(config_manager_rules(manager)->exceptions, policy(0), slice_str(subject));
+    return exceptions_bind(config_manager_rules(manager)->exceptions, policy(0),
+                           slice_str(subject));
 }
 
 /* All lines are handed over in one step. A wrong line does not affect the other lines. */
@@ -575,7 +604,8 @@ static void test_many_lines_are_handed_over_at_once(void **state)
     check_journal("upgrade", "upgrade: 2 operator settings taken over");
     struct journal_event events[3];
     assert_int_equal(journal_last(journal, events, 3), 3);
-    assert_string_equal(events[1].text, "upgrade: dropped: LIMIT UNSET free all: policy free has no limit all");
+    assert_string_equal(events[1].text,
+                        "upgrade: dropped: LIMIT UNSET free all: policy free has no limit all");
     assert_string_equal(
         events[2].text,
         "upgrade: dropped: LIMIT SET free write fast: [policy free] write: \"fast\" is not a rate: write "
@@ -616,8 +646,9 @@ static void test_so_many_lines_are_set(void **state)
         .kind = ADMIN_SET, .what = copy("read"), .expression = copy("2/s"), .key = copy("user:x")};
     const struct line_name line = {SECTION_POLICY, SLICE("free"), SLICE("read")};
     char *error = admin_lines_set(&admin_command, &line, &identity, &lines, 0);
-    assert_string_equal(error,
-                        "ERR 1000 limits are set for one subject or for a time, the maximum: UNSET some, or use EX");
+    assert_string_equal(
+        error,
+        "ERR 1000 limits are set for one subject or for a time, the maximum: UNSET some, or use EX");
     free(error);
     admin_command.key[5] = '7';
     assert_null(admin_lines_set(&admin_command, &line, &identity, &lines, 0));
@@ -632,14 +663,17 @@ static void test_settings_that_need_a_restart(void **state)
 {
     (void)state;
     start_with("[weir]\nlisten = 127.0.0.1:0\nmax-clients = 50\n" FREE "read = 10/s\n");
-    write_file("[weir]\nlisten = 127.0.0.1:1\nworkers = 7\nmax-clients = 60\nerror-prefix = SLOW\nidentity = ip\n"
-               "output-limit = 1mb\n" FREE "read = 11/s\n[admin]\nsocket = /tmp/none.sock\nhost = a\nhost = b\n");
+    write_file(
+        "[weir]\nlisten = 127.0.0.1:1\nworkers = 7\nmax-clients = 60\nerror-prefix = SLOW\nidentity = ip\n"
+        "output-limit = 1mb\n" FREE
+        "read = 11/s\n[admin]\nsocket = /tmp/none.sock\nhost = a\nhost = b\n");
     for (int i = 0; i < 2; i++) {
         check(ADMIN_RELOAD, NULL, NULL, NULL, NULL);
         struct journal_event events[2];
         assert_int_equal(journal_last(journal, events, 2), 2);
-        assert_string_equal(events[1].text,
-                            "changed in the file, but needs a restart: listen, workers, [admin] socket, [admin] host");
+        assert_string_equal(
+            events[1].text,
+            "changed in the file, but needs a restart: listen, workers, [admin] socket, [admin] host");
     }
     const struct rules *rules = config_manager_rules(manager);
     assert_int_equal(rules->max_clients, 60);
@@ -655,7 +689,8 @@ static void test_without_a_file(void **state)
 {
     (void)state;
     start(NULL);
-    check(ADMIN_RELOAD, NULL, NULL, NULL, "ERR configuration not reloaded: weir was started without a file (-c FILE)");
+    check(ADMIN_RELOAD, NULL, NULL, NULL,
+          "ERR configuration not reloaded: weir was started without a file (-c FILE)");
     check(ADMIN_DIFF, NULL, NULL, NULL,
           "ERR weir was started without a file (-c FILE): there is no file to compare with");
     check(ADMIN_SET, "default", "read", "1/s", "ERR no policy default: there is none at all");

@@ -32,18 +32,20 @@ static const struct form {
     {"upstream = tls:a:1, TLS:b:2\n", SOURCES_LIST, NULL, "tls:a:1, tls:b:2"},
     {"upstream = sentinel:m@a:1\n", SOURCES_SENTINEL, "m", "a:1"},
     {"upstream = Sentinel: m @ a:1 ,b:2\n", SOURCES_SENTINEL, "m", "a:1, b:2"},
-    {"upstream = sentinel:my.master-1_x@a:1, b:2\nupstream = c:3\n", SOURCES_SENTINEL, "my.master-1_x",
-     "a:1, b:2, c:3"},
+    {"upstream = sentinel:my.master-1_x@a:1, b:2\nupstream = c:3\n", SOURCES_SENTINEL,
+     "my.master-1_x", "a:1, b:2, c:3"},
     {"upstream = sentinel:a:b@tls:[::1]:1\n", SOURCES_SENTINEL, "a:b", "tls:[::1]:1"},
     {"upstream = sentinel:6379\n", SOURCES_SERVER, NULL, "sentinel:6379"},
-    {"upstream = sentinel:6379, sentinel:6380\n", SOURCES_LIST, NULL, "sentinel:6379, sentinel:6380"},
+    {"upstream = sentinel:6379, sentinel:6380\n", SOURCES_LIST, NULL,
+     "sentinel:6379, sentinel:6380"},
     {"upstream = cluster:7000\n", SOURCES_SERVER, NULL, "cluster:7000"},
     {"upstream = cluster:a:7000\n", SOURCES_CLUSTER, NULL, "a:7000"},
-    {"upstream = Cluster: a:1 ,b:2\nupstream = [::1]:3\n", SOURCES_CLUSTER, NULL, "a:1, b:2, [::1]:3"},
+    {"upstream = Cluster: a:1 ,b:2\nupstream = [::1]:3\n", SOURCES_CLUSTER, NULL,
+     "a:1, b:2, [::1]:3"},
     {"upstream = cluster:tls:a:1, tls:b:2\n", SOURCES_CLUSTER, NULL, "tls:a:1, tls:b:2"},
     {"upstream = cluster:cluster:7000, b:7000\n", SOURCES_CLUSTER, NULL, "cluster:7000, b:7000"},
-    {"upstream = a:1,b:1,c:1,d:1,e:1,f:1,g:1,h:1,i:1,j:1,k:1,l:1,m:1,n:1,o:1,p:1\n", SOURCES_LIST, NULL,
-     "a:1, b:1, c:1, d:1, e:1, f:1, g:1, h:1, i:1, j:1, k:1, l:1, m:1, n:1, o:1, p:1"},
+    {"upstream = a:1,b:1,c:1,d:1,e:1,f:1,g:1,h:1,i:1,j:1,k:1,l:1,m:1,n:1,o:1,p:1\n", SOURCES_LIST,
+     NULL, "a:1, b:1, c:1, d:1, e:1, f:1, g:1, h:1, i:1, j:1, k:1, l:1, m:1, n:1, o:1, p:1"},
 };
 
 static void print_addresses(const struct sources *sources, char *out, size_t size)
@@ -100,11 +102,15 @@ static const struct mistake mistakes[] = {
      AT "the address of a sentinel is missing: write upstream = sentinel:m@HOST:26379\n"},
     {"[weir]\nupstream = sentinel:m@, a:1\n",
      AT "the address of a sentinel is missing: write upstream = sentinel:m@HOST:26379\n"},
-    {"[weir]\nupstream = sentinel:m@10.0.0.1\n", AT "\"10.0.0.1\" has no port: write 10.0.0.1:26379\n"},
+    {"[weir]\nupstream = sentinel:m@10.0.0.1\n",
+     AT "\"10.0.0.1\" has no port: write 10.0.0.1:26379\n"},
     {"[weir]\nupstream = sentinel:m@a:1, b\n", AT "\"b\" has no port: write b:26379\n"},
-    {"[weir]\nupstream = sentinel:m@a:1, 26379\n", AT "\"26379\" is a port without a host: write 127.0.0.1:26379\n"},
-    {"[weir]\nupstream = sentinel:m@a:0\n", AT "\"0\" is not a port: a port is a number from 1 to 65535\n"},
-    {"[weir]\nupstream = sentinel:m@unix:/run/s.sock\n", AT "a sentinel cannot have a unix socket: write HOST:26379\n"},
+    {"[weir]\nupstream = sentinel:m@a:1, 26379\n",
+     AT "\"26379\" is a port without a host: write 127.0.0.1:26379\n"},
+    {"[weir]\nupstream = sentinel:m@a:0\n",
+     AT "\"0\" is not a port: a port is a number from 1 to 65535\n"},
+    {"[weir]\nupstream = sentinel:m@unix:/run/s.sock\n",
+     AT "a sentinel cannot have a unix socket: write HOST:26379\n"},
     {"[weir]\nupstream = sentinel:m@a:1, unix:/run/s.sock\n",
      AT "a sentinel cannot have a unix socket: write HOST:26379\n"},
     {"[weir]\nupstream = sentinel:m@a:1, sentinel:m@b:1\n",
@@ -112,24 +118,27 @@ static const struct mistake mistakes[] = {
     {"[weir]\nupstream = sentinel:m@a:1\nupstream = sentinel:n@b:1\n",
      "weir.conf:3: [weir] upstream: write sentinel:NAME@ only before the first sentinel, and the others as "
      "HOST:PORT\n"},
-    {"[weir]\nupstream = a:1, sentinel:m@b:1\n",
-     AT "upstream names servers or sentinels, not both: write upstream = sentinel:NAME@HOST:26379, and only sentinels "
-        "after it\n"},
+    {"[weir]\nupstream = a:1, sentinel:m@b:1\n", AT
+     "upstream names servers or sentinels, not both: write upstream = sentinel:NAME@HOST:26379, and only sentinels "
+     "after it\n"},
     {"[weir]\nupstream = sentinel:m@a:1, cluster:a:7000\n", AT
      "upstream names servers, sentinels or nodes of a cluster, not two of these: write upstream = cluster:HOST:PORT, "
      "and only its nodes after it\n"},
     {"[weir]\nupstream = a:1, cluster:b:1\n", AT
      "upstream names servers, sentinels or nodes of a cluster, not two of these: write upstream = cluster:HOST:PORT, "
      "and only its nodes after it\n"},
-    {"[weir]\nupstream = cluster:a:1, sentinel:m@b:1\n",
-     AT "upstream names servers or sentinels, not both: write upstream = sentinel:NAME@HOST:26379, and only sentinels "
-        "after it\n"},
+    {"[weir]\nupstream = cluster:a:1, sentinel:m@b:1\n", AT
+     "upstream names servers or sentinels, not both: write upstream = sentinel:NAME@HOST:26379, and only sentinels "
+     "after it\n"},
     {"[weir]\nupstream = cluster:a:1, cluster:b:1\n",
      AT "write cluster: only before the first node, and the others as HOST:PORT\n"},
-    {"[weir]\nupstream = cluster:\n", AT "the address of a node is missing: write upstream = cluster:HOST:PORT\n"},
+    {"[weir]\nupstream = cluster:\n",
+     AT "the address of a node is missing: write upstream = cluster:HOST:PORT\n"},
     {"[weir]\nupstream = cluster:a\n", AT "\"a\" has no port: write a:6379\n"},
-    {"[weir]\nupstream = cluster:a:0\n", AT "\"0\" is not a port: a port is a number from 1 to 65535\n"},
-    {"[weir]\nupstream = cluster:unix:/a\n", AT "a node of a cluster cannot have a unix socket: write HOST:PORT\n"},
+    {"[weir]\nupstream = cluster:a:0\n",
+     AT "\"0\" is not a port: a port is a number from 1 to 65535\n"},
+    {"[weir]\nupstream = cluster:unix:/a\n",
+     AT "a node of a cluster cannot have a unix socket: write HOST:PORT\n"},
     {"[weir]\nupstream = cluster:a:1, unix:/a\n",
      AT "a node of a cluster cannot have a unix socket: write HOST:PORT\n"},
     {"[weir]\nupstream = cluster:a:1, tls:b:1\n",
@@ -144,39 +153,45 @@ static const struct mistake mistakes[] = {
      "weir.conf:3: [weir] cluster-commands: upstream names no cluster: write upstream = cluster:HOST:PORT, or remove "
      "this line\n"},
     {"[weir]\ncluster-announce = a:2\n",
-     AT_KEY("cluster-announce") "upstream names no cluster: write upstream = cluster:HOST:PORT, or remove this line\n"},
+     AT_KEY(
+         "cluster-announce") "upstream names no cluster: write upstream = cluster:HOST:PORT, or remove this line\n"},
     {"[weir]\nupstream = cluster:a:1\nsentinel-user = a\n",
      "weir.conf:3: [weir] sentinel-user: needs sentinel-password-file\n"
      "weir.conf:3: [weir] sentinel-user: upstream names no sentinels: write upstream = sentinel:NAME@HOST:26379, or "
      "remove this line\n"},
     {"[weir]\ncluster-announce = unix:/a\n",
-     AT_KEY("cluster-announce") "clients of a cluster need a host and a port: write cluster-announce = HOST:PORT\n"},
+     AT_KEY(
+         "cluster-announce") "clients of a cluster need a host and a port: write cluster-announce = HOST:PORT\n"},
     {"[weir]\ncluster-announce = a:0\n",
-     AT_KEY("cluster-announce") "clients cannot connect to port 0: write cluster-announce = HOST:PORT\n"},
+     AT_KEY(
+         "cluster-announce") "clients cannot connect to port 0: write cluster-announce = HOST:PORT\n"},
     {"[weir]\nupstream = cluster:a:1\ncluster-announce = a:2\ncluster-commands = refuse\n",
      "weir.conf:3: [weir] cluster-announce: has no effect with cluster-commands = refuse: remove this line\n"},
-    {"[weir]\ncross-slot = all\n", AT_KEY("cross-slot") "\"all\" is neither split nor split-all nor refuse\n"},
+    {"[weir]\ncross-slot = all\n",
+     AT_KEY("cross-slot") "\"all\" is neither split nor split-all nor refuse\n"},
     {"[weir]\nupstream = a:1, b:1, A:1\n", AT "A:1 is given twice: name each address once\n"},
     {"[weir]\nupstream = a:1\nupstream = a:1\n",
      "weir.conf:3: [weir] upstream: a:1 is given twice: name each address once\n"},
     {"[weir]\nupstream = sentinel:m@a:1, a:1\n", AT "a:1 is given twice: name each address once\n"},
     {"[weir]\nupstream = a:1,b:1,c:1,d:1,e:1,f:1,g:1,h:1,i:1,j:1,k:1,l:1,m:1,n:1,o:1,p:1\nupstream = q:1\n",
      "weir.conf:3: [weir] upstream: at most 16 addresses: remove q:1\n"},
-    {"[weir]\nupstream = tls:a:1, b:1\n", AT "tls: must precede every address of upstream, or none: b:1 has none\n"},
+    {"[weir]\nupstream = tls:a:1, b:1\n",
+     AT "tls: must precede every address of upstream, or none: b:1 has none\n"},
     {"[weir]\nupstream = sentinel:m@a:1, tls:b:1\n",
      AT "tls: must precede every address of upstream, or none: tls:b:1 has it\n"},
     {"[weir]\nupstream = a:1,, b:1\n", AT "an address is missing next to a comma\n"},
-    {"[weir]\nupstream = ann:s3cret@a:1\n",
-     AT "only the name of a master may precede an @: write upstream = sentinel:NAME@HOST:26379, and a login in "
-        "upstream-user and upstream-password-file\n"},
-    {"[weir]\nupstream = sentinel:m@ann:s3cret@a:1\n",
-     AT "only the name of a master may precede an @: write upstream = sentinel:NAME@HOST:26379, and a login in "
-        "upstream-user and upstream-password-file\n"},
-    {"[weir]\nupstream = sentinel:m@redis://:s3cret@a:1\n",
-     AT "a URL is not an address: write HOST:PORT, and a login in upstream-user and upstream-password-file\n"},
-    {"[weir]\nupstream = a:1, redis://:s3cret@b:1\n",
-     AT "a URL is not an address: write HOST:PORT, and a login in upstream-user and upstream-password-file\n"},
-    {"[weir]\nupstream = sentinel:m@a:1 b:1\n", AT "separate addresses by commas: write upstream = a:1, b:1\n"},
+    {"[weir]\nupstream = ann:s3cret@a:1\n", AT
+     "only the name of a master may precede an @: write upstream = sentinel:NAME@HOST:26379, and a login in "
+     "upstream-user and upstream-password-file\n"},
+    {"[weir]\nupstream = sentinel:m@ann:s3cret@a:1\n", AT
+     "only the name of a master may precede an @: write upstream = sentinel:NAME@HOST:26379, and a login in "
+     "upstream-user and upstream-password-file\n"},
+    {"[weir]\nupstream = sentinel:m@redis://:s3cret@a:1\n", AT
+     "a URL is not an address: write HOST:PORT, and a login in upstream-user and upstream-password-file\n"},
+    {"[weir]\nupstream = a:1, redis://:s3cret@b:1\n", AT
+     "a URL is not an address: write HOST:PORT, and a login in upstream-user and upstream-password-file\n"},
+    {"[weir]\nupstream = sentinel:m@a:1 b:1\n",
+     AT "separate addresses by commas: write upstream = a:1, b:1\n"},
     {"[weir]\nlisten = 127.0.0.1:7\nupstream = a:1, 127.0.0.1:7\n",
      "weir.conf:3: [weir] upstream: 127.0.0.1:7 is an address that weir itself listens on (127.0.0.1:7): name the "
      "address of Redis\n"},
@@ -193,15 +208,17 @@ static void test_mistakes(void **state)
 
 /* ---- keys that need such an upstream ---- */
 
-#define NO_REPLICAS                                                                                                    \
-    "upstream names one server without replicas: write upstream = HOST:PORT, HOST:PORT, or upstream = "                \
+#define NO_REPLICAS                                                                                     \
+    "upstream names one server without replicas: write upstream = HOST:PORT, HOST:PORT, or upstream = " \
     "sentinel:NAME@HOST:26379, or reads = master\n"
-#define NO_SENTINELS "upstream names no sentinels: write upstream = sentinel:NAME@HOST:26379, or remove this line\n"
+#define NO_SENTINELS                                                                               \
+    "upstream names no sentinels: write upstream = sentinel:NAME@HOST:26379, or remove this line\n"
 
 static const struct mistake lacks[] = {
     {"[weir]\nreads = replicas\n", "weir.conf:2: [weir] reads: " NO_REPLICAS},
     {"[weir]\nupstream = a:1\nreads = asked\n", "weir.conf:3: [weir] reads: " NO_REPLICAS},
-    {"[weir]\nreads = slaves\n", AT_KEY("reads") "\"slaves\" is neither master nor asked nor replicas\n"},
+    {"[weir]\nreads = slaves\n",
+     AT_KEY("reads") "\"slaves\" is neither master nor asked nor replicas\n"},
     {"[weir]\nreplica-poll = 1ms\n", AT_KEY("replica-poll") "must be from 10ms to 10s\n"},
     {"[weir]\nreplica-lag-max = 0\n", AT_KEY("replica-lag-max") "must be from 10ms to 1h\n"},
     {"[weir]\nsentinel-password-file = secret\n", AT_KEY("sentinel-password-file") NO_SENTINELS},
@@ -232,9 +249,10 @@ static void test_keys_beside_what_they_need(void **state)
 {
     (void)state;
     write_secret();
-    struct config *config = load_text("[weir]\nupstream = sentinel:m@a:1\nsentinel-user = weir\n"
-                                      "sentinel-password-file = secret\nreads = replicas\nreplica-poll = 100ms\n"
-                                      "replica-lag-max = 2s\nread-own-writes = no\n");
+    struct config *config =
+        load_text("[weir]\nupstream = sentinel:m@a:1\nsentinel-user = weir\n"
+                  "sentinel-password-file = secret\nreads = replicas\nreplica-poll = 100ms\n"
+                  "replica-lag-max = 2s\nread-own-writes = no\n");
     assert_string_equal(said.text, "");
     assert_string_equal(config->sentinel_user, "weir");
     assert_string_equal(config->sentinel_password_file, "secret");
@@ -281,7 +299,9 @@ static void test_passwords_that_may_go_anywhere(void **state)
         assert_non_null(config);
         config_lint(config, &file);
         bool is_warned =
-            strstr(said.text, "warning: weir.conf:2: [weir] upstream: weir sends passwords to any address") != NULL;
+            strstr(said.text,
+                   "warning: weir.conf:2: [weir] upstream: weir sends passwords to any address") !=
+            NULL;
         if (is_warned != anywhere[i].is_warned)
             fail_msg("%s: %s", anywhere[i].text, said.text);
         config_free(config);

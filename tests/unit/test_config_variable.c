@@ -55,7 +55,8 @@ static void test_expanding(void **state)
 static const struct mistake mistakes[] = {
     {"[weir]\nworkers = ${UNSET}\n",
      "weir.conf:2: [weir] workers: ${UNSET} is not set in the environment: set it, or write ${UNSET:-default}\n"},
-    {"[weir]\nworkers = 1${PORT\n", "weir.conf:2: [weir] workers: the } of ${ is missing; write $${ for ${ itself\n"},
+    {"[weir]\nworkers = 1${PORT\n",
+     "weir.conf:2: [weir] workers: the } of ${ is missing; write $${ for ${ itself\n"},
     {"[weir]\nworkers = ${}\n",
      "weir.conf:2: [weir] workers: \"\" is not the name of a variable: write ${NAME} or ${NAME:-default}; write $${ "
      "for ${ itself\n"},
@@ -63,7 +64,8 @@ static const struct mistake mistakes[] = {
      "weir.conf:2: [weir] workers: \"1A\" is not the name of a variable: write ${NAME} or ${NAME:-default}; write $${ "
      "for ${ itself\n"},
     {"[weir]\nworkers = ${EMPTY}\n", "weir.conf:2: [weir] workers: a value is missing\n"},
-    {"[weir]\nworkers = ${BELL}\n", "weir.conf:2: [weir] workers: ${BELL} holds a control character (0x07)\n"},
+    {"[weir]\nworkers = ${BELL}\n",
+     "weir.conf:2: [weir] workers: ${BELL} holds a control character (0x07)\n"},
     {"[weir]\nworkers = ${SHORT}\n",
      "weir.conf:2: [weir] workers: \"${SHORT}\" is not a count: write a whole number, or one with k, m or g (10k)\n"},
     {"[policy p]\nmatch = ${UNSET}\nall = ${UNSET}\n",
@@ -159,8 +161,10 @@ static void test_a_long_value_is_refused(void **state)
     setenv("LONG", text, 1);
     free(text);
     assert_null(load_text("[weir]\nupstream-user = ${LONG}\n"));
-    assert_string_equal(said.text, "weir.conf:2: [weir] upstream-user: is longer than 65536 bytes with the values of "
-                                   "its variables\n");
+    assert_string_equal(
+        said.text,
+        "weir.conf:2: [weir] upstream-user: is longer than 65536 bytes with the values of "
+        "its variables\n");
     unsetenv("LONG");
 }
 

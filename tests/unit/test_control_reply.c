@@ -52,8 +52,9 @@ static void test_too_long(void **state)
 /* G good, N no login, D denied, B busy, U unfit, X barred */
 static char letter_of(enum control_verdict verdict)
 {
-    static const char letters[] = {[CONTROL_GOOD] = 'G', [CONTROL_NOAUTH] = 'N', [CONTROL_DENIED] = 'D',
-                                   [CONTROL_BUSY] = 'B', [CONTROL_UNFIT] = 'U',  [CONTROL_BARRED] = 'X'};
+    static const char letters[] = {
+        [CONTROL_GOOD] = 'G', [CONTROL_NOAUTH] = 'N', [CONTROL_DENIED] = 'D',
+        [CONTROL_BUSY] = 'B', [CONTROL_UNFIT] = 'U',  [CONTROL_BARRED] = 'X'};
     return letters[verdict];
 }
 
@@ -121,8 +122,8 @@ static void test_judgements(void **state)
         }
         if (strcmp(verdicts, rows[i].verdicts) != 0)
             fail_msg("%s: %s", rows[i].text, verdicts);
-        assert_int_equal(control_is_idle(reply),
-                         strncmp(rows[i].text, "-LOADING", 8) == 0 || strncmp(rows[i].text, "-MASTERDOWN", 11) == 0);
+        assert_int_equal(control_is_idle(reply), strncmp(rows[i].text, "-LOADING", 8) == 0 ||
+                                                     strncmp(rows[i].text, "-MASTERDOWN", 11) == 0);
         control_reply_free(reply);
     }
 }

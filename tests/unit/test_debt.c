@@ -49,7 +49,8 @@ static void scaling_is_exact_and_rounds_up(void **state)
     (void)state;
     uint64_t seed = 1;
     for (int i = 0; i < 200000; i++) {
-        struct unit_time from = {any(&seed, 60), any(&seed, 60)}, to = {any(&seed, 60), any(&seed, 60)};
+        struct unit_time from = {any(&seed, 60), any(&seed, 60)},
+                         to = {any(&seed, 60), any(&seed, 60)};
         uint64_t debt_ns = any(&seed, 61), scaled_ns = debt_at(debt_ns, from, to);
         uint64_t exact[3], reached[3], before[3];
         multiply(debt_ns, (wide)from.units * to.ns, exact);
@@ -69,8 +70,8 @@ static void scaling_is_exact_and_rounds_up(void **state)
 static void a_thousand_changes_add_next_to_nothing(void **state)
 {
     (void)state;
-    static const char *const rates[] = {"7/h burst 7", "11/h burst 11", "3/h burst 7", "1000/s burst 7",
-                                        "13/m burst 9"};
+    static const char *const rates[] = {"7/h burst 7", "11/h burst 11", "3/h burst 7",
+                                        "1000/s burst 7", "13/m burst 9"};
     for (size_t k = 1; k < sizeof rates / sizeof rates[0]; k++) {
         set_up(NULL);
         limit("write", rates[0]);
@@ -216,8 +217,9 @@ static void old_rules_charge_at_the_new_rate(void **state)
         assert_true(pass("set", START));
         assert_int_equal(word(0), START + HOUR / 4 * 3);
         struct verdict refusal = {0};
-        assert_int_equal(gate_ask_plainly(old.policy, old.holders[PER_SUBJECT], kit_command(table, "set"), 5, START,
-                                          limit_counters, &refusal),
+        assert_int_equal(gate_ask_plainly(old.policy, old.holders[PER_SUBJECT],
+                                          kit_command(table, "set"), 5, START, limit_counters,
+                                          &refusal),
                          1);
         assert_int_equal(refusal.wait_ns, HOUR / 4);
         assert_int_equal(gate_standing(&old, 0, START).reset_after_ns, HOUR);
@@ -236,7 +238,8 @@ enum { WAITERS = 5 };
 static void a_queue_is_timed_anew(void **state)
 {
     (void)state;
-    static const char *const faster[] = {"100/s over delay 10s", "1/h over delay 10s", "20/s over delay 10s"};
+    static const char *const faster[] = {"100/s over delay 10s", "1/h over delay 10s",
+                                         "20/s over delay 10s"};
     set_up(NULL);
     limit("write", "10/s over delay 10s");
     open_gate();
@@ -255,7 +258,8 @@ static void a_queue_is_timed_anew(void **state)
         uint64_t interval_ns = policy->limits[0].rate.interval_ns;
         for (int i = 0; i < WAITERS; i++)
             if (k != 1 || i % 2 == 0) /* the other positions miss a change */
-                assert_int_equal(gate_positions_due(&all_positions[i]), START + (uint64_t)(i + 1) * interval_ns);
+                assert_int_equal(gate_positions_due(&all_positions[i]),
+                                 START + (uint64_t)(i + 1) * interval_ns);
         assert_int_equal(word(0), START + (WAITERS + 1) * interval_ns);
     }
     uint64_t left = 0;
@@ -509,7 +513,8 @@ static void shadow_mode_leaves_the_burst_at_most(void **state)
             }
             for (unsigned i = 0; i < 3; i++)
                 assert_in_range(word(i), START,
-                                START + policy->limits[i].rate.burst_ns + (i == 2 && is_old ? 10 * MS : 0));
+                                START + policy->limits[i].rate.burst_ns +
+                                    (i == 2 && is_old ? 10 * MS : 0));
             tear_down(NULL);
         }
 }

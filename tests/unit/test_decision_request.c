@@ -23,14 +23,16 @@
 static const char integer_error[] = "ERR value is not an integer or out of range";
 static const char zero_error[] = "ERR zero rates are not supported";
 static const char syntax_error[] = "ERR syntax error, "; /* followed by the error in detail */
-static const char modes_error[] = "ERR at most one of WAIT, PEEK, FORCE, PARTIAL, BORROW and CREDIT";
+static const char modes_error[] =
+    "ERR at most one of WAIT, PEEK, FORCE, PARTIAL, BORROW and CREDIT";
 
 static void assert_error(const char *line, const char *expected)
 {
     struct decision_request ask;
     if (kit_parse(&ask, line))
         fail_msg("%s is taken", line);
-    if (expected == syntax_error ? strncmp(kit_why, expected, strlen(expected)) != 0 : strcmp(kit_why, expected) != 0)
+    if (expected == syntax_error ? strncmp(kit_why, expected, strlen(expected)) != 0
+                                 : strcmp(kit_why, expected) != 0)
         fail_msg("%s: \"%s\" is not \"%s\"", line, kit_why, expected);
 }
 
@@ -139,9 +141,12 @@ static void modes(void **state)
         {"LIMIT FUNNEL k 1/s COST 1 CREDIT 1", "ERR CREDIT has its own number: leave COST out"},
         {"LIMIT FIXED k 1/s BORROW", "ERR BORROW is for FUNNEL and BUCKET"},
         {"LIMIT SLIDING k 1/s FROM FIRST", "ERR FROM FIRST is for FIXED"},
-        {"LIMIT SLIDING k 1/s CREDIT 1001", "ERR CREDIT of an exact sliding window is at most 1000"},
-        {"LIMIT FUNNEL k 1/d FORCE COST 104", "ERR this COST at this rate takes more than 104 days to drain"},
-        {"LIMIT BUCKET k 1/d BORROW COST 104", "ERR this COST at this rate takes more than 104 days to drain"},
+        {"LIMIT SLIDING k 1/s CREDIT 1001",
+         "ERR CREDIT of an exact sliding window is at most 1000"},
+        {"LIMIT FUNNEL k 1/d FORCE COST 104",
+         "ERR this COST at this rate takes more than 104 days to drain"},
+        {"LIMIT BUCKET k 1/d BORROW COST 104",
+         "ERR this COST at this rate takes more than 104 days to drain"},
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++)
         assert_error(rows[i].line, rows[i].error);
@@ -182,26 +187,33 @@ static void penalties(void **state)
     assert_true(decision_request_resolve(&ban, NULL, &rule, kit_why, sizeof kit_why));
     assert_true(ban.rule.kind == QUOTA_UNBAN && ban.rule.n_rates == 0 && ban.max == 'z');
 
-    static const char together[] = "ERR PENALTY goes with neither FORCE nor CREDIT, which are never limited";
+    static const char together[] =
+        "ERR PENALTY goes with neither FORCE nor CREDIT, which are never limited";
     assert_error("LIMIT FUNNEL k 1/s PENALTY 1h FORCE", together);
     assert_error("LIMIT CHECK n k CREDIT 1 PENALTY 1h", together);
     assert_error("LIMIT FIXED k 1/s PENALTY", syntax_error);
     assert_error("LIMIT FIXED k 1/s PENALTY 1h PENALTY 1h", syntax_error);
-    assert_error("LIMIT FIXED k 1/s PENALTY 0", "ERR a penalty of 0 has no effect: give at least 1ms");
-    assert_error("LIMIT FIXED k 1/s PENALTY 1h..1m", "ERR the longest penalty is shorter than the first: write 1m..1h");
+    assert_error("LIMIT FIXED k 1/s PENALTY 0",
+                 "ERR a penalty of 0 has no effect: give at least 1ms");
+    assert_error("LIMIT FIXED k 1/s PENALTY 1h..1m",
+                 "ERR the longest penalty is shorter than the first: write 1m..1h");
     assert_error("LIMIT FIXED k 1/s PENALTY 1m..",
                  "ERR \"\" is not a time: write ms, s, m, h or d, or a number of them (60s)");
     assert_error("LIMIT FIXED k 1/s PENALTY 5",
                  "ERR \"5\" is not a time: write ms, s, m, h or d, or a number of them (60s)");
     assert_error("LIMIT FIXED k 1/s PENALTY 36600d", "ERR \"36600d\" is longer than 100 years");
     assert_error("LIMIT ACQUIRE k 1 1 PENALTY 1h", syntax_error);
-    assert_error("LIMIT THROTTLE k 1 1 1 1 PENALTY 1h", "ERR wrong number of arguments for 'limit|throttle' command");
+    assert_error("LIMIT THROTTLE k 1 1 1 1 PENALTY 1h",
+                 "ERR wrong number of arguments for 'limit|throttle' command");
     assert_error("LIMIT BAN THROTTLE k 1h", "ERR THROTTLE has no penalties: use another algorithm");
-    assert_error("LIMIT BAN FUNNY k 1h",
-                 "ERR unknown algorithm 'FUNNY': write FUNNEL, BUCKET, SLIDING, APPROX, FIXED, or CHECK and a name");
+    assert_error(
+        "LIMIT BAN FUNNY k 1h",
+        "ERR unknown algorithm 'FUNNY': write FUNNEL, BUCKET, SLIDING, APPROX, FIXED, or CHECK and a name");
     assert_error("LIMIT BAN FIXED k", "ERR wrong number of arguments for 'limit|ban' command");
-    assert_error("LIMIT BAN FIXED k 1h 1h", "ERR wrong number of arguments for 'limit|ban' command");
-    assert_error("LIMIT UNBAN FIXED k 1h", "ERR wrong number of arguments for 'limit|unban' command");
+    assert_error("LIMIT BAN FIXED k 1h 1h",
+                 "ERR wrong number of arguments for 'limit|ban' command");
+    assert_error("LIMIT UNBAN FIXED k 1h",
+                 "ERR wrong number of arguments for 'limit|unban' command");
     assert_error("LIMIT UNBAN CHECK n", "ERR wrong number of arguments for 'limit|unban' command");
     assert_error("LIMIT BAN FIXED k 0", "ERR a penalty of 0 has no effect: give at least 1ms");
 }
@@ -218,7 +230,8 @@ static void shapes(void **state)
     assert_error("LIMIT FIXED k 1/s AS", syntax_error);
     assert_error("LIMIT FIXED k 1/s AS SET", syntax_error);
     assert_error("LIMIT FIXED k 1/s AS MAP AS MAP", syntax_error);
-    assert_error("LIMIT RENEW k t 1 AS MAP", "ERR wrong number of arguments for 'limit|renew' command");
+    assert_error("LIMIT RENEW k t 1 AS MAP",
+                 "ERR wrong number of arguments for 'limit|renew' command");
 }
 
 /* The error names the wrong word. */
@@ -237,9 +250,12 @@ static void mistakes(void **state)
         {"LIMIT FUNNEL k 1/s PEKE", "ERR syntax error, unknown option 'PEKE' (did you mean PEEK?)"},
         {"LIMIT FUNNEL k 1/s NOW", "ERR syntax error, unknown option 'NOW'"},
         {"LIMIT FUNNEL k 1/s APROX", "ERR syntax error, unknown option 'APROX'"},
-        {"LIMIT FUNNEL k 1/s APPROX", "ERR syntax error, APPROX is not an option of 'limit|funnel'"},
-        {"LIMIT ACQUIRE k 1 1 cost 2", "ERR syntax error, COST is not an option of 'limit|acquire'"},
-        {"LIMIT FUNNEL k PEEK", "ERR syntax error, a rate is missing: write COUNT/PERIOD, like 1000/s or 5/60s"},
+        {"LIMIT FUNNEL k 1/s APPROX",
+         "ERR syntax error, APPROX is not an option of 'limit|funnel'"},
+        {"LIMIT ACQUIRE k 1 1 cost 2",
+         "ERR syntax error, COST is not an option of 'limit|acquire'"},
+        {"LIMIT FUNNEL k PEEK",
+         "ERR syntax error, a rate is missing: write COUNT/PERIOD, like 1000/s or 5/60s"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         assert_error(rows[i].line, rows[i].error);
@@ -263,7 +279,8 @@ static void redis_cells(void **state)
     assert_true(ask.is_peek);
     ask = kit_request("cl.throttle k 0 1000000000 1");
     assert_rate(&ask, 0, 1, 1);
-    ask = kit_request("cl.throttle k 0 9223372036854775807 9223372036854775807 -00000000000000000000000000001");
+    ask = kit_request(
+        "cl.throttle k 0 9223372036854775807 9223372036854775807 -00000000000000000000000000001");
     assert_rate(&ask, 0, 1, S);
     assert_int_equal(ask.cost, -1);
 }
@@ -277,14 +294,16 @@ static void the_rest(void **state)
     assert_slice(ask.key, "u1");
     assert_int_equal(ask.cost, 2);
     struct quota_rule rule = {0};
-    assert_true(quota_limit_parse(SLICE("sliding"), SLICE("5/60s, 100/d"), &rule, kit_why, sizeof kit_why));
+    assert_true(
+        quota_limit_parse(SLICE("sliding"), SLICE("5/60s, 100/d"), &rule, kit_why, sizeof kit_why));
     assert_true(decision_request_resolve(&ask, NULL, &rule, kit_why, sizeof kit_why));
     assert_int_equal(ask.rule.kind, QUOTA_SLIDING);
     assert_rate(&ask, 1, 100, INT64_C(86400000000));
     assert_int_equal(ask.cost, 2);
     ask = kit_request("LIMIT CHECK signup u1 COST 10001");
     assert_false(decision_request_resolve(&ask, NULL, &rule, kit_why, sizeof kit_why));
-    assert_string_equal(kit_why, "ERR COST of an exact sliding window is at most 10000: use APPROX for more");
+    assert_string_equal(
+        kit_why, "ERR COST of an exact sliding window is at most 10000: use APPROX for more");
     rule.kind = QUOTA_APPROX;
     assert_true(decision_request_resolve(&ask, NULL, &rule, kit_why, sizeof kit_why));
 
@@ -329,11 +348,14 @@ static void errors(void **state)
         {"LIMIT FUNNEL k 10", "ERR \"10\" is not a rate: write COUNT/PERIOD, like 1000/s or 5/60s"},
         {"LIMIT FUNNEL k 0/s", "ERR a rate of 0 never lets anything pass: give at least 1"},
         {"LIMIT FUNNEL k 1/0", "ERR \"1/0\": the period must be longer than 0"},
-        {"LIMIT FUNNEL k -1/s", "ERR \"-1\" is not a count: write a whole number, or one with k, m or g (10k)"},
-        {"LIMIT FUNNEL k 1kb/s", "ERR \"1kb\": kb, mb and gb count bytes; commands are counted in k, m and g"},
+        {"LIMIT FUNNEL k -1/s",
+         "ERR \"-1\" is not a count: write a whole number, or one with k, m or g (10k)"},
+        {"LIMIT FUNNEL k 1kb/s",
+         "ERR \"1kb\": kb, mb and gb count bytes; commands are counted in k, m and g"},
         {"LIMIT FUNNEL k 99999999999999999999/s",
          "ERR \"99999999999999999999\" is not a count: it is too large or starts with 0"},
-        {"LIMIT FUNNEL k 1/w", "ERR \"w\" is not a time: write ms, s, m, h or d, or a number of them (60s)"},
+        {"LIMIT FUNNEL k 1/w",
+         "ERR \"w\" is not a time: write ms, s, m, h or d, or a number of them (60s)"},
         {"LIMIT FUNNEL k 1/d BURST 1000", draining},
         {"LIMIT FUNNEL k 1/d BURST 9223372036854775807",
          "ERR a burst of 9223372036854775807 at this rate takes more than 104 days to drain: give a smaller burst"},
@@ -366,10 +388,12 @@ static void errors(void **state)
         {"LIMIT FUNNEL k 1/s ''", syntax_error},
         {"LIMIT SLIDING k 1/s BURST 2", syntax_error},
         {"LIMIT SLIDING k 1/s APPROX APPROX", syntax_error},
-        {"LIMIT SLIDING k 10001/s", "ERR an exact sliding window counts at most 10000 units: use APPROX for more"},
+        {"LIMIT SLIDING k 10001/s",
+         "ERR an exact sliding window counts at most 10000 units: use APPROX for more"},
         {"LIMIT SLIDING k 5/s 10001/100d",
          "ERR an exact sliding window counts at most 10000 units: use APPROX for more"},
-        {"LIMIT SLIDING k 5/s COST 10001", "ERR COST of an exact sliding window is at most 10000: use APPROX for more"},
+        {"LIMIT SLIDING k 5/s COST 10001",
+         "ERR COST of an exact sliding window is at most 10000: use APPROX for more"},
         {"LIMIT FIXED k 1/s APPROX", syntax_error},
         {"LIMIT FIXED k 9007199254740992/s", "ERR the count is too large"},
         {"LIMIT FIXED k 1/36526d", "ERR \"36526d\" is longer than 100 years"},
@@ -414,12 +438,15 @@ static void errors(void **state)
         {"CL.THROTTLE k x 0 0", integer_error},
         {"CL.THROTTLE k 9223372036854775807 1 1",
          "ERR value is out of range: at this rate draining takes more than 104 days"},
-        {"CL.THROTTLE k 200000000 1 86400", "ERR value is out of range: at this rate draining takes more than 104 "
-                                            "days"},
-        {"CL.THROTTLE k 1 1 86400 200000000", "ERR value is out of range: at this rate draining takes more than 104 "
-                                              "days"},
-        {"CL.THROTTLE k 1 1 86400 -200000000", "ERR value is out of range: at this rate draining takes more than 104 "
-                                               "days"},
+        {"CL.THROTTLE k 200000000 1 86400",
+         "ERR value is out of range: at this rate draining takes more than 104 "
+         "days"},
+        {"CL.THROTTLE k 1 1 86400 200000000",
+         "ERR value is out of range: at this rate draining takes more than 104 "
+         "days"},
+        {"CL.THROTTLE k 1 1 86400 -200000000",
+         "ERR value is out of range: at this rate draining takes more than 104 "
+         "days"},
         {"CL.THROTTLE k 1 1 9223372036854775807 0",
          "ERR value is out of range: at this rate draining takes more than 104 days"},
         {"CL.THROTTLE k 1 1 1 -9223372036854775808",
@@ -473,18 +500,20 @@ static void random_words(void **state)
         "9007199254740991/week",
     };
     static const char *const commands[] = {
-        "LIMIT FUNNEL k", "LIMIT BUCKET k",     "LIMIT SLIDING k",   "LIMIT FIXED k",     "LIMIT THROTTLE k",
-        "CL.THROTTLE k",  "LIMIT CHECK n k",    "LIMIT ACQUIRE k",   "LIMIT RENEW k",     "LIMIT RELEASE k",
-        "LIMIT RESET",    "LIMIT FUNNEL k 3/s", "LIMIT BAN FIXED k", "LIMIT BAN CHECK n", "LIMIT UNBAN",
+        "LIMIT FUNNEL k",    "LIMIT BUCKET k",    "LIMIT SLIDING k", "LIMIT FIXED k",
+        "LIMIT THROTTLE k",  "CL.THROTTLE k",     "LIMIT CHECK n k", "LIMIT ACQUIRE k",
+        "LIMIT RENEW k",     "LIMIT RELEASE k",   "LIMIT RESET",     "LIMIT FUNNEL k 3/s",
+        "LIMIT BAN FIXED k", "LIMIT BAN CHECK n", "LIMIT UNBAN",
     };
     unsigned n_taken = 0;
     for (uint64_t seed = 0; seed < 200000; seed++) {
         uint64_t dice_state = seed;
         char line[512];
-        size_t len = (size_t)snprintf(line, sizeof line, "%s", commands[dice_below(&dice_state, COUNT_OF(commands))]);
+        size_t len = (size_t)snprintf(line, sizeof line, "%s",
+                                      commands[dice_below(&dice_state, COUNT_OF(commands))]);
         for (uint64_t left = dice_below(&dice_state, 7); left > 0; left--)
-            len +=
-                (size_t)snprintf(line + len, sizeof line - len, " %s", words[dice_below(&dice_state, COUNT_OF(words))]);
+            len += (size_t)snprintf(line + len, sizeof line - len, " %s",
+                                    words[dice_below(&dice_state, COUNT_OF(words))]);
         struct decision_request ask;
         if (!kit_parse(&ask, line)) {
             if (strncmp(kit_why, "ERR ", 4) != 0)
@@ -503,7 +532,8 @@ static void random_words(void **state)
             assert_true(gcra.room < QUOTA_MOST && gcra.burst < QUOTA_MOST);
             assert_true(gcra.room >= gcra.burst || ask.cost == 0);
             assert_true(gcra.burst >= 0);
-            assert_true(gcra.inc <= gcra.burst || gcra.room == gcra.burst || ask.mode == QUOTA_BORROW);
+            assert_true(gcra.inc <= gcra.burst || gcra.room == gcra.burst ||
+                        ask.mode == QUOTA_BORROW);
         }
     }
     assert_true(n_taken > 10000);
@@ -516,9 +546,10 @@ static void random_words(void **state)
 static void keys_are_bounded(void **state)
 {
     static const char *const commands[] = {
-        "LIMIT FUNNEL %s 1/s",     "LIMIT BUCKET %s 1/s",  "LIMIT SLIDING %s 1/s", "LIMIT FIXED %s 1/s",
-        "LIMIT THROTTLE %s 1 1 1", "CL.THROTTLE %s 1 1 1", "LIMIT CHECK n %s",     "LIMIT ACQUIRE %s 1 1",
-        "LIMIT RENEW %s t 1",      "LIMIT RELEASE %s t",   "LIMIT RESET %s",       "LIMIT RESET a %s",
+        "LIMIT FUNNEL %s 1/s", "LIMIT BUCKET %s 1/s",     "LIMIT SLIDING %s 1/s",
+        "LIMIT FIXED %s 1/s",  "LIMIT THROTTLE %s 1 1 1", "CL.THROTTLE %s 1 1 1",
+        "LIMIT CHECK n %s",    "LIMIT ACQUIRE %s 1 1",    "LIMIT RENEW %s t 1",
+        "LIMIT RELEASE %s t",  "LIMIT RESET %s",          "LIMIT RESET a %s",
     };
     char key[QUOTA_KEY_MAX + 2];
     char line[KIT_ROOM];
@@ -551,7 +582,8 @@ static void too_many_keys(void **state)
         words[i] = SLICE("k");
     for (size_t n = COUNT_OF(words) - 1; n <= COUNT_OF(words); n++) {
         struct slice whole = slice_of(request, emit_array(request, words, n));
-        assert_int_equal(decision_request_parse(&ask, kit_parts, SLICE("limit|reset"), whole, kit_why, sizeof kit_why),
+        assert_int_equal(decision_request_parse(&ask, kit_parts, SLICE("limit|reset"), whole,
+                                                kit_why, sizeof kit_why),
                          n < COUNT_OF(words));
     }
     assert_string_equal(kit_why, "ERR too many keys: at most 64");
@@ -561,9 +593,12 @@ static void too_many_keys(void **state)
 static void work_is_bounded(void **state)
 {
     static const char *const rows[] = {
-        "LIMIT FUNNEL k 1/s",    "LIMIT FUNNEL k 1/s 2/m",
-        "LIMIT SLIDING k 5/s",   "LIMIT SLIDING k 500/s",
-        "LIMIT SLIDING k 10k/s", "LIMIT SLIDING k 10k/s 10k/m 10k/h 10k/d 10k/2d 10k/3d 10k/4d 10k/5d",
+        "LIMIT FUNNEL k 1/s",
+        "LIMIT FUNNEL k 1/s 2/m",
+        "LIMIT SLIDING k 5/s",
+        "LIMIT SLIDING k 500/s",
+        "LIMIT SLIDING k 10k/s",
+        "LIMIT SLIDING k 10k/s 10k/m 10k/h 10k/d 10k/2d 10k/3d 10k/4d 10k/5d",
     };
     unsigned last = 0;
     (void)state;
@@ -593,8 +628,8 @@ static void arities_agree(void **state)
             for (int j = 0; j < argc; j++)
                 words[j] = SLICE("1");
             size_t len = emit_array(request, words, (size_t)argc);
-            bool is_taken = decision_request_parse(&ask, kit_parts, slice_str(own->name), slice_of(request, len),
-                                                   kit_why, sizeof kit_why);
+            bool is_taken = decision_request_parse(&ask, kit_parts, slice_str(own->name),
+                                                   slice_of(request, len), kit_why, sizeof kit_why);
             bool is_arity = !is_taken && strstr(kit_why, "wrong number of arguments") != NULL;
             if (is_arity != (argc != least))
                 fail_msg("%s with %d words: %s", own->name, argc, is_taken ? "taken" : kit_why);
@@ -611,8 +646,9 @@ static void options_agree(void **state)
         enum quota_option bit;
         const char *words;
     } options[] = {
-        {OPTION_BURST, "[BURST n:"},      {OPTION_COST, "[COST n:"},   {OPTION_WAIT, "[WAIT ms:"},
-        {OPTION_PEEK, "[PEEK]"},          {OPTION_APPROX, "[APPROX]"}, {OPTION_PENALTY, "[PENALTY time:"},
+        {OPTION_BURST, "[BURST n:"},      {OPTION_COST, "[COST n:"},
+        {OPTION_WAIT, "[WAIT ms:"},       {OPTION_PEEK, "[PEEK]"},
+        {OPTION_APPROX, "[APPROX]"},      {OPTION_PENALTY, "[PENALTY time:"},
         {OPTION_WARMUP, "[WARMUP time:"},
     };
     unsigned n = 0;
@@ -626,7 +662,8 @@ static void options_agree(void **state)
             continue;
         n++;
         for (size_t i = 0; i < COUNT_OF(options); i++)
-            if (((algorithm->options & options[i].bit) != 0) != (strstr(own->arguments, options[i].words) != NULL))
+            if (((algorithm->options & options[i].bit) != 0) !=
+                (strstr(own->arguments, options[i].words) != NULL))
                 fail_msg("%s and %s", own->name, options[i].words);
     }
     assert_int_equal(n, 13);
@@ -634,7 +671,8 @@ static void options_agree(void **state)
 
 /* ---- the words of a script ---- */
 
-static void assert_asked(const struct decision_request *ask, unsigned database, const char *expected)
+static void assert_asked(const struct decision_request *ask, unsigned database,
+                         const char *expected)
 {
     char request[QUOTA_WORDS_ROOM + EMIT_HEADER_MAX];
     char out[QUOTA_WORDS_ROOM];
@@ -648,7 +686,8 @@ static void assert_asked(const struct decision_request *ask, unsigned database, 
     size_t at = 0;
     argv_walk_init(&walk, slice_of(request, head + len));
     while (argv_next(&walk, &word))
-        at += (size_t)snprintf(text + at, sizeof text - at, "%s%.*s", at > 0 ? "," : "", (int)word.len, word.at);
+        at += (size_t)snprintf(text + at, sizeof text - at, "%s%.*s", at > 0 ? "," : "",
+                               (int)word.len, word.at);
     assert_true(walk.at == walk.end);
     assert_string_equal(text, expected);
 }
@@ -670,34 +709,47 @@ static void assert_raw_words(const char *line, unsigned database, const char *ex
 static void questions(void **state)
 {
     (void)state;
-    assert_words("LIMIT FUNNEL k 10/s BURST 20 COST 3", 7, "0,,0,f,1,100000000,300000000,2000000000,2000000000");
-    assert_words("LIMIT FUNNEL k 10/s WAIT 500", 7, "0,,0,f,1,100000000,100000000,1500000000,1000000000");
-    assert_words("LIMIT BUCKET k 10/s 1/m PEEK", 7,
-                 "0,,1,b,2,100000000,100000000,1000000000,1000000000,60000000000,60000000000,60000000000,60000000000");
+    assert_words("LIMIT FUNNEL k 10/s BURST 20 COST 3", 7,
+                 "0,,0,f,1,100000000,300000000,2000000000,2000000000");
+    assert_words("LIMIT FUNNEL k 10/s WAIT 500", 7,
+                 "0,,0,f,1,100000000,100000000,1500000000,1000000000");
+    assert_words(
+        "LIMIT BUCKET k 10/s 1/m PEEK", 7,
+        "0,,1,b,2,100000000,100000000,1000000000,1000000000,60000000000,60000000000,60000000000,60000000000");
     /* more than the burst never passes, also not after a wait */
-    assert_words("LIMIT FUNNEL k 10/s COST 11 WAIT 60000", 0, "0,,0,f,1,100000000,1000000001,1000000000,1000000000");
-    assert_words("LIMIT FUNNEL k 10/s COST 9007199254740991", 0, "0,,0,f,1,100000000,1000000001,1000000000,1000000000");
+    assert_words("LIMIT FUNNEL k 10/s COST 11 WAIT 60000", 0,
+                 "0,,0,f,1,100000000,1000000001,1000000000,1000000000");
+    assert_words("LIMIT FUNNEL k 10/s COST 9007199254740991", 0,
+                 "0,,0,f,1,100000000,1000000001,1000000000,1000000000");
     /* the longest wait that fits */
     assert_words("LIMIT FUNNEL k 1/d BURST 104 WAIT 86400000", 0,
                  "0,,0,f,1,86400000000000,86400000000000,9007199254740991,8985600000000000");
-    assert_words("LIMIT THROTTLE k 4 1 1 2", 7, "0,,0,,1,1000000000,2000000000,5000000000,5000000000");
+    assert_words("LIMIT THROTTLE k 4 1 1 2", 7,
+                 "0,,0,,1,1000000000,2000000000,5000000000,5000000000");
     assert_words("CL.THROTTLE k 4 1 1 2", 7, "0,,0,,1,1000000000,2000000000,5000000000,5000000000");
-    assert_raw_words("CL.THROTTLE k 4 1 1 -1", 7, "7,,0,,1,1000000000,-1000000000,5000000000,5000000000");
+    assert_raw_words("CL.THROTTLE k 4 1 1 -1", 7,
+                     "7,,0,,1,1000000000,-1000000000,5000000000,5000000000");
     assert_raw_words("CL.THROTTLE k 4 1 1 0", 7, "7,,1,,1,1000000000,0,5000000000,5000000000");
-    assert_words("LIMIT SLIDING k 5/60s 100/d COST 2 WAIT 9", 7, "0,,0,2,2,5,60000000,100,86400000000");
+    assert_words("LIMIT SLIDING k 5/60s 100/d COST 2 WAIT 9", 7,
+                 "0,,0,2,2,5,60000000,100,86400000000");
     assert_words("LIMIT SLIDING k 5/60s APPROX PEEK", 7, "0,,1,1,1,5,60000000");
     assert_words("LIMIT FIXED k 5/60s", 7, "0,,0,1,1,5,60000000");
     assert_words("LIMIT BUCKET k 10/s BURST 3 COST 4 BORROW WARMUP 5s", 7,
                  "0,,0,100000000,400000000,200000000,5000000000");
-    assert_words("LIMIT BUCKET k WARMUP 5s 10/s COST 0 BORROW", 7, "0,,1,100000000,0,900000000,5000000000");
-    assert_words("LIMIT FIXED k 5/day 9/WEEK 2/month 3/d", 7,
-                 "0,,0,1,4,5,d-86400,0,86400,172800,259200,9,w-864000,-259200,345600,950400,1555200,"
-                 "2,m-2678400,0,2678400,5097600,7776000,3,86400000000");
+    assert_words("LIMIT BUCKET k WARMUP 5s 10/s COST 0 BORROW", 7,
+                 "0,,1,100000000,0,900000000,5000000000");
+    assert_words(
+        "LIMIT FIXED k 5/day 9/WEEK 2/month 3/d", 7,
+        "0,,0,1,4,5,d-86400,0,86400,172800,259200,9,w-864000,-259200,345600,950400,1555200,"
+        "2,m-2678400,0,2678400,5097600,7776000,3,86400000000");
     assert_words("LIMIT FIXED k 5/60s PENALTY 1s", 7, "0,,0p1000:1000,1,1,5,60000000");
-    assert_words("LIMIT SLIDING k 5/60s PENALTY 1s..1h COUNT ALL", 7, "0,,0ap1000:3600000,1,1,5,60000000");
-    assert_words("LIMIT SLIDING k 5/60s PENALTY 1s..1h WAIT 9", 7, "0,,0p1000:3600000w9000,1,1,5,60000000");
+    assert_words("LIMIT SLIDING k 5/60s PENALTY 1s..1h COUNT ALL", 7,
+                 "0,,0ap1000:3600000,1,1,5,60000000");
+    assert_words("LIMIT SLIDING k 5/60s PENALTY 1s..1h WAIT 9", 7,
+                 "0,,0p1000:3600000w9000,1,1,5,60000000");
     assert_words("LIMIT SLIDING k 5/60s PENALTY 1s..1h PEEK", 7, "0,,1,1,1,5,60000000");
-    assert_words("LIMIT FIXED k 5/60s PENALTY 1s COST 3 PARTIAL", 7, "0,,0x3p1000:1000,1,1,5,60000000");
+    assert_words("LIMIT FIXED k 5/60s PENALTY 1s COST 3 PARTIAL", 7,
+                 "0,,0x3p1000:1000,1,1,5,60000000");
     assert_words("LIMIT FUNNEL k 10/s WAIT 500 PENALTY m", 7,
                  "0,,0p60000:60000,f,1,100000000,100000000,1500000000,1000000000");
     assert_words("LIMIT BAN SLIDING k 5s", 7, "0,,0,ban,122,5000,limit:free");
@@ -712,7 +764,8 @@ static void questions(void **state)
 static void parts(void **state)
 {
     (void)state;
-    struct decision_request ask = kit_request("LIMIT CHECK login ann COST 2 AND and AND and org and COST 3 WAIT 7");
+    struct decision_request ask =
+        kit_request("LIMIT CHECK login ann COST 2 AND and AND and org and COST 3 WAIT 7");
     assert_int_equal(ask.rule.kind, QUOTA_ALL);
     assert_int_equal(ask.n_parts, 3);
     assert_true(ask.is_named && ask.wait_ns == 7 * MS && ask.cost == 1 && !ask.is_peek);
@@ -724,16 +777,17 @@ static void parts(void **state)
     assert_slice(ask.parts[2].key, "and");
     assert_true(ask.parts[0].cost == 2 && ask.parts[1].cost == 1 && ask.parts[2].cost == 3);
     for (unsigned i = 0; i < 3; i++)
-        assert_true(quota_limit_parse(i == 1 ? SLICE("fixed") : SLICE("bucket"), SLICE("5/m"), &kit_parts[i].rule,
-                                      kit_why, sizeof kit_why));
+        assert_true(quota_limit_parse(i == 1 ? SLICE("fixed") : SLICE("bucket"), SLICE("5/m"),
+                                      &kit_parts[i].rule, kit_why, sizeof kit_why));
     assert_true(decision_request_resolve(&ask, kit_parts, NULL, kit_why, sizeof kit_why));
     assert_true(ask.parts[0].wait_ns == 0 && !ask.parts[0].is_peek);
 
     ask = kit_request("LIMIT CHECK and and COST 5 PEEK");
     assert_true(ask.rule.kind == QUOTA_CHECK && ask.n_parts == 0 && ask.cost == 5 && ask.is_peek);
 
-    ask = kit_request("limit all sliding a 5/s 9/m approx cost 0 as map and Bucket b 1/s burst 3 2/m burst 4 cost 2 "
-                      "and fixed c 3/s count all from first");
+    ask = kit_request(
+        "limit all sliding a 5/s 9/m approx cost 0 as map and Bucket b 1/s burst 3 2/m burst 4 cost 2 "
+        "and fixed c 3/s count all from first");
     assert_int_equal(ask.n_parts, 3);
     assert_true(ask.shape == QUOTA_AS_MAP && ask.counts_all && !ask.is_named && !ask.is_peek);
     assert_int_equal(ask.parts[0].rule.kind, QUOTA_APPROX);
@@ -743,10 +797,13 @@ static void parts(void **state)
     assert_rate(&ask.parts[1], 0, 3, S);
     assert_rate(&ask.parts[1], 1, 4, 30 * S);
     assert_true(ask.parts[1].cost == 2 && !ask.parts[1].is_first);
-    assert_true(ask.parts[2].rule.kind == QUOTA_FIXED && ask.parts[2].is_first && !ask.parts[2].is_peek);
-    assert_words("limit all sliding a 5/s 9/m approx cost 0 and Bucket b 1/s cost 2 and fixed c 3/s count all", 7,
-                 "0,,0a,3,approx,l,1,2,5,1000000,9,60000000,funnel,-,b,1,1000000000,1000000001,1000000000,1000000000,"
-                 "fixed,-,1,1,3,1000000");
+    assert_true(ask.parts[2].rule.kind == QUOTA_FIXED && ask.parts[2].is_first &&
+                !ask.parts[2].is_peek);
+    assert_words(
+        "limit all sliding a 5/s 9/m approx cost 0 and Bucket b 1/s cost 2 and fixed c 3/s count all",
+        7,
+        "0,,0a,3,approx,l,1,2,5,1000000,9,60000000,funnel,-,b,1,1000000000,1000000001,1000000000,1000000000,"
+        "fixed,-,1,1,3,1000000");
 
     ask = kit_request("LIMIT ALL FIXED a 9/s AND BUCKET b 9/s CREDIT 4");
     assert_true(ask.cost == 4 && ask.parts[0].cost == 4 && quota_charge(&ask.parts[1]) == -4);
@@ -776,8 +833,10 @@ static void parts_that_are_wrong(void **state)
         {"LIMIT CHECK a k AND b l 1/s", syntax_error},
         {"LIMIT CHECK a k PEEK AND b l PEEK", syntax_error},
         {"LIMIT CHECK a k PEEK AND b l WAIT 5", modes_error},
-        {"LIMIT CHECK a k COST 2 AND b l CREDIT 1", "ERR CREDIT has its own number: leave COST out"},
-        {"LIMIT CHECK a k AND b l PARTIAL", "ERR PARTIAL is for one key: several are all or nothing"},
+        {"LIMIT CHECK a k COST 2 AND b l CREDIT 1",
+         "ERR CREDIT has its own number: leave COST out"},
+        {"LIMIT CHECK a k AND b l PARTIAL",
+         "ERR PARTIAL is for one key: several are all or nothing"},
         {"LIMIT CHECK a k AND b l WAIT 1 COUNT ALL",
          "ERR COUNT ALL goes with none of WAIT, FORCE, PARTIAL, BORROW and CREDIT"},
         {"LIMIT CHECK a a AND a b AND a c AND a d AND a e AND a f AND a g AND a h AND a i",
@@ -789,7 +848,8 @@ static void parts_that_are_wrong(void **state)
         {"LIMIT ALL FIXED k 1/s BURST 2", syntax_error},
         {"LIMIT ALL FUNNEL k 1/s APPROX", syntax_error},
         {"LIMIT ALL FUNNEL k 1/s AND SLIDING l 1/s APPROX APPROX", syntax_error},
-        {"LIMIT ALL APPROX k 1/s", "ERR 'APPROX' is neither FUNNEL nor BUCKET nor SLIDING nor FIXED"},
+        {"LIMIT ALL APPROX k 1/s",
+         "ERR 'APPROX' is neither FUNNEL nor BUCKET nor SLIDING nor FIXED"},
         {"LIMIT ALL CHECK k 1/s", "ERR 'CHECK' is neither FUNNEL nor BUCKET nor SLIDING nor FIXED"},
         {"LIMIT ALL FUNNEL k 1/s AND FIXED l 1/s BORROW", "ERR BORROW is for FUNNEL and BUCKET"},
         {"LIMIT ALL FUNNEL k 1/s AND BUCKET l 1/s FROM FIRST", "ERR FROM FIRST is for FIXED"},
@@ -804,10 +864,10 @@ static void parts_that_are_wrong(void **state)
     (void)state;
     for (size_t i = 0; i < COUNT_OF(rows); i++)
         assert_error(rows[i].line, rows[i].error);
-    struct decision_request ask =
-        kit_request("LIMIT ALL SLIDING a 10k/1s 10k/2s AND SLIDING b 10k/1s 10k/2s AND SLIDING c 10k/1s "
-                    "10k/2s AND SLIDING d 10k/1s 10k/2s AND SLIDING e 10k/1s 10k/2s AND SLIDING f 10k/1s "
-                    "10k/2s AND SLIDING g 10k/1s 10k/2s AND SLIDING h 10k/1s 10k/2s");
+    struct decision_request ask = kit_request(
+        "LIMIT ALL SLIDING a 10k/1s 10k/2s AND SLIDING b 10k/1s 10k/2s AND SLIDING c 10k/1s "
+        "10k/2s AND SLIDING d 10k/1s 10k/2s AND SLIDING e 10k/1s 10k/2s AND SLIDING f 10k/1s "
+        "10k/2s AND SLIDING g 10k/1s 10k/2s AND SLIDING h 10k/1s 10k/2s");
     assert_true(question_work_us(&ask) > 500 && question_work_us(&ask) <= QUOTA_WORK_MOST_US);
 }
 
@@ -842,7 +902,8 @@ static void named_limits(void **state)
 {
     (void)state;
     struct quota_rule rule = {0};
-    assert_true(quota_limit_parse(SLICE("Funnel"), SLICE(" 10/s Burst 20 ,  5/60s"), &rule, kit_why, sizeof kit_why));
+    assert_true(quota_limit_parse(SLICE("Funnel"), SLICE(" 10/s Burst 20 ,  5/60s"), &rule, kit_why,
+                                  sizeof kit_why));
     assert_int_equal(rule.kind, QUOTA_FUNNEL);
     assert_int_equal(rule.n_rates, 2);
     assert_int_equal(rule.rates[0].limit, 20);
@@ -864,7 +925,8 @@ static void named_limits(void **state)
         const char *algorithm, *text, *error;
     } rows[] = {
         {"slidng", "1/s", "unknown algorithm \"slidng\" (did you mean sliding?)"},
-        {"throttle", "1/s", "unknown algorithm \"throttle\": write funnel, bucket, sliding, approx or fixed"},
+        {"throttle", "1/s",
+         "unknown algorithm \"throttle\": write funnel, bucket, sliding, approx or fixed"},
         {"sliding", "1/s", "a limit has one algorithm, and this limit already has funnel"},
         {"funnel", "", "a rate is missing: write COUNT/PERIOD, like 1000/s or 5/60s"},
         {"funnel", "1/s,", "a rate is missing: write COUNT/PERIOD, like 1000/s or 5/60s"},
@@ -873,26 +935,32 @@ static void named_limits(void **state)
         {"funnel", "1/s burst", "\"burst\" is the last word: its value is missing"},
         {"funnel", "1/s burst 0", "a burst of 0 never lets anything pass: give at least 1"},
         {"funnel", "1/s burst 1 burst 1", "\"burst\" is given twice"},
-        {"funnel", "1/s burst x", "\"x\" is not a count: write a whole number, or one with k, m or g (10k)"},
+        {"funnel", "1/s burst x",
+         "\"x\" is not a count: write a whole number, or one with k, m or g (10k)"},
         {"funnel", "1/s,1/s,1/s,1/s,1/s,1/s", "too many rates: at most 8"},
         {"funnel", "200/d burst 1000000",
          "a burst of 1000000 at this rate takes more than 104 days to drain: give a smaller burst"},
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct quota_rule before = rule;
-        assert_false(
-            quota_limit_parse(slice_str(rows[i].algorithm), slice_str(rows[i].text), &rule, kit_why, sizeof kit_why));
+        assert_false(quota_limit_parse(slice_str(rows[i].algorithm), slice_str(rows[i].text), &rule,
+                                       kit_why, sizeof kit_why));
         assert_string_equal(kit_why, rows[i].error);
         assert_true(quota_rule_is_same(&before, &rule));
     }
     struct quota_rule window = {0};
-    assert_false(quota_limit_parse(SLICE("approx"), SLICE("1/month"), &window, kit_why, sizeof kit_why));
+    assert_false(
+        quota_limit_parse(SLICE("approx"), SLICE("1/month"), &window, kit_why, sizeof kit_why));
     assert_string_equal(kit_why, "day, week and month are for FIXED, not approx");
-    assert_false(quota_limit_parse(SLICE("fixed"), SLICE("1/s burst 2"), &window, kit_why, sizeof kit_why));
+    assert_false(
+        quota_limit_parse(SLICE("fixed"), SLICE("1/s burst 2"), &window, kit_why, sizeof kit_why));
     assert_string_equal(kit_why, "fixed takes no burst: its whole count passes at once");
-    assert_false(quota_limit_parse(SLICE("sliding"), SLICE("5/s, 10001/d"), &window, kit_why, sizeof kit_why));
-    assert_string_equal(kit_why, "an exact sliding window counts at most 10000 units: use APPROX for more");
-    assert_true(quota_limit_parse(SLICE("approx"), SLICE("2m/s"), &window, kit_why, sizeof kit_why));
+    assert_false(quota_limit_parse(SLICE("sliding"), SLICE("5/s, 10001/d"), &window, kit_why,
+                                   sizeof kit_why));
+    assert_string_equal(kit_why,
+                        "an exact sliding window counts at most 10000 units: use APPROX for more");
+    assert_true(
+        quota_limit_parse(SLICE("approx"), SLICE("2m/s"), &window, kit_why, sizeof kit_why));
     assert_int_equal(window.kind, QUOTA_APPROX);
 }
 

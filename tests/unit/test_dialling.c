@@ -21,7 +21,8 @@ static const struct mistake mistakes[] = {
      "ANNOUNCED:PORT=DIALLED:PORT\n"},
     {"[weir]\nupstream-map = a:1=b:1,\n",
      "weir.conf:2: [weir] upstream-map: \"\" lacks the address to connect to: write ANNOUNCED:PORT=DIALLED:PORT\n"},
-    {"[weir]\nupstream-map = a=b:1\n", "weir.conf:2: [weir] upstream-map: \"a\" has no port: write a:6379\n"},
+    {"[weir]\nupstream-map = a=b:1\n",
+     "weir.conf:2: [weir] upstream-map: \"a\" has no port: write a:6379\n"},
     {"[weir]\nupstream-map = a:1=b:0\n",
      "weir.conf:2: [weir] upstream-map: \"0\" is not a port: a port is a number from 1 to 65535\n"},
     {"[weir]\nupstream-map = a:1=tls:b:1\n",
@@ -32,7 +33,8 @@ static const struct mistake mistakes[] = {
      "weir.conf:3: [weir] upstream-map: A:1=c:1 is mapped twice: name each address once\n"},
     {"[weir]\nupstream-map = 10.0.0.1:1=b:1, [::ffff:10.0.0.1]:1=c:1\n",
      "weir.conf:2: [weir] upstream-map: [::ffff:10.0.0.1]:1=c:1 is mapped twice: name each address once\n"},
-    {"[weir]\nupstream-map = a:1=a:1\n", "weir.conf:2: [weir] upstream-map: a:1=a:1 leads back to itself: remove it\n"},
+    {"[weir]\nupstream-map = a:1=a:1\n",
+     "weir.conf:2: [weir] upstream-map: a:1=a:1 leads back to itself: remove it\n"},
     {"[weir]\nupstream-map = a:1=b:1, b:1=a:1\n",
      "weir.conf:2: [weir] upstream-map: b:1=a:1 leads back to itself: remove it\n"},
     {"[weir]\nupstream-map = a:1=b:1, c:1=a:1\nupstream-map = b:1=c:1\n",
@@ -76,14 +78,16 @@ static void test_the_most_rows(void **state)
     char text[4096] = "[weir]\n";
     (void)state;
     for (int i = 0; i < ADDRESS_MAP_MOST; i++)
-        snprintf(text + strlen(text), sizeof text - strlen(text), "upstream-map = a:%d=b:%d\n", i + 1, i + 1);
+        snprintf(text + strlen(text), sizeof text - strlen(text), "upstream-map = a:%d=b:%d\n",
+                 i + 1, i + 1);
     struct config *config = load_text(text);
     assert_string_equal(said.text, "");
     assert_int_equal(config->upstream_map.n, ADDRESS_MAP_MOST);
     config_free(config);
     snprintf(text + strlen(text), sizeof text - strlen(text), "upstream-map = a:99=b:99\n");
     assert_null(load_text(text));
-    assert_string_equal(said.text, "weir.conf:66: [weir] upstream-map: at most 64 addresses: remove a:99=b:99\n");
+    assert_string_equal(
+        said.text, "weir.conf:66: [weir] upstream-map: at most 64 addresses: remove a:99=b:99\n");
 }
 
 static struct address parsed(const char *text)
@@ -107,8 +111,9 @@ static void test_where_the_map_leads(void **state)
         {"unix:/run/redis.sock", "unix:/run/redis.sock"},
     };
     (void)state;
-    struct config *config = load_text("[weir]\nupstream-map = 172.17.0.2:7000=127.0.0.1:7001, redis-1:6379=a:1\n"
-                                      "upstream-map = a:1=b:2, [fd00::1]:9 = [fd00::2]:9\n");
+    struct config *config =
+        load_text("[weir]\nupstream-map = 172.17.0.2:7000=127.0.0.1:7001, redis-1:6379=a:1\n"
+                  "upstream-map = a:1=b:2, [fd00::1]:9 = [fd00::2]:9\n");
     assert_string_equal(said.text, "");
     for (size_t i = 0; i < COUNT_OF(pairs); i++) {
         struct address from = parsed(pairs[i][0]), to = parsed(pairs[i][1]);
@@ -160,7 +165,8 @@ static void test_what_reaches_a_listener(void **state)
     (void)state;
     for (size_t i = 0; i < COUNT_OF(reaches); i++) {
         const struct listener_case *r = &reaches[i];
-        struct endpoint to = endpoint_of(r->to, 7), own = endpoint_of(r->own, 7), other = endpoint_of(r->to, 8);
+        struct endpoint to = endpoint_of(r->to, 7), own = endpoint_of(r->own, 7),
+                        other = endpoint_of(r->to, 8);
         if (dialling_reaches(&to, &own, r->is_dual) != r->is_reached)
             fail_msg("%s, %s", r->to, r->own);
         assert_false(dialling_reaches(&other, &own, r->is_dual));
@@ -180,7 +186,8 @@ static void test_own_interfaces(void **state)
             continue;
         ip_print(&ip, text);
         snprintf(address, sizeof address, ip.family == 4 ? "%s:0" : "[%s]:0", text);
-        struct endpoint to = endpoint_of(address, 7), v4 = endpoint_of("0.0.0.0:0", 7), v6 = endpoint_of("[::]:0", 7);
+        struct endpoint to = endpoint_of(address, 7), v4 = endpoint_of("0.0.0.0:0", 7),
+                        v6 = endpoint_of("[::]:0", 7);
         assert_true(dialling_reaches(&to, ip.family == 4 ? &v4 : &v6, false));
         assert_true(dialling_reaches(&to, &v6, true));
     }
@@ -211,7 +218,8 @@ static void test_refusals(void **state)
     struct dialling *dialling = dialling_new(&map, &allow);
     int fd = listen_at("0.0.0.0:0", &port);
     dialling_add_own(dialling, fd);
-    struct endpoint own = endpoint_of("127.0.0.1:0", port), other = endpoint_of("127.0.0.1:0", (uint16_t)(port ^ 1));
+    struct endpoint own = endpoint_of("127.0.0.1:0", port),
+                    other = endpoint_of("127.0.0.1:0", (uint16_t)(port ^ 1));
     struct endpoint far = endpoint_of("10.1.2.3:0", port), none = endpoint_of("10.1.2.3:0", 0);
     struct endpoint path = endpoint_of("unix:/run/redis.sock", 0);
     assert_string_equal(dialling_refusal(dialling, &own), "weir itself listens at its address");
@@ -219,7 +227,8 @@ static void test_refusals(void **state)
     assert_null(dialling_refusal(dialling, &other));
     assert_null(dialling_refusal(dialling, &far));
     assert_true(networks_add(&allow, SLICE("10.1.0.0/16"), why, sizeof why));
-    assert_string_equal(dialling_refusal(dialling, &other), "upstream-allow does not contain its address");
+    assert_string_equal(dialling_refusal(dialling, &other),
+                        "upstream-allow does not contain its address");
     assert_null(dialling_refusal(dialling, &far));
     assert_null(dialling_refusal(dialling, &path));
     struct address nil = parsed("127.0.0.1:0");

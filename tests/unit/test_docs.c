@@ -83,9 +83,15 @@ static void assert_built(struct build *build, const char *expected)
 
 /* ---- COMMAND INFO ---- */
 
-static const struct own keyless = {.name = "limit|status", .arity = -2, .arguments = "", .summary = "S"};
-static const struct own keyed = {
-    .name = "cl.throttle", .arity = -5, .first_key = 1, .last_key = 1, .key_step = 1, .arguments = "", .summary = "S"};
+static const struct own keyless = {
+    .name = "limit|status", .arity = -2, .arguments = "", .summary = "S"};
+static const struct own keyed = {.name = "cl.throttle",
+                                 .arity = -5,
+                                 .first_key = 1,
+                                 .last_key = 1,
+                                 .key_step = 1,
+                                 .arguments = "",
+                                 .summary = "S"};
 static const struct own operators = {
     .name = "limit|set", .arity = -5, .arguments = "", .summary = "S", .is_operators = true};
 
@@ -102,13 +108,19 @@ static void an_entry_has_ten_elements(void **state)
     (void)state;
     struct own all = keyed;
     all.last_key = -1;
-    assert_info(&keyless, false,
-                "[limit|status :-2 [+noscript +no_multi +loading +stale] :0 :0 :0 [+@limit] [] [] []]");
-    assert_info(&keyless, true, "[limit|status :-2 <+noscript +no_multi +loading +stale> :0 :0 :0 <+@limit> <> <> []]");
-    assert_info(&operators, true,
-                "[limit|set :-5 <+noscript +no_multi +loading +stale +admin> :0 :0 :0 <+@limit> <> <> []]");
-    assert_info(&keyed, true, "[cl.throttle :-5 <+noscript +no_multi +write> :1 :1 :1 <+@limit> <> <> []]");
-    assert_info(&all, false, "[cl.throttle :-5 [+noscript +no_multi +write] :1 :-1 :1 [+@limit] [] [] []]");
+    assert_info(
+        &keyless, false,
+        "[limit|status :-2 [+noscript +no_multi +loading +stale] :0 :0 :0 [+@limit] [] [] []]");
+    assert_info(
+        &keyless, true,
+        "[limit|status :-2 <+noscript +no_multi +loading +stale> :0 :0 :0 <+@limit> <> <> []]");
+    assert_info(
+        &operators, true,
+        "[limit|set :-5 <+noscript +no_multi +loading +stale +admin> :0 :0 :0 <+@limit> <> <> []]");
+    assert_info(&keyed, true,
+                "[cl.throttle :-5 <+noscript +no_multi +write> :1 :1 :1 <+@limit> <> <> []]");
+    assert_info(&all, false,
+                "[cl.throttle :-5 [+noscript +no_multi +write] :1 :-1 :1 [+@limit] [] [] []]");
 }
 
 static void a_container_has_subcommands(void **state)
@@ -121,8 +133,9 @@ static void a_container_has_subcommands(void **state)
     assert_false(docs_is_top(own_find(SLICE("limit|set"))));
     docs_info(&build, limit);
     char *text = printed(&build);
-    static const char begin[] = "[limit :-2 <+noscript +no_multi +loading +stale> :0 :0 :0 <+@limit> <> <> "
-                                "[[limit|help :2 <";
+    static const char begin[] =
+        "[limit :-2 <+noscript +no_multi +loading +stale> :0 :0 :0 <+@limit> <> <> "
+        "[[limit|help :2 <";
     assert_memory_equal(text, begin, sizeof begin - 1);
     free(text);
 }
@@ -159,7 +172,8 @@ static void arguments_are_as_redis_writes_them(void **state)
         {"[PEEK]", " arguments [{name PEEK type pure-token token PEEK flags <+optional>}]}"},
         {"PEEK APPROX",
          " arguments [{name PEEK type pure-token token PEEK} {name APPROX type pure-token token APPROX}]}"},
-        {"[FOR subject:string]", " arguments [{name subject type string token FOR flags <+optional>}]}"},
+        {"[FOR subject:string]",
+         " arguments [{name subject type string token FOR flags <+optional>}]}"},
         {"[BY A|B]", " arguments [{name A|B type string token BY flags <+optional>}]}"},
         {"[ON|OFF]", " arguments [{name ON|OFF type string flags <+optional>}]}"},
         {"A|B k:key", " arguments [{name A|B type string} {name k type key}]}"},
@@ -223,8 +237,10 @@ static void every_row_is_well_formed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_entry_has_ten_elements),          cmocka_unit_test(a_container_has_subcommands),
-        cmocka_unit_test(arguments_are_as_redis_writes_them), cmocka_unit_test(maps_are_flat_in_resp2),
+        cmocka_unit_test(an_entry_has_ten_elements),
+        cmocka_unit_test(a_container_has_subcommands),
+        cmocka_unit_test(arguments_are_as_redis_writes_them),
+        cmocka_unit_test(maps_are_flat_in_resp2),
         cmocka_unit_test(every_row_is_well_formed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -53,13 +53,16 @@ static void test_slots(void **state)
     name(&here, id);
     build_init(&out, false);
     emulated_reply(EMULATED_SLOTS, &here, &out);
-    snprintf(text, sizeof text, "*1\r\n*3\r\n:0\r\n:16383\r\n*4\r\n$8\r\n10.0.0.1\r\n:6380\r\n$40\r\n%s\r\n*0\r\n", id);
+    snprintf(text, sizeof text,
+             "*1\r\n*3\r\n:0\r\n:16383\r\n*4\r\n$8\r\n10.0.0.1\r\n:6380\r\n$40\r\n%s\r\n*0\r\n",
+             id);
     expect(&out, text);
     struct emulated old = here;
     old.is_before_7 = true;
     build_init(&out, true);
     emulated_reply(EMULATED_SLOTS, &old, &out);
-    snprintf(text, sizeof text, "*1\r\n*3\r\n:0\r\n:16383\r\n*3\r\n$8\r\n10.0.0.1\r\n:6380\r\n$40\r\n%s\r\n", id);
+    snprintf(text, sizeof text,
+             "*1\r\n*3\r\n:0\r\n:16383\r\n*3\r\n$8\r\n10.0.0.1\r\n:6380\r\n$40\r\n%s\r\n", id);
     expect(&out, text);
 }
 
@@ -71,13 +74,16 @@ static void test_nodes(void **state)
     name(&here, id);
     build_init(&out, true);
     emulated_reply(EMULATED_NODES, &here, &out);
-    snprintf(text, sizeof text, "=105\r\ntxt:%s 10.0.0.1:6380@16380 myself,master - 0 0 1 connected 0-16383\n\r\n", id);
+    snprintf(text, sizeof text,
+             "=105\r\ntxt:%s 10.0.0.1:6380@16380 myself,master - 0 0 1 connected 0-16383\n\r\n",
+             id);
     expect(&out, text);
     struct emulated high = {.host = SLICE("::1"), .port = 65535};
     name(&high, id);
     build_init(&out, false);
     emulated_reply(EMULATED_NODES, &high, &out);
-    snprintf(text, sizeof text, "$97\r\n%s ::1:65535@65535 myself,master - 0 0 1 connected 0-16383\n\r\n", id);
+    snprintf(text, sizeof text,
+             "$97\r\n%s ::1:65535@65535 myself,master - 0 0 1 connected 0-16383\n\r\n", id);
     expect(&out, text);
 }
 

@@ -29,9 +29,10 @@ static void test_another_master(void **state)
     failover_story_find(&story, B, 8 * NS_PER_S);
     assert_int_equal(failover_story_due_ns(&story, NS_PER_S), 8 * NS_PER_S);
     assert_true(failover_story_tell(&story, &now, line));
-    assert_string_equal(line, "failover: upstream " B " is the master in place of " A
-                              ", after 2.000 s without a master; commands that waited: 12, refused: 3, retried: 5; "
-                              "connections lost with commands in flight: 1");
+    assert_string_equal(
+        line, "failover: upstream " B " is the master in place of " A
+              ", after 2.000 s without a master; commands that waited: 12, refused: 3, retried: 5; "
+              "connections lost with commands in flight: 1");
     assert_int_equal(failover_story_due_ns(&story, NS_PER_S), 0);
 }
 

@@ -22,8 +22,9 @@ static void assert_about(double value, double wanted, double off)
         fail_msg("%.3f, not about %.3f", value, wanted);
 }
 
-static void check_share(unsigned lane_users_a, uint32_t weight_a, uint64_t cost_a, unsigned lane_users_b,
-                        uint64_t cost_b, double wanted, double off, unsigned turns)
+static void check_share(unsigned lane_users_a, uint32_t weight_a, uint64_t cost_a,
+                        unsigned lane_users_b, uint64_t cost_b, double wanted, double off,
+                        unsigned turns)
 {
     open_server();
     struct tenant *a = open_tenant(1, lane_users_a, cost_a);
@@ -143,7 +144,8 @@ static void what_is_never_answered_is_not_counted_on(void **state)
     ask(tenants[0], 0, 1000);
     ask(tenants[1], 0, 1000);
     fair_iteration(&server->fair, false);
-    assert_true(tenants[0]->lane_users[0].waits_for_share && tenants[1]->lane_users[0].waits_for_share);
+    assert_true(tenants[0]->lane_users[0].waits_for_share &&
+                tenants[1]->lane_users[0].waits_for_share);
     assert_in_range(server->fair.work_ns, 1, 2 * window_size_ns(&server->fair.window));
     n_woken = 0;
     for (unsigned i = 0; i < 100 && n_woken == 0; i++) {
@@ -199,7 +201,8 @@ static void who_leaves_gives_back_what_it_had(void **state)
 {
     (void)state;
     open_server();
-    struct tenant *tenants[] = {open_tenant(1, LANE_USERS, NS_PER_US), open_tenant(2, 1, NS_PER_US)};
+    struct tenant *tenants[] = {open_tenant(1, LANE_USERS, NS_PER_US),
+                                open_tenant(2, 1, NS_PER_US)};
     for (unsigned i = 0; i < 1000; i++) {
         turn(tenants, 2);
         struct sender **sender = &tenants[0]->senders[i];
@@ -358,10 +361,12 @@ static void who_comes_again_owes_what_it_owed(void **state)
     fair_sent(a->senders[0], 1, 10 * NS_PER_MS, server->now_ns);
     /* Redis works on the request for 10 ms, which do not count as silence */
     fair_leave(&server->fair, a->senders[0]);
-    a->senders[0] = fair_enter(&server->fair, &a->lane_users[0].lane_user, a->subject, server->now_ns);
+    a->senders[0] =
+        fair_enter(&server->fair, &a->lane_users[0].lane_user, a->subject, server->now_ns);
     assert_false(may_send_after(a->senders[0], b->senders[0], 19 * NS_PER_MS));
     fair_leave(&server->fair, a->senders[0]);
-    a->senders[0] = fair_enter(&server->fair, &a->lane_users[0].lane_user, a->subject, server->now_ns + 25 * NS_PER_MS);
+    a->senders[0] = fair_enter(&server->fair, &a->lane_users[0].lane_user, a->subject,
+                               server->now_ns + 25 * NS_PER_MS);
     assert_int_equal(a->senders[0]->flow->credit_ns, FAIR_QUANTUM_NS);
     close_tenant(a);
     close_tenant(b);

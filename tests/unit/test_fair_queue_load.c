@@ -34,7 +34,8 @@ static struct found flood_it(unsigned n, unsigned lane_users, uint64_t cost_ns, 
     for (unsigned i = 0; i < turns - turns / 2; i++)
         turn(tenants, n);
     const struct absence *absence = &server->absence;
-    double there = absence->away_ns > 0 ? 1 - (double)absence->away_ns / (double)absence->period_ns : 1;
+    double there =
+        absence->away_ns > 0 ? 1 - (double)absence->away_ns / (double)absence->period_ns : 1;
     found.busy = (double)server->worked_ns / ((double)(server->now_ns - began_ns) * there);
     found.queue_ns = server->most_ns;
     found.way_ns = server->way_ns;
@@ -51,8 +52,8 @@ static struct found flood_it(unsigned n, unsigned lane_users, uint64_t cost_ns, 
     return found;
 }
 
-static struct found flood(unsigned n, unsigned lane_users, uint64_t cost_ns, struct absence redis, struct absence weir,
-                          double seconds)
+static struct found flood(unsigned n, unsigned lane_users, uint64_t cost_ns, struct absence redis,
+                          struct absence weir, double seconds)
 {
     open_server();
     server->absence = redis;
@@ -67,8 +68,9 @@ static struct found flood(unsigned n, unsigned lane_users, uint64_t cost_ns, str
 static void assert_found(struct found found, double busy, uint64_t queue_ns)
 {
     if (found.busy < busy || found.queue_ns > queue_ns || found.least < 0.9)
-        fail_msg("way %lu us: busy %.3f, a queue of %.3f ms, a share of %.2f", found.way_ns / NS_PER_US, found.busy,
-                 (double)found.queue_ns / NS_PER_MS, found.least);
+        fail_msg("way %lu us: busy %.3f, a queue of %.3f ms, a share of %.2f",
+                 found.way_ns / NS_PER_US, found.busy, (double)found.queue_ns / NS_PER_MS,
+                 found.least);
 }
 
 #define CHEAP 400 /* ns */
@@ -102,12 +104,14 @@ static void redis_is_busy_though_it_is_far(void **state)
         for (uint64_t cost_ns = CHEAP; cost_ns < NS_PER_MS; cost_ns *= 10) {
             const uint64_t way_ns = ways_ns[i];
             open_server_at(way_ns);
-            assert_found(flood_it(3, 4, cost_ns, 4), way_ns < 10 * NS_PER_MS ? 0.85 : 0.8, way_ns + 28 * NS_PER_MS);
+            assert_found(flood_it(3, 4, cost_ns, 4), way_ns < 10 * NS_PER_MS ? 0.85 : 0.8,
+                         way_ns + 28 * NS_PER_MS);
             open_server();
             server->way_ns = way_ns;
             /* as measured while Redis is busy */
             atomic_store(&server->contention.trip_ns, way_ns + WINDOW_SLACK_NS);
-            assert_found(flood_it(3, 4, cost_ns, 4), way_ns < 10 * NS_PER_MS ? 0.85 : 0.8, way_ns + 28 * NS_PER_MS);
+            assert_found(flood_it(3, 4, cost_ns, 4), way_ns < 10 * NS_PER_MS ? 0.85 : 0.8,
+                         way_ns + 28 * NS_PER_MS);
         }
 }
 
@@ -139,7 +143,8 @@ static void the_queue_becomes_short_again(void **state)
     assert_true(window_size_ns(&server->fair.window) > 2 * NS_PER_MS);
     server->weirs = NEVER;
     uint64_t since_ns = server->now_ns;
-    while (window_size_ns(&server->fair.window) > 400 * NS_PER_US && server->now_ns - since_ns < 2 * NS_PER_S)
+    while (window_size_ns(&server->fair.window) > 400 * NS_PER_US &&
+           server->now_ns - since_ns < 2 * NS_PER_S)
         turn(tenants, 2);
     assert_in_range(server->now_ns - since_ns, 1, NS_PER_S);
     for (unsigned i = 0; i < 100000; i++)
@@ -209,7 +214,8 @@ static uint64_t time_of(const struct tenant *tenant)
 static void check_dear(unsigned lane_users, uint64_t dear_ns)
 {
     open_server();
-    struct tenant *tenants[] = {open_tenant(1, lane_users, dear_ns), open_tenant(2, lane_users, CHEAP)};
+    struct tenant *tenants[] = {open_tenant(1, lane_users, dear_ns),
+                                open_tenant(2, lane_users, CHEAP)};
     server->is_batching = true;
     for (unsigned i = 0; i < 200000; i++)
         turn(tenants, 2);
@@ -217,13 +223,15 @@ static void check_dear(unsigned lane_users, uint64_t dear_ns)
     uint64_t began_ns = server->now_ns;
     for (unsigned i = 0; i < 100000; i++)
         turn(tenants, 2);
-    double share = (double)time_of(tenants[1]) / (double)(time_of(tenants[0]) + time_of(tenants[1]));
+    double share =
+        (double)time_of(tenants[1]) / (double)(time_of(tenants[0]) + time_of(tenants[1]));
     double busy = (double)server->worked_ns / (double)(server->now_ns - began_ns);
     close_tenant(tenants[0]);
     close_tenant(tenants[1]);
     close_server();
     if (share < 0.35 || share > 0.65 || busy < 0.95)
-        fail_msg("beside %.1f us: a share of %.3f, busy %.3f", (double)dear_ns / NS_PER_US, share, busy);
+        fail_msg("beside %.1f us: a share of %.3f, busy %.3f", (double)dear_ns / NS_PER_US, share,
+                 busy);
 }
 
 static void who_asks_for_what_is_dear_pays_for_it(void **state)
@@ -255,7 +263,8 @@ static void what_is_very_dear_is_found_out_too(void **state)
         if (i % 1000 == 0)
             fair_tick(&server->fair, server->now_ns);
     }
-    double share = (double)time_of(tenants[1]) / (double)(time_of(tenants[0]) + time_of(tenants[1]));
+    double share =
+        (double)time_of(tenants[1]) / (double)(time_of(tenants[0]) + time_of(tenants[1]));
     close_tenant(tenants[0]);
     close_tenant(tenants[1]);
     close_server();

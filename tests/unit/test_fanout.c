@@ -31,7 +31,8 @@ static void rows_by_hand(void **state)
 {
     (void)state;
     for (size_t i = 0; i < COUNT_OF(known); i++) {
-        const struct command *command = command_by_name(command_table_known(), slice_str(known[i].name));
+        const struct command *command =
+            command_by_name(command_table_known(), slice_str(known[i].name));
         assert_non_null(command);
         assert_int_equal(command->fanout, known[i].to);
         assert_int_equal(command->join, known[i].join);
@@ -74,16 +75,52 @@ static void tips(void **state)
          3,
          FANOUT_MASTERS,
          JOIN_SUM},
-        {"new.one", {"response_policy:agg_logical_and", "request_policy:all_nodes"}, 2, FANOUT_NODES, JOIN_AND},
-        {"new.one", {"request_policy:all_nodes", "response_policy:one_succeeded"}, 2, FANOUT_NODES, JOIN_ANY},
-        {"new.one", {"request_policy:multi_shard", "response_policy:agg_sum"}, 2, FANOUT_KEYS, JOIN_FIRST},
-        {"new.one", {"request_policy:all_shards", "response_policy:special"}, 2, FANOUT_KEYS, JOIN_FIRST},
+        {"new.one",
+         {"response_policy:agg_logical_and", "request_policy:all_nodes"},
+         2,
+         FANOUT_NODES,
+         JOIN_AND},
+        {"new.one",
+         {"request_policy:all_nodes", "response_policy:one_succeeded"},
+         2,
+         FANOUT_NODES,
+         JOIN_ANY},
+        {"new.one",
+         {"request_policy:multi_shard", "response_policy:agg_sum"},
+         2,
+         FANOUT_KEYS,
+         JOIN_FIRST},
+        {"new.one",
+         {"request_policy:all_shards", "response_policy:special"},
+         2,
+         FANOUT_KEYS,
+         JOIN_FIRST},
         {"new.one", {"request_policy:all_shards"}, 1, FANOUT_KEYS, JOIN_FIRST},
-        {"new.one", {"request_policy:all_shards_of_some_kind", "response_policy:agg_sum"}, 2, FANOUT_KEYS, JOIN_FIRST},
-        {"MSETNX", {"request_policy:multi_shard", "response_policy:agg_min"}, 2, FANOUT_KEYS, JOIN_FIRST},
-        {"ping", {"request_policy:all_shards", "response_policy:all_succeeded"}, 2, FANOUT_KEYS, JOIN_FIRST},
-        {"client|setname", {"request_policy:all_nodes", "response_policy:all_succeeded"}, 2, FANOUT_KEYS, JOIN_FIRST},
-        {"client|setinfo", {"request_policy:all_nodes", "response_policy:all_succeeded"}, 2, FANOUT_KEYS, JOIN_FIRST},
+        {"new.one",
+         {"request_policy:all_shards_of_some_kind", "response_policy:agg_sum"},
+         2,
+         FANOUT_KEYS,
+         JOIN_FIRST},
+        {"MSETNX",
+         {"request_policy:multi_shard", "response_policy:agg_min"},
+         2,
+         FANOUT_KEYS,
+         JOIN_FIRST},
+        {"ping",
+         {"request_policy:all_shards", "response_policy:all_succeeded"},
+         2,
+         FANOUT_KEYS,
+         JOIN_FIRST},
+        {"client|setname",
+         {"request_policy:all_nodes", "response_policy:all_succeeded"},
+         2,
+         FANOUT_KEYS,
+         JOIN_FIRST},
+        {"client|setinfo",
+         {"request_policy:all_nodes", "response_policy:all_succeeded"},
+         2,
+         FANOUT_KEYS,
+         JOIN_FIRST},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct fanout_way way = tipped(cases[i].name, cases[i].tips, cases[i].n);

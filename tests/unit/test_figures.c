@@ -14,12 +14,12 @@ static char *finish(struct text *text)
     return text->at;
 }
 
-#define CHECK(figure, value, wanted)                                                                                   \
-    do {                                                                                                               \
-        struct text text = {0};                                                                                        \
-        figure(&text, value);                                                                                          \
-        assert_string_equal(finish(&text), wanted);                                                                    \
-        text_fini(&text);                                                                                              \
+#define CHECK(figure, value, wanted)                                                               \
+    do {                                                                                           \
+        struct text text = {0};                                                                    \
+        figure(&text, value);                                                                      \
+        assert_string_equal(finish(&text), wanted);                                                \
+        text_fini(&text);                                                                          \
     } while (0)
 
 static void test_counts(void **state)

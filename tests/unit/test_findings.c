@@ -65,8 +65,9 @@ static void expect(const char *wanted)
     assert_in_range(findings.n, 1, FINDINGS_MAX);
     for (size_t i = 0; i < findings.n; i++) {
         const struct finding *f = &findings.rows[i];
-        len += (size_t)snprintf(lines + len, sizeof lines - len, "%s: %.*s | %.*s\n", finding_level_name(f->level),
-                                (int)f->title.len, f->title.at, (int)f->more.len, f->more.len > 0 ? f->more.at : "");
+        len += (size_t)snprintf(lines + len, sizeof lines - len, "%s: %.*s | %.*s\n",
+                                finding_level_name(f->level), (int)f->title.len, f->title.at,
+                                (int)f->more.len, f->more.len > 0 ? f->more.at : "");
     }
     findings_free(&findings);
     assert_string_equal(lines, wanted);
@@ -134,11 +135,12 @@ static void what_keeps_weir_from_serving_is_first(void **state)
     strcpy(s->reload_error, "weir.conf:2: nonsense");
     s->health.state = s->nodes[0].health.state = NODE_AWAY;
     strcpy(s->not_ready, "upstream 127.0.0.1:6379 is away");
-    expect("bad: Redis is away | 127.0.0.1:6379\n"
-           "bad: 1 of 5 limits refusing | free/l2\n"
-           "bad: The last reload failed | weir keeps the running configuration: weir.conf:2: nonsense\n"
-           "warn: 1 of 5 limits shadowing | free/l3\n"
-           "warn: max-subjects is reached | new subjects share one state\n");
+    expect(
+        "bad: Redis is away | 127.0.0.1:6379\n"
+        "bad: 1 of 5 limits refusing | free/l2\n"
+        "bad: The last reload failed | weir keeps the running configuration: weir.conf:2: nonsense\n"
+        "warn: 1 of 5 limits shadowing | free/l3\n"
+        "warn: max-subjects is reached | new subjects share one state\n");
 }
 
 static void a_drain_says_how_many_are_left(void **state)
@@ -161,14 +163,16 @@ static void a_redis_that_is_there_and_does_not_get_on(void **state)
     s->health = (struct snapshot_health){NODE_SILENT, 3200 * (NS_PER_S / 1000), 3 * NS_PER_S};
     s->nodes[0].health = s->health;
     count_set(&s->lanes.in_flight, 154);
-    expect("bad: Redis does not answer | 127.0.0.1:6379 for 3.2 s; 154 commands in flight, the oldest for 3 s\n");
+    expect(
+        "bad: Redis does not answer | 127.0.0.1:6379 for 3.2 s; 154 commands in flight, the oldest for 3 s\n");
     s->health.state = NODE_BUSY;
     expect("warn: Redis is busy | a script runs; 154 commands in flight, the oldest for 3 s\n");
     s->health = (struct snapshot_health){.state = NODE_PAUSED};
     expect("warn: Redis is paused | CLIENT PAUSE suspends commands\n");
 }
 
-static const struct top_entry *top(enum top_by by, const char *subject, const char *policy, uint64_t per_s)
+static const struct top_entry *top(enum top_by by, const char *subject, const char *policy,
+                                   uint64_t per_s)
 {
     struct top_entry *row = &s->tops[by].rows[s->tops[by].n++];
     row->subject_len = (uint16_t)strlen(subject);
@@ -179,8 +183,8 @@ static const struct top_entry *top(enum top_by by, const char *subject, const ch
     return row;
 }
 
-static void expect_holder(const struct holder *holder, const char *name, double used, uint64_t refused,
-                          uint64_t commands)
+static void expect_holder(const struct holder *holder, const char *name, double used,
+                          uint64_t refused, uint64_t commands)
 {
     assert_true(slice_eq(holder->subject, slice_str(name)));
     assert_true(holder->used > used - 0.001 && holder->used < used + 0.001);
@@ -236,7 +240,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(errors_count_from_one_percent_on, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_keeps_weir_from_serving_is_first, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_drain_says_how_many_are_left, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_redis_that_is_there_and_does_not_get_on, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_redis_that_is_there_and_does_not_get_on, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(holders_are_offenders_then_the_fullest, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

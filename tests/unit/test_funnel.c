@@ -141,7 +141,8 @@ static void debt_is_time_under_another_rate(void **state)
  * The model admits a cost if no window that ends now would hold more than burst + w / interval. The
  * model keeps all admissions and computes in integers. For a fine rate the interval is not rounded.
  */
-static bool model_admits(const struct admitted *list, size_t n, const struct rate *rate, uint64_t now_ns, uint64_t cost)
+static bool model_admits(const struct admitted *list, size_t n, const struct rate *rate,
+                         uint64_t now_ns, uint64_t cost)
 {
     unsigned __int128 units = rate_is_fine(rate) ? rate->count : 1;
     unsigned __int128 time = rate_is_fine(rate) ? rate->period_ns : rate->interval_ns;
@@ -160,13 +161,14 @@ static bool model_admits(const struct admitted *list, size_t n, const struct rat
  * A funnel of a fine rate starts with whole units. Such a funnel may be up to two units stricter
  * than the model, except for one cost at rest.
  */
-static void assert_as_the_model(const struct admitted *list, size_t n, const struct rate *rate, uint64_t now_ns,
-                                uint64_t cost, bool is_taken, bool was_empty)
+static void assert_as_the_model(const struct admitted *list, size_t n, const struct rate *rate,
+                                uint64_t now_ns, uint64_t cost, bool is_taken, bool was_empty)
 {
     if (is_taken || !rate_is_fine(rate))
         assert_int_equal(is_taken, model_admits(list, n, rate, now_ns, cost));
     else
-        assert_false(model_admits(list, n, rate, now_ns, cost + 2) || (was_empty && cost <= rate->burst));
+        assert_false(model_admits(list, n, rate, now_ns, cost + 2) ||
+                     (was_empty && cost <= rate->burst));
 }
 
 /* A short random time, mostly near the time at which the decision changes. */
@@ -186,8 +188,8 @@ static uint64_t random_cost(uint64_t *seed, const struct rate *rate)
     return dice_below(seed, rate->burst + 2);
 }
 
-static void check_refusal(struct funnel *funnel, const struct rate *rate, uint64_t now_ns, uint64_t cost,
-                          uint64_t wait_ns)
+static void check_refusal(struct funnel *funnel, const struct rate *rate, uint64_t now_ns,
+                          uint64_t cost, uint64_t wait_ns)
 {
     if (cost > rate->burst) {
         assert_int_equal(wait_ns, FUNNEL_NEVER);
@@ -281,9 +283,11 @@ static void the_rate_is_reached(void **state)
     for (uint64_t round = 1; round <= 300; round++) {
         uint64_t seed = round;
         struct rate rate = random_rate(&seed);
-        assert_reached(&rate, dice_below(&seed, 2) ? 0 : dice_scale(&seed, LATE), 1 + dice_below(&seed, rate.burst));
+        assert_reached(&rate, dice_below(&seed, 2) ? 0 : dice_scale(&seed, LATE),
+                       1 + dice_below(&seed, rate.burst));
     }
-    static const uint64_t per_s[] = {700000000, 999999999, 501000000, 300000000, 70000000, 10110000};
+    static const uint64_t per_s[] = {700000000, 999999999, 501000000,
+                                     300000000, 70000000,  10110000};
     for (size_t i = 0; i < sizeof per_s / sizeof per_s[0]; i++)
         for (uint64_t burst = 1; burst <= 1000000; burst *= 100) {
             struct rate rate = rate_of(per_s[i], S, burst);
@@ -306,7 +310,8 @@ static void an_empty_funnel_equals_a_fresh_one(void **state)
             uint64_t cost = random_cost(&seed, &rate);
             if (funnel_is_empty(&forgotten, now_ns))
                 forgotten = (struct funnel){0};
-            assert_int_equal(funnel_take(&kept, &rate, now_ns, cost), funnel_take(&forgotten, &rate, now_ns, cost));
+            assert_int_equal(funnel_take(&kept, &rate, now_ns, cost),
+                             funnel_take(&forgotten, &rate, now_ns, cost));
         }
     }
 }
@@ -359,7 +364,8 @@ static void bytes_are_not_rounded_one_by_one(void **state)
     assert_false(rate_init_bytes(&rate, 1, DAY, 36526));
     uint64_t seed = 1;
     for (int i = 0; i < 10000; i++) {
-        if (!rate_init_bytes(&rate, dice_scale(&seed, INT64_MAX), dice_scale(&seed, DAY), dice_scale(&seed, INT64_MAX)))
+        if (!rate_init_bytes(&rate, dice_scale(&seed, INT64_MAX), dice_scale(&seed, DAY),
+                             dice_scale(&seed, INT64_MAX)))
             continue;
         uint64_t n = dice_scale(&seed, UINT64_MAX);
         unsigned __int128 span_ns = rate_span_ns(&rate, n);
@@ -409,7 +415,8 @@ static void a_queue_waits_as_long_as_a_take_refuses(void **state)
     struct rate rate = rate_of(10, S, 2);
     struct funnel funnel = {0};
     assert_int_equal(funnel_queue(&funnel, &rate, 0, 7), 5 * S / 10);
-    assert_int_equal(funnel_queue(&funnel, &rate, LATE, UINT64_MAX), RATE_LONGEST_NS - rate.burst_ns);
+    assert_int_equal(funnel_queue(&funnel, &rate, LATE, UINT64_MAX),
+                     RATE_LONGEST_NS - rate.burst_ns);
     assert_int_equal(funnel_queue_span(&rate, UINT64_MAX), RATE_LONGEST_NS);
     assert_int_equal(funnel_queue_span(&rate, 7), 7 * S / 10);
 }

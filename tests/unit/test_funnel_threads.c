@@ -106,7 +106,8 @@ static void the_law_holds(void **state)
          * time: no admission was lost.
          */
         uint64_t end_ns = atomic_load(&shared.clock_ns);
-        assert_true(total * shared.rate.interval_ns >= atomic_load(&shared.funnel.tat_ns) - end_ns ||
+        assert_true(total * shared.rate.interval_ns >=
+                        atomic_load(&shared.funnel.tat_ns) - end_ns ||
                     atomic_load(&shared.funnel.tat_ns) <= end_ns);
         assert_true(atomic_load(&shared.funnel.tat_ns) <= end_ns + shared.rate.burst_ns);
     }

@@ -141,7 +141,8 @@ static void whoever_refuses_nobody_is_charged(void **state)
         for (size_t k = 0; k < policy->n_limits; k++)
             before[k] = word(k);
         enum gate gate = ask("set", 1, now_ns + S);
-        if (gate == GATE_PASS || gate == GATE_WAIT || verdict.limit != &policy->limits[policy->n_limits - 1])
+        if (gate == GATE_PASS || gate == GATE_WAIT ||
+            verdict.limit != &policy->limits[policy->n_limits - 1])
             fail_msg("%s = %s: %d by %s", tight[i][0], tight[i][1], gate, verdict.limit->label);
         assert_int_equal(verdict.counted, 0);
         for (size_t k = 0; k < policy->n_limits; k++)
@@ -221,8 +222,10 @@ static void only_the_scopes_there_are_need_a_holder(void **state)
     open_gate();
     struct charge_target bare = target;
     bare.holders[PER_SUBJECT] = NULL;
-    assert_int_equal(gate_connect(&bare, CONNECT_UNITS, START, limit_counters, &verdict), GATE_PASS);
-    assert_int_equal(gate_connect(&bare, CONNECT_UNITS, START, limit_counters, &verdict), GATE_CLOSE);
+    assert_int_equal(gate_connect(&bare, CONNECT_UNITS, START, limit_counters, &verdict),
+                     GATE_PASS);
+    assert_int_equal(gate_connect(&bare, CONNECT_UNITS, START, limit_counters, &verdict),
+                     GATE_CLOSE);
 }
 
 /* Joint limits decide like single limits asked first and charged after. */
@@ -271,14 +274,18 @@ static void any_limits_equal_single_ones(void **state)
         for (size_t k = 0; k < 4; k++) {
             if (command == 0 && (k == 1 || k == 2))
                 continue;
-            uint64_t wait_ns = funnel_ask(&model[k], &policy->limits[k].rate, now_ns, k == 3 ? cost : 1);
+            uint64_t wait_ns =
+                funnel_ask(&model[k], &policy->limits[k].rate, now_ns, k == 3 ? cost : 1);
             slowest = wait_ns > longest_ns ? &policy->limits[k] : slowest;
             longest_ns = wait_ns > longest_ns ? wait_ns : longest_ns;
         }
         for (size_t k = 0; k < 4 && longest_ns == 0; k++)
             if (command > 0 || (k != 1 && k != 2))
-                assert_int_equal(funnel_take(&model[k], &policy->limits[k].rate, now_ns, k == 3 ? cost : 1), 0);
-        enum gate expected = !slowest ? GATE_PASS : slowest->action == OVER_CLOSE ? GATE_CLOSE : GATE_REFUSE;
+                assert_int_equal(
+                    funnel_take(&model[k], &policy->limits[k].rate, now_ns, k == 3 ? cost : 1), 0);
+        enum gate expected = !slowest                        ? GATE_PASS
+                             : slowest->action == OVER_CLOSE ? GATE_CLOSE
+                                                             : GATE_REFUSE;
         assert_int_equal(ask(commands[command], cost, now_ns), expected);
         if (slowest) {
             assert_ptr_equal(verdict.limit, slowest);
@@ -350,8 +357,10 @@ static void dry_is_the_same_and_touches_nothing(void **state)
     static const char *const rules[][8] = {
         {"write", "20/s burst 3"},
         {"write", "20/s burst 3, 100/m", "all", "30/s"},
-        {"all", "20/s burst 4", "cost", "100/s burst 9", "inflight", "5", "bytes-in", "100/s burst 50"},
-        {"write", "20/s over delay 200ms", "cost", "50/s over delay 1s", "all", "30/s over close", "cmd.get", "deny"},
+        {"all", "20/s burst 4", "cost", "100/s burst 9", "inflight", "5", "bytes-in",
+         "100/s burst 50"},
+        {"write", "20/s over delay 200ms", "cost", "50/s over delay 1s", "all", "30/s over close",
+         "cmd.get", "deny"},
         {"all", "10/s over shadow", "write", "5/s", "inflight", "2 per policy over shadow"},
     };
     static const char *const commands[] = {"get", "set", "blpop", "ping", "eval"};
@@ -368,9 +377,12 @@ static void dry_is_the_same_and_touches_nothing(void **state)
             uint64_t words[POLICY_MAX_LIMITS];
             struct verdict dry = {0};
             now_ns += dice_below(&seed, 60 * MS);
-            struct gate_request wish = ask_of(commands[dice_below(&seed, 5)], 1 + dice_below(&seed, 12), now_ns);
+            struct gate_request wish =
+                ask_of(commands[dice_below(&seed, 5)], 1 + dice_below(&seed, 12), now_ns);
             wish.may_wait = dice_below(&seed, 4) > 0;
-            wish.waited_for = dice_below(&seed, 4) ? 0 : 1U + policy->limits[dice_below(&seed, policy->n_limits)].id;
+            wish.waited_for = dice_below(&seed, 4)
+                                  ? 0
+                                  : 1U + policy->limits[dice_below(&seed, policy->n_limits)].id;
             wish.headed_ns = now_ns - dice_below(&seed, 300 * MS);
             wish.is_dry = true;
             for (size_t k = 0; k < policy->n_limits; k++) {
@@ -394,7 +406,8 @@ static void dry_is_the_same_and_touches_nothing(void **state)
             gate_owe_bytes(&target, UNIT_BYTES_IN, dice_below(&seed, 9), 0, now_ns, limit_counters);
             /* some calls are never answered: the number of calls reaches its limit */
             if (dice_below(&seed, 10) > 0)
-                gate_calls_end(&target, (verdict.counted & COUNTED) != 0, (verdict.counted & COUNTED_SHADOW) != 0);
+                gate_calls_end(&target, (verdict.counted & COUNTED) != 0,
+                               (verdict.counted & COUNTED_SHADOW) != 0);
         }
     }
 }
@@ -637,7 +650,8 @@ static void refusals_are_read_as_printed(void **state)
     assert_refusal(OVER_REFUSE, 37000000, "-THROTTLED retry_in_ms=37 limit=free/write\r\n");
     assert_refusal(OVER_DELAY, 0, "-THROTTLED retry_in_ms=0 limit=free/write\r\n");
     assert_refusal(OVER_CLOSE, GATE_NEVER, "-THROTTLED retry_in_ms=-1 limit=free/write\r\n");
-    assert_refusal(OVER_REFUSE, GATE_NEVER - 1, "-THROTTLED retry_in_ms=9223372036855 limit=free/write\r\n");
+    assert_refusal(OVER_REFUSE, GATE_NEVER - 1,
+                   "-THROTTLED retry_in_ms=9223372036855 limit=free/write\r\n");
     assert_refusal(OVER_DENY, GATE_NEVER, "-NOPERM denied by policy free\r\n");
 }
 

@@ -97,14 +97,18 @@ static void rates_are_met(void **state)
         new_rules();
         limit("bytes-out", cases[i].line);
         open_gate();
-        atomic_store(&subject_funnel(target.holders[PER_SUBJECT], policy->limits[0].slot)->tat_ns, 0);
+        atomic_store(&subject_funnel(target.holders[PER_SUBJECT], policy->limits[0].slot)->tat_ns,
+                     0);
         double passed = (double)stream(cases[i].piece, cases[i].for_ns) - (double)cases[i].burst;
         double due = cases[i].per_s * (double)cases[i].for_ns / (double)S;
         /* Never more than the limit allows, but for the last piece. */
-        if (passed > due + (double)cases[i].piece || passed < due * (1 - cases[i].tolerance) - (double)cases[i].piece)
-            fail_msg("%s in pieces of %u: %.0f for %.0f", cases[i].line, (unsigned)cases[i].piece, passed, due);
+        if (passed > due + (double)cases[i].piece ||
+            passed < due * (1 - cases[i].tolerance) - (double)cases[i].piece)
+            fail_msg("%s in pieces of %u: %.0f for %.0f", cases[i].line, (unsigned)cases[i].piece,
+                     passed, due);
         if (cases[i].piece * 100 < (uint64_t)due && (passed > due * 1.01 || passed < due * 0.99))
-            fail_msg("%s in pieces of %u: %.0f for %.0f", cases[i].line, (unsigned)cases[i].piece, passed, due);
+            fail_msg("%s in pieces of %u: %.0f for %.0f", cases[i].line, (unsigned)cases[i].piece,
+                     passed, due);
     }
 }
 
@@ -202,7 +206,8 @@ static void a_handshake_owes_no_more_than_a_burst(void **state)
 static void a_connection_that_has_gone_owes_still(void **state)
 {
     (void)state;
-    limit("bytes-out", "1000/s burst 1000 per connection, 1000/s burst 1000, 1000/s burst 1000 per policy");
+    limit("bytes-out",
+          "1000/s burst 1000 per connection, 1000/s burst 1000, 1000/s burst 1000 per policy");
     limit("inflight", "10 per connection, 10, 10 per policy");
     open_gate();
     struct charge_target gone = target;
@@ -229,7 +234,8 @@ static void more_than_one_burst_is_overdrawn(void **state)
     assert_int_equal(gate_overdraft_ns(&target, UNIT_BYTES_IN, START + S / 2), 0);
     assert_int_equal(gate_overdraft_ns(&target, UNIT_BYTES_OUT, START), 0);
     owe(UNIT_BYTES_OUT, UINT64_MAX, START);
-    assert_int_equal(gate_overdraft_ns(&target, UNIT_BYTES_OUT, START), RATE_LONGEST_NS - 2 * 86400 * S);
+    assert_int_equal(gate_overdraft_ns(&target, UNIT_BYTES_OUT, START),
+                     RATE_LONGEST_NS - 2 * 86400 * S);
 }
 
 /*
@@ -418,7 +424,8 @@ static void what_is_counted_is_taken_back(void **state)
                 calls[who][n[who]++] = verdict.counted;
         } else if (n[who] > 0) {
             uint8_t counted = calls[who][--n[who]];
-            gate_calls_end(&targets[who], (counted & COUNTED) != 0, (counted & COUNTED_SHADOW) != 0);
+            gate_calls_end(&targets[who], (counted & COUNTED) != 0,
+                           (counted & COUNTED_SHADOW) != 0);
         }
     }
     kit_target_put(subjects, &targets[1]);
@@ -444,9 +451,11 @@ static void connects_first_and_connections_later(void **state)
     assert_int_equal(word(0), 0); /* no connection was counted */
     assert_int_equal(gate_connect(&target, connects, START, limit_counters, &verdict), GATE_CLOSE);
     assert_ptr_equal(verdict.limit, &policy->limits[1]);
-    assert_int_equal(gate_connect(&target, connections, START, limit_counters, &verdict), GATE_PASS);
+    assert_int_equal(gate_connect(&target, connections, START, limit_counters, &verdict),
+                     GATE_PASS);
     assert_int_equal(word(1), START + 2 * S); /* no connect was charged */
-    assert_int_equal(gate_connect(&target, connections, START, limit_counters, &verdict), GATE_CLOSE);
+    assert_int_equal(gate_connect(&target, connections, START, limit_counters, &verdict),
+                     GATE_CLOSE);
     assert_ptr_equal(verdict.limit, &policy->limits[0]);
     gate_disconnect(&target, COUNTED | COUNTED_SHADOW);
     assert_int_equal(word(0), 0);

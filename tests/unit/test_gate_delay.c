@@ -130,7 +130,9 @@ static void departures_equal_the_queue(void **state)
              * The queue serves one command in 25 ms.
              */
             uint64_t empty_ns = last_ns > now_ns ? last_ns : now_ns;
-            uint64_t due_ns = empty_ns + 25 * MS > now_ns + burst * 25 * MS ? empty_ns - (burst - 1) * 25 * MS : now_ns;
+            uint64_t due_ns = empty_ns + 25 * MS > now_ns + burst * 25 * MS
+                                  ? empty_ns - (burst - 1) * 25 * MS
+                                  : now_ns;
             enum gate gate = ask("set", 1, now_ns);
             if (due_ns - now_ns > 300 * MS) {
                 assert_int_equal(gate, GATE_REFUSE);
@@ -293,7 +295,8 @@ static void what_is_refused_is_not_delayed(void **state)
         }
         assert_int_equal(atomic_load(&counters(1)->refused), refused + 1);
         struct gate_request wish = ask_of("set", 3, START + 2 * MS);
-        assert_int_equal(gate_ask_refusal(&target, &wish, limit_counters, &verdict), refusals[i].gate);
+        assert_int_equal(gate_ask_refusal(&target, &wish, limit_counters, &verdict),
+                         refusals[i].gate);
         assert_int_equal(atomic_load(&counters(1)->refused), refused + 2);
         assert_int_equal(word(0), all);
     }
@@ -376,7 +379,8 @@ static bool obeys(struct admitted *list, size_t n, const struct limit *limit)
     const struct rate *rate = &limit->rate;
     __int128 at_once = (__int128)rate->burst * rate->period_ns;
     __int128 slack = (__int128)rate->period_ns + (__int128)rate->count * (DEPARTURE_SLACK_NS + 1);
-    return law_holds_with(list, n, rate, limit->action == OVER_DELAY && slack > at_once ? slack : at_once);
+    return law_holds_with(list, n, rate,
+                          limit->action == OVER_DELAY && slack > at_once ? slack : at_once);
 }
 
 /* Departures from overlapping queues obey each of the limits. */
@@ -394,10 +398,10 @@ static void departures_obey_every_queue(void **state)
         char string[100], write[100];
         tear_down(NULL);
         set_up(NULL);
-        snprintf(string, sizeof string, "%u/s burst %u over delay 2s", 5 + (unsigned)dice_below(&seed, 50),
-                 1 + (unsigned)dice_below(&seed, 5));
-        snprintf(write, sizeof write, "%u/s burst %u over delay 3s", 5 + (unsigned)dice_below(&seed, 50),
-                 1 + (unsigned)dice_below(&seed, 5));
+        snprintf(string, sizeof string, "%u/s burst %u over delay 2s",
+                 5 + (unsigned)dice_below(&seed, 50), 1 + (unsigned)dice_below(&seed, 5));
+        snprintf(write, sizeof write, "%u/s burst %u over delay 3s",
+                 5 + (unsigned)dice_below(&seed, 50), 1 + (unsigned)dice_below(&seed, 5));
         limit("@string", string);
         limit("write", write);
         limit("all", "70/s burst 9");
@@ -407,7 +411,8 @@ static void departures_obey_every_queue(void **state)
             for (size_t k = 0; k < n_queue; k++)
                 if (first == n_queue || queue[k].due_ns < queue[first].due_ns)
                     first = k;
-            struct waiting one = {.headed_ns = next_ns, .due_ns = next_ns, .command = dice_below(&seed, 3)};
+            struct waiting one = {
+                .headed_ns = next_ns, .due_ns = next_ns, .command = dice_below(&seed, 3)};
             if (first < n_queue && queue[first].due_ns <= next_ns) {
                 one = queue[first];
                 queue[first] = queue[--n_queue];
@@ -446,7 +451,8 @@ static void departures_obey_every_queue(void **state)
 /* ---- timers that fire late ---- */
 
 /* The gate's decision when the timer for the position of `positions` with limit `index` fires. */
-static enum gate ring(const struct queue_positions *positions, const char *command, size_t index, uint64_t now_ns)
+static enum gate ring(const struct queue_positions *positions, const char *command, size_t index,
+                      uint64_t now_ns)
 {
     struct gate_request wish = ask_of(command, 1, now_ns);
     wish.headed_ns = START;
@@ -476,7 +482,8 @@ static void who_is_late_moves_those_behind(void **state)
     for (size_t i = 1; i < 3; i++) {
         assert_int_equal(ring(&all_positions[i], "get", 0, START + 90 * MS), GATE_WAIT);
         assert_int_equal(verdict.wait_ns, i * 10 * MS - 2 * MS);
-        assert_int_equal(verdict.positions.kept[0].at.due_ns, all_positions[i].kept[0].at.due_ns + 78 * MS);
+        assert_int_equal(verdict.positions.kept[0].at.due_ns,
+                         all_positions[i].kept[0].at.due_ns + 78 * MS);
         all_positions[i] = verdict.positions;
     }
     /* longer than the maximum delay, since the queue moved */
@@ -489,7 +496,8 @@ static void who_is_late_moves_those_behind(void **state)
     assert_int_equal(verdict.wait_ns, 58 * MS);
     gate_leave(&verdict.positions, limit_counters);
     assert_int_equal(word(0), START + 148 * MS);
-    gate_leave(&all_positions[5], limit_counters); /* the last position that was moved gives back its charge */
+    gate_leave(&all_positions[5],
+               limit_counters); /* the last position that was moved gives back its charge */
     assert_int_equal(word(0), START + 138 * MS);
     assert_int_equal(ring(&all_positions[1], "get", 0, START + 98 * MS), GATE_PASS);
     assert_int_equal(ring(&all_positions[2], "get", 0, START + 108 * MS + 1), GATE_PASS);
@@ -530,7 +538,8 @@ struct late {
  * Lets LATES clients send commands without a pause, with timers up to lateness_ns late. Stores the
  * departures in `gone` and returns their number.
  */
-static size_t go_late(uint64_t *seed, unsigned cost_most, uint64_t lateness_ns, struct admitted *gone, size_t most)
+static size_t go_late(uint64_t *seed, unsigned cost_most, uint64_t lateness_ns,
+                      struct admitted *gone, size_t most)
 {
     static struct late lates[LATES];
     uint64_t now_ns = START, behind_ns = START; /* until behind_ns one worker does nothing */
@@ -559,11 +568,12 @@ static size_t go_late(uint64_t *seed, unsigned cost_most, uint64_t lateness_ns, 
         if (gate == GATE_WAIT) {
             late->positions = verdict.positions;
             late->waiting.waited_for = 1U + verdict.limit->id;
-            late->rings_ns =
-                now_ns + (verdict.wait_ns > 0 ? (uint64_t)verdict.wait_ns : 0) + dice_below(seed, lateness_ns + 1);
+            late->rings_ns = now_ns + (verdict.wait_ns > 0 ? (uint64_t)verdict.wait_ns : 0) +
+                             dice_below(seed, lateness_ns + 1);
         } else {
             gone[n++] = (struct admitted){now_ns, wish.amount[UNIT_COST]};
-            late->waiting = (struct waiting){.headed_ns = now_ns, .command = dice_below(seed, cost_most)};
+            late->waiting =
+                (struct waiting){.headed_ns = now_ns, .command = dice_below(seed, cost_most)};
             late->rings_ns = now_ns;
         }
     }
@@ -602,16 +612,20 @@ static void late_departures_obey_the_law(void **state)
             size_t n = go_late(&seed, lines[i].cost_most, latenesses[k], gone, MOST);
             const struct rate *rate = &policy->limits[0].rate;
             uint64_t most = lines[i].cost_most;
-            __int128 slack = (__int128)most * rate->period_ns + (__int128)rate->count * (DEPARTURE_SLACK_NS + 1);
+            __int128 slack =
+                (__int128)most * rate->period_ns + (__int128)rate->count * (DEPARTURE_SLACK_NS + 1);
             __int128 at_once = (__int128)rate->burst * rate->period_ns;
             if (!law_holds_with(gone, n, rate, slack > at_once ? slack : at_once))
-                fail_msg("%s = %s, late by %u ms", lines[i].what, lines[i].expression, (unsigned)(latenesses[k] / MS));
+                fail_msg("%s = %s, late by %u ms", lines[i].what, lines[i].expression,
+                         (unsigned)(latenesses[k] / MS));
             for (size_t j = 0; j < n; j++)
                 spent += gone[j].cost;
             uint64_t took_ns = gone[n - 1].at_ns - gone[0].at_ns + 1;
-            if (k < 2 && (double)spent * (double)rate->period_ns < 0.98 * (double)rate->count * (double)took_ns)
+            if (k < 2 && (double)spent * (double)rate->period_ns <
+                             0.98 * (double)rate->count * (double)took_ns)
                 fail_msg("%s: %g of the rate", lines[i].expression,
-                         (double)spent * (double)rate->period_ns / ((double)rate->count * (double)took_ns));
+                         (double)spent * (double)rate->period_ns /
+                             ((double)rate->count * (double)took_ns));
         }
 }
 
@@ -619,8 +633,8 @@ static void late_departures_obey_the_law(void **state)
  * Queues five commands. words[k] is the funnel's word before the command with the position turns[k]
  * was queued. Returns the number of commands that passed before.
  */
-static uint64_t five_wait(const char *what, const char *expression, struct queue_positions all_positions[5],
-                          uint64_t words[6])
+static uint64_t five_wait(const char *what, const char *expression,
+                          struct queue_positions all_positions[5], uint64_t words[6])
 {
     tear_down(NULL);
     set_up(NULL);
@@ -647,8 +661,9 @@ static uint64_t five_wait(const char *what, const char *expression, struct queue
 static void a_command_that_leaves_gives_its_place_back(void **state)
 {
     (void)state;
-    static const char *const lines[][2] = {
-        {"all", "10/s over delay 1s"}, {"cost", "10/s over delay 1s"}, {"cost", "700m/s burst 3 over delay 1s"}};
+    static const char *const lines[][2] = {{"all", "10/s over delay 1s"},
+                                           {"cost", "10/s over delay 1s"},
+                                           {"cost", "700m/s burst 3 over delay 1s"}};
     for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
         struct queue_positions all_positions[5];
         uint64_t words[6];

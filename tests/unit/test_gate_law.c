@@ -36,7 +36,11 @@ static struct charge_target who[WHO];
 static void come(void)
 {
     for (size_t i = 0; i < WHO; i++)
-        who[i] = kit_target(subjects, policy, i < 2 ? "user:a" : i == 2 ? "user:b" : "user:c", START);
+        who[i] = kit_target(subjects, policy,
+                            i < 2    ? "user:a"
+                            : i == 2 ? "user:b"
+                                     : "user:c",
+                            START);
 }
 
 static void go(void)
@@ -55,7 +59,8 @@ static size_t funnel_of(size_t scope, size_t i)
  * Asks for one thing. Returns the wait in ns, or FUNNEL_NEVER if the gate refused, or would have
  * refused under shadow.
  */
-static uint64_t try(const struct charge_target *charge_target_of, struct kind kind, uint64_t cost, uint64_t now_ns)
+static uint64_t try(const struct charge_target *charge_target_of, struct kind kind, uint64_t cost,
+                    uint64_t now_ns)
 {
     uint64_t before = atomic_load(&counters(0)->shadowed);
     enum gate gate;
@@ -77,8 +82,9 @@ static void round_of(struct kind kind, uint64_t seed)
     size_t n[WHO] = {0};
     char line[100];
     uint64_t count = dice_scale(&seed, 2000), burst = dice_scale(&seed, 50);
-    snprintf(line, sizeof line, "%u/%s burst %u per %s over %s", (unsigned)count, periods[dice_below(&seed, 5)],
-             (unsigned)burst, scopes[kind.scope], actions[kind.action]);
+    snprintf(line, sizeof line, "%u/%s burst %u per %s over %s", (unsigned)count,
+             periods[dice_below(&seed, 5)], (unsigned)burst, scopes[kind.scope],
+             actions[kind.action]);
     new_rules();
     limit(units[kind.unit], line);
     if (dice_below(&seed, 2)) /* a second limit that never refuses, so that decisions are joint */
@@ -91,7 +97,8 @@ static void round_of(struct kind kind, uint64_t seed)
     for (int i = 0; i < 1200; i++) {
         size_t k = dice_below(&seed, WHO), at = funnel_of(kind.scope, k);
         now_ns += dice_below(&seed, 3) ? dice_below(&seed, 2 * rate->interval_ns) / WHO : 0;
-        uint64_t stale_ns = now_ns - dice_below(&seed, 5) * dice_below(&seed, rate->interval_ns) / 2;
+        uint64_t stale_ns =
+            now_ns - dice_below(&seed, 5) * dice_below(&seed, rate->interval_ns) / 2;
         stale_ns = stale_ns < now_ns ? stale_ns : now_ns;
         uint64_t cost = kind.unit == 2 ? 1 + dice_below(&seed, burst) : 1;
         uint64_t wait_ns = try(&who[k], kind, cost, stale_ns);
@@ -112,7 +119,8 @@ static void law_of_every_kind(void **state)
     for (size_t unit = 0; unit < 4; unit++)
         for (size_t action = 0; action < 4; action++)
             for (size_t scope = 0; scope < 3; scope++)
-                for (uint64_t seed = 1; seed <= dice_rounds(1) && is_possible((struct kind){unit, action, scope});
+                for (uint64_t seed = 1;
+                     seed <= dice_rounds(1) && is_possible((struct kind){unit, action, scope});
                      seed++) {
                     assert_int_equal(set_up(NULL), 0);
                     round_of((struct kind){unit, action, scope}, seed);
@@ -137,7 +145,9 @@ static void law_of_bytes(void **state)
         struct rate loose = policy->limits[0].rate; /* the overshoot as a larger burst */
         loose.burst += most;
         for (int i = 0; i < 2000 && n < MOST; i++) {
-            now_ns += dice_below(&seed, 3) ? dice_below(&seed, policy->limits[0].rate.burst_ns / 4 + 1000) : 0;
+            now_ns += dice_below(&seed, 3)
+                          ? dice_below(&seed, policy->limits[0].rate.burst_ns / 4 + 1000)
+                          : 0;
             enum gate gate = ask("get", 1, now_ns);
             if (gate == GATE_WAIT || (gate == GATE_REFUSE && dice_below(&seed, 2)))
                 now_ns += (uint64_t)verdict.wait_ns;
@@ -156,8 +166,9 @@ static void law_of_bytes(void **state)
 static void fast_rates_are_reached(void **state)
 {
     (void)state;
-    static const char *const lines[] = {"700m/s burst 100m", "700m/s over delay 1s", "999999999/s burst 10m",
-                                        "30m/s burst 10m", "1g/s burst 10m over close"};
+    static const char *const lines[] = {"700m/s burst 100m", "700m/s over delay 1s",
+                                        "999999999/s burst 10m", "30m/s burst 10m",
+                                        "1g/s burst 10m over close"};
     for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
         assert_int_equal(set_up(NULL), 0);
         limit("cost", lines[i]);
@@ -213,7 +224,9 @@ static bool changing_law_holds(const struct law_line *line)
             allowed += (unsigned __int128)rate_then * (event->at_ns - at_ns);
             at_ns = event->at_ns;
             if (event->units == 0) {
-                allowed += event->burst > burst_then ? (event->burst - burst_then) * (unsigned __int128)S : 0;
+                allowed += event->burst > burst_then
+                               ? (event->burst - burst_then) * (unsigned __int128)S
+                               : 0;
                 rate_then = event->rate;
                 burst_then = event->burst;
             }
@@ -226,7 +239,8 @@ static bool changing_law_holds(const struct law_line *line)
 }
 
 /* The expected word of the line after a change of its rate, computed in units of 1/interval. */
-static uint64_t word_after(uint64_t word_ns, uint64_t now_ns, const struct rate *from, const struct rate *to)
+static uint64_t word_after(uint64_t word_ns, uint64_t now_ns, const struct rate *from,
+                           const struct rate *to)
 {
     if (word_ns <= now_ns)
         return now_ns;
@@ -286,7 +300,8 @@ static void law_holds_while_rates_change(void **state)
         memset(&known, 0, sizeof known);
         assert_int_equal(set_up(NULL), 0);
         for (int reload = 0; reload < KIT_SETS - 1; reload++) {
-            size_t first = dice_below(&seed, LINES), there = 1 + dice_below(&seed, (1 << LINES) - 1);
+            size_t first = dice_below(&seed, LINES),
+                   there = 1 + dice_below(&seed, (1 << LINES) - 1);
             new_rules();
             for (size_t k = 0; k < LINES; k++) {
                 size_t at = (first + k) % LINES;
@@ -308,8 +323,8 @@ static void law_holds_while_rates_change(void **state)
                 }
                 for (size_t k = 0; k < policy->n_limits; k++) {
                     struct law_line *line = &known.lines[line_of(&policy->limits[k])];
-                    line->events[line->n++] =
-                        (struct law_event){.at_ns = now_ns, .units = policy->limits[k].unit == UNIT_COST ? cost : 1};
+                    line->events[line->n++] = (struct law_event){
+                        .at_ns = now_ns, .units = policy->limits[k].unit == UNIT_COST ? cost : 1};
                 }
             }
             remember_words();

@@ -49,7 +49,8 @@ static void ring(struct client *client, uint64_t now_ns, uint64_t lateness_ns, u
     if (gate == GATE_WAIT) {
         client->positions = verdict.positions;
         client->waited_for = 1U + verdict.limit->id;
-        client->rings_ns = now_ns + (uint64_t)verdict.wait_ns + (lateness_ns > 0 ? dice_below(seed, lateness_ns) : 0);
+        client->rings_ns = now_ns + (uint64_t)verdict.wait_ns +
+                           (lateness_ns > 0 ? dice_below(seed, lateness_ns) : 0);
         return;
     }
     assert_int_equal(gate, GATE_PASS);
@@ -68,7 +69,8 @@ static void go(const size_t counts[KINDS], uint64_t for_ns, uint64_t lateness_ns
     for (size_t kind = 0; kind < KINDS; kind++) {
         n_gone[kind] = 0;
         for (size_t i = 0; i < counts[kind]; i++, n++)
-            clients[n] = (struct client){.command = names[kind], .kind = kind, .headed_ns = START, .rings_ns = START};
+            clients[n] = (struct client){
+                .command = names[kind], .kind = kind, .headed_ns = START, .rings_ns = START};
     }
     for (uint64_t now_ns = START;;) {
         struct client *client = first_to_ring(n);
@@ -147,8 +149,18 @@ static void several_queues_lose_nobody_s_time(void **state)
         {"50/s over delay 1d", NULL, "70/s over delay 1d", {50, 50}, {35, 35}, {1500, 1500}},
         {"500/s over delay 1d", NULL, "100/s over delay 1d", {180, 10}, {94, 5}, {2000, 2000}},
         {"1/s over delay 1d", NULL, "100/s over delay 1d", {40, 50}, {1, 99}, {41000, 600}},
-        {"50/s burst 10 over delay 1d", NULL, "100/s burst 20 over delay 1d", {50, 50}, {50, 50}, {1050, 1050}},
-        {"10/s over delay 1d", "10/s over delay 1d", "20/s over delay 1d", {60, 60}, {10, 10}, {6200, 6200}},
+        {"50/s burst 10 over delay 1d",
+         NULL,
+         "100/s burst 20 over delay 1d",
+         {50, 50},
+         {50, 50},
+         {1050, 1050}},
+        {"10/s over delay 1d",
+         "10/s over delay 1d",
+         "20/s over delay 1d",
+         {60, 60},
+         {10, 10},
+         {6200, 6200}},
         {"50/s over delay 1d",
          "40/s over delay 1d",
          "80/s over delay 1d",
@@ -207,13 +219,15 @@ static void who_has_waited_goes_ahead(void **state)
     assert_int_equal(ask("set", 1, START), GATE_PASS);
     assert_int_equal(ask("set", 1, START), GATE_WAIT);
     assert_int_equal(verdict.wait_ns, 500 * MS);
-    struct client set = {
-        .command = "set", .kind = 1, .waited_for = 1U + verdict.limit->id, .positions = verdict.positions};
+    struct client set = {.command = "set",
+                         .kind = 1,
+                         .waited_for = 1U + verdict.limit->id,
+                         .positions = verdict.positions};
     struct client gets[8];
     for (size_t i = 0; i < 8; i++) {
         assert_int_equal(ask("get", 1, START), GATE_WAIT);
-        gets[i] =
-            (struct client){.command = "get", .waited_for = 1U + verdict.limit->id, .positions = verdict.positions};
+        gets[i] = (struct client){
+            .command = "get", .waited_for = 1U + verdict.limit->id, .positions = verdict.positions};
         gets[i].rings_ns = START + (uint64_t)verdict.wait_ns;
         assert_int_equal(gets[i].rings_ns, START + (i + 1) * 100 * MS);
         gets[i].headed_ns = set.headed_ns = START;
@@ -303,7 +317,8 @@ static bool goes(struct client *client, uint64_t now_ns)
  */
 static void late_alarms_keep_the_order(void **state)
 {
-    static const char *const lines[] = {"100/s over delay 1d", "100/s burst 3 over delay 1d", "1000/s over delay 1d"};
+    static const char *const lines[] = {"100/s over delay 1d", "100/s burst 3 over delay 1d",
+                                        "1000/s over delay 1d"};
     (void)state;
     for (uint64_t seed = 0; seed < 60; seed++) {
         uint64_t dice_state = seed, now_ns = START;
@@ -330,8 +345,8 @@ static void late_alarms_keep_the_order(void **state)
                 if (!goes(rung[i], now_ns))
                     continue;
                 if (rung[i] != &clients[next++])
-                    fail_msg("seed %u: %zu goes, and it is %zu's turn", (unsigned)seed, (size_t)(rung[i] - clients),
-                             next - 1);
+                    fail_msg("seed %u: %zu goes, and it is %zu's turn", (unsigned)seed,
+                             (size_t)(rung[i] - clients), next - 1);
                 n_left--;
             }
         }

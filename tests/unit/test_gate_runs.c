@@ -42,9 +42,10 @@ static void random_limit(uint64_t *seed)
         return;
     }
     bool is_fine = dice_below(seed, 2) != 0;
-    uint64_t count = is_fine ? 10000001 + 2 * dice_below(seed, 200000000) : dice_scale(seed, 100000000);
-    snprintf(line, sizeof line, "%u/%s burst %u", (unsigned)count, is_fine ? "s" : periods[dice_below(seed, 5)],
-             (unsigned)dice_scale(seed, 400));
+    uint64_t count =
+        is_fine ? 10000001 + 2 * dice_below(seed, 200000000) : dice_scale(seed, 100000000);
+    snprintf(line, sizeof line, "%u/%s burst %u", (unsigned)count,
+             is_fine ? "s" : periods[dice_below(seed, 5)], (unsigned)dice_scale(seed, 400));
     limit(classes[dice_below(seed, 5)], line);
 }
 
@@ -78,7 +79,9 @@ static bool ask_once(const struct command *command, uint64_t now_ns, struct verd
     uint64_t longest_ns = 0;
     for (unsigned i = 0; i < policy->n_limits; i++) {
         const struct limit *limit = &policy->limits[i];
-        uint64_t wait_ns = gate_binds(policy, i, command) ? funnel_ask(alone_funnel(i), &limit->rate, now_ns, 1) : 0;
+        uint64_t wait_ns = gate_binds(policy, i, command)
+                               ? funnel_ask(alone_funnel(i), &limit->rate, now_ns, 1)
+                               : 0;
         if (wait_ns > longest_ns) {
             longest_ns = wait_ns;
             *last = (struct verdict){.limit = limit, .wait_ns = (int64_t)wait_ns};
@@ -104,7 +107,8 @@ static bool ask_once(const struct command *command, uint64_t now_ns, struct verd
  * Decides n commands one by one. Returns how many pass, which must be the first ones. All refusals
  * are equal.
  */
-static uint32_t ask_alone(const struct command *command, uint32_t n, uint64_t now_ns, struct verdict *last)
+static uint32_t ask_alone(const struct command *command, uint32_t n, uint64_t now_ns,
+                          struct verdict *last)
 {
     uint32_t n_passed = 0;
     for (uint32_t i = 0; i < n; i++) {
@@ -120,7 +124,8 @@ static uint32_t ask_alone(const struct command *command, uint32_t n, uint64_t no
     return n_passed;
 }
 
-static uint32_t refuse_alone(const struct command *command, uint32_t n, uint64_t now_ns, struct verdict *last)
+static uint32_t refuse_alone(const struct command *command, uint32_t n, uint64_t now_ns,
+                             struct verdict *last)
 {
     uint32_t n_refused = 0;
     for (uint32_t i = 0; i < n; i++) {
@@ -151,11 +156,12 @@ static void step(uint64_t *seed, uint64_t now_ns)
     struct verdict last = {0};
     memset(&verdict, 0, sizeof verdict);
     if (dice_below(seed, 4) == 0) {
-        bool is_refused =
-            gate_refuse_plainly(policy, subject_of(&target), command, n, now_ns, limit_counters, &verdict);
+        bool is_refused = gate_refuse_plainly(policy, subject_of(&target), command, n, now_ns,
+                                              limit_counters, &verdict);
         assert_int_equal(is_refused ? n : 0, refuse_alone(command, n, now_ns, &last));
     } else {
-        uint32_t n_passed = gate_ask_plainly(policy, subject_of(&target), command, n, now_ns, limit_counters, &verdict);
+        uint32_t n_passed = gate_ask_plainly(policy, subject_of(&target), command, n, now_ns,
+                                             limit_counters, &verdict);
         assert_int_equal(n_passed, ask_alone(command, n, now_ns, &last));
     }
     assert_ptr_equal(verdict.limit, last.limit);
@@ -172,13 +178,16 @@ static void at_once_is_one_by_one(void **state)
         open_both(&seed);
         const struct rate *rate = &policy->limits[0].rate;
         for (int i = 0; i < STEPS; i++) {
-            now_ns += dice_below(&seed, 3) ? dice_below(&seed, 1 + rate->interval_ns * dice_scale(&seed, 300)) : 0;
+            now_ns += dice_below(&seed, 3)
+                          ? dice_below(&seed, 1 + rate->interval_ns * dice_scale(&seed, 300))
+                          : 0;
             uint64_t back_ns = dice_below(&seed, 6) ? 0 : dice_below(&seed, 2 * rate->interval_ns);
             step(&seed, now_ns - (back_ns < now_ns - START ? back_ns : 0));
             assert_same(round);
         }
         for (size_t i = 0; i < policy->n_limits; i++)
-            n_cut += atomic_load(&counters(i)->admitted) > 0 && atomic_load(&counters(i)->refused) > 0;
+            n_cut +=
+                atomic_load(&counters(i)->admitted) > 0 && atomic_load(&counters(i)->refused) > 0;
         close_both();
         tear_down(NULL);
     }
@@ -192,13 +201,16 @@ static void the_first_ones_pass(void **state)
     limit("write", "1/s burst 5");
     open_gate();
     const struct command *set = kit_command(table, "set");
-    assert_int_equal(gate_ask_plainly(policy, subject_of(&target), set, 16, START, limit_counters, &verdict), 5);
+    assert_int_equal(
+        gate_ask_plainly(policy, subject_of(&target), set, 16, START, limit_counters, &verdict), 5);
     assert_string_equal(verdict.limit->label, "free/write");
     assert_int_equal(verdict.wait_ns, S);
     assert_counters(0, 5, 0, 0, 0);
     assert_counters(1, 5, 0, 11, 0);
     const struct command *get = kit_command(table, "get");
-    assert_int_equal(gate_ask_plainly(policy, subject_of(&target), get, 16, START, limit_counters, &verdict), 15);
+    assert_int_equal(
+        gate_ask_plainly(policy, subject_of(&target), get, 16, START, limit_counters, &verdict),
+        15);
     assert_string_equal(verdict.limit->label, "free/all");
     assert_int_equal(verdict.wait_ns, 100 * MS);
     assert_counters(0, 20, 0, 1, 0);
@@ -211,7 +223,8 @@ static void more_than_any_burst(void **state)
     limit("all", "1/1d burst 36525");
     open_gate();
     const struct command *get = kit_command(table, "get");
-    uint32_t passed = gate_ask_plainly(policy, subject_of(&target), get, UINT32_MAX, START, limit_counters, &verdict);
+    uint32_t passed = gate_ask_plainly(policy, subject_of(&target), get, UINT32_MAX, START,
+                                       limit_counters, &verdict);
     assert_int_equal(passed, 36525);
     assert_int_equal(verdict.wait_ns, 86400 * S);
     assert_counters(0, 36525, 0, UINT32_MAX - 36525, 0);

@@ -63,7 +63,8 @@ static uint64_t shadowed_so_far(void)
     return n;
 }
 
-static bool meet(const struct charge_target *who, const struct event *event, uint8_t flag, struct counts *counts)
+static bool meet(const struct charge_target *who, const struct event *event, uint8_t flag,
+                 struct counts *counts)
 {
     struct gate_request wish = ask_of(commands[event->command], event->cost, event->at_ns);
     uint64_t before = shadowed_so_far();
@@ -94,7 +95,8 @@ static bool meet(const struct charge_target *who, const struct event *event, uin
 /*
  * Plays the events. `suffix` is appended to each line. `only`: plays only events with a true entry.
  */
-static struct outcome run(const char *const (*lines)[2], size_t n, const char *suffix, bool is_shadow, const bool *only)
+static struct outcome run(const char *const (*lines)[2], size_t n, const char *suffix,
+                          bool is_shadow, const bool *only)
 {
     static struct outcome outcome;
     struct charge_target targets[WHO];
@@ -113,7 +115,8 @@ static struct outcome run(const char *const (*lines)[2], size_t n, const char *s
         targets[i] = kit_target(subjects, policy, i < 2 ? "user:a" : "user:b", START);
     for (size_t i = 0; i < EVENTS; i++)
         if (!only || only[i])
-            outcome.passed[i] = meet(&targets[events[i].who], &events[i], flag, &counts[events[i].who]);
+            outcome.passed[i] =
+                meet(&targets[events[i].who], &events[i], flag, &counts[events[i].who]);
     for (size_t k = 0; k < policy->n_limits; k++) {
         const struct limit_counters *counted = &limit_counters[policy->limits[k].id];
         outcome.admitted[k] = atomic_load(&counted->admitted);
@@ -130,12 +133,18 @@ static struct outcome run(const char *const (*lines)[2], size_t n, const char *s
 static const char *const rules[][LINES][2] = {
     {{"all", "30/s burst 5"}},
     {{"all", "30/s burst 5"}, {"write", "10/s burst 3, 500/m burst 40"}},
-    {{"cost", "100/s burst 12"}, {"write", "10/s burst 3 per policy"}, {"cmd.get", "3/s burst 2 per connection"}},
+    {{"cost", "100/s burst 12"},
+     {"write", "10/s burst 3 per policy"},
+     {"cmd.get", "3/s burst 2 per connection"}},
     {{"inflight", "2"}, {"all", "40/s"}, {"inflight", "1 per connection"}},
-    {{"connections", "2"}, {"connects", "8/s burst 3"}, {"write", "12/s"}, {"inflight", "3 per policy"}},
+    {{"connections", "2"},
+     {"connects", "8/s burst 3"},
+     {"write", "12/s"},
+     {"inflight", "3 per policy"}},
 };
 
-static void assert_same(size_t rule, size_t n, const struct outcome *enforced, const struct outcome *counted)
+static void assert_same(size_t rule, size_t n, const struct outcome *enforced,
+                        const struct outcome *counted)
 {
     uint64_t refused = 0;
     for (size_t k = 0; k < n; k++) {
@@ -188,7 +197,8 @@ static void over_shadow_foretells_enforcement(void **state)
         for (uint64_t seed = 1; seed <= 5; seed++) {
             policy_state(seed);
             struct outcome enforced = run(rules[rule], count_lines(rule), "", false, NULL);
-            struct outcome counted = run(rules[rule], count_lines(rule), " over shadow", false, NULL);
+            struct outcome counted =
+                run(rules[rule], count_lines(rule), " over shadow", false, NULL);
             assert_same(rule, count_limits(rule), &enforced, &counted);
         }
     }
@@ -202,10 +212,12 @@ static void over_shadow_foretells_enforcement(void **state)
 static void mode_shadow_of_delays_and_denies(void **state)
 {
     (void)state;
-    static const char *const lines[LINES][2] = {
-        {"cmd.get", "5/s over delay 300ms"}, {"write", "10/s burst 4 over delay 200ms"}, {"@list", "deny"}};
-    static const char *const apart[LINES][2] = {
-        {"cmd.get", "5/s over delay 300ms"}, {"write", "10/s over close"}, {"connects", "1/s burst 2"}};
+    static const char *const lines[LINES][2] = {{"cmd.get", "5/s over delay 300ms"},
+                                                {"write", "10/s burst 4 over delay 200ms"},
+                                                {"@list", "deny"}};
+    static const char *const apart[LINES][2] = {{"cmd.get", "5/s over delay 300ms"},
+                                                {"write", "10/s over close"},
+                                                {"connects", "1/s burst 2"}};
     for (uint64_t seed = 1; seed <= 5; seed++) {
         policy_state(seed);
         struct outcome enforced = run(lines, 3, "", false, NULL);
@@ -314,8 +326,8 @@ static void a_virtual_clock_foretells_waits(void **state)
                 for (size_t k = 0; k < policy->n_limits; k++) {
                     counts[is_shadow][k][0] = atomic_load(&counters(k)->admitted);
                     counts[is_shadow][k][1] = atomic_load(&counters(k)->delayed);
-                    counts[is_shadow][k][2] =
-                        is_shadow ? atomic_load(&counters(k)->shadowed) : atomic_load(&counters(k)->refused);
+                    counts[is_shadow][k][2] = is_shadow ? atomic_load(&counters(k)->shadowed)
+                                                        : atomic_load(&counters(k)->refused);
                     delayed += counts[is_shadow][k][1];
                 }
                 tear_down(NULL);
@@ -324,8 +336,9 @@ static void a_virtual_clock_foretells_waits(void **state)
             for (size_t k = 0; k < LINES; k++)
                 for (size_t what = 0; what < 3; what++)
                     if (counts[0][k][what] != counts[1][k][what])
-                        fail_msg("rule %zu seed %u limit %zu count %zu: enforced %u, counted %u", rule, (unsigned)seed,
-                                 k, what, (unsigned)counts[0][k][what], (unsigned)counts[1][k][what]);
+                        fail_msg("rule %zu seed %u limit %zu count %zu: enforced %u, counted %u",
+                                 rule, (unsigned)seed, k, what, (unsigned)counts[0][k][what],
+                                 (unsigned)counts[1][k][what]);
         }
 }
 
@@ -352,7 +365,8 @@ static void a_flood_would_be_delayed(void **state)
     assert_counters(0, 200, 199, 0, 0);
     assert_in_range(clock_ns, START + 2 * S, START + 3 * S);
     assert_true(word(0) <= START + 3 * S + 50 * MS);
-    struct gate_request other = ask_of("get", 1, START); /* of another connection: would wait too long */
+    struct gate_request other =
+        ask_of("get", 1, START); /* of another connection: would wait too long */
     assert_int_equal(gate_ask(&target, &other, limit_counters, &verdict), GATE_PASS);
     assert_true(verdict.is_shadowed);
     assert_int_equal(verdict.would, GATE_REFUSE);
@@ -396,8 +410,9 @@ static void shadows_beside_enforced_ones(void **state)
     (void)state;
     static const char *const enforced_lines[LINES][2] = {
         {"all", "30/s burst 5"}, {"cost", "80/s burst 20 over close"}, {"connects", "6/s burst 2"}};
-    static const char *const shadow_lines[LINES][2] = {
-        {"write", "6/s burst 2 per policy"}, {"cmd.get", "2/s burst 1"}, {"connects", "3/s burst 1 per policy"}};
+    static const char *const shadow_lines[LINES][2] = {{"write", "6/s burst 2 per policy"},
+                                                       {"cmd.get", "2/s burst 1"},
+                                                       {"connects", "3/s burst 1 per policy"}};
     static const char *const both[LINES][2] = {
         {"all", "30/s burst 5"},
         {"cost", "80/s burst 20 over close"},

@@ -59,13 +59,18 @@ static void *hammer(void *arg)
         size_t under = dice_below(&worker->seed, n_in_force);
         uint64_t amount[UNIT_COUNT] = ONE_OF_EACH;
         amount[UNIT_COST] = 1 + dice_below(&worker->seed, most_cost);
-        const struct gate_request wish = {
-            .command = is_write ? set : get, .amount = amount, .now_ns = now_ns, .headed_ns = now_ns, .may_wait = true};
-        enum gate gate = gate_ask(&in_force[worker->index][under], &wish, worker->limit_counters, &said);
+        const struct gate_request wish = {.command = is_write ? set : get,
+                                          .amount = amount,
+                                          .now_ns = now_ns,
+                                          .headed_ns = now_ns,
+                                          .may_wait = true};
+        enum gate gate =
+            gate_ask(&in_force[worker->index][under], &wish, worker->limit_counters, &said);
         if (gate != GATE_PASS && gate != GATE_WAIT)
             continue;
         uint64_t at_ns = now_ns + (gate == GATE_WAIT ? (uint64_t)said.wait_ns : 0);
-        worker->list[worker->n++] = (struct passed){{at_ns, wish.amount[UNIT_COST]}, is_write, (uint8_t)under};
+        worker->list[worker->n++] =
+            (struct passed){{at_ns, wish.amount[UNIT_COST]}, is_write, (uint8_t)under};
     }
     return NULL;
 }
@@ -76,8 +81,8 @@ static void put_in_force(void)
     kit_bind(policies, registry, table);
     policy_of[n_in_force] = policy;
     for (size_t i = 0; i < THREADS; i++)
-        in_force[i][n_in_force] =
-            n_in_force > 0 ? kit_target_under(&in_force[i][0], policy) : kit_target(subjects, policy, "user:a", START);
+        in_force[i][n_in_force] = n_in_force > 0 ? kit_target_under(&in_force[i][0], policy)
+                                                 : kit_target(subjects, policy, "user:a", START);
     n_in_force++;
 }
 
@@ -153,8 +158,8 @@ static bool law_of(size_t index, bool binds_reads)
     size_t n = 0;
     for (size_t i = 0; i < n_all; i++)
         if (binds_reads || all[i].is_write)
-            list[n++] =
-                (struct admitted){all[i].admitted.at_ns, limit_of->unit == UNIT_COST ? all[i].admitted.cost : 1};
+            list[n++] = (struct admitted){all[i].admitted.at_ns,
+                                          limit_of->unit == UNIT_COST ? all[i].admitted.cost : 1};
     return n > 0 && law_holds(list, n, &limit_of->rate);
 }
 
@@ -172,7 +177,8 @@ static void all_are_charged_or_none(void **state)
     assert_int_equal(word_of(1), START + 15000 * (S / 100));
     assert_int_equal(SUM(admitted, policy->limits[0].id), 40000);
     assert_int_equal(SUM(admitted, policy->limits[1].id), 15000);
-    assert_int_equal(SUM(refused, policy->limits[0].id) + SUM(refused, policy->limits[1].id), THREADS * TURNS - 40000);
+    assert_int_equal(SUM(refused, policy->limits[0].id) + SUM(refused, policy->limits[1].id),
+                     THREADS * TURNS - 40000);
 }
 
 static void joint_limits_obey_the_law(void **state)
@@ -337,7 +343,8 @@ static void a_debt_changes_its_rate_once(void **state)
         hammer_all(hammer);
         gate_settle(&in_force[0][2], START);
         assert_int_equal(count_of(true), 20000);
-        assert_in_range(kit_word(&in_force[0][2], 0), START + 20000 * policy->limits[0].rate.interval_ns - 1000,
+        assert_in_range(kit_word(&in_force[0][2], 0),
+                        START + 20000 * policy->limits[0].rate.interval_ns - 1000,
                         START + 20000 * policy->limits[0].rate.interval_ns);
         end(NULL);
         begin(NULL);
@@ -362,9 +369,11 @@ static void *call(void *arg)
             if (now > 1)
                 atomic_store(&most_in_flight, now);
             atomic_fetch_sub(&in_flight, 1);
-            gate_calls_end(mine, (said.counted & COUNTED) != 0, (said.counted & COUNTED_SHADOW) != 0);
+            gate_calls_end(mine, (said.counted & COUNTED) != 0,
+                           (said.counted & COUNTED_SHADOW) != 0);
         }
-        if (gate_connect(mine, CONNECT_UNITS, START, worker->limit_counters, &connected) == GATE_PASS)
+        if (gate_connect(mine, CONNECT_UNITS, START, worker->limit_counters, &connected) ==
+            GATE_PASS)
             gate_disconnect(mine, connected.counted);
         if (i % 16 == 0)
             gate_disconnect(mine, gate_reconnect(mine));

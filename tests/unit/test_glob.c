@@ -67,7 +67,8 @@ static void rules_of_redis(void **state)
 static void open_sets_are_seen(void **state)
 {
     (void)state;
-    static const char *const closed[] = {"", "a", "[a]", "[^a]", "\\[", "[a\\]b]", "a]", "[]", "\\", "[a-z]*"};
+    static const char *const closed[] = {"",        "a",  "[a]", "[^a]", "\\[",
+                                         "[a\\]b]", "a]", "[]",  "\\",   "[a-z]*"};
     static const char *const open[] = {"[", "[a", "x[^", "[a\\]", "[a][b", "[a-]", "[\\"};
     for (size_t i = 0; i < sizeof closed / sizeof closed[0]; i++)
         assert_true(glob_is_closed(slice_str(closed[i])));

@@ -48,7 +48,8 @@ static const char *said(struct greeting *greeting, const struct lane_key *key)
 static const char *nonce_answer(char quote)
 {
     static char text[128];
-    snprintf(text, sizeof text, "-ERR unknown command %cWEIR.NONCE%c, with args beginning with: %c%.*s%c%s\r\n", quote,
+    snprintf(text, sizeof text,
+             "-ERR unknown command %cWEIR.NONCE%c, with args beginning with: %c%.*s%c%s\r\n", quote,
              quote, quote, NONCE_LEN, nonce.text, quote, quote == '`' ? ", " : " ");
     return text;
 }
@@ -142,7 +143,8 @@ static void a_covering_one_writes_first(void **state)
     assert_false(greeting.is_covered);
     greeting_init(&greeting, &nobody, GREETING_OWNED, &cover);
     assert_string_equal(said(&greeting, &nobody), "sET c  PX 1,hELLO");
-    assert_int_equal(judge(&greeting, "-ERR max number of clients reached\r\n"), GREETING_TURNED_AWAY);
+    assert_int_equal(judge(&greeting, "-ERR max number of clients reached\r\n"),
+                     GREETING_TURNED_AWAY);
     login_put(login);
     login_put(own);
 }
@@ -157,12 +159,14 @@ static void a_used_one_that_covers_writes_behind_reset(void **state)
     struct greeting greeting;
     (void)state;
     assert_true(nonce_draw(&nonce, NONCE_UNKNOWN));
-    const char *right[] = {"+RESET\r\n",      "+OK\r\n", "+OK\r\n", "+OK\r\n", "%1\r\n$2\r\nid\r\n:7\r\n",
-                           nonce_answer('\'')};
+    const char *right[] = {
+        "+RESET\r\n",      "+OK\r\n", "+OK\r\n", "+OK\r\n", "%1\r\n$2\r\nid\r\n:7\r\n",
+        nonce_answer('\'')};
     for (unsigned writes = 0; writes < 2; writes++) {
         right[2] = writes ? "+OK\r\n" : "-NOPERM no\r\n";
         greeting_init(&greeting, &key, GREETING_AGAIN, &cover);
-        assert_non_null(strstr(said(&greeting, &key), "rESET,aUTH weir w,sET c  PX 1,aUTH u p,hELLO 3,WEIR.NONCE "));
+        assert_non_null(strstr(said(&greeting, &key),
+                               "rESET,aUTH weir w,sET c  PX 1,aUTH u p,hELLO 3,WEIR.NONCE "));
         for (size_t i = 0; i < 6; i++)
             assert_int_equal(judge(&greeting, right[i]), GREETING_GOOD);
         assert_true(greeting_is_over(&greeting) && greeting.is_covered == writes);
@@ -183,8 +187,9 @@ static void a_used_one_answers_exactly_or_is_not_clean(void **state)
     struct login *login = login_new(SLICE("u"), SLICE("p"));
     struct lane_key key = key_of(login, 0, 3);
     struct greeting greeting;
-    static const char *const forged[] = {"+RESET\r\n", "+OK\r\n", "+QUEUED\r\n", ":1\r\n", "$2\r\nOK\r\n", "*0\r\n",
-                                         "-ERR x\r\n", "%0\r\n",  "+OK \r\n",    "_\r\n",  "+PONG\r\n"};
+    static const char *const forged[] = {"+RESET\r\n",   "+OK\r\n", "+QUEUED\r\n", ":1\r\n",
+                                         "$2\r\nOK\r\n", "*0\r\n",  "-ERR x\r\n",  "%0\r\n",
+                                         "+OK \r\n",     "_\r\n",   "+PONG\r\n"};
     (void)state;
     assert_true(nonce_draw(&nonce, NONCE_UNKNOWN));
     const char *right[] = {"+RESET\r\n", "+OK\r\n", "%1\r\n$2\r\nid\r\n:7\r\n", nonce_answer('\'')};
@@ -203,7 +208,8 @@ static void a_used_one_answers_exactly_or_is_not_clean(void **state)
             for (size_t i = 0; i < at; i++)
                 assert_int_equal(judge(&greeting, right[i]), GREETING_GOOD);
             verdict = judge(&greeting, forged[f]);
-            assert_int_equal(verdict, at == 0 && forged[f][0] == '-' ? GREETING_NO_RESET : GREETING_UNCLEAN);
+            assert_int_equal(verdict,
+                             at == 0 && forged[f][0] == '-' ? GREETING_NO_RESET : GREETING_UNCLEAN);
         }
     login_put(login);
 }
@@ -234,7 +240,8 @@ static void a_used_one_without_an_id_is_asked_for_it(void **state)
     login_put(login);
 }
 
-static void check_form(enum nonce_form form, const char *question, const char *begin, const char *end)
+static void check_form(enum nonce_form form, const char *question, const char *begin,
+                       const char *end)
 {
     char request[NONCE_REQUEST_ROOM], answer[256], wanted[256];
     struct nonce drawn;
@@ -255,7 +262,8 @@ static void check_form(enum nonce_form form, const char *question, const char *b
 static void other_forms(void **state)
 {
     (void)state;
-    check_form(NONCE_HELLO, "*3\r\n$5\r\nhELLO\r\n$1\r\n2\r\n", "-ERR Syntax error in HELLO option '", "'");
+    check_form(NONCE_HELLO, "*3\r\n$5\r\nhELLO\r\n$1\r\n2\r\n",
+               "-ERR Syntax error in HELLO option '", "'");
     check_form(NONCE_ECHO, "*2\r\n$4\r\neCHO\r\n", "$22\r\n", "");
     struct nonce none;
     assert_false(nonce_draw(&none, NONCE_NONE));
@@ -285,7 +293,8 @@ static void nonces(void **state)
 static void ids(void **state)
 {
     (void)state;
-    assert_int_equal(greeting_id(slice_str("%2\r\n$6\r\nserver\r\n$5\r\nredis\r\n$2\r\nid\r\n:42\r\n")), 42);
+    assert_int_equal(
+        greeting_id(slice_str("%2\r\n$6\r\nserver\r\n$5\r\nredis\r\n$2\r\nid\r\n:42\r\n")), 42);
     assert_int_equal(greeting_id(slice_str("*2\r\n$2\r\nid\r\n:9\r\n")), 9);
     assert_int_equal(greeting_id(slice_str("*0\r\n")), 0);
     assert_int_equal(greeting_id(slice_str("*2\r\n$2\r\nid\r\n:")), 0);

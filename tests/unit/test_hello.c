@@ -114,9 +114,11 @@ static void logins(void **state)
     struct hello hello;
     (void)state;
     assert_true(hello_read_auth(&hello, request_of("AUTH p", bytes), error));
-    assert_true(hello.is_short && slice_eq(hello.user, SLICE("default")) && slice_eq(hello.password, SLICE("p")));
+    assert_true(hello.is_short && slice_eq(hello.user, SLICE("default")) &&
+                slice_eq(hello.password, SLICE("p")));
     assert_true(hello_read_auth(&hello, request_of("AUTH u p", bytes), error));
-    assert_true(!hello.is_short && slice_eq(hello.user, SLICE("u")) && slice_eq(hello.password, SLICE("p")));
+    assert_true(!hello.is_short && slice_eq(hello.user, SLICE("u")) &&
+                slice_eq(hello.password, SLICE("p")));
     assert_false(hello_read_auth(&hello, request_of("AUTH u p q", bytes), error));
     assert_string_equal(error, "ERR syntax error");
 }

@@ -18,7 +18,8 @@ static uint64_t in_bucket(const struct histo *histo, unsigned i)
 
 static void bounds_are_those_that_are_documented(void **state)
 {
-    static const double shown[] = {.00005, .0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, 1, 2.5};
+    static const double shown[] = {.00005, .0001, .00025, .0005, .001, .0025, .005,
+                                   .01,    .025,  .05,    .1,    .25,  1,     2.5};
     (void)state;
     assert_int_equal(HISTO_BOUNDS - HISTO_SHOWN, sizeof shown / sizeof shown[0]);
     for (unsigned i = 0; i < sizeof shown / sizeof shown[0]; i++)

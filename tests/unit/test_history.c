@@ -32,7 +32,8 @@ static void setup(struct world *w)
 {
     *w = (struct world){.history = history_new(), .now_ns = START_NS, .n_limits = 2};
     for (uint16_t i = 0; i < 2; i++)
-        w->limits[i] = (struct snapshot_limit){.id = i, .scope = "subject", .per_s = 10, .burst = 10, .subjects = 5};
+        w->limits[i] = (struct snapshot_limit){
+            .id = i, .scope = "subject", .per_s = 10, .burst = 10, .subjects = 5};
 }
 
 static void teardown(struct world *w)

@@ -30,8 +30,9 @@ static struct ip ip(const char *text)
 
 static struct facts facts(const char *user, const char *name, const char *address)
 {
-    return (struct facts){
-        .user = slice_str(user), .name = slice_str(name), .ip = *address ? ip(address) : (struct ip){0}};
+    return (struct facts){.user = slice_str(user),
+                          .name = slice_str(name),
+                          .ip = *address ? ip(address) : (struct ip){0}};
 }
 
 static void assert_subject(const char *sources, struct facts known, const char *expected)
@@ -173,7 +174,8 @@ static void keys_name_subjects(void **state)
         {"KEY:32", "a b\r\n%", "key:a%20b%0D%0A%25"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
-        assert_subject(cases[i].source, with_key(facts("u", "n", "10.1.2.3"), cases[i].key, strlen(cases[i].key)),
+        assert_subject(cases[i].source,
+                       with_key(facts("u", "n", "10.1.2.3"), cases[i].key, strlen(cases[i].key)),
                        cases[i].expected);
     assert_subject("key:1", with_key(facts("", "", ""), "\0\xff:x", 4), "key:%00%FF");
     /* a command without a key */
@@ -248,9 +250,11 @@ static void all_sources_at_once(void **state)
 {
     (void)state;
     struct identity identity;
-    assert_true(identity_parse(&identity, SLICE("user, name, key:1, listener, ip/24, ip6/64"), why, sizeof why));
+    assert_true(identity_parse(&identity, SLICE("user, name, key:1, listener, ip/24, ip6/64"), why,
+                               sizeof why));
     assert_int_equal(identity.count, 6);
-    assert_true(identity_parse(&identity, SLICE("ip6/64,ip/24,ip,key:32,listener,name,user"), why, sizeof why));
+    assert_true(identity_parse(&identity, SLICE("ip6/64,ip/24,ip,key:32,listener,name,user"), why,
+                               sizeof why));
     assert_int_equal(identity.count, 7);
 }
 
@@ -313,7 +317,8 @@ static void socket_addresses(void **state)
 {
     (void)state;
     struct sockaddr_in in = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(0x7f000001)};
-    struct sockaddr_in6 mapped = {.sin6_family = AF_INET6, .sin6_addr.s6_addr = {[10] = 0xff, 0xff, 127, 0, 0, 1}};
+    struct sockaddr_in6 mapped = {.sin6_family = AF_INET6,
+                                  .sin6_addr.s6_addr = {[10] = 0xff, 0xff, 127, 0, 0, 1}};
     struct sockaddr_in6 in6 = {.sin6_family = AF_INET6, .sin6_addr.s6_addr = {[15] = 1}};
     struct sockaddr_un un = {.sun_family = AF_UNIX};
     struct ip a = ip_of((struct sockaddr *)&in), b = ip_of((struct sockaddr *)&mapped);

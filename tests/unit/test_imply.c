@@ -94,10 +94,14 @@ static void whom_another_policy_binds(void **state)
     kit_match(users, "user:*");
     struct policy *rest = kit_policy(policies, "default");
     kit_bind(policies, registry, table);
-    assert_true(policies_bind_elsewhere(policies, users, &bob, SLICE("user"), &other) && other == policy);
-    assert_true(policies_bind_elsewhere(policies, hosts, &bob, SLICE("user"), &other) && other == policy);
-    assert_true(policies_bind_elsewhere(policies, rest, &zoe, SLICE("user"), &other) && other == users);
-    assert_true(policies_bind_elsewhere(policies, policy, &zoe, SLICE("user"), &other) && other == users);
+    assert_true(policies_bind_elsewhere(policies, users, &bob, SLICE("user"), &other) &&
+                other == policy);
+    assert_true(policies_bind_elsewhere(policies, hosts, &bob, SLICE("user"), &other) &&
+                other == policy);
+    assert_true(policies_bind_elsewhere(policies, rest, &zoe, SLICE("user"), &other) &&
+                other == users);
+    assert_true(policies_bind_elsewhere(policies, policy, &zoe, SLICE("user"), &other) &&
+                other == users);
     /* matched by address */
     assert_false(policies_bind_elsewhere(policies, hosts, &zoe, SLICE("user"), &other));
     assert_false(policies_bind_elsewhere(policies, users, &zoe, SLICE("user"), &other));
@@ -109,7 +113,8 @@ static void whom_another_policy_binds(void **state)
 /* ---- limits ---- */
 
 /* True if the second line's limit is reported to be redundant beside the first's. */
-static bool is_idle(const char *what, const char *expression, const char *other, const char *other_expression)
+static bool is_idle(const char *what, const char *expression, const char *other,
+                    const char *other_expression)
 {
     new_rules();
     limit(what, expression);
@@ -181,7 +186,8 @@ static void compare(uint64_t seed, const struct policy *alone)
     struct charge_target one = kit_target(subjects, alone, "user:a", START);
     uint64_t now = START;
     for (int i = 0; i < 300; i++) {
-        const struct gate_request wish = ask_of(commands[dice_below(&seed, 3)], 1, now += dice_scale(&seed, S));
+        const struct gate_request wish =
+            ask_of(commands[dice_below(&seed, 3)], 1, now += dice_scale(&seed, S));
         enum gate here = gate_ask(&both, &wish, limit_counters, &verdict);
         if (here != gate_ask(&one, &wish, limit_counters, &verdict))
             fail_msg("seed %llu, step %d", (unsigned long long)seed, i);
@@ -201,7 +207,8 @@ static void what_is_implied_never_refuses(void **state)
         char free_name[32], alone_name[32];
         random_limit(&dice_state, strict, sizeof strict);
         random_limit(&dice_state, loose, sizeof loose);
-        const char *wide = classes[dice_below(&dice_state, 4)], *narrow = classes[dice_below(&dice_state, 4)];
+        const char *wide = classes[dice_below(&dice_state, 4)],
+                   *narrow = classes[dice_below(&dice_state, 4)];
         struct policies *set = policies_new(classes_new());
         snprintf(free_name, sizeof free_name, "free%u", (unsigned)(seed % 100));
         snprintf(alone_name, sizeof alone_name, "alone%u", (unsigned)(seed % 100));

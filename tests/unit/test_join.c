@@ -47,7 +47,9 @@ static const struct {
     {JOIN_PAIRS, {"*0\r\n", "*0\r\n"}, "*0\r\n"},
     {JOIN_PAIRS, {"*2\r\n$1\r\na\r\n:1\r\n", "*0\r\n"}, ODD},
     {JOIN_PAIRS, {"*2\r\n$1\r\na\r\n$1\r\nb\r\n", "*2\r\n$1\r\na\r\n:1\r\n"}, ODD},
-    {JOIN_LIST, {"*1\r\n$1\r\na\r\n", "*0\r\n", "*2\r\n$1\r\nb\r\n:1\r\n"}, "*3\r\n$1\r\na\r\n$1\r\nb\r\n:1\r\n"},
+    {JOIN_LIST,
+     {"*1\r\n$1\r\na\r\n", "*0\r\n", "*2\r\n$1\r\nb\r\n:1\r\n"},
+     "*3\r\n$1\r\na\r\n$1\r\nb\r\n:1\r\n"},
     {JOIN_LIST, {"~1\r\n+a\r\n", "~1\r\n+b\r\n"}, "~2\r\n+a\r\n+b\r\n"},
     {JOIN_LIST, {"%1\r\n+a\r\n:1\r\n", "%1\r\n+b\r\n:2\r\n"}, "%2\r\n+a\r\n:1\r\n+b\r\n:2\r\n"},
     {JOIN_LIST, {"*1\r\n+a\r\n", "~1\r\n+b\r\n"}, ODD},
@@ -99,7 +101,8 @@ static void picks_from_where_it_is_told(void **state)
 {
     (void)state;
     static const char *const parts[PARTS] = {"$1\r\na\r\n", "$1\r\nb\r\n", "$-1\r\n"};
-    static const char *const wanted[] = {"$1\r\na\r\n", "$1\r\nb\r\n", "$1\r\na\r\n", "$1\r\na\r\n"};
+    static const char *const wanted[] = {"$1\r\na\r\n", "$1\r\nb\r\n", "$1\r\na\r\n",
+                                         "$1\r\na\r\n"};
     struct slice replies[PARTS];
     size_t n = slices_of(parts, replies);
     for (size_t i = 0; i < COUNT_OF(wanted); i++) {
@@ -127,7 +130,8 @@ static void values_in_order(void **state)
     (void)state;
     values_of("*2\r\n$1\r\nA\r\n$-1\r\n", "*2\r\n$3\r\n\r\nB\r\n$3\r\n\r\nB\r\n",
               "*4\r\n$1\r\nA\r\n$3\r\n\r\nB\r\n$-1\r\n$3\r\n\r\nB\r\n");
-    values_of("*2\r\n_\r\n$0\r\n\r\n", "*2\r\n$1\r\nB\r\n_\r\n", "*4\r\n_\r\n$1\r\nB\r\n$0\r\n\r\n_\r\n");
+    values_of("*2\r\n_\r\n$0\r\n\r\n", "*2\r\n$1\r\nB\r\n_\r\n",
+              "*4\r\n_\r\n$1\r\nB\r\n$0\r\n\r\n_\r\n");
 }
 
 static void values_and_an_error(void **state)

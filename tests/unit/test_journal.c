@@ -94,7 +94,11 @@ static void each_part_has_its_room(void **state)
     journal_add(journal, 0, "set", "a limit");
     journal_add(journal, 0, "upstream", "is away");
     for (int i = 0; i < 1000; i++)
-        journal_add(journal, (uint64_t)i, i % 3 == 0 ? "refused" : i % 3 == 1 ? "delayed" : "shadowed", "%d", i);
+        journal_add(journal, (uint64_t)i,
+                    i % 3 == 0   ? "refused"
+                    : i % 3 == 1 ? "delayed"
+                                 : "shadowed",
+                    "%d", i);
     assert_int_equal(journal_last(journal, events, JOURNAL_EVENTS), JOURNAL_ROOM + 2);
     assert_string_equal(events[0].text, "999");
     assert_string_equal(events[JOURNAL_ROOM].text, "is away");

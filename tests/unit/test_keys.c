@@ -280,7 +280,8 @@ static void a_later_table_has_the_rules_too(void **state)
 {
     (void)state;
     struct command_table *own = command_table_new();
-    command_table_add(own, &(struct command_info){.name = SLICE("XREAD"), .flags = CMD_MOVABLEKEYS});
+    command_table_add(own,
+                      &(struct command_info){.name = SLICE("XREAD"), .flags = CMD_MOVABLEKEYS});
     assert_int_equal(command_by_name(own, SLICE("xread"))->keys, KEYS_STREAMS);
     command_table_put(own);
 }
@@ -389,7 +390,8 @@ static void blocking_is_an_option(void **state)
         struct asked asked;
         ask(&asked, cases[i].words);
         assert_true(keys_may_block(asked.command));
-        if (keys_block(asked.command, slice_of(asked.bytes, asked.len), asked.argc) != cases[i].sight)
+        if (keys_block(asked.command, slice_of(asked.bytes, asked.len), asked.argc) !=
+            cases[i].sight)
             fail_msg("%s", cases[i].words);
         for (size_t len = 0; len < asked.len; len++) {
             enum keys_sight sight = keys_block(asked.command, cut(&asked, len), asked.argc);
@@ -407,8 +409,10 @@ static void a_fixed_layout_is_counted_without_the_bytes(void **state)
     const struct command *mset = command_by_name(table, SLICE("mset"));
     assert_int_equal(keys_count(mset, none, 2000001), 1000000);
     assert_false(keys_first(mset, none, 2000001, &key));
-    assert_int_equal(keys_count(mset, SLICE("*5\r\n$4\r\nMSET\r\n$1\r\nk\r\n$99999999\r\nvvv"), 5), 2);
-    assert_true(keys_first(mset, SLICE("*5\r\n$4\r\nMSET\r\n$1\r\nk\r\n$99999999\r\nvvv"), 5, &key));
+    assert_int_equal(keys_count(mset, SLICE("*5\r\n$4\r\nMSET\r\n$1\r\nk\r\n$99999999\r\nvvv"), 5),
+                     2);
+    assert_true(
+        keys_first(mset, SLICE("*5\r\n$4\r\nMSET\r\n$1\r\nk\r\n$99999999\r\nvvv"), 5, &key));
     assert_true(slice_eq(key, SLICE("k")));
 }
 
@@ -417,8 +421,10 @@ static void streams_are_counted_without_their_bytes(void **state)
     (void)state;
     struct slice key;
     const struct command *xread = command_by_name(table, SLICE("xread"));
-    assert_int_equal(keys_count(xread, SLICE("*2002\r\n$5\r\nXREAD\r\n$7\r\nSTREAMS\r\n$4\r\nab"), 2002), 1000);
-    assert_false(keys_first(xread, SLICE("*2002\r\n$5\r\nXREAD\r\n$7\r\nSTREAMS\r\n$4\r\nab"), 2002, &key));
+    assert_int_equal(
+        keys_count(xread, SLICE("*2002\r\n$5\r\nXREAD\r\n$7\r\nSTREAMS\r\n$4\r\nab"), 2002), 1000);
+    assert_false(
+        keys_first(xread, SLICE("*2002\r\n$5\r\nXREAD\r\n$7\r\nSTREAMS\r\n$4\r\nab"), 2002, &key));
 }
 
 /* ---- slots ---- */
@@ -524,8 +530,10 @@ static void requests_share_a_key_or_not(void **state)
         ask(&one, cases[i].one);
         ask(&other, cases[i].other);
         struct slice a = slice_of(one.bytes, one.len), b = slice_of(other.bytes, other.len);
-        assert_int_equal(keys_overlap(one.command, a, one.argc, other.command, b, other.argc), cases[i].is_shared);
-        assert_int_equal(keys_overlap(other.command, b, other.argc, one.command, a, one.argc), cases[i].is_shared);
+        assert_int_equal(keys_overlap(one.command, a, one.argc, other.command, b, other.argc),
+                         cases[i].is_shared);
+        assert_int_equal(keys_overlap(other.command, b, other.argc, one.command, a, one.argc),
+                         cases[i].is_shared);
     }
     struct asked whole, get;
     ask(&whole, "mget a b c");

@@ -18,15 +18,19 @@ static void test_refused_commands(void **state)
         bool is_refused;
     } rows[] = {
         {"-NOPERM this user has no permissions to run the 'evalsha' command\r\n", "evalsha", true},
-        {"-NOPERM this user has no permissions to run the 'evalsha' command or its subcommand\r\n", "evalsha", true},
+        {"-NOPERM this user has no permissions to run the 'evalsha' command or its subcommand\r\n",
+         "evalsha", true},
         {"-NOPERM User weir has no permissions to run the 'evalsha' command\r\n", "evalsha", true},
         {"-NOPERM this user has no permissions to run the 'evalsha' command\r\n", "eval", true},
-        {"-NOPERM this user has no permissions to run the 'script|load' command\r\n", "script", true},
+        {"-NOPERM this user has no permissions to run the 'script|load' command\r\n", "script",
+         true},
         {"-ERR unknown command 'EVALSHA', with args beginning with: 'a' '1' \r\n", "evalsha", true},
-        {"-ERR unknown command `EVALSHA`, with args beginning with: `a`, `1`, \r\n", "evalsha", true},
+        {"-ERR unknown command `EVALSHA`, with args beginning with: `a`, `1`, \r\n", "evalsha",
+         true},
         {"-ERR unknown command 'x', with args beginning with: 'evalsha' \r\n", "evalsha", false},
         {"-NOPERM No permissions to access a key\r\n", "evalsha", false},
-        {"-NOPERM this user has no permissions to access one of the keys used as arguments\r\n", "evalsha", false},
+        {"-NOPERM this user has no permissions to access one of the keys used as arguments\r\n",
+         "evalsha", false},
         {"-NOSCRIPT No matching script. Please use EVAL.\r\n", "evalsha", false},
         {"-BUSY 'evalsha'\r\n", "evalsha", false},
         {"-NOPERM '", "evalsha", false},
@@ -50,7 +54,8 @@ static void test_refused_in_a_script(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof errors / sizeof errors[0]; i++)
         assert_true(lack_is_in_script(slice_str(errors[i])));
-    assert_false(lack_is_in_script(SLICE("-OOM command not allowed when used memory > 'maxmemory'.")));
+    assert_false(
+        lack_is_in_script(SLICE("-OOM command not allowed when used memory > 'maxmemory'.")));
     assert_false(lack_is_in_script(SLICE("")));
 }
 
@@ -73,8 +78,10 @@ static void test_keys_and_channels(void **state)
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
         assert_true(lack_is_key(slice_str(keys[i])) && !lack_is_channel(slice_str(keys[i])));
     for (size_t i = 0; i < sizeof channels / sizeof channels[0]; i++)
-        assert_true(lack_is_channel(slice_str(channels[i])) && !lack_is_key(slice_str(channels[i])));
-    assert_false(lack_is_key(SLICE("-NOPERM this user has no permissions to run the 'get' command\r\n")));
+        assert_true(lack_is_channel(slice_str(channels[i])) &&
+                    !lack_is_key(slice_str(channels[i])));
+    assert_false(
+        lack_is_key(SLICE("-NOPERM this user has no permissions to run the 'get' command\r\n")));
     assert_false(lack_is_channel(SLICE("-WRONGTYPE a channel of keys\r\n")));
 }
 
@@ -85,16 +92,19 @@ static void test_errors_name_the_remedy(void **state)
     for (int i = 0; i < 2 * LACK_COUNT; i++) {
         enum lack lack = (enum lack)(i / 2);
         bool is_cluster = i % 2 == 1;
-        struct slice text = lack_error(lack, is_cluster, SLICE("-NOAUTH Authentication required.\r\n"), out);
+        struct slice text =
+            lack_error(lack, is_cluster, SLICE("-NOAUTH Authentication required.\r\n"), out);
         assert_true(text.len > 0 && text.len < LACK_ERROR_ROOM - 1);
         assert_memory_equal(text.at, "-NOAUTH Redis ", 14);
         assert_memory_equal(text.at + text.len - 2, "\r\n", 2);
         assert_non_null(strstr(out, lack_remedy(lack, is_cluster)));
         assert_true(strlen(lack_name(lack)) > 0);
     }
-    assert_memory_equal(lack_error(LACK_EVAL, false, SLICE("-ERR unknown command 'EVAL'\r\n"), out).at, "-ERR Redis ",
-                        11);
-    assert_memory_equal(lack_error(LACK_RIGHT, false, SLICE("ERR ACL failure"), out).at, "-NOPERM Redis ", 14);
+    assert_memory_equal(
+        lack_error(LACK_EVAL, false, SLICE("-ERR unknown command 'EVAL'\r\n"), out).at,
+        "-ERR Redis ", 11);
+    assert_memory_equal(lack_error(LACK_RIGHT, false, SLICE("ERR ACL failure"), out).at,
+                        "-NOPERM Redis ", 14);
     assert_null(strstr(lack_remedy(LACK_USER, false), LACK_ACL_CLUSTER));
     assert_non_null(strstr(lack_remedy(LACK_USER, true), LACK_ACL_CLUSTER));
 }

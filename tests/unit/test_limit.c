@@ -45,30 +45,76 @@ static const struct {
     enum action initial;
     bool has_burst;
 } units[] = {
-    {UNIT_COMMANDS, "commands", "5/s", {true, true, true}, {true, true, true, true}, OVER_REFUSE, true},
+    {UNIT_COMMANDS,
+     "commands",
+     "5/s",
+     {true, true, true},
+     {true, true, true, true},
+     OVER_REFUSE,
+     true},
     {UNIT_COST, "cost", "5/s", {true, true, true}, {true, true, true, true}, OVER_REFUSE, true},
-    {UNIT_BYTES_IN, "bytes-in", "5kb/s", {true, true, true}, {true, true, true, true}, OVER_REFUSE, true},
-    {UNIT_BYTES_OUT, "bytes-out", "5kb/s", {true, true, true}, {true, true, true, true}, OVER_REFUSE, true},
-    {UNIT_INFLIGHT, "inflight", "5", {true, true, true}, {true, false, true, true}, OVER_REFUSE, false},
-    {UNIT_CONNECTIONS, "connections", "5", {true, false, true}, {true, false, true, true}, OVER_CLOSE, false},
-    {UNIT_CONNECTS, "connects", "5/s", {true, false, true}, {true, false, true, true}, OVER_CLOSE, true},
-    {UNIT_AUTH_FAILURES, "auth-failures", "5/s", {true, false, false}, {false, false, true, true}, OVER_CLOSE, true},
+    {UNIT_BYTES_IN,
+     "bytes-in",
+     "5kb/s",
+     {true, true, true},
+     {true, true, true, true},
+     OVER_REFUSE,
+     true},
+    {UNIT_BYTES_OUT,
+     "bytes-out",
+     "5kb/s",
+     {true, true, true},
+     {true, true, true, true},
+     OVER_REFUSE,
+     true},
+    {UNIT_INFLIGHT,
+     "inflight",
+     "5",
+     {true, true, true},
+     {true, false, true, true},
+     OVER_REFUSE,
+     false},
+    {UNIT_CONNECTIONS,
+     "connections",
+     "5",
+     {true, false, true},
+     {true, false, true, true},
+     OVER_CLOSE,
+     false},
+    {UNIT_CONNECTS,
+     "connects",
+     "5/s",
+     {true, false, true},
+     {true, false, true, true},
+     OVER_CLOSE,
+     true},
+    {UNIT_AUTH_FAILURES,
+     "auth-failures",
+     "5/s",
+     {true, false, false},
+     {false, false, true, true},
+     OVER_CLOSE,
+     true},
 };
 #define N_UNITS (sizeof units / sizeof units[0])
 
 static const char *const scopes[] = {"", " per subject", " PER Connection", " per policy"};
-static const char *const actions[] = {"", " over refuse", " over delay 200ms", " Over Close", " over SHADOW"};
+static const char *const actions[] = {"", " over refuse", " over delay 200ms", " Over Close",
+                                      " over SHADOW"};
 static const char *const bursts[] = {"", " burst 3"};
 
-static void compose(char *text, size_t size, size_t u, size_t scope, size_t action, size_t burst, size_t order)
+static void compose(char *text, size_t size, size_t u, size_t scope, size_t action, size_t burst,
+                    size_t order)
 {
     const char *clauses[3] = {scopes[scope], actions[action], bursts[burst]};
-    static const uint8_t orders[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
-    snprintf(text, size, "%s%s%s%s", units[u].amount, clauses[orders[order][0]], clauses[orders[order][1]],
-             clauses[orders[order][2]]);
+    static const uint8_t orders[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2},
+                                         {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
+    snprintf(text, size, "%s%s%s%s", units[u].amount, clauses[orders[order][0]],
+             clauses[orders[order][1]], clauses[orders[order][2]]);
 }
 
-static void check_taken(const struct limit *limit, size_t u, size_t scope, size_t action, size_t burst)
+static void check_taken(const struct limit *limit, size_t u, size_t scope, size_t action,
+                        size_t burst)
 {
     enum action expected = action == 0 ? units[u].initial : (enum action)(action - 1);
     bool is_bytes = unit_is_bytes(units[u].unit);
@@ -87,7 +133,8 @@ static void every_combination(void **state)
     (void)state;
     size_t taken = 0;
     for (size_t i = 0; i < N_UNITS * 4 * 5 * 2 * 6; i++) {
-        size_t order = i % 6, burst = i / 6 % 2, action = i / 12 % 5, scope = i / 60 % 4, u = i / 240;
+        size_t order = i % 6, burst = i / 6 % 2, action = i / 12 % 5, scope = i / 60 % 4,
+               u = i / 240;
         bool is_scope = scope == 0 || units[u].scopes[scope - 1];
         bool is_action = action == 0 || units[u].actions[action - 1];
         bool is_burst = burst == 0 || units[u].has_burst;
@@ -191,7 +238,8 @@ static void what_is_wrong_is_named(void **state)
         {"1k/s", UNIT_BYTES_IN, "is not a size"},
         {"1mb", UNIT_BYTES_IN, "COUNT/PERIOD, like 10mb/s"},
         {"1mb/s burst 1m", UNIT_BYTES_IN, "is not a size"},
-        {"5/s", UNIT_INFLIGHT, "inflight counts what is open at one moment: write it without a period"},
+        {"5/s", UNIT_INFLIGHT,
+         "inflight counts what is open at one moment: write it without a period"},
         {"5/s", UNIT_CONNECTIONS, "connections counts what is open at one moment"},
         {"0", UNIT_INFLIGHT, "0 never lets anything pass"},
         {"5kb", UNIT_INFLIGHT, "count bytes"},
@@ -208,9 +256,11 @@ static void what_is_wrong_is_named(void **state)
         {"5/s 200ms", UNIT_COMMANDS, "unknown clause \"200ms\""},
         {"5/s per", UNIT_COMMANDS, "value is missing"},
         {"5/s per client", UNIT_COMMANDS, "write per subject, per connection or per policy"},
-        {"5/s per connection", UNIT_AUTH_FAILURES, "auth-failures cannot be counted per connection"},
+        {"5/s per connection", UNIT_AUTH_FAILURES,
+         "auth-failures cannot be counted per connection"},
         {"5/s over", UNIT_COMMANDS, "value is missing"},
-        {"5/s over ignore", UNIT_COMMANDS, "write over refuse, over delay TIME, over close or over shadow"},
+        {"5/s over ignore", UNIT_COMMANDS,
+         "write over refuse, over delay TIME, over close or over shadow"},
         {"5/s over deny", UNIT_COMMANDS, "unknown clause"},
         {"5/s over delay", UNIT_COMMANDS, "needs the longest wait"},
         {"5/s over delay 0", UNIT_COMMANDS, "a delay of 0 has no effect"},
@@ -248,7 +298,8 @@ static void long_texts_are_cut_in_messages(void **state)
     assert_false(limit_parse(slice_of(text, sizeof text), UNIT_COMMANDS, &limit, why, sizeof why));
     assert_true(strlen(why) < 200);
     char small[8];
-    assert_false(limit_parse(slice_of(text, sizeof text), UNIT_COMMANDS, &limit, small, sizeof small));
+    assert_false(
+        limit_parse(slice_of(text, sizeof text), UNIT_COMMANDS, &limit, small, sizeof small));
     assert_int_equal(strlen(small), 7);
 }
 

@@ -53,7 +53,8 @@ static int passing(const char *line, int n)
     return passed;
 }
 
-static void says(const char *line, bool is_limited, int64_t remaining, int64_t retry_ms, int64_t reset_ms)
+static void says(const char *line, bool is_limited, int64_t remaining, int64_t retry_ms,
+                 int64_t reset_ms)
 {
     struct quota_outcome found = decide(line);
     assert_int_equal(found.is_limited, is_limited);
@@ -166,7 +167,8 @@ static void retries_are_true(void **state)
 {
     (void)state;
     static const char *const lines[] = {"LIMIT SLIDING k 7/s COST 3", "LIMIT FIXED k 7/s COST 3",
-                                        "LIMIT FUNNEL k 7/s COST 3", "LIMIT SLIDING k 7/s 11/m COST 3"};
+                                        "LIMIT FUNNEL k 7/s COST 3",
+                                        "LIMIT SLIDING k 7/s 11/m COST 3"};
     for (size_t i = 0; i < COUNT_OF(lines); i++)
         for (int round = 0; round < 200; round++, pass_ms(13)) {
             struct quota_outcome found = decide(lines[i]);
@@ -213,7 +215,8 @@ static void penalties(void **state)
         pass_ms(59999);
         says(plain, true, 0, 1, 1);
         says(peek, true, 0, 1, 1);
-        assert_true(decide(other).is_limited && decide(line).is_limited && decide(peek).retry_ns == NS_PER_MS);
+        assert_true(decide(other).is_limited && decide(line).is_limited &&
+                    decide(peek).retry_ns == NS_PER_MS);
         pass_ms(1);
         assert_false(decide(other).is_limited);
         assert_int_equal(passing(line, 3), 2);
@@ -342,10 +345,11 @@ static void calendar(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(funnels),       TEST(even_calls_of_approx), TEST(funnels_are_exact),   TEST(fixed_windows),
-        TEST(several_rates), TEST(sliding_windows),      TEST(retries_are_true),    TEST(the_clock_goes_back),
-        TEST(other_rates),   TEST(memory_is_bounded),    TEST(several_keys),        TEST(calendar),
-        TEST(penalties),     TEST(penalties_grow),       TEST(penalties_and_waits),
+        TEST(funnels),           TEST(even_calls_of_approx), TEST(funnels_are_exact),
+        TEST(fixed_windows),     TEST(several_rates),        TEST(sliding_windows),
+        TEST(retries_are_true),  TEST(the_clock_goes_back),  TEST(other_rates),
+        TEST(memory_is_bounded), TEST(several_keys),         TEST(calendar),
+        TEST(penalties),         TEST(penalties_grow),       TEST(penalties_and_waits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

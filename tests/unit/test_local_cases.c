@@ -62,14 +62,16 @@ static bool is_decided_here(const struct decision_request *ask)
 {
     bool has_algorithm = ask->rule.kind == QUOTA_FUNNEL || ask->rule.kind == QUOTA_BUCKET ||
                          ask->rule.kind == QUOTA_FIXED || ask->rule.kind == QUOTA_APPROX;
-    return has_algorithm && ask->mode == QUOTA_TAKE && !ask->counts_all && !ask->is_first && ask->cost > 0;
+    return has_algorithm && ask->mode == QUOTA_TAKE && !ask->counts_all && !ask->is_first &&
+           ask->cost > 0;
 }
 
 static bool has_same_steps(const struct quota_rule *a, const struct quota_rule *b)
 {
     bool is_same = a->kind == b->kind && a->n_rates == b->n_rates;
     for (unsigned i = 0; is_same && i < a->n_rates; i++)
-        is_same = a->rates[i].step == b->rates[i].step && a->rates[i].calendar == b->rates[i].calendar;
+        is_same =
+            a->rates[i].step == b->rates[i].step && a->rates[i].calendar == b->rates[i].calendar;
     return is_same;
 }
 
@@ -142,7 +144,8 @@ static void add_line(struct one_case *c, char *text)
 /* ---- comparing ---- */
 
 /* Prints an outcome as the file does. */
-static void tell(const struct decision_request *ask, const struct quota_outcome *outcome, char *out, size_t size)
+static void tell(const struct decision_request *ask, const struct quota_outcome *outcome, char *out,
+                 size_t size)
 {
     struct build build;
     size_t len = 0;
@@ -172,7 +175,8 @@ static void hold(struct one_case *c)
             continue;
         is_held = true;
         struct decision_request ask = kit_request(line->call);
-        struct local_time now = {NS_PER_S + (uint64_t)line->at_us * NS_PER_US, START_US + line->at_us};
+        struct local_time now = {NS_PER_S + (uint64_t)line->at_us * NS_PER_US,
+                                 START_US + line->at_us};
         uint64_t hash = hash_bytes((struct hash_key){1, 2}, ask.key);
         assert_true(local_decide(local, &ask, &hash, now, &outcome));
         tell(&ask, &outcome, told, sizeof told);

@@ -39,10 +39,14 @@ static void test_forms(void **state)
     const struct log_entry plain = {.level = LOG_INFO, .text = SLICE("ready")};
     check(LOG_AS_TEXT, plain, "2001-09-09T01:46:40.007Z info  ready\n");
     check(LOG_AS_LOGFMT, plain, "ts=2001-09-09T01:46:40.007Z level=info msg=\"ready\"\n");
-    check(LOG_AS_JSON, plain, "{\"ts\":\"2001-09-09T01:46:40.007Z\",\"level\":\"info\",\"msg\":\"ready\"}\n");
-    const struct log_entry hostile = {
-        .level = LOG_ERROR, .site = LOG_SITE_ACCEPT, .suppressed = 3, .text = SLICE("a\"\\\n\x1b\xff\xc2\x9b\xc3\xa9")};
-    check(LOG_AS_TEXT, hostile, "2001-09-09T01:46:40.007Z error a\"\\????\xc3\xa9 (3 similar lines suppressed)\n");
+    check(LOG_AS_JSON, plain,
+          "{\"ts\":\"2001-09-09T01:46:40.007Z\",\"level\":\"info\",\"msg\":\"ready\"}\n");
+    const struct log_entry hostile = {.level = LOG_ERROR,
+                                      .site = LOG_SITE_ACCEPT,
+                                      .suppressed = 3,
+                                      .text = SLICE("a\"\\\n\x1b\xff\xc2\x9b\xc3\xa9")};
+    check(LOG_AS_TEXT, hostile,
+          "2001-09-09T01:46:40.007Z error a\"\\????\xc3\xa9 (3 similar lines suppressed)\n");
     check(LOG_AS_LOGFMT, hostile,
           "ts=2001-09-09T01:46:40.007Z level=error site=accept "
           "msg=\"a\\u0022\\u005c\\u000a\\u001b\\ufffd\xc2\x9b\xc3\xa9\" suppressed=3\n");
@@ -112,7 +116,8 @@ static void test_a_site_has_its_share(void **state)
 static void add(struct log_sink *sink, unsigned n)
 {
     char line[64];
-    log_sink_add(sink, line, (size_t)snprintf(line, sizeof line, "line %u, and some more for its length\n", n));
+    log_sink_add(sink, line,
+                 (size_t)snprintf(line, sizeof line, "line %u, and some more for its length\n", n));
 }
 
 static void test_a_full_pipe_holds_nobody_up(void **state)

@@ -28,7 +28,8 @@ static void *write_on(void *arg)
 {
     char line[64];
     for (unsigned i = 0; i < LINES; i++)
-        log_sink_add(sink, line, (size_t)snprintf(line, sizeof line, "%s %u.\n", (const char *)arg, i));
+        log_sink_add(sink, line,
+                     (size_t)snprintf(line, sizeof line, "%s %u.\n", (const char *)arg, i));
     return NULL;
 }
 

@@ -152,7 +152,8 @@ static void finds_what_a_plain_look_finds(void **state)
                                   .key = random_fact(&seed, texts[4])};
             if (below(&seed, 3))
                 random_ip(&seed, &facts.ip);
-            assert_string_equal(name_of(policies_match(policies, &facts)), name_of(scanned(&facts)));
+            assert_string_equal(name_of(policies_match(policies, &facts)),
+                                name_of(scanned(&facts)));
         }
     }
 }
@@ -162,7 +163,8 @@ static void finds_what_a_plain_look_finds(void **state)
 static void only_patterns_are_tried_one_by_one(void **state)
 {
     (void)state;
-    kit_match(kit_policy(policies, "a"), "user:ann, user:free-*, name:\\*, ip:10.0.0.0/8, key:*, tls:free-**");
+    kit_match(kit_policy(policies, "a"),
+              "user:ann, user:free-*, name:\\*, ip:10.0.0.0/8, key:*, tls:free-**");
     policies_bind(policies, table);
     assert_int_equal(policies_patterns(policies), 0);
     kit_match(kit_policy(policies, "b"), "user:a?n, user:*-free, user:[ab]*, user:a*b*");
@@ -204,7 +206,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(finds_what_a_plain_look_finds, set_up, tear_down),
         cmocka_unit_test_setup_teardown(only_patterns_are_tried_one_by_one, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(the_first_policy_counts_not_the_longest_prefix, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(the_first_policy_counts_not_the_longest_prefix, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(a_copy_for_another_table_finds_the_same, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -52,7 +52,8 @@ static void each_kind_is_read(void **state)
     assert_true(named.is_whole);
     assert_true(read_as("ip/24, ip6/64", "ip:10.1.2.0/24") && !named.is_whole);
     assert_true(read_as("key:1", "key:acme") && !named.is_whole);
-    assert_true(named_subject_is_pattern(SLICE("user:free-*")) && named_subject_is_pattern(SLICE("user:a?")));
+    assert_true(named_subject_is_pattern(SLICE("user:free-*")) &&
+                named_subject_is_pattern(SLICE("user:a?")));
     assert_false(named_subject_is_pattern(SLICE("listener:[::1]:6380")));
 }
 
@@ -80,14 +81,17 @@ static void what_nobody_is_named_is_told(void **state)
         {"user, ip", "user:50%", "no such subject: user:50% (did you mean user:50%25?)"},
         {"user, ip", "user:%4", "no such subject: user:%4 (did you mean user:%254?)"},
         {"user, ip", "user:%41", "no such subject: user:%41 (did you mean user:A?)"},
-        {"user, ip", "name:x", "no such subject: name:x: identity in [weir] names no subject by name"},
-        {"user, ip", "ip:10.1.2", "no such subject: ip:10.1.2 is not an address: write ip:192.0.2.7 or ip:10.1.2.0/24"},
+        {"user, ip", "name:x",
+         "no such subject: name:x: identity in [weir] names no subject by name"},
+        {"user, ip", "ip:10.1.2",
+         "no such subject: ip:10.1.2 is not an address: write ip:192.0.2.7 or ip:10.1.2.0/24"},
         {"user, ip", "ip:10.1.2.3/33",
          "no such subject: ip:10.1.2.3/33 is not an address: write ip:192.0.2.7 or "
          "ip:10.1.2.0/24"},
         {"user, ip", "ip:10.1.2.0/24",
          "no such subject: ip:10.1.2.0/24: identity in [weir] uses whole addresses (did you mean ip:10.1.2.0?)"},
-        {"ip/24, ip6/64", "ip:10.1.2.3", "no such subject: ip:10.1.2.3 (did you mean ip:10.1.2.0/24?)"},
+        {"ip/24, ip6/64", "ip:10.1.2.3",
+         "no such subject: ip:10.1.2.3 (did you mean ip:10.1.2.0/24?)"},
         {"ip/24, ip6/64", "ip:2001:db8:0:0:1::",
          "no such subject: ip:2001:db8:0:0:1:: (did you mean "
          "ip:2001:db8::/64?)"},
@@ -123,7 +127,8 @@ static void whatever_is_named_is_read(void **state)
     }
     char huge[SUBJECT_NAME_MAX + 2] = "name:";
     memset(huge + 5, 'x', sizeof huge - 5);
-    assert_false(named_subject_read(&named, &identity, slice_of(huge, SUBJECT_NAME_MAX + 1), why, sizeof why));
+    assert_false(named_subject_read(&named, &identity, slice_of(huge, SUBJECT_NAME_MAX + 1), why,
+                                    sizeof why));
     assert_non_null(strstr(why, "at most 320 bytes"));
 }
 

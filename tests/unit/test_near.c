@@ -7,7 +7,8 @@
 
 #include "base/why.h"
 
-static const char *const names[] = {"listen", "upstream", "workers", "get", "set", "hget", "config|get", "", "all"};
+static const char *const names[] = {"listen", "upstream",   "workers", "get", "set",
+                                    "hget",   "config|get", "",        "all"};
 
 static struct slice name_at(const void *arg, size_t i)
 {

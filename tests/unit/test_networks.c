@@ -34,8 +34,10 @@ static void test_who_is_among_them(void **state)
     assert_false(holds("10.0.0.1") || holds("::1") || holds(""));
     assert_true(add("10.0.0.0/8") && add("192.0.2.7") && add("2001:db8::/33"));
     assert_false(networks_are_none(&networks));
-    assert_true(holds("10.0.0.1") && holds("10.255.255.255") && holds("192.0.2.7") && holds("2001:db8:7fff::1"));
-    assert_false(holds("11.0.0.0") || holds("192.0.2.6") || holds("2001:db8:8000::") || holds("a00::"));
+    assert_true(holds("10.0.0.1") && holds("10.255.255.255") && holds("192.0.2.7") &&
+                holds("2001:db8:7fff::1"));
+    assert_false(holds("11.0.0.0") || holds("192.0.2.6") || holds("2001:db8:8000::") ||
+                 holds("a00::"));
     assert_false(holds(""));
     assert_true(holds("::ffff:10.1.2.3"));
     assert_true(add("unix"));
@@ -84,7 +86,8 @@ static void test_how_addresses_are_printed(void **state)
     (void)state;
     char text[IP_TEXT_MAX], wanted[IP_TEXT_MAX];
     for (unsigned byte = 0; byte < 256; byte++) {
-        struct ip ip = {.family = 4, .bytes = {(uint8_t)byte, (uint8_t)(255 - byte), 0, (uint8_t)byte}};
+        struct ip ip = {.family = 4,
+                        .bytes = {(uint8_t)byte, (uint8_t)(255 - byte), 0, (uint8_t)byte}};
         snprintf(wanted, sizeof wanted, "%u.%u.0.%u", byte, 255 - byte, byte);
         assert_int_equal(ip_print(&ip, text), strlen(wanted));
         assert_string_equal(text, wanted);

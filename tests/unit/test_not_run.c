@@ -41,11 +41,15 @@ static void test_others(void **state)
     assert_int_equal(sight("+OK\r\n"), NOT_RUN_NO);
     assert_int_equal(sight("-ERR no such key\r\n"), NOT_RUN_NO);
     assert_int_equal(sight("-READONLY\r\n"), NOT_RUN_NO);
-    assert_int_equal(sight("-READONLY You can't write against a read only replica\r\n"), NOT_RUN_NO);
-    assert_int_equal(sight("-READONLY You can't write against a read only replica. script: 1\r\n"), NOT_RUN_NO);
-    assert_int_equal(sight("-readonly You can't write against a read only replica.\r\n"), NOT_RUN_NO);
+    assert_int_equal(sight("-READONLY You can't write against a read only replica\r\n"),
+                     NOT_RUN_NO);
+    assert_int_equal(sight("-READONLY You can't write against a read only replica. script: 1\r\n"),
+                     NOT_RUN_NO);
+    assert_int_equal(sight("-readonly You can't write against a read only replica.\r\n"),
+                     NOT_RUN_NO);
     assert_int_equal(sight("-LOADING Redis is loading the dataset in memory.\r\n"), NOT_RUN_NO);
-    assert_int_equal(sight("$55\r\n-READONLY You can't write against a read only replica.\r\n\r\n"), NOT_RUN_NO);
+    assert_int_equal(sight("$55\r\n-READONLY You can't write against a read only replica.\r\n\r\n"),
+                     NOT_RUN_NO);
 }
 
 /*
@@ -91,14 +95,18 @@ static void test_no_redirects(void **state)
     assert_int_equal(sight("+MOVED 1 a:1\r\n"), NOT_RUN_NO);
     memset(text + 9, 'a', sizeof text - 9);
     for (size_t n = 10; n <= sizeof text; n++)
-        assert_int_equal(not_run_look(slice_of(text, n), true).sight, n >= NOT_RUN_ROOM ? NOT_RUN_NO : NOT_RUN_MORE);
-    assert_int_equal(not_run_look(SLICE("-TRYAGAIN Multiple keys request during rehashing of slot\r\n"), false).sight,
-                     NOT_RUN_NO);
+        assert_int_equal(not_run_look(slice_of(text, n), true).sight,
+                         n >= NOT_RUN_ROOM ? NOT_RUN_NO : NOT_RUN_MORE);
+    assert_int_equal(
+        not_run_look(SLICE("-TRYAGAIN Multiple keys request during rehashing of slot\r\n"), false)
+            .sight,
+        NOT_RUN_NO);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_rows), cmocka_unit_test(test_others),
-                                       cmocka_unit_test(test_redirects), cmocka_unit_test(test_no_redirects)};
+                                       cmocka_unit_test(test_redirects),
+                                       cmocka_unit_test(test_no_redirects)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

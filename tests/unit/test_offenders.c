@@ -32,7 +32,8 @@ static int tear_down(void **state)
 
 static void note(unsigned limit, enum offender_kind kind, const char *name)
 {
-    offenders_note(offenders, limit, kind, slice_str(name), (uint64_t)name[0] << 56 | (uint64_t)strlen(name));
+    offenders_note(offenders, limit, kind, slice_str(name),
+                   (uint64_t)name[0] << 56 | (uint64_t)strlen(name));
 }
 
 static size_t take(bool is_cut)

@@ -45,11 +45,11 @@ static void test_master_is_read(void **state)
 {
     (void)state;
     struct offsets_word word;
-    assert_true(
-        read_text("# Replication\r\nrole:master\r\nconnected_slaves:1\r\n"
-                  "slave0:ip=127.0.0.1,port=1,state=online,offset=99,lag=0\r\nmaster_failover_state:no-failover\r\n"
-                  "master_replid:" ID_A "\r\nmaster_replid2:" ID_B "\r\nmaster_repl_offset:140\r\n",
-                  &word));
+    assert_true(read_text(
+        "# Replication\r\nrole:master\r\nconnected_slaves:1\r\n"
+        "slave0:ip=127.0.0.1,port=1,state=online,offset=99,lag=0\r\nmaster_failover_state:no-failover\r\n"
+        "master_replid:" ID_A "\r\nmaster_replid2:" ID_B "\r\nmaster_repl_offset:140\r\n",
+        &word));
     assert_int_equal(word.role, ROLE_MASTER);
     assert_int_equal(word.offset, 140);
     assert_string_equal(word.id, ID_A);
@@ -58,10 +58,13 @@ static void test_master_is_read(void **state)
 static void test_replica_is_read(void **state)
 {
     (void)state;
-    static const char up[] = "# Replication\r\nrole:slave\r\nmaster_link_status:up\r\nmaster_sync_in_progress:0\r\n"
-                             "slave_read_repl_offset:160\r\nslave_repl_offset:150\r\nmaster_replid:" ID_A "\r\n";
-    static const char down[] = "role:slave\r\nmaster_link_status:down\r\nslave_repl_offset:150\r\nmaster_replid:" ID_A;
-    static const char copying[] = "role:slave\nmaster_link_status:up\nmaster_sync_in_progress:1\nslave_repl_offset:1\n";
+    static const char up[] =
+        "# Replication\r\nrole:slave\r\nmaster_link_status:up\r\nmaster_sync_in_progress:0\r\n"
+        "slave_read_repl_offset:160\r\nslave_repl_offset:150\r\nmaster_replid:" ID_A "\r\n";
+    static const char down[] =
+        "role:slave\r\nmaster_link_status:down\r\nslave_repl_offset:150\r\nmaster_replid:" ID_A;
+    static const char copying[] =
+        "role:slave\nmaster_link_status:up\nmaster_sync_in_progress:1\nslave_repl_offset:1\n";
     struct offsets_word word;
     assert_true(read_text(up, &word));
     assert_int_equal(word.role, ROLE_REPLICA);

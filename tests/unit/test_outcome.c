@@ -115,7 +115,8 @@ static int64_t sliding_retry(int64_t now_us, int64_t count, int64_t period_us, i
 
 static void run_sliding(const struct asked *asked, int64_t now, uint64_t n, int64_t *numbers)
 {
-    int64_t now_us = now / US, cost = strtoll(asked->first.at, NULL, 10), n_rates = asked->numbers[0];
+    int64_t now_us = now / US, cost = strtoll(asked->first.at, NULL, 10),
+            n_rates = asked->numbers[0];
     const int64_t *rates = asked->numbers + 1; /* count, period_us */
     numbers[0] = 0;
     for (int64_t r = 0; r < n_rates; r++)
@@ -130,13 +131,15 @@ static void run_sliding(const struct asked *asked, int64_t now, uint64_t n, int6
     for (int64_t r = 0; r < n_rates; r++) {
         bool is_empty = sliding_used(now_us, rates[2 * r + 1]) == 0;
         numbers[2 + 3 * r] = sliding_retry(now_us, rates[2 * r], rates[2 * r + 1], cost);
-        numbers[3 + 3 * r] = is_empty ? 0 : store.units_us[store.n_units - 1] + rates[2 * r + 1] - now_us;
+        numbers[3 + 3 * r] =
+            is_empty ? 0 : store.units_us[store.n_units - 1] + rates[2 * r + 1] - now_us;
     }
 }
 
 static void run_fixed(const struct asked *asked, int64_t now, uint64_t n, int64_t *numbers)
 {
-    int64_t now_us = now / US, cost = strtoll(asked->first.at, NULL, 10), n_rates = asked->numbers[0];
+    int64_t now_us = now / US, cost = strtoll(asked->first.at, NULL, 10),
+            n_rates = asked->numbers[0];
     const int64_t *rates = asked->numbers + 1; /* count, period_us */
     uint64_t granted = n;
     for (int64_t r = 0; r < n_rates; r++) {
@@ -223,10 +226,12 @@ static void table_1(void **state)
         int quantity;
         const char *reply;
     } rows[] = {
-        {0, 6, "1 5 5 -1 0"},    {0, 1, "0 5 4 -1 1"},    {0, 1, "0 5 3 -1 2"},    {0, 1, "0 5 2 -1 3"},
-        {0, 1, "0 5 1 -1 4"},    {0, 1, "0 5 0 -1 5"},    {0, 1, "1 5 0 1 5"},     {3000, 1, "0 5 2 -1 3"},
-        {3100, 1, "0 5 1 -1 4"}, {4000, 1, "0 5 1 -1 4"}, {8000, 1, "0 5 4 -1 1"}, {9500, 1, "0 5 4 -1 1"},
-        {9500, 0, "0 5 4 -1 1"}, {9500, 2, "0 5 2 -1 3"}, {9500, 5, "1 5 2 3 3"},  {15000, 6, "1 5 5 -1 0"},
+        {0, 6, "1 5 5 -1 0"},     {0, 1, "0 5 4 -1 1"},    {0, 1, "0 5 3 -1 2"},
+        {0, 1, "0 5 2 -1 3"},     {0, 1, "0 5 1 -1 4"},    {0, 1, "0 5 0 -1 5"},
+        {0, 1, "1 5 0 1 5"},      {3000, 1, "0 5 2 -1 3"}, {3100, 1, "0 5 1 -1 4"},
+        {4000, 1, "0 5 1 -1 4"},  {8000, 1, "0 5 4 -1 1"}, {9500, 1, "0 5 4 -1 1"},
+        {9500, 0, "0 5 4 -1 1"},  {9500, 2, "0 5 2 -1 3"}, {9500, 5, "1 5 2 3 3"},
+        {15000, 6, "1 5 5 -1 0"},
     };
     static const char *const names[] = {"CL.THROTTLE", "LIMIT THROTTLE"};
     for (size_t name = 0; name < COUNT_OF(names); name++) {
@@ -260,7 +265,8 @@ static void table_2(void **state)
 {
     (void)state;
     STEPS({0, "15 30 60", "0 16 15 -1 2"});
-    STEPS({0, "0 1 2 1", "0 1 0 -1 2"}, {0, "0 1 2 1", "1 1 0 2 2"}, {2000000, "0 1 2 1", "0 1 0 -1 2"});
+    STEPS({0, "0 1 2 1", "0 1 0 -1 2"}, {0, "0 1 2 1", "1 1 0 2 2"},
+          {2000000, "0 1 2 1", "0 1 0 -1 2"});
     STEPS({0, "5 5 3600", "0 6 5 -1 720"});
 }
 
@@ -269,18 +275,22 @@ static void table_3(void **state)
     (void)state;
     STEPS({0, "0 1 60 0", "0 1 1 -1 0"});
     STEPS({0, "4 1 1 5", "0 5 0 -1 5"}, {0, "4 1 1 5", "1 5 0 5 5"});
-    STEPS({0, "9 100 60", "0 10 9 -1 1"}, {0, "9 100 60", "0 10 8 -1 2"}, {0, "9 100 60", "0 10 7 -1 2"},
-          {0, "9 100 60", "0 10 6 -1 3"}, {0, "9 100 60", "0 10 5 -1 3"}, {0, "9 100 60", "0 10 4 -1 4"},
-          {0, "9 100 60", "0 10 3 -1 5"}, {0, "9 100 60", "0 10 2 -1 5"}, {0, "9 100 60", "0 10 1 -1 6"},
-          {0, "9 100 60", "0 10 0 -1 6"}, {0, "9 100 60", "1 10 0 1 6"});
+    STEPS({0, "9 100 60", "0 10 9 -1 1"}, {0, "9 100 60", "0 10 8 -1 2"},
+          {0, "9 100 60", "0 10 7 -1 2"}, {0, "9 100 60", "0 10 6 -1 3"},
+          {0, "9 100 60", "0 10 5 -1 3"}, {0, "9 100 60", "0 10 4 -1 4"},
+          {0, "9 100 60", "0 10 3 -1 5"}, {0, "9 100 60", "0 10 2 -1 5"},
+          {0, "9 100 60", "0 10 1 -1 6"}, {0, "9 100 60", "0 10 0 -1 6"},
+          {0, "9 100 60", "1 10 0 1 6"});
     STEPS({0, "2 7 60", "0 3 2 -1 9"}, {0, "2 7 60", "0 3 1 -1 18"}, {0, "2 7 60", "0 3 0 -1 26"},
-          {0, "2 7 60", "1 3 0 9 26"}, {8000000, "2 7 60", "1 3 0 1 18"}, {9000000, "2 7 60", "0 3 0 -1 26"});
+          {0, "2 7 60", "1 3 0 9 26"}, {8000000, "2 7 60", "1 3 0 1 18"},
+          {9000000, "2 7 60", "0 3 0 -1 26"});
     STEPS({0, "2 3 1", "0 3 2 -1 1"}, {0, "2 3 1", "0 3 1 -1 1"}, {0, "2 3 1", "0 3 0 -1 1"},
           {0, "2 3 1", "1 3 0 1 1"});
     STEPS({0, "9 2 3", "0 10 9 -1 2"});
     STEPS({0, "0 2 1", "0 1 0 -1 1"}, {100000, "0 2 1", "1 1 0 1 1"});
     STEPS({0, "0 2 1", "0 1 0 -1 1"}, {499600, "0 2 1", "1 1 0 0 0"});
-    STEPS({0, "9 1 10 10", "0 10 0 -1 100"}, {0, "4 1 10 0", "1 5 0 50 100"}, {0, "4 1 10 1", "1 5 0 60 100"});
+    STEPS({0, "9 1 10 10", "0 10 0 -1 100"}, {0, "4 1 10 0", "1 5 0 50 100"},
+          {0, "4 1 10 1", "1 5 0 60 100"});
     STEPS({0, "9 1 10 10", "0 10 0 -1 100"}, {0, "19 1 10 1", "0 20 9 -1 110"});
     STEPS({0, "9 10 10 10", "0 10 0 -1 10"}, {0, "9 100 10 1", "1 10 0 10 10"});
     STEPS({0, "4 1 10 3", "0 5 2 -1 30"}, {0, "4 1 10 -1", "0 5 3 -1 20"});
@@ -289,7 +299,8 @@ static void table_3(void **state)
     STEPS({0, "6000 6000 1", "0 6001 6000 -1 0"});
     STEPS({0, "-1 1 1", "1 0 0 -1 0"}, {0, "-1 1 1 0", "0 0 0 -1 0"});
     /* a refund empties the funnel at most; a million a second divides by zero in redis-cell */
-    STEPS({0, "4 1 10 3", "0 5 2 -1 30"}, {0, "4 1 10 -5", "0 5 5 -1 0"}, {0, "4 1 10 5", "0 5 0 -1 50"});
+    STEPS({0, "4 1 10 3", "0 5 2 -1 30"}, {0, "4 1 10 -5", "0 5 5 -1 0"},
+          {0, "4 1 10 5", "0 5 0 -1 50"});
     STEPS({0, "4 2000000 1 2", "0 5 3 -1 0"});
 }
 
@@ -316,23 +327,31 @@ static void replies(void **state)
         "LIMIT FUNNEL k 3/s COST 2", 0, true,
         "%5\r\n$7\r\nlimited\r\n:0\r\n$5\r\nlimit\r\n:3\r\n$9\r\nremaining\r\n:0\r\n$14\r\nretry_after_ms\r\n:-1\r\n"
         "$14\r\nreset_after_ms\r\n:1001\r\n");
-    assert_bytes("LIMIT FUNNEL k 3/s", 1, true,
-                 "%5\r\n$7\r\nlimited\r\n:1\r\n$5\r\nlimit\r\n:3\r\n$9\r\nremaining\r\n:0\r\n$14\r\nretry_after_ms\r\n"
-                 ":334\r\n$14\r\nreset_after_ms\r\n:1000\r\n");
+    assert_bytes(
+        "LIMIT FUNNEL k 3/s", 1, true,
+        "%5\r\n$7\r\nlimited\r\n:1\r\n$5\r\nlimit\r\n:3\r\n$9\r\nremaining\r\n:0\r\n$14\r\nretry_after_ms\r\n"
+        ":334\r\n$14\r\nreset_after_ms\r\n:1000\r\n");
     assert_bytes("LIMIT FUNNEL k 3/s", 333332, false, "*5\r\n:1\r\n:3\r\n:0\r\n:1\r\n:667\r\n");
-    assert_bytes("LIMIT FUNNEL k 3/s PEEK", 333332, false, "*5\r\n:1\r\n:3\r\n:0\r\n:1\r\n:667\r\n");
-    assert_bytes("LIMIT FUNNEL k 3/s PEEK", 333335, false, "*5\r\n:0\r\n:3\r\n:1\r\n:-1\r\n:667\r\n");
-    assert_bytes("LIMIT FUNNEL k 3/s COST 4", 333335, false, "*5\r\n:1\r\n:3\r\n:1\r\n:-1\r\n:667\r\n");
-    assert_bytes("LIMIT FUNNEL k 3/s COST 4 WAIT 60000", 333335, false, "*5\r\n:1\r\n:3\r\n:1\r\n:-1\r\n:667\r\n");
+    assert_bytes("LIMIT FUNNEL k 3/s PEEK", 333332, false,
+                 "*5\r\n:1\r\n:3\r\n:0\r\n:1\r\n:667\r\n");
+    assert_bytes("LIMIT FUNNEL k 3/s PEEK", 333335, false,
+                 "*5\r\n:0\r\n:3\r\n:1\r\n:-1\r\n:667\r\n");
+    assert_bytes("LIMIT FUNNEL k 3/s COST 4", 333335, false,
+                 "*5\r\n:1\r\n:3\r\n:1\r\n:-1\r\n:667\r\n");
+    assert_bytes("LIMIT FUNNEL k 3/s COST 4 WAIT 60000", 333335, false,
+                 "*5\r\n:1\r\n:3\r\n:1\r\n:-1\r\n:667\r\n");
     forget();
     assert_bytes("LIMIT SLIDING k 2/s", 0, false, "*5\r\n:0\r\n:2\r\n:1\r\n:-1\r\n:1000\r\n");
     assert_bytes("LIMIT SLIDING k 2/s", 600000, false, "*5\r\n:0\r\n:2\r\n:0\r\n:-1\r\n:1000\r\n");
     assert_bytes("LIMIT SLIDING k 2/s", 999999, false, "*5\r\n:1\r\n:2\r\n:0\r\n:1\r\n:601\r\n");
-    assert_bytes("LIMIT SLIDING k 2/s PEEK", 1000000, false, "*5\r\n:0\r\n:2\r\n:1\r\n:-1\r\n:600\r\n");
-    assert_bytes("LIMIT SLIDING k 2/s COST 3", 1000000, false, "*5\r\n:1\r\n:2\r\n:1\r\n:-1\r\n:600\r\n");
+    assert_bytes("LIMIT SLIDING k 2/s PEEK", 1000000, false,
+                 "*5\r\n:0\r\n:2\r\n:1\r\n:-1\r\n:600\r\n");
+    assert_bytes("LIMIT SLIDING k 2/s COST 3", 1000000, false,
+                 "*5\r\n:1\r\n:2\r\n:1\r\n:-1\r\n:600\r\n");
     forget();
     assert_bytes("LIMIT FIXED k 2/s", 250000, false, "*5\r\n:0\r\n:2\r\n:1\r\n:-1\r\n:750\r\n");
-    assert_bytes("LIMIT FIXED k 2/s COST 2", 250000, false, "*5\r\n:1\r\n:2\r\n:1\r\n:750\r\n:750\r\n");
+    assert_bytes("LIMIT FIXED k 2/s COST 2", 250000, false,
+                 "*5\r\n:1\r\n:2\r\n:1\r\n:750\r\n:750\r\n");
 }
 
 /*
@@ -513,14 +532,16 @@ static void print_ask(char *line, size_t size, uint64_t *dice_state, bool may_wa
     size_t len = (size_t)snprintf(line, size, "LIMIT %s k", kinds[kind]);
     if (kind == 4) {
         snprintf(line + len, size - len, " %d %d %d %d", (int)dice_below(dice_state, 12) - 1,
-                 (int)dice_scale(dice_state, 100), (int)dice_scale(dice_state, 60), (int)dice_below(dice_state, 8) - 2);
+                 (int)dice_scale(dice_state, 100), (int)dice_scale(dice_state, 60),
+                 (int)dice_below(dice_state, 8) - 2);
         return;
     }
     for (uint64_t left = dice_scale(dice_state, 3); left > 0; left--) {
         len += (size_t)snprintf(line + len, size - len, " %d/%dms", (int)dice_scale(dice_state, 30),
                                 (int)dice_scale(dice_state, 3000));
         if (kind < 2 && dice_below(dice_state, 2))
-            len += (size_t)snprintf(line + len, size - len, " BURST %d", (int)dice_scale(dice_state, 30));
+            len += (size_t)snprintf(line + len, size - len, " BURST %d",
+                                    (int)dice_scale(dice_state, 30));
     }
     len += (size_t)snprintf(line + len, size - len, " COST %d", (int)dice_scale(dice_state, 5));
     if (dice_below(dice_state, 8) == 0)
@@ -529,15 +550,16 @@ static void print_ask(char *line, size_t size, uint64_t *dice_state, bool may_wa
         snprintf(line + len, size - len, " WAIT %d", (int)dice_scale(dice_state, 2000));
 }
 
-static void assert_same(const struct quota_outcome *a, const struct quota_outcome *b, const char *line, uint64_t seed)
+static void assert_same(const struct quota_outcome *a, const struct quota_outcome *b,
+                        const char *line, uint64_t seed)
 {
     if (a->is_limited != b->is_limited || a->limit != b->limit || a->remaining != b->remaining ||
         a->retry_ns != b->retry_ns || a->reset_ns != b->reset_ns || a->wait_ns != b->wait_ns)
         fail_msg("seed %llu, %s: %d %lld %lld %lld %lld %lld is not %d %lld %lld %lld %lld %lld",
-                 (unsigned long long)seed, line, a->is_limited, (long long)a->limit, (long long)a->remaining,
-                 (long long)a->retry_ns, (long long)a->reset_ns, (long long)a->wait_ns, b->is_limited,
-                 (long long)b->limit, (long long)b->remaining, (long long)b->retry_ns, (long long)b->reset_ns,
-                 (long long)b->wait_ns);
+                 (unsigned long long)seed, line, a->is_limited, (long long)a->limit,
+                 (long long)a->remaining, (long long)a->retry_ns, (long long)a->reset_ns,
+                 (long long)a->wait_ns, b->is_limited, (long long)b->limit, (long long)b->remaining,
+                 (long long)b->retry_ns, (long long)b->reset_ns, (long long)b->wait_ns);
 }
 
 static void together_as_one_by_one(void **state)
@@ -704,22 +726,25 @@ static void memory_knows_its_limits(void **state)
 /* A TAT of another origin, or numbers of a script of another version. */
 /* ---- penalties ---- */
 
-static void assert_held(const char *line, const int64_t *numbers, struct quota_hold hold, uint64_t n, uint64_t k,
-                        const int64_t *fields)
+static void assert_held(const char *line, const int64_t *numbers, struct quota_hold hold,
+                        uint64_t n, uint64_t k, const int64_t *fields)
 {
     struct decision_request ask = kit_request(line);
     struct quota_outcome found;
     assert_true(quota_holds_are_sane(&ask, numbers, &hold, n));
     quota_outcome_held(&ask, numbers, &hold, n, k, &found);
-    const int64_t told[] = {found.is_limited, found.limit, found.remaining, found.retry_ns, found.reset_ns};
+    const int64_t told[] = {found.is_limited, found.limit, found.remaining, found.retry_ns,
+                            found.reset_ns};
     for (int i = 0; i < 5; i++)
         if (told[i] != fields[i])
-            fail_msg("%s: field %d is %lld, not %lld", line, i, (long long)told[i], (long long)fields[i]);
+            fail_msg("%s: field %d is %lld, not %lld", line, i, (long long)told[i],
+                     (long long)fields[i]);
     assert_int_equal(found.is_penalised, found.is_limited);
 }
 
-#define HELD(line, numbers, left_ns, granted, n, k, ...)                                                               \
-    assert_held(line, numbers, (struct quota_hold){left_ns, granted}, n, k, (const int64_t[]){__VA_ARGS__})
+#define HELD(line, numbers, left_ns, granted, n, k, ...)                                           \
+    assert_held(line, numbers, (struct quota_hold){left_ns, granted}, n, k,                        \
+                (const int64_t[]){__VA_ARGS__})
 
 static void penalties(void **state)
 {
@@ -737,7 +762,8 @@ static void penalties(void **state)
     HELD("LIMIT FUNNEL k 1/s BURST 3 FORCE", one, 9 * s, 1, 1, 0, 0, 3, 0, -1, 9 * s);
     HELD("LIMIT FUNNEL k 1/s BURST 3 CREDIT 1", one, 9 * s, 1, 1, 0, 0, 3, 0, -1, 9 * s);
     HELD("LIMIT FUNNEL k 1/s BURST 3 COST 0", one, 9 * s, 0, 1, 0, 0, 3, 0, -1, 9 * s);
-    const int64_t window[] = {0, 1, 0, 60 * s / 1000}, wide[] = {0, 5, 30 * s / 1000, 60 * s / 1000};
+    const int64_t window[] = {0, 1, 0, 60 * s / 1000},
+                  wide[] = {0, 5, 30 * s / 1000, 60 * s / 1000};
     HELD("LIMIT FIXED k 5/60s", window, 9 * s, 0, 1, 0, 1, 5, 0, 9 * s, 60 * s);
     HELD("LIMIT FIXED k 5/60s", wide, 9 * s, 0, 1, 0, 1, 5, 0, 30 * s, 60 * s);
     HELD("LIMIT FIXED k 5/60s", wide, 90 * s, 0, 1, 0, 1, 5, 0, 90 * s, 90 * s);
@@ -746,7 +772,8 @@ static void penalties(void **state)
     struct quota_outcome found;
     const struct quota_hold begun = {9 * s, 2};
     quota_outcome_held(&ask, one, &begun, 4, 1, &found);
-    assert_true(!found.is_limited && found.remaining == 0 && found.reset_ns == 3 * s && !found.is_penalised);
+    assert_true(!found.is_limited && found.remaining == 0 && found.reset_ns == 3 * s &&
+                !found.is_penalised);
     HELD("LIMIT FUNNEL k 1/s BURST 3 PENALTY 9s", one, 9 * s, 2, 4, 2, 1, 3, 0, 9 * s, 9 * s);
     HELD("LIMIT FUNNEL k 1/s BURST 3 PENALTY 9s", one, 9 * s, 2, 4, 3, 1, 3, 0, 9 * s, 9 * s);
 
@@ -806,7 +833,8 @@ static void shapes(void **state)
 
 /* ---- holders ---- */
 
-static void assert_holding(const char *line, const int64_t *numbers, bool is_resp3, const char *expected)
+static void assert_holding(const char *line, const int64_t *numbers, bool is_resp3,
+                           const char *expected)
 {
     struct decision_request ask = kit_request(line);
     struct build build;
@@ -822,11 +850,14 @@ static void holders(void **state)
     (void)state;
     static const int64_t granted[] = {1, 2, 0};
     static const int64_t refused[] = {0, 3, 1234};
-    assert_holding("LIMIT ACQUIRE k 3 5000", granted, false, "*5\r\n:0\r\n$3\r\ntok\r\n:2\r\n:3\r\n:-1\r\n");
-    assert_holding("LIMIT ACQUIRE k 3 5000", refused, false, "*5\r\n:1\r\n$-1\r\n:3\r\n:3\r\n:1234\r\n");
-    assert_holding("LIMIT ACQUIRE k 3 5000", refused, true,
-                   "%5\r\n$7\r\nlimited\r\n:1\r\n$5\r\ntoken\r\n_\r\n$4\r\nheld\r\n:3\r\n$3\r\nmax\r\n:3\r\n"
-                   "$14\r\nretry_after_ms\r\n:1234\r\n");
+    assert_holding("LIMIT ACQUIRE k 3 5000", granted, false,
+                   "*5\r\n:0\r\n$3\r\ntok\r\n:2\r\n:3\r\n:-1\r\n");
+    assert_holding("LIMIT ACQUIRE k 3 5000", refused, false,
+                   "*5\r\n:1\r\n$-1\r\n:3\r\n:3\r\n:1234\r\n");
+    assert_holding(
+        "LIMIT ACQUIRE k 3 5000", refused, true,
+        "%5\r\n$7\r\nlimited\r\n:1\r\n$5\r\ntoken\r\n_\r\n$4\r\nheld\r\n:3\r\n$3\r\nmax\r\n:3\r\n"
+        "$14\r\nretry_after_ms\r\n:1234\r\n");
     assert_holding("LIMIT RENEW k t 5000", granted, false, ":1\r\n");
     assert_holding("LIMIT RENEW k t 5000", refused, true, ":0\r\n");
     assert_holding("LIMIT RELEASE k t", granted, true, ":1\r\n");
@@ -837,9 +868,11 @@ static void warm_ups(void **state)
 {
     (void)state;
     struct quota_outcome outcome;
-    struct decision_request ten = kit_request("LIMIT BUCKET k 10/s BURST 1 COST 10 BORROW WARMUP 5s");
+    struct decision_request ten =
+        kit_request("LIMIT BUCKET k 10/s BURST 1 COST 10 BORROW WARMUP 5s");
     struct decision_request one = kit_request("LIMIT BUCKET k 10/s BURST 100 BORROW WARMUP 5s");
-    static const int64_t cold[2] = {0, 5 * INT64_C(1000000000)}, owing[2] = {1, 0}, worn[2] = {0, 2500000000};
+    static const int64_t cold[2] = {0, 5 * INT64_C(1000000000)}, owing[2] = {1, 0},
+                         worn[2] = {0, 2500000000};
     assert_int_equal(quota_numbers(&ten), 2);
     assert_int_equal(quota_granted(&ten, cold, 3), 1);
     quota_outcome(&ten, cold, 3, 0, &outcome);

@@ -13,10 +13,11 @@ static struct shared_set *set;
 
 static struct override rates(const char *key, int64_t limit, uint64_t until_ns)
 {
-    return (struct override){.rule = {.kind = QUOTA_FIXED, .n_rates = 1, .rates = {{.limit = limit, .step = 1}}},
-                             .key = slice_str(key),
-                             .rates = SLICE("as it is written"),
-                             .until_ns = until_ns};
+    return (struct override){
+        .rule = {.kind = QUOTA_FIXED, .n_rates = 1, .rates = {{.limit = limit, .step = 1}}},
+        .key = slice_str(key),
+        .rates = SLICE("as it is written"),
+        .until_ns = until_ns};
 }
 
 static void become(struct shared_set *next)
@@ -130,7 +131,8 @@ static void many(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(the_empty_set), TEST(keys_are_exact), TEST(they_end), TEST(a_set_does_not_change), TEST(many),
+        TEST(the_empty_set),         TEST(keys_are_exact), TEST(they_end),
+        TEST(a_set_does_not_change), TEST(many),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -42,7 +42,8 @@ static void check_table(struct command_table *table)
     for (size_t i = 0; i < own_count(); i++)
         check_row(table, own_row(i));
     assert_true(command_by_name(table, SLICE("limit"))->has_subcommands);
-    assert_ptr_equal(command_find(table, SLICE("LIMIT"), SLICE("nonsense")), command_table_row(table, 0));
+    assert_ptr_equal(command_find(table, SLICE("LIMIT"), SLICE("nonsense")),
+                     command_table_row(table, 0));
     command_table_put(table);
 }
 

@@ -23,10 +23,13 @@ static void only_of_the_same_user(void **state)
     struct login *shifted = login_new(SLICE("an"), SLICE("npw"));
     owned_enter(owned, 7, ann);
     owned_enter(owned, 8, NULL);
-    assert_false(owned_point(owned, 7, other) || owned_point(owned, 7, shifted) || owned_point(owned, 7, NULL));
-    assert_false(owned_point(owned, 8, ann) || owned_point(owned, 9, ann) || owned_point(owned, 0, ann));
+    assert_false(owned_point(owned, 7, other) || owned_point(owned, 7, shifted) ||
+                 owned_point(owned, 7, NULL));
+    assert_false(owned_point(owned, 8, ann) || owned_point(owned, 9, ann) ||
+                 owned_point(owned, 0, ann));
     assert_false(owned_point(owned, -7, ann) || owned_is_pointed_at(owned, 7));
-    assert_true(owned_point(owned, 7, same) && owned_is_pointed_at(owned, 7) && owned_point(owned, 8, NULL));
+    assert_true(owned_point(owned, 7, same) && owned_is_pointed_at(owned, 7) &&
+                owned_point(owned, 8, NULL));
     assert_true(owned_leave(owned, 7));
     assert_false(owned_leave(owned, 7) || owned_point(owned, 7, ann));
     owned_enter(owned, 7, ann);

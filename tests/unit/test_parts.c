@@ -11,8 +11,8 @@
 #define US_S INT64_C(1000000)
 
 /* The outcome of call k of n equal calls (a LIMIT ALL), for these numbers from the script. */
-static struct quota_outcome outcome_of(const char *line, const int64_t *numbers, size_t n_numbers, uint64_t n,
-                                       uint64_t k)
+static struct quota_outcome outcome_of(const char *line, const int64_t *numbers, size_t n_numbers,
+                                       uint64_t n, uint64_t k)
 {
     struct decision_request ask = kit_request(line);
     struct quota_outcome outcome;
@@ -22,8 +22,8 @@ static struct quota_outcome outcome_of(const char *line, const int64_t *numbers,
     return outcome;
 }
 
-static void says(const struct quota_outcome *found, int64_t limit, int64_t remaining, int64_t retry_ns, unsigned part,
-                 unsigned refusing)
+static void says(const struct quota_outcome *found, int64_t limit, int64_t remaining,
+                 int64_t retry_ns, unsigned part, unsigned refusing)
 {
     assert_int_equal(found->limit, limit);
     assert_int_equal(found->remaining, remaining);
@@ -38,7 +38,8 @@ static void says(const struct quota_outcome *found, int64_t limit, int64_t remai
  */
 static void one_is_told(void **state)
 {
-    static const char line[] = "LIMIT ALL FUNNEL a 1/s BURST 5 AND FIXED b 4/60s AND BUCKET c 1/m BURST 3";
+    static const char line[] =
+        "LIMIT ALL FUNNEL a 1/s BURST 5 AND FIXED b 4/60s AND BUCKET c 1/m BURST 3";
     const int64_t fresh[] = {0, 3, 0, 0, 30 * US_S, 0};    /* three calls, which all fit */
     const int64_t used[] = {4 * S, 1, 2, 0, 30 * US_S, 0}; /* one call, and two units used in b */
     (void)state;

@@ -177,7 +177,8 @@ static void commands_count_in_their_classes(void **state)
     (void)state;
     struct scene s = scene_new(10);
     struct peak_rates_pending pending = {0};
-    struct subject *subject = subject_get(s.subjects, s.policy->policy_state, SLICE("user:a"), START);
+    struct subject *subject =
+        subject_get(s.subjects, s.policy->policy_state, SLICE("user:a"), START);
     peak_rates_begin(&pending, subject, &s.policy->peak_rates, START);
     static const struct {
         const char *name;
@@ -202,7 +203,8 @@ static void commands_count_in_their_classes(void **state)
     }
     assert_int_equal(peak_of(&s, subject, "all"), 23);
     assert_int_equal(peak_of(&s, subject, "@hash"), 2);
-    assert_int_equal(peak_rates_get(atomic_load(&subject->peak_rates), PEAK_CLASS_READ).of[PEAK_10S], 19);
+    assert_int_equal(
+        peak_rates_get(atomic_load(&subject->peak_rates), PEAK_CLASS_READ).of[PEAK_10S], 19);
     subject_put(s.subjects, subject);
     scene_free(&s);
 }
@@ -273,10 +275,11 @@ static void too_many_classes_are_left_out(void **state)
     struct policy *policy = kit_policy(policies, "free");
     kit_bind(policies, registry, table);
     assert_int_equal(observed_count(policy->policy_state->observed), PEAK_CLASSES_MAX);
-    assert_int_equal(policy->peak_rates.masks[peak_plan_group(&policy->peak_rates, kit_command(table, "get"))],
-                     0xffff &
-                         /* reads count in `all` without a bit of their own */
-                         ~(1U << PEAK_CLASS_WRITE | 1U << PEAK_CLASS_ALL));
+    assert_int_equal(
+        policy->peak_rates.masks[peak_plan_group(&policy->peak_rates, kit_command(table, "get"))],
+        0xffff &
+            /* reads count in `all` without a bit of their own */
+            ~(1U << PEAK_CLASS_WRITE | 1U << PEAK_CLASS_ALL));
     policies_put(policies);
     command_table_put(table);
     registry_free(registry);
@@ -289,9 +292,11 @@ static void the_forgotten_are_kept_as_a_distribution(void **state)
     char name[32];
     for (unsigned i = 1; i <= 200; i++) {
         snprintf(name, sizeof name, "user:%u", i);
-        struct subject *subject = subject_get(s.subjects, s.policy->policy_state, slice_str(name), START + i * S);
+        struct subject *subject =
+            subject_get(s.subjects, s.policy->policy_state, slice_str(name), START + i * S);
         for (unsigned j = 0; j < i; j++)
-            peak_rates_tell(subject, &s.policy->peak_rates, kit_command(s.table, "get"), START + i * S);
+            peak_rates_tell(subject, &s.policy->peak_rates, kit_command(s.table, "get"),
+                            START + i * S);
         subject_put(s.subjects, subject);
     }
     struct observed_forgotten forgotten;
@@ -330,7 +335,8 @@ static void count_one(void *arg, struct subject *subject)
     uint32_t *seen = arg;
     int64_t number;
     struct slice name = subject_name(subject);
-    assert_true(num_parse(slice_of(name.at + strlen("user:"), name.len - strlen("user:")), &number));
+    assert_true(
+        num_parse(slice_of(name.at + strlen("user:"), name.len - strlen("user:")), &number));
     seen[number]++;
 }
 

@@ -65,7 +65,8 @@ static void names(void **state)
     assert_int_equal(policies_count(policies), 2);
     assert_ptr_equal(policies_at(policies, 0), free_policy);
 
-    static const char *const bad[] = {"", "a b", "a/b", "a\r", "\xc3\xa9", "012345678901234567890123456789012"};
+    static const char *const bad[] = {"",    "a b",      "a/b",
+                                      "a\r", "\xc3\xa9", "012345678901234567890123456789012"};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         assert_null(policies_add(policies, slice_str(bad[i]), why, sizeof why));
         assert_says("is not a policy's name");
@@ -127,7 +128,8 @@ static void wrong_limits_change_nothing(void **state)
         {"Connections", "50 per connection", "connections cannot be counted per connection"},
         {"connects", "10/s over delay 1s", "connects cannot be limited with over delay"},
         {"auth-failures", "10/s over refuse", "auth-failures cannot be limited with over refuse"},
-        {"control", "5/s", "control is part of class control, which is never refused: write over delay or over close"},
+        {"control", "5/s",
+         "control is part of class control, which is never refused: write over delay or over close"},
         {"control", "deny", "which is never refused"},
         {"cmd.ping", "5/s", "cmd.ping is part of class control"},
         {"cmd.ping", "5/s over close, 5/s", "cmd.ping is part of class control"},
@@ -137,8 +139,8 @@ static void wrong_limits_change_nothing(void **state)
     kit_limit(policies, policy, table, "read", "1/s");
     kit_limit(policies, policy, table, "@list", "deny");
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-        if (policy_add_limits(policies, policy, table, slice_str(bad[i].what), slice_str(bad[i].expression), why,
-                              sizeof why))
+        if (policy_add_limits(policies, policy, table, slice_str(bad[i].what),
+                              slice_str(bad[i].expression), why, sizeof why))
             fail_msg("%s = %s passed", bad[i].what, bad[i].expression);
         assert_says(bad[i].says);
         assert_int_equal(policy->n_limits, 2);
@@ -150,7 +152,8 @@ static void control_may_be_delayed_closed_and_counted(void **state)
 {
     (void)state;
     struct policy *policy = kit_policy(policies, "free");
-    kit_limit(policies, policy, table, "control", "5/s over delay 1s, 5/s over close, 5/s over shadow");
+    kit_limit(policies, policy, table, "control",
+              "5/s over delay 1s, 5/s over close, 5/s over shadow");
     kit_limit(policies, policy, table, "cmd.ping", "5/s over close");
     bind();
     assert_int_equal(binds(policy, "ping"), 15);
@@ -182,8 +185,10 @@ static void units_bind_when_they_are_asked(void **state)
     (void)state;
     struct policy *policy = kit_policy(policies, "free");
     static const char *const lines[][2] = {
-        {"cost", "1/s"},      {"bytes-in", "1kb/s"}, {"bytes-out", "1kb/s"},   {"inflight", "5"},
-        {"connections", "5"}, {"connects", "5/s"},   {"auth-failures", "5/m"}, {"write", "1/s per policy over shadow"}};
+        {"cost", "1/s"},          {"bytes-in", "1kb/s"},
+        {"bytes-out", "1kb/s"},   {"inflight", "5"},
+        {"connections", "5"},     {"connects", "5/s"},
+        {"auth-failures", "5/m"}, {"write", "1/s per policy over shadow"}};
     for (size_t i = 0; i < 8; i++)
         kit_limit(policies, policy, table, lines[i][0], lines[i][1]);
     bind();
@@ -193,7 +198,8 @@ static void units_bind_when_they_are_asked(void **state)
     assert_int_equal(binds(policy, "ping"), 0);
     assert_int_equal(policy->binds[0], 0x0f);
     for (size_t i = 0; i < 8; i++)
-        assert_int_equal(policy->of_unit[i < 7 ? unit_find(slice_str(lines[i][0])) : UNIT_COMMANDS], 1 << i);
+        assert_int_equal(policy->of_unit[i < 7 ? unit_find(slice_str(lines[i][0])) : UNIT_COMMANDS],
+                         1 << i);
     assert_int_equal(policy->of_scope[PER_POLICY], 0x80);
     assert_int_equal(policy->of_scope[PER_SUBJECT], 0x7f);
     assert_int_equal(policy->of_action[OVER_REFUSE], 0x0f);
@@ -231,7 +237,8 @@ static void plain_and_joint(void **state)
         const struct policy *policy = policies_at(policies, i);
         if (policy->is_plain != cases[i].is_plain || policy->is_joint != cases[i].is_joint)
             fail_msg("%s = %s", cases[i].what, cases[i].expression);
-        assert_int_equal(atomic_load(&policy->policy_state->is_locked), policy->is_joint || !policy->is_plain);
+        assert_int_equal(atomic_load(&policy->policy_state->is_locked),
+                         policy->is_joint || !policy->is_plain);
     }
 }
 
@@ -320,10 +327,12 @@ static void a_full_registry_says_so(void **state)
 static uint64_t cost(const char *command, uint32_t keys)
 {
     char request[1000];
-    int len = snprintf(request, sizeof request, "*%u\r\n$%zu\r\n%s\r\n", keys + 1, strlen(command), command);
+    int len = snprintf(request, sizeof request, "*%u\r\n$%zu\r\n%s\r\n", keys + 1, strlen(command),
+                       command);
     for (uint32_t i = 0; i < keys; i++)
         len += snprintf(request + len, sizeof request - (size_t)len, "$2\r\nk%u\r\n", i % 10);
-    return policies_cost(policies, kit_command(table, command), slice_of(request, (size_t)len), keys + 1);
+    return policies_cost(policies, kit_command(table, command), slice_of(request, (size_t)len),
+                         keys + 1);
 }
 
 static void costs_are_one_without_a_line(void **state)
@@ -351,8 +360,9 @@ static void costs_per_key(void **state)
     assert_int_equal(cost("set", 2), 2000);
     struct command newer = {.id = UINT16_MAX};
     assert_int_equal(policies_cost(policies, &newer, SLICE(""), 1), 1);
-    assert_int_equal(policies_cost(policies, kit_command(table, "mget"), SLICE("*3000000000\r\n"), 3000000000U),
-                     3 * UINT64_C(2999999999)); /* an incomplete request: computed from argc */
+    assert_int_equal(
+        policies_cost(policies, kit_command(table, "mget"), SLICE("*3000000000\r\n"), 3000000000U),
+        3 * UINT64_C(2999999999)); /* an incomplete request: computed from argc */
 }
 
 static void the_later_line_holds(void **state)
@@ -390,7 +400,8 @@ static uint64_t cost_of(const char *line)
     while (n < 20 && split_word(&rest, &words[n]))
         n++;
     size_t len = emit_array(request, words, n);
-    return policies_cost(policies, command_find(table, words[0], words[1]), slice_of(request, len), (uint32_t)n);
+    return policies_cost(policies, command_find(table, words[0], words[1]), slice_of(request, len),
+                         (uint32_t)n);
 }
 
 static void costs_per_cost(void **state)
@@ -431,7 +442,8 @@ static void costs_per_cost(void **state)
         if (cost_of(calls[i].line) != calls[i].cost)
             fail_msg("%s: %llu", calls[i].line, (unsigned long long)cost_of(calls[i].line));
     const struct command *funnel = kit_command(table, "limit|funnel");
-    assert_int_equal(policies_cost(policies, funnel, SLICE("*6\r\n$5\r\nLIMIT\r\n$6\r\nFUN"), 6), 2);
+    assert_int_equal(policies_cost(policies, funnel, SLICE("*6\r\n$5\r\nLIMIT\r\n$6\r\nFUN"), 6),
+                     2);
 }
 
 static void wrong_costs_are_named(void **state)
@@ -456,7 +468,8 @@ static void wrong_costs_are_named(void **state)
         {"nonsense", "1", "unknown class nonsense"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-        if (policies_add_cost(policies, table, slice_str(bad[i].what), slice_str(bad[i].cost), why, sizeof why))
+        if (policies_add_cost(policies, table, slice_str(bad[i].what), slice_str(bad[i].cost), why,
+                              sizeof why))
             fail_msg("%s = %s passed", bad[i].what, bad[i].cost);
         assert_says(bad[i].says);
     }
@@ -470,7 +483,8 @@ static void limits_have_an_end(void **state)
     struct policy *policy = kit_policy(policies, "free");
     for (int i = 0; i < 21; i++)
         kit_limit(policies, policy, table, "read", "1/s, 2/s, 3/s");
-    assert_false(policy_add_limits(policies, policy, table, SLICE("read"), SLICE("1/s, 2/s"), why, sizeof why));
+    assert_false(policy_add_limits(policies, policy, table, SLICE("read"), SLICE("1/s, 2/s"), why,
+                                   sizeof why));
     assert_says("more than 64 limits");
     assert_int_equal(policy->n_limits, 63);
     kit_limit(policies, policy, table, "read", "1/s");
@@ -501,7 +515,8 @@ static void control_is_never_bound(void **state)
     kit_limit(policies, policy, table, "all", "1/s");
     kit_limit(policies, policy, table, "@fast", "1/s");
     bind();
-    static const char *const control[] = {"ping", "auth", "hello", "select", "multi", "exec", "quit", "unwatch"};
+    static const char *const control[] = {"ping",  "auth", "hello", "select",
+                                          "multi", "exec", "quit",  "unwatch"};
     for (size_t i = 0; i < sizeof control / sizeof control[0]; i++)
         assert_int_equal(binds(policy, control[i]), 0);
     assert_int_equal(binds(policy, "get"), 3);

@@ -18,9 +18,9 @@
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 #define ROOM 8192
 #define SIGNATURE "\r\n\r\n\0\r\nQUIT\n"
-#define TEXT(literal)                                                                                                  \
-    {                                                                                                                  \
-        literal, sizeof(literal) - 1                                                                                   \
+#define TEXT(literal)                                                                              \
+    {                                                                                              \
+        literal, sizeof(literal) - 1                                                               \
     }
 
 static struct guard guard;
@@ -31,13 +31,15 @@ struct header {
 };
 
 /* Prints the result ("...": incomplete) to `out`. *used: bytes taken of the input. */
-static void scan(struct slice input, size_t first, size_t rest, char *out, size_t size, size_t *used)
+static void scan(struct slice input, size_t first, size_t rest, char *out, size_t size,
+                 size_t *used)
 {
     struct proxy_header header = {0};
     enum scan_result result = SCAN_MORE;
     char ip[IP_TEXT_MAX];
     *used = 0;
-    for (size_t at = 0, n = first, taken; at < input.len && result == SCAN_MORE; at += n, n = rest) {
+    for (size_t at = 0, n = first, taken; at < input.len && result == SCAN_MORE;
+         at += n, n = rest) {
         if (n > input.len - at)
             n = input.len - at;
         taken = SIZE_MAX;
@@ -63,8 +65,9 @@ static void expect(struct slice input, size_t first, size_t rest, const char *sa
     size_t used;
     scan(input, first, rest, got, sizeof got, &used);
     if (strcmp(got, says) != 0 || (wanted != SIZE_MAX && used != wanted))
-        fail_msg("\"%.*s\", cut after %zu, then every %zu: got \"%s\" and %zu bytes, want \"%s\" and %zu",
-                 (int)input.len, input.at, first, rest, got, used, says, wanted);
+        fail_msg(
+            "\"%.*s\", cut after %zu, then every %zu: got \"%s\" and %zu bytes, want \"%s\" and %zu",
+            (int)input.len, input.at, first, rest, got, used, says, wanted);
 }
 
 static void expect_in_all_cuts(struct slice input, const char *says, size_t wanted)
@@ -92,7 +95,7 @@ static void check_good(const struct header *header)
 
 /* ---- version 1 ---- */
 
-#define LONG_NAMES                                                                                                     \
+#define LONG_NAMES                                                                                 \
     "PROXY TCP6 ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff 65535 65535\r\n"
 
 static void test_good_lines(void **state)
@@ -107,8 +110,9 @@ static void test_good_lines(void **state)
         {TEXT("PROXY UNKNOWN\r\n"), "none"},
         {TEXT("PROXY UNKNOWN \r\n"), "none"},
         {TEXT("PROXY UNKNOWN what ever 1 2 3 4\r\n"), "none"},
-        {TEXT("PROXY UNKNOWN ffff:f...f:ffff ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff 65535 65535 padding to 107 "
-              "bytes...\r\n"),
+        {TEXT(
+             "PROXY UNKNOWN ffff:f...f:ffff ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff 65535 65535 padding to 107 "
+             "bytes...\r\n"),
          "none"},
     };
     (void)state;
@@ -183,8 +187,8 @@ static void test_a_line_that_never_ends(void **state)
 /* ---- version 2 ---- */
 
 /* Writes the fixed part to `out`, then `n` bytes that begin with the addresses. */
-static struct slice block(char *out, unsigned command, unsigned family, unsigned length, struct slice addresses,
-                          size_t n)
+static struct slice block(char *out, unsigned command, unsigned family, unsigned length,
+                          struct slice addresses, size_t n)
 {
     memcpy(out, SIGNATURE, 12);
     out[12] = (char)command;
@@ -198,14 +202,15 @@ static struct slice block(char *out, unsigned command, unsigned family, unsigned
 }
 
 #define V4 SLICE("\xc0\x00\x02\x07\x0a\x00\x00\x01\x12\x67\x18\xec")
-#define V6                                                                                                             \
-    SLICE("\x20\x01\x0d\xb8\0\0\0\0\0\0\0\0\0\0\0\x07"                                                                 \
+#define V6                                                                                         \
+    SLICE("\x20\x01\x0d\xb8\0\0\0\0\0\0\0\0\0\0\0\x07"                                             \
           "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x01\x12\x67\x18\xec")
-#define MAPPED                                                                                                         \
-    SLICE("\0\0\0\0\0\0\0\0\0\0\xff\xff\xc0\x00\x02\x07"                                                               \
+#define MAPPED                                                                                     \
+    SLICE("\0\0\0\0\0\0\0\0\0\0\xff\xff\xc0\x00\x02\x07"                                           \
           "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x01\x12\x67\x18\xec")
 
-static void check_block(unsigned command, unsigned family, struct slice addresses, size_t n, const char *says)
+static void check_block(unsigned command, unsigned family, struct slice addresses, size_t n,
+                        const char *says)
 {
     char out[ROOM];
     const struct header header = {block(out, command, family, (unsigned)n, addresses, n), says};
@@ -238,7 +243,8 @@ static void test_the_longest_block(void **state)
     expect(longest, 1, 1, "192.0.2.7 4711", 16 + PROXY_BLOCK_MAX);
     expect(longest, 100, 1000, "192.0.2.7 4711", 16 + PROXY_BLOCK_MAX);
     expect(longest, 16 + PROXY_BLOCK_MAX, 1, "192.0.2.7 4711", 16 + PROXY_BLOCK_MAX);
-    expect_in_all_cuts(block(out, 0x21, 0x11, PROXY_BLOCK_MAX + 1, V4, 20), "its PROXY header is too long", 16);
+    expect_in_all_cuts(block(out, 0x21, 0x11, PROXY_BLOCK_MAX + 1, V4, 20),
+                       "its PROXY header is too long", 16);
     expect_in_all_cuts(block(out, 0x20, 0x00, 0xffff, V4, 20), "its PROXY header is too long", 16);
 }
 
@@ -268,8 +274,9 @@ static void test_bad_blocks(void **state)
     char out[ROOM];
     (void)state;
     for (size_t i = 0; i < COUNT_OF(blocks); i++)
-        expect_in_all_cuts(block(out, blocks[i].command, blocks[i].family, blocks[i].length, V4, 40), blocks[i].says,
-                           SIZE_MAX);
+        expect_in_all_cuts(
+            block(out, blocks[i].command, blocks[i].family, blocks[i].length, V4, 40),
+            blocks[i].says, SIZE_MAX);
 }
 
 static void test_a_signature_with_any_byte_wrong(void **state)

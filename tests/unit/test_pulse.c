@@ -13,7 +13,8 @@
 #define FIRST_NS (100 * NS_PER_S)
 
 /* A tick at_s seconds after the first, with its expected act and state. */
-static void tick(struct pulse *pulse, unsigned at_s, enum pulse_act expected, enum pulse_state state)
+static void tick(struct pulse *pulse, unsigned at_s, enum pulse_act expected,
+                 enum pulse_state state)
 {
     assert_int_equal(pulse_tick(pulse, FIRST_NS + at_s * NS_PER_S), expected);
     assert_int_equal(pulse->state, state);

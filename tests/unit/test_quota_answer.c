@@ -58,17 +58,22 @@ static void test_answers(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct answer first;
-        assert_int_equal(answer_begin(guarded(rows[i].text.at, rows[i].text.len), rows[i].n, &first), rows[i].is_good);
+        assert_int_equal(
+            answer_begin(guarded(rows[i].text.at, rows[i].text.len), rows[i].n, &first),
+            rows[i].is_good);
     }
 }
 
 static void test_sane_numbers(void **state)
 {
     struct decision_request funnel = {
-        .rule = {.kind = QUOTA_FUNNEL, .n_rates = 2, .rates = {{.limit = 1, .step = 1}, {.limit = 1, .step = 1}}},
+        .rule = {.kind = QUOTA_FUNNEL,
+                 .n_rates = 2,
+                 .rates = {{.limit = 1, .step = 1}, {.limit = 1, .step = 1}}},
         .cost = 1};
-    struct decision_request window = {.rule = {.kind = QUOTA_SLIDING, .n_rates = 1, .rates = {{.limit = 5, .step = 1}}},
-                                      .cost = 1};
+    struct decision_request window = {
+        .rule = {.kind = QUOTA_SLIDING, .n_rates = 1, .rates = {{.limit = 5, .step = 1}}},
+        .cost = 1};
     struct decision_request holders = {.rule = {.kind = QUOTA_ACQUIRE}, .max = 3};
     (void)state;
     assert_true(quota_numbers_are_sane(&funnel, (int64_t[]){0, QUOTA_MOST}, 1));
@@ -119,10 +124,13 @@ static void test_releases(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
         assert_int_equal(news(others[i], &key), RELEASE_NOTHING);
-    assert_int_equal(news(SLICE("*3\r\n$9\r\nsubscribe\r\n" CHANNEL ":1\r\n"), &key), RELEASE_SUBSCRIBED);
-    assert_int_equal(news(SLICE("*3\r\n$7\r\nmessage\r\n" CHANNEL "$4\r\nk\r\n:\r\n"), &key), RELEASE_KEY);
+    assert_int_equal(news(SLICE("*3\r\n$9\r\nsubscribe\r\n" CHANNEL ":1\r\n"), &key),
+                     RELEASE_SUBSCRIBED);
+    assert_int_equal(news(SLICE("*3\r\n$7\r\nmessage\r\n" CHANNEL "$4\r\nk\r\n:\r\n"), &key),
+                     RELEASE_KEY);
     assert_true(slice_eq(key, SLICE("k\r\n:")));
-    assert_int_equal(news(SLICE("*3\r\n$7\r\nmessage\r\n" CHANNEL "$0\r\n\r\n"), &key), RELEASE_KEY);
+    assert_int_equal(news(SLICE("*3\r\n$7\r\nmessage\r\n" CHANNEL "$0\r\n\r\n"), &key),
+                     RELEASE_KEY);
     assert_int_equal(key.len, 0);
 }
 

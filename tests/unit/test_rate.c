@@ -113,16 +113,23 @@ static void sizes(void **state)
         const char *text;
         uint64_t bytes;
     } good[] = {
-        {"0", 0},        {"1", 1},         {"65536", 65536},           {"64kb", 65536},
-        {"64KB", 65536}, {"1mb", 1048576}, {"3Gb", UINT64_C(3) << 30}, {"9223372036854775807", INT64_MAX},
+        {"0", 0},
+        {"1", 1},
+        {"65536", 65536},
+        {"64kb", 65536},
+        {"64KB", 65536},
+        {"1mb", 1048576},
+        {"3Gb", UINT64_C(3) << 30},
+        {"9223372036854775807", INT64_MAX},
     };
     for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
         uint64_t bytes = 77;
         assert_true(rate_parse_bytes(slice_str(good[i].text), &bytes, why, sizeof why));
         assert_int_equal(bytes, good[i].bytes);
     }
-    static const char *const bad[] = {"",     "kb", "-1", "1.5mb", "1k",   "1m",           "1g",
-                                      "1 kb", "01", "b",  "1tb",   "1kbs", "9999999999gb", "9223372036854775808"};
+    static const char *const bad[] = {
+        "",     "kb", "-1", "1.5mb", "1k",   "1m",           "1g",
+        "1 kb", "01", "b",  "1tb",   "1kbs", "9999999999gb", "9223372036854775808"};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         uint64_t bytes = 77;
         if (rate_parse_bytes(slice_str(bad[i]), &bytes, why, sizeof why))
@@ -221,7 +228,8 @@ static void amounts(void **state)
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         struct rate_text rate = {.count = 77, .period_ns = 77};
-        if (rate_parse(slice_str(bad[i].text), bad[i].is_bytes ? RATE_OF_BYTES : RATE_OF_UNITS, &rate, why, sizeof why))
+        if (rate_parse(slice_str(bad[i].text), bad[i].is_bytes ? RATE_OF_BYTES : RATE_OF_UNITS,
+                       &rate, why, sizeof why))
             fail_msg("%s passed", bad[i].text);
         assert_int_equal(rate.count, 77);
         assert_int_equal(rate.period_ns, 77);
@@ -247,7 +255,8 @@ static void fractions(void **state)
         assert_int_equal(is_read, written > 0);
         if (!is_read)
             continue;
-        assert_true((unsigned __int128)rate.count * parts * S == (unsigned __int128)written * rate.period_ns);
+        assert_true((unsigned __int128)rate.count * parts * S ==
+                    (unsigned __int128)written * rate.period_ns);
         for (uint64_t p = 2; p <= 5; p += 3)
             assert_false(rate.count % p == 0 && rate.period_ns / S % p == 0);
     }
@@ -311,7 +320,8 @@ static void what_is_printed_is_read_back(void **state)
     for (int i = 0; i < 5000; i++) {
         assert_bytes(dice_scale(&seed, UINT64_C(1) << 62) >> 22 << dice_below(&seed, 22), NULL);
         uint64_t unit = units[dice_below(&seed, 5)];
-        assert_time(dice_scale(&seed, RATE_LONGEST_NS / (S / 1000) / unit) * unit * (S / 1000), NULL);
+        assert_time(dice_scale(&seed, RATE_LONGEST_NS / (S / 1000) / unit) * unit * (S / 1000),
+                    NULL);
     }
 }
 
@@ -322,7 +332,9 @@ static void calendars(void **state)
         const char *text;
         enum calendar calendar;
         uint64_t count;
-    } good[] = {{"1000/month", CALENDAR_MONTH, 1000}, {"2k/WEEK", CALENDAR_WEEK, 2000}, {"1/Day", CALENDAR_DAY, 1}};
+    } good[] = {{"1000/month", CALENDAR_MONTH, 1000},
+                {"2k/WEEK", CALENDAR_WEEK, 2000},
+                {"1/Day", CALENDAR_DAY, 1}};
     for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
         struct rate_text rate = {.period_ns = 77, .burst = 77};
         assert_true(rate_parse(slice_str(good[i].text), RATE_OF_CALENDAR, &rate, why, sizeof why));

@@ -139,7 +139,8 @@ static const struct number *number_of(const char *text)
 /* The value of a burst; 0: refused. */
 static uint64_t burst_of(const char *text, bool is_bytes)
 {
-    static const struct number others[] = {{"40", 40, 1, 40, 1}, {"2k", 2000, 1, 0, 0}, {"4kb", 0, 0, 4096, 1}};
+    static const struct number others[] = {
+        {"40", 40, 1, 40, 1}, {"2k", 2000, 1, 0, 0}, {"4kb", 0, 0, 4096, 1}};
     const struct number *number = number_of(text);
     for (size_t i = 0; i < COUNT_OF(others) && number == NULL; i++)
         number = strcmp(others[i].text, text) == 0 ? &others[i] : NULL;
@@ -152,23 +153,26 @@ struct expected {
     enum calendar calendar;
 };
 
-static struct expected expect(const struct number *number, const struct period *period, const char *burst,
-                              bool is_bytes)
+static struct expected expect(const struct number *number, const struct period *period,
+                              const char *burst, bool is_bytes)
 {
     uint64_t count = is_bytes ? number->bytes : number->units,
              parts = is_bytes ? number->byte_periods : number->periods;
     uint64_t units = burst != NULL ? burst_of(burst, is_bytes) : count;
     bool is_calendar = period->calendar != CALENDAR_NONE;
     bool is_good = parts > 0 && count > 0 && units > 0 && (is_calendar || period->ns > 0);
-    is_good = is_good && (is_calendar ? strchr(number->text, '.') == NULL : period->ns <= RATE_LONGEST_NS / parts);
-    return is_good ? (struct expected){count, period->ns * parts, units, period->calendar} : (struct expected){0};
+    is_good = is_good && (is_calendar ? strchr(number->text, '.') == NULL
+                                      : period->ns <= RATE_LONGEST_NS / parts);
+    return is_good ? (struct expected){count, period->ns * parts, units, period->calendar}
+                   : (struct expected){0};
 }
 
 static void write_rate(char *out, size_t size, const char *before, const struct number *number,
                        const struct period *period, const char *burst)
 {
     snprintf(out, size, "%s%s%s%s%s%s", before, number->text, period->text != NULL ? "/" : "",
-             period->text != NULL ? period->text : "", burst != NULL ? " burst " : "", burst != NULL ? burst : "");
+             period->text != NULL ? period->text : "", burst != NULL ? " burst " : "",
+             burst != NULL ? burst : "");
 }
 
 static void assert_read(bool is_read, bool is_expected, const char *text, const char *why)
@@ -185,8 +189,10 @@ static void check_limit(const char *text, enum unit unit, struct expected expect
     struct rate rate;
     bool is_bytes = unit == UNIT_BYTES_OUT;
     bool is_good = expected.count > 0 && expected.calendar == CALENDAR_NONE &&
-                   (is_bytes ? rate_init_bytes : rate_init)(&rate, expected.count, expected.period_ns, expected.burst);
-    assert_read(limit_parse(slice_str(text), unit, &limit, kit_why, sizeof kit_why), is_good, text, kit_why);
+                   (is_bytes ? rate_init_bytes : rate_init)(&rate, expected.count,
+                                                            expected.period_ns, expected.burst);
+    assert_read(limit_parse(slice_str(text), unit, &limit, kit_why, sizeof kit_why), is_good, text,
+                kit_why);
     if (is_good) {
         assert_int_equal(limit.rate.count, expected.count);
         assert_int_equal(limit.rate.period_ns, expected.period_ns);
@@ -195,7 +201,8 @@ static void check_limit(const char *text, enum unit unit, struct expected expect
 }
 
 /* The expected rule of a limit with this algorithm. */
-static bool make_rule(uint8_t kind, struct expected expected, bool has_burst, struct quota_rule *rule)
+static bool make_rule(uint8_t kind, struct expected expected, bool has_burst,
+                      struct quota_rule *rule)
 {
     struct rate rate;
     struct quota_rate *made = &rule->rates[0];
@@ -209,7 +216,8 @@ static bool make_rule(uint8_t kind, struct expected expected, bool has_burst, st
                                     .calendar = (uint8_t)expected.calendar};
         return expected.count < QUOTA_MOST;
     }
-    if (!rate_init(&rate, expected.count, expected.period_ns, expected.burst) || rate.burst_ns >= QUOTA_MOST - 1)
+    if (!rate_init(&rate, expected.count, expected.period_ns, expected.burst) ||
+        rate.burst_ns >= QUOTA_MOST - 1)
         return false;
     *made = (struct quota_rate){.limit = (int64_t)rate.burst, .step = (int64_t)rate.interval_ns};
     made->fine_count = rate_is_fine(&rate) ? (int64_t)rate.count : 0;
@@ -224,7 +232,8 @@ static void check_rule(const char *text, uint8_t kind, struct expected expected,
     char line[256];
     bool is_good = make_rule(kind, expected, has_burst, &made);
     struct slice name = slice_str(quota_algorithm(kind)->name);
-    assert_read(quota_limit_parse(name, slice_str(text), &read, kit_why, sizeof kit_why), is_good, text, kit_why);
+    assert_read(quota_limit_parse(name, slice_str(text), &read, kit_why, sizeof kit_why), is_good,
+                text, kit_why);
     assert_true(!is_good || quota_rule_is_same(&read, &made));
     snprintf(line, sizeof line, "LIMIT %s k %s", quota_algorithm(kind)->name, text);
     assert_read(kit_parse(&ask, line), is_good, line, kit_why);

@@ -67,11 +67,13 @@ static void test_more_addresses_than_there_is_room_for(void **state)
     uint32_t n = 0;
     (void)state;
     for (uint32_t i = 0; i < 100000; i++) {
-        struct ip ip = {.family = 4, .bytes = {10, (uint8_t)(i >> 16), (uint8_t)(i >> 8), (uint8_t)i}};
+        struct ip ip = {.family = 4,
+                        .bytes = {10, (uint8_t)(i >> 16), (uint8_t)(i >> 8), (uint8_t)i}};
         reconnects_note(reconnects, &ip, NOW + i);
     }
     for (uint32_t i = 0; i < 100000; i++) {
-        struct ip ip = {.family = 4, .bytes = {10, (uint8_t)(i >> 16), (uint8_t)(i >> 8), (uint8_t)i}};
+        struct ip ip = {.family = 4,
+                        .bytes = {10, (uint8_t)(i >> 16), (uint8_t)(i >> 8), (uint8_t)i}};
         n += reconnects_take(reconnects, &ip, NOW + i, WITHIN, NOW);
     }
     assert_in_range(n, 2000, 4096);

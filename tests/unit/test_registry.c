@@ -31,7 +31,8 @@ static int tear_down(void **state)
     return 0;
 }
 
-static struct limit enter(struct policy_state *policy_state, const char *line, uint16_t place, enum scope scope)
+static struct limit enter(struct policy_state *policy_state, const char *line, uint16_t place,
+                          enum scope scope)
 {
     struct limit limit = {.position = place, .scope = (uint8_t)scope};
     assert_true(registry_enter(registry, policy_state, slice_str(line), &limit));
@@ -51,7 +52,8 @@ static void states_are_found_by_name(void **state)
     assert_int_equal(atomic_load(&gold->slots[PER_SUBJECT]), 0);
     char longest[REGISTRY_NAME_MAX + 1];
     memset(longest, 'n', sizeof longest);
-    struct policy_state *policy_state = registry_policy(registry, slice_of(longest, REGISTRY_NAME_MAX));
+    struct policy_state *policy_state =
+        registry_policy(registry, slice_of(longest, REGISTRY_NAME_MAX));
     assert_int_equal(strlen(policy_state->name), REGISTRY_NAME_MAX);
     assert_ptr_equal(registry_policy(registry, slice_of(longest, REGISTRY_NAME_MAX)), policy_state);
 }
@@ -108,17 +110,20 @@ static void nothing_is_given_twice(void **state)
 {
     (void)state;
     enum { POLICIES = 5, LINES = 12, PLACES = 3 };
-    static int32_t slots[POLICIES][LINES][PLACES][SCOPE_COUNT], ids[POLICIES][LINES][PLACES][SCOPE_COUNT];
+    static int32_t slots[POLICIES][LINES][PLACES][SCOPE_COUNT],
+        ids[POLICIES][LINES][PLACES][SCOPE_COUNT];
     static bool is_taken[POLICIES * LINES * PLACES * SCOPE_COUNT];
     memset(slots, -1, sizeof slots);
     uint64_t seed = 1;
     for (int i = 0; i < 5000; i++) {
         char policy[20], line[20];
-        size_t p = dice_below(&seed, POLICIES), l = dice_below(&seed, LINES), scope = dice_below(&seed, SCOPE_COUNT);
+        size_t p = dice_below(&seed, POLICIES), l = dice_below(&seed, LINES),
+               scope = dice_below(&seed, SCOPE_COUNT);
         uint16_t place = (uint16_t)dice_below(&seed, PLACES);
         snprintf(policy, sizeof policy, "p%zu", p);
         snprintf(line, sizeof line, "cmd.%zu", l);
-        struct limit limit = enter(registry_policy(registry, slice_str(policy)), line, place, (enum scope)scope);
+        struct limit limit =
+            enter(registry_policy(registry, slice_str(policy)), line, place, (enum scope)scope);
         if (slots[p][l][place][scope] < 0) {
             assert_false(is_taken[limit.id]);
             is_taken[limit.id] = true;
@@ -148,7 +153,8 @@ static void slots_have_an_end(void **state)
     struct policy_state *gold = registry_policy(registry, SLICE("gold"));
     for (uint16_t i = 0; i < REGISTRY_SLOTS_MAX; i++)
         assert_int_equal(enter(gold, "all", i, PER_CONNECTION).slot, i);
-    struct limit limit = {.position = REGISTRY_SLOTS_MAX, .scope = PER_CONNECTION, .slot = 77, .id = 78};
+    struct limit limit = {
+        .position = REGISTRY_SLOTS_MAX, .scope = PER_CONNECTION, .slot = 77, .id = 78};
     assert_false(registry_enter(registry, gold, SLICE("all"), &limit));
     assert_int_equal(limit.slot, 77);
     assert_int_equal(limit.id, 78);
@@ -168,10 +174,12 @@ static void limits_have_an_end(void **state)
             assert_int_equal(enter(policy_state, "all", i, PER_SUBJECT).id, n++);
     }
     struct limit limit = {0};
-    assert_false(registry_enter(registry, registry_policy(registry, SLICE("more")), SLICE("all"), &limit));
+    assert_false(
+        registry_enter(registry, registry_policy(registry, SLICE("more")), SLICE("all"), &limit));
     char line[200];
     memset(line, 'x', sizeof line);
-    assert_false(registry_enter(registry, registry_policy(registry, SLICE("p1")), slice_of(line, sizeof line), &limit));
+    assert_false(registry_enter(registry, registry_policy(registry, SLICE("p1")),
+                                slice_of(line, sizeof line), &limit));
 }
 
 static void counters_start_at_nothing(void **state)
@@ -179,9 +187,10 @@ static void counters_start_at_nothing(void **state)
     (void)state;
     struct limit_counters *limit_counters = limit_counters_new();
     for (size_t i = 0; i < REGISTRY_LIMITS_MAX; i++)
-        assert_int_equal(atomic_load(&limit_counters[i].admitted) | atomic_load(&limit_counters[i].delayed) |
-                             atomic_load(&limit_counters[i].refused) | atomic_load(&limit_counters[i].shadowed),
-                         0);
+        assert_int_equal(
+            atomic_load(&limit_counters[i].admitted) | atomic_load(&limit_counters[i].delayed) |
+                atomic_load(&limit_counters[i].refused) | atomic_load(&limit_counters[i].shadowed),
+            0);
     counter_add(&limit_counters[REGISTRY_LIMITS_MAX - 1].refused, 3);
     counter_add(&limit_counters[REGISTRY_LIMITS_MAX - 1].refused, 4);
     assert_int_equal(atomic_load(&limit_counters[REGISTRY_LIMITS_MAX - 1].refused), 7);

@@ -197,7 +197,8 @@ static void a_huge_reply_is_not_kept_in_its_turn(void **state)
     say("-x\r\n");
     uint64_t before = atomic_load(&pool.held);
     for (int i = 0; i < 100; i++) {
-        enum replies_verdict verdict = replies_take(&replies, &lanes[0], bytes, sizeof bytes, i == 99);
+        enum replies_verdict verdict =
+            replies_take(&replies, &lanes[0], bytes, sizeof bytes, i == 99);
         assert_int_equal(verdict, REPLIES_PASS);
         flush();
         assert_int_equal(atomic_load(&pool.held), before);
@@ -415,7 +416,8 @@ static void add_frame(uint64_t *seed, unsigned lane, char kind, unsigned number)
     static const char payload[] = "abcdefghijklmnop";
     assert_true(stream->n < FRAMES);
     frame->ends_run = false;
-    int len = snprintf(frame->text, FRAME, "%c%u:%u:%.*s;", kind, lane, number, (int)dice_below(seed, 16), payload);
+    int len = snprintf(frame->text, FRAME, "%c%u:%u:%.*s;", kind, lane, number,
+                       (int)dice_below(seed, 16), payload);
     frame->len = (unsigned)len;
 }
 

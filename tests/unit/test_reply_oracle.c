@@ -117,7 +117,8 @@ static void scan(const struct stream *stream, struct verdict *verdict)
             verdict->is_bad = true;
             verdict->bad_at = at;
             verdict->is_crlf_missing = at == bulk_end || (at > 0 && stream->bytes[at - 1] == '\r');
-            verdict->is_huge_bulk = scan.type == '$' && !scan.negative && scan.number > SCAN_REPLY_BULK_MAX;
+            verdict->is_huge_bulk =
+                scan.type == '$' && !scan.negative && scan.number > SCAN_REPLY_BULK_MAX;
             return;
         }
         if (result == SCAN_FRAME)
@@ -163,9 +164,11 @@ static void free_nothing(void *reply)
     (void)reply;
 }
 
-static redisReplyObjectFunctions no_objects = {no_string, no_array, no_integer, no_nil, free_nothing};
+static redisReplyObjectFunctions no_objects = {no_string, no_array, no_integer, no_nil,
+                                               free_nothing};
 
-static void read_hiredis(const struct stream *stream, size_t len, struct verdict *verdict, char *why, size_t room)
+static void read_hiredis(const struct stream *stream, size_t len, struct verdict *verdict,
+                         char *why, size_t room)
 {
     redisReader *reader = redisReaderCreateWithFunctions(&no_objects);
     *verdict = (struct verdict){0};
@@ -190,28 +193,31 @@ static struct {
     size_t good, lost, crlf, huge_bulk, resp3, deep;
 } count;
 
-static void assert_same_frames(uint64_t seed, const struct verdict *ours, const struct verdict *theirs, size_t frames)
+static void assert_same_frames(uint64_t seed, const struct verdict *ours,
+                               const struct verdict *theirs, size_t frames)
 {
     for (size_t i = 0; i < frames; i++)
         if (ours->ends[i] != theirs->ends[i])
-            fail_msg("seed %llu: frame %zu ends at %zu, for hiredis at %zu", (unsigned long long)seed, i, ours->ends[i],
-                     theirs->ends[i]);
+            fail_msg("seed %llu: frame %zu ends at %zu, for hiredis at %zu",
+                     (unsigned long long)seed, i, ours->ends[i], theirs->ends[i]);
 }
 
 /*
  * weir continues where hiredis gave up: only for types and nesting that hiredis does not know. The
  * frames before that point are equal.
  */
-static void expect_hiredis_limit(uint64_t seed, const struct verdict *ours, const struct verdict *theirs,
-                                 const char *why)
+static void expect_hiredis_limit(uint64_t seed, const struct verdict *ours,
+                                 const struct verdict *theirs, const char *why)
 {
     char type = '\0';
-    if (sscanf(why, "Protocol error, got \"%c\" as reply type byte", &type) == 1 && strchr("_#,(!=~%|>", type))
+    if (sscanf(why, "Protocol error, got \"%c\" as reply type byte", &type) == 1 &&
+        strchr("_#,(!=~%|>", type))
         count.resp3++;
     else if (strstr(why, "nested multi bulk replies with depth"))
         count.deep++;
     else
-        fail_msg("seed %llu: hiredis gives up at %zu: %s", (unsigned long long)seed, theirs->bad_at, why);
+        fail_msg("seed %llu: hiredis gives up at %zu: %s", (unsigned long long)seed, theirs->bad_at,
+                 why);
     assert_in_range(theirs->frames, 0, ours->frames);
     assert_same_frames(seed, ours, theirs, theirs->frames);
 }
@@ -234,7 +240,8 @@ static void expect_also_lost(uint64_t seed, const struct verdict *ours)
     else if (ours->is_huge_bulk)
         count.huge_bulk++;
     else if (!theirs.is_bad)
-        fail_msg("seed %llu: we give up at %zu, hiredis never", (unsigned long long)seed, ours->bad_at);
+        fail_msg("seed %llu: we give up at %zu, hiredis never", (unsigned long long)seed,
+                 ours->bad_at);
     else
         count.lost++;
     size_t frames = theirs.frames < ours->frames ? theirs.frames : ours->frames;
@@ -306,7 +313,8 @@ static void damage(uint64_t *seed)
 {
     for (uint64_t times = 1 + dice_below(seed, 2); times > 0 && stream.len > 0; times--) {
         size_t at = dice_below(seed, dice_below(seed, 2) && stream.len > 12 ? 12 : stream.len);
-        char byte = dice_below(seed, 4) ? "0123456789-+*$:\r\n%x"[dice_below(seed, 19)] : (char)dice(seed);
+        char byte =
+            dice_below(seed, 4) ? "0123456789-+*$:\r\n%x"[dice_below(seed, 19)] : (char)dice(seed);
         switch (dice_below(seed, 3)) {
         case 0:
             stream.bytes[at] = byte;
@@ -331,9 +339,10 @@ static void test_damaged(void **state)
         damage(&dice);
         compare(seed);
     }
-    print_message("agreed on %zu good and %zu lost streams; hiredis lets pass: %zu without CRLF, %zu huge bulks; "
-                  "it does not know: %zu of RESP3, %zu deep\n",
-                  count.good, count.lost, count.crlf, count.huge_bulk, count.resp3, count.deep);
+    print_message(
+        "agreed on %zu good and %zu lost streams; hiredis lets pass: %zu without CRLF, %zu huge bulks; "
+        "it does not know: %zu of RESP3, %zu deep\n",
+        count.good, count.lost, count.crlf, count.huge_bulk, count.resp3, count.deep);
     assert_true(count.good > 0 && count.lost > 0 && count.crlf > 0);
 }
 

@@ -48,21 +48,25 @@ static size_t build(const char *line, const char *key, char *request, struct sli
         if (slice_eq(words[n], SLICE("key")))
             words[n] = slice_str(key);
     bool is_sub = slice_eq_nocase(words[0], SLICE("limit"));
-    int len = is_sub ? snprintf(words_of, sizeof words_of, "limit|%.*s", (int)words[1].len, words[1].at)
-                     : snprintf(words_of, sizeof words_of, "cl.throttle");
+    int len =
+        is_sub ? snprintf(words_of, sizeof words_of, "limit|%.*s", (int)words[1].len, words[1].at)
+               : snprintf(words_of, sizeof words_of, "cl.throttle");
     *name = slice_of(words_of, (size_t)len);
     return emit_array(request, words, n);
 }
 
-static void assert_same(const struct decision_request *one, const struct decision_request *other, const char *line)
+static void assert_same(const struct decision_request *one, const struct decision_request *other,
+                        const char *line)
 {
-    bool is_same = quota_rule_is_same(&one->rule, &other->rule) && one->rule.kind == other->rule.kind &&
-                   one->key.at == other->key.at && one->key.len == other->key.len && one->wait_ns == other->wait_ns &&
-                   one->cost == other->cost && one->warmup_ns == other->warmup_ns && one->max == other->max &&
-                   one->ttl_ms == other->ttl_ms && one->mode == other->mode && one->shape == other->shape &&
-                   memcmp(&one->penalty, &other->penalty, sizeof one->penalty) == 0 && one->is_peek == other->is_peek &&
-                   one->counts_all == other->counts_all && one->is_first == other->is_first &&
-                   one->is_cell == other->is_cell;
+    bool is_same = quota_rule_is_same(&one->rule, &other->rule) &&
+                   one->rule.kind == other->rule.kind && one->key.at == other->key.at &&
+                   one->key.len == other->key.len && one->wait_ns == other->wait_ns &&
+                   one->cost == other->cost && one->warmup_ns == other->warmup_ns &&
+                   one->max == other->max && one->ttl_ms == other->ttl_ms &&
+                   one->mode == other->mode && one->shape == other->shape &&
+                   memcmp(&one->penalty, &other->penalty, sizeof one->penalty) == 0 &&
+                   one->is_peek == other->is_peek && one->counts_all == other->counts_all &&
+                   one->is_first == other->is_first && one->is_cell == other->is_cell;
     if (!is_same || other->name.at != NULL || other->token.at != NULL || other->n_parts != 0)
         fail_msg("%s: what was known is something else", line);
 }

@@ -24,7 +24,8 @@ static void assert_bytes(const struct bytes *bytes, const char *text)
         assert_memory_equal(bytes->at, text, bytes->len);
 }
 
-static void assert_next(struct returned *returned, const char *request, const char *reply, const char *behind)
+static void assert_next(struct returned *returned, const char *request, const char *reply,
+                        const char *behind)
 {
     struct returned_call *call = returned_take(returned);
     assert_non_null(call);

@@ -15,9 +15,12 @@
 
 #define COUNT_OF(a) (sizeof(a) / sizeof(a)[0])
 
-static const struct slice three[] = {SLICE("10.0.0.1:7000"), SLICE("10.0.0.1:7001"), SLICE("10.0.0.1:7002")};
-static const struct slice turned[] = {SLICE("10.0.0.1:7002"), SLICE("10.0.0.1:7000"), SLICE("10.0.0.1:7001")};
-static const struct slice others[] = {SLICE("10.0.0.1:7000"), SLICE("10.0.0.1:7001"), SLICE("10.0.0.1:7003")};
+static const struct slice three[] = {SLICE("10.0.0.1:7000"), SLICE("10.0.0.1:7001"),
+                                     SLICE("10.0.0.1:7002")};
+static const struct slice turned[] = {SLICE("10.0.0.1:7002"), SLICE("10.0.0.1:7000"),
+                                      SLICE("10.0.0.1:7001")};
+static const struct slice others[] = {SLICE("10.0.0.1:7000"), SLICE("10.0.0.1:7001"),
+                                      SLICE("10.0.0.1:7003")};
 
 static struct scan_order order_of(const struct slice *names, uint32_t n)
 {
@@ -43,7 +46,8 @@ static void a_whole_scan(void **state)
         assert_true(scan_cursor_read(&order, text_of(cursor, text), &position));
         assert_int_equal(position.master, step / 2);
         assert_int_equal(position.cursor, step % 2 == 0 ? 0 : 5);
-        assert_true(scan_cursor_next(&order, &position, step % 2 == 0 ? SLICE("5") : SLICE("0"), &cursor));
+        assert_true(
+            scan_cursor_next(&order, &position, step % 2 == 0 ? SLICE("5") : SLICE("0"), &cursor));
         assert_int_equal(cursor == 0, step == 5);
         assert_true(cursor < UINT64_C(1) << 20);
     }
@@ -88,7 +92,8 @@ static void nonsense(void **state)
     (void)state;
     struct scan_order order = order_of(three, 3);
     struct scan_position position;
-    static const char *const none[] = {"", "-1", "a", "1a", " 1", "18446744073709551616", "99999999999999999999999"};
+    static const char *const none[] = {
+        "", "-1", "a", "1a", " 1", "18446744073709551616", "99999999999999999999999"};
     for (size_t i = 0; i < COUNT_OF(none); i++)
         assert_false(scan_cursor_read(&order, slice_str(none[i]), &position));
     assert_true(scan_cursor_read(&order, SLICE("18446744073709551615"), &position));

@@ -29,7 +29,8 @@ static struct guard guard;
  * Scans one piece, at the guard page. `*frame`: where the current frame begins in the input. False:
  * the stream is bad.
  */
-static bool trace_piece(FILE *out, struct reply_scan *scan, struct slice input, size_t from, size_t n, size_t *frame)
+static bool trace_piece(FILE *out, struct reply_scan *scan, struct slice input, size_t from,
+                        size_t n, size_t *frame)
 {
     const char *piece = guard_place(&guard, input.at + from, n);
     size_t off = 0;
@@ -77,11 +78,13 @@ static char *trace(struct slice input, size_t first, size_t rest)
     return text;
 }
 
-static void expect_trace(const char *name, struct slice input, size_t first, size_t rest, const char *wanted)
+static void expect_trace(const char *name, struct slice input, size_t first, size_t rest,
+                         const char *wanted)
 {
     char *got = trace(input, first, rest);
     if (strcmp(got, wanted) != 0)
-        fail_msg("%s, cut after %zu, then every %zu: got \"%s\", want \"%s\"", name, first, rest, got, wanted);
+        fail_msg("%s, cut after %zu, then every %zu: got \"%s\", want \"%s\"", name, first, rest,
+                 got, wanted);
     free(got);
 }
 
@@ -106,9 +109,9 @@ static void expect_rows(const struct row *rows, size_t count)
 }
 
 #define EXPECT_ROWS(rows) expect_rows(rows, sizeof(rows) / sizeof *(rows))
-#define IN(literal)                                                                                                    \
-    {                                                                                                                  \
-        ("" literal), sizeof(literal) - 1                                                                              \
+#define IN(literal)                                                                                \
+    {                                                                                              \
+        ("" literal), sizeof(literal) - 1                                                          \
     }
 
 static void test_resp2(void **state)
@@ -117,7 +120,8 @@ static void test_resp2(void **state)
     static const struct row rows[] = {
         {"text", IN("+OK\r\n"), "+5"},
         {"empty text", IN("+\r\n"), "+3"},
-        {"text beyond the short search", IN("+0123456789012345678901234567890\r\n+OK\r\n"), "+34 +5"},
+        {"text beyond the short search", IN("+0123456789012345678901234567890\r\n+OK\r\n"),
+         "+34 +5"},
         {"error", IN("-ERR wrong number of arguments for 'get' command\r\n"), "-50"},
         {"empty error", IN("-\r\n"), "-3"},
         {"error that looks like a number", IN("-10001\r\n"), "-8"},
@@ -145,7 +149,8 @@ static void test_resp3(void **state)
     static const struct row rows[] = {
         {"null", IN("_\r\n"), "_3"},
         {"booleans", IN("#t\r\n#f\r\n"), "#4 #4"},
-        {"doubles", IN(",1.5\r\n,inf\r\n,-inf\r\n,nan\r\n,1e-7\r\n,1E+7\r\n,10\r\n"), ",6 ,6 ,7 ,6 ,7 ,7 ,5"},
+        {"doubles", IN(",1.5\r\n,inf\r\n,-inf\r\n,nan\r\n,1e-7\r\n,1E+7\r\n,10\r\n"),
+         ",6 ,6 ,7 ,6 ,7 ,7 ,5"},
         {"big number of a script", IN("(12  a\r\n"), "(8"},
         {"big numbers", IN("(1234567890123456789012\r\n(-5\r\n(+5\r\n(0012\r\n"), "(25 (5 (5 (7"},
         {"blob error", IN("!21\r\nSYNTAX invalid syntax\r\n"), "!28"},
@@ -157,8 +162,10 @@ static void test_resp3(void **state)
         {"push", IN(">2\r\n+a\r\n+b\r\n"), ">12"},
         {"empty push", IN(">0\r\n+OK\r\n"), ">4 +5"},
         {"push between replies", IN("+OK\r\n>1\r\n+x\r\n+OK\r\n"), "+5 >8 +5"},
-        {"push inside an array uses up no element", IN("*2\r\n:1\r\n>2\r\n+a\r\n+b\r\n:2\r\n:9\r\n"), "*24 :4"},
-        {"push as the last thing before the last element", IN("*1\r\n>1\r\n+a\r\n:1\r\n:9\r\n"), "*16 :4"},
+        {"push inside an array uses up no element",
+         IN("*2\r\n:1\r\n>2\r\n+a\r\n+b\r\n:2\r\n:9\r\n"), "*24 :4"},
+        {"push as the last thing before the last element", IN("*1\r\n>1\r\n+a\r\n:1\r\n:9\r\n"),
+         "*16 :4"},
         {"push before a nested array", IN("*1\r\n>1\r\n+a\r\n*1\r\n:1\r\n:9\r\n"), "*20 :4"},
         {"empty push inside", IN("*1\r\n>0\r\n:1\r\n"), "*12"},
         {"push inside a push", IN(">1\r\n>1\r\n+a\r\n+b\r\n+OK\r\n"), ">16 +5"},
@@ -166,7 +173,8 @@ static void test_resp3(void **state)
         {"attribute before an array", IN("|1\r\n+k\r\n+v\r\n*2\r\n:1\r\n:2\r\n:9\r\n"), "*24 :4"},
         {"attribute before a bulk", IN("|1\r\n+k\r\n+v\r\n$3\r\nabc\r\n"), "$21"},
         {"attribute of an element", IN("*2\r\n|1\r\n+k\r\n+v\r\n:1\r\n:2\r\n:9\r\n"), "*24 :4"},
-        {"attribute of an attribute's value", IN("|1\r\n+k\r\n|1\r\n+l\r\n+m\r\n+v\r\n+OK\r\n"), "+29"},
+        {"attribute of an attribute's value", IN("|1\r\n+k\r\n|1\r\n+l\r\n+m\r\n+v\r\n+OK\r\n"),
+         "+29"},
         {"attribute holding arrays", IN("|1\r\n*1\r\n:1\r\n%1\r\n:1\r\n:2\r\n_\r\n"), "_27"},
         {"attribute and push", IN("|1\r\n+k\r\n+v\r\n>1\r\n+p\r\n+OK\r\n"), ">20 +5"},
         {"push inside an attribute", IN("|1\r\n+k\r\n>1\r\n+p\r\n+v\r\n+OK\r\n"), "+25"},
@@ -372,7 +380,8 @@ static void test_plain_replies_together(void **state)
     assert_int_equal(reply_scan_plain(&scan, replies, strlen(replies), 2, &used), 2);
     assert_int_equal(used, strlen("+OK\r\n-ERR\r\n"));
     assert_int_equal(reply_scan_plain(&scan, replies, plain - 1, 99, &used), 4);
-    assert_int_equal(reply_scan_plain(&scan, replies + plain, strlen(replies) - plain, 99, &used), 0);
+    assert_int_equal(reply_scan_plain(&scan, replies + plain, strlen(replies) - plain, 99, &used),
+                     0);
     assert_int_equal(used, 0);
     assert_int_equal(reply_scan(&scan, "*1\r\n", 4, &used), SCAN_MORE);
     assert_int_equal(reply_scan_plain(&scan, replies, strlen(replies), 99, &used), 0);
@@ -385,7 +394,8 @@ static void test_plain_replies_together(void **state)
 static void test_errors_are_counted(void **state)
 {
     (void)state;
-    static const char replies[] = "-ERR\r\n+OK\r\n!4\r\nERR \r\n*1\r\n-in\r\n|1\r\n+a\r\n-b\r\n-ERR\r\n:1\r\n-ERR\r\n";
+    static const char replies[] =
+        "-ERR\r\n+OK\r\n!4\r\nERR \r\n*1\r\n-in\r\n|1\r\n+a\r\n-b\r\n-ERR\r\n:1\r\n-ERR\r\n";
     const size_t len = strlen(replies);
     for (size_t piece = 1; piece <= len; piece++) {
         struct reply_scan scan = {0};

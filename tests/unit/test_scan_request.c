@@ -59,8 +59,8 @@ static void show_error(FILE *out, const struct request_scan *scan)
  * Checks that the fast path accepts only what the scanner has found. `at` and `n`: the scanner's
  * input.
  */
-static void check_plain(const struct request_scan *scan, const struct request_limits *limits, const char *at, size_t n,
-                        enum scan_result result, size_t used)
+static void check_plain(const struct request_scan *scan, const struct request_limits *limits,
+                        const char *at, size_t n, enum scan_result result, size_t used)
 {
     struct slice name;
     uint32_t argc;
@@ -77,7 +77,8 @@ static void check_plain(const struct request_scan *scan, const struct request_li
  * Checks that a request with the same head as the one before is accepted by plain_request_like if
  * and only if plain_request accepts the request.
  */
-static void check_alike(const struct request_limits *limits, const char *model, const char *at, size_t n)
+static void check_alike(const struct request_limits *limits, const char *model, const char *at,
+                        size_t n)
 {
     struct slice name, other;
     uint32_t argc, other_argc;
@@ -86,15 +87,16 @@ static void check_alike(const struct request_limits *limits, const char *model, 
     size_t head = plain_head(model, name);
     const char *next = plain_request(at, at + n, limits, &other, &other_argc);
     bool is_alike = next != NULL && other_argc == argc && n >= head && memcmp(at, model, head) == 0;
-    assert_ptr_equal(plain_request_like(at, at + n, limits, model, head, argc), is_alike ? next : NULL);
+    assert_ptr_equal(plain_request_like(at, at + n, limits, model, head, argc),
+                     is_alike ? next : NULL);
 }
 
 /*
  * Scans one piece, at the guard page. `*frame`: where the current frame begins in the input. False:
  * refused.
  */
-static bool trace_piece(FILE *out, struct request_scan *scan, const struct request_limits *limits, struct slice input,
-                        size_t from, size_t n, size_t *frame)
+static bool trace_piece(FILE *out, struct request_scan *scan, const struct request_limits *limits,
+                        struct slice input, size_t from, size_t n, size_t *frame)
 {
     const char *piece = guard_place(&guard, input.at + from, n);
     const char *before = NULL; /* where the frame before begins, if in this piece */
@@ -128,7 +130,8 @@ static bool trace_piece(FILE *out, struct request_scan *scan, const struct reque
  * Cuts the input into one piece of `first` bytes and more of `rest` bytes. The caller frees the
  * trace.
  */
-static char *trace(struct slice input, const struct request_limits *limits, size_t first, size_t rest)
+static char *trace(struct slice input, const struct request_limits *limits, size_t first,
+                   size_t rest)
 {
     char *text;
     size_t len;
@@ -147,17 +150,18 @@ static char *trace(struct slice input, const struct request_limits *limits, size
     return text;
 }
 
-static void expect_trace(const char *name, struct slice input, const struct request_limits *limits, size_t first,
-                         size_t rest, const char *wanted)
+static void expect_trace(const char *name, struct slice input, const struct request_limits *limits,
+                         size_t first, size_t rest, const char *wanted)
 {
     char *got = trace(input, limits, first, rest);
     if (strcmp(got, wanted) != 0)
-        fail_msg("%s, cut after %zu, then every %zu:\n got  %.400s\n want %.400s", name, first, rest, got, wanted);
+        fail_msg("%s, cut after %zu, then every %zu:\n got  %.400s\n want %.400s", name, first,
+                 rest, got, wanted);
     free(got);
 }
 
-static void expect_however_cut(const char *name, struct slice input, const struct request_limits *limits,
-                               const char *wanted)
+static void expect_however_cut(const char *name, struct slice input,
+                               const struct request_limits *limits, const char *wanted)
 {
     for (size_t first = 1; first <= input.len; first++)
         expect_trace(name, input, limits, first, input.len, wanted);
@@ -178,9 +182,9 @@ static void expect_rows(const struct row *rows, size_t count, const struct reque
 }
 
 #define EXPECT_ROWS(rows, limits) expect_rows(rows, sizeof(rows) / sizeof *(rows), &(limits))
-#define IN(literal)                                                                                                    \
-    {                                                                                                                  \
-        ("" literal), sizeof(literal) - 1                                                                              \
+#define IN(literal)                                                                                \
+    {                                                                                              \
+        ("" literal), sizeof(literal) - 1                                                          \
     }
 #define PING "*1\r\n$4\r\nPING\r\n"
 
@@ -190,8 +194,11 @@ static void test_legal(void **state)
     static const struct row rows[] = {
         {"one word", IN(PING), "[PING]"},
         {"get", IN("*2\r\n$3\r\nGET\r\n$16\r\nkey:000000000001\r\n"), "[GET key:000000000001]"},
-        {"four arguments", IN("*4\r\n$3\r\nSET\r\n$1\r\nk\r\n$1\r\nv\r\n$2\r\nNX\r\n"), "[SET k v +1]"},
-        {"six arguments", IN("*6\r\n$1\r\na\r\n$1\r\nb\r\n$1\r\nc\r\n$1\r\nd\r\n$1\r\ne\r\n$1\r\nf\r\n"), "[a b c +3]"},
+        {"four arguments", IN("*4\r\n$3\r\nSET\r\n$1\r\nk\r\n$1\r\nv\r\n$2\r\nNX\r\n"),
+         "[SET k v +1]"},
+        {"six arguments",
+         IN("*6\r\n$1\r\na\r\n$1\r\nb\r\n$1\r\nc\r\n$1\r\nd\r\n$1\r\ne\r\n$1\r\nf\r\n"),
+         "[a b c +3]"},
         {"pipeline", IN(PING PING "PING\r\n" PING), "[PING][PING]<PING\\r\\n>[PING]"},
         {"three digits",
          IN("*1\r\n$100\r\n"
@@ -208,15 +215,19 @@ static void test_legal(void **state)
         {"ok_mb_minus_ten", IN("*-10\r\n" PING), "[][PING]"},
         {"ok_mb_llong_min", IN("*-9223372036854775808\r\n" PING), "[][PING]"},
         {"ok_empty_bulk_arg", IN("*2\r\n$4\r\nECHO\r\n$0\r\n\r\n"), "[ECHO ]"},
-        {"ok_bulk_looks_like_resp", IN("*2\r\n$4\r\nECHO\r\n$14\r\n" PING "\r\n"), "[ECHO *1\\r\\n$4\\r\\nPING\\r\\n]"},
+        {"ok_bulk_looks_like_resp", IN("*2\r\n$4\r\nECHO\r\n$14\r\n" PING "\r\n"),
+         "[ECHO *1\\r\\n$4\\r\\nPING\\r\\n]"},
         {"ok_single_quotes", IN("ECHO 'a b'\r\n"), "<ECHO 'a b'\\r\\n>"},
-        {"ok_quoted_embedded_newline_escape", IN("ECHO \"a\\r\\nPING\"\r\n"), "<ECHO \"a\\r\\nPING\"\\r\\n>"},
-        {"unbalanced quotes are not framing's to find", IN("\"PING\r\n'PING\r\n"), "<\"PING\\r\\n><'PING\\r\\n>"},
+        {"ok_quoted_embedded_newline_escape", IN("ECHO \"a\\r\\nPING\"\r\n"),
+         "<ECHO \"a\\r\\nPING\"\\r\\n>"},
+        {"unbalanced quotes are not framing's to find", IN("\"PING\r\n'PING\r\n"),
+         "<\"PING\\r\\n><'PING\\r\\n>"},
         {"inline_triple_quotes", IN("set \"\"\"test-key\"\"\" test-value\r\nping\r\n"),
          "<set \"\"\"test-key\"\"\" test-value\\r\\n><ping\\r\\n>"},
         {"blanks are a line", IN("  \t \r\n" PING), "<  \\x09 \\r\\n>[PING]"},
         {"a dollar first is inline", IN("$4\r\nPING\r\n"), "<$4\\r\\n><PING\\r\\n>"},
-        {"another type first is inline", IN("#1\r\n$4\r\nPING\r\n"), "<#1\\r\\n><$4\\r\\n><PING\\r\\n>"},
+        {"another type first is inline", IN("#1\r\n$4\r\nPING\r\n"),
+         "<#1\\r\\n><$4\\r\\n><PING\\r\\n>"},
         {"inline_simple_string", IN("+OK\r\n"), "<+OK\\r\\n>"},
         {"inline_error_reply", IN("-ERR x\r\n"), "<-ERR x\\r\\n>"},
         {"cmd_nul_name", IN("*1\r\n$1\r\n\0\r\n"), "[\\x00]"},
@@ -279,7 +290,8 @@ static void test_refused(void **state)
         {"mb_ullong_wrap", IN("*18446744073709551617\r\n"), COUNT_IS_INVALID},
         {"mb_llong_min_minus1", IN("*-9223372036854775809\r\n"), COUNT_IS_INVALID},
         {"mb_21_digits", IN("*000000000000000000001\r\n"), COUNT_IS_INVALID},
-        {"mb_39_digits_wrap_to_one", IN("*340282366920938463463374607431768211457\r\n"), COUNT_IS_INVALID},
+        {"mb_39_digits_wrap_to_one", IN("*340282366920938463463374607431768211457\r\n"),
+         COUNT_IS_INVALID},
         {"judged before the LF", IN("*a\rX"), COUNT_IS_INVALID},
         {"bulk_minus_one", IN("*1\r\n$-1\r\n"), LENGTH_IS_INVALID},
         {"bulk_empty", IN("*1\r\n$\r\n"), LENGTH_IS_INVALID},
@@ -355,7 +367,8 @@ static void test_before_auth(void **state)
 }
 
 /* `head`, then `count` bytes `fill`, then `tail`. */
-static void expect_long(const char *head, char fill, size_t count, struct slice tail, const char *wanted)
+static void expect_long(const char *head, char fill, size_t count, struct slice tail,
+                        const char *wanted)
 {
     size_t len = strlen(head) + count + tail.len;
     char *input = malloc(len);
@@ -369,7 +382,8 @@ static void expect_long(const char *head, char fill, size_t count, struct slice 
     char *whole = trace(slice_of(input, len), &request_limits_normal, len, len);
     if (strncmp(whole, wanted, strlen(wanted)) != 0)
         fail_msg("%s: got %.200s, want %s", name, whole, wanted);
-    static const size_t cuts[] = {1, 2, 7, 100, 4096, SCAN_LINE_MAX - 1, SCAN_LINE_MAX, SCAN_LINE_MAX + 1};
+    static const size_t cuts[] = {
+        1, 2, 7, 100, 4096, SCAN_LINE_MAX - 1, SCAN_LINE_MAX, SCAN_LINE_MAX + 1};
     for (size_t i = 0; i < sizeof cuts / sizeof cuts[0]; i++) {
         expect_trace(name, slice_of(input, len), &request_limits_normal, cuts[i], len, whole);
         expect_trace(name, slice_of(input, len), &request_limits_normal, cuts[i], cuts[i], whole);
@@ -427,7 +441,9 @@ static void test_numbers_are_num_parse_s(void **state)
         bool is_number = num_parse(slice_of(input + 1, len - 1), &count);
         memcpy(input + len, "\r\n", 2);
 
-        const char *wanted = !is_number || count > INT32_MAX ? COUNT_IS_INVALID : count > 0 ? "..." : "[]";
+        const char *wanted = !is_number || count > INT32_MAX ? COUNT_IS_INVALID
+                             : count > 0                     ? "..."
+                                                             : "[]";
         expect_trace(input, slice_of(input, len + 2), &request_limits_normal, len + 2, 1, wanted);
         expect_trace(input, slice_of(input, len + 2), &request_limits_normal, 1, 1, wanted);
         expect_trace(input, slice_of(input, len + 2), &request_limits_normal, len / 2, len, wanted);
@@ -441,7 +457,8 @@ static void test_what_is_known_of_a_long_argument(void **state)
     struct request_scan scan = {0};
     size_t used;
     static const char head[] = "*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$100000000\r";
-    assert_int_equal(request_scan(&scan, &request_limits_normal, head, sizeof head - 1, &used), SCAN_MORE);
+    assert_int_equal(request_scan(&scan, &request_limits_normal, head, sizeof head - 1, &used),
+                     SCAN_MORE);
     assert_int_equal(used, sizeof head - 1);
     assert_int_equal(scan.args[1].off, 17);
     assert_int_equal(scan.args[2].off, 0);
@@ -479,7 +496,8 @@ static size_t random_args(uint64_t *seed, struct slice *args, char *bytes)
     return argc;
 }
 
-static void expect_args(const struct slice *args, size_t argc, struct slice request, const struct request_scan *scan)
+static void expect_args(const struct slice *args, size_t argc, struct slice request,
+                        const struct request_scan *scan)
 {
     assert_int_equal(scan->argc, argc);
     for (size_t i = 0; i < argc && i < SCAN_ARGS; i++)
@@ -514,7 +532,8 @@ static void test_random_requests(void **state)
             size_t used;
             size_t left = len - at;
             size_t n = dice_below(&seed, 2) ? left : 1 + dice_below(&seed, left);
-            result = request_scan(&scan, &request_limits_normal, guard_place(&guard, request + at, n), n, &used);
+            result = request_scan(&scan, &request_limits_normal,
+                                  guard_place(&guard, request + at, n), n, &used);
             at += used;
         }
         assert_int_equal(result, SCAN_FRAME);

@@ -85,9 +85,10 @@ static void test_what_is_none(void **state)
 static void test_master_in_both_protocols(void **state)
 {
     (void)state;
-    static const char fields[] = "$4\r\nname\r\n$1\r\nm\r\n$2\r\nip\r\n$9\r\n127.0.0.1\r\n$4\r\nport\r\n$4\r\n6379\r\n"
-                                 "$5\r\nrunid\r\n$3\r\nabc\r\n$5\r\nflags\r\n$27\r\nmaster,failover_in_progress\r\n"
-                                 "$12\r\nconfig-epoch\r\n$2\r\n12\r\n";
+    static const char fields[] =
+        "$4\r\nname\r\n$1\r\nm\r\n$2\r\nip\r\n$9\r\n127.0.0.1\r\n$4\r\nport\r\n$4\r\n6379\r\n"
+        "$5\r\nrunid\r\n$3\r\nabc\r\n$5\r\nflags\r\n$27\r\nmaster,failover_in_progress\r\n"
+        "$12\r\nconfig-epoch\r\n$2\r\n12\r\n";
     static const char *const heads[] = {"*12\r\n", "%6\r\n"};
     for (size_t i = 0; i < 2; i++) {
         char text[512];
@@ -108,8 +109,8 @@ static bool reads_server(const char *ip, const char *port)
 {
     char text[1024];
     struct sentinel_server server;
-    snprintf(text, sizeof text, "*4\r\n$2\r\nip\r\n$%zu\r\n%s\r\n$4\r\nport\r\n$%zu\r\n%s\r\n", strlen(ip), ip,
-             strlen(port), port);
+    snprintf(text, sizeof text, "*4\r\n$2\r\nip\r\n$%zu\r\n%s\r\n$4\r\nport\r\n$%zu\r\n%s\r\n",
+             strlen(ip), ip, strlen(port), port);
     struct said value = read_whole(text);
     return sentinel_read_server(&value, &server);
 }
@@ -165,7 +166,8 @@ static void test_flags(void **state)
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         char text[256];
         struct sentinel_server server;
-        snprintf(text, sizeof text, "%%3\r\n+ip\r\n+a\r\n+port\r\n:1\r\n+flags\r\n+%s\r\n", rows[i].flags);
+        snprintf(text, sizeof text, "%%3\r\n+ip\r\n+a\r\n+port\r\n:1\r\n+flags\r\n+%s\r\n",
+                 rows[i].flags);
         struct said value = read_whole(text);
         assert_true(sentinel_read_server(&value, &server));
         assert_int_equal(server.is_down, rows[i].is_down);
@@ -197,11 +199,14 @@ static void test_errors(void **state)
         enum sentinel_refusal refusal;
     } rows[] = {
         {"NOAUTH Authentication required.", SENTINEL_WANTS_LOGIN},
-        {"NOAUTH HELLO must be called with the client already authenticated, otherwise", SENTINEL_WANTS_LOGIN},
+        {"NOAUTH HELLO must be called with the client already authenticated, otherwise",
+         SENTINEL_WANTS_LOGIN},
         {"WRONGPASS invalid username-password pair or user is disabled.", SENTINEL_REFUSES_LOGIN},
         {"ERR invalid password", SENTINEL_REFUSES_LOGIN},
-        {"ERR AUTH <password> called without any password configured for the default user.", SENTINEL_REFUSES_LOGIN},
-        {"NOPERM this user has no permissions to run the 'sentinel|master' command", SENTINEL_FORBIDS},
+        {"ERR AUTH <password> called without any password configured for the default user.",
+         SENTINEL_REFUSES_LOGIN},
+        {"NOPERM this user has no permissions to run the 'sentinel|master' command",
+         SENTINEL_FORBIDS},
         {"ERR No such master with that name", SENTINEL_KNOWS_NO_NAME},
         {"NOPROTO unsupported protocol version", SENTINEL_UNKNOWN},
         {"ERR unknown command 'HELLO', with args beginning with: '3' ", SENTINEL_UNKNOWN},

@@ -33,12 +33,13 @@ static bool has_changed(struct sentinel_word *word)
     return is;
 }
 
-static bool claim(struct sentinel_word *word, const char *host, uint16_t port, uint64_t epoch, uint64_t now_ns)
+static bool claim(struct sentinel_word *word, const char *host, uint16_t port, uint64_t epoch,
+                  uint64_t now_ns)
 {
     struct sentinel_server server = {.port = port, .epoch = epoch};
     snprintf(server.host, sizeof server.host, "%s", host);
-    return sentinel_word_take_claim(word, &server, port != 0 ? TROUBLE_NONE : TROUBLE_NO_SERVER, slice_of("", 0),
-                                    now_ns);
+    return sentinel_word_take_claim(word, &server, port != 0 ? TROUBLE_NONE : TROUBLE_NO_SERVER,
+                                    slice_of("", 0), now_ns);
 }
 
 static void test_claims(void **state)
@@ -137,7 +138,8 @@ static void test_long_lists(void **state)
     struct sentinel_word word = {.trouble = TROUBLE_NONE};
     char text[8192] = "*100\r\n";
     for (int i = 1; i <= 100; i++)
-        snprintf(text + strlen(text), sizeof text - strlen(text), "*4\r\n+ip\r\n+a\r\n+port\r\n:%d\r\n", i);
+        snprintf(text + strlen(text), sizeof text - strlen(text),
+                 "*4\r\n+ip\r\n+a\r\n+port\r\n:%d\r\n", i);
     struct said said = read_whole(text);
     sentinel_word_take_peers(&word, &said);
     sentinel_word_take_replicas(&word, &said);

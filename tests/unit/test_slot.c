@@ -57,7 +57,8 @@ static void slots_are_those_of_redis(void **state)
     (void)state;
     struct guard guard = guard_new(64);
     for (size_t i = 0; i < COUNT_OF(examples); i++) {
-        struct slice key = slice_of(guard_place(&guard, examples[i].key.at, examples[i].key.len), examples[i].key.len);
+        struct slice key = slice_of(guard_place(&guard, examples[i].key.at, examples[i].key.len),
+                                    examples[i].key.len);
         if (slot_of(key) != examples[i].slot)
             fail_msg("%.*s: slot %u", (int)key.len, key.at, slot_of(key));
     }

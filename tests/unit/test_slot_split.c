@@ -148,7 +148,8 @@ static void many_keys(void **state)
     for (uint32_t part = 0; part < split.n_parts; part++) {
         assert_false(is_seen[split.parts[part].slot]);
         is_seen[split.parts[part].slot] = true;
-        for (uint32_t key = split.parts[part].first; key != SLOT_SPLIT_END; key = split.keys[key].next) {
+        for (uint32_t key = split.parts[part].first; key != SLOT_SPLIT_END;
+             key = split.keys[key].next) {
             struct slice text = slice_of(out.at + split.keys[key].key_off, split.keys[key].key_len);
             assert_int_equal(slot_of(text), split.parts[part].slot);
             n++;

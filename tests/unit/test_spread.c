@@ -119,7 +119,8 @@ static bool take_part(unsigned place, const char *text)
 
 static bool fill(struct early_piece *piece, const char *text)
 {
-    return replies_fill(&replies, piece, slice_str(text)) && spread_go_on(spread, &replies, &outlet);
+    return replies_fill(&replies, piece, slice_str(text)) &&
+           spread_go_on(spread, &replies, &outlet);
 }
 
 static bool say(const char *text)
@@ -306,7 +307,8 @@ static void what_weir_says_stands_where_it_was_said(void **state)
     (void)state;
     assert_true(say("-zero\r\n"));
     assert_heard("-zero\r\n");
-    assert_true(ask(0) && ask(1) && say("-one\r\n") && ask(1) && begin_compound() && ask(0) && say("-two\r\n"));
+    assert_true(ask(0) && ask(1) && say("-one\r\n") && ask(1) && begin_compound() && ask(0) &&
+                say("-two\r\n"));
     assert_true(take(1, "+b\r\n+c\r\n"));
     assert_true(end_compound("*0\r\n"));
     assert_heard("");

@@ -237,7 +237,8 @@ static void newcomers_owe_what_the_overflow_owes(void **state)
     struct subject *a = get(subjects, "user:a", now_ns);
     struct subject *late = get(subjects, "user:b", now_ns),
                    *golden = subject_get(subjects, &gold, SLICE("user:b"), now_ns);
-    assert_true(subject_is_overflow(late) && subject_is_overflow(golden) && !subject_is_overflow(a));
+    assert_true(subject_is_overflow(late) && subject_is_overflow(golden) &&
+                !subject_is_overflow(a));
     atomic_store(&free_of_charge.slots[PER_SUBJECT], 31);
     subject_grow_lasting(late);
     charge(late, 0, now_ns, 7);
@@ -323,7 +324,9 @@ static void going_to_and_fro_gains_nothing(void **state)
             if (*at == NULL)
                 *at = get(subjects, name, now_ns);
             struct subject *own =
-                subject_is_overflow(*at) ? subject_try_get(subjects, &free_of_charge, slice_str(name), now_ns) : NULL;
+                subject_is_overflow(*at)
+                    ? subject_try_get(subjects, &free_of_charge, slice_str(name), now_ns)
+                    : NULL;
             if (own != NULL) {
                 subject_put(subjects, *at);
                 *at = own;
@@ -360,7 +363,8 @@ static void who_stays_gets_the_place_of_an_heir(void **state)
     subject_put(subjects, a);
     /* not on every call */
     assert_null(subject_try_get(subjects, &free_of_charge, SLICE("user:b"), now_ns));
-    struct subject *own = subject_try_get(subjects, &free_of_charge, SLICE("user:b"), now_ns + NS_PER_MS);
+    struct subject *own =
+        subject_try_get(subjects, &free_of_charge, SLICE("user:b"), now_ns + NS_PER_MS);
     assert_non_null(own);
     assert_int_equal(gauge_value(&own->funnels[0]), now_ns + 7 * S); /* owes its own charges too */
     assert_int_equal(subjects_count(subjects), 1);
@@ -398,7 +402,8 @@ static void late_funnels_stay_where_they_are(void **state)
     /* A new subject has all its funnels in one array. */
     struct subject *b = get(subjects, "user:b", 0);
     assert_int_equal(b->n_funnels, REGISTRY_SLOTS_MAX);
-    assert_ptr_equal(subject_funnel(b, REGISTRY_SLOTS_MAX - 1), &b->funnels[REGISTRY_SLOTS_MAX - 1]);
+    assert_ptr_equal(subject_funnel(b, REGISTRY_SLOTS_MAX - 1),
+                     &b->funnels[REGISTRY_SLOTS_MAX - 1]);
     subjects_free(subjects);
 }
 
@@ -448,14 +453,16 @@ static void states_know_how_many(void **state)
     subject_put(subjects, get(subjects, "user:a", 0));
     struct subject *b = get(subjects, "user:b", 0);
     struct subject *c = subject_get(subjects, &gold, SLICE("user:b"), 0);
-    assert_int_equal(atomic_load(&free_of_charge.subjects) + atomic_load(&gold.subjects), subjects_count(subjects));
+    assert_int_equal(atomic_load(&free_of_charge.subjects) + atomic_load(&gold.subjects),
+                     subjects_count(subjects));
     assert_int_equal(atomic_load(&gold.subjects), 1);
     charge(b, 0, 0, 10);
     charge(c, 0, 0, 10);
     for (size_t i = 0; i < 50; i++)
         subject_put(subjects, get_number(subjects, i, 0));
     assert_true(subjects_count(subjects) <= 3);
-    assert_int_equal(atomic_load(&free_of_charge.subjects) + atomic_load(&gold.subjects), subjects_count(subjects));
+    assert_int_equal(atomic_load(&free_of_charge.subjects) + atomic_load(&gold.subjects),
+                     subjects_count(subjects));
     subject_put(subjects, b);
     subject_put(subjects, c);
     for (size_t i = 0; i < 200; i++)
@@ -471,7 +478,8 @@ static void overflow_is_not_counted(void **state)
     (void)state;
     struct subjects *subjects = subjects_new(1);
     get(subjects, "user:a", 0);
-    struct subject *mine = get(subjects, "user:b", 0), *golden = subject_get(subjects, &gold, SLICE("user:b"), 0);
+    struct subject *mine = get(subjects, "user:b", 0),
+                   *golden = subject_get(subjects, &gold, SLICE("user:b"), 0);
     assert_true(is_overflow(mine) && is_overflow(golden) && mine != golden);
     assert_int_equal(atomic_load(&free_of_charge.subjects), 1);
     assert_int_equal(atomic_load(&gold.subjects), 0);

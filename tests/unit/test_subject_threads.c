@@ -184,7 +184,8 @@ static struct funnel *found_at[THREADS][LATE_SLOTS];
 static void note_slots(uint16_t n)
 {
     uint16_t before = atomic_load(&policy_state.slots[PER_SUBJECT]);
-    while (before < n && !atomic_compare_exchange_weak(&policy_state.slots[PER_SUBJECT], &before, n))
+    while (before < n &&
+           !atomic_compare_exchange_weak(&policy_state.slots[PER_SUBJECT], &before, n))
         ;
 }
 
@@ -242,13 +243,15 @@ static void *find_and_forgive(void *arg)
     for (int i = 0; i < 2000; i++) {
         char name[32];
         snprintf(name, sizeof name, "user:%zu", (size_t)dice_below(&seed, 40));
-        struct subject *subject = dice_below(&seed, 3) ? subject_get(subjects, &policy_state, slice_str(name), now_ns)
-                                                       : subject_find(subjects, slice_str(name));
+        struct subject *subject =
+            dice_below(&seed, 3) ? subject_get(subjects, &policy_state, slice_str(name), now_ns)
+                                 : subject_find(subjects, slice_str(name));
         if (dice_below(&seed, 4) == 0)
             subjects_forgive(subjects, slice_str(name));
         if (!subject)
             continue;
-        (void)!funnel_take(subject_funnel(subject, (uint16_t)dice_below(&seed, 20)), &rate, now_ns, 1);
+        (void)!funnel_take(subject_funnel(subject, (uint16_t)dice_below(&seed, 20)), &rate, now_ns,
+                           1);
         subject_put(subjects, subject);
     }
     return NULL;
@@ -292,8 +295,10 @@ static int tear_down(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_caps_and_limits_hold),      cmocka_unit_test(newcomers_of_one_name_meet),
-        cmocka_unit_test(the_short_lock_excludes),         cmocka_unit_test(late_funnels_are_the_same_for_all),
+        cmocka_unit_test(names_caps_and_limits_hold),
+        cmocka_unit_test(newcomers_of_one_name_meet),
+        cmocka_unit_test(the_short_lock_excludes),
+        cmocka_unit_test(late_funnels_are_the_same_for_all),
         cmocka_unit_test(found_and_forgiven_among_others),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -67,7 +67,8 @@ static void add_tenant(struct tenant tenant)
 /* A tenant that sends one command in each period, at a random time within the period. */
 static void add_even(uint64_t seed, uint64_t every_ns)
 {
-    add_tenant((struct tenant){.seed = seed, .every_ns = every_ns, .jitter_ns = every_ns, .burst = 1});
+    add_tenant(
+        (struct tenant){.seed = seed, .every_ns = every_ns, .jitter_ns = every_ns, .burst = 1});
 }
 
 /* Number of the tenant's commands that the limit refuses. */
@@ -365,8 +366,8 @@ static void bursts_lie_across_windows(void **state)
 {
     (void)state;
     for (size_t i = 0; i < 100; i++)
-        add_tenant(
-            (struct tenant){.every_ns = 60 * S, .burst = 200, .gap_ns = 2 * NS_PER_MS, .phase_ns = 10 * S - S / 5});
+        add_tenant((struct tenant){
+            .every_ns = 60 * S, .burst = 200, .gap_ns = 2 * NS_PER_MS, .phase_ns = 10 * S - S / 5});
     assert_int_equal(tenants[0].peaks.of[PEAK_10S], 100);
     struct suggestion made = suggest();
     play(&made);
@@ -482,7 +483,8 @@ static void memory_is_bounded_and_nobody_is_lost(void **state)
         struct peaks upper;
         size_t at = 0;
         uint64_t subjects = 0;
-        for (const struct distribution_cell *cell; (cell = distribution_next(&distribution, &at, &upper)) != NULL;)
+        for (const struct distribution_cell *cell;
+             (cell = distribution_next(&distribution, &at, &upper)) != NULL;)
             subjects += cell->subjects;
         assert_int_equal(subjects, i);
         assert_int_equal(distribution.subjects, i);

@@ -17,7 +17,8 @@
 
 static struct guard guard;
 
-static void check(void (*add)(struct text *text, struct slice value), const char *value, size_t len, const char *wanted)
+static void check(void (*add)(struct text *text, struct slice value), const char *value, size_t len,
+                  const char *wanted)
 {
     struct text text = {0};
     add(&text, slice_of(guard_place(&guard, value, len), len));
@@ -62,7 +63,8 @@ static void test_json(void **state)
     check(text_add_json, "", 0, "\"\"");
     check(text_add_json, "a\"\\\n\x7f\0", 6, "\"a\\u0022\\u005c\\u000a\\u007f\\u0000\"");
     check(text_add_json, "</script>&", 10, "\"\\u003c/script\\u003e\\u0026\"");
-    check(text_add_json, "\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80", 9, "\"\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80\"");
+    check(text_add_json, "\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80", 9,
+          "\"\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80\"");
 }
 
 static void test_json_of_what_is_no_utf8(void **state)

@@ -36,7 +36,8 @@ static void check(const struct histo *histo, uint64_t n, uint64_t sum_ns)
 static void a_request_is_upstream_and_own(void **state)
 {
     (void)state;
-    add((struct timed){.arrived_ns = T, .sent_ns = T + 20 * US, .answered_ns = T + 120 * US, .n = 3});
+    add((struct timed){
+        .arrived_ns = T, .sent_ns = T + 20 * US, .answered_ns = T + 120 * US, .n = 3});
     check(&times.request, 0, 0); /* its reply is not written yet */
     answered_written(&answered, &times, T + 150 * US);
     check(&times.request, 3, 3 * 150 * US);
@@ -50,8 +51,11 @@ static void a_request_is_upstream_and_own(void **state)
 static void a_delay_is_nobodys_time(void **state)
 {
     (void)state;
-    add((struct timed){
-        .arrived_ns = T, .sent_ns = T + 11 * MS, .answered_ns = T + 13 * MS, .waited_us = 10000, .n = 1});
+    add((struct timed){.arrived_ns = T,
+                       .sent_ns = T + 11 * MS,
+                       .answered_ns = T + 13 * MS,
+                       .waited_us = 10000,
+                       .n = 1});
     answered_written(&answered, &times, T + 14 * MS);
     check(&times.request, 1, 14 * MS);
     check(&times.upstream, 1, 2 * MS);
@@ -64,8 +68,13 @@ static void a_delay_is_nobodys_time(void **state)
 static void waiting_for_its_turn_is_not_its_own(void **state)
 {
     (void)state;
-    add((struct timed){.arrived_ns = T, .sent_ns = T + 11 * MS, .answered_ns = T + 13 * MS, .share_us = 10000, .n = 1});
-    add((struct timed){.arrived_ns = T, .sent_ns = T + 11 * MS, .answered_ns = T + 13 * MS, .n = 1});
+    add((struct timed){.arrived_ns = T,
+                       .sent_ns = T + 11 * MS,
+                       .answered_ns = T + 13 * MS,
+                       .share_us = 10000,
+                       .n = 1});
+    add((struct timed){
+        .arrived_ns = T, .sent_ns = T + 11 * MS, .answered_ns = T + 13 * MS, .n = 1});
     assert_int_equal(answered.n, 2);
     answered_written(&answered, &times, T + 14 * MS);
     check(&times.request, 2, 28 * MS);
@@ -115,7 +124,8 @@ static void more_than_there_is_room_for_are_counted_all_the_same(void **state)
     (void)state;
     uint64_t n = 10 * ANSWERED_MAX + 1;
     for (uint64_t i = 0; i < n; i++)
-        add((struct timed){.arrived_ns = T + i, .sent_ns = T + i, .answered_ns = T + 1 * MS, .n = 1});
+        add((struct timed){
+            .arrived_ns = T + i, .sent_ns = T + i, .answered_ns = T + 1 * MS, .n = 1});
     assert_in_range(answered.n, 1, ANSWERED_MAX);
     answered_written(&answered, &times, T + 2 * MS);
     assert_int_equal(histo_count(&times.request), n);

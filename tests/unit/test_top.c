@@ -51,10 +51,12 @@ static void add_number(struct top *to, uint64_t number, uint64_t amount, uint64_
 {
     char name[32];
     int len = snprintf(name, sizeof name, "user:%u", (unsigned)number);
-    top_add(to, TOP_COMMANDS, SLICE("free"), slice_of(name, (size_t)len), hash_of(number), amount, now_ns);
+    top_add(to, TOP_COMMANDS, SLICE("free"), slice_of(name, (size_t)len), hash_of(number), amount,
+            now_ns);
 }
 
-static void add(const char *policy, const char *subject, uint64_t hash, uint64_t amount, uint64_t now_ns)
+static void add(const char *policy, const char *subject, uint64_t hash, uint64_t amount,
+                uint64_t now_ns)
 {
     top_add(top, TOP_COMMANDS, slice_str(policy), slice_str(subject), hash, amount, now_ns);
 }
@@ -259,7 +261,8 @@ static void long_names_are_cut(void **state)
     memset(subject, 's', sizeof subject);
     memset(policy, 'p', sizeof policy);
     for (int i = 0; i < 2; i++)
-        top_add(top, TOP_COMMANDS, slice_of(policy, sizeof policy), slice_of(subject, sizeof subject), 1, 1000, START);
+        top_add(top, TOP_COMMANDS, slice_of(policy, sizeof policy),
+                slice_of(subject, sizeof subject), 1, 1000, START);
     assert_int_equal(heaviest(1, START), 1);
     assert_int_equal(entries[0].subject_len, SUBJECT_NAME_MAX);
     assert_int_equal(entries[0].policy_len, TOP_POLICY_MAX);
@@ -274,13 +277,15 @@ static void half_every_10_seconds(void **state)
 {
     (void)state;
     add("p", "a", 1, 1000000, START);
-    static const double left[] = {1, 0.933032991537, 0.870550563296, 0.707106781187, 0.535886731268};
+    static const double left[] = {1, 0.933032991537, 0.870550563296, 0.707106781187,
+                                  0.535886731268};
     static const uint64_t after_s[] = {0, 1, 2, 5, 9};
     for (uint64_t halvings = 0; halvings < 12; halvings++)
         for (size_t i = 0; i < COUNT_OF(left); i++) {
             assert_int_equal(heaviest(1, START + halvings * 10 * S + after_s[i] * S), 1);
             double sum = 1000000 * left[i] / (double)(1 << halvings);
-            assert_near(entries[0].per_s, sum * PER_S * newness((double)(halvings * 10 + after_s[i])));
+            assert_near(entries[0].per_s,
+                        sum * PER_S * newness((double)(halvings * 10 + after_s[i])));
         }
 }
 
@@ -363,7 +368,8 @@ static void a_newcomer_to_one_of_two_tables(void **state)
 
 /* ---- other figures ---- */
 
-static void refuse(struct top *to, const char *subject, uint64_t hash, uint32_t limit, uint64_t n, uint64_t now_ns)
+static void refuse(struct top *to, const char *subject, uint64_t hash, uint32_t limit, uint64_t n,
+                   uint64_t now_ns)
 {
     const uint64_t amounts[TOP_BY_COUNT] = {[TOP_COMMANDS] = n, [TOP_REFUSED] = n};
     top_add_each(to, SLICE("p"), slice_str(subject), hash, amounts, limit, now_ns);

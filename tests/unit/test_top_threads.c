@@ -28,7 +28,8 @@ static void *work(void *arg)
     for (uint64_t i = 0; i < TURNS; i++) {
         char name[2] = {(char)dice_below(&seed, 2), (char)dice_below(&seed, SUBJECTS / 2)};
         uint64_t hash = (uint64_t)name[0] << 8 | (uint8_t)name[1];
-        top_add(top, (enum top_by)(i % TOP_BY_COUNT), SLICE("p"), slice_of(name, 2), hash, 1 + i, i * S / 100);
+        top_add(top, (enum top_by)(i % TOP_BY_COUNT), SLICE("p"), slice_of(name, 2), hash, 1 + i,
+                i * S / 100);
     }
     return NULL;
 }
@@ -38,7 +39,8 @@ static void *look(void *arg)
     struct top_entry entries[16];
     (void)arg;
     for (uint64_t i = 0; !is_over; i++) {
-        size_t n = top_heaviest(tops, WORKERS, (enum top_by)(i % TOP_BY_COUNT), i * S / 100, entries, 16);
+        size_t n =
+            top_heaviest(tops, WORKERS, (enum top_by)(i % TOP_BY_COUNT), i * S / 100, entries, 16);
         for (size_t j = 0; j < n; j++)
             if (entries[j].subject_len != 2 || entries[j].policy[0] != 'p')
                 return arg;

@@ -54,10 +54,16 @@ static unsigned served(const struct slot_map *map)
 static void test_cluster(void **state)
 {
     (void)state;
-    struct node all[3] = {{.holders = 1, .text = "b:7"}, {.holders = 1, .text = "a:9"}, {.holders = 1, .text = "a:1"}};
+    struct node all[3] = {{.holders = 1, .text = "b:7"},
+                          {.holders = 1, .text = "a:9"},
+                          {.holders = 1, .text = "a:1"}};
     struct node *nodes[] = {&all[0], &all[1], &all[2]};
     struct topology_row rows[] = {
-        {.node = nodes[0], .master = 0, .host = "10.0.0.1", .hostname = "one.example", .port = 7000},
+        {.node = nodes[0],
+         .master = 0,
+         .host = "10.0.0.1",
+         .hostname = "one.example",
+         .port = 7000},
         {.node = nodes[1], .master = 1, .host = "::1", .port = 7000},
         {.node = nodes[2], .master = 1, .host = "10.0.0.1", .port = 7001}};
     struct slot_map *slots = slot_map_new();

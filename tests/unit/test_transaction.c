@@ -26,9 +26,12 @@ static void test_what_follows_multi_is_queued_before_it_is_answered(void **state
 {
     (void)state;
     struct transaction transaction = begun();
-    assert_true(transaction_queues(&transaction, EFFECT_NONE) && transaction_queues(&transaction, EFFECT_SELECT));
-    assert_false(transaction_queues(&transaction, EFFECT_EXEC) || transaction_queues(&transaction, EFFECT_DISCARD));
-    assert_false(transaction_queues(&transaction, EFFECT_MULTI) || transaction_queues(&transaction, EFFECT_WATCH));
+    assert_true(transaction_queues(&transaction, EFFECT_NONE) &&
+                transaction_queues(&transaction, EFFECT_SELECT));
+    assert_false(transaction_queues(&transaction, EFFECT_EXEC) ||
+                 transaction_queues(&transaction, EFFECT_DISCARD));
+    assert_false(transaction_queues(&transaction, EFFECT_MULTI) ||
+                 transaction_queues(&transaction, EFFECT_WATCH));
     transaction_answered(&transaction, EFFECT_MULTI, false);
     assert_true(transaction_is_none(&transaction));
     assert_false(transaction_queues(&transaction, EFFECT_NONE));

@@ -85,7 +85,8 @@ static void test_any_order(void **state)
         if (dice_below(&seed, 2) == 0 && sent - answered < 100) {
             size_t at = 0;
             for (uint32_t k = 0; k < n; k++)
-                at += (size_t)snprintf(text + at, sizeof text - at, "*2\r\n$3\r\nGET\r\n$8\r\n%08u\r\n", sent++);
+                at += (size_t)snprintf(text + at, sizeof text - at,
+                                       "*2\r\n$3\r\nGET\r\n$8\r\n%08u\r\n", sent++);
             add(&queue, text, n);
             continue;
         }
@@ -103,7 +104,8 @@ static void test_any_order(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_neighbours), cmocka_unit_test(test_bound),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_neighbours),
+                                       cmocka_unit_test(test_bound),
                                        cmocka_unit_test(test_any_order)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

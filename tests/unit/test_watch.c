@@ -29,7 +29,8 @@ struct scene {
 
 static struct scene scene;
 
-static void on_say(void *arg, enum log_level level, const char *kind, const char *about, const char *line)
+static void on_say(void *arg, enum log_level level, const char *kind, const char *about,
+                   const char *line)
 {
     snprintf(scene.about, sizeof scene.about, "%s", about);
     assert_int_equal(level, strcmp(kind, "subjects") == 0 ? LOG_WARN : LOG_INFO);
@@ -41,8 +42,8 @@ static void on_say(void *arg, enum log_level level, const char *kind, const char
 static void add_line(struct policy *policy, const char *what, const char *expression)
 {
     char why[256];
-    assert_true(policy_add_limits(scene.policies, policy, scene.table, slice_str(what), slice_str(expression), why,
-                                  sizeof why));
+    assert_true(policy_add_limits(scene.policies, policy, scene.table, slice_str(what),
+                                  slice_str(expression), why, sizeof why));
 }
 
 static int set_up(void **state)
@@ -140,14 +141,15 @@ static void name_them(void)
     watch_free(scene.watch);
     for (size_t i = 0; i < WORKERS; i++)
         scene.all_offenders[i] = offenders_new();
-    scene.watch = watch_new(scene.limit_counters, scene.all_offenders, scene.stopping, WORKERS, on_say, &scene);
+    scene.watch = watch_new(scene.limit_counters, scene.all_offenders, scene.stopping, WORKERS,
+                            on_say, &scene);
 }
 
 static void stop(size_t worker, size_t limit, const char *name, uint64_t hash)
 {
     counter_add(&counters(worker, limit)->refused, 1);
-    offenders_note(scene.all_offenders[worker], policies_at(scene.policies, 0)->limits[limit].id, OFFENDER_REFUSED,
-                   slice_str(name), hash);
+    offenders_note(scene.all_offenders[worker], policies_at(scene.policies, 0)->limits[limit].id,
+                   OFFENDER_REFUSED, slice_str(name), hash);
 }
 
 static void test_names_offenders(void **state)
@@ -161,10 +163,12 @@ static void test_names_offenders(void **state)
     check(1, "");
     stop(1, 0, "user:a", 1);
     stop(0, 0, "user:b", 2);
-    check(10, "refused: limit free/write refused 3 commands in 10 s, of 2 subjects: user:b, user:a\n");
+    check(10,
+          "refused: limit free/write refused 3 commands in 10 s, of 2 subjects: user:b, user:a\n");
     for (uint64_t i = 0; i < 5; i++)
         stop(0, 0, (const char[]){'x', (char)('0' + i), '\0'}, i);
-    check(20, "refused: limit free/write refused 5 commands in 10 s, of 5 subjects: x0, x1, x2 ...\n");
+    check(20,
+          "refused: limit free/write refused 5 commands in 10 s, of 5 subjects: x0, x1, x2 ...\n");
     stop(0, 0, "user:b", 2);
     check(30, "refused: limit free/write refused 1 command in 10 s, of user:b\n");
 }
@@ -175,8 +179,10 @@ static void test_at_least_so_many(void **state)
     name_them();
     for (uint64_t i = 0; i < WATCH_SUBJECTS_MAX + 1; i++)
         stop(0, 0, "user:a", i);
-    check(0, "refused: limit free/write begins to refuse: 257 commands so far, of at least 256 subjects: user:a, "
-             "user:a, user:a ...\n");
+    check(
+        0,
+        "refused: limit free/write begins to refuse: 257 commands so far, of at least 256 subjects: user:a, "
+        "user:a, user:a ...\n");
     stop(0, 0, "user:b", 2);
     check(10, "refused: limit free/write refused 1 command in 10 s, of user:b\n");
 }
@@ -230,13 +236,15 @@ static void test_who_it_is_may_come_a_look_later(void **state)
     name_them();
     counter_add(&counters(0, 0)->refused, 2);
     check(0, "");
-    offenders_note(scene.all_offenders[0], policies_at(scene.policies, 0)->limits[0].id, OFFENDER_REFUSED,
-                   SLICE("user:a"), 1);
+    offenders_note(scene.all_offenders[0], policies_at(scene.policies, 0)->limits[0].id,
+                   OFFENDER_REFUSED, SLICE("user:a"), 1);
     check(1, "refused: limit free/write begins to refuse: 2 commands so far, of user:a\n");
     counter_add(&counters(0, 1)->refused, 1);
     check(2, "");
-    check(3, "refused: limit free/connections begins to refuse: 1 connection so far (clients get: max number of "
-             "clients reached)\n");
+    check(
+        3,
+        "refused: limit free/connections begins to refuse: 1 connection so far (clients get: max number of "
+        "clients reached)\n");
 }
 
 /* Limits that no longer exist take no room from other limits. */
@@ -255,10 +263,11 @@ static void check_subjects(uint64_t second, uint64_t overflows, bool is_told)
 {
     scene.said[0] = '\0';
     watch_look_at_subjects(scene.watch, overflows, second * NS_PER_S);
-    assert_string_equal(scene.said, is_told
-                                        ? "subjects: max-subjects is reached: new subjects share one state for each "
-                                          "policy; raise max-subjects in [weir]\n"
-                                        : "");
+    assert_string_equal(
+        scene.said,
+        is_told ? "subjects: max-subjects is reached: new subjects share one state for each "
+                  "policy; raise max-subjects in [weir]\n"
+                : "");
 }
 
 /* A full table is reported once, and again after a minute without overflow. */
@@ -282,7 +291,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_nothing_is_told_of_what_passes, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_the_first_at_once_then_a_summary, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_after_a_rest_the_first_is_told_again, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_after_a_rest_the_first_is_told_again, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(test_each_kind_and_limit_by_itself, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_names_offenders, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_at_least_so_many, set_up, tear_down),

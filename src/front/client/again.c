@@ -42,7 +42,8 @@ static void again_set_alarm(struct client *client, uint64_t due_ns)
 {
     struct again *again = client->extra->again;
     alarm_stop(again_alarms_of(client), &again->alarm);
-    alarm_set(again_alarms_of(client), &again->alarm, due_ns < again->over_ns ? due_ns : again->over_ns);
+    alarm_set(again_alarms_of(client), &again->alarm,
+              due_ns < again->over_ns ? due_ns : again->over_ns);
 }
 
 static void again_on_due(struct alarm *alarm)
@@ -69,7 +70,8 @@ static struct again *need_again(struct client *client)
     struct extra *extra = client_need_extra(client);
     if (extra == NULL || extra->again != NULL)
         return extra != NULL ? extra->again : NULL;
-    extra->again = alarms_reserve(again_alarms_of(client), 1) ? calloc(1, sizeof *extra->again) : NULL;
+    extra->again =
+        alarms_reserve(again_alarms_of(client), 1) ? calloc(1, sizeof *extra->again) : NULL;
     if (extra->again == NULL) {
         client_close_starved(client);
         return NULL;
@@ -116,7 +118,8 @@ static void again_end(struct client *client)
 /* True if the client may get replies: it is open, or leaves by its own wish. */
 static bool is_served(const struct client *client)
 {
-    return client->state == CLIENT_OPEN || (client->state == CLIENT_DRAINING && client->reason == CLOSED_BY_CLIENT);
+    return client->state == CLIENT_OPEN ||
+           (client->state == CLIENT_DRAINING && client->reason == CLOSED_BY_CLIENT);
 }
 
 /* False if the call came no later than requests that have waited for a master in vain. */
@@ -136,7 +139,8 @@ static struct returned_call *again_add(struct client *client, const struct call 
     struct extra *extra = client->extra;
     struct returned *returned = &extra->again->returned;
     const struct kept *kept = extra->unanswered.first;
-    struct returned_call *back = returned_add(returned, again_pool_of(client), unanswered_oldest(&extra->unanswered));
+    struct returned_call *back =
+        returned_add(returned, again_pool_of(client), unanswered_oldest(&extra->unanswered));
     if (back == NULL) {
         client_close_starved(client);
         return NULL;
@@ -196,12 +200,14 @@ void again_take_bytes(struct client *client, const char *data, size_t n)
     if (!is_read_again(extra))
         charge_bytes_out(client, n, client->lane_user.counted);
     if (!client_is_closed(client))
-        limit_kept(client, returned_read(&extra->again->returned, again_pool_of(client), slice_of(data, n)));
+        limit_kept(client, returned_read(&extra->again->returned, again_pool_of(client),
+                                         slice_of(data, n)));
 }
 
 void again_put_behind(struct client *client, const char *data, size_t n)
 {
-    limit_kept(client, returned_say(&client->extra->again->returned, again_pool_of(client), slice_of(data, n)));
+    limit_kept(client, returned_say(&client->extra->again->returned, again_pool_of(client),
+                                    slice_of(data, n)));
 }
 
 void again_answered(struct client *client, const struct call *call)
@@ -229,12 +235,14 @@ void again_answered(struct client *client, const struct call *call)
 
 enum found { FOUND_LANE, FOUND_NONE, FOUND_WAITS, FOUND_GONE };
 
-static void again_describe(struct client *client, const struct returned_call *back, struct request *request)
+static void again_describe(struct client *client, const struct returned_call *back,
+                           struct request *request)
 {
     struct request_scan scan = {0};
     size_t used;
     struct slice bytes = returned_request(back);
-    enum scan_result result = request_scan(&scan, &request_limits_normal, bytes.at, bytes.len, &used);
+    enum scan_result result =
+        request_scan(&scan, &request_limits_normal, bytes.at, bytes.len, &used);
     assert(result == SCAN_FRAME && used == bytes.len);
     (void)result;
     *request = (struct request){.is_again = true};
@@ -272,7 +280,8 @@ static enum found again_find_lane(struct client *client, struct lane **lane)
 }
 
 /* Sends the request again. False: out of memory, and the client is closed. */
-static bool again_send_again(struct client *client, struct lane *lane, const struct returned_call *back)
+static bool again_send_again(struct client *client, struct lane *lane,
+                             const struct returned_call *back)
 {
     struct extra *extra = client->extra;
     struct lane_user *lane_user = &client->lane_user;
@@ -281,7 +290,8 @@ static bool again_send_again(struct client *client, struct lane *lane, const str
     lane_user->waited_us = back->waited_us;
     struct kept *kept = NULL;
     if (lane->keeps) {
-        kept = unanswered_add(&extra->unanswered, again_pool_of(client), (enum kept_kind)back->kind, request, 1);
+        kept = unanswered_add(&extra->unanswered, again_pool_of(client), (enum kept_kind)back->kind,
+                              request, 1);
         if (kept != NULL)
             kept->since_ns = back->since_ns;
     }
@@ -339,7 +349,8 @@ void again_go_on(struct client *client)
     }
     struct again *again = client->extra->again;
     struct lane *lane = NULL;
-    bool must_wait = client->lane_user.in_flight > 0 || client_waits_for(client, WAIT_LANE | WAIT_LOGIN);
+    bool must_wait =
+        client->lane_user.in_flight > 0 || client_waits_for(client, WAIT_LANE | WAIT_LOGIN);
     client->lane_user.wants_idle |= client->lane_user.in_flight > 0;
     if (must_wait || again_now_ns(client) < again->look_ns) {
         again_set_alarm(client, must_wait ? again->over_ns : again->look_ns);

@@ -30,12 +30,14 @@ enum route answer_with(struct client *client, struct slice reply)
  * in Redis too, or EXEC would run the transaction without this request. Redis' own error is thrown
  * away.
  */
-static enum route answer_refuse(struct client *client, struct lane *lane, struct request *request, struct slice reply)
+static enum route answer_refuse(struct client *client, struct lane *lane, struct request *request,
+                                struct slice reply)
 {
     request->is_refused = true;
     /* on a cluster weir sends MULTI itself */
     bool has_multi = lane != NULL || client_is_on_cluster(client);
-    if (transaction_is_open(&client->transaction) && has_multi && !stateful_break_multi(client, lane)) {
+    if (transaction_is_open(&client->transaction) && has_multi &&
+        !stateful_break_multi(client, lane)) {
         client_close_starved(client);
         return ROUTE_STOP;
     }
@@ -56,7 +58,8 @@ static struct slice refusal_by_block(const struct client *client)
     if (block == NULL && keyed != NULL)
         block = blocks_find(blocks, subject_name(keyed));
     last->limit = NULL;
-    return slice_of(last->text, refusal_block(last->text, block != NULL ? block->reason : SLICE("")));
+    return slice_of(last->text,
+                    refusal_block(last->text, block != NULL ? block->reason : SLICE("")));
 }
 
 /*
@@ -66,7 +69,9 @@ static struct slice refusal_by_block(const struct client *client)
 static struct slice refusals_of(struct front *front, const struct verdict *verdict, uint32_t *n)
 {
     struct last_refusal *last = &front->last_refusal;
-    int64_t wait_ms = verdict->wait_ns == GATE_NEVER ? GATE_NEVER : (int64_t)ns_to_ms_up((uint64_t)verdict->wait_ns);
+    int64_t wait_ms = verdict->wait_ns == GATE_NEVER
+                          ? GATE_NEVER
+                          : (int64_t)ns_to_ms_up((uint64_t)verdict->wait_ns);
     if (last->limit != verdict->limit || last->wait_ms != wait_ms) {
         last->len = refusal_text(last->text, slice_str(front->rules->error_prefix), verdict);
         last->limit = verdict->limit;
@@ -82,12 +87,13 @@ static struct slice refusals_of(struct front *front, const struct verdict *verdi
 static struct slice refusal_of(const struct client *client, const struct verdict *verdict)
 {
     uint32_t once = 1;
-    return verdict->limit->is_block ? refusal_by_block(client) : refusals_of(client->front, verdict, &once);
+    return verdict->limit->is_block ? refusal_by_block(client)
+                                    : refusals_of(client->front, verdict, &once);
 }
 
 /* Answers a request that is beyond a limit, or denied. */
-static enum route refuse_over(struct client *client, struct lane *lane, struct request *request, enum gate gate,
-                              const struct verdict *verdict)
+static enum route refuse_over(struct client *client, struct lane *lane, struct request *request,
+                              enum gate gate, const struct verdict *verdict)
 {
     enum route result = answer_refuse(client, lane, request, refusal_of(client, verdict));
     if (gate != GATE_CLOSE || result == ROUTE_STOP)
@@ -115,14 +121,15 @@ void answer_count(struct client *client, const struct request *request, enum cou
         timing_local(client, timing_tag(client, request->command, request->argc), 1);
 }
 
-static enum route throttle(struct client *client, struct lane *lane, struct request *request, enum gate gate,
-                           const struct verdict *verdict)
+static enum route throttle(struct client *client, struct lane *lane, struct request *request,
+                           enum gate gate, const struct verdict *verdict)
 {
     answer_count(client, request, RESULT_THROTTLED);
     return refuse_over(client, lane, request, gate, verdict);
 }
 
-enum route answer_error(struct client *client, struct lane *lane, struct request *request, struct slice reply)
+enum route answer_error(struct client *client, struct lane *lane, struct request *request,
+                        struct slice reply)
 {
     answer_count(client, request, RESULT_ERROR);
     return answer_refuse(client, lane, request, reply);
@@ -175,10 +182,11 @@ enum route answer_subscribed(struct client *client, struct request *request)
 {
     char text[256];
     const char *kinds = answer_subscriber_kinds(client);
-    snprintf(text, sizeof text,
-             "ERR Can't execute '%s': only (%s)SUBSCRIBE / (%s)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this "
-             "context",
-             request->command->name, kinds, kinds);
+    snprintf(
+        text, sizeof text,
+        "ERR Can't execute '%s': only (%s)SUBSCRIBE / (%s)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this "
+        "context",
+        request->command->name, kinds, kinds);
     return answer_text(client, request, text);
 }
 
@@ -226,7 +234,8 @@ static bool answer_is_busy(const struct client *client)
 
 static bool answer_listens(const struct client *client)
 {
-    return client_has_own_lane(client) && client->lane_user.lane != NULL && lane_is_subscribed(client->lane_user.lane);
+    return client_has_own_lane(client) && client->lane_user.lane != NULL &&
+           lane_is_subscribed(client->lane_user.lane);
 }
 
 /*
@@ -237,7 +246,8 @@ static bool answer_listens(const struct client *client)
 static bool keeps_lane(const struct client *client)
 {
     bool has_lane = client_has_own_lane(client) && client->lane_user.lane != NULL;
-    return has_lane && pins_last(client) && worker_lanes_lent(&client->front->nodes.worker_lanes) == NULL;
+    return has_lane && pins_last(client) &&
+           worker_lanes_lent(&client->front->nodes.worker_lanes) == NULL;
 }
 
 /*
@@ -249,8 +259,9 @@ static enum route reset_lane(struct client *client)
 {
     static const char request[] = "*1\r\n$5\r\n" OWN_RESET "\r\n";
     struct lane *lane = client->lane_user.lane;
-    struct call *call =
-        lane_vouch(lane, &client->lane_user) ? lane_call_flow(lane, &client->lane_user, FLOW_ONE, 1, 0) : NULL;
+    struct call *call = lane_vouch(lane, &client->lane_user)
+                            ? lane_call_flow(lane, &client->lane_user, FLOW_ONE, 1, 0)
+                            : NULL;
     if (call == NULL) {
         client_close_starved(client);
         return ROUTE_STOP;
@@ -324,7 +335,8 @@ enum route answer_broken_multi(struct client *client, struct request *request)
     switch (request_effect(request)) {
     case EFFECT_EXEC:
         transaction_end_broken(&client->transaction);
-        return answer_with(client, SLICE("-EXECABORT Transaction discarded because of previous errors.\r\n"));
+        return answer_with(
+            client, SLICE("-EXECABORT Transaction discarded because of previous errors.\r\n"));
     case EFFECT_DISCARD:
         transaction_end_broken(&client->transaction);
         return answer_with(client, SLICE("+OK\r\n"));

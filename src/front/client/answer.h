@@ -19,7 +19,8 @@ enum route answer_with(struct client *client, struct slice reply);
  * Answers with a whole error reply that no limit caused. Nothing of the request is sent to Redis.
  * `lane`: the lane of an open transaction, else NULL.
  */
-enum route answer_error(struct client *client, struct lane *lane, struct request *request, struct slice reply);
+enum route answer_error(struct client *client, struct lane *lane, struct request *request,
+                        struct slice reply);
 
 /* Answers with a built reply, and frees it. If building ran out of memory, closes the client. */
 void answer_built(struct client *client, struct build *out);

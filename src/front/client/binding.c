@@ -20,7 +20,8 @@ static void binding_turn_away(struct client *client, enum rejection why)
 {
     if (client_is_closed(client))
         return;
-    count_add(&client->front->counts.listeners[client_listen_address(client)->index].rejected[why], 1);
+    count_add(&client->front->counts.listeners[client_listen_address(client)->index].rejected[why],
+              1);
     if (client_is_shaking(client)) {
         client_close_for(client, CLOSED_LIMIT);
         return;
@@ -32,7 +33,8 @@ static void binding_turn_away(struct client *client, enum rejection why)
 
 static bool counts_connections(const struct policy *policy)
 {
-    return policy != NULL && (policy->of_unit[UNIT_CONNECTIONS] | policy->of_unit[UNIT_CONNECTS]) != 0;
+    return policy != NULL &&
+           (policy->of_unit[UNIT_CONNECTIONS] | policy->of_unit[UNIT_CONNECTS]) != 0;
 }
 
 /*
@@ -50,7 +52,8 @@ static bool binding_is_named(const struct client *client)
  * The policy that matches these facts, or its variant for the subject of this name. NULL:
  * unlimited.
  */
-static const struct policy *find_policy(const struct client *client, const struct facts *facts, struct slice name)
+static const struct policy *find_policy(const struct client *client, const struct facts *facts,
+                                        struct slice name)
 {
     const struct rules *rules = client->front->rules;
     if (client_listen_address(client)->is_admin)
@@ -61,7 +64,8 @@ static const struct policy *find_policy(const struct client *client, const struc
 /* Allocates what limits of the policy need for one connection. False: out of memory. */
 static bool binding_prepare(struct client *client, const struct policy *policy)
 {
-    return meter_make_funnels(client, policy) && (!counts_connections(policy) || meter_make(client) != NULL);
+    return meter_make_funnels(client, policy) &&
+           (!counts_connections(policy) || meter_make(client) != NULL);
 }
 
 /*
@@ -76,11 +80,13 @@ static bool find_subject(struct client *client)
     char name[SUBJECT_NAME_MAX];
     size_t len = identity_subject(&rules->identity, &facts, name);
     const struct policy *policy = find_policy(client, &facts, slice_of(name, len));
-    struct policy_state *policy_state = policy != NULL ? policy->policy_state : front->settings->unlimited;
-    bool is_keyed = !client_listen_address(client)->is_admin &&
-                    (identity_needs_key(&rules->identity, &facts) || policies_match_keys(rules->policies));
-    struct subject *subject =
-        subject_get(front->settings->subjects, policy_state, slice_of(name, len), front->loop->now_ns);
+    struct policy_state *policy_state =
+        policy != NULL ? policy->policy_state : front->settings->unlimited;
+    bool is_keyed =
+        !client_listen_address(client)->is_admin &&
+        (identity_needs_key(&rules->identity, &facts) || policies_match_keys(rules->policies));
+    struct subject *subject = subject_get(front->settings->subjects, policy_state,
+                                          slice_of(name, len), front->loop->now_ns);
     policy = exceptions_bind_on(policy, subject);
     if (!binding_prepare(client, policy)) {
         subject_put(front->settings->subjects, subject);
@@ -149,9 +155,10 @@ static bool is_excused(const struct client *client)
     struct unbound *unbound = client->unbound;
     const struct upstream *upstream = front->nodes.worker_lanes.upstream;
     if (unbound != NULL && !unbound->is_excused)
-        unbound->is_excused = reconnects_take(front->settings->reconnects, &client->link.peer.ip, front->loop->now_ns,
-                                              upstream_time(upstream, AGAIN_NS),
-                                              atomic_load_explicit(&upstream->away_ns, memory_order_relaxed));
+        unbound->is_excused =
+            reconnects_take(front->settings->reconnects, &client->link.peer.ip, front->loop->now_ns,
+                            upstream_time(upstream, AGAIN_NS),
+                            atomic_load_explicit(&upstream->away_ns, memory_order_relaxed));
     return unbound != NULL && unbound->is_excused;
 }
 
@@ -159,24 +166,29 @@ void binding_note_outage(const struct client *client)
 {
     const struct unbound *unbound = client->unbound;
     if (unbound == NULL || unbound->has_paid || unbound->is_excused)
-        reconnects_note(client->front->settings->reconnects, &client->link.peer.ip, client->front->loop->now_ns);
+        reconnects_note(client->front->settings->reconnects, &client->link.peer.ip,
+                        client->front->loop->now_ns);
 }
 
 /* Charges these units of connections. False: the client is one connection too many. */
-static bool charge_connection(struct client *client, const struct charge_target *target, unsigned units)
+static bool charge_connection(struct client *client, const struct charge_target *target,
+                              unsigned units)
 {
     const unsigned connects = 1U << UNIT_CONNECTS;
     struct front *front = client->front;
     struct verdict verdict = {0};
-    if ((units & connects) != 0 && target->policy->of_unit[UNIT_CONNECTS] != 0 && is_excused(client))
+    if ((units & connects) != 0 && target->policy->of_unit[UNIT_CONNECTS] != 0 &&
+        is_excused(client))
         units &= ~connects;
-    bool is_welcome = gate_connect(target, units, front->loop->now_ns, front->limit_counters, &verdict) == GATE_PASS;
+    bool is_welcome = gate_connect(target, units, front->loop->now_ns, front->limit_counters,
+                                   &verdict) == GATE_PASS;
     if ((units & 1U << UNIT_CONNECTIONS) != 0)
         client->meter->connected = verdict.counted;
     if (client->unbound != NULL)
         client->unbound->has_paid |= is_welcome && (units & 1U << UNIT_CONNECTS) != 0;
     if (!is_welcome || verdict.is_shadowed)
-        front_note_stopped(front, target, verdict.limit, is_welcome ? OFFENDER_SHADOWED : OFFENDER_REFUSED);
+        front_note_stopped(front, target, verdict.limit,
+                           is_welcome ? OFFENDER_SHADOWED : OFFENDER_REFUSED);
     return is_welcome;
 }
 
@@ -282,7 +294,8 @@ static void binding_let_go(struct client *client)
 /* Counts the connection for the charge target that binds it now, without asking the gate. */
 static void attach_connection(struct client *client, const struct charge_target *target)
 {
-    if (client->unbound == NULL && target->policy != NULL && target->policy->of_unit[UNIT_CONNECTIONS] != 0)
+    if (client->unbound == NULL && target->policy != NULL &&
+        target->policy->of_unit[UNIT_CONNECTIONS] != 0)
         client->meter->connected = gate_reconnect(target);
 }
 
@@ -325,8 +338,8 @@ void binding_leave_overflow(struct client *client)
     struct facts facts = facts_of(client);
     char name[SUBJECT_NAME_MAX];
     size_t len = identity_subject(&front->rules->identity, &facts, name);
-    struct subject *own =
-        subject_try_get(front->settings->subjects, shared->policy_state, slice_of(name, len), front->loop->now_ns);
+    struct subject *own = subject_try_get(front->settings->subjects, shared->policy_state,
+                                          slice_of(name, len), front->loop->now_ns);
     if (own == NULL)
         return;
     const struct policy *policy = find_policy(client, &facts, slice_of(name, len));

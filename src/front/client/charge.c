@@ -23,7 +23,8 @@ static bool charge_may_wait(const struct client *client)
 
 bool charge_waits_long(const struct client *client)
 {
-    return meter_is_waiting(client) && client->meter->delay.due_ns > client->front->loop->now_ns + LONG_NS;
+    return meter_is_waiting(client) &&
+           client->meter->delay.due_ns > client->front->loop->now_ns + LONG_NS;
 }
 
 /*
@@ -32,14 +33,16 @@ bool charge_waits_long(const struct client *client)
  */
 static uint32_t waits_for(const struct verdict *verdict)
 {
-    return verdict->positions.n > 0 || !limit_has_positions(verdict->limit) ? verdict->limit->id + 1U : 0;
+    return verdict->positions.n > 0 || !limit_has_positions(verdict->limit)
+               ? verdict->limit->id + 1U
+               : 0;
 }
 
 /*
  * Makes the client wait. Returns GATE_WAIT, or GATE_CLOSE: out of memory, and the client is closed.
  */
-static enum gate charge_wait(struct client *client, const struct charge_target *whose, uint64_t headed_ns,
-                             const struct verdict *verdict)
+static enum gate charge_wait(struct client *client, const struct charge_target *whose,
+                             uint64_t headed_ns, const struct verdict *verdict)
 {
     struct meter *meter = meter_make(client);
     if (meter == NULL) {
@@ -51,7 +54,8 @@ static enum gate charge_wait(struct client *client, const struct charge_target *
     meter->headed_ns = headed_ns;
     meter->waited_for = waits_for(verdict);
     meter->positions = verdict->positions;
-    alarm_set(&client->front->alarms, &meter->delay, client->front->loop->now_ns + (uint64_t)verdict->wait_ns);
+    alarm_set(&client->front->alarms, &meter->delay,
+              client->front->loop->now_ns + (uint64_t)verdict->wait_ns);
     client_wait(client, WAIT_DELAY);
     return GATE_WAIT;
 }
@@ -60,8 +64,8 @@ static enum gate charge_wait(struct client *client, const struct charge_target *
  * True if new rules woke a waiting command before its due time, and a limit still delays it. The
  * command's positions then stay valid.
  */
-static bool is_early(const struct client *client, const struct charge_target *own, const struct charge_target *target,
-                     const struct command *command)
+static bool is_early(const struct client *client, const struct charge_target *own,
+                     const struct charge_target *target, const struct command *command)
 {
     return meter_is_waiting(client) && client->front->loop->now_ns < client->meter->delay.due_ns &&
            ((own->policy != NULL && gate_delays(own->policy, command, PART_ALL)) ||
@@ -117,7 +121,8 @@ void charge_begin(struct client *client)
 }
 
 /* Counts the request in the peak rates of the subject that pays. */
-static void charge_observe(struct client *client, const struct charge_target *target, const struct command *command)
+static void charge_observe(struct client *client, const struct charge_target *target,
+                           const struct command *command)
 {
     struct subject *subject = target->holders[PER_SUBJECT];
     if (subject == client->subject) {
@@ -129,8 +134,8 @@ static void charge_observe(struct client *client, const struct charge_target *ta
 }
 
 /* Ends the wait of a command that is sent or refused, and counts the command. Returns `gate`. */
-static enum gate charge_settle(struct client *client, const struct charge_target *target, const struct command *command,
-                               enum gate gate)
+static enum gate charge_settle(struct client *client, const struct charge_target *target,
+                               const struct command *command, enum gate gate)
 {
     charge_observe(client, target, command);
     if (meter_is_waiting(client))
@@ -227,7 +232,8 @@ static void count_call(struct client *client, uint8_t counted)
 }
 
 /* Notes a delay by a limit in shadow mode. Returns the connection's virtual clock, or 0. */
-static uint64_t keep_virtual(struct client *client, const struct charge_target *target, const struct verdict *verdict)
+static uint64_t keep_virtual(struct client *client, const struct charge_target *target,
+                             const struct verdict *verdict)
 {
     uint64_t now_ns = client->front->loop->now_ns;
     struct meter *meter = verdict->virtual_ns > now_ns ? meter_make(client) : client->meter;
@@ -240,7 +246,8 @@ static uint64_t keep_virtual(struct client *client, const struct charge_target *
 }
 
 /* Keeps the unused positions of a command that the gate has decided on again. */
-static void keep_positions(struct client *client, const struct gate_request *ask, const struct verdict *verdict)
+static void keep_positions(struct client *client, const struct gate_request *ask,
+                           const struct verdict *verdict)
 {
     if (ask->positions != NULL)
         client->meter->positions = verdict->positions;
@@ -250,8 +257,9 @@ static void keep_positions(struct client *client, const struct gate_request *ask
  * The connection's subject pays for calls in flight and bytes, the keyed subject for all other
  * units.
  */
-static enum gate ask_both(struct client *client, const struct charge_target *own, const struct charge_target *keyed,
-                          struct gate_request *ask, struct verdict *verdict)
+static enum gate ask_both(struct client *client, const struct charge_target *own,
+                          const struct charge_target *keyed, struct gate_request *ask,
+                          struct verdict *verdict)
 {
     struct limit_counters *limit_counters = client->front->limit_counters;
     enum gate gate = GATE_PASS;
@@ -259,7 +267,8 @@ static enum gate ask_both(struct client *client, const struct charge_target *own
         /* the positions stay unless one of the two decisions changes them */
         verdict->positions = *ask->positions;
     ask->part = PART_COMMAND;
-    if (own->policy != NULL && keyed->policy != NULL && gate_delays(own->policy, ask->command, PART_CONNECTION))
+    if (own->policy != NULL && keyed->policy != NULL &&
+        gate_delays(own->policy, ask->command, PART_CONNECTION))
         /* otherwise a command could wait first and be refused afterwards */
         gate = gate_ask_refusal(keyed, ask, limit_counters, verdict);
     if (gate != GATE_PASS)
@@ -288,15 +297,18 @@ static bool has_delays(const struct charge_target *target)
 
 /* The decision request for one request. `amounts` must live as long as the result. */
 static struct gate_request ask_for(const struct client *client, const struct request *request,
-                                   const struct charge_target *own, const struct charge_target *target,
-                                   struct amounts *amounts)
+                                   const struct charge_target *own,
+                                   const struct charge_target *target, struct amounts *amounts)
 {
     uint64_t now_ns = client->front->loop->now_ns;
-    struct gate_request ask = {
-        .command = request->command, .amount = one_of_each(), .now_ns = now_ns, .headed_ns = now_ns};
+    struct gate_request ask = {.command = request->command,
+                               .amount = one_of_each(),
+                               .now_ns = now_ns,
+                               .headed_ns = now_ns};
     ask.blocks = request_blocks(request);
     if (target->policy != NULL && target->policy->is_measured) {
-        amounts_take(amounts, client->front->rules->policies, request->command, request->bytes, request->argc);
+        amounts_take(amounts, client->front->rules->policies, request->command, request->bytes,
+                     request->argc);
         ask.amount = amounts->of;
     }
     if (has_delays(target) || has_delays(own)) {
@@ -315,17 +327,20 @@ static bool is_others(const struct charge_target *target, const struct charge_ta
 }
 
 /* The charge target of the limit that decided: the keyed subject's, or the connection's own. */
-static const struct charge_target *whose(const struct charge_target *target, const struct charge_target *own,
+static const struct charge_target *whose(const struct charge_target *target,
+                                         const struct charge_target *own,
                                          const struct verdict *verdict)
 {
     enum unit unit = (enum unit)verdict->limit->unit;
     const struct policy *policy = target->policy;
-    bool is_its = policy != NULL && unit != UNIT_INFLIGHT && !unit_is_bytes(unit) && verdict->limit >= policy->limits &&
+    bool is_its = policy != NULL && unit != UNIT_INFLIGHT && !unit_is_bytes(unit) &&
+                  verdict->limit >= policy->limits &&
                   verdict->limit < policy->limits + policy->n_limits;
     return is_its ? target : own;
 }
 
-static const struct charge_target *whose_would(const struct charge_target *target, const struct charge_target *own,
+static const struct charge_target *whose_would(const struct charge_target *target,
+                                               const struct charge_target *own,
                                                const struct verdict *verdict)
 {
     return verdict->would == GATE_PASS ? own : whose(target, own, verdict);
@@ -359,7 +374,8 @@ enum gate charge_ask(struct client *client, const struct request *request, struc
     const struct charge_target own = client->is_keyed ? payer_of(client) : target;
     if (target.policy == NULL && own.policy == NULL)
         return charge_settle(client, &own, request->command, GATE_PASS);
-    if (is_early(client, &own, &target, request->command) && charge_wait_on(client, &own, &target) == GATE_WAIT)
+    if (is_early(client, &own, &target, request->command) &&
+        charge_wait_on(client, &own, &target) == GATE_WAIT)
         return GATE_WAIT;
     if ((request->command->flags & CMD_CONTROL) == 0 || request->command->effect == EFFECT_COMMAND)
         end_greeting(client);
@@ -370,8 +386,9 @@ enum gate charge_ask(struct client *client, const struct request *request, struc
     }
     struct amounts amounts;
     struct gate_request ask = ask_for(client, request, &own, &target, &amounts);
-    enum gate gate = is_others(&target, &own) ? ask_both(client, &own, &target, &ask, verdict)
-                                              : gate_ask(&target, &ask, front->limit_counters, verdict);
+    enum gate gate = is_others(&target, &own)
+                         ? ask_both(client, &own, &target, &ask, verdict)
+                         : gate_ask(&target, &ask, front->limit_counters, verdict);
     keep_positions(client, &ask, verdict);
     if (gate == GATE_WAIT)
         return charge_wait(client, whose(&target, &own, verdict), ask.headed_ns, verdict);
@@ -386,7 +403,8 @@ enum gate charge_ask(struct client *client, const struct request *request, struc
     return charge_settle(client, &target, request->command, gate);
 }
 
-enum gate charge_ask_refusal(struct client *client, const struct request *request, struct verdict *verdict)
+enum gate charge_ask_refusal(struct client *client, const struct request *request,
+                             struct verdict *verdict)
 {
     struct limit_counters *limit_counters = client->front->limit_counters;
     if (client->bound == NULL && !client->is_keyed)

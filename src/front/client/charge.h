@@ -33,7 +33,8 @@ enum gate charge_ask_bytes(struct client *client, size_t n);
  * Asks, before a lane is opened, whether the request is refused now. GATE_PASS: the request is not
  * refused, nothing is charged, and charge_ask decides later. Other results are those of charge_ask.
  */
-enum gate charge_ask_refusal(struct client *client, const struct request *request, struct verdict *verdict);
+enum gate charge_ask_refusal(struct client *client, const struct request *request,
+                             struct verdict *verdict);
 
 /* weir answers the request instead of sending it: gives up the request's positions in queues. */
 void charge_withdraw(struct client *client);
@@ -50,7 +51,8 @@ bool charge_waits_long(const struct client *client);
 bool charge_is_in_debt(const struct client *client, enum unit unit);
 
 /* This limit has refused `n` requests, at most UINT16_MAX: counts them for LIMIT TOP. */
-static inline void charge_count_refused(struct client *client, const struct limit *limit, uint32_t n)
+static inline void charge_count_refused(struct client *client, const struct limit *limit,
+                                        uint32_t n)
 {
     if (client->refused_by != limit->id + 1U || n > (uint32_t)(UINT16_MAX - client->n_refused))
         client_change_refuser(client, limit);

@@ -103,11 +103,12 @@ void client_note_heavy(struct client *client)
         extra->heavy_until_ns = client->front->loop->now_ns + HEAVY_NS;
 }
 
-bool client_keep(struct client *client, const struct command *command, struct slice bytes, uint32_t n)
+bool client_keep(struct client *client, const struct command *command, struct slice bytes,
+                 uint32_t n)
 {
     struct extra *extra = client_want_extra(client);
-    return extra != NULL &&
-           unanswered_add(&extra->unanswered, &client->front->loop->pool, keep_kind(command), bytes, n) != NULL;
+    return extra != NULL && unanswered_add(&extra->unanswered, &client->front->loop->pool,
+                                           keep_kind(command), bytes, n) != NULL;
 }
 
 void client_keep_nothing(struct client *client)
@@ -130,7 +131,8 @@ void client_limit_unread(struct client *client, uint64_t more)
         waiting += replies_bytes(&client->extra->replies);
     if (waiting > client->front->rules->output_limit_bytes && !client_is_closed(client)) {
         char why[96];
-        snprintf(why, sizeof why, "%" PRIu64 " bytes of replies are unread, more than output-limit", waiting);
+        snprintf(why, sizeof why, "%" PRIu64 " bytes of replies are unread, more than output-limit",
+                 waiting);
         client_log_closed(client, LOG_SITE_CLIENT_CLOSED, why);
         client_close_for(client, CLOSED_BUFFER);
     }
@@ -163,7 +165,8 @@ void client_output(struct client *client, const char *data, size_t n)
 
 static bool is_in_message(const struct client *client)
 {
-    return client_has_own_lane(client) && client->lane_user.lane != NULL && lane_is_in_message(client->lane_user.lane);
+    return client_has_own_lane(client) && client->lane_user.lane != NULL &&
+           lane_is_in_message(client->lane_user.lane);
 }
 
 bool client_is_owed(const struct client *client)
@@ -196,7 +199,8 @@ static void say_behind_places(struct client *client, struct spread *spread, stru
 void client_answer_now(struct client *client, struct slice reply)
 {
     if (pin_has(client, PIN_PASSTHROUGH)) {
-        client_log_closed(client, LOG_SITE_CLIENT_CLOSED, "weir cannot place its own reply among uncounted replies");
+        client_log_closed(client, LOG_SITE_CLIENT_CLOSED,
+                          "weir cannot place its own reply among uncounted replies");
         client_leave(client);
         return;
     }
@@ -214,7 +218,8 @@ void client_answer_now(struct client *client, struct slice reply)
         return;
     struct lane_user *lane_user = &client->lane_user;
     bool has_run = !lane_end_run(lane_user) ||
-                   replies_begin(&extra->replies, &extra->own, deliver_is_in_frame_of(lane_user->lane, lane_user));
+                   replies_begin(&extra->replies, &extra->own,
+                                 deliver_is_in_frame_of(lane_user->lane, lane_user));
     if (has_run && replies_say(&extra->replies, reply))
         client_limit_unread(client, 0);
     else
@@ -233,7 +238,8 @@ bool client_begin_apart(struct client *client, struct reply_source *source)
     return false;
 }
 
-void client_output_from(struct client *client, struct reply_source *source, const char *data, size_t n, bool is_whole)
+void client_output_from(struct client *client, struct reply_source *source, const char *data,
+                        size_t n, bool is_whole)
 {
     struct replies *replies = &client->extra->replies;
     switch (replies_take(replies, source, data, n, is_whole)) {
@@ -302,13 +308,15 @@ void client_tell_top(struct client *client)
         peak_rates_flush(&front->peak_rates, front->loop->now_ns);
     if (subject == NULL || is_operators || (client->n_commands == 0 && client->n_bytes == 0))
         return;
-    const uint64_t amounts[TOP_BY_COUNT] = {client->n_commands, client->n_refused, client->n_bytes, 0};
+    const uint64_t amounts[TOP_BY_COUNT] = {client->n_commands, client->n_refused, client->n_bytes,
+                                            0};
     top_add_each(front->top, slice_of(subject->policy_state->name, subject->policy_state->name_len),
-                 subject_name(subject), subject->hash, amounts, client->refused_by - 1U, front->loop->now_ns);
+                 subject_name(subject), subject->hash, amounts, client->refused_by - 1U,
+                 front->loop->now_ns);
     /* with a keyed subject charge_note_refused has noted the offender */
     if (client->n_refused > 0 && !client->is_keyed)
-        offenders_note(front->offenders, client->refused_by - 1U, OFFENDER_REFUSED, subject_name(subject),
-                       subject->hash);
+        offenders_note(front->offenders, client->refused_by - 1U, OFFENDER_REFUSED,
+                       subject_name(subject), subject->hash);
     client->n_commands = client->n_bytes = 0;
     client->n_refused = 0;
 }

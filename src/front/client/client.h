@@ -84,17 +84,17 @@
  *   WAIT         WAIT counts the writes on this lane
  *   PASSTHROUGH  weir does not count replies
  */
-#define PINS(ROW)                                                                                                      \
-    ROW(WATCH, false)                                                                                                  \
-    ROW(TRACKING, false)                                                                                               \
-    ROW(NO_EVICT, false)                                                                                               \
-    ROW(NO_TOUCH, false)                                                                                               \
-    ROW(RESET, false)                                                                                                  \
-    ROW(ID, true)                                                                                                      \
-    ROW(UNKNOWN, true)                                                                                                 \
-    ROW(SESSION, true)                                                                                                 \
-    ROW(DATABASE, true)                                                                                                \
-    ROW(WAIT, true)                                                                                                    \
+#define PINS(ROW)                                                                                  \
+    ROW(WATCH, false)                                                                              \
+    ROW(TRACKING, false)                                                                           \
+    ROW(NO_EVICT, false)                                                                           \
+    ROW(NO_TOUCH, false)                                                                           \
+    ROW(RESET, false)                                                                              \
+    ROW(ID, true)                                                                                  \
+    ROW(UNKNOWN, true)                                                                             \
+    ROW(SESSION, true)                                                                             \
+    ROW(DATABASE, true)                                                                            \
+    ROW(WAIT, true)                                                                                \
     ROW(PASSTHROUGH, true)
 
 #define PIN_BIT_ROW(name, lasts) PIN_BIT_##name,
@@ -124,7 +124,7 @@ struct intake {
 /* A large request that streams to a lane, from its first bytes to its last. */
 struct passage {
     struct request_scan scan;
-    uint64_t tag;    /* timing_tag() of the call; the fair queue counts the call after the last byte */
+    uint64_t tag; /* timing_tag() of the call; the fair queue counts the call after the last byte */
     uint8_t counted; /* as in struct request */
     bool is_refused; /* the bytes of the request are thrown away */
     bool may_block;  /* the fair queue does not wait for the reply */
@@ -322,12 +322,13 @@ struct client_ops {
     /* Sends bytes behind the requests that have come back to the client (again.h). */
     void (*put_behind)(struct client *client, const char *data, size_t n);
     /* As lane_user_ops.on_not_run, for a call at this place of a client on a cluster. */
-    bool (*on_not_run)(struct place *place, const struct call *call, enum not_run row, struct slice reply);
+    bool (*on_not_run)(struct place *place, const struct call *call, enum not_run row,
+                       struct slice reply);
     /* A lane is lost, and with it calls of the client at a place. */
     void (*on_place_lost)(struct client *client);
     /* As compound_by_keys. */
-    bool (*by_keys)(struct client *client, struct slice request, void (*done)(void *arg, struct slice reply),
-                    void *arg);
+    bool (*by_keys)(struct client *client, struct slice request,
+                    void (*done)(void *arg, struct slice reply), void *arg);
     /*
      * weir takes no more requests from the client. The connection ends once all requests are
      * answered.
@@ -548,7 +549,8 @@ void client_output(struct client *client, const char *data, size_t n);
  * Takes bytes that `source` has sent for the client. The bytes pass now, or are kept until earlier
  * replies have passed. `is_whole`: the bytes end where a frame ends. Only for a client with extra.
  */
-void client_output_from(struct client *client, struct reply_source *source, const char *data, size_t n, bool is_whole);
+void client_output_from(struct client *client, struct reply_source *source, const char *data,
+                        size_t n, bool is_whole);
 
 /* As client_output, for replies_flush. Returns false once the client is closed. */
 bool client_put_out(void *client, const char *data, size_t n);
@@ -588,7 +590,8 @@ void client_answer_now(struct client *client, struct slice reply);
  *
  * client_answer_apart gives the whole reply. If `reply` is empty, the client gets no reply.
  */
-__attribute__((warn_unused_result)) bool client_begin_apart(struct client *client, struct reply_source *source);
+__attribute__((warn_unused_result)) bool client_begin_apart(struct client *client,
+                                                            struct reply_source *source);
 void client_answer_apart(struct client *client, struct reply_source *source, struct slice reply);
 
 /*
@@ -667,7 +670,8 @@ void client_change_refuser(struct client *client, const struct limit *limit);
  * Keeps copies of `n` requests of this command that are about to be called on a lane with
  * lane.keeps. Empty `bytes`: the requests cannot be sent again. False: out of memory.
  */
-__attribute__((warn_unused_result)) bool client_keep(struct client *client, const struct command *command,
+__attribute__((warn_unused_result)) bool client_keep(struct client *client,
+                                                     const struct command *command,
                                                      struct slice bytes, uint32_t n);
 
 /* Forgets the copies of all requests in flight. */

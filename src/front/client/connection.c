@@ -81,7 +81,8 @@ static bool must_pay_first(const struct client *client)
  */
 static bool is_slow(const struct client *client)
 {
-    return client->link.is_congested && (!client->link.is_paused || client_waits_for(client, WAIT_MEMORY));
+    return client->link.is_congested &&
+           (!client->link.is_paused || client_waits_for(client, WAIT_MEMORY));
 }
 
 /*
@@ -114,7 +115,8 @@ static void connection_on_bytes(struct lane_user *lane_user, const char *data, s
     if (extra == NULL || (replies_are_idle(&extra->replies) && extra->spread == NULL))
         client_output(client, data, n);
     else
-        client_output_from(client, &client->extra->own, data, n, !lane_is_in_frame(lane_user->lane));
+        client_output_from(client, &client->extra->own, data, n,
+                           !lane_is_in_frame(lane_user->lane));
     connection_stop_if_slow(client);
 }
 
@@ -133,7 +135,8 @@ static struct link *connection_on_passing(struct lane_user *lane_user)
 {
     struct client *client = client_of_lane_user(lane_user);
     const struct extra *extra = client_extra(client);
-    bool passes = !client_is_leaving(client) && extra->gather == NULL && replies_are_idle(&extra->replies);
+    bool passes =
+        !client_is_leaving(client) && extra->gather == NULL && replies_are_idle(&extra->replies);
     return passes ? &client->link : NULL;
 }
 
@@ -148,12 +151,14 @@ static void connection_on_passed(struct lane_user *lane_user, size_t n)
 
 static void connection_on_resume(struct lane_user *lane_user, enum lane_user_wait what)
 {
-    static const enum client_wait reasons[] = {
-        [LANE_USER_HAS_REPLIES] = WAIT_REPLIES, [LANE_USER_HAS_LANE] = WAIT_LANE, [LANE_USER_HAS_SHARE] = WAIT_SHARE};
+    static const enum client_wait reasons[] = {[LANE_USER_HAS_REPLIES] = WAIT_REPLIES,
+                                               [LANE_USER_HAS_LANE] = WAIT_LANE,
+                                               [LANE_USER_HAS_SHARE] = WAIT_SHARE};
     client_resume(client_of_lane_user(lane_user), reasons[what]);
 }
 
-static void connection_on_answer(struct lane_user *lane_user, const struct call *call, const struct glimpse *reply)
+static void connection_on_answer(struct lane_user *lane_user, const struct call *call,
+                                 const struct glimpse *reply)
 {
     stateful_answered(client_of_lane_user(lane_user), call, reply);
 }
@@ -169,7 +174,8 @@ static void connection_on_unread(struct lane_user *lane_user, uint64_t bytes)
         client_limit_unread(client_of_lane_user(lane_user), bytes);
 }
 
-static void connection_on_refused(struct lane_user *lane_user, enum lane_end end, struct slice reply)
+static void connection_on_refused(struct lane_user *lane_user, enum lane_end end,
+                                  struct slice reply)
 {
     struct client *client = client_of_lane_user(lane_user);
     if (end == END_LOGIN_REFUSED && session_doubt(client))
@@ -193,8 +199,10 @@ static void connection_on_blocking(struct lane_user *lane_user)
     struct client *client = client_of_lane_user(lane_user);
     char name[SESSION_TEXT];
     session_print(client, name);
-    log_at(LOG_SITE_CLIENT_CLOSED, LOG_WARN,
-           "client %s is closed before output-limit: it does not read a reply that other clients wait behind", name);
+    log_at(
+        LOG_SITE_CLIENT_CLOSED, LOG_WARN,
+        "client %s is closed before output-limit: it does not read a reply that other clients wait behind",
+        name);
     client_close_for(client, CLOSED_BUFFER);
 }
 
@@ -249,7 +257,8 @@ static void on_place_lost(struct client *client)
  */
 static bool may_log_in(const struct lane_user *lane_user)
 {
-    const struct client *client = container_of((struct lane_user *)(uintptr_t)lane_user, struct client, lane_user);
+    const struct client *client =
+        container_of((struct lane_user *)(uintptr_t)lane_user, struct client, lane_user);
     return client->state == CLIENT_OPEN && transaction_is_none(&client->transaction) &&
            !pin_has(client, PIN_PASSTHROUGH) && !pin_has(client, PIN_TRACKING) &&
            !client_waits_for(client, WAIT_LOGIN) && client_extra(client)->passage == NULL;
@@ -278,7 +287,8 @@ static void connection_note_answered(struct client *client, uint32_t n)
     bool reads = false;
     bool writes = false;
     uint32_t left = n;
-    for (const struct kept *at = client->extra->unanswered.first; at != NULL && left > 0; at = at->next) {
+    for (const struct kept *at = client->extra->unanswered.first; at != NULL && left > 0;
+         at = at->next) {
         reads |= at->kind == KEPT_READ;
         writes |= at->kind == KEPT_WRITE;
         left -= at->n_left < left ? at->n_left : left;
@@ -306,8 +316,8 @@ static void on_kept_timed(struct lane_user *lane_user, const struct call *call, 
     unanswered_drop(&client->extra->unanswered, &client->front->loop->pool, n);
 }
 
-static bool connection_on_not_run(struct lane_user *lane_user, const struct call *call, enum not_run row,
-                                  struct slice reply)
+static bool connection_on_not_run(struct lane_user *lane_user, const struct call *call,
+                                  enum not_run row, struct slice reply)
 {
     (void)reply;
     if (row >= NOT_RUN_FIXED)
@@ -317,18 +327,22 @@ static bool connection_on_not_run(struct lane_user *lane_user, const struct call
 }
 
 /* Callbacks that lane_user_ops and lane_user_ops_kept have in common. */
-#define LANE_USER_OPS                                                                                                  \
-    .on_unheard = connection_on_unheard, .on_passing = connection_on_passing, .on_passed = connection_on_passed,       \
-    .on_run_end = connection_on_run_end, .on_answer = connection_on_answer, .on_counted = connection_on_counted,       \
-    .on_refused = connection_on_refused, .on_heavy = connection_on_heavy, .on_unread = connection_on_unread,           \
-    .on_blocking = connection_on_blocking, .on_lost = connection_on_lost, .on_resume = connection_on_resume,           \
-    .may_log_in = may_log_in, .share = session_lane_share, .audit = session_audit_lane,                                \
-    .to_link = (ptrdiff_t)offsetof(struct client, link) - (ptrdiff_t)offsetof(struct client, lane_user)
+#define LANE_USER_OPS                                                                              \
+    .on_unheard = connection_on_unheard, .on_passing = connection_on_passing,                      \
+    .on_passed = connection_on_passed, .on_run_end = connection_on_run_end,                        \
+    .on_answer = connection_on_answer, .on_counted = connection_on_counted,                        \
+    .on_refused = connection_on_refused, .on_heavy = connection_on_heavy,                          \
+    .on_unread = connection_on_unread, .on_blocking = connection_on_blocking,                      \
+    .on_lost = connection_on_lost, .on_resume = connection_on_resume, .may_log_in = may_log_in,    \
+    .share = session_lane_share, .audit = session_audit_lane,                                      \
+    .to_link =                                                                                     \
+        (ptrdiff_t)offsetof(struct client, link) - (ptrdiff_t)offsetof(struct client, lane_user)
 
 static const struct lane_user_ops lane_user_ops = {LANE_USER_OPS, .on_bytes = connection_on_bytes,
                                                    .on_timed = timing_answered};
 static const struct lane_user_ops lane_user_ops_kept = {LANE_USER_OPS, .on_bytes = on_kept_bytes,
-                                                        .on_timed = on_kept_timed, .on_not_run = connection_on_not_run};
+                                                        .on_timed = on_kept_timed,
+                                                        .on_not_run = connection_on_not_run};
 
 /* ---- closing ---- */
 
@@ -413,7 +427,9 @@ static void on_close(struct client *client, enum client_state was)
     binding_leave(client);
     front_leave(client->front, client_listen_address(client));
     client_drain_left(client->front);
-    count_add(&client->front->counts.listeners[client_listen_address(client)->index].closed[client->reason], 1);
+    count_add(&client->front->counts.listeners[client_listen_address(client)->index]
+                   .closed[client->reason],
+              1);
 }
 
 static void drop_extra(struct client *client)
@@ -462,7 +478,9 @@ static void handshake_failed(struct client *client, const char *why)
     session_print(client, name);
     log_at(LOG_SITE_TLS, LOG_WARN, "client %s on %s is closed: no TLS: %s", name,
            client_listen_address(client)->listener, why);
-    count_add(&client->front->counts.listeners[client_listen_address(client)->index].rejected[REJECTED_TLS], 1);
+    count_add(&client->front->counts.listeners[client_listen_address(client)->index]
+                   .rejected[REJECTED_TLS],
+              1);
     client_close_for(client, CLOSED_HANDSHAKE);
 }
 
@@ -527,7 +545,8 @@ static void on_link_passed(struct link *link, size_t n)
 static void connection_catch_up(struct client *client)
 {
     client->lane_user.is_paying = must_pay_first(client);
-    if (!client->lane_user.is_paying && (client_has_own_lane(client) || client->lane_user.in_flight > 0))
+    if (!client->lane_user.is_paying &&
+        (client_has_own_lane(client) || client->lane_user.in_flight > 0))
         lane_catch_up(&client->lane_user);
     places_catch_up(client);
 }
@@ -590,7 +609,8 @@ static void on_end_ahead(struct link *link)
 static void connection_on_end(struct link *link, int status)
 {
     struct client *client = client_of_link(link);
-    if (client->is_eof && !pin_has(client, PIN_PASSTHROUGH) && client->state != CLIENT_CLOSING && status != 0) {
+    if (client->is_eof && !pin_has(client, PIN_PASSTHROUGH) && client->state != CLIENT_CLOSING &&
+        status != 0) {
         go_on_unheard(client);
         return;
     }
@@ -667,8 +687,10 @@ void client_open(struct client *client, struct front *front, int fd, const struc
     client->front = front;
     client->generation = front->generation;
     client->listen_address = listen_address->number;
-    client->state = listen_address->has_proxy_header || listen_address->is_tls ? CLIENT_SHAKING : CLIENT_OPEN;
-    client->lane_user.ops = upstream_keeps(front->nodes.worker_lanes.upstream) ? &lane_user_ops_kept : &lane_user_ops;
+    client->state =
+        listen_address->has_proxy_header || listen_address->is_tls ? CLIENT_SHAKING : CLIENT_OPEN;
+    client->lane_user.ops =
+        upstream_keeps(front->nodes.worker_lanes.upstream) ? &lane_user_ops_kept : &lane_user_ops;
     list_init(&client->lane_user.waiting);
     list_init(&client->in_front);
     link_adopt(&client->link, front->loop, RANK_CLIENT, fd, peer, &link_ops);

@@ -23,10 +23,11 @@ static bool is_attached(const struct client *client)
 static bool is_unfinished(const struct client *client)
 {
     const struct extra *extra = client_extra(client);
-    return client_has_calls(client) || client->waits != 0 || reply_mode_skips(&client->reply_mode) ||
-           extra->n_asked > 0 || extra->passage != NULL || extra->admin_command != NULL ||
-           replies_bytes(&extra->replies) > 0 ||
-           (client->intake != NULL && client->intake->taken < client->intake->filled) || link_has_unread(&client->link);
+    return client_has_calls(client) || client->waits != 0 ||
+           reply_mode_skips(&client->reply_mode) || extra->n_asked > 0 || extra->passage != NULL ||
+           extra->admin_command != NULL || replies_bytes(&extra->replies) > 0 ||
+           (client->intake != NULL && client->intake->taken < client->intake->filled) ||
+           link_has_unread(&client->link);
 }
 
 static bool stays(const struct client *client)
@@ -55,7 +56,8 @@ static void drain_look_at(struct client *client)
     if (stays(client))
         return;
     const struct client_drain *drain = &client->front->drain;
-    bool is_new = timeouts_is_new(client, drain->looked_ms) || (client_is_shaking(client) && !drain->has_looked);
+    bool is_new = timeouts_is_new(client, drain->looked_ms) ||
+                  (client_is_shaking(client) && !drain->has_looked);
     if (client->output == OUTPUT_OVERDUE || (client_is_shaking(client) && !is_new))
         client_close_for(client, CLOSED_DRAIN);
     else if (client_is_parted(client))
@@ -91,7 +93,8 @@ static const char *occupation(const struct client *client)
         return "waits for Redis";
     if (extra->n_asked > 0)
         return "waits for Redis to decide LIMIT commands";
-    if (extra->passage != NULL || (client->intake != NULL && client->intake->taken < client->intake->filled))
+    if (extra->passage != NULL ||
+        (client->intake != NULL && client->intake->taken < client->intake->filled))
         return "has sent part of a request";
     return link_is_sending(&client->link) ? "has replies to read" : "silent";
 }

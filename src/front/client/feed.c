@@ -36,8 +36,10 @@ static void protocol_error(struct client *client, const struct request_scan *sca
  */
 static const struct request_limits *limits_of(const struct client *client)
 {
-    bool may_be_anonymous = (client->auth_generation & AUTH_GENERATION_NEEDS_AUTH) != 0 && !client_is_operator(client);
-    return may_be_anonymous && session_is_anonymous(client) ? &request_limits_before_auth : &request_limits_normal;
+    bool may_be_anonymous =
+        (client->auth_generation & AUTH_GENERATION_NEEDS_AUTH) != 0 && !client_is_operator(client);
+    return may_be_anonymous && session_is_anonymous(client) ? &request_limits_before_auth
+                                                            : &request_limits_normal;
 }
 
 static bool is_large(const struct request_scan *scan)
@@ -92,7 +94,8 @@ static void feed_take_frame(struct intake *in, enum route result)
 
 static bool can_go_on(const struct client *client)
 {
-    return client->state == CLIENT_OPEN && client->waits == 0 && client_extra(client)->passage == NULL;
+    return client->state == CLIENT_OPEN && client->waits == 0 &&
+           client_extra(client)->passage == NULL;
 }
 
 /* Takes requests as long as they can go. */
@@ -132,7 +135,8 @@ static void take_all(struct client *client, struct intake *in)
         enum scan_result scanned = SCAN_FRAME;
         if (!in->has_frame) {
             size_t used;
-            scanned = request_scan(&in->scan, limits, in->data + in->scanned, in->filled - in->scanned, &used);
+            scanned = request_scan(&in->scan, limits, in->data + in->scanned,
+                                   in->filled - in->scanned, &used);
             in->scanned += (uint32_t)used;
         }
         struct slice bytes = slice_of(in->data + in->taken, in->scanned - in->taken);
@@ -247,7 +251,8 @@ static size_t feed_pass(struct client *client, const char *data, size_t n)
     }
     if (result == SCAN_FRAME) {
         if (!passage->is_refused)
-            fair_share_note_passed(client, timing_command(client->front, passage->tag), passage->may_block);
+            fair_share_note_passed(client, timing_command(client->front, passage->tag),
+                                   passage->may_block);
         free(passage);
         client->extra->passage = NULL;
         timeouts_end_request(client);
@@ -392,7 +397,8 @@ static void note_begun(struct client *client, bool is_another)
 {
     bool is_waited_for = !list_is_empty(&client->waited_for.in_list);
     const struct intake *in = client->intake;
-    bool is_begun = client_extra(client)->passage != NULL || (in != NULL && !in->has_frame && client->waits == 0);
+    bool is_begun = client_extra(client)->passage != NULL ||
+                    (in != NULL && !in->has_frame && client->waits == 0);
     is_begun &= !client_is_leaving(client);
     if (is_waited_for && (is_another || !is_begun))
         timeouts_end_request(client);
@@ -422,7 +428,8 @@ void feed(struct client *client, const char *data, size_t n)
         if (!client_is_closed(client))
             compact(client);
     } else {
-        struct intake local = {.data = (char *)(uintptr_t)data, .filled = (uint32_t)n, .capacity = (uint32_t)n};
+        struct intake local = {
+            .data = (char *)(uintptr_t)data, .filled = (uint32_t)n, .capacity = (uint32_t)n};
         feed_take(client, &local);
         feed_keep(client, &local);
     }
@@ -437,8 +444,8 @@ struct link *feed_passing(struct link *link, size_t *most)
 {
     struct client *client = container_of(link, struct client, link);
     const struct passage *passage = client_extra(client)->passage;
-    if (passage == NULL || passage->is_refused || client->intake != NULL || client_is_leaving(client) ||
-        client->lane_user.lane == NULL)
+    if (passage == NULL || passage->is_refused || client->intake != NULL ||
+        client_is_leaving(client) || client->lane_user.lane == NULL)
         return NULL;
     *most = passage->scan.bulk_left;
     return lane_passing(&client->lane_user);
@@ -519,7 +526,8 @@ static uint64_t unread_bytes(const struct client *client)
  */
 static bool is_exempt(const struct client *client)
 {
-    return client_listen_address(client)->is_admin || pin_has(client, PIN_PASSTHROUGH) || client_is_leaving(client);
+    return client_listen_address(client)->is_admin || pin_has(client, PIN_PASSTHROUGH) ||
+           client_is_leaving(client);
 }
 
 /*
@@ -539,7 +547,8 @@ static void judge_client(struct client *client, enum ladder_step step, uint64_t 
 void memory_pressure_look(struct front *front)
 {
     struct memory_pressure *pressure = &front->settings->memory_pressure;
-    enum ladder_step step = (enum ladder_step)atomic_load_explicit(&pressure->step, memory_order_relaxed);
+    enum ladder_step step =
+        (enum ladder_step)atomic_load_explicit(&pressure->step, memory_order_relaxed);
     uint64_t share_bytes = atomic_load_explicit(&pressure->share_bytes, memory_order_relaxed);
     if (step >= LADDER_SHED)
         pool_shed(&front->loop->pool);

@@ -13,7 +13,8 @@
 /* True if the oldest call on the private lane may block in Redis. */
 static bool waits_in_redis(const struct client *client)
 {
-    return client_has_own_lane(client) && client->lane_user.lane != NULL && lane_waits(client->lane_user.lane);
+    return client_has_own_lane(client) && client->lane_user.lane != NULL &&
+           lane_waits(client->lane_user.lane);
 }
 
 static void end_waiting(struct client *client);
@@ -76,7 +77,8 @@ static void end_waiting(struct client *client)
  */
 static bool waits_in_vain(const struct client *client)
 {
-    return charge_waits_long(client) || (client->output == OUTPUT_DROPPED && meter_is_waiting(client));
+    return charge_waits_long(client) ||
+           (client->output == OUTPUT_DROPPED && meter_is_waiting(client));
 }
 
 void half_close_foresee(struct client *client)
@@ -100,7 +102,8 @@ void half_close_check(struct client *client)
         client_close(client);
     if (client_is_leaving(client))
         return;
-    if (!client_has_more(client) && (client->waits & ~WAIT_MEMORY) == 0 && !client->lane_user.wants_idle)
+    if (!client_has_more(client) && (client->waits & ~WAIT_MEMORY) == 0 &&
+        !client->lane_user.wants_idle)
         client_leave(client);
 }
 

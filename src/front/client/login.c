@@ -42,14 +42,15 @@ static bool attempt_is_counted(const struct login_attempt *attempt)
 static struct charge_target target_of_address(struct client *client)
 {
     const struct facts facts = facts_on_arrival(client);
-    const struct policy *policy =
-        client_listen_address(client)->is_admin ? NULL : policies_match(client->front->rules->policies, &facts);
+    const struct policy *policy = client_listen_address(client)->is_admin
+                                      ? NULL
+                                      : policies_match(client->front->rules->policies, &facts);
     char name[SUBJECT_NAME_MAX];
     if (policy == NULL || policy->of_unit[UNIT_AUTH_FAILURES] == 0)
         return (struct charge_target){0};
     size_t len = identity_address(&facts, name);
-    struct subject *subject = subject_get(client->front->settings->subjects, policy->policy_state, slice_of(name, len),
-                                          client->front->loop->now_ns);
+    struct subject *subject = subject_get(client->front->settings->subjects, policy->policy_state,
+                                          slice_of(name, len), client->front->loop->now_ns);
     return (struct charge_target){policy, {subject, NULL, NULL}};
 }
 
@@ -95,7 +96,8 @@ static void attempt_note_barred(struct front *front, const struct login_attempt 
  * The attempt's charge target under the present rules. The present policy may have another rate, or
  * no limit on failures.
  */
-static struct charge_target target_now(const struct front *front, const struct login_attempt *attempt)
+static struct charge_target target_now(const struct front *front,
+                                       const struct login_attempt *attempt)
 {
     struct charge_target target = attempt->target;
     if (attempt->policies == front->rules->policies)
@@ -113,8 +115,8 @@ static void attempt_end(struct front *front, struct login_attempt *attempt, bool
     if (!attempt_is_counted(attempt))
         return;
     const struct charge_target target = target_now(front, attempt);
-    attempts_end(front->settings->attempts, &attempt->base, &target, is_failure, front->loop->now_ns,
-                 front->limit_counters);
+    attempts_end(front->settings->attempts, &attempt->base, &target, is_failure,
+                 front->loop->now_ns, front->limit_counters);
     subject_put(front->settings->subjects, attempt->target.holders[PER_SUBJECT]);
     policies_put(attempt->policies);
     attempt->policies = NULL;
@@ -297,7 +299,8 @@ static struct login_step *make_question(struct client *client, struct login *log
 static void ask_auth_lane(struct login_step *step)
 {
     step->stage = STAGE_ASKED;
-    struct nodes_row *row = step->is_proof ? session_row(step->client) : front_default_row(step->front);
+    struct nodes_row *row =
+        step->is_proof ? session_row(step->client) : front_default_row(step->front);
     auth_lanes_ask(&row->auth_lanes, &step->question);
 }
 
@@ -306,8 +309,9 @@ static void ask_auth_lane(struct login_step *step)
 static void login_on_late(struct alarm *alarm)
 {
     struct client *client = container_of(alarm, struct login_step, late)->client;
-    session_log_closed(client, LOG_SITE_CLIENT_CLOSED,
-                       "its login waited longer than handshake-timeout for other logins from its address");
+    session_log_closed(
+        client, LOG_SITE_CLIENT_CLOSED,
+        "its login waited longer than handshake-timeout for other logins from its address");
     client_close_for(client, CLOSED_HANDSHAKE);
 }
 
@@ -409,7 +413,8 @@ static bool tell_lane(struct client *client, struct login *login)
         size_t n = login_emit(login, SLICE("AUTH"), false, request);
         lane_send(lane, &client->lane_user, request, n);
         explicit_bzero(request, n);
-        lane_must_answer(lane, upstream_time(client->front->nodes.worker_lanes.upstream, AUTH_LANES_TIMEOUT_NS));
+        lane_must_answer(
+            lane, upstream_time(client->front->nodes.worker_lanes.upstream, AUTH_LANES_TIMEOUT_NS));
     }
     free(request);
     return is_sent && ask_id(client);
@@ -419,7 +424,8 @@ void login_lane_answered(struct client *client, const struct glimpse *reply)
 {
     client->lane_user.lane->answer_by_ns = 0;
     if (!glimpse_is(reply, SLICE("+OK\r\n"))) {
-        login_refuse_lane(client, "its private connection rejects a login that Redis accepted before");
+        login_refuse_lane(client,
+                          "its private connection rejects a login that Redis accepted before");
         return;
     }
     lend_note_login(client->lane_user.lane);
@@ -514,7 +520,8 @@ static enum login_result judged(struct client *client, struct login_step *step)
 static bool watch_dial(struct client *client, struct login_step *step, bool is_handshake)
 {
     struct nodes_row *row = step->is_proof ? session_row(client) : front_default_row(client->front);
-    if (step->stage != STAGE_ASKED || question_is_in_flight(&step->question) || lanes_is_taken(&row->lanes))
+    if (step->stage != STAGE_ASKED || question_is_in_flight(&step->question) ||
+        lanes_is_taken(&row->lanes))
         return true;
     if (client->lane_user.is_returning) /* the outage belongs to the next request */
         return true;

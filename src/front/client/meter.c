@@ -98,7 +98,8 @@ bool meter_make_funnels(struct client *client, const struct policy *policy)
     struct subject *own = meter_funnels(client, policy);
     if (own != NULL)
         return subject_grow(own);
-    own = meter_make(client) != NULL ? subject_new_detached(policy->policy_state, PER_CONNECTION) : NULL;
+    own = meter_make(client) != NULL ? subject_new_detached(policy->policy_state, PER_CONNECTION)
+                                     : NULL;
     if (own == NULL)
         return false;
     own->next = client->meter->owns;
@@ -106,7 +107,8 @@ bool meter_make_funnels(struct client *client, const struct policy *policy)
     return true;
 }
 
-static const struct policy *meter_policy_of(const struct policies *policies, const struct policy_state *policy_state)
+static const struct policy *meter_policy_of(const struct policies *policies,
+                                            const struct policy_state *policy_state)
 {
     for (size_t i = 0; i < policies_count(policies); i++)
         if (policies_at(policies, i)->policy_state == policy_state)
@@ -119,7 +121,8 @@ void meter_settle(struct client *client, const struct policies *policies)
     struct subject *own = client->meter != NULL ? client->meter->owns : NULL;
     for (; own != NULL; own = own->next) {
         bool is_bound = client->bound != NULL && client->bound->policy_state == own->policy_state;
-        const struct policy *policy = is_bound ? client->bound : meter_policy_of(policies, own->policy_state);
+        const struct policy *policy =
+            is_bound ? client->bound : meter_policy_of(policies, own->policy_state);
         if (policy != NULL)
             gate_settle_holder(policy, own, PER_CONNECTION, client->front->loop->now_ns);
     }
@@ -201,7 +204,8 @@ static bool is_held_for(const struct client *client, const struct policy *policy
     const struct subject *keyed = client->meter->keyed;
     if (keyed == NULL || keyed->policy_state != policy->policy_state)
         return false;
-    return slice_eq(subject_name(keyed), name) || (meter_is_waiting(client) && subject_is_overflow(keyed));
+    return slice_eq(subject_name(keyed), name) ||
+           (meter_is_waiting(client) && subject_is_overflow(keyed));
 }
 
 /*
@@ -235,7 +239,8 @@ static struct charge_target target_by_key(struct client *client, struct slice ke
         subject.len = identity_subject(&rules->identity, &facts, name);
     if (!is_held_for(client, policy, subject)) {
         payer_let_keyed_go(client);
-        meter->keyed = subject_get(front->settings->key_subjects, policy->policy_state, subject, front->loop->now_ns);
+        meter->keyed = subject_get(front->settings->key_subjects, policy->policy_state, subject,
+                                   front->loop->now_ns);
     }
     policy = exceptions_bind_on(policy, meter->keyed);
     if (!meter_make_funnels(client, policy)) {
@@ -255,5 +260,6 @@ struct charge_target payer_for(struct client *client, const struct request *requ
 
 bool payer_is_hidden(const struct client *client, const struct request *request)
 {
-    return client->is_keyed && request->is_large && keys_are_hidden(request->command, request->bytes, request->argc);
+    return client->is_keyed && request->is_large &&
+           keys_are_hidden(request->command, request->bytes, request->argc);
 }

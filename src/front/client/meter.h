@@ -29,7 +29,7 @@ struct meter {
     /* 1 + id of the limit that delays the next command; see struct gate_request */
     uint32_t waited_for;
     struct queue_positions positions; /* positions of the next command in queues; n 0: none */
-    uint64_t headed_ns;               /* gate_request.headed_ns of the delayed command; 0: none is delayed */
+    uint64_t headed_ns; /* gate_request.headed_ns of the delayed command; 0: none is delayed */
     /* when limits in shadow mode would have let the last command go; 0: at once */
     uint64_t virtual_ns;
     struct alarm delay;       /* set while a limit delays the next command */
@@ -52,7 +52,8 @@ void meter_free(struct client *client);
  * The funnels are made once. A client that changes its policy to and fro therefore gets no fresh
  * burst. False: out of memory.
  */
-__attribute__((warn_unused_result)) bool meter_make_funnels(struct client *client, const struct policy *policy);
+__attribute__((warn_unused_result)) bool meter_make_funnels(struct client *client,
+                                                            const struct policy *policy);
 
 /*
  * The client has new rules: its waits for limits end, and the gate is asked again at the end of

@@ -61,8 +61,9 @@ struct nodes_row *read_side_find_row(const struct front *front, const struct nod
 
 struct nodes_row *read_side_row(const struct client *client)
 {
-    struct nodes_row *row =
-        read_side_is_at_replica(client) ? read_side_find_row(client->front, read_side_of(client)->node) : NULL;
+    struct nodes_row *row = read_side_is_at_replica(client)
+                                ? read_side_find_row(client->front, read_side_of(client)->node)
+                                : NULL;
     return row != NULL ? row : front_default_row(client->front);
 }
 

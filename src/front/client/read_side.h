@@ -32,8 +32,8 @@ struct read_side {
     struct client *client;
     /* the replica that the client reads from or will read from; one reference; NULL: none */
     struct node *node;
-    struct node *refused;    /* a replica that refused the client's login; one reference; NULL: none */
-    struct lease other;      /* lease on the shared lane of the side that the client is not on */
+    struct node *refused; /* a replica that refused the client's login; one reference; NULL: none */
+    struct lease other;   /* lease on the shared lane of the side that the client is not on */
     struct auth_proof proof; /* proof that Redis accepts the client's credentials at the replica */
     /* the question to the replica about `proof`; in flight while question.login is not NULL */
     struct question question;

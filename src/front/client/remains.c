@@ -8,7 +8,7 @@
 struct remains {
     struct list in_front;       /* in front.remains */
     struct lane_user lane_user; /* the lane user of the calls */
-    struct link link;           /* hollow link; woken when the last call is answered or the lane is closed */
+    struct link link; /* hollow link; woken when the last call is answered or the lane is closed */
     struct front *front;
     struct node *node;           /* the node of the lane; one reference */
     struct rules *rules;         /* the rules of `policy`; one reference */
@@ -52,9 +52,12 @@ static const struct policy *successor(const struct remains *remains)
 {
     const struct rules *rules = remains->front->rules;
     const struct policy_state *policy_state = remains->policy->policy_state;
-    const struct policy *policy = policies_find(rules->policies, slice_of(policy_state->name, policy_state->name_len));
+    const struct policy *policy =
+        policies_find(rules->policies, slice_of(policy_state->name, policy_state->name_len));
     policy = exceptions_bind(rules->exceptions, policy, subject_name(remains->subject));
-    return policy != NULL && policy->policy_state == policy_state && subject_grow(remains->subject) ? policy : NULL;
+    return policy != NULL && policy->policy_state == policy_state && subject_grow(remains->subject)
+               ? policy
+               : NULL;
 }
 
 /* Moves the remains to the present rules: later bytes are charged at the present rates. */
@@ -84,7 +87,8 @@ static uint64_t bytes_left(const struct remains *remains)
 {
     const struct lane *lane = remains->lane_user.lane;
     uint64_t missing = lane != NULL && lane_is_in_frame(lane) ? lane->scan.bulk_left : 0;
-    return remains->n_unanswered * REMAINS_CALL_BYTES + (missing > REMAINS_CALL_BYTES ? missing : 0);
+    return remains->n_unanswered * REMAINS_CALL_BYTES +
+           (missing > REMAINS_CALL_BYTES ? missing : 0);
 }
 
 static void note_left(struct remains *remains, uint64_t bytes)
@@ -106,7 +110,8 @@ static void remains_on_bytes(struct lane_user *lane_user, const char *data, size
     note_left(remains, bytes_left(remains));
     const struct charge_target target = remains_charge_target_of(remains);
     if (target.policy != NULL)
-        gate_owe_bytes(&target, UNIT_BYTES_OUT, n, lane_user->counted, front->loop->now_ns, front->limit_counters);
+        gate_owe_bytes(&target, UNIT_BYTES_OUT, n, lane_user->counted, front->loop->now_ns,
+                       front->limit_counters);
 }
 
 static void remains_on_unheard(struct lane_user *lane_user, size_t n)
@@ -143,7 +148,8 @@ static void remains_on_lost(struct lane_user *lane_user, const struct lane *lane
     link_wake(&remains_of(lane_user)->link);
 }
 
-static void remains_on_answer(struct lane_user *lane_user, const struct call *call, const struct glimpse *reply)
+static void remains_on_answer(struct lane_user *lane_user, const struct call *call,
+                              const struct glimpse *reply)
 {
     (void)lane_user;
     (void)call;
@@ -180,7 +186,8 @@ static const struct lane_user_ops lane_user_ops = {
     .on_blocking = remains_ignore,
     .on_unread = remains_on_unread,
     .on_lost = remains_on_lost,
-    .to_link = (ptrdiff_t)offsetof(struct remains, link) - (ptrdiff_t)offsetof(struct remains, lane_user),
+    .to_link =
+        (ptrdiff_t)offsetof(struct remains, link) - (ptrdiff_t)offsetof(struct remains, lane_user),
 };
 
 /* ---- from the client's close to the last reply ---- */
@@ -204,7 +211,8 @@ static void remains_end(struct remains *remains)
 static bool remains_is_over(const struct remains *remains)
 {
     const struct lane *lane = remains->lane_user.lane;
-    return lane == NULL || (lane->owner != &remains->lane_user && remains->lane_user.in_flight == 0);
+    return lane == NULL ||
+           (lane->owner != &remains->lane_user && remains->lane_user.in_flight == 0);
 }
 
 static void remains_on_wake(struct link *link)
@@ -224,15 +232,16 @@ static uint64_t count_unanswered(const struct lane *lane, const struct lane_user
     uint64_t n = 0;
     for (uint32_t at = lane->calls.head; at != lane->calls.tail; at++) {
         const struct call *call = calls_at(&lane->calls, at);
-        if (call->lane_user == lane_user && call->arrived_ns != 0 && (call->flags & CALL_MAY_WAIT) == 0)
+        if (call->lane_user == lane_user && call->arrived_ns != 0 &&
+            (call->flags & CALL_MAY_WAIT) == 0)
             n += call_requests(call);
     }
     return n;
 }
 
 /* Moves the counted calls of this lane user from the client's meter. */
-static void remains_take_counted(struct remains *remains, struct meter *meter, const struct lane *lane,
-                                 const struct lane_user *lane_user)
+static void remains_take_counted(struct remains *remains, struct meter *meter,
+                                 const struct lane *lane, const struct lane_user *lane_user)
 {
     for (uint32_t at = lane->calls.head; at != lane->calls.tail; at++) {
         const struct call *call = calls_at(&lane->calls, at);
@@ -246,7 +255,8 @@ static void remains_take_counted(struct remains *remains, struct meter *meter, c
 }
 
 /* Makes a struct remains for the calls of this lane user. NULL: out of memory. */
-static struct remains *remains_make(struct client *client, struct lane *lane, const struct lane_user *lane_user)
+static struct remains *remains_make(struct client *client, struct lane *lane,
+                                    const struct lane_user *lane_user)
 {
     struct front *front = client->front;
     struct meter *meter = client->meter;
@@ -286,7 +296,8 @@ void remains_leave(struct client *client)
 void remains_leave_lane_user(struct client *client, struct lane_user *lane_user)
 {
     struct lane *lane = lane_user->lane;
-    bool is_under_way = lane_user->in_flight > 0 || (lane->owner == lane_user && !lane_is_clean(lane));
+    bool is_under_way =
+        lane_user->in_flight > 0 || (lane->owner == lane_user && !lane_is_clean(lane));
     bool goes_on = lane_is_ready(lane) && is_under_way && client->subject != NULL;
     struct remains *remains = goes_on ? remains_make(client, lane, lane_user) : NULL;
     if (remains == NULL) {

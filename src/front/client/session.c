@@ -72,7 +72,8 @@ struct slice library_name(const struct library *library)
 
 struct slice library_version(const struct library *library)
 {
-    return library != NULL ? slice_of(library->text + library->name_len, library->version_len) : slice_of("", 0);
+    return library != NULL ? slice_of(library->text + library->name_len, library->version_len)
+                           : slice_of("", 0);
 }
 
 /* Adds a reference. NULL: nothing to do. */
@@ -95,7 +96,8 @@ static void library_put(struct library *library)
 static struct library *session_find(struct list *known, struct slice name, struct slice version)
 {
     unsigned looked_at = 0;
-    for (struct list *at = known->next; at != known && looked_at < LOOKED_AT; at = at->next, looked_at++) {
+    for (struct list *at = known->next; at != known && looked_at < LOOKED_AT;
+         at = at->next, looked_at++) {
         struct library *library = container_of(at, struct library, in_known);
         if (slice_eq(library_name(library), name) && slice_eq(library_version(library), version))
             return library;
@@ -122,7 +124,8 @@ static struct library *session_make(struct list *known, struct slice name, struc
  * Replaces `held` by the library that differs from `held` in the name, or in the version if
  * is_version. False: out of memory, and `held` is unchanged.
  */
-static bool library_change(struct list *known, struct library **held, bool is_version, struct slice value)
+static bool library_change(struct list *known, struct library **held, bool is_version,
+                           struct slice value)
 {
     struct library *old = *held;
     struct slice name = is_version ? library_name(old) : value;
@@ -147,8 +150,9 @@ static bool library_change(struct list *known, struct library **held, bool is_ve
 static struct login *session_login_of(const struct client *client)
 {
     const struct session *session = client->session;
-    return session != NULL && session->login != NULL ? session->login
-                                                     : worker_lanes_lent(&client->front->nodes.worker_lanes);
+    return session != NULL && session->login != NULL
+               ? session->login
+               : worker_lanes_lent(&client->front->nodes.worker_lanes);
 }
 
 struct login *session_login(const struct client *client)
@@ -168,7 +172,8 @@ static uint32_t auth_generation_at(const struct client *client, const struct nod
         return client->auth_generation;
     if (place != NULL)
         return place->auth_generation;
-    return reading != NULL && reading->node == node ? reading->auth_generation : node_auth_generation(node);
+    return reading != NULL && reading->node == node ? reading->auth_generation
+                                                    : node_auth_generation(node);
 }
 
 struct lane_key session_key(const struct client *client, const struct node *node)
@@ -220,8 +225,9 @@ struct nodes_row *session_row(const struct client *client)
  */
 static struct auth_proof *proof_at(const struct client *client, const struct nodes_row *row)
 {
-    struct place *place =
-        row != front_default_row(client->front) ? spread_place(client_extra(client)->spread, row) : NULL;
+    struct place *place = row != front_default_row(client->front)
+                              ? spread_place(client_extra(client)->spread, row)
+                              : NULL;
     return place != NULL ? &place->proof : &client->session->proof;
 }
 
@@ -239,20 +245,22 @@ bool session_is_proven(const struct client *client)
 {
     struct session *session = client->session;
     return session == NULL || session->login == NULL ||
-           auth_proof_holds(proof_at(client, session_row(client)), users_of(client), session->login);
+           auth_proof_holds(proof_at(client, session_row(client)), users_of(client),
+                            session->login);
 }
 
 bool session_is_witnessed(const struct client *client)
 {
     struct session *session = client->session;
     return session == NULL || session->login == NULL ||
-           auth_proof_is_witnessed(proof_at(client, session_row(client)), users_of(client), session->login);
+           auth_proof_is_witnessed(proof_at(client, session_row(client)), users_of(client),
+                                   session->login);
 }
 
 bool session_must_prove(const struct client *client)
 {
-    bool has_lane =
-        client_has_own_lane(client) && client->lane_user.lane != NULL && lane_is_ready(client->lane_user.lane);
+    bool has_lane = client_has_own_lane(client) && client->lane_user.lane != NULL &&
+                    lane_is_ready(client->lane_user.lane);
     return has_lane ? !session_is_witnessed(client) : !session_is_proven(client);
 }
 
@@ -293,7 +301,8 @@ static struct auth_proof *proof_now(const struct client *client)
 bool session_suits(const struct client *client, const struct lane *lane)
 {
     struct session *session = client->session;
-    return session == NULL || session->login == NULL || witness_suits(lane, proof_now(client), session->login);
+    return session == NULL || session->login == NULL ||
+           witness_suits(lane, proof_now(client), session->login);
 }
 
 bool session_ask_witness(struct client *client, struct lane *lane)
@@ -335,7 +344,8 @@ bool session_must_log_in(const struct client *client)
 struct slice session_user(const struct client *client)
 {
     const struct session *session = client->session;
-    if (session == NULL || session->login == NULL || slice_eq(login_user(session->login), SLICE("default")))
+    if (session == NULL || session->login == NULL ||
+        slice_eq(login_user(session->login), SLICE("default")))
         return slice_of("", 0);
     return login_user(session->login);
 }
@@ -348,7 +358,8 @@ const struct library *session_library(const struct client *client)
 bool session_set_library(struct client *client, bool is_version, struct slice value)
 {
     struct session *session = need_session(client);
-    return session != NULL && library_change(&client->front->libraries, &session->library, is_version, value);
+    return session != NULL &&
+           library_change(&client->front->libraries, &session->library, is_version, value);
 }
 
 void session_forget_library(struct client *client)
@@ -421,7 +432,8 @@ static void drop_texts(struct session *session)
 static void drop_kept(struct client *client)
 {
     struct lease *kept = client->extra != NULL ? &client->extra->kept : NULL;
-    if (kept != NULL && lease_holds(kept) && !login_same(kept->lane->key.login, client->session->login))
+    if (kept != NULL && lease_holds(kept) &&
+        !login_same(kept->lane->key.login, client->session->login))
         lease_drop(kept);
 }
 
@@ -511,8 +523,8 @@ void session_print_address(const struct client *client, char *out)
     if (address.ip.family == 0)
         snprintf(out, SESSION_TEXT, "unix");
     else
-        snprintf(out, SESSION_TEXT, address.ip.family == 6 ? "[%.*s]:%u" : "%.*s:%u", (int)ip_print(&address.ip, ip),
-                 ip, (unsigned)address.port);
+        snprintf(out, SESSION_TEXT, address.ip.family == 6 ? "[%.*s]:%u" : "%.*s:%u",
+                 (int)ip_print(&address.ip, ip), ip, (unsigned)address.port);
 }
 
 void session_print(const struct client *client, char *out)
@@ -522,7 +534,8 @@ void session_print(const struct client *client, char *out)
         return;
     struct slice user = login_user(client->session->login);
     size_t len = strlen(out);
-    snprintf(out + len, SESSION_TEXT - len, " user:%.*s", (int)(user.len < 128 ? user.len : 128), user.at);
+    snprintf(out + len, SESSION_TEXT - len, " user:%.*s", (int)(user.len < 128 ? user.len : 128),
+             user.at);
 }
 
 void session_print_operator(const struct client *client, char *out, size_t room)
@@ -572,7 +585,8 @@ struct facts facts_of(const struct client *client)
 
 struct room_share session_lane_share(const struct lane_user *lane_user)
 {
-    return session_share(container_of((struct lane_user *)(uintptr_t)lane_user, struct client, lane_user));
+    return session_share(
+        container_of((struct lane_user *)(uintptr_t)lane_user, struct client, lane_user));
 }
 
 struct room_share session_share(const struct client *client)
@@ -581,12 +595,14 @@ struct room_share session_share(const struct client *client)
     char ip[IP_TEXT_MAX];
     const struct ip *peer = &client->link.peer.ip;
     struct slice text = slice_of(ip, peer->family != 0 ? ip_print(peer, ip) : 0);
-    return room_share_of(client->subject != NULL ? client->subject->hash : 0, text.len > 0 ? hash_bytes(key, text) : 0);
+    return room_share_of(client->subject != NULL ? client->subject->hash : 0,
+                         text.len > 0 ? hash_bytes(key, text) : 0);
 }
 
 void session_audit_lane(const struct lane_user *lane_user, const struct lane *lane)
 {
-    const struct client *client = container_of((struct lane_user *)(uintptr_t)lane_user, struct client, lane_user);
+    const struct client *client =
+        container_of((struct lane_user *)(uintptr_t)lane_user, struct client, lane_user);
     struct lane_key key = session_key(client, lane_node(lane));
     key.is_apart = lane->key.is_apart;
     /*
@@ -594,8 +610,10 @@ void session_audit_lane(const struct lane_user *lane_user, const struct lane *la
      * of weir's own bytes.
      */
     bool is_unseen = lane->user == NULL && client_has_own_lane(client) && session_is_proven(client);
-    assert(session_is_witnessed(client) || is_unseen || lane_user->is_sending || client_waits_for(client, WAIT_LOGIN));
-    assert(session_suits(client, lane) || lane_user->is_sending || client_waits_for(client, WAIT_ANSWER | WAIT_LOGIN));
+    assert(session_is_witnessed(client) || is_unseen || lane_user->is_sending ||
+           client_waits_for(client, WAIT_LOGIN));
+    assert(session_suits(client, lane) || lane_user->is_sending ||
+           client_waits_for(client, WAIT_ANSWER | WAIT_LOGIN));
     if (lane->role == LANE_PRIVATE) {
         assert(client_has_own_lane(client));
     } else {
@@ -603,7 +621,7 @@ void session_audit_lane(const struct lane_user *lane_user, const struct lane *la
         assert(login_same_user(lane->key.login, key.login) &&
                (key.login != NULL || lane->key.auth_generation == key.auth_generation));
         assert(lane_key_eq(&lane->key, &key) || client_waits_for(client, WAIT_ANSWER | WAIT_LOGIN));
-        assert(!lane_key_eq(&lane->key, &key) || client_waits_for(client, WAIT_ANSWER | WAIT_LOGIN) ||
-               lane_user->lane == lane);
+        assert(!lane_key_eq(&lane->key, &key) ||
+               client_waits_for(client, WAIT_ANSWER | WAIT_LOGIN) || lane_user->lane == lane);
     }
 }

@@ -149,8 +149,8 @@ __attribute__((warn_unused_result)) bool session_log_in(struct client *client, s
  * Notes the arguments of a request until Redis accepts them: a protocol (0: none), a name, or both.
  * SELECT passes neither. One request at a time. False: out of memory.
  */
-__attribute__((warn_unused_result)) bool session_ask(struct client *client, uint8_t protocol, bool has_name,
-                                                     struct slice name);
+__attribute__((warn_unused_result)) bool session_ask(struct client *client, uint8_t protocol,
+                                                     bool has_name, struct slice name);
 
 /*
  * Redis has accepted the arguments of session_ask, and has changed the lane. True: the client has a

@@ -43,7 +43,8 @@ static bool timeouts_is_over(const struct front *front, uint32_t since_ms, uint6
 }
 
 /* Sets the alarm for the time when timeouts_is_over becomes true. */
-static void wake_when_over(struct front *front, struct alarm *alarm, uint32_t since_ms, uint64_t timeout_ns)
+static void wake_when_over(struct front *front, struct alarm *alarm, uint32_t since_ms,
+                           uint64_t timeout_ns)
 {
     uint64_t passed_ms = timeouts_now_ms(front) - since_ms, wanted_ms = ns_to_ms_up(timeout_ns) + 1;
     uint64_t left_ms = passed_ms < wanted_ms ? wanted_ms - passed_ms : 0;
@@ -54,13 +55,15 @@ static void wake_when_over(struct front *front, struct alarm *alarm, uint32_t si
 /* ---- handshakes, and unfinished requests ---- */
 
 /* Sets the alarm for the first client in the list, if there is a time-out. */
-static void timeouts_arm(struct front *front, struct alarm *alarm, const struct list *list, uint64_t timeout_ns)
+static void timeouts_arm(struct front *front, struct alarm *alarm, const struct list *list,
+                         uint64_t timeout_ns)
 {
     if (timeout_ns > 0 && !list_is_empty(list))
         wake_when_over(front, alarm, waiting_at(list->next)->waited_for.since_ms, timeout_ns);
 }
 
-static void timeouts_begin(struct client *client, struct list *list, struct alarm *alarm, uint64_t timeout_ns)
+static void timeouts_begin(struct client *client, struct list *list, struct alarm *alarm,
+                           uint64_t timeout_ns)
 {
     struct waited_for *waited_for = &client->waited_for;
     list_take(&waited_for->in_list);
@@ -70,7 +73,8 @@ static void timeouts_begin(struct client *client, struct list *list, struct alar
 }
 
 /* The first client in the list, if its time is over; else NULL. */
-static struct client *first_late(const struct front *front, const struct list *list, uint64_t timeout_ns)
+static struct client *first_late(const struct front *front, const struct list *list,
+                                 uint64_t timeout_ns)
 {
     if (timeout_ns == 0 || list_is_empty(list))
         return NULL;
@@ -120,7 +124,8 @@ static void keep_share(struct client *client, uint64_t n)
 {
     struct front *front = client->front;
     uint64_t others = front->settings->n_workers - 1;
-    if (n + others > timeouts_share(front->rules) && waiting_at(front->timeouts.handshakes.next) != client)
+    if (n + others > timeouts_share(front->rules) &&
+        waiting_at(front->timeouts.handshakes.next) != client)
         (void)timeouts_drop_handshake(front);
 }
 
@@ -134,8 +139,8 @@ static void close_late_request(struct client *client)
 {
     char name[SESSION_TEXT];
     session_print(client, name);
-    log_at(LOG_SITE_CLIENT_CLOSED, LOG_WARN, "client %s is closed: it did not finish a request within request-timeout",
-           name);
+    log_at(LOG_SITE_CLIENT_CLOSED, LOG_WARN,
+           "client %s is closed: it did not finish a request within request-timeout", name);
     client_close_for(client, CLOSED_REQUEST);
 }
 
@@ -157,8 +162,10 @@ static void on_request_late(struct alarm *alarm)
 void timeouts_begin_handshake(struct client *client)
 {
     struct front *front = client->front;
-    timeouts_begin(client, &front->timeouts.handshakes, &front->timeouts.handshake, front->rules->handshake_timeout_ns);
-    keep_share(client, atomic_fetch_add_explicit(&front->settings->shaking, 1, memory_order_relaxed) + 1U);
+    timeouts_begin(client, &front->timeouts.handshakes, &front->timeouts.handshake,
+                   front->rules->handshake_timeout_ns);
+    keep_share(client,
+               atomic_fetch_add_explicit(&front->settings->shaking, 1, memory_order_relaxed) + 1U);
 }
 
 void timeouts_end_handshake(struct client *client)
@@ -179,7 +186,8 @@ bool timeouts_is_new(const struct client *client, uint32_t since_ms)
 void timeouts_begin_request(struct client *client)
 {
     struct front *front = client->front;
-    timeouts_begin(client, &front->timeouts.unfinished, &front->timeouts.request, front->rules->request_timeout_ns);
+    timeouts_begin(client, &front->timeouts.unfinished, &front->timeouts.request,
+                   front->rules->request_timeout_ns);
 }
 
 void timeouts_end_request(struct client *client)
@@ -202,8 +210,8 @@ static uint64_t unbound_ns(const struct front *front)
 static void arm_unbound(struct front *front)
 {
     if (!list_is_empty(&front->timeouts.unbound))
-        wake_when_over(front, &front->timeouts.bind, unbound_at(front->timeouts.unbound.next)->since_ms,
-                       unbound_ns(front));
+        wake_when_over(front, &front->timeouts.bind,
+                       unbound_at(front->timeouts.unbound.next)->since_ms, unbound_ns(front));
 }
 
 void timeouts_begin_unbound(struct client *client)
@@ -253,8 +261,8 @@ static uint64_t period_ns(const struct front *front)
 static void arm_idle(struct front *front)
 {
     if (front->rules->idle_timeout_ns > 0 && !list_is_empty(&front->clients))
-        wake_when_over(front, &front->timeouts.idle, client_at(front->clients.next)->waited_for.looked_ms,
-                       period_ns(front));
+        wake_when_over(front, &front->timeouts.idle,
+                       client_at(front->clients.next)->waited_for.looked_ms, period_ns(front));
 }
 
 /* True if the client may only listen: Redis sends to it without being asked. */
@@ -271,7 +279,8 @@ static bool only_reads(const struct client *client)
     bool has_lane = client->lane_user.in_flight > 0 || client_has_own_lane(client);
     /* otherwise lane_user.lane may dangle */
     const struct lane *lane = has_lane ? client->lane_user.lane : NULL;
-    bool is_its_turn = !client_is_owed(client) || (lane != NULL && lane->slow_user == &client->lane_user);
+    bool is_its_turn =
+        !client_is_owed(client) || (lane != NULL && lane->slow_user == &client->lane_user);
     return client->output == OUTPUT_CUT ||
            (client_is_leaving(client) && is_its_turn && client_extra(client)->n_asked == 0);
 }
@@ -301,7 +310,8 @@ static void timeouts_look_at(struct client *client)
 {
     bool is_now_busy = timeouts_is_busy(client);
     client->waited_for.looked_ms = timeouts_now_ms(client->front);
-    client->silent_looks = is_now_busy || client->was_active ? 0 : (client->silent_looks + 1U) & 15U;
+    client->silent_looks =
+        is_now_busy || client->was_active ? 0 : (client->silent_looks + 1U) & 15U;
     /* a busy client may stay busy until just before the next look */
     client->was_active = is_now_busy;
     if (client->silent_looks == LOOKS)
@@ -311,9 +321,12 @@ static void timeouts_look_at(struct client *client)
 static void timeouts_on_look(struct alarm *alarm)
 {
     struct front *front = container_of(alarm, struct front, timeouts.idle);
-    if (walk_is_on(&front->binding_walk) || walk_is_on(&front->round_walk) || walk_is_on(&front->vanished_walk))
+    if (walk_is_on(&front->binding_walk) || walk_is_on(&front->round_walk) ||
+        walk_is_on(&front->vanished_walk))
         return; /* timeouts_go_on follows */
-    for (int n = 0; n < LOOKS_MAX && front->rules->idle_timeout_ns > 0 && !list_is_empty(&front->clients); n++) {
+    for (int n = 0;
+         n < LOOKS_MAX && front->rules->idle_timeout_ns > 0 && !list_is_empty(&front->clients);
+         n++) {
         struct client *client = client_at(front->clients.next);
         if (!timeouts_is_over(front, client->waited_for.looked_ms, period_ns(front)))
             break;
@@ -424,8 +437,10 @@ void timeouts_adopt(struct front *front)
     alarm_stop(&timeouts->alarms, &timeouts->handshake);
     alarm_stop(&timeouts->alarms, &timeouts->request);
     alarm_stop(&timeouts->alarms, &timeouts->idle);
-    timeouts_arm(front, &timeouts->handshake, &timeouts->handshakes, front->rules->handshake_timeout_ns);
-    timeouts_arm(front, &timeouts->request, &timeouts->unfinished, front->rules->request_timeout_ns);
+    timeouts_arm(front, &timeouts->handshake, &timeouts->handshakes,
+                 front->rules->handshake_timeout_ns);
+    timeouts_arm(front, &timeouts->request, &timeouts->unfinished,
+                 front->rules->request_timeout_ns);
     arm_idle(front);
 }
 

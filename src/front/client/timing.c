@@ -44,11 +44,13 @@ static uint64_t undelayed_ns(const struct timed *timed)
     return total_ns > waited_ns ? total_ns - waited_ns : 0;
 }
 
-static void add_entry(const struct client *client, const struct timed *timed, uint64_t tag, const struct node *node)
+static void add_entry(const struct client *client, const struct timed *timed, uint64_t tag,
+                      const struct node *node)
 {
     const struct front *front = client->front;
-    uint64_t upstream_ns =
-        timed->sent_ns != 0 && timed->answered_ns > timed->sent_ns ? timed->answered_ns - timed->sent_ns : 0;
+    uint64_t upstream_ns = timed->sent_ns != 0 && timed->answered_ns > timed->sent_ns
+                               ? timed->answered_ns - timed->sent_ns
+                               : 0;
     char address[SESSION_TEXT];
     struct slow_entry entry = {
         .unix_ms = clock_unix_ms(),
@@ -60,7 +62,8 @@ static void add_entry(const struct client *client, const struct timed *timed, ui
         .waits = (uint16_t)(tag >> 32),
     };
     session_print_address(client, address);
-    timing_print(entry.command, sizeof entry.command, timing_name_of(front, tag, timed->arrived_ns));
+    timing_print(entry.command, sizeof entry.command,
+                 timing_name_of(front, tag, timed->arrived_ns));
     timing_print(entry.address, sizeof entry.address, slice_str(address));
     timing_print(entry.client, sizeof entry.client, session_name(client));
     timing_print(entry.node, sizeof entry.node, slice_str(node != NULL ? node->text : ""));
@@ -71,7 +74,8 @@ static void add_entry(const struct client *client, const struct timed *timed, ui
  * Logs a slow command. `node` has answered; NULL: none, or several nodes. False: this second has
  * SLOW_PER_S entries.
  */
-static bool log_slow(struct client *client, const struct timed *timed, uint64_t tag, const struct node *node)
+static bool log_slow(struct client *client, const struct timed *timed, uint64_t tag,
+                     const struct node *node)
 {
     if (!may_log(&client->front->slow, timed->answered_ns))
         return false;
@@ -104,12 +108,14 @@ void timing_answered(struct lane_user *lane_user, const struct call *call, uint3
     timing_note(container_of(lane_user, struct client, lane_user), lane_user->lane, call, n);
 }
 
-void timing_note(struct client *client, const struct lane *lane, const struct call *call, uint32_t n)
+void timing_note(struct client *client, const struct lane *lane, const struct call *call,
+                 uint32_t n)
 {
     const struct timed timed = {
         .arrived_ns = call->arrived_ns,
         /* A large request is written at once, and its reply may come before sent_ns is set. */
-        .sent_ns = call->sent_ns != 0 ? call->sent_ns : call->arrived_ns + call->waited_us * NS_PER_US,
+        .sent_ns =
+            call->sent_ns != 0 ? call->sent_ns : call->arrived_ns + call->waited_us * NS_PER_US,
         .answered_ns = client->front->loop->now_ns,
         .waited_us = call->waited_us,
         .share_us = (call->flags & CALL_LOOK) == 0 ? call->share_us : 0,
@@ -166,7 +172,8 @@ void timing_share_waited(struct client *client)
     struct front *front = client->front;
     struct subject *subject = client->subject;
     uint64_t now_ns = front->loop->now_ns;
-    uint64_t waited_ns = now_ns > client->lane_user.arrived_ns ? now_ns - client->lane_user.arrived_ns : 0;
+    uint64_t waited_ns =
+        now_ns > client->lane_user.arrived_ns ? now_ns - client->lane_user.arrived_ns : 0;
     uint64_t waited_us = waited_ns / NS_PER_US;
     front->nodes.worker_lanes.share_us = waited_us < UINT32_MAX ? (uint32_t)waited_us : UINT32_MAX;
     histo_add(&front->counts.times.share, waited_ns, 1);
@@ -174,8 +181,8 @@ void timing_share_waited(struct client *client)
         return;
     const uint64_t amounts[TOP_BY_COUNT] = {[TOP_SHARE] = waited_us};
     subject_count_share_wait(subject, waited_us);
-    top_add_each(front->top, slice_str(subject->policy_state->name), subject_name(subject), subject->hash, amounts,
-                 TOP_NO_LIMIT, now_ns);
+    top_add_each(front->top, slice_str(subject->policy_state->name), subject_name(subject),
+                 subject->hash, amounts, TOP_NO_LIMIT, now_ns);
 }
 
 void timing_written(struct loop *loop)

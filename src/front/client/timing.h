@@ -19,7 +19,8 @@
  * The tag of the next request's call: waits from bit 32 on, id of the command from bit 16 on, and
  * the argument count.
  */
-static inline uint64_t timing_tag(const struct client *client, const struct command *command, uint32_t argc)
+static inline uint64_t timing_tag(const struct client *client, const struct command *command,
+                                  uint32_t argc)
 {
     return (uint64_t)client->front->slow.waits << 32 | (uint32_t)command->id << 16 |
            (argc < UINT16_MAX ? argc : UINT16_MAX);
@@ -39,7 +40,8 @@ static inline const struct command *timing_command(const struct front *front, ui
 void timing_answered(struct lane_user *lane_user, const struct call *call, uint32_t n);
 
 /* As timing_answered, for calls on this lane of any of the client's lane users. */
-void timing_note(struct client *client, const struct lane *lane, const struct call *call, uint32_t n);
+void timing_note(struct client *client, const struct lane *lane, const struct call *call,
+                 uint32_t n);
 
 /*
  * A returned request (again.h) is answered without being sent again: measures the request by the

@@ -11,9 +11,11 @@
 #define UNITS (1U << UNIT_CONNECTIONS)
 
 /* The charge target of an address. If `unauthenticated` is 0, the target has no policy. */
-static struct charge_target unbound_charge_target_of(const struct rules *rules, struct subject *address)
+static struct charge_target unbound_charge_target_of(const struct rules *rules,
+                                                     struct subject *address)
 {
-    return (struct charge_target){address != NULL ? &rules->unbound_policy : NULL, {address, NULL, NULL}};
+    return (struct charge_target){address != NULL ? &rules->unbound_policy : NULL,
+                                  {address, NULL, NULL}};
 }
 
 /* The subject of an address; takes a reference. NULL: `unauthenticated` is 0. */
@@ -37,10 +39,12 @@ static bool unbound_count(struct client *client)
     if (unbound->address == NULL)
         return true;
     const struct charge_target target = unbound_charge_target_of(front->rules, unbound->address);
-    bool is_welcome = gate_connect(&target, UNITS, front->loop->now_ns, front->limit_counters, &verdict) == GATE_PASS;
+    bool is_welcome = gate_connect(&target, UNITS, front->loop->now_ns, front->limit_counters,
+                                   &verdict) == GATE_PASS;
     unbound->counted = verdict.counted;
     if (!is_welcome || verdict.is_shadowed)
-        front_note_stopped(front, &target, verdict.limit, is_welcome ? OFFENDER_SHADOWED : OFFENDER_REFUSED);
+        front_note_stopped(front, &target, verdict.limit,
+                           is_welcome ? OFFENDER_SHADOWED : OFFENDER_REFUSED);
     return is_welcome;
 }
 
@@ -49,7 +53,8 @@ void unbound_release(struct client *client)
     struct unbound *unbound = client->unbound;
     if (unbound == NULL || unbound->address == NULL)
         return;
-    const struct charge_target target = unbound_charge_target_of(client_rules(client), unbound->address);
+    const struct charge_target target =
+        unbound_charge_target_of(client_rules(client), unbound->address);
     gate_disconnect(&target, unbound->counted);
     subject_put(client->front->settings->addresses, unbound->address);
     unbound->address = NULL;
@@ -64,7 +69,8 @@ void unbound_retake(struct client *client)
     unbound->address = unbound_find_address(client->front, &client->link.peer.ip);
     if (unbound->address == NULL)
         return;
-    const struct charge_target target = unbound_charge_target_of(client->front->rules, unbound->address);
+    const struct charge_target target =
+        unbound_charge_target_of(client->front->rules, unbound->address);
     unbound->counted = gate_reconnect(&target);
 }
 
@@ -103,7 +109,8 @@ const char *unbound_refuser(struct front *front, const struct ip *ip)
     const struct policy *policy = &front->rules->unbound_policy;
     if (front->rules->unauthenticated == 0 || policy->shadows != 0)
         return NULL;
-    struct subject *address = subject_find(front->settings->addresses, slice_of(name, identity_site(ip, name)));
+    struct subject *address =
+        subject_find(front->settings->addresses, slice_of(name, identity_site(ip, name)));
     if (address == NULL)
         return NULL;
     const struct charge_target target = unbound_charge_target_of(front->rules, address);
@@ -118,8 +125,8 @@ static void turn_away_header(struct client *client, const char *why)
 {
     char name[SESSION_TEXT];
     session_print(client, name);
-    log_at(LOG_SITE_PROXY, LOG_WARN, "client %s on %s is closed: %s", name, client_listen_address(client)->listener,
-           why);
+    log_at(LOG_SITE_PROXY, LOG_WARN, "client %s on %s is closed: %s", name,
+           client_listen_address(client)->listener, why);
     client_close_for(client, CLOSED_PROXY);
 }
 

@@ -138,7 +138,8 @@ static inline void carry_set_step(struct carry *carry, enum carry_step step)
  */
 static inline bool carry_holds_lane(const struct client *client)
 {
-    return carry_of(client) != NULL && (carry_of(client)->is_begun || carry_of(client)->step >= CARRY_BEGINS);
+    return carry_of(client) != NULL &&
+           (carry_of(client)->is_begun || carry_of(client)->step >= CARRY_BEGINS);
 }
 
 /*
@@ -149,7 +150,8 @@ static inline bool carry_holds_lane(const struct client *client)
 static inline bool carry_survives(const struct client *client)
 {
     bool is_watching = client->pins == PIN_WATCH;
-    return carry_of(client) != NULL && (is_watching || (client->pins == 0 && carry_of(client)->is_begun));
+    return carry_of(client) != NULL &&
+           (is_watching || (client->pins == 0 && carry_of(client)->is_begun));
 }
 
 /*

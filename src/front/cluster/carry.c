@@ -61,7 +61,8 @@ struct carry *carry_need(struct client *client)
     struct extra *extra = client_need_extra(client);
     if (extra == NULL || extra->carry != NULL)
         return extra != NULL ? extra->carry : NULL;
-    extra->carry = alarms_reserve(carry_alarms_of(client), 1) ? calloc(1, sizeof *extra->carry) : NULL;
+    extra->carry =
+        alarms_reserve(carry_alarms_of(client), 1) ? calloc(1, sizeof *extra->carry) : NULL;
     if (extra->carry == NULL) {
         client_close_starved(client);
         return NULL;
@@ -182,8 +183,9 @@ static bool add_exists(struct bytes *out, struct slice key)
 {
     char header[EMIT_HEADER_MAX];
     size_t n = emit_header(header, '$', (int64_t)key.len);
-    return bytes_add(out, SLICE("*2\r\n$6\r\nEXISTS\r\n"), SIZE_MAX) && bytes_add(out, slice_of(header, n), SIZE_MAX) &&
-           bytes_add(out, key, SIZE_MAX) && bytes_add(out, SLICE("\r\n"), SIZE_MAX);
+    return bytes_add(out, SLICE("*2\r\n$6\r\nEXISTS\r\n"), SIZE_MAX) &&
+           bytes_add(out, slice_of(header, n), SIZE_MAX) && bytes_add(out, key, SIZE_MAX) &&
+           bytes_add(out, SLICE("\r\n"), SIZE_MAX);
 }
 
 /* Keeps an EXISTS request for one key. False if out of memory; the client is then closed. */
@@ -266,7 +268,8 @@ static enum carry_why carry_why_of(struct slice reply)
     if (redirect_is(reply))
         return reply.at[1] == 'M' ? CARRY_MOVED : CARRY_ASK;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
-        if (reply.len > rows[i].words.len && memcmp(reply.at, rows[i].words.at, rows[i].words.len) == 0)
+        if (reply.len > rows[i].words.len &&
+            memcmp(reply.at, rows[i].words.at, rows[i].words.len) == 0)
             return rows[i].why;
     return CARRY_NOT_REFUSED;
 }
@@ -388,8 +391,8 @@ bool carry_read_refusal(struct client *client, struct slice reply)
     carry->why = (uint8_t)why;
     carry->there = NULL;
     carry->from = nodes_row_of(client->lane_user.lane);
-    uint64_t most_ns =
-        is_away ? client->front->rules->failover_wait_ns : carry_upstream_of(client)->redirect_timeout_ns;
+    uint64_t most_ns = is_away ? client->front->rules->failover_wait_ns
+                               : carry_upstream_of(client)->redirect_timeout_ns;
     carry->over_ns = carry->since_ns + most_ns;
     if (is_away)
         upstream_ask_topology(carry_upstream_of(client));
@@ -408,7 +411,8 @@ void carry_pause(struct client *client)
     struct carry *carry = carry_of(client);
     bool is_try = carry->why == CARRY_TRYAGAIN;
     uint64_t most_ns = is_try ? TRY_MOST_NS : AWAY_MOST_NS;
-    uint64_t next_ns = carry->pause_ns == 0 ? (is_try ? TRY_FIRST_NS : AWAY_FIRST_NS) : carry->pause_ns * 2;
+    uint64_t next_ns =
+        carry->pause_ns == 0 ? (is_try ? TRY_FIRST_NS : AWAY_FIRST_NS) : carry->pause_ns * 2;
     carry->pause_ns = next_ns < most_ns ? next_ns : most_ns;
     carry->look_ns = carry_now_ns(client) + carry->pause_ns;
 }
@@ -512,13 +516,14 @@ bool carry_take_bytes(struct client *client, const char *data, size_t n, pass_fn
     struct carry *carry = carry_of(client);
     const struct lane *lane = client->lane_user.lane;
     bool is_queueing = carry != NULL && carry->step == CARRY_NONE && carry->is_begun;
-    if (carry == NULL || (carry->step == CARRY_NONE && !is_queueing) || lane == NULL || lane->role != LANE_PRIVATE ||
-        lane->framing == FRAMING_UNSOLICITED)
+    if (carry == NULL || (carry->step == CARRY_NONE && !is_queueing) || lane == NULL ||
+        lane->role != LANE_PRIVATE || lane->framing == FRAMING_UNSOLICITED)
         return false;
     bool are_lines = carry->step != CARRY_SENT; /* in MULTI every reply is a line */
     while (n > 0 && !client_is_closed(client)) {
         bool begins = carry->held.len == 0 && !carry->in_reply;
-        bool is_line = carry->held.len > 0 || (begins && (*data == '-' || (are_lines && *data == '+')));
+        bool is_line =
+            carry->held.len > 0 || (begins && (*data == '-' || (are_lines && *data == '+')));
         if (!is_line) {
             carry->in_reply = lane_is_in_frame(lane);
             if (!is_dropped(carry))
@@ -568,7 +573,8 @@ enum carry_found carry_find_lane(struct client *client, struct lane **lane)
     struct request request = {.is_carried = true};
     size_t used;
     struct slice bytes = bytes_slice(&carry->request);
-    enum scan_result scanned = request_scan(&scan, &request_limits_normal, bytes.at, bytes.len, &used);
+    enum scan_result scanned =
+        request_scan(&scan, &request_limits_normal, bytes.at, bytes.len, &used);
     assert(scanned == SCAN_FRAME);
     (void)scanned;
     describe_request(&request, client->front, &scan, bytes);
@@ -625,7 +631,8 @@ static bool carry_reduce(struct client *client)
     struct request request = {0};
     size_t used;
     struct slice bytes = bytes_slice(&carry->request);
-    if (!carry->may_wait || request_scan(&scan, &request_limits_normal, bytes.at, bytes.len, &used) != SCAN_FRAME)
+    if (!carry->may_wait ||
+        request_scan(&scan, &request_limits_normal, bytes.at, bytes.len, &used) != SCAN_FRAME)
         return true;
     describe_request(&request, client->front, &scan, bytes);
     uint64_t waited_ns = carry_now_ns(client) - carry->sent_ns;
@@ -667,12 +674,14 @@ static void carry_send_again(struct client *client, struct lane *lane)
     struct lane_user *lane_user = &client->lane_user;
     bool asks = carry_asks(carry);
     carry->asks_there = carry->effect == EFFECT_WATCH && asks;
-    if (!carry_reduce(client) || ((carry->flags & CALL_LOOK) != 0 && !lane_vouch(lane, lane_user)) ||
+    if (!carry_reduce(client) ||
+        ((carry->flags & CALL_LOOK) != 0 && !lane_vouch(lane, lane_user)) ||
         (asks && !carry_ask(client, lane)))
         return;
     lane_user->arrived_ns = carry->arrived_ns;
     lane_user->waited_us = carry->waited_us;
-    struct call *call = lane_call_flow(lane, lane_user, FLOW_ONE, 1, carry->tag | (uint64_t)WAIT_AGAIN << 32);
+    struct call *call =
+        lane_call_flow(lane, lane_user, FLOW_ONE, 1, carry->tag | (uint64_t)WAIT_AGAIN << 32);
     if (call == NULL) {
         client_close_starved(client);
         return;
@@ -688,7 +697,8 @@ static void carry_send_again(struct client *client, struct lane *lane)
     if (carry->may_forge)
         lane_distrust(lane);
     if (carry->may_wait)
-        fair_share_note_blocking(client, timing_command(client->front, carry->tag), carry->request.len);
+        fair_share_note_blocking(client, timing_command(client->front, carry->tag),
+                                 carry->request.len);
     else
         fair_share_note_call(client, timing_command(client->front, carry->tag), carry->request.len);
     places_note_write(client, lane);
@@ -726,7 +736,8 @@ static void carry_wait_until(struct client *client, uint64_t due_ns)
 {
     struct carry *carry = carry_of(client);
     alarm_stop(carry_alarms_of(client), &carry->alarm);
-    alarm_set(carry_alarms_of(client), &carry->alarm, due_ns < carry->over_ns ? due_ns : carry->over_ns);
+    alarm_set(carry_alarms_of(client), &carry->alarm,
+              due_ns < carry->over_ns ? due_ns : carry->over_ns);
 }
 
 /*
@@ -745,7 +756,8 @@ static bool carry_begin_proof(struct client *client)
     size_t used;
     struct slice key = slice_of("", 0);
     struct slice bytes = bytes_slice(&carry->request);
-    enum scan_result scanned = request_scan(&scan, &request_limits_normal, bytes.at, bytes.len, &used);
+    enum scan_result scanned =
+        request_scan(&scan, &request_limits_normal, bytes.at, bytes.len, &used);
     if (scanned == SCAN_FRAME)
         describe_request(&request, client->front, &scan, bytes);
     bool has_key = scanned == SCAN_FRAME && keys_first(request.command, bytes, request.argc, &key);
@@ -859,5 +871,6 @@ void carry_go_on(struct client *client)
     else
         go_on(client);
     if (!client_is_closed(client) && carry->step == CARRY_WAITS)
-        carry_wait_until(client, carry->look_ns > carry_now_ns(client) ? carry->look_ns : carry->over_ns);
+        carry_wait_until(client,
+                         carry->look_ns > carry_now_ns(client) ? carry->look_ns : carry->over_ns);
 }

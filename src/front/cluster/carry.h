@@ -54,14 +54,16 @@ struct carry *carry_need(struct client *client);
  * Called after a request outside MULTI is sent on the client's private lane. No newer request is
  * taken before the reply. False if out of memory; the client is then closed.
  */
-__attribute__((warn_unused_result)) bool carry_note_sent(struct client *client, const struct request *request);
+__attribute__((warn_unused_result)) bool carry_note_sent(struct client *client,
+                                                         const struct request *request);
 
 /*
  * Called before a request with keys that is too large to be kept. If the request's slot migrates,
  * or saw a redirect in the last minute, EXISTS is sent first to find the serving node
  * (carry->owner). ROUTE_GOES_ON: no EXISTS is needed, or EXISTS is answered.
  */
-__attribute__((warn_unused_result)) enum route carry_probe(struct client *client, const struct request *request);
+__attribute__((warn_unused_result)) enum route carry_probe(struct client *client,
+                                                           const struct request *request);
 
 /*
  * Called before the large request of carry_probe is sent on `lane`; sends ASKING if required. False
@@ -98,7 +100,8 @@ void carry_free(struct client *client);
  * Keeps `request`, to be sent as soon as possible, and records its call in `carry`. False if out of
  * memory; the client is then closed.
  */
-__attribute__((warn_unused_result)) bool carry_keep(struct client *client, const struct request *request);
+__attribute__((warn_unused_result)) bool carry_keep(struct client *client,
+                                                    const struct request *request);
 
 /*
  * Takes a whole error reply. True if the reply is a refusal: the next step is then recorded. False

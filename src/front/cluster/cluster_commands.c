@@ -10,7 +10,8 @@
 #include "limit/command/slot.h"
 
 #define NO_CLUSTER "-ERR This instance has cluster support disabled\r\n"
-#define NOT_SERVED(what) "-ERR " what " is not supported in front of a Redis Cluster: ask its nodes directly\r\n"
+#define NOT_SERVED(what)                                                                           \
+    "-ERR " what " is not supported in front of a Redis Cluster: ask its nodes directly\r\n"
 
 enum kind { EMULATE, KEYSLOT, ACCEPT, SELECT, REFUSE, PASS };
 
@@ -23,13 +24,13 @@ struct row {
     struct slice reply; /* for REFUSE */
 };
 
-#define WORD(text)                                                                                                     \
-    {                                                                                                                  \
-        text, sizeof(text) - 1                                                                                         \
+#define WORD(text)                                                                                 \
+    {                                                                                              \
+        text, sizeof(text) - 1                                                                     \
     }
-#define ANY                                                                                                            \
-    {                                                                                                                  \
-        "", 0                                                                                                          \
+#define ANY                                                                                        \
+    {                                                                                              \
+        "", 0                                                                                      \
     }
 
 /* The first matching row counts. */
@@ -104,7 +105,8 @@ static enum route emulate(struct client *client, struct request *request, enum e
                                 .is_before_7 = front_is_before_7(client->front)};
     struct build out;
     if (!cluster_commands_find_address(client, host, &emulated))
-        return answer_text(client, request, "ERR weir has no address to announce: set cluster-announce = HOST:PORT");
+        return answer_text(client, request,
+                           "ERR weir has no address to announce: set cluster-announce = HOST:PORT");
     build_init(&out, session_protocol(client) == 3);
     emulated_reply(word, &emulated, &out);
     answer_built(client, &out);
@@ -124,7 +126,8 @@ static enum route select_database(struct client *client, struct lane *lane, stru
     int64_t number;
     bool is_zero = num_parse(request->args[0], &number) && number == 0;
     return is_zero ? answer_with(client, SLICE("+OK\r\n"))
-                   : answer_error(client, lane, request, SLICE("-ERR SELECT is not allowed in cluster mode\r\n"));
+                   : answer_error(client, lane, request,
+                                  SLICE("-ERR SELECT is not allowed in cluster mode\r\n"));
 }
 
 static enum route answer(struct client *client, struct request *request, const struct row *row)
@@ -167,9 +170,11 @@ static enum route answer_in_multi(struct client *client, struct lane *lane, stru
     if (row->kind == ACCEPT)
         return ROUTE_GOES_ON;
     if (row->kind == SELECT)
-        return slice_eq(request->args[0], SLICE("0")) ? ROUTE_GOES_ON : select_database(client, lane, request);
+        return slice_eq(request->args[0], SLICE("0")) ? ROUTE_GOES_ON
+                                                      : select_database(client, lane, request);
     return answer_error(client, lane, request,
-                        row->kind == REFUSE ? row->reply : SLICE(NOT_SERVED("CLUSTER inside MULTI")));
+                        row->kind == REFUSE ? row->reply
+                                            : SLICE(NOT_SERVED("CLUSTER inside MULTI")));
 }
 
 /* Charges the request like any command. */
@@ -184,7 +189,8 @@ static enum route cluster_commands_pay(struct client *client, struct request *re
     return ROUTE_GOES_ON;
 }
 
-enum route cluster_commands_answer(struct client *client, struct lane *lane, struct request *request)
+enum route cluster_commands_answer(struct client *client, struct lane *lane,
+                                   struct request *request)
 {
     static const struct row disabled = {WORD("cluster"), ANY, 0, REFUSE, 0, WORD(NO_CLUSTER)};
     const struct row *row = client_is_on_cluster(client) ? cluster_commands_find(request) : NULL;

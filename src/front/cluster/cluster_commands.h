@@ -19,6 +19,7 @@
  * A step of route: answers the commands that weir does not send to Redis. `lane` is the lane of an
  * open transaction, else NULL.
  */
-enum route cluster_commands_answer(struct client *client, struct lane *lane, struct request *request);
+enum route cluster_commands_answer(struct client *client, struct lane *lane,
+                                   struct request *request);
 
 #endif

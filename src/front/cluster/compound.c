@@ -35,7 +35,8 @@ static bool is_crossing(const struct request *request)
 
 static bool compound_is_for_many(enum fanout fanout)
 {
-    return fanout == FANOUT_MASTERS || fanout == FANOUT_NODES || fanout == FANOUT_SCAN || fanout == FANOUT_WAIT;
+    return fanout == FANOUT_MASTERS || fanout == FANOUT_NODES || fanout == FANOUT_SCAN ||
+           fanout == FANOUT_WAIT;
 }
 
 /*
@@ -45,7 +46,8 @@ static bool compound_is_for_many(enum fanout fanout)
 static bool is_fanned_out(const struct client *client, const struct request *request)
 {
     enum fanout fanout = fanout_for(request);
-    return compound_is_for_many(fanout) && !request->is_large && (fanout != FANOUT_SCAN || request->argc > 1) &&
+    return compound_is_for_many(fanout) && !request->is_large &&
+           (fanout != FANOUT_SCAN || request->argc > 1) &&
            (fanout != FANOUT_WAIT || parts_has_written(client));
 }
 
@@ -130,7 +132,8 @@ static void compound_answer(struct compound *compound)
     else if (!compound->is_muted)
         charge_bytes_out(client, out.len, compound->counted);
     if (!client_is_closed(client) && has_position(compound))
-        client_answer_apart(client, &compound->source->source, slice_of(out.at, compound->is_muted ? 0 : out.len));
+        client_answer_apart(client, &compound->source->source,
+                            slice_of(out.at, compound->is_muted ? 0 : out.len));
     build_fini(&out);
 }
 
@@ -190,7 +193,8 @@ static bool order_masters(struct compound *compound)
     struct slice *names = malloc(topology->n_masters * sizeof *names);
     for (size_t i = 0; names != NULL && i < topology->n_masters; i++)
         names[i] = slice_str(topology->rows[i].node->text);
-    bool is_done = names != NULL && scan_order_init(&compound->order, names, (uint32_t)topology->n_masters);
+    bool is_done =
+        names != NULL && scan_order_init(&compound->order, names, (uint32_t)topology->n_masters);
     free(names);
     return is_done;
 }
@@ -254,12 +258,14 @@ static enum route compound_start(struct client *client, const struct request *re
     struct compound *compound = compound_make(client, request);
     if (compound == NULL)
         return ROUTE_STOP;
-    if (!compound_fill(compound, request) || (compound->source = take_source(client->extra->compounds)) == NULL) {
+    if (!compound_fill(compound, request) ||
+        (compound->source = take_source(client->extra->compounds)) == NULL) {
         compound_free(compound);
         client_close_starved(client);
         return ROUTE_STOP;
     }
-    if (compound->fanout == FANOUT_SCAN && !scan_cursor_read(&compound->order, request->args[0], &compound->place)) {
+    if (compound->fanout == FANOUT_SCAN &&
+        !scan_cursor_read(&compound->order, request->args[0], &compound->place)) {
         compound_free(compound);
         charge_answered(client, request->counted);
         return answer_with(client, NO_CURSOR);
@@ -308,8 +314,8 @@ static enum route compound_ask_gate(struct client *client, struct request *reque
 static bool may_split(const struct client *client, const struct request *request)
 {
     enum cross_slot how = client->front->nodes.worker_lanes.upstream->cross_slot;
-    bool fits =
-        !request->is_large && request->bytes.len <= LARGE_REQUEST && slot_split_fits(request->command, request->argc);
+    bool fits = !request->is_large && request->bytes.len <= LARGE_REQUEST &&
+                slot_split_fits(request->command, request->argc);
     switch (fanout_for(request)) {
     case FANOUT_SLOTS:
         return how != CROSS_SLOT_REFUSE && fits;
@@ -352,7 +358,8 @@ static bool compound_must_wait(struct client *client, const struct request *requ
     return client->lane_user.in_flight > 0 || client_extra(client)->n_compounds >= COMPOUNDS_MAX ||
            (is_lent && spread_in_flight(client_extra(client)->spread) > 0) ||
            places_must_not_overtake(client, request) || compound_must_ask_first(client, request) ||
-           (request->command->is_pausable && read_side_of(client) != NULL && shard_reads_are_under_way(client));
+           (request->command->is_pausable && read_side_of(client) != NULL &&
+            shard_reads_are_under_way(client));
 }
 
 enum route compound_run(struct client *client, struct request *request)
@@ -369,7 +376,8 @@ enum route compound_run(struct client *client, struct request *request)
 
 /* ---- one request for each key ---- */
 
-bool compound_by_keys(struct client *client, struct slice bytes, void (*done)(void *arg, struct slice reply), void *arg)
+bool compound_by_keys(struct client *client, struct slice bytes,
+                      void (*done)(void *arg, struct slice reply), void *arg)
 {
     struct request_scan scan = {0};
     struct request request = {0};
@@ -384,7 +392,8 @@ bool compound_by_keys(struct client *client, struct slice bytes, void (*done)(vo
         return false;
     compound->done = done;
     compound->arg = arg;
-    if (compound_fill(compound, &request) && compound->split.n_parts == 1 && parts_start_keys(compound))
+    if (compound_fill(compound, &request) && compound->split.n_parts == 1 &&
+        parts_start_keys(compound))
         return true;
     compound_free(compound);
     return false;
@@ -439,7 +448,8 @@ void compounds_free(struct client *client)
     struct compounds *compounds = client_extra(client)->compounds;
     if (compounds == NULL)
         return;
-    for (struct compound_source *source = compounds->sources, *next; source != NULL; source = next) {
+    for (struct compound_source *source = compounds->sources, *next; source != NULL;
+         source = next) {
         next = source->next;
         free(source);
     }

@@ -36,7 +36,8 @@
 bool compound_takes(const struct client *client, const struct request *request);
 
 /* A step of route: charges and starts the compound. */
-__attribute__((warn_unused_result)) enum route compound_run(struct client *client, struct request *request);
+__attribute__((warn_unused_result)) enum route compound_run(struct client *client,
+                                                            struct request *request);
 
 /*
  * Continues a request of one slot key by key, after TRYAGAIN. The request must not have been
@@ -44,8 +45,9 @@ __attribute__((warn_unused_result)) enum route compound_run(struct client *clien
  * the reply, or an empty slice if the client is closed or about to be closed. False if the request
  * cannot be split, has one key, or memory is out; `done` is then not called.
  */
-__attribute__((warn_unused_result)) bool compound_by_keys(struct client *client, struct slice request,
-                                                          void (*done)(void *arg, struct slice reply), void *arg);
+__attribute__((warn_unused_result)) bool compound_by_keys(
+    struct client *client, struct slice request, void (*done)(void *arg, struct slice reply),
+    void *arg);
 
 /* Called when the client's link is woken. Safe without compounds. */
 void compounds_go_on(struct client *client);

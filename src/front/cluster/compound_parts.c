@@ -56,8 +56,8 @@ static void join_keys(struct portion *part)
         if (part->keys[i].reply.len > 0)
             replies[n_replies++] = bytes_slice(&part->keys[i].reply);
     if (n_replies > 0)
-        join_replies(&out, compound->join == JOIN_VALUES ? JOIN_LIST : (enum join)compound->join, replies, n_replies,
-                     0);
+        join_replies(&out, compound->join == JOIN_VALUES ? JOIN_LIST : (enum join)compound->join,
+                     replies, n_replies, 0);
     if (n_replies == 0 || out.is_broken)
         client_close_starved(compound->client);
     else
@@ -170,12 +170,13 @@ static bool is_in_spread(const struct portion *part)
  * Starts the hop of a part. If the client is closed after the hop has begun, on_lost follows. If
  * the hop has not begun, the part is lost at once.
  */
-static void send_hop(struct portion *part, const struct hop_ops *ops, struct build *bytes, int32_t slot,
-                     struct nodes_row *row)
+static void send_hop(struct portion *part, const struct hop_ops *ops, struct build *bytes,
+                     int32_t slot, struct nodes_row *row)
 {
     struct compound *compound = part->compound;
-    const struct hop_request request = {slice_of(bytes->at, bytes->len), slot, row, compound->tag, compound->run,
-                                        .is_held = part->whole != NULL};
+    const struct hop_request request = {
+        slice_of(bytes->at, bytes->len), slot, row, compound->tag, compound->run,
+        .is_held = part->whole != NULL};
     bool is_sent = false;
     if (bytes->is_broken)
         client_close_starved(compound->client);
@@ -267,8 +268,8 @@ static void on_convoy_not_run(struct hop *hop, enum not_run row, struct slice re
                                         compound->run,
                                         false};
     const struct hop_refusal refusal = {hop->place, row, reply};
-    bool is_begun =
-        !bytes.is_broken && hop_start_refused(&part->way.hop, &hop_ops, compound->client, &request, &refusal);
+    bool is_begun = !bytes.is_broken && hop_start_refused(&part->way.hop, &hop_ops,
+                                                          compound->client, &request, &refusal);
     if (bytes.is_broken)
         client_close_starved(compound->client);
     build_fini(&bytes);
@@ -338,7 +339,8 @@ static const struct hop_ops convoy_ops = {.on_lost = on_convoy_lost,
                                           .on_replies = on_convoy_replies};
 
 /* Returns a convoy of all parts for `row`, NULL if out of memory. */
-static struct convoy *make_convoy(struct compound *compound, uint16_t row, uint32_t n, struct build *bytes)
+static struct convoy *make_convoy(struct compound *compound, uint16_t row, uint32_t n,
+                                  struct build *bytes)
 {
     struct convoy *convoy = malloc(sizeof *convoy + n * sizeof convoy->parts[0]);
     if (convoy == NULL)
@@ -366,7 +368,8 @@ static void start_convoy(struct compound *compound, uint16_t row, uint32_t n, st
 {
     struct client *client = compound->client;
     struct lane *lane;
-    struct place *place = client_is_closed(client) ? NULL : place_get(client, client->front->nodes.rows[row]);
+    struct place *place =
+        client_is_closed(client) ? NULL : place_get(client, client->front->nodes.rows[row]);
     bool is_found = place != NULL && place_find_lane(place, NULL, &lane) == LANE_FOUND;
     bytes->len = 0;
     struct convoy *convoy = is_found ? make_convoy(compound, row, n, bytes) : NULL;
@@ -379,7 +382,8 @@ static void start_convoy(struct compound *compound, uint16_t row, uint32_t n, st
     const struct hop_request request = {
         slice_of(bytes->at, bytes->len), KEYS_NO_SLOT, NULL, compound->tag, compound->run, false};
     compound->n_left++;
-    if (!hop_start_train(&convoy->hop, &convoy_ops, place, lane, &request, n) && !is_begun_hop(&convoy->hop))
+    if (!hop_start_train(&convoy->hop, &convoy_ops, place, lane, &request, n) &&
+        !is_begun_hop(&convoy->hop))
         on_convoy_lost(&convoy->hop);
 }
 
@@ -391,7 +395,8 @@ static void start_convoys(struct compound *compound)
     uint32_t counts[CONVOY_ROWS] = {0};
     struct build bytes;
     build_init(&bytes, false);
-    uint16_t n_rows = client->front->nodes.n < CONVOY_ROWS ? (uint16_t)client->front->nodes.n : CONVOY_ROWS;
+    uint16_t n_rows =
+        client->front->nodes.n < CONVOY_ROWS ? (uint16_t)client->front->nodes.n : CONVOY_ROWS;
     for (uint32_t i = 0; i < compound->n_parts; i++) {
         uint16_t row = slot_map_row(map, compound->split.parts[i].slot);
         compound->parts[i].row = row < n_rows ? row : SLOT_UNSERVED;
@@ -454,7 +459,8 @@ static bool alloc_parts(struct compound *compound, uint32_t n)
 
 static void start_slots(struct compound *compound)
 {
-    if (client_extra(compound->client)->spread != NULL && client_extra(compound->client)->spread->n_held == 0)
+    if (client_extra(compound->client)->spread != NULL &&
+        client_extra(compound->client)->spread->n_held == 0)
         start_convoys(compound);
     for (uint32_t i = 0; i < compound->n_parts; i++) {
         if (compound->parts[i].row != SLOT_UNSERVED)
@@ -466,7 +472,8 @@ static void start_slots(struct compound *compound)
     }
 }
 
-static void start_at_row(struct portion *part, const struct request *request, struct slice words, struct nodes_row *row)
+static void start_at_row(struct portion *part, const struct request *request, struct slice words,
+                         struct nodes_row *row)
 {
     struct compound *compound = part->compound;
     if (compound->is_lent) {
@@ -507,7 +514,8 @@ static void start_scan(struct compound *compound)
     struct build bytes;
     build_init(&bytes, false);
     put_scan(compound, &bytes);
-    struct nodes_row *row = compound->client->front->nodes.rows[compound->order.rows[compound->place.master]];
+    struct nodes_row *row =
+        compound->client->front->nodes.rows[compound->order.rows[compound->place.master]];
     send_hop(&compound->parts[0], &hop_ops, &bytes, KEYS_NO_SLOT, row);
 }
 
@@ -549,7 +557,8 @@ static void start_waits(struct compound *compound, const struct request *request
         bool is_lost = place->wrote_at != coverage_time(client);
         if (is_lost)
             place->wrote_at = WROTE_TOLD;
-        lent_start(&part->way.lent, &lent_ops, client, request, place->row, bytes_slice(&compound->request));
+        lent_start(&part->way.lent, &lent_ops, client, request, place->row,
+                   bytes_slice(&compound->request));
         lent_cover(&part->way.lent, !is_lost);
         lent_go_on(&part->way.lent);
     }
@@ -589,7 +598,8 @@ bool parts_start(struct compound *compound, const struct request *request)
     } else {
         struct nodes *nodes = &compound->client->front->nodes;
         for (uint32_t i = 0; i < compound->n_parts; i++)
-            start_at_row(&compound->parts[i], request, bytes_slice(&compound->request), nodes->rows[i]);
+            start_at_row(&compound->parts[i], request, bytes_slice(&compound->request),
+                         nodes->rows[i]);
     }
     end_one(compound);
     return true;
@@ -632,7 +642,8 @@ static void join_scan(const struct compound *compound, struct slice reply, struc
     build_raw(out, rest);
 }
 
-static void join_split(const struct compound *compound, const struct slice *replies, struct build *out)
+static void join_split(const struct compound *compound, const struct slice *replies,
+                       struct build *out)
 {
     const struct slot_split *split = &compound->split;
     struct join_where *where = malloc(split->n_keys * sizeof *where);
@@ -663,7 +674,8 @@ void parts_join(const struct compound *compound, struct build *out)
     else if (compound->join == JOIN_VALUES)
         join_split(compound, replies, out);
     else
-        join_replies(out, (enum join)compound->join, replies, compound->n_parts, pick % compound->n_parts);
+        join_replies(out, (enum join)compound->join, replies, compound->n_parts,
+                     pick % compound->n_parts);
     free(replies);
 }
 

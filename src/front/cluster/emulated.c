@@ -16,13 +16,15 @@
 static void print_id(const struct emulated *emulated, char out[ID_ROOM])
 {
     char address[512];
-    int n = snprintf(address, sizeof address, "%.*s:%u", (int)emulated->host.len, emulated->host.at, emulated->port);
-    struct slice text = slice_of(address, (size_t)n < sizeof address ? (size_t)n : sizeof address - 1);
+    int n = snprintf(address, sizeof address, "%.*s:%u", (int)emulated->host.len, emulated->host.at,
+                     emulated->port);
+    struct slice text =
+        slice_of(address, (size_t)n < sizeof address ? (size_t)n : sizeof address - 1);
     uint64_t words[3];
     for (uint64_t i = 0; i < 3; i++)
         words[i] = hash_bytes((struct hash_key){i, ~i}, text);
-    snprintf(out, ID_ROOM, "%016llx%016llx%08llx", (unsigned long long)words[0], (unsigned long long)words[1],
-             (unsigned long long)(words[2] & 0xffffffff));
+    snprintf(out, ID_ROOM, "%016llx%016llx%08llx", (unsigned long long)words[0],
+             (unsigned long long)words[1], (unsigned long long)(words[2] & 0xffffffff));
 }
 
 /* Adds a verbatim string in RESP3, a bulk in RESP2. */
@@ -82,18 +84,23 @@ static void build_shards(struct build *out, const struct emulated *emulated, con
 static void build_nodes(struct build *out, const struct emulated *emulated, const char *id)
 {
     char text[512];
-    unsigned bus = emulated->port + (unsigned)BUS <= UINT16_MAX ? emulated->port + (unsigned)BUS : emulated->port;
-    int n = snprintf(text, sizeof text, "%s %.*s:%u@%u myself,master - 0 0 1 connected 0-%d\n", id,
-                     (int)emulated->host.len, emulated->host.at, emulated->port, bus, SLOT_COUNT - 1);
+    unsigned bus = emulated->port + (unsigned)BUS <= UINT16_MAX ? emulated->port + (unsigned)BUS
+                                                                : emulated->port;
+    int n =
+        snprintf(text, sizeof text, "%s %.*s:%u@%u myself,master - 0 0 1 connected 0-%d\n", id,
+                 (int)emulated->host.len, emulated->host.at, emulated->port, bus, SLOT_COUNT - 1);
     build_text(out, slice_of(text, (size_t)n < sizeof text ? (size_t)n : sizeof text - 1));
 }
 
 static void build_info(struct build *out)
 {
-    build_text(out, SLICE("cluster_state:ok\r\ncluster_slots_assigned:16384\r\ncluster_slots_ok:16384\r\n"
-                          "cluster_slots_pfail:0\r\ncluster_slots_fail:0\r\ncluster_known_nodes:1\r\ncluster_size:1\r\n"
-                          "cluster_current_epoch:1\r\ncluster_my_epoch:1\r\ncluster_stats_messages_sent:0\r\n"
-                          "cluster_stats_messages_received:0\r\n"));
+    build_text(
+        out,
+        SLICE(
+            "cluster_state:ok\r\ncluster_slots_assigned:16384\r\ncluster_slots_ok:16384\r\n"
+            "cluster_slots_pfail:0\r\ncluster_slots_fail:0\r\ncluster_known_nodes:1\r\ncluster_size:1\r\n"
+            "cluster_current_epoch:1\r\ncluster_my_epoch:1\r\ncluster_stats_messages_sent:0\r\n"
+            "cluster_stats_messages_received:0\r\n"));
 }
 
 void emulated_reply(enum emulated_word word, const struct emulated *emulated, struct build *out)
@@ -122,7 +129,8 @@ void emulated_reply(enum emulated_word word, const struct emulated *emulated, st
 /* ---- replies of a node ---- */
 
 /* Copies `text` with the first `before` replaced by `now`. False if `before` does not occur. */
-static bool emulated_replace(struct slice text, struct slice before, struct slice now, struct build *out)
+static bool emulated_replace(struct slice text, struct slice before, struct slice now,
+                             struct build *out)
 {
     const char *at = memmem(text.at, text.len, before.at, before.len);
     if (at == NULL)
@@ -160,8 +168,10 @@ bool emulated_info(struct slice reply, const char *node, struct build *out)
     if (!emulated_read_text(reply, &text))
         return false;
     build_init(&whole, false);
-    if (!emulated_replace(text, SLICE("redis_mode:cluster\r\n"), SLICE("redis_mode:standalone\r\n"), &whole) &&
-        !emulated_replace(text, SLICE("server_mode:cluster\r\n"), SLICE("server_mode:standalone\r\n"), &whole))
+    if (!emulated_replace(text, SLICE("redis_mode:cluster\r\n"), SLICE("redis_mode:standalone\r\n"),
+                          &whole) &&
+        !emulated_replace(text, SLICE("server_mode:cluster\r\n"),
+                          SLICE("server_mode:standalone\r\n"), &whole))
         build_raw(&whole, text);
     if (text.len > 0)
         build_raw(&whole, SLICE("\r\n"));

@@ -22,7 +22,13 @@ struct emulated {
     bool is_before_7; /* replies have the form of Redis 6.2 */
 };
 
-enum emulated_word { EMULATED_SLOTS, EMULATED_SHARDS, EMULATED_NODES, EMULATED_INFO, EMULATED_MYID };
+enum emulated_word {
+    EMULATED_SLOTS,
+    EMULATED_SHARDS,
+    EMULATED_NODES,
+    EMULATED_INFO,
+    EMULATED_MYID
+};
 
 /* Builds the reply to a CLUSTER subcommand. The master's node id depends on its address alone. */
 void emulated_reply(enum emulated_word word, const struct emulated *emulated, struct build *out);

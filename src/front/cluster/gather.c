@@ -65,7 +65,8 @@ static struct slice last_frame(struct slice bytes, struct slice *before)
     size_t start = 0;
     size_t at = 0;
     size_t used;
-    while (at < bytes.len && reply_scan(&scan, bytes.at + at, bytes.len - at, &used) == SCAN_FRAME) {
+    while (at < bytes.len &&
+           reply_scan(&scan, bytes.at + at, bytes.len - at, &used) == SCAN_FRAME) {
         start = at;
         at += used;
     }
@@ -74,8 +75,8 @@ static struct slice last_frame(struct slice bytes, struct slice *before)
 }
 
 /* Builds the changed reply in `out`. False if the reply stays unchanged. */
-static bool gather_change(struct client *client, const struct gather *gather, enum effect effect, struct slice reply,
-                          struct build *out)
+static bool gather_change(struct client *client, const struct gather *gather, enum effect effect,
+                          struct slice reply, struct build *out)
 {
     if (effect == EFFECT_HELLO)
         return emulated_hello(reply, out);

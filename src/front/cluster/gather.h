@@ -32,7 +32,8 @@ void gather_begin(struct client *client, struct slice request);
  * Buffers the next bytes of the reply. False if the caller must pass these bytes on: the reply is
  * too long, or memory is out. The bytes buffered before have then been passed on.
  */
-__attribute__((warn_unused_result)) bool gather_take(struct client *client, const char *data, size_t n);
+__attribute__((warn_unused_result)) bool gather_take(struct client *client, const char *data,
+                                                     size_t n);
 
 /* Called when the request with this effect is answered. The client gets the reply and resumes. */
 void gather_end(struct client *client, enum effect effect);

@@ -62,7 +62,9 @@ static uint64_t heard_elsewhere(const struct client *client, size_t row, size_t 
             heard_ns = shard_reads_later(heard_ns, place->heard_ns);
     }
     const struct reach *reach = &lanes_node(&client->front->nodes.rows[row]->lanes)->reach;
-    return own != NULL && own->doubts != reach_doubts(reach) ? shard_reads_later(heard_ns, own->heard_ns) : heard_ns;
+    return own != NULL && own->doubts != reach_doubts(reach)
+               ? shard_reads_later(heard_ns, own->heard_ns)
+               : heard_ns;
 }
 
 /*
@@ -75,7 +77,8 @@ static uint64_t shard_reads_as_of(const struct client *client, size_t row)
     const struct node *node = lanes_node(&at->lanes);
     const struct place *place = place_at(client, row);
     uint64_t now_ns = client->front->loop->now_ns;
-    if (!node_has_address(node) || at->lanes.down != ERR_NONE || (place != NULL && now_ns < place->avoided_until_ns))
+    if (!node_has_address(node) || at->lanes.down != ERR_NONE ||
+        (place != NULL && now_ns < place->avoided_until_ns))
         return 0;
     return reach_as_of(&node->reach, now_ns, shard_reads_settings_of(client)->lag_max_ns);
 }
@@ -90,7 +93,8 @@ static bool may_read_at(const struct client *client, size_t row, size_t master)
  * Returns the first readable replica of the master, counted cyclically from number `first`. NO_ROW
  * if no replica is readable.
  */
-static size_t shard_reads_find(const struct client *client, size_t master, size_t first, size_t n_replicas)
+static size_t shard_reads_find(const struct client *client, size_t master, size_t first,
+                               size_t n_replicas)
 {
     const struct topology *topology = shard_reads_topology_of(client);
     size_t seen = 0, best = NO_ROW;
@@ -118,8 +122,8 @@ static bool wants(const struct client *client, const struct request *request)
  * Sets *first to the number of the replica that the client prefers. False if the client reads from
  * the master.
  */
-static bool shard_reads_choose(const struct client *client, const struct request *request, size_t master, size_t *first,
-                               size_t *n_replicas)
+static bool shard_reads_choose(const struct client *client, const struct request *request,
+                               size_t master, size_t *first, size_t *n_replicas)
 {
     const struct topology *topology = shard_reads_topology_of(client);
     *n_replicas = 0;
@@ -136,7 +140,8 @@ static bool shard_reads_choose(const struct client *client, const struct request
     return !has_share || choice > 0;
 }
 
-struct nodes_row *shard_reads_row(const struct client *client, const struct request *request, struct nodes_row *master)
+struct nodes_row *shard_reads_row(const struct client *client, const struct request *request,
+                                  struct nodes_row *master)
 {
     size_t number = shard_reads_number_of(client, master), first, n_replicas;
     if (!shard_reads_choose(client, request, number, &first, &n_replicas))
@@ -145,7 +150,8 @@ struct nodes_row *shard_reads_row(const struct client *client, const struct requ
     return replica != NO_ROW ? client->front->nodes.rows[replica] : master;
 }
 
-bool shard_reads_hold(struct client *client, const struct request *request, const struct nodes_row *row)
+bool shard_reads_hold(struct client *client, const struct request *request,
+                      const struct nodes_row *row)
 {
     const struct topology *topology = shard_reads_topology_of(client);
     struct read_side *reading = read_side_of(client);

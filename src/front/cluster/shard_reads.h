@@ -31,14 +31,16 @@
 #include "front/cluster/spread.h"
 
 /* Returns the row that the request goes to: a replica of `master`, or `master`. */
-struct nodes_row *shard_reads_row(const struct client *client, const struct request *request, struct nodes_row *master);
+struct nodes_row *shard_reads_row(const struct client *client, const struct request *request,
+                                  struct nodes_row *master);
 
 /*
  * Called for a request that goes to `row`. True if the client must wait for a moment: `row` is the
  * master, and a replica in sync will soon prove that it has all data that the client has seen. The
  * client's link is woken after the wait. A client waits at most once a second.
  */
-bool shard_reads_hold(struct client *client, const struct request *request, const struct nodes_row *row);
+bool shard_reads_hold(struct client *client, const struct request *request,
+                      const struct nodes_row *row);
 
 /*
  * True if calls of the client are in flight at another node of the row's shard. Also true if the

@@ -81,7 +81,8 @@ static bool spread_make_room(struct spread *spread, struct pool *pool)
     return true;
 }
 
-bool spread_expect_slowly(struct spread *spread, struct replies *replies, struct place *place, uint32_t n)
+bool spread_expect_slowly(struct spread *spread, struct replies *replies, struct place *place,
+                          uint32_t n)
 {
     if (!spread_make_room(spread, replies->pool))
         return false;
@@ -239,10 +240,11 @@ static bool spread_put(struct going *going, struct slice bytes, bool is_whole)
     if (bytes.len == 0)
         return true;
     if (!replies_are_idle(going->replies))
-        verdict = replies_take(going->replies, &going->spread->source, bytes.at, bytes.len, is_whole);
+        verdict =
+            replies_take(going->replies, &going->spread->source, bytes.at, bytes.len, is_whole);
     going->is_starved = verdict == REPLIES_FULL;
-    going->is_over =
-        verdict == REPLIES_FULL || (verdict == REPLIES_PASS && !outlet->put(outlet->arg, bytes.at, bytes.len));
+    going->is_over = verdict == REPLIES_FULL ||
+                     (verdict == REPLIES_PASS && !outlet->put(outlet->arg, bytes.at, bytes.len));
     return !going->is_over;
 }
 
@@ -308,10 +310,12 @@ static void put_strands(struct going *going)
     const struct spread *spread = going->spread;
     bool goes_on = true;
     while (goes_on && spread->head != spread->tail)
-        goes_on = spread_entry_at(spread, spread->head)->place == NULL ? end_answered_run(going) : put_strand(going);
+        goes_on = spread_entry_at(spread, spread->head)->place == NULL ? end_answered_run(going)
+                                                                       : put_strand(going);
 }
 
-bool spread_go_on(struct spread *spread, struct replies *replies, const struct spread_outlet *outlet)
+bool spread_go_on(struct spread *spread, struct replies *replies,
+                  const struct spread_outlet *outlet)
 {
     struct going going = {.spread = spread, .replies = replies, .outlet = outlet};
     put_strands(&going);
@@ -325,8 +329,8 @@ static bool may_go(const struct spread *spread, const struct place *place)
            place->strand.first == NULL;
 }
 
-bool spread_take(struct spread *spread, struct replies *replies, struct place *place, struct slice bytes, bool is_whole,
-                 const struct spread_outlet *outlet)
+bool spread_take(struct spread *spread, struct replies *replies, struct place *place,
+                 struct slice bytes, bool is_whole, const struct spread_outlet *outlet)
 {
     struct going going = {.spread = spread, .replies = replies, .outlet = outlet};
     while (bytes.len > 0 && place->n_owed > 0) {
@@ -349,7 +353,8 @@ bool spread_take(struct spread *spread, struct replies *replies, struct place *p
     return end_going(&going);
 }
 
-bool spread_may_pass(const struct spread *spread, const struct replies *replies, const struct place *place)
+bool spread_may_pass(const struct spread *spread, const struct replies *replies,
+                     const struct place *place)
 {
     return replies_are_idle(replies) && may_go(spread, place) && place->is_in_frame;
 }
@@ -424,5 +429,6 @@ void spread_renew_auth_generations(struct spread *spread)
 {
     for (size_t i = 0; spread != NULL && i < spread->n_places; i++)
         if (spread->places[i] != NULL)
-            spread->places[i]->auth_generation = node_auth_generation(lanes_node(&spread->places[i]->row->lanes));
+            spread->places[i]->auth_generation =
+                node_auth_generation(lanes_node(&spread->places[i]->row->lanes));
 }

@@ -149,11 +149,14 @@ struct place *spread_place_at(const struct spread *spread, const struct node *no
  * Appends n requests at this place to the order of replies. Requests without a reply to the client
  * (CLIENT REPLY) are not counted. False if out of memory.
  */
-__attribute__((warn_unused_result)) bool spread_expect_slowly(struct spread *spread, struct replies *replies,
+__attribute__((warn_unused_result)) bool spread_expect_slowly(struct spread *spread,
+                                                              struct replies *replies,
                                                               struct place *place, uint32_t n);
 
-__attribute__((warn_unused_result)) static inline bool spread_expect(struct spread *spread, struct replies *replies,
-                                                                     struct place *place, uint32_t n)
+__attribute__((warn_unused_result)) static inline bool spread_expect(struct spread *spread,
+                                                                     struct replies *replies,
+                                                                     struct place *place,
+                                                                     uint32_t n)
 {
     if (!spread->is_open)
         return spread_expect_slowly(spread, replies, place, n);
@@ -185,14 +188,16 @@ struct spread_outlet {
  * `is_whole`: the bytes end at the end of a reply. False if out of memory.
  */
 __attribute__((warn_unused_result)) bool spread_take(struct spread *spread, struct replies *replies,
-                                                     struct place *place, struct slice bytes, bool is_whole,
+                                                     struct place *place, struct slice bytes,
+                                                     bool is_whole,
                                                      const struct spread_outlet *outlet);
 
 /*
  * Fast path of spread_take for bytes that end at the end of a reply. True if the client waits for
  * this reply alone. The reply is then marked as delivered, and the caller passes the bytes on.
  */
-static inline bool spread_take_only(struct spread *spread, const struct replies *replies, struct place *place)
+static inline bool spread_take_only(struct spread *spread, const struct replies *replies,
+                                    struct place *place)
 {
     if (place->n_owed != 1 || spread->tail - spread->head != 1 || place->strand.first != NULL ||
         spread->capacity > SPREAD_ENTRIES_KEPT || !replies_are_idle(replies))
@@ -210,14 +215,16 @@ static inline bool spread_take_only(struct spread *spread, const struct replies 
  * Called when a delayed reply has arrived. Passes on the bytes that are next in order, as
  * spread_take does.
  */
-__attribute__((warn_unused_result)) bool spread_go_on(struct spread *spread, struct replies *replies,
+__attribute__((warn_unused_result)) bool spread_go_on(struct spread *spread,
+                                                      struct replies *replies,
                                                       const struct spread_outlet *outlet);
 
 /*
  * True if a part of the place's next reply has been passed on, and the rest may bypass spread_take.
  * The caller reports the bypassing bytes to spread_passed.
  */
-bool spread_may_pass(const struct spread *spread, const struct replies *replies, const struct place *place);
+bool spread_may_pass(const struct spread *spread, const struct replies *replies,
+                     const struct place *place);
 void spread_passed(struct place *place, size_t n);
 
 /* Returns the value of spread.order for the place's next reply. */
@@ -233,7 +240,8 @@ void spread_forget(struct spread *spread, struct replies *replies);
  * Called before a reply of another source. All requests at places so far become one run, which
  * takes no more requests. False if out of memory.
  */
-__attribute__((warn_unused_result)) bool spread_end_run(struct spread *spread, struct replies *replies);
+__attribute__((warn_unused_result)) bool spread_end_run(struct spread *spread,
+                                                        struct replies *replies);
 
 /*
  * Called when no more requests are taken for now. replies.h may become idle once all requests are

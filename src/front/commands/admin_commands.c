@@ -43,7 +43,8 @@ static char *joined(const struct limit_words *words, size_t first, size_t end)
 }
 
 /* Copies one word, any bytes. */
-static void admin_commands_take_word(struct admin_command *admin_command, char **to, struct slice word)
+static void admin_commands_take_word(struct admin_command *admin_command, char **to,
+                                     struct slice word)
 {
     char *text = malloc(word.len + 1);
     admin_command->is_starved |= text == NULL;
@@ -76,15 +77,16 @@ static size_t take_span(struct admin_command *admin_command, const struct limit_
     return span.end;
 }
 
-static void admin_commands_take_rest(struct admin_command *admin_command, const struct limit_words *words, size_t first,
-                                     size_t end)
+static void admin_commands_take_rest(struct admin_command *admin_command,
+                                     const struct limit_words *words, size_t first, size_t end)
 {
     admin_command->expression = joined(words, first, end);
     admin_command->is_starved |= admin_command->expression == NULL;
 }
 
 /* Takes "10/s", or "= 10/s" as in the configuration file. */
-static void take_value(struct admin_command *admin_command, const struct limit_words *words, size_t end)
+static void take_value(struct admin_command *admin_command, const struct limit_words *words,
+                       size_t end)
 {
     struct limit_words rest = *words;
     bool has_sign = words->at[4].len > 0 && words->at[4].at[0] == '=';
@@ -94,11 +96,14 @@ static void take_value(struct admin_command *admin_command, const struct limit_w
 }
 
 /* LIMIT BLOCK subject [EX time] [REASON text ...] [EX time] */
-static void admin_commands_take_block(struct admin_command *admin_command, const struct limit_words *words)
+static void admin_commands_take_block(struct admin_command *admin_command,
+                                      const struct limit_words *words)
 {
     size_t first = 3, end = words->n;
     admin_commands_take_key(admin_command, words->at[2]);
-    size_t time = limit_word_is(words, first, "ex") ? first + 1 : limit_word_is(words, end - 2, "ex") ? end - 1 : 0;
+    size_t time = limit_word_is(words, first, "ex")     ? first + 1
+                  : limit_word_is(words, end - 2, "ex") ? end - 1
+                                                        : 0;
     if (time > 0)
         admin_commands_take_word(admin_command, &admin_command->lives, words->at[time]);
     if (time == first + 1)
@@ -113,7 +118,8 @@ static void admin_commands_take_block(struct admin_command *admin_command, const
  * Sets the fields of `admin_command` from the words. Out of memory, admin_command->is_starved is
  * set.
  */
-static void admin_commands_fill(struct admin_command *admin_command, const struct limit_words *words)
+static void admin_commands_fill(struct admin_command *admin_command,
+                                const struct limit_words *words)
 {
     enum admin_kind kind = admin_command->kind;
     if (kind == ADMIN_SET || kind == ADMIN_UNSET) {
@@ -162,8 +168,8 @@ static void give(struct client *client, struct admin_command *admin_command, str
     client->front->settings->give(client->front->worker, admin_command);
 }
 
-void admin_commands_give(struct client *client, enum admin_kind kind, const struct limit_words *words,
-                         struct build *out)
+void admin_commands_give(struct client *client, enum admin_kind kind,
+                         const struct limit_words *words, struct build *out)
 {
     struct admin_command *admin_command = admin_command_new(kind);
     if (admin_command != NULL)
@@ -171,8 +177,9 @@ void admin_commands_give(struct client *client, enum admin_kind kind, const stru
     give(client, admin_command, out);
 }
 
-void admin_commands_give_report(struct client *client, enum admin_kind kind, const struct report_wanted *wanted,
-                                struct slice pattern, struct build *out)
+void admin_commands_give_report(struct client *client, enum admin_kind kind,
+                                const struct report_wanted *wanted, struct slice pattern,
+                                struct build *out)
 {
     struct admin_command *admin_command = admin_command_new(kind);
     if (admin_command != NULL) {
@@ -193,7 +200,8 @@ void admin_commands_give_suggest(struct client *client, const struct limit_words
         admin_commands_take_word(admin_command, &admin_command->what, words->at[found->class]);
     if (admin_command != NULL && found->except > 0)
         admin_commands_take_rest(admin_command, words, found->except, words->n);
-    if (admin_command != NULL && found->percentile > 0 && num_parse(words->at[found->percentile], &percentile))
+    if (admin_command != NULL && found->percentile > 0 &&
+        num_parse(words->at[found->percentile], &percentile))
         admin_command->wanted.percentile = (unsigned)percentile;
     give(client, admin_command, out);
 }
@@ -253,15 +261,18 @@ static void tell_restart(struct build *out, const struct admin_command *admin_co
  * Builds the reply of LIMIT BLOCK. A misspelt name is valid, too: the reply says if no subject of
  * that name is known yet.
  */
-static void tell_block(struct build *out, const struct front *front, const struct admin_command *admin_command)
+static void tell_block(struct build *out, const struct front *front,
+                       const struct admin_command *admin_command)
 {
     char text[512];
     struct slice subject = slice_of(admin_command->key, admin_command->key_len);
-    if (subjects_have(front->settings->subjects, subject) || subjects_have(front->settings->key_subjects, subject)) {
+    if (subjects_have(front->settings->subjects, subject) ||
+        subjects_have(front->settings->key_subjects, subject)) {
         build_status(out, SLICE("OK"));
         return;
     }
-    int len = snprintf(text, sizeof text, "OK, but weir has not seen %.*s yet: the block applies when it appears",
+    int len = snprintf(text, sizeof text,
+                       "OK, but weir has not seen %.*s yet: the block applies when it appears",
                        WHY_SLICE(subject));
     build_status(out, slice_of(text, (size_t)len));
 }
@@ -277,7 +288,8 @@ static bool is_report(const struct admin_command *admin_command)
 void front_admin_command_done(struct front *front, struct admin_command *admin_command)
 {
     struct client *client = admin_command->client;
-    if (client != NULL && is_report(admin_command) && !admin_command->is_starved && admin_command->error == NULL) {
+    if (client != NULL && is_report(admin_command) && !admin_command->is_starved &&
+        admin_command->error == NULL) {
         client->extra->admin_command = NULL;
         answer_built(client, &admin_command->rows);
         client_resume(client, WAIT_ADMIN);
@@ -322,13 +334,15 @@ static struct slice admin_commands_name_of(const struct client *client, char *te
     return slice_of(text, identity_subject(&client->front->rules->identity, &facts, text));
 }
 
-static bool admin_commands_is_meant(const struct client *client, const struct admin_command *admin_command)
+static bool admin_commands_is_meant(const struct client *client,
+                                    const struct admin_command *admin_command)
 {
     char text[SUBJECT_NAME_MAX];
     if (client->subject == NULL)
         return false; /* the client is not bound yet, or is just closed */
     return admin_command->key == NULL ||
-           slice_eq(admin_commands_name_of(client, text), slice_of(admin_command->key, admin_command->key_len));
+           slice_eq(admin_commands_name_of(client, text),
+                    slice_of(admin_command->key, admin_command->key_len));
 }
 
 /* ---- LIMIT CLIENTS ---- */
@@ -338,9 +352,10 @@ static void field_library(struct build *out, const struct client *client)
     char text[2 * LIBRARY_TEXT_MAX + 2];
     const struct library *library = session_library(client);
     struct slice name = library_name(library), version = library_version(library);
-    int len = snprintf(text, sizeof text, "%.*s%s%.*s", (int)name.len, name.at, version.len > 0 ? " " : "",
-                       (int)version.len, version.at);
-    report_field(out, "library", slice_of(text, (size_t)len < sizeof text ? (size_t)len : sizeof text - 1));
+    int len = snprintf(text, sizeof text, "%.*s%s%.*s", (int)name.len, name.at,
+                       version.len > 0 ? " " : "", (int)version.len, version.at);
+    report_field(out, "library",
+                 slice_of(text, (size_t)len < sizeof text ? (size_t)len : sizeof text - 1));
 }
 
 static struct slice admin_commands_lane_of(const struct client *client)
@@ -368,7 +383,8 @@ static void tell_client(struct build *out, const struct client *client)
         build_nil(out);
     report_field(out, "subject", admin_commands_name_of(client, name));
     report_field(out, "lane", admin_commands_lane_of(client));
-    report_number(out, "in_flight", client->lane_user.in_flight + spread_in_flight(client_extra(client)->spread));
+    report_number(out, "in_flight",
+                  client->lane_user.in_flight + spread_in_flight(client_extra(client)->spread));
     report_number(out, "bytes_in", client->link.n_read);
     report_number(out, "bytes_out", client->link.n_written);
     report_field(out, "waits", slice_of(waits, client_waits_print(client->waits, waits)));
@@ -392,7 +408,8 @@ static void list_client(struct client *client, struct admin_command *admin_comma
  */
 static void admin_commands_kick(struct client *client, struct admin_command *admin_command)
 {
-    const void *giver = admin_command->worker == client->front->worker ? admin_command->client : NULL;
+    const void *giver =
+        admin_command->worker == client->front->worker ? admin_command->client : NULL;
     if (client == giver || client_is_closed(client))
         return;
     admin_command->n_rows++;

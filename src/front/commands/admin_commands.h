@@ -15,15 +15,16 @@
  * Gives an admin command made of the request's words, and sets extra.admin_command. Out of memory,
  * appends an error to `out` instead.
  */
-void admin_commands_give(struct client *client, enum admin_kind kind, const struct limit_words *words,
-                         struct build *out);
+void admin_commands_give(struct client *client, enum admin_kind kind,
+                         const struct limit_words *words, struct build *out);
 
 /*
  * Gives a report command: ADMIN_LIST of limits that match the pattern, ADMIN_TOP, ADMIN_BLOCKS.
  * Out of memory, appends an error to `out` instead.
  */
-void admin_commands_give_report(struct client *client, enum admin_kind kind, const struct report_wanted *wanted,
-                                struct slice pattern, struct build *out);
+void admin_commands_give_report(struct client *client, enum admin_kind kind,
+                                const struct report_wanted *wanted, struct slice pattern,
+                                struct build *out);
 
 /* Gives LIMIT SUGGEST, with valid words. Out of memory, appends an error to `out` instead. */
 void admin_commands_give_suggest(struct client *client, const struct limit_words *words,

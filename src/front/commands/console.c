@@ -27,7 +27,8 @@ static bool is_weirs_alone(struct client *client)
  * Changes the session's protocol and name. False if out of memory, or if the client is being
  * closed.
  */
-static bool console_change(struct client *client, uint8_t protocol, bool has_name, struct slice name)
+static bool console_change(struct client *client, uint8_t protocol, bool has_name,
+                           struct slice name)
 {
     if (!session_ask(client, protocol, has_name, name)) {
         client_close_starved(client);
@@ -80,7 +81,8 @@ static bool hello(struct client *client, const struct request *request, struct b
     return true;
 }
 
-static bool console_set_name(struct client *client, const struct request *request, struct build *out)
+static bool console_set_name(struct client *client, const struct request *request,
+                             struct build *out)
 {
     if (request->argc != 3 || !is_weirs_alone(client))
         return false;
@@ -147,7 +149,8 @@ static bool echo(struct client *client, const struct request *request, struct bu
 
 static bool select_first(struct client *client, const struct request *request, struct build *out)
 {
-    if (request->argc != 2 || !slice_eq(request->args[0], SLICE("0")) || session_database(client) != 0)
+    if (request->argc != 2 || !slice_eq(request->args[0], SLICE("0")) ||
+        session_database(client) != 0)
         return false;
     build_status(out, SLICE("OK"));
     return true;
@@ -217,7 +220,8 @@ enum route console_answer(struct client *client, struct request *request)
 {
     if (!transaction_is_none(&client->transaction) || pin_has(client, PIN_PASSTHROUGH))
         return ROUTE_GOES_ON;
-    size_t i = request->is_large || session_may_only_subscribe(client) ? N_COMMANDS : console_find(request);
+    size_t i = request->is_large || session_may_only_subscribe(client) ? N_COMMANDS
+                                                                       : console_find(request);
     struct build out;
     build_init(&out, session_protocol(client) == 3);
     if (i < N_COMMANDS && commands[i].tell(client, request, &out)) {

@@ -22,7 +22,8 @@ bool decisions_can_go(struct client *client)
     if (client_extra(client)->n_asked == 0)
         return true;
     /* A decision that waits blocks its connection, as BLPOP does. */
-    if (client_extra(client)->n_asked < IN_FLIGHT_MAX && call_of(client->extra->asked.prev)->until_ns == 0)
+    if (client_extra(client)->n_asked < IN_FLIGHT_MAX &&
+        call_of(client->extra->asked.prev)->until_ns == 0)
         return true;
     client_wait(client, WAIT_DECISION);
     return false;
@@ -35,7 +36,8 @@ static void note_asked(struct client *client, struct decision *decision)
 }
 
 /* The time of a command that may wait is not measured, as for commands that block in Redis. */
-static void decisions_start_time(const struct client *client, const struct request *request, struct decision *decision)
+static void decisions_start_time(const struct client *client, const struct request *request,
+                                 struct decision *decision)
 {
     decision->arrived_ns = decision->ask.wait_ns == 0 ? client->lane_user.arrived_ns : 0;
     decision->waited_us = client->lane_user.waited_us;
@@ -64,8 +66,8 @@ static struct quota_context context_of(const struct client *client)
 int32_t decisions_slot(struct client *client, const struct request *request)
 {
     const struct quota_context context = context_of(client);
-    return quota_slot(client->front->quota, &context, slice_of(request->command->name, request->command->name_len),
-                      request->bytes);
+    return quota_slot(client->front->quota, &context,
+                      slice_of(request->command->name, request->command->name_len), request->bytes);
 }
 
 void decisions_ask(struct client *client, const struct request *request)
@@ -76,7 +78,8 @@ void decisions_ask(struct client *client, const struct request *request)
     struct build error;
     build_init(&error, context.is_resp3);
     struct slice name = slice_of(request->command->name, request->command->name_len);
-    struct decision *decision = quota_begin(client->front->quota, &context, name, request->bytes, client, &error);
+    struct decision *decision =
+        quota_begin(client->front->quota, &context, name, request->bytes, client, &error);
     if (decision == NULL) {
         timing_local(client, timing_tag(client, request->command, request->argc), 1);
         if (error.is_broken)

@@ -41,8 +41,8 @@ static bool limit_command_is_operator(const struct client *client)
 
 bool limit_command_needs_proof(const struct client *client, const struct request *request)
 {
-    return own_row(request->command->own - 1U)->is_operators && !client_listen_address(client)->is_admin &&
-           session_login(client) != NULL;
+    return own_row(request->command->own - 1U)->is_operators &&
+           !client_listen_address(client)->is_admin && session_login(client) != NULL;
 }
 
 static bool fits_arity(int arity, uint32_t argc)
@@ -63,7 +63,8 @@ static int print_unknown(struct slice word, char *out)
     if (near.len == 0)
         return snprintf(out, OWN_ERROR_ROOM, "-ERR unknown subcommand '%.*s'. Try LIMIT HELP.",
                         (int)(word.len < 128 ? word.len : 128), word.at);
-    int len = snprintf(out, OWN_ERROR_ROOM, "-ERR unknown subcommand '%.*s' (did you mean ", (int)word.len, word.at);
+    int len = snprintf(out, OWN_ERROR_ROOM, "-ERR unknown subcommand '%.*s' (did you mean ",
+                       (int)word.len, word.at);
     for (size_t i = 0; i < near.len; i++)
         out[len++] = ascii_upper(near.at[i]);
     return len + snprintf(out + len, OWN_ERROR_ROOM - (size_t)len, "?). Try LIMIT HELP.");
@@ -78,16 +79,18 @@ size_t limit_command_check(const struct client *client, const struct request *re
     else if (request->command->has_subcommands && request->argc > 1)
         len = print_unknown(request->args[0], out);
     else if (!fits_arity(own->arity, request->argc))
-        len = snprintf(out, OWN_ERROR_ROOM, "-ERR wrong number of arguments for '%s' command%s", own->name,
-                       request->command->has_subcommands ? ". Try LIMIT HELP." : "");
+        len = snprintf(out, OWN_ERROR_ROOM, "-ERR wrong number of arguments for '%s' command%s",
+                       own->name, request->command->has_subcommands ? ". Try LIMIT HELP." : "");
     else if (session_may_only_subscribe(client))
-        len = snprintf(out, OWN_ERROR_ROOM,
-                       "-ERR Can't execute '%s': only (%s)SUBSCRIBE / (%s)UNSUBSCRIBE / PING / QUIT / RESET are "
-                       "allowed in this context",
-                       own->name, answer_subscriber_kinds(client), answer_subscriber_kinds(client));
+        len = snprintf(
+            out, OWN_ERROR_ROOM,
+            "-ERR Can't execute '%s': only (%s)SUBSCRIBE / (%s)UNSUBSCRIBE / PING / QUIT / RESET are "
+            "allowed in this context",
+            own->name, answer_subscriber_kinds(client), answer_subscriber_kinds(client));
     else if (own->is_operators && !limit_command_is_operator(client))
-        len = snprintf(out, OWN_ERROR_ROOM,
-                       "-NOPERM this command is for operators: a policy with admin = yes, or the admin socket");
+        len = snprintf(
+            out, OWN_ERROR_ROOM,
+            "-NOPERM this command is for operators: a policy with admin = yes, or the admin socket");
     else if (request->is_large)
         len = snprintf(out, OWN_ERROR_ROOM, "-ERR the arguments are too long");
     else if (request->argc > LIMIT_WORDS_MAX && !quota_decides(request->command))
@@ -108,13 +111,15 @@ size_t limit_command_check(const struct client *client, const struct request *re
 
 static int32_t slot_of_request(struct client *client, const struct request *request)
 {
-    return quota_decides(request->command) ? decisions_slot(client, request)
-                                           : keys_slot(request->command, request->bytes, request->argc);
+    return quota_decides(request->command)
+               ? decisions_slot(client, request)
+               : keys_slot(request->command, request->bytes, request->argc);
 }
 
 static bool limit_command_is_for_many(const struct command *command)
 {
-    return command->fanout == FANOUT_MASTERS || command->fanout == FANOUT_NODES || command->fanout == FANOUT_SCAN;
+    return command->fanout == FANOUT_MASTERS || command->fanout == FANOUT_NODES ||
+           command->fanout == FANOUT_SCAN;
 }
 
 static void tell_row(struct explained_call *call, const struct nodes_row *row, const char *why)
@@ -137,14 +142,16 @@ static void tell_destination_on_cluster(struct client *client, const struct requ
         call->server_why = SLICE("weir itself answers");
     } else if (slot == KEYS_CROSSING || limit_command_is_for_many(command)) {
         call->server = SLICE("several");
-        call->server_why =
-            slot == KEYS_CROSSING ? SLICE("its keys have different slots") : SLICE("the command goes to all masters");
+        call->server_why = slot == KEYS_CROSSING ? SLICE("its keys have different slots")
+                                                 : SLICE("the command goes to all masters");
     } else if (slot >= 0) {
         tell_row(call, nodes_slot_row(nodes, (uint16_t)slot), "the node serves the slot");
     } else if ((command->flags & CMD_PUBSUB) != 0) {
-        tell_row(call, nodes_pubsub_row(nodes), "the node serves all channels except shard channels");
+        tell_row(call, nodes_pubsub_row(nodes),
+                 "the node serves all channels except shard channels");
     } else {
-        tell_row(call, nodes_default_row(nodes), "the node is the default node, and the command has no key");
+        tell_row(call, nodes_default_row(nodes),
+                 "the node is the default node, and the command has no key");
     }
 }
 
@@ -152,7 +159,8 @@ static void tell_destination_on_cluster(struct client *client, const struct requ
  * Sets slot, server and server_why. On a single server these fields stay empty, unless reads may go
  * to replicas.
  */
-static void tell_destination(struct client *client, const struct request *request, struct explained_call *call)
+static void tell_destination(struct client *client, const struct request *request,
+                             struct explained_call *call)
 {
     const char *why;
     call->is_of_cluster = client->front->nodes.worker_lanes.upstream->is_cluster;
@@ -170,13 +178,15 @@ static void tell_destination(struct client *client, const struct request *reques
 
 /* Calls `tell` for the client's own subject, or for the subject `other` named behind FOR. */
 static void about(struct client *client, struct build *out, struct slice other, bool has_other,
-                  void (*tell)(struct client *client, struct build *out, const struct report_subject *subject,
-                               void *arg),
+                  void (*tell)(struct client *client, struct build *out,
+                               const struct report_subject *subject, void *arg),
                   void *arg)
 {
-    struct report_subject subject = {.target = payer_of(client), .name = subject_name(client->subject)};
+    struct report_subject subject = {.target = payer_of(client),
+                                     .name = subject_name(client->subject)};
     if (!has_other) {
-        subject.block = blocks_find(exceptions_blocks(client->front->rules->exceptions), subject.name);
+        subject.block =
+            blocks_find(exceptions_blocks(client->front->rules->exceptions), subject.name);
         tell(client, out, &subject, arg);
         return;
     }
@@ -191,7 +201,8 @@ static void about(struct client *client, struct build *out, struct slice other, 
     limit_people_forget(&found);
 }
 
-static void tell_status(struct client *client, struct build *out, const struct report_subject *subject, void *arg)
+static void tell_status(struct client *client, struct build *out,
+                        const struct report_subject *subject, void *arg)
 {
     (void)arg;
     report_status(out, client->front->rules->policies, subject, client->front->loop->now_ns);
@@ -200,7 +211,8 @@ static void tell_status(struct client *client, struct build *out, const struct r
 static void status(struct client *client, const struct limit_words *words, struct build *out)
 {
     if (limit_people_may_name(words, out))
-        about(client, out, words->n == 4 ? words->at[3] : SLICE(""), words->n == 4, tell_status, NULL);
+        about(client, out, words->n == 4 ? words->at[3] : SLICE(""), words->n == 4, tell_status,
+              NULL);
 }
 
 /*
@@ -214,13 +226,15 @@ static const char *refuser_of(struct client *client, const struct report_subject
     struct front *front = client->front;
     if (subject->target.holders[PER_SUBJECT] == client->subject)
         return client_is_operator(client) ? NULL : unbound_refuser(front, &client->link.peer.ip);
-    if (!named_subject_read(&named, &front->rules->identity, subject->name, why, sizeof why) || !named.is_whole)
+    if (!named_subject_read(&named, &front->rules->identity, subject->name, why, sizeof why) ||
+        !named.is_whole)
         return NULL;
     bool is_unix = slice_eq(subject->name, SLICE("ip:unix"));
     return is_unix || named.facts.ip.family != 0 ? unbound_refuser(front, &named.facts.ip) : NULL;
 }
 
-static void tell_explained(struct client *client, struct build *out, const struct report_subject *subject, void *arg)
+static void tell_explained(struct client *client, struct build *out,
+                           const struct report_subject *subject, void *arg)
 {
     struct front *front = client->front;
     const struct request *request = arg;
@@ -236,7 +250,8 @@ static void tell_explained(struct client *client, struct build *out, const struc
         .command = request->command,
         .request = request->bytes,
         .argc = request->argc,
-        .lane = report_lane(request->command, client_has_own_lane(client) || front->settings->lanes_private),
+        .lane = report_lane(request->command,
+                            client_has_own_lane(client) || front->settings->lanes_private),
         .now_ns = front->loop->now_ns,
         .refuser = refuser_of(client, subject),
     };
@@ -255,7 +270,8 @@ static bool is_explicable(struct client *client, const struct limit_words *words
     struct named_subject named;
     for (size_t i = 2; limit_command_is_operator(client) && i + 1 < words->n; i++) {
         if (!limit_word_is(words, i, "for") || (i > 2 && i + 2 == words->n) ||
-            !named_subject_read(&named, &client->front->rules->identity, words->at[i + 1], why, sizeof why))
+            !named_subject_read(&named, &client->front->rules->identity, words->at[i + 1], why,
+                                sizeof why))
             continue;
         if (i == 2)
             build_error(out, SLICE("ERR syntax error, a command is missing before 'FOR'"));
@@ -267,10 +283,12 @@ static bool is_explicable(struct client *client, const struct limit_words *words
 }
 
 /* LIMIT EXPLAIN command [arg ...] [FOR subject] */
-static void limit_command_explain(struct client *client, const struct limit_words *words, struct build *out)
+static void limit_command_explain(struct client *client, const struct limit_words *words,
+                                  struct build *out)
 {
     size_t n = words->n - 2;
-    bool has_other = n >= 3 && limit_command_is_operator(client) && limit_word_is(words, words->n - 2, "for");
+    bool has_other =
+        n >= 3 && limit_command_is_operator(client) && limit_word_is(words, words->n - 2, "for");
     if (has_other)
         n -= 2;
     if (!is_explicable(client, words, out))
@@ -285,8 +303,9 @@ static void limit_command_explain(struct client *client, const struct limit_word
     }
     struct request request = {.argc = (uint32_t)n, .name = words->at[2]};
     request.bytes = slice_of(bytes, emit_array(bytes, words->at + 2, n));
-    request.command = request_as_configured(
-        client->front, command_find(client->front->commands, words->at[2], n > 1 ? words->at[3] : SLICE("")));
+    request.command =
+        request_as_configured(client->front, command_find(client->front->commands, words->at[2],
+                                                          n > 1 ? words->at[3] : SLICE("")));
     about(client, out, words->at[words->n - 1], has_other, tell_explained, &request);
     free(bytes);
 }
@@ -322,7 +341,8 @@ static void top(struct client *client, const struct limit_words *words, struct b
     enum top_by by = TOP_COMMANDS;
     size_t n = 10;
     size_t i = 2;
-    if (i < words->n && !limit_word_is(words, i, "by") && !limit_words_count(words, i++, n, &n, out))
+    if (i < words->n && !limit_word_is(words, i, "by") &&
+        !limit_words_count(words, i++, n, &n, out))
         return;
     bool has_by = words->n == i + 2 && limit_word_is(words, i, "by");
     bool is_of_keys = has_by && limit_word_is(words, i + 1, "limited");
@@ -331,7 +351,8 @@ static void top(struct client *client, const struct limit_words *words, struct b
         refuse_top(words, i, out);
     else
         admin_commands_give_report(
-            client, ADMIN_TOP, &(struct report_wanted){.by = is_of_keys ? TOP_BY_COUNT : by, .n = n}, SLICE(""), out);
+            client, ADMIN_TOP,
+            &(struct report_wanted){.by = is_of_keys ? TOP_BY_COUNT : by, .n = n}, SLICE(""), out);
 }
 
 /* LIMIT LOG [n] */
@@ -348,22 +369,24 @@ static void tell_log(struct client *client, const struct limit_words *words, str
 static void tell_slow(struct client *client, const struct limit_words *words, struct build *out)
 {
     _Static_assert(CLIENT_WAITS_ROOM <= SLOW_WAITS_ROOM, "the names of all waits have room");
-    report_slowlog(out, client->front->settings->slowlog, words->at + 2, words->n - 2, client_waits_print);
+    report_slowlog(out, client->front->settings->slowlog, words->at + 2, words->n - 2,
+                   client_waits_print);
 }
 
 /*
  * Rejects a pattern that is a policy's name, or a misspelt REFUSING: neither matches a limit. False
  * if `out` holds an error, which names the likely intention.
  */
-static bool is_name_of_limits(const struct rules *rules, const struct limit_words *words, struct build *out)
+static bool is_name_of_limits(const struct rules *rules, const struct limit_words *words,
+                              struct build *out)
 {
     char text[160];
     const struct policy *policy = policies_find(rules->policies, words->at[2]);
     if (named_find(rules->named, words->at[2]) != NULL)
         return true;
     if (policy != NULL) {
-        int len =
-            snprintf(text, sizeof text, "ERR no limit is called %s (did you mean %s/*?)", policy->name, policy->name);
+        int len = snprintf(text, sizeof text, "ERR no limit is called %s (did you mean %s/*?)",
+                           policy->name, policy->name);
         build_error(out, slice_of(text, (size_t)len));
         return false;
     }
@@ -374,7 +397,8 @@ static bool is_name_of_limits(const struct rules *rules, const struct limit_word
 }
 
 /* LIMIT LIST [pattern] [REFUSING] */
-static void limit_command_list(struct client *client, const struct limit_words *words, struct build *out)
+static void limit_command_list(struct client *client, const struct limit_words *words,
+                               struct build *out)
 {
     size_t n = words->n;
     bool is_refusing = n > 2 && limit_word_is(words, n - 1, "refusing");
@@ -387,7 +411,8 @@ static void limit_command_list(struct client *client, const struct limit_words *
     else if (!report_filter_is_good(&filter))
         build_error(out, SLICE("ERR invalid pattern: at most 128 bytes, and each [ needs its ]"));
     else
-        admin_commands_give_report(client, ADMIN_LIST, &(struct report_wanted){.is_refusing = is_refusing}, filter.glob,
+        admin_commands_give_report(client, ADMIN_LIST,
+                                   &(struct report_wanted){.is_refusing = is_refusing}, filter.glob,
                                    out);
 }
 
@@ -405,8 +430,8 @@ static void note_forgiven(const struct client *client, struct slice name, size_t
     char by[ADMIN_BY_ROOM];
     char text[SHOWN + sizeof by + 64];
     session_print_operator(client, by, sizeof by);
-    snprintf(text, sizeof text, "forgiven: %.*s (%zu subject%s), by %s", (int)(name.len < SHOWN ? name.len : SHOWN),
-             name.at, n, n == 1 ? "" : "s", by);
+    snprintf(text, sizeof text, "forgiven: %.*s (%zu subject%s), by %s",
+             (int)(name.len < SHOWN ? name.len : SHOWN), name.at, n, n == 1 ? "" : "s", by);
     log_at(LOG_SITE_OPERATOR, LOG_INFO, "%s", text);
     journal_add(client->front->settings->journal, clock_unix_ms(), "forgive", "%s", text);
 }
@@ -414,8 +439,8 @@ static void note_forgiven(const struct client *client, struct slice name, size_t
 static void forgive(struct client *client, const struct limit_words *words, struct build *out)
 {
     const struct front_settings *settings = client->front->settings;
-    size_t n =
-        subjects_forgive(settings->subjects, words->at[2]) + subjects_forgive(settings->key_subjects, words->at[2]);
+    size_t n = subjects_forgive(settings->subjects, words->at[2]) +
+               subjects_forgive(settings->key_subjects, words->at[2]);
     if (n == 0 && !limit_people_is_name(client, words->at[2], out))
         return;
     note_forgiven(client, words->at[2], n);
@@ -445,7 +470,8 @@ static void unset_for(struct client *client, const struct limit_words *words, st
  * LIMIT SET policy what expression ..., LIMIT SET LIMIT name line ..., each with [FOR subject] [EX
  * time]
  */
-static void limit_command_set(struct client *client, const struct limit_words *words, struct build *out)
+static void limit_command_set(struct client *client, const struct limit_words *words,
+                              struct build *out)
 {
     struct limit_span span;
     bool is_named = limit_word_is(words, 2, "limit");
@@ -454,7 +480,8 @@ static void limit_command_set(struct client *client, const struct limit_words *w
         build_error(out, SLICE("ERR EX needs FOR key: only rates of one key can expire"));
     else if (fault > 0)
         limit_words_span_error(words, fault, &span, out);
-    else if (is_named || span.subject == 0 || limit_people_is_one(client, words->at[span.subject], out))
+    else if (is_named || span.subject == 0 ||
+             limit_people_is_one(client, words->at[span.subject], out))
         admin_commands_give(client, is_named ? ADMIN_SET_LIMIT : ADMIN_SET, words, out);
 }
 
@@ -466,7 +493,8 @@ static bool is_suggestible(const struct client *client, const struct limit_words
     char text[160];
     struct slice word = found->percentile > 0 ? words->at[found->percentile] : SLICE("1");
     if (!num_parse(word, &percentile) || percentile < 1 || percentile > 100) {
-        int len = snprintf(text, sizeof text, "ERR value is not an integer or out of range: '%.*s' must be 1 to 100",
+        int len = snprintf(text, sizeof text,
+                           "ERR value is not an integer or out of range: '%.*s' must be 1 to 100",
                            WHY_SLICE(word));
         build_error(out, slice_of(text, (size_t)len));
         return false;
@@ -478,10 +506,12 @@ static bool is_suggestible(const struct client *client, const struct limit_words
 }
 
 /* LIMIT SUGGEST [policy] [CLASS class] [PERCENTILE n] [EXCEPT subject ...] */
-static void limit_command_suggest(struct client *client, const struct limit_words *words, struct build *out)
+static void limit_command_suggest(struct client *client, const struct limit_words *words,
+                                  struct build *out)
 {
     struct limit_suggest found;
-    bool is_policy = words->n > 2 && policies_find(client->front->rules->policies, words->at[2]) != NULL;
+    bool is_policy =
+        words->n > 2 && policies_find(client->front->rules->policies, words->at[2]) != NULL;
     size_t fault = limit_words_suggest(words, is_policy, &found);
     if (fault == 3 && words->n == 4 && found.policy > 0)
         limit_words_token_missing(words, fault, "CLASS", out);
@@ -543,9 +573,11 @@ bool limit_command_is_info(const struct client *client, const struct request *re
 {
     static const char *const sections[] = {"limits", "clients", "upstream"};
     bool is_info = !request->is_large && !pin_has(client, PIN_PASSTHROUGH) &&
-                   transaction_is_none(&client->transaction) && !session_may_only_subscribe(client) &&
+                   transaction_is_none(&client->transaction) &&
+                   !session_may_only_subscribe(client) &&
                    strcmp(request->command->name, "info") == 0;
-    for (size_t i = 0; is_info && request->argc == 2 && i < sizeof sections / sizeof sections[0]; i++)
+    for (size_t i = 0; is_info && request->argc == 2 && i < sizeof sections / sizeof sections[0];
+         i++)
         if (slice_eq_nocase(request->args[0], slice_str(sections[i])))
             return true;
     return is_info && request->argc == 1;

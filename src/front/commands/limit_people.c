@@ -27,7 +27,8 @@ bool limit_people_is_one(const struct client *client, struct slice name, struct 
     if (!named_subject_is_pattern(name) || subjects_have(settings->subjects, name) ||
         subjects_have(settings->key_subjects, name))
         return true;
-    why_set(why, sizeof why, "no such subject: %.*s: write one subject, not a pattern", WHY_SLICE(name));
+    why_set(why, sizeof why, "no such subject: %.*s: write one subject, not a pattern",
+            WHY_SLICE(name));
     return limit_people_refuse(out, why);
 }
 
@@ -47,7 +48,8 @@ static bool is_time(struct slice text)
 static size_t stray_time(const struct limit_words *words, size_t reason, bool has_time)
 {
     for (size_t i = reason + 1; i + 1 < words->n; i++)
-        if (limit_word_is(words, i, "ex") && is_time(words->at[i + 1]) && (has_time || i + 2 < words->n))
+        if (limit_word_is(words, i, "ex") && is_time(words->at[i + 1]) &&
+            (has_time || i + 2 < words->n))
             return i;
     return 0;
 }
@@ -67,10 +69,12 @@ static bool is_block(const struct limit_words *words, struct build *out)
         if (limit_word_is(words, i, "ex"))
             limit_words_error(words, i, out);
         else
-            limit_words_token_missing(words, i, !has_time && limit_word_is_number(words, i) ? "EX" : "REASON", out);
+            limit_words_token_missing(
+                words, i, !has_time && limit_word_is_number(words, i) ? "EX" : "REASON", out);
     } else if ((stray = stray_time(words, i, has_time)) > 0) {
         char why[WHY_ROOM];
-        why_set(why, sizeof why, "syntax error, unexpected 'EX' in the reason (write EX %.*s once, before REASON)",
+        why_set(why, sizeof why,
+                "syntax error, unexpected 'EX' in the reason (write EX %.*s once, before REASON)",
                 WHY_SLICE(words->at[stray + 1]));
         limit_people_refuse(out, why);
     } else {
@@ -96,7 +100,8 @@ void limit_people_blocks(struct client *client, const struct limit_words *words,
     if (words->n > 3)
         limit_words_error(words, 3, out);
     else if (limit_words_count(words, 2, BLOCKS_TOLD, &n, out))
-        admin_commands_give_report(client, ADMIN_BLOCKS, &(struct report_wanted){.n = n}, SLICE(""), out);
+        admin_commands_give_report(client, ADMIN_BLOCKS, &(struct report_wanted){.n = n}, SLICE(""),
+                                   out);
 }
 
 /* ---- connections ---- */
@@ -110,7 +115,8 @@ static bool is_of_connections(const struct client *client, struct slice name, st
         return limit_people_refuse(out, why);
     if (named_subject_is_connected(name))
         return limit_people_is_one(client, name, out);
-    return limit_people_refuse(out, "commands name such subjects by key: connections do not belong to them");
+    return limit_people_refuse(
+        out, "commands name such subjects by key: connections do not belong to them");
 }
 
 bool limit_people_may_name(const struct limit_words *words, struct build *out)
@@ -142,7 +148,8 @@ void limit_people_kick(struct client *client, const struct limit_words *words, s
 /* ---- the state of a subject ---- */
 
 /* Sets the holders of all limits of the policy. False if out of memory. */
-static bool make_target(struct report_subject *subject, const struct policy *policy, struct subject *holder)
+static bool make_target(struct report_subject *subject, const struct policy *policy,
+                        struct subject *holder)
 {
     subject->target = (struct charge_target){policy, {holder, NULL, NULL}};
     if (policy == NULL)
@@ -150,12 +157,14 @@ static bool make_target(struct report_subject *subject, const struct policy *pol
     subject->target.holders[PER_POLICY] = policy->policy_state->everybody;
     if (policy->of_scope[PER_CONNECTION] == 0)
         return true;
-    subject->target.holders[PER_CONNECTION] = subject_new_detached(policy->policy_state, PER_CONNECTION);
+    subject->target.holders[PER_CONNECTION] =
+        subject_new_detached(policy->policy_state, PER_CONNECTION);
     return subject->target.holders[PER_CONNECTION] != NULL;
 }
 
 /* Makes a subject from its name alone, with empty funnels. False if `out` holds an error. */
-static bool imagine(struct client *client, struct slice name, struct found *found, struct build *out)
+static bool imagine(struct client *client, struct slice name, struct found *found,
+                    struct build *out)
 {
     char why[WHY_ROOM];
     struct named_subject named;
@@ -166,14 +175,16 @@ static bool imagine(struct client *client, struct slice name, struct found *foun
         return false;
     const struct policy *policy =
         exceptions_bind(rules->exceptions, policies_match(rules->policies, &named.facts), name);
-    struct subject *holder = policy != NULL ? subject_new_detached(policy->policy_state, PER_SUBJECT) : NULL;
+    struct subject *holder =
+        policy != NULL ? subject_new_detached(policy->policy_state, PER_SUBJECT) : NULL;
     if ((policy == NULL || holder != NULL) && make_target(&found->subject, policy, holder))
         return true;
     subject_free_detached(holder);
     return limit_people_refuse(out, "out of memory");
 }
 
-bool limit_people_find(struct client *client, struct slice name, struct found *found, struct build *out)
+bool limit_people_find(struct client *client, struct slice name, struct found *found,
+                       struct build *out)
 {
     struct front *front = client->front;
     *found = (struct found){.subject.name = name, .table = front->settings->subjects};
@@ -187,7 +198,8 @@ bool limit_people_find(struct client *client, struct slice name, struct found *f
         found->table = NULL;
         return imagine(client, name, found, out);
     }
-    const struct policy *policy = policies_find(front->rules->policies, slice_str(holder->policy_state->name));
+    const struct policy *policy =
+        policies_find(front->rules->policies, slice_str(holder->policy_state->name));
     policy = exceptions_bind(front->rules->exceptions, policy, name);
     if (make_target(&found->subject, policy, holder))
         return true;

@@ -15,11 +15,13 @@
  * [n]
  */
 void limit_people_block(struct client *client, const struct limit_words *words, struct build *out);
-void limit_people_unblock(struct client *client, const struct limit_words *words, struct build *out);
+void limit_people_unblock(struct client *client, const struct limit_words *words,
+                          struct build *out);
 void limit_people_blocks(struct client *client, const struct limit_words *words, struct build *out);
 
 /* LIMIT CLIENTS [FOR subject], LIMIT KICK subject */
-void limit_people_clients(struct client *client, const struct limit_words *words, struct build *out);
+void limit_people_clients(struct client *client, const struct limit_words *words,
+                          struct build *out);
 void limit_people_kick(struct client *client, const struct limit_words *words, struct build *out);
 
 /* True if the command has the form LIMIT command [FOR subject]. False if `out` holds an error. */

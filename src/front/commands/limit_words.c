@@ -8,27 +8,32 @@
 void limit_words_error(const struct limit_words *words, size_t i, struct build *out)
 {
     char text[160];
-    int len = i < words->n ? snprintf(text, sizeof text, "ERR syntax error, unexpected '%.*s'", WHY_SLICE(words->at[i]))
-                           : snprintf(text, sizeof text, "ERR syntax error, an argument is missing after '%.*s'",
+    int len = i < words->n ? snprintf(text, sizeof text, "ERR syntax error, unexpected '%.*s'",
+                                      WHY_SLICE(words->at[i]))
+                           : snprintf(text, sizeof text,
+                                      "ERR syntax error, an argument is missing after '%.*s'",
                                       WHY_SLICE(words->at[words->n - 1]));
     build_error(out, slice_of(text, (size_t)len));
 }
 
-static void hinted_error(const struct limit_words *words, size_t i, const char *hint, const char *token,
-                         struct slice word, struct build *out)
+static void hinted_error(const struct limit_words *words, size_t i, const char *hint,
+                         const char *token, struct slice word, struct build *out)
 {
     char text[320];
-    int len = snprintf(text, sizeof text, "ERR syntax error, unexpected '%.*s' (%s%s%s%.*s%s)", WHY_SLICE(words->at[i]),
-                       hint, token, word.len > 0 ? " " : "", WHY_SLICE(word), hint[0] == 'd' ? "?" : "");
+    int len = snprintf(text, sizeof text, "ERR syntax error, unexpected '%.*s' (%s%s%s%.*s%s)",
+                       WHY_SLICE(words->at[i]), hint, token, word.len > 0 ? " " : "",
+                       WHY_SLICE(word), hint[0] == 'd' ? "?" : "");
     build_error(out, slice_of(text, (size_t)len));
 }
 
-void limit_words_token_missing(const struct limit_words *words, size_t i, const char *token, struct build *out)
+void limit_words_token_missing(const struct limit_words *words, size_t i, const char *token,
+                               struct build *out)
 {
     hinted_error(words, i, "write ", token, words->at[i], out);
 }
 
-void limit_words_token_meant(const struct limit_words *words, size_t i, const char *token, struct build *out)
+void limit_words_token_meant(const struct limit_words *words, size_t i, const char *token,
+                             struct build *out)
 {
     hinted_error(words, i, "did you mean ", token, SLICE(""), out);
 }
@@ -43,8 +48,8 @@ static struct slice known_word(const void *arg, size_t i)
     return slice_str(known->at[i]);
 }
 
-void limit_words_unknown(const struct limit_words *words, size_t i, const char *const *known, size_t n,
-                         struct build *out)
+void limit_words_unknown(const struct limit_words *words, size_t i, const char *const *known,
+                         size_t n, struct build *out)
 {
     const struct known_words all = {known};
     struct slice near = i < words->n ? near_name(words->at[i], n, known_word, &all) : SLICE("");
@@ -58,7 +63,8 @@ void limit_words_unknown(const struct limit_words *words, size_t i, const char *
         limit_words_error(words, i, out);
 }
 
-bool limit_words_count(const struct limit_words *words, size_t i, size_t otherwise, size_t *n, struct build *out)
+bool limit_words_count(const struct limit_words *words, size_t i, size_t otherwise, size_t *n,
+                       struct build *out)
 {
     int64_t number;
     char text[160];
@@ -69,7 +75,8 @@ bool limit_words_count(const struct limit_words *words, size_t i, size_t otherwi
         *n = (size_t)number;
         return true;
     }
-    int len = snprintf(text, sizeof text, "ERR value is not an integer or out of range: '%.*s' must be 1 or more",
+    int len = snprintf(text, sizeof text,
+                       "ERR value is not an integer or out of range: '%.*s' must be 1 or more",
                        WHY_SLICE(words->at[i]));
     build_error(out, slice_of(text, (size_t)len));
     return false;
@@ -94,8 +101,8 @@ size_t limit_words_span(const struct limit_words *words, size_t first, struct li
     return 0;
 }
 
-void limit_words_span_error(const struct limit_words *words, size_t fault, const struct limit_span *span,
-                            struct build *out)
+void limit_words_span_error(const struct limit_words *words, size_t fault,
+                            const struct limit_span *span, struct build *out)
 {
     if (span->time == 0 && limit_word_is_number(words, fault))
         limit_words_token_missing(words, fault, "EX", out);
@@ -109,7 +116,8 @@ static bool is_suggest_token(const struct limit_words *words, size_t i)
            limit_word_is(words, i, "except");
 }
 
-size_t limit_words_suggest(const struct limit_words *words, bool is_policy, struct limit_suggest *found)
+size_t limit_words_suggest(const struct limit_words *words, bool is_policy,
+                           struct limit_suggest *found)
 {
     size_t i = 2;
     *found = (struct limit_suggest){0};

@@ -44,23 +44,26 @@ void limit_words_error(const struct limit_words *words, size_t i, struct build *
 /*
  * Appends an error for a word with a missing `token` before it: "unexpected '10m' (write EX 10m)".
  */
-void limit_words_token_missing(const struct limit_words *words, size_t i, const char *token, struct build *out);
+void limit_words_token_missing(const struct limit_words *words, size_t i, const char *token,
+                               struct build *out);
 
 /* Appends an error for a word close to `token`: "unexpected 'REFUSED' (did you mean REFUSING?)". */
-void limit_words_token_meant(const struct limit_words *words, size_t i, const char *token, struct build *out);
+void limit_words_token_meant(const struct limit_words *words, size_t i, const char *token,
+                             struct build *out);
 
 /*
  * Appends an error for a word that is none of the n known words. Suggests the closest known word,
  * if any is close.
  */
-void limit_words_unknown(const struct limit_words *words, size_t i, const char *const *known, size_t n,
-                         struct build *out);
+void limit_words_unknown(const struct limit_words *words, size_t i, const char *const *known,
+                         size_t n, struct build *out);
 
 /*
  * Reads word i as a positive count. If the word is missing, *n is `otherwise`. False if `out` holds
  * an error.
  */
-bool limit_words_count(const struct limit_words *words, size_t i, size_t otherwise, size_t *n, struct build *out);
+bool limit_words_count(const struct limit_words *words, size_t i, size_t otherwise, size_t *n,
+                       struct build *out);
 
 /*
  * [FOR subject] [EX time] at the end of a command, in either order. `subject` and `time` are
@@ -78,8 +81,8 @@ struct limit_span {
 size_t limit_words_span(const struct limit_words *words, size_t first, struct limit_span *span);
 
 /* Appends an error for the wrong word at index `fault`. */
-void limit_words_span_error(const struct limit_words *words, size_t fault, const struct limit_span *span,
-                            struct build *out);
+void limit_words_span_error(const struct limit_words *words, size_t fault,
+                            const struct limit_span *span, struct build *out);
 
 /*
  * Indexes of the arguments of LIMIT SUGGEST [policy] [CLASS class] [PERCENTILE n] [EXCEPT subject
@@ -94,12 +97,14 @@ struct limit_suggest {
  * Finds the arguments. `is_policy`: a policy has the name of the third word. Returns the index of a
  * wrong word, words->n if a word is missing, 0 if there is no error.
  */
-size_t limit_words_suggest(const struct limit_words *words, bool is_policy, struct limit_suggest *found);
+size_t limit_words_suggest(const struct limit_words *words, bool is_policy,
+                           struct limit_suggest *found);
 
 /* True if word i begins with a digit, as a time or a count does. */
 static inline bool limit_word_is_number(const struct limit_words *words, size_t i)
 {
-    return i < words->n && words->at[i].len > 0 && words->at[i].at[0] >= '0' && words->at[i].at[0] <= '9';
+    return i < words->n && words->at[i].len > 0 && words->at[i].at[0] >= '0' &&
+           words->at[i].at[0] <= '9';
 }
 
 #endif

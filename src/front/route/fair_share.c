@@ -17,7 +17,9 @@ static struct fair_queue *fair_share_queue_of(const struct client *client)
 
 static struct sender *sender_of(const struct client *client)
 {
-    return client->lane_user.sender != 0 ? fair_sender(fair_share_queue_of(client), client->lane_user.sender) : NULL;
+    return client->lane_user.sender != 0
+               ? fair_sender(fair_share_queue_of(client), client->lane_user.sender)
+               : NULL;
 }
 
 /* ---- a client ---- */
@@ -37,7 +39,8 @@ static bool fair_share_is_blocked(const struct client *client)
     const struct lane *lane = client->lane_user.lane;
     if (client->lane_user.in_flight == 0 || calls_is_empty(&lane->calls))
         return false;
-    return lane->slow_user == &client->lane_user || (calls_oldest(&lane->calls)->flags & CALL_MAY_WAIT) != 0;
+    return lane->slow_user == &client->lane_user ||
+           (calls_oldest(&lane->calls)->flags & CALL_MAY_WAIT) != 0;
 }
 
 /* True if a node where commands of clients go holds back writes. */
@@ -74,8 +77,9 @@ void fair_share_begin(struct client *client, struct pace *pace)
     uint64_t now_ns = client->front->loop->now_ns;
     bool has_shares = client->front->rules->has_shares;
     set_waits_for_share(client, false);
-    *pace =
-        (struct pace){.kind = has_shares && client->subject != NULL ? fair_share_kind_of(client, now_ns) : PACE_ALONE};
+    *pace = (struct pace){.kind = has_shares && client->subject != NULL
+                                      ? fair_share_kind_of(client, now_ns)
+                                      : PACE_ALONE};
     client->front->fair.are_several = pace->kind == PACE_SEVERAL;
     if (pace->kind == PACE_ALONE) {
         pace->left = UINT32_MAX;
@@ -93,11 +97,13 @@ static struct sender *need_sender(struct client *client, uint64_t now_ns)
 {
     struct sender *sender = sender_of(client);
     if (sender == NULL)
-        sender = fair_enter(fair_share_queue_of(client), &client->lane_user, client->subject, now_ns);
+        sender =
+            fair_enter(fair_share_queue_of(client), &client->lane_user, client->subject, now_ns);
     if (sender == NULL)
         return NULL;
     const struct policy *policy = client->bound;
-    fair_set(sender, policy != NULL ? policy->weight : POLICY_WEIGHT, policy != NULL && policy->is_low);
+    fair_set(sender, policy != NULL ? policy->weight : POLICY_WEIGHT,
+             policy != NULL && policy->is_low);
     return sender;
 }
 
@@ -148,8 +154,8 @@ static bool has_subject_had_its_time(struct client *client, const struct sender 
 {
     const struct loop *loop = client->front->loop;
     const struct fair_flow *flow = sender->flow;
-    if (flow->iteration_ns != loop->iteration_ns || flow->taken_ns < FAIR_SUBJECT_NS || loop->goes_on ||
-        sender->granted_ns > 0)
+    if (flow->iteration_ns != loop->iteration_ns || flow->taken_ns < FAIR_SUBJECT_NS ||
+        loop->goes_on || sender->granted_ns > 0)
         return false;
     give_way(client);
     return true;
@@ -157,7 +163,8 @@ static bool has_subject_had_its_time(struct client *client, const struct sender 
 
 static void fair_share_note_time(struct front *front, struct fair_flow *flow)
 {
-    uint64_t began_ns = front->loop->now_ns > front->fair.taken_ns ? front->loop->now_ns : front->fair.taken_ns;
+    uint64_t began_ns =
+        front->loop->now_ns > front->fair.taken_ns ? front->loop->now_ns : front->fair.taken_ns;
     front->fair.taken_ns = clock_ns();
     if (flow->iteration_ns != front->loop->iteration_ns)
         flow->taken_ns = 0;
@@ -174,7 +181,8 @@ bool fair_share_ask(struct client *client, struct pace *pace)
     pace->is_used = true;
     pace->left_ns = FAIR_ALL;
     /* A few requests of a subject that sends alone are not worth counting. */
-    if (fair_share_is_free(client, now_ns) || (is_first && pace->kind == PACE_SAME && client->lane_user.sender == 0))
+    if (fair_share_is_free(client, now_ns) ||
+        (is_first && pace->kind == PACE_SAME && client->lane_user.sender == 0))
         return true;
     struct sender *sender = need_sender(client, now_ns);
     if (sender == NULL)
@@ -183,7 +191,8 @@ bool fair_share_ask(struct client *client, struct pace *pace)
         pace->is_used = false;
         return false;
     }
-    pace->left_ns = pace->kind == PACE_SEVERAL ? fair_room(sender, now_ns) : fair_room_alone(sender);
+    pace->left_ns =
+        pace->kind == PACE_SEVERAL ? fair_room(sender, now_ns) : fair_room_alone(sender);
     pace->is_used = !is_first || pace->left_ns > 0;
     if (pace->left_ns == 0)
         hold_up(client, sender, pace->kind);
@@ -220,7 +229,8 @@ void fair_share_count(struct client *client, uint32_t n, uint64_t work_ns)
 }
 
 /* Charges a command of a transaction. Redis executes queued commands at EXEC. */
-void fair_share_count_in_transaction(struct client *client, const struct command *command, uint64_t work_ns)
+void fair_share_count_in_transaction(struct client *client, const struct command *command,
+                                     uint64_t work_ns)
 {
     struct sender *sender = sender_of(client);
     if (transaction_queues(&client->transaction, command->effect)) {
@@ -301,7 +311,8 @@ void fair_share_close(struct front *front)
  * True if several subjects send. Requests that wait for a share prove contention, also while Redis
  * executes one request for longer than CONTENTION_NS.
  */
-static bool fair_share_is_shared(const struct front *front, const struct fair_queue *queue, uint64_t now_ns)
+static bool fair_share_is_shared(const struct front *front, const struct fair_queue *queue,
+                                 uint64_t now_ns)
 {
     return front->rules->has_shares && !is_any_paused(front, now_ns) &&
            (mixture_is(&queue->contention->subjects, now_ns) || fair_is_shared(queue));

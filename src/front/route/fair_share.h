@@ -101,10 +101,12 @@ static inline void fair_share_note_sent(struct client *client, uint32_t n, uint6
         fair_share_count(client, n, work_ns);
 }
 
-void fair_share_count_in_transaction(struct client *client, const struct command *command, uint64_t work_ns);
+void fair_share_count_in_transaction(struct client *client, const struct command *command,
+                                     uint64_t work_ns);
 
 /* Counts one sent request of `bytes` bytes. */
-static inline void fair_share_note_call(struct client *client, const struct command *command, size_t bytes)
+static inline void fair_share_note_call(struct client *client, const struct command *command,
+                                        size_t bytes)
 {
     uint64_t work_ns = command_cost_ns(command) + fair_share_bytes_ns(bytes);
     if (client->lane_user.sender == 0)
@@ -119,13 +121,15 @@ static inline void fair_share_note_call(struct client *client, const struct comm
 void fair_share_charge(struct client *client, uint64_t work_ns);
 
 /* Charges a request that may block: the in-flight window does not wait for the reply. */
-static inline void fair_share_note_blocking(struct client *client, const struct command *command, size_t bytes)
+static inline void fair_share_note_blocking(struct client *client, const struct command *command,
+                                            size_t bytes)
 {
     fair_share_charge(client, command_cost_ns(command) + fair_share_bytes_ns(bytes));
 }
 
 /* The last byte of a large request has passed. The bytes were charged as they passed. */
-static inline void fair_share_note_passed(struct client *client, const struct command *command, bool may_block)
+static inline void fair_share_note_passed(struct client *client, const struct command *command,
+                                          bool may_block)
 {
     if (may_block)
         fair_share_note_blocking(client, command, 0);

@@ -19,18 +19,20 @@ static inline bool is_unburdened(const struct client *client)
         return false; /* the command may bind the client */
     const struct front *front = client->front;
     const struct extra *extra = client_extra(client);
-    unsigned burdens = (unsigned)client_has_own_lane(client) | !transaction_is_none(&client->transaction) |
-                       reply_mode_is_deaf(&client->reply_mode) | client->was_refused | client->is_keyed |
-                       subject_is_overflow(client->subject) | client_is_operator(client);
+    unsigned burdens =
+        (unsigned)client_has_own_lane(client) | !transaction_is_none(&client->transaction) |
+        reply_mode_is_deaf(&client->reply_mode) | client->was_refused | client->is_keyed |
+        subject_is_overflow(client->subject) | client_is_operator(client);
     /*
      * The size of a new client's reads is unknown. The client takes the full path while its first
      * read is unanswered. While lanes are wary of huge replies, the first read takes the full path,
      * too.
      */
-    bool is_stranger = client->reader != READER_KNOWN &&
-                       (client->reader != READER_NEW || shared_is_wary(&front_default_row(front)->lanes));
-    return burdens == 0 && extra->n_asked == 0 && extra->n_subscribed == 0 && extra->heavy_until_ns == 0 &&
-           !is_stranger && !front->settings->lanes_private;
+    bool is_stranger =
+        client->reader != READER_KNOWN &&
+        (client->reader != READER_NEW || shared_is_wary(&front_default_row(front)->lanes));
+    return burdens == 0 && extra->n_asked == 0 && extra->n_subscribed == 0 &&
+           extra->heavy_until_ns == 0 && !is_stranger && !front->settings->lanes_private;
 }
 
 /* Returns the lane for the client's commands. NULL: the full path must choose a lane. */
@@ -39,7 +41,8 @@ static inline struct lane *fast_path_find_lane(const struct client *client)
     const struct lane_user *lane_user = &client->lane_user;
     struct lane *lane = client->shared.lane;
     if (!lease_holds(&client->shared) || !lane_is_ready(lane) ||
-        node_is_paused(lane_node(lane), client->front->loop->now_ns) || remains_must_wait(client, lane_node(lane)))
+        node_is_paused(lane_node(lane), client->front->loop->now_ns) ||
+        remains_must_wait(client, lane_node(lane)))
         return NULL;
     bool is_there = lane_user->in_flight > 0 ? lane_user->lane == lane : !shared_is_sluggish(lane);
     return is_there ? lane : NULL;
@@ -51,9 +54,9 @@ static inline struct lane *fast_path_find_lane(const struct client *client)
 /* True if the command needs none of the full path's checks. */
 static inline bool is_plain_command(const struct command *command)
 {
-    return command->id != 0 && command->flow == FLOW_ONE && command->effect == EFFECT_NONE && command->is_shareable &&
-           !command->blocks && !command->pins && !command->is_urgent && !command->has_subcommands &&
-           !command->in_container;
+    return command->id != 0 && command->flow == FLOW_ONE && command->effect == EFFECT_NONE &&
+           command->is_shareable && !command->blocks && !command->pins && !command->is_urgent &&
+           !command->has_subcommands && !command->in_container;
 }
 
 /*
@@ -95,8 +98,8 @@ static inline uint32_t pass_gate(struct client *client, const struct command *co
     peak_rates_note(&front->peak_rates, command, n);
     if (client->bound == NULL)
         return n;
-    uint32_t passed = gate_ask_plainly(client->bound, client->subject, command, n, front->loop->now_ns,
-                                       front->limit_counters, verdict);
+    uint32_t passed = gate_ask_plainly(client->bound, client->subject, command, n,
+                                       front->loop->now_ns, front->limit_counters, verdict);
     if (passed < n)
         charge_count_refused(client, verdict->limit, n - passed);
     return passed;
@@ -111,8 +114,8 @@ static inline bool refuse_at_gate(struct client *client, const struct command *c
 {
     struct front *front = client->front;
     if (client->bound == NULL || (command->flags & CMD_CONTROL) != 0 ||
-        !gate_refuse_plainly(client->bound, client->subject, command, n, front->loop->now_ns, front->limit_counters,
-                             verdict))
+        !gate_refuse_plainly(client->bound, client->subject, command, n, front->loop->now_ns,
+                             front->limit_counters, verdict))
         return false;
     client->n_commands += n;
     charge_count_refused(client, verdict->limit, n);
@@ -121,8 +124,8 @@ static inline bool refuse_at_gate(struct client *client, const struct command *c
 }
 
 /* Answers the last n requests of this command, which did not pass. */
-static enum route fast_path_refuse(struct client *client, const struct command *command, uint32_t argc, uint32_t n,
-                                   const struct verdict *verdict)
+static enum route fast_path_refuse(struct client *client, const struct command *command,
+                                   uint32_t argc, uint32_t n, const struct verdict *verdict)
 {
     front_count_many(client->front, command, RESULT_THROTTLED, n);
     timing_local(client, timing_tag(client, command, argc), n);
@@ -153,15 +156,16 @@ static inline bool fast_path_fits(enum reads_kind kind, const struct command *co
 }
 
 /* Returns the next run that may go to this lane now. `lane` is NULL while no lane is known. */
-static inline struct request_run find_run(const struct client *client, const struct lane *lane, const struct pace *pace,
-                                          enum reads_kind kind, const struct request_limits *limits, const char *at,
+static inline struct request_run find_run(const struct client *client, const struct lane *lane,
+                                          const struct pace *pace, enum reads_kind kind,
+                                          const struct request_limits *limits, const char *at,
                                           const char *end)
 {
     struct slice name;
     struct request_run run = {.at = at, .n = 0};
     struct front *front = client->front;
-    if ((lane != NULL && lane_is_congested(lane)) || lane_sent_bytes(&client->lane_user) > SHARED_BYTES_MAX ||
-        client->reader == READER_ASKS)
+    if ((lane != NULL && lane_is_congested(lane)) ||
+        lane_sent_bytes(&client->lane_user) > SHARED_BYTES_MAX || client->reader == READER_ASKS)
         return run;
     const char *next = plain_request(at, end, limits, &name, &run.argc);
     if (next == NULL || next - at > LARGE_REQUEST || end - name.at < NAME_ROOM)
@@ -183,7 +187,8 @@ static inline struct request_run find_run(const struct client *client, const str
 }
 
 /* Returns the end of the first n requests of the run. n is less than run->n. */
-static const char *fast_path_end_of(const struct request_run *run, const struct request_limits *limits, uint32_t n)
+static const char *fast_path_end_of(const struct request_run *run,
+                                    const struct request_limits *limits, uint32_t n)
 {
     struct slice name;
     uint32_t argc;
@@ -197,8 +202,8 @@ static const char *fast_path_end_of(const struct request_run *run, const struct 
  * Records the first n requests, which end at `end` and passed the gate. False: out of memory, and
  * the client is closed.
  */
-static inline bool fast_path_note(struct client *client, struct lane *lane, const struct request_run *run, uint32_t n,
-                                  const char *end)
+static inline bool fast_path_note(struct client *client, struct lane *lane,
+                                  const struct request_run *run, uint32_t n, const char *end)
 {
     struct lane_user *lane_user = &client->lane_user;
     uint32_t bytes = (uint32_t)(end - run->at);
@@ -220,14 +225,15 @@ static inline bool fast_path_note(struct client *client, struct lane *lane, cons
  * Refuses requests while the client has no lane, since a refusal needs none. A request that would
  * pass takes the full path, which finds a lane before it charges.
  */
-static enum route refuse_without_lane(struct client *client, const struct request_limits *limits, struct slice bytes,
-                                      size_t *used, struct pace *pace)
+static enum route refuse_without_lane(struct client *client, const struct request_limits *limits,
+                                      struct slice bytes, size_t *used, struct pace *pace)
 {
     const char *at = bytes.at;
     enum route result = ROUTE_TAKEN;
     while (result == ROUTE_TAKEN) {
         struct verdict verdict;
-        const struct request_run run = find_run(client, NULL, pace, READS_ANY, limits, at, bytes.at + bytes.len);
+        const struct request_run run =
+            find_run(client, NULL, pace, READS_ANY, limits, at, bytes.at + bytes.len);
         if (run.n == 0 || !refuse_at_gate(client, run.command, run.n, &verdict))
             break;
         at = run.end;
@@ -239,18 +245,21 @@ static enum route refuse_without_lane(struct client *client, const struct reques
 }
 
 /* Sends all passing requests to the lane, with refusals in between. */
-static enum route send_along(struct client *client, struct lane *lane, const struct request_limits *limits,
-                             struct slice bytes, size_t *used, struct pace *pace)
+static enum route send_along(struct client *client, struct lane *lane,
+                             const struct request_limits *limits, struct slice bytes, size_t *used,
+                             struct pace *pace)
 {
     const char *from = bytes.at; /* beginning of the requests that passed and are not sent yet */
     const char *at = bytes.at;   /* end of these requests */
     uint32_t n = 0;
     uint64_t work_ns = 0;
-    const enum reads_kind kind = client_extra(client)->read_side == NULL ? READS_ANY : reads_kind_now(client);
+    const enum reads_kind kind =
+        client_extra(client)->read_side == NULL ? READS_ANY : reads_kind_now(client);
     enum route result = ROUTE_TAKEN;
     while (result == ROUTE_TAKEN) {
         struct verdict verdict;
-        const struct request_run run = find_run(client, lane, pace, kind, limits, at, bytes.at + bytes.len);
+        const struct request_run run =
+            find_run(client, lane, pace, kind, limits, at, bytes.at + bytes.len);
         if (run.n == 0)
             break;
         uint32_t n_passed = pass_gate(client, run.command, run.n, &verdict);
@@ -302,8 +311,9 @@ static bool is_ready(const struct client *client, struct place *place)
 {
     struct lane_user *lane_user = &place->lane_user;
     const struct lane *lane = place->shared.lane;
-    if (!lease_holds(&place->shared) || !lane_is_ready(lane) || lane_is_congested(lane) || place->was_refused ||
-        place->n_hops > 0 || node_is_paused(lane_node(lane), client->front->loop->now_ns) ||
+    if (!lease_holds(&place->shared) || !lane_is_ready(lane) || lane_is_congested(lane) ||
+        place->was_refused || place->n_hops > 0 ||
+        node_is_paused(lane_node(lane), client->front->loop->now_ns) ||
         remains_must_wait(client, lane_node(lane)) || lane_sent_bytes(lane_user) > SHARED_BYTES_MAX)
         return false;
     if (lane_user->in_flight > 0 ? lane_user->lane != lane : shared_is_sluggish(lane))
@@ -330,12 +340,14 @@ static inline bool may_go_to(const struct client *client, struct places_seen *se
 static inline bool has_one_key(const struct command *command, uint32_t argc)
 {
     int32_t last = command->last_key >= 0 ? command->last_key : (int32_t)argc + command->last_key;
-    return command->keys == KEYS_POSITION && command->first_key == 1 && last >= 1 && last <= command->key_step;
+    return command->keys == KEYS_POSITION && command->first_key == 1 && last >= 1 &&
+           last <= command->key_step;
 }
 
 /* Finds the next run of similar requests that can go now. */
-static inline void find_slot_run(const struct client *client, struct slot_run *run, struct places_seen *seen,
-                                 const struct pace *pace, const struct request_limits *limits, const char *at,
+static inline void find_slot_run(const struct client *client, struct slot_run *run,
+                                 struct places_seen *seen, const struct pace *pace,
+                                 const struct request_limits *limits, const char *at,
                                  const char *end)
 {
     struct slice name;
@@ -373,8 +385,8 @@ static inline void find_slot_run(const struct client *client, struct slot_run *r
 }
 
 /* Sends n neighbouring requests of one place. False: out of memory, and the client is closed. */
-static inline bool send_some(struct client *client, struct place *place, const struct slot_run *run, const char *at,
-                             uint32_t n, const char *end)
+static inline bool send_some(struct client *client, struct place *place, const struct slot_run *run,
+                             const char *at, uint32_t n, const char *end)
 {
     struct lane_user *lane_user = &place->lane_user;
     struct lane *lane = place->shared.lane;
@@ -394,7 +406,8 @@ static inline bool send_some(struct client *client, struct place *place, const s
 }
 
 /* Sends the first n requests from `at` on, which passed the gate. */
-static bool fast_path_send_all(struct client *client, const struct slot_run *run, const char *at, uint32_t n)
+static bool fast_path_send_all(struct client *client, const struct slot_run *run, const char *at,
+                               uint32_t n)
 {
     const char *const begin = at;
     struct place *const *places = client->extra->spread->places;
@@ -417,7 +430,8 @@ static bool fast_path_send_all(struct client *client, const struct slot_run *run
 static bool fast_path_is_settled(const struct client *client)
 {
     const struct spread *spread = client_extra(client)->spread;
-    return spread != NULL && !spread->is_stale && spread->n_held == 0 && client->lane_user.in_flight == 0;
+    return spread != NULL && !spread->is_stale && spread->n_held == 0 &&
+           client->lane_user.in_flight == 0;
 }
 
 /*
@@ -425,8 +439,8 @@ static bool fast_path_is_settled(const struct client *client)
  * a ready lane. No slot may have changed its node since the calls in flight were sent. No hop may
  * be waiting.
  */
-static enum route run_on_cluster(struct client *client, const struct request_limits *limits, struct slice bytes,
-                                 size_t *used, struct pace *pace)
+static enum route run_on_cluster(struct client *client, const struct request_limits *limits,
+                                 struct slice bytes, size_t *used, struct pace *pace)
 {
     const char *at = bytes.at;
     struct places_seen seen = {0};
@@ -458,8 +472,8 @@ static enum route run_on_cluster(struct client *client, const struct request_lim
 
 /* ---- choosing the path ---- */
 
-enum route fast_path_run(struct client *client, const struct request_limits *limits, struct slice bytes, size_t *used,
-                         struct pace *pace)
+enum route fast_path_run(struct client *client, const struct request_limits *limits,
+                         struct slice bytes, size_t *used, struct pace *pace)
 {
     *used = 0;
     if (!is_unburdened(client) || (client->bound != NULL && !client->bound->is_plain))

@@ -22,7 +22,9 @@
  * pace->left allows. *used is the number of bytes taken. After ROUTE_TAKEN the next request must
  * take the full path, or is incomplete, or pace->left is 0.
  */
-__attribute__((warn_unused_result)) enum route fast_path_run(struct client *client, const struct request_limits *limits,
-                                                             struct slice bytes, size_t *used, struct pace *pace);
+__attribute__((warn_unused_result)) enum route fast_path_run(struct client *client,
+                                                             const struct request_limits *limits,
+                                                             struct slice bytes, size_t *used,
+                                                             struct pace *pace);
 
 #endif

@@ -176,7 +176,8 @@ static void hop_on_timed(struct lane_user *lane_user, const struct call *call, u
     hop->arrived_ns = 0;
 }
 
-static bool hop_on_not_run(struct lane_user *lane_user, const struct call *call, enum not_run row, struct slice reply)
+static bool hop_on_not_run(struct lane_user *lane_user, const struct call *call, enum not_run row,
+                           struct slice reply)
 {
     struct hop *hop = hop_of(lane_user);
     if ((call->flags & CALL_ENDS_RUN) == 0)
@@ -404,7 +405,8 @@ static struct nodes_row *row_of_refusal(const struct hop *hop)
 
 static struct nodes_row *target_of(const struct hop *hop, const struct redirect *redirect)
 {
-    return nodes_row_named(&hop->client->front->nodes, redirect, lanes_node(&row_of_refusal(hop)->lanes));
+    return nodes_row_named(&hop->client->front->nodes, redirect,
+                           lanes_node(&row_of_refusal(hop)->lanes));
 }
 
 /* Ends the hop without following another redirect. */
@@ -468,7 +470,8 @@ static bool hop_take_refusal(struct hop *hop)
         return true;
     case NOT_RUN_TRYAGAIN:
         if (hop->slot >= 0)
-            upstream_note_redirected(hop_upstream_of(hop->client), (uint16_t)hop->slot, hop_now_ns(hop));
+            upstream_note_redirected(hop_upstream_of(hop->client), (uint16_t)hop->slot,
+                                     hop_now_ns(hop));
         if (hop->ops->on_try_again != NULL && is_taken_over(hop))
             return false;
         hop->n_redirects = 0; /* the node of the last ASK is asked again */
@@ -550,10 +553,11 @@ static bool must_settle(struct hop *hop, const struct nodes_row *row)
     if (hop->from != NULL || hop->slot < 0)
         return false;
     for (struct list *at = spread->hops.next; at != &hop->in_spread; at = at->next)
-        if ((hop_at(at)->slot == hop->slot || hop_at(at)->n_train > 0) && hop_at(at)->place != NULL &&
-            hop_at(at)->place->row != row)
+        if ((hop_at(at)->slot == hop->slot || hop_at(at)->n_train > 0) &&
+            hop_at(at)->place != NULL && hop_at(at)->place->row != row)
             return true; /* the end of that hop wakes the client */
-    if (!spread_is_outdated(spread, &hop->client->front->nodes) || spread_in_flight(spread) == spread->n_hops)
+    if (!spread_is_outdated(spread, &hop->client->front->nodes) ||
+        spread_in_flight(spread) == spread->n_hops)
         return false;
     spread_want_idle(spread);
     return true;
@@ -624,14 +628,15 @@ static void hop_put_in_order(struct hop *hop)
 {
     struct spread *spread = spread_of(hop);
     struct list *at = spread->hops.prev;
-    while (spread->heir_next == NULL && at != &spread->hops && (int32_t)(hop_at(at)->order - hop->order) > 0)
+    while (spread->heir_next == NULL && at != &spread->hops &&
+           (int32_t)(hop_at(at)->order - hop->order) > 0)
         at = at->prev;
     list_push(spread->heir_next != NULL ? spread->heir_next : at->next, &hop->in_spread);
     spread->n_hops++;
 }
 
-static bool hop_begin(struct hop *hop, const struct hop_ops *ops, struct client *client, struct slice request,
-                      uint32_t order)
+static bool hop_begin(struct hop *hop, const struct hop_ops *ops, struct client *client,
+                      struct slice request, uint32_t order)
 {
     struct spread *spread = client_need_spread(client);
     if (spread == NULL)
@@ -724,7 +729,8 @@ static void hop_over(struct hop *hop)
     note_over(client);
 }
 
-bool hop_start(struct hop *hop, const struct hop_ops *ops, struct client *client, const struct hop_request *request)
+bool hop_start(struct hop *hop, const struct hop_ops *ops, struct client *client,
+               const struct hop_request *request)
 {
     if (!hop_begin(hop, ops, client, request->bytes, request->order))
         return false;
@@ -738,8 +744,8 @@ bool hop_start(struct hop *hop, const struct hop_ops *ops, struct client *client
     return !client_is_closed(client);
 }
 
-bool hop_start_train(struct hop *hop, const struct hop_ops *ops, struct place *place, struct lane *lane,
-                     const struct hop_request *request, uint32_t n)
+bool hop_start_train(struct hop *hop, const struct hop_ops *ops, struct place *place,
+                     struct lane *lane, const struct hop_request *request, uint32_t n)
 {
     struct client *client = place->client;
     if (!hop_begin(hop, ops, client, slice_of("", 0), request->order))
@@ -749,7 +755,8 @@ bool hop_start_train(struct hop *hop, const struct hop_ops *ops, struct place *p
     note_place(hop, place, lane);
     if (write_train(hop, lane, request->bytes)) {
         uint32_t cost_ns = command_cost_ns(timing_command(client->front, hop->tag));
-        fair_share_note_sent(client, n, (uint64_t)n * cost_ns + fair_share_bytes_ns(request->bytes.len));
+        fair_share_note_sent(client, n,
+                             (uint64_t)n * cost_ns + fair_share_bytes_ns(request->bytes.len));
     }
     return !client_is_closed(client);
 }
@@ -824,7 +831,8 @@ void hops_go_on(struct client *client)
         hop->news = HOP_NO_NEWS;
         if (news == HOP_RETURNED && !hop_take_refusal(hop))
             continue;
-        if (is_going(client) && news != HOP_ANSWERED && hop->place == NULL && hop->news == HOP_NO_NEWS)
+        if (is_going(client) && news != HOP_ANSWERED && hop->place == NULL &&
+            hop->news == HOP_NO_NEWS)
             hop_look(hop);
         if (is_going(client) && (news == HOP_ANSWERED || hop->news == HOP_ANSWERED))
             hop_over(hop);

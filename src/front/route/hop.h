@@ -124,7 +124,7 @@ struct hop {
     uint8_t news;        /* enum hop_news */
     bool is_asking;      /* ASKING goes before the request */
     bool is_fixed;       /* `row` stays, because a fan-out chose it */
-    bool is_held;        /* counted in spread.n_held: newer requests of the client wait for the hop */
+    bool is_held; /* counted in spread.n_held: newer requests of the client wait for the hop */
 };
 
 /* Arguments of hop_start. */
@@ -144,7 +144,8 @@ struct hop_request {
  * client.lane_user may be in flight. False: out of memory; the client is closed, and no function of
  * `ops` is called.
  */
-__attribute__((warn_unused_result)) bool hop_start(struct hop *hop, const struct hop_ops *ops, struct client *client,
+__attribute__((warn_unused_result)) bool hop_start(struct hop *hop, const struct hop_ops *ops,
+                                                   struct client *client,
                                                    const struct hop_request *request);
 
 /*
@@ -154,7 +155,8 @@ __attribute__((warn_unused_result)) bool hop_start(struct hop *hop, const struct
  */
 __attribute__((warn_unused_result)) bool hop_start_train(struct hop *hop, const struct hop_ops *ops,
                                                          struct place *place, struct lane *lane,
-                                                         const struct hop_request *request, uint32_t n);
+                                                         const struct hop_request *request,
+                                                         uint32_t n);
 
 /* Why a call at a place was not run. */
 struct hop_refusal {
@@ -164,8 +166,10 @@ struct hop_refusal {
 };
 
 /* As hop_start, for a request that was just refused. Without bytes the client gets the refusal. */
-__attribute__((warn_unused_result)) bool hop_start_refused(struct hop *hop, const struct hop_ops *ops,
-                                                           struct client *client, const struct hop_request *request,
+__attribute__((warn_unused_result)) bool hop_start_refused(struct hop *hop,
+                                                           const struct hop_ops *ops,
+                                                           struct client *client,
+                                                           const struct hop_request *request,
                                                            const struct hop_refusal *refusal);
 
 /* Adapts the hops to a new topology. */

@@ -46,7 +46,8 @@ static bool is_heavy(const struct client *client)
 static struct lanes *lanes_for(const struct client *client, const struct request *request)
 {
     (void)request;
-    return client_is_on_cluster(client) ? &target_row(client)->lanes : &read_side_row(client)->lanes;
+    return client_is_on_cluster(client) ? &target_row(client)->lanes
+                                        : &read_side_row(client)->lanes;
 }
 
 /*
@@ -72,7 +73,8 @@ enum err lane_choice_lack(const struct client *client, const struct request *req
 struct slice lane_choice_why_none(const struct client *client, const struct request *request)
 {
     const char *refusal = client_extra(client)->refusal;
-    return refusal != NULL ? slice_str(refusal) : err_text(lanes_why_none(lanes_for(client, request)));
+    return refusal != NULL ? slice_str(refusal)
+                           : err_text(lanes_why_none(lanes_for(client, request)));
 }
 
 bool lane_choice_set_name(struct client *client, struct lane_user *lane_user, struct lane *lane)
@@ -131,7 +133,8 @@ static enum finding lane_choice_find_none(struct client *client, const struct re
         client_wait(client, WAIT_LANE);
         return LANE_NOT_YET;
     }
-    bool is_given_up = client_extra(client)->retries == RETRIES_MAX || lane_choice_is_over(client, request);
+    bool is_given_up =
+        client_extra(client)->retries == RETRIES_MAX || lane_choice_is_over(client, request);
     if (is_given_up || !lanes_may_retry(lanes_for(client, request), &client->lane_user)) {
         end_retries(client);
         return LANE_NONE;
@@ -150,7 +153,8 @@ static bool must_leave(const struct client *client);
 static bool end_on_demoted(struct client *client);
 
 /* Returns the lent lane; NULL: none. */
-static struct lane *lane_choice_borrow(struct client *client, const struct request *request, const struct lane_key *key)
+static struct lane *lane_choice_borrow(struct client *client, const struct request *request,
+                                       const struct lane_key *key)
 {
     struct lanes *lanes = lanes_for(client, request);
     if (!coverage_is_wanted(client, request)) {
@@ -168,8 +172,9 @@ static struct lane *lane_choice_borrow(struct client *client, const struct reque
  */
 static bool must_change(const struct client *client, const struct request *request)
 {
-    return coverage_is_wanted(client, request) && client_has_own_lane(client) && !is_strict(client) &&
-           client->pins == 0 && client->lane_user.lane != NULL && client->lane_user.lane->cover == NULL;
+    return coverage_is_wanted(client, request) && client_has_own_lane(client) &&
+           !is_strict(client) && client->pins == 0 && client->lane_user.lane != NULL &&
+           client->lane_user.lane->cover == NULL;
 }
 
 void lane_choice_keep_user(struct client *client)
@@ -179,7 +184,8 @@ void lane_choice_keep_user(struct client *client)
     (void)shared_get(lanes, &key, &client->lane_user);
 }
 
-static enum finding find_private(struct client *client, const struct request *request, struct lane **found)
+static enum finding find_private(struct client *client, const struct request *request,
+                                 struct lane **found)
 {
     struct lane_user *lane_user = &client->lane_user;
     note_unclean(client);
@@ -243,15 +249,16 @@ static bool is_past(const struct client *client, const struct request *request)
 
 static bool must_be_private(const struct client *client, const struct request *request)
 {
-    return client_has_own_lane(client) || is_strict(client) || !request->command->is_shareable || request->is_large ||
-           request->is_carried || transaction_is_open(&client->transaction);
+    return client_has_own_lane(client) || is_strict(client) || !request->command->is_shareable ||
+           request->is_large || request->is_carried || transaction_is_open(&client->transaction);
 }
 
 /* A request also goes to a private lane where a shared lane would delay other clients. */
 bool lane_choice_needs_private(const struct client *client, const struct request *request)
 {
     return must_be_private(client, request) ||
-           (!request->is_again && (is_heavy(client) || is_held_back(client, request)) && !is_past(client, request));
+           (!request->is_again && (is_heavy(client) || is_held_back(client, request)) &&
+            !is_past(client, request));
 }
 
 /*
@@ -268,8 +275,9 @@ bool lane_choice_is_at_hand(const struct client *client, const struct request *r
 {
     if (client->was_refused)
         return true; /* lane_choice_find is known to find none */
-    return lane_choice_needs_private(client, request) ? client_has_own_lane(client) && client->lane_user.lane != NULL
-                                                      : lease_holds(&client->shared);
+    return lane_choice_needs_private(client, request)
+               ? client_has_own_lane(client) && client->lane_user.lane != NULL
+               : lease_holds(&client->shared);
 }
 
 /* Ends the wait for a lane. The client looks again. */
@@ -299,17 +307,17 @@ static void lane_choice_give_back(struct client *client)
 /* True if the private lane leads to a node that has left the topology. */
 static bool is_on_retired(const struct client *client)
 {
-    return client_has_own_lane(client) && client->lane_user.lane != NULL && !lane_is_closed(client->lane_user.lane) &&
-           lanes_of(client->lane_user.lane)->is_retired;
+    return client_has_own_lane(client) && client->lane_user.lane != NULL &&
+           !lane_is_closed(client->lane_user.lane) && lanes_of(client->lane_user.lane)->is_retired;
 }
 
 static bool may_give_back(const struct client *client)
 {
     const struct lane_user *lane_user = &client->lane_user;
-    return client_has_own_lane(client) && (!is_strict(client) || is_on_retired(client)) && client->pins == 0 &&
-           !carry_holds_lane(client) && !transaction_is_open(&client->transaction) &&
-           client_extra(client)->passage == NULL && lane_user->lane != NULL && lane_user->in_flight == 0 &&
-           lane_is_clean(lane_user->lane);
+    return client_has_own_lane(client) && (!is_strict(client) || is_on_retired(client)) &&
+           client->pins == 0 && !carry_holds_lane(client) &&
+           !transaction_is_open(&client->transaction) && client_extra(client)->passage == NULL &&
+           lane_user->lane != NULL && lane_user->in_flight == 0 && lane_is_clean(lane_user->lane);
 }
 
 /* True if nothing more may be sent on the private lane, because commands go to another node now. */
@@ -318,8 +326,9 @@ static bool must_leave(const struct client *client)
     if (!is_on_retired(client))
         return false;
     const struct lane *lane = client->lane_user.lane;
-    bool keeps = client->pins != 0 || transaction_is_open(&client->transaction) || lane_is_subscribed(lane) ||
-                 lane_is_monitoring(lane) || lane_is_passthrough(lane) || client_extra(client)->passage != NULL;
+    bool keeps = client->pins != 0 || transaction_is_open(&client->transaction) ||
+                 lane_is_subscribed(lane) || lane_is_monitoring(lane) ||
+                 lane_is_passthrough(lane) || client_extra(client)->passage != NULL;
     return !keeps || node_is_demoted(lane_node(lane));
 }
 
@@ -337,7 +346,8 @@ static void leave_own_lane(struct client *client)
  */
 void lane_choice_abandon(struct client *client)
 {
-    if (client->lane_user.lane != NULL && (client_has_own_lane(client) || client->lane_user.in_flight > 0))
+    if (client->lane_user.lane != NULL &&
+        (client_has_own_lane(client) || client->lane_user.in_flight > 0))
         remains_leave(client);
     stop_waiting_for_lane(client);
     client->lane_user.lane = NULL;
@@ -416,7 +426,8 @@ bool lane_choice_turn(struct client *client)
  */
 static bool is_about_to_use(const struct client *client)
 {
-    return (client->own_lane == OWN_NEW || client->own_lane == OWN_URGENT_NEW) && client_has_more(client);
+    return (client->own_lane == OWN_NEW || client->own_lane == OWN_URGENT_NEW) &&
+           client_has_more(client);
 }
 
 /*
@@ -432,7 +443,8 @@ static bool end_on_demoted(struct client *client)
         return false;
     if (client->lane_user.in_flight > 0 && !lane_waits(lane) && !lane_is_subscribed(lane))
         return false; /* the lane's replies are still coming */
-    session_log_closed(client, LOG_SITE_CLIENT_CLOSED, "the server of its private connection is now a replica");
+    session_log_closed(client, LOG_SITE_CLIENT_CLOSED,
+                       "the server of its private connection is now a replica");
     client_close_for(client, CLOSED_UPSTREAM);
     return true;
 }
@@ -523,8 +535,8 @@ static struct lane *lane_choice_find_shared(struct client *client, const struct 
      * The shared lane is busy with the client's own calls. Moving to another lane would mean
      * waiting for these calls.
      */
-    if (lane_user->in_flight > 0 && lane_user->lane->in == LIST_SHARED && lanes_of(lane_user->lane) == lanes &&
-        lane_key_eq(&lane_user->lane->key, &key))
+    if (lane_user->in_flight > 0 && lane_user->lane->in == LIST_SHARED &&
+        lanes_of(lane_user->lane) == lanes && lane_key_eq(&lane_user->lane->key, &key))
         return lane_user->lane;
     struct lane *lane = shared_get(lanes, &key, lane_user);
     /* opening a lane ends its leases */
@@ -541,7 +553,8 @@ static struct lane *find_for_hello(struct client *client, const struct request *
 {
     struct lanes *lanes = lanes_for(client, request);
     struct lane_key key = session_key(client, lanes_node(lanes));
-    if (request->hello->protocol == 0 || request->hello->protocol == key.protocol || session_is_anonymous(client))
+    if (request->hello->protocol == 0 || request->hello->protocol == key.protocol ||
+        session_is_anonymous(client))
         return lane_choice_find_shared(client, request);
     key.protocol = request->hello->protocol;
     return shared_get(lanes, &key, &client->lane_user);
@@ -616,10 +629,10 @@ static enum finding find(struct client *client, const struct request *request, s
 static bool is_shut_out(const struct client *client, const struct request *request)
 {
     const struct lane_user *lane_user = &client->lane_user;
-    return client_has_own_lane(client) && lane_user->lane != NULL && lanes_is_shut_out(lane_user->lane) &&
-           lane_user->in_flight == 0 && !is_strict(client) && client->pins == 0 &&
-           !transaction_is_open(&client->transaction) && request->command->is_shareable && !request->is_large &&
-           is_past(client, request);
+    return client_has_own_lane(client) && lane_user->lane != NULL &&
+           lanes_is_shut_out(lane_user->lane) && lane_user->in_flight == 0 && !is_strict(client) &&
+           client->pins == 0 && !transaction_is_open(&client->transaction) &&
+           request->command->is_shareable && !request->is_large && is_past(client, request);
 }
 
 /*
@@ -633,7 +646,8 @@ static bool is_for_select_alone(const struct client *client, const struct reques
 /* Bytes of memory for the records of calls on the private lane. */
 static uint64_t calls_bytes(const struct lane *lane)
 {
-    return lane->calls.capacity * sizeof(struct call) + lane->tags.capacity * sizeof *lane->tags.ring;
+    return lane->calls.capacity * sizeof(struct call) +
+           lane->tags.capacity * sizeof *lane->tags.ring;
 }
 
 /*
@@ -653,7 +667,8 @@ static bool is_far_behind_blocking(const struct client *client)
 static bool may_read_huge(const struct client *client)
 {
     return client_has_own_lane(client) &&
-           (lane_choice_reads_huge(client) || client->link.n_written + link_pending(&client->link) == 0);
+           (lane_choice_reads_huge(client) ||
+            client->link.n_written + link_pending(&client->link) == 0);
 }
 
 /*
@@ -666,7 +681,8 @@ static bool has_many_replies_coming(const struct client *client, const struct la
 {
     if (client->link.is_congested)
         return false;
-    return (client_counts(client, UNIT_BYTES_OUT) && client->lane_user.in_flight >= UNKNOWN_CALLS) ||
+    return (client_counts(client, UNIT_BYTES_OUT) &&
+            client->lane_user.in_flight >= UNKNOWN_CALLS) ||
            (lane_n_requests(lane) >= UNKNOWN_CALLS && may_read_huge(client));
 }
 
@@ -674,10 +690,12 @@ static bool lane_choice_is_far_ahead(const struct client *client, const struct l
 {
     if (client->lane_user.in_flight == 0)
         return false;
-    uint64_t most = atomic_load_explicit(&client->front->settings->memory_pressure.calls_bytes, memory_order_relaxed);
+    uint64_t most = atomic_load_explicit(&client->front->settings->memory_pressure.calls_bytes,
+                                         memory_order_relaxed);
     bool is_own_full = client_has_own_lane(client) && most != 0 && calls_bytes(lane) > most;
-    bool is_many = client_has_own_lane(client) && lane_waits(lane) ? is_far_behind_blocking(client)
-                                                                   : has_many_replies_coming(client, lane);
+    bool is_many = client_has_own_lane(client) && lane_waits(lane)
+                       ? is_far_behind_blocking(client)
+                       : has_many_replies_coming(client, lane);
     return is_own_full || is_many;
 }
 
@@ -685,9 +703,11 @@ static bool lane_choice_is_far_ahead(const struct client *client, const struct l
  * True if the client's time to wait for Redis is over, and Redis has not accepted the connection
  * that is being opened.
  */
-static bool is_out_of_time(const struct client *client, const struct request *request, const struct lane *lane)
+static bool is_out_of_time(const struct client *client, const struct request *request,
+                           const struct lane *lane)
 {
-    return lane->state == LANE_CONNECTING && !lane_is_taken(lane) && lane_choice_is_over(client, request);
+    return lane->state == LANE_CONNECTING && !lane_is_taken(lane) &&
+           lane_choice_is_over(client, request);
 }
 
 /*
@@ -700,7 +720,8 @@ static bool must_wait_at_replica(const struct client *client)
            lane_sent_bytes(&client->lane_user) > SHARED_BYTES_MAX;
 }
 
-enum finding lane_choice_find(struct client *client, const struct request *request, struct lane **found)
+enum finding lane_choice_find(struct client *client, const struct request *request,
+                              struct lane **found)
 {
     if (client->was_refused) {
         if (client->lane_user.lane == NULL)
@@ -729,8 +750,8 @@ enum finding lane_choice_find(struct client *client, const struct request *reque
         client_wait_for_replies(client);
         return LANE_NOT_YET;
     }
-    if (lane_sent_bytes(&client->lane_user) > SHARED_BYTES_MAX && !request->is_again && !client_has_own_lane(client) &&
-        !read_side_is_at_replica(client))
+    if (lane_sent_bytes(&client->lane_user) > SHARED_BYTES_MAX && !request->is_again &&
+        !client_has_own_lane(client) && !read_side_is_at_replica(client))
         client_note_heavy(client);
     enum finding finding = find(client, request, found);
     if (finding != LANE_FOUND)
@@ -758,7 +779,8 @@ enum finding lane_choice_find(struct client *client, const struct request *reque
     }
     if (client_has_own_lane(client)) {
         coverage_note_lane(client, *found);
-        if (!client->is_name_set && !is_for_select_alone(client, request) && !set_name(client, *found))
+        if (!client->is_name_set && !is_for_select_alone(client, request) &&
+            !set_name(client, *found))
             return LANE_NONE;
     }
     return LANE_FOUND;

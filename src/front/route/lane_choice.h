@@ -18,7 +18,8 @@ enum finding {
     LANE_NONE,     /* the upstream is away; or out of memory, and the client is closed */
 };
 
-__attribute__((warn_unused_result)) enum finding lane_choice_find(struct client *client, const struct request *request,
+__attribute__((warn_unused_result)) enum finding lane_choice_find(struct client *client,
+                                                                  const struct request *request,
                                                                   struct lane **lane);
 
 /*
@@ -95,7 +96,8 @@ void lane_choice_release(struct client *client);
  */
 static inline bool lane_choice_asks_size(const struct client *client, const struct command *command)
 {
-    return client->reader == READER_NEW && !client_has_own_lane(client) && (command->flags & CMD_READONLY) != 0;
+    return client->reader == READER_NEW && !client_has_own_lane(client) &&
+           (command->flags & CMD_READONLY) != 0;
 }
 
 /* True if the client is reading a huge reply, or read one within the last HEAVY_NS. */
@@ -146,7 +148,8 @@ void lane_choice_end_refused(struct client *client);
  * HELLO is used, because HELLO needs no rights that the client may lack. False: out of memory, and
  * the client is closed.
  */
-__attribute__((warn_unused_result)) bool lane_choice_set_name(struct client *client, struct lane_user *lane_user,
+__attribute__((warn_unused_result)) bool lane_choice_set_name(struct client *client,
+                                                              struct lane_user *lane_user,
                                                               struct lane *lane);
 
 #endif

@@ -113,7 +113,8 @@ static void lent_on_unread(struct lane_user *lane_user, uint64_t bytes)
 
 static struct room_share lent_share(const struct lane_user *lane_user)
 {
-    const struct lent *lent = container_of((struct lane_user *)(uintptr_t)lane_user, struct lent, lane_user);
+    const struct lent *lent =
+        container_of((struct lane_user *)(uintptr_t)lane_user, struct lent, lane_user);
     return session_lane_share(&lent->client->lane_user);
 }
 
@@ -354,8 +355,8 @@ static void lent_on_wake(struct link *link)
 
 static const struct link_ops link_ops = {.on_wake = lent_on_wake};
 
-void lent_start(struct lent *lent, const struct lent_ops *ops, struct client *client, const struct request *request,
-                struct nodes_row *row, struct slice bytes)
+void lent_start(struct lent *lent, const struct lent_ops *ops, struct client *client,
+                const struct request *request, struct nodes_row *row, struct slice bytes)
 {
     *lent = (struct lent){
         .lane_user = {.ops = &lane_user_ops},

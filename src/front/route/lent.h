@@ -67,8 +67,8 @@ static inline bool lent_is_on(const struct lent *lent)
  * Starts a request that goes to this node as `bytes`, which must stay valid. The caller calls
  * lent_go_on next.
  */
-void lent_start(struct lent *lent, const struct lent_ops *ops, struct client *client, const struct request *request,
-                struct nodes_row *row, struct slice bytes);
+void lent_start(struct lent *lent, const struct lent_ops *ops, struct client *client,
+                const struct request *request, struct nodes_row *row, struct slice bytes);
 
 /*
  * The request is WAIT or WAITAOF and must cover all that the client wrote at the node. Where WAIT

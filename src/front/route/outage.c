@@ -14,7 +14,8 @@
 /* Returns the lanes to the node of the client's next request. */
 static struct lanes *lanes_of_client(const struct client *client)
 {
-    return client_is_on_cluster(client) ? &target_row(client)->lanes : &front_default_row(client->front)->lanes;
+    return client_is_on_cluster(client) ? &target_row(client)->lanes
+                                        : &front_default_row(client->front)->lanes;
 }
 
 /*
@@ -66,18 +67,21 @@ static struct outage *outage_begin(struct client *client)
  * an operator's handshake. Exception: a Redis that turns connections away may do that for ever, so
  * the wait has an end.
  */
-static uint64_t end_ns(const struct client *client, const struct outage *outage, enum err why, bool is_handshake)
+static uint64_t end_ns(const struct client *client, const struct outage *outage, enum err why,
+                       bool is_handshake)
 {
     const struct rules *rules = client->front->rules;
     uint64_t timeout_ns = lanes_of_client(client)->upstream->timeout_ns;
     if (why == ERR_UPSTREAM_BUSY)
         return outage->since_ns + rules->handshake_timeout_ns;
     if (is_handshake && client_may_administer(client)) {
-        bool is_turned_away = why == ERR_UPSTREAM_UNAVAILABLE && lanes_of_client(client)->is_turned_away;
+        bool is_turned_away =
+            why == ERR_UPSTREAM_UNAVAILABLE && lanes_of_client(client)->is_turned_away;
         return is_turned_away ? outage->since_ns + rules->handshake_timeout_ns : UINT64_MAX;
     }
     if (why != ERR_UPSTREAM_TIMEOUT)
-        return outage->since_ns + rules->failover_wait_ns * (is_handshake ? OUTAGE_HANDSHAKE_WAITS : 1);
+        return outage->since_ns +
+               rules->failover_wait_ns * (is_handshake ? OUTAGE_HANDSHAKE_WAITS : 1);
     return timeout_ns > 0 ? client->lane_user.arrived_ns + timeout_ns : UINT64_MAX;
 }
 
@@ -85,7 +89,8 @@ bool outage_is_over(const struct client *client, bool is_handshake)
 {
     const struct outage *outage = client_extra(client)->outage;
     return outage != NULL && lanes_of_client(client)->down == ERR_UPSTREAM_UNAVAILABLE &&
-           client->front->loop->now_ns >= end_ns(client, outage, ERR_UPSTREAM_UNAVAILABLE, is_handshake);
+           client->front->loop->now_ns >=
+               end_ns(client, outage, ERR_UPSTREAM_UNAVAILABLE, is_handshake);
 }
 
 static void outage_set_alarm(struct client *client, struct outage *outage, uint64_t due_ns)
@@ -98,12 +103,14 @@ static void outage_set_alarm(struct client *client, struct outage *outage, uint6
 void outage_watch(struct client *client, bool is_handshake)
 {
     struct outage *outage = client_extra(client)->outage;
-    if (outage != NULL || client_is_operator(client) || lanes_of_client(client)->down != ERR_UPSTREAM_UNAVAILABLE ||
+    if (outage != NULL || client_is_operator(client) ||
+        lanes_of_client(client)->down != ERR_UPSTREAM_UNAVAILABLE ||
         (outage = outage_begin(client)) == NULL)
         return;
     front_count_fate(client->front, FATE_WAITED);
     outage->is_handshake = is_handshake;
-    outage_set_alarm(client, outage, end_ns(client, outage, ERR_UPSTREAM_UNAVAILABLE, is_handshake));
+    outage_set_alarm(client, outage,
+                     end_ns(client, outage, ERR_UPSTREAM_UNAVAILABLE, is_handshake));
 }
 
 /* Sets an alarm: nothing tells when weir may open more connections, so the clients look again. */
@@ -157,14 +164,16 @@ static enum outage_step meet(struct client *client, enum err why, bool is_handsh
 enum outage_step outage_meet(struct client *client, enum err why, bool is_handshake)
 {
     enum outage_step step = meet(client, why, is_handshake);
-    if ((step == OUTAGE_ERROR || step == OUTAGE_CLOSES) && why != ERR_UPSTREAM_BUSY && !client_is_operator(client))
+    if ((step == OUTAGE_ERROR || step == OUTAGE_CLOSES) && why != ERR_UPSTREAM_BUSY &&
+        !client_is_operator(client))
         front_count_fate(client->front, FATE_REFUSED);
     return step;
 }
 
 void outage_close(struct client *client)
 {
-    session_log_closed(client, LOG_SITE_CLIENT_CLOSED, "weir could not connect to Redis within failover-wait");
+    session_log_closed(client, LOG_SITE_CLIENT_CLOSED,
+                       "weir could not connect to Redis within failover-wait");
     client_leave_for(client, CLOSED_UPSTREAM);
 }
 

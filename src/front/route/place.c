@@ -56,7 +56,8 @@ static bool place_note_bytes(struct place *place, size_t n)
 static void note_paying(struct place *place)
 {
     struct client *client = place->client;
-    place->lane_user.is_paying = !client->lane_user.is_gone && charge_is_in_debt(client, UNIT_BYTES_OUT);
+    place->lane_user.is_paying =
+        !client->lane_user.is_gone && charge_is_in_debt(client, UNIT_BYTES_OUT);
 }
 
 static void place_put_in_order(struct place *place, struct slice bytes, bool is_whole)
@@ -96,7 +97,8 @@ static struct link *place_on_passing(struct lane_user *lane_user)
 {
     struct client *client = place_of(lane_user)->client;
     const struct extra *extra = client->extra;
-    bool passes = !client_is_leaving(client) && spread_may_pass(extra->spread, &extra->replies, place_of(lane_user));
+    bool passes = !client_is_leaving(client) &&
+                  spread_may_pass(extra->spread, &extra->replies, place_of(lane_user));
     return passes ? &client->link : NULL;
 }
 
@@ -154,7 +156,8 @@ static void place_on_timed(struct lane_user *lane_user, const struct call *call,
         note_heard(place);
 }
 
-static bool place_on_not_run(struct lane_user *lane_user, const struct call *call, enum not_run row, struct slice reply)
+static bool place_on_not_run(struct lane_user *lane_user, const struct call *call, enum not_run row,
+                             struct slice reply)
 {
     struct client *client = place_of(lane_user)->client;
     return client->front->client_ops->on_not_run(place_of(lane_user), call, row, reply);
@@ -189,7 +192,8 @@ static void place_on_unread(struct lane_user *lane_user, uint64_t bytes)
 static void place_on_blocking(struct lane_user *lane_user)
 {
     struct client *client = place_of(lane_user)->client;
-    session_log_closed(client, LOG_SITE_CLIENT_CLOSED, "it does not read a reply that other clients wait behind");
+    session_log_closed(client, LOG_SITE_CLIENT_CLOSED,
+                       "it does not read a reply that other clients wait behind");
     client_close_for(client, CLOSED_BUFFER);
 }
 
@@ -216,16 +220,19 @@ static void place_on_resume(struct lane_user *lane_user, enum lane_user_wait wha
 
 static struct room_share place_share(const struct lane_user *lane_user)
 {
-    return session_share(container_of((struct lane_user *)(uintptr_t)lane_user, struct place, lane_user)->client);
+    return session_share(
+        container_of((struct lane_user *)(uintptr_t)lane_user, struct place, lane_user)->client);
 }
 
 static void place_audit(const struct lane_user *lane_user, const struct lane *lane)
 {
-    struct place *place = container_of((struct lane_user *)(uintptr_t)lane_user, struct place, lane_user);
+    struct place *place =
+        container_of((struct lane_user *)(uintptr_t)lane_user, struct place, lane_user);
     struct login *login = session_login(place->client);
     struct lane_key key = session_key(place->client, lane_node(lane));
     key.is_apart = lane->key.is_apart;
-    assert(lane->role == LANE_SHARED && lane_key_eq(&lane->key, &key) && nodes_row_of(lane) == place->row);
+    assert(lane->role == LANE_SHARED && lane_key_eq(&lane->key, &key) &&
+           nodes_row_of(lane) == place->row);
     assert(login == NULL || auth_proof_is_witnessed(&place->proof, &lane->base->users, login));
     assert(login == NULL || witness_suits(lane, &place->proof, login));
     assert(place->client->lane_user.in_flight == 0);
@@ -357,7 +364,8 @@ enum err place_lack(const struct place *place)
 
 struct slice place_why_none(const struct place *place)
 {
-    return place->refusal != NULL ? slice_str(place->refusal) : err_text(lanes_why_none(lanes_of_place(place)));
+    return place->refusal != NULL ? slice_str(place->refusal)
+                                  : err_text(lanes_why_none(lanes_of_place(place)));
 }
 
 /* ---- the client's user ---- */
@@ -369,8 +377,8 @@ struct slice place_why_none(const struct place *place)
 static bool is_proven(const struct place *place)
 {
     struct login *login = session_login(place->client);
-    return login == NULL ||
-           auth_proof_holds((struct auth_proof *)(uintptr_t)&place->proof, &lanes_of_place(place)->base.users, login);
+    return login == NULL || auth_proof_holds((struct auth_proof *)(uintptr_t)&place->proof,
+                                             &lanes_of_place(place)->base.users, login);
 }
 
 /*
@@ -381,7 +389,8 @@ static void place_refuse(struct place *place, struct slice reply)
 {
     struct client *client = place->client;
     if (place->was_proven) {
-        session_log_closed(client, LOG_SITE_CLIENT_CLOSED, "a node of the cluster no longer accepts its login");
+        session_log_closed(client, LOG_SITE_CLIENT_CLOSED,
+                           "a node of the cluster no longer accepts its login");
         client_leave_for(client, CLOSED_UPSTREAM);
         return;
     }
@@ -430,7 +439,8 @@ static bool place_prove(struct place *place)
     if (is_proven(place))
         return true;
     const struct auth_proof *proof = session_proof(place->client);
-    if (auth_proof_holds((struct auth_proof *)(uintptr_t)proof, &lanes_of_place(place)->base.users, login)) {
+    if (auth_proof_holds((struct auth_proof *)(uintptr_t)proof, &lanes_of_place(place)->base.users,
+                         login)) {
         /* the proof of the default node, where the client has logged in */
         auth_proof_copy(&place->proof, proof);
         place->was_proven = true;
@@ -491,7 +501,8 @@ static struct lane *place_find_shared(struct place *place, const struct command 
     }
     if (lease_holds(lease) && (is_busy || !shared_is_sluggish(lease->lane)))
         return lease->lane;
-    if (lane_user->in_flight > 0 && lane_user->lane->in == LIST_SHARED && lane_key_eq(&lane_user->lane->key, &key))
+    if (lane_user->in_flight > 0 && lane_user->lane->in == LIST_SHARED &&
+        lane_key_eq(&lane_user->lane->key, &key))
         return lane_user->lane;
     struct lane *lane = shared_get(lanes, &key, lane_user);
     if (lane != NULL && (!lane_is_ready(lane) || place_suits(place, lane)))
@@ -522,9 +533,9 @@ static bool is_elsewhere(const struct place *place, const struct lane *lane)
 static bool place_is_far_ahead(const struct place *place)
 {
     const struct lane_user *lane_user = &place->lane_user;
-    return lane_user->in_flight > 0 &&
-           (lane_sent_bytes(lane_user) > SHARED_BYTES_MAX ||
-            (client_counts(place->client, UNIT_BYTES_OUT) && lane_user->in_flight >= UNKNOWN_CALLS));
+    return lane_user->in_flight > 0 && (lane_sent_bytes(lane_user) > SHARED_BYTES_MAX ||
+                                        (client_counts(place->client, UNIT_BYTES_OUT) &&
+                                         lane_user->in_flight >= UNKNOWN_CALLS));
 }
 
 /* A hop waits only for the calls of its lane, because the client already waits for the hop. */
@@ -537,7 +548,8 @@ static enum finding wait_for_replies(struct place *place, const struct command *
     return LANE_NOT_YET;
 }
 
-static enum finding find_ready(struct place *place, const struct command *command, struct lane **found)
+static enum finding find_ready(struct place *place, const struct command *command,
+                               struct lane **found)
 {
     struct lane *lane = place_find_shared(place, command);
     if (lane == NULL)
@@ -619,8 +631,8 @@ void place_send(struct place *place, struct lane *lane, const struct request *re
     lane_choice_note_read(client, request->command);
     place_note_write(place, request->command);
     lane_count_sent(lane_user, SHARED_CALLS_FEW, (uint32_t)request->bytes.len);
-    bool is_noted = unanswered_add(&place->unanswered, place_pool_of(place), keep_kind(request->command),
-                                   request->bytes, 1) != NULL &&
+    bool is_noted = unanswered_add(&place->unanswered, place_pool_of(place),
+                                   keep_kind(request->command), request->bytes, 1) != NULL &&
                     place_note_call(place, lane, request);
     if (!is_noted) {
         client_close_starved(client);

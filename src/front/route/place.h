@@ -38,7 +38,8 @@ struct place *place_get(struct client *client, struct nodes_row *row);
  * - LANE_NONE: place_lack tells the reason.
  * - LANE_UNPROVEN is never returned.
  */
-__attribute__((warn_unused_result)) enum finding place_find_lane(struct place *place, const struct command *command,
+__attribute__((warn_unused_result)) enum finding place_find_lane(struct place *place,
+                                                                 const struct command *command,
                                                                  struct lane **lane);
 
 /*

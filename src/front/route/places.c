@@ -23,26 +23,30 @@ static struct place *places_retired_at(const struct list *at)
 static bool places_is_plain(const struct request *request)
 {
     const struct command *command = request->command;
-    return command->is_shareable && command->flow == FLOW_ONE && command->effect == EFFECT_NONE && command->id != 0 &&
-           !command->is_urgent && !command->blocks && !request->is_large && request->bytes.len <= LARGE_REQUEST;
+    return command->is_shareable && command->flow == FLOW_ONE && command->effect == EFFECT_NONE &&
+           command->id != 0 && !command->is_urgent && !command->blocks && !request->is_large &&
+           request->bytes.len <= LARGE_REQUEST;
 }
 
 /*
  * True if the client's private lane at that node watches keys. Also true if Redis pauses writes at
  * that node, and would delay the clients behind the write.
  */
-static bool needs_main_at(const struct client *client, const struct request *request, const struct nodes_row *row)
+static bool needs_main_at(const struct client *client, const struct request *request,
+                          const struct nodes_row *row)
 {
     const struct lane *own = client_has_own_lane(client) ? client->lane_user.lane : NULL;
     if (pin_has(client, PIN_WATCH) && own != NULL && lane_node(own) == lanes_node(&row->lanes))
         return true;
-    return request->command->is_pausable && node_is_paused(lanes_node(&row->lanes), client->front->loop->now_ns);
+    return request->command->is_pausable &&
+           node_is_paused(lanes_node(&row->lanes), client->front->loop->now_ns);
 }
 
 bool places_take(const struct client *client, const struct request *request)
 {
-    if (!client_is_on_cluster(client) || !places_is_plain(request) || !transaction_is_none(&client->transaction) ||
-        pin_has(client, PIN_PASSTHROUGH) || session_may_only_subscribe(client) || lane_choice_reads_huge(client))
+    if (!client_is_on_cluster(client) || !places_is_plain(request) ||
+        !transaction_is_none(&client->transaction) || pin_has(client, PIN_PASSTHROUGH) ||
+        session_may_only_subscribe(client) || lane_choice_reads_huge(client))
         /*
          * a client that sends much keeps its places: each place limits its bytes to
          * SHARED_BYTES_MAX
@@ -63,7 +67,8 @@ static int32_t slot_asked_of(const struct request *request)
 {
     int64_t slot;
     bool is_one = request->argc == 3 && slice_is_word(request->name, SLICE("cluster")) &&
-                  slice_is_word(request->args[0], SLICE("countkeysinslot")) && num_parse(request->args[1], &slot);
+                  slice_is_word(request->args[0], SLICE("countkeysinslot")) &&
+                  num_parse(request->args[1], &slot);
     return is_one && slot >= 0 && slot < SLOT_COUNT ? (int32_t)slot : KEYS_NO_SLOT;
 }
 
@@ -83,9 +88,9 @@ static struct nodes_row *row_without_keys(const struct nodes *nodes)
 static bool is_moving(const struct client *client, int32_t slot)
 {
     const struct front *front = client->front;
-    return slot >= 0 &&
-           (front->nodes.topology->slots->states[slot] != SLOT_STABLE ||
-            upstream_redirected_lately(front->nodes.worker_lanes.upstream, (uint16_t)slot, front->loop->now_ns));
+    return slot >= 0 && (front->nodes.topology->slots->states[slot] != SLOT_STABLE ||
+                         upstream_redirected_lately(front->nodes.worker_lanes.upstream,
+                                                    (uint16_t)slot, front->loop->now_ns));
 }
 
 struct nodes_row *places_row_for(const struct client *client, const struct request *request)
@@ -96,11 +101,13 @@ struct nodes_row *places_row_for(const struct client *client, const struct reque
     if (slot >= 0) {
         struct nodes_row *row = nodes_slot_row(&client->front->nodes, (uint16_t)slot);
         /* A replica does not know which keys of a moving slot have left, and would answer nil. */
-        bool may_be_replica = row != NULL && read_side_of(client) != NULL && !is_moving(client, slot);
+        bool may_be_replica =
+            row != NULL && read_side_of(client) != NULL && !is_moving(client, slot);
         return may_be_replica ? shard_reads_row(client, request, row) : row;
     }
     bool is_pubsub = (request->command->flags & CMD_PUBSUB) != 0;
-    return is_pubsub ? nodes_pubsub_row(&client->front->nodes) : row_without_keys(&client->front->nodes);
+    return is_pubsub ? nodes_pubsub_row(&client->front->nodes)
+                     : row_without_keys(&client->front->nodes);
 }
 
 bool places_must_settle(struct client *client)
@@ -315,7 +322,8 @@ void places_note_write(struct client *client, const struct lane *lane)
 {
     coverage_note_write(client);
     bool is_there = client_is_on_cluster(client) && !lanes_of(lane)->is_retired;
-    bool is_new = is_there && spread_place(client_extra(client)->spread, nodes_row_of(lane)) == NULL;
+    bool is_new =
+        is_there && spread_place(client_extra(client)->spread, nodes_row_of(lane)) == NULL;
     struct place *place = is_there ? place_get(client, nodes_row_of(lane)) : NULL;
     if (place != NULL && is_new && session_login(client) != NULL)
         /* the proof with which the lane was found */

@@ -73,7 +73,8 @@ static uint64_t reads_as_of(const struct client *client, const struct nodes_row 
 /* True if the replica is in sync, and no connection to it was lost since the client moved there. */
 static bool is_as_before(const struct client *client, const struct nodes_row *row)
 {
-    return reads_as_of(client, row) != 0 && reach_doubts(reach_of(row)) == read_side_of(client)->doubts;
+    return reads_as_of(client, row) != 0 &&
+           reach_doubts(reach_of(row)) == read_side_of(client)->doubts;
 }
 
 static void reads_on_judged(struct question *question, enum judgement judgement, struct slice reply)
@@ -88,7 +89,8 @@ static void reads_on_judged(struct question *question, enum judgement judgement,
         node_put(reading->refused);
         reading->refused = node_get(reading->node);
         reading->refused_until_ns = now + (ASK_REFUSED_NS << reading->n_refusals);
-        again_ns = reading->n_refusals > 0 ? ASK_REFUSED_NS << (reading->n_refusals - 1) : ASK_AGAIN_NS;
+        again_ns =
+            reading->n_refusals > 0 ? ASK_REFUSED_NS << (reading->n_refusals - 1) : ASK_AGAIN_NS;
         if (reading->n_refusals < REFUSALS_MOST)
             reading->n_refusals++;
     }
@@ -103,7 +105,8 @@ static void reads_ask(struct client *client, struct nodes_row *row)
     struct read_side *reading = read_side_of(client);
     if (reading->question.login != NULL || reads_now_ns(client) < reading->ask_ns)
         return;
-    reading->question = (struct question){.login = login_get(session_login(client)), .on_judged = reads_on_judged};
+    reading->question =
+        (struct question){.login = login_get(session_login(client)), .on_judged = reads_on_judged};
     list_init(&reading->question.in_auth_lanes);
     auth_lanes_ask(&row->auth_lanes, &reading->question);
 }
@@ -164,8 +167,9 @@ static bool reads_suits(struct client *client, struct lane *lane)
 /* True if the client can be served at the row, apart from how recent the replica's state is. */
 static bool is_ready_for(struct client *client, struct nodes_row *row, struct lease *lease)
 {
-    return session_is_proven(client) && session_is_witnessed(client) && reads_is_let_in(client, row) &&
-           get_lane(client, row, lease) && reads_suits(client, lease->lane);
+    return session_is_proven(client) && session_is_witnessed(client) &&
+           reads_is_let_in(client, row) && get_lane(client, row, lease) &&
+           reads_suits(client, lease->lane);
 }
 
 /* ---- choosing the replica ---- */
@@ -250,7 +254,8 @@ static enum reads_step reads_look(struct client *client)
      */
     uint32_t doubts = reach_doubts(reach_of(row));
     uint64_t as_of_ns = reads_as_of(client, row);
-    if (as_of_ns == 0 || as_of_ns <= reading->wrote_ns || !is_ready_for(client, row, &reading->other))
+    if (as_of_ns == 0 || as_of_ns <= reading->wrote_ns ||
+        !is_ready_for(client, row, &reading->other))
         return READS_GO;
     if (as_of_ns <= must_be_as_of(reading, doubts))
         return reads_hold(client) ? READS_WAIT : READS_GO;
@@ -263,9 +268,9 @@ static enum reads_step reads_look(struct client *client)
 
 static bool may_read(const struct client *client, const struct request *request)
 {
-    return request->command->reads_keys && !request->is_again && client_extra(client)->n_asked == 0 &&
-           transaction_is_none(&client->transaction) && preferred_row(client) != TOPOLOGY_DEFAULT &&
-           !lane_choice_needs_private(client, request);
+    return request->command->reads_keys && !request->is_again &&
+           client_extra(client)->n_asked == 0 && transaction_is_none(&client->transaction) &&
+           preferred_row(client) != TOPOLOGY_DEFAULT && !lane_choice_needs_private(client, request);
 }
 
 /* True if a client at a replica may stay there. */
@@ -274,7 +279,8 @@ static bool reads_may_stay(struct client *client)
     struct nodes_row *row = read_side_find_row(client->front, read_side_of(client)->node);
     if (row == NULL || !is_as_before(client, row) || !session_is_witnessed(client))
         return false;
-    return client->lane_user.in_flight > 0 ? lease_holds(&client->shared) : is_ready_for(client, row, &client->shared);
+    return client->lane_user.in_flight > 0 ? lease_holds(&client->shared)
+                                           : is_ready_for(client, row, &client->shared);
 }
 
 enum reads_step reads_settle(struct client *client, const struct request *request)
@@ -295,7 +301,8 @@ enum reads_step reads_settle(struct client *client, const struct request *reques
     if (client->lane_user.in_flight == 0)
         return reads_look(client);
     /* A client that is never idle must still be able to change sides. */
-    bool is_due = find_replica(client) != NULL && reads_now_ns(client) >= reading->drained_ns + HOLD_NS;
+    bool is_due =
+        find_replica(client) != NULL && reads_now_ns(client) >= reading->drained_ns + HOLD_NS;
     reading->look_ns = reads_now_ns(client) + LOOK_NS;
     if (!is_due)
         return READS_GO;
@@ -328,7 +335,8 @@ void reads_note_refused(const struct client *client)
  */
 bool reads_take_word(struct client *client, const struct request *request)
 {
-    if (reads_settings_of(client)->reads == READS_MASTER || request->argc != 1 || session_is_anonymous(client))
+    if (reads_settings_of(client)->reads == READS_MASTER || request->argc != 1 ||
+        session_is_anonymous(client))
         return false;
     bool is_on = slice_is_word(request->name, SLICE("readonly"));
     if (!is_on && !slice_is_word(request->name, SLICE("readwrite")))
@@ -355,8 +363,9 @@ static const char *why_default(const struct client *client, const struct command
         return "there is no replica";
     if (preferred_row(client) != TOPOLOGY_DEFAULT)
         return NULL;
-    return reads_settings_of(client)->reads == READS_ASKED ? "the client has not sent READONLY"
-                                                           : "the master serves this client's share of reads";
+    return reads_settings_of(client)->reads == READS_ASKED
+               ? "the client has not sent READONLY"
+               : "the master serves this client's share of reads";
 }
 
 /*
@@ -378,7 +387,8 @@ static const char *why_not_there(const struct client *client, const struct nodes
     return NULL;
 }
 
-const struct node *reads_explain(const struct client *client, const struct command *command, const char **why)
+const struct node *reads_explain(const struct client *client, const struct command *command,
+                                 const char **why)
 {
     const struct nodes_row *row = NULL;
     *why = why_default(client, command);
@@ -400,6 +410,7 @@ enum reads_kind reads_kind_now(const struct client *client)
         bool stays = row != NULL && is_as_before(client, row) && session_is_witnessed(client);
         return stays ? READS_READS : READS_NONE;
     }
-    bool is_settled = preferred_row(client) == TOPOLOGY_DEFAULT || reads_now_ns(client) < reading->look_ns;
+    bool is_settled =
+        preferred_row(client) == TOPOLOGY_DEFAULT || reads_now_ns(client) < reading->look_ns;
     return is_settled ? READS_ANY : READS_OTHERS;
 }

@@ -38,7 +38,8 @@ enum reads_step {
 };
 
 /* Moves the client to the side where the request goes. The client must have a read_side. */
-__attribute__((warn_unused_result)) enum reads_step reads_settle(struct client *client, const struct request *request);
+__attribute__((warn_unused_result)) enum reads_step reads_settle(struct client *client,
+                                                                 const struct request *request);
 
 /*
  * The client cannot have a lane on its present side. True: the client is on the default node's side
@@ -58,7 +59,8 @@ bool reads_take_word(struct client *client, const struct request *request);
  * Returns the node to which a command of the client would go now. *why is the reason, in words for
  * operators. The client must have a read_side.
  */
-const struct node *reads_explain(const struct client *client, const struct command *command, const char **why);
+const struct node *reads_explain(const struct client *client, const struct command *command,
+                                 const char **why);
 
 /* Which commands take the fast path (fast_path.h) on the client's present lane. */
 enum reads_kind {

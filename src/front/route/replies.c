@@ -31,7 +31,8 @@ static bool add_piece(struct replies *replies, struct early *early, size_t n, si
 {
     size_t room = n > least ? n : least;
     bool is_cell = room <= PIECE_MIN;
-    struct early_piece *piece = is_cell ? pool_get_cell(replies->pool) : malloc(sizeof *piece + room);
+    struct early_piece *piece =
+        is_cell ? pool_get_cell(replies->pool) : malloc(sizeof *piece + room);
     if (piece == NULL)
         return false;
     *piece = (struct early_piece){.room = (uint32_t)room};
@@ -124,7 +125,8 @@ bool replies_fill(struct replies *replies, struct early_piece *piece, struct sli
     return true;
 }
 
-enum strand_next strand_look(const struct early *strand, const struct early_piece **at, struct slice *bytes)
+enum strand_next strand_look(const struct early *strand, const struct early_piece **at,
+                             struct slice *bytes)
 {
     const struct early_piece *piece = *at == NULL ? strand->first : (*at)->next;
     *at = piece;
@@ -132,8 +134,9 @@ enum strand_next strand_look(const struct early *strand, const struct early_piec
         return STRAND_EMPTY;
     if (piece->is_open)
         return STRAND_OPEN;
-    *bytes = piece->held != NULL ? slice_of(piece->held, piece->filled)
-                                 : slice_of(piece->data + piece->taken, piece->filled - piece->taken);
+    *bytes = piece->held != NULL
+                 ? slice_of(piece->held, piece->filled)
+                 : slice_of(piece->data + piece->taken, piece->filled - piece->taken);
     return piece->room == 0 ? STRAND_REPLY : STRAND_BYTES;
 }
 
@@ -290,9 +293,11 @@ void replies_end(struct replies *replies, struct reply_source *source)
 /* ---- bytes that come ---- */
 
 /* True if the position is a run of the source, ended or not. */
-static bool is_here(const struct replies *replies, const struct reply_source *source, uint32_t position)
+static bool is_here(const struct replies *replies, const struct reply_source *source,
+                    uint32_t position)
 {
-    return position - replies->head < replies->tail - replies->head && run_at(replies, position)->source == source;
+    return position - replies->head < replies->tail - replies->head &&
+           run_at(replies, position)->source == source;
 }
 
 /*
@@ -312,10 +317,12 @@ static bool replies_may_speak(const struct replies *replies, const struct reply_
         return replies->speaking == source;
     if (replies->speaking != NULL || source->is_unsolicited)
         return replies->speaking == NULL;
-    return source->run_index == replies->head && early_is_empty(&run_at(replies, replies->head)->early);
+    return source->run_index == replies->head &&
+           early_is_empty(&run_at(replies, replies->head)->early);
 }
 
-static bool keep_in_place(struct replies *replies, struct reply_source *source, const char *data, size_t n)
+static bool keep_in_place(struct replies *replies, struct reply_source *source, const char *data,
+                          size_t n)
 {
     if (!source->is_unsolicited)
         return replies_keep(replies, &run_at(replies, source->run_index)->early, data, n);
@@ -324,8 +331,8 @@ static bool keep_in_place(struct replies *replies, struct reply_source *source, 
     return replies_keep(replies, &source->unsolicited, data, n);
 }
 
-enum replies_verdict replies_take(struct replies *replies, struct reply_source *source, const char *data, size_t n,
-                                  bool is_whole)
+enum replies_verdict replies_take(struct replies *replies, struct reply_source *source,
+                                  const char *data, size_t n, bool is_whole)
 {
     if (!source->is_cut)
         choose_place(replies, source);
@@ -371,7 +378,8 @@ static bool replies_put_own(struct replies *replies, uint32_t *bytes, const stru
     return true;
 }
 
-static bool put_unsolicited(struct replies *replies, struct reply_source *source, const struct outlet *outlet)
+static bool put_unsolicited(struct replies *replies, struct reply_source *source,
+                            const struct outlet *outlet)
 {
     list_take(&source->in_unsolicited);
     replies->speaking = source->is_cut && source->is_unsolicited ? source : NULL;
@@ -384,18 +392,21 @@ static bool put_run(struct replies *replies, const struct outlet *outlet)
     struct run *run = run_at(replies, replies->head);
     struct reply_source *source = run->source;
     if (!early_is_empty(&run->early)) {
-        bool ends_here = source->is_cut && !source->is_unsolicited && source->run_index == replies->head;
+        bool ends_here =
+            source->is_cut && !source->is_unsolicited && source->run_index == replies->head;
         if (!put_early(replies, &run->early, outlet))
             return false;
         replies->speaking = ends_here ? source : NULL;
     }
-    if (!run->is_ended || replies->speaking != NULL || !replies_put_own(replies, &run->own_bytes, outlet))
+    if (!run->is_ended || replies->speaking != NULL ||
+        !replies_put_own(replies, &run->own_bytes, outlet))
         return false;
     pop(replies);
     return true;
 }
 
-void replies_flush(struct replies *replies, bool (*out)(void *arg, const char *data, size_t n), void *arg)
+void replies_flush(struct replies *replies, bool (*out)(void *arg, const char *data, size_t n),
+                   void *arg)
 {
     const struct outlet outlet = {out, arg};
     bool goes_on = true;

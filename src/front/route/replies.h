@@ -103,7 +103,8 @@ static inline uint64_t replies_bytes(const struct replies *replies)
  * source's and no own reply follows it. `is_in_frame`: the source is within a frame; if `replies`
  * is idle, a part of that frame was already sent. False: out of memory.
  */
-__attribute__((warn_unused_result)) bool replies_begin(struct replies *replies, struct reply_source *source,
+__attribute__((warn_unused_result)) bool replies_begin(struct replies *replies,
+                                                       struct reply_source *source,
                                                        bool is_in_frame);
 
 /*
@@ -129,8 +130,8 @@ void replies_end(struct replies *replies, struct reply_source *source);
  */
 
 /* Keeps a copy of these bytes. False: out of memory. */
-__attribute__((warn_unused_result)) bool strand_keep(struct replies *replies, struct early *strand, const char *data,
-                                                     size_t n);
+__attribute__((warn_unused_result)) bool strand_keep(struct replies *replies, struct early *strand,
+                                                     const char *data, size_t n);
 
 /*
  * Reserves the position of the strand's next reply, which replies_fill provides later. The piece
@@ -141,7 +142,8 @@ struct early_piece *strand_hold(struct replies *replies, struct early *strand);
 /*
  * Provides the whole reply for a reserved position. Empty: there is no reply. False: out of memory.
  */
-__attribute__((warn_unused_result)) bool replies_fill(struct replies *replies, struct early_piece *piece,
+__attribute__((warn_unused_result)) bool replies_fill(struct replies *replies,
+                                                      struct early_piece *piece,
                                                       struct slice reply);
 
 enum strand_next {
@@ -155,7 +157,8 @@ enum strand_next {
  * Moves *at to the strand's first piece if *at is NULL, else to the piece behind *at. Returns what
  * the piece is; *bytes are its bytes.
  */
-enum strand_next strand_look(const struct early *strand, const struct early_piece **at, struct slice *bytes);
+enum strand_next strand_look(const struct early *strand, const struct early_piece **at,
+                             struct slice *bytes);
 
 /*
  * Removes the first n bytes, which were sent. The n bytes are a part of one piece or the whole
@@ -176,14 +179,16 @@ enum replies_verdict {
  * reach beyond the end of an unsolicited frame.
  */
 __attribute__((warn_unused_result)) enum replies_verdict replies_take(struct replies *replies,
-                                                                      struct reply_source *source, const char *data,
-                                                                      size_t n, bool is_whole);
+                                                                      struct reply_source *source,
+                                                                      const char *data, size_t n,
+                                                                      bool is_whole);
 
 /*
  * Sends all bytes that are next in order. To be called after replies_end, replies_fill and
  * replies_take, once bytes with REPLIES_PASS were sent. `out` may call no function here, except
  * replies_clear before it returns false, which ends the flush.
  */
-void replies_flush(struct replies *replies, bool (*out)(void *arg, const char *data, size_t n), void *arg);
+void replies_flush(struct replies *replies, bool (*out)(void *arg, const char *data, size_t n),
+                   void *arg);
 
 #endif

@@ -17,7 +17,8 @@ static struct slice located(const struct request_scan *scan, struct slice bytes,
     return slice_of(bytes.at + scan->args[i].off, scan->args[i].len);
 }
 
-static const struct command *request_find_command(const struct front *front, struct slice name, struct slice sub)
+static const struct command *request_find_command(const struct front *front, struct slice name,
+                                                  struct slice sub)
 {
     const struct command *command = command_find(front->commands, name, sub);
     if (command->id == 0 && sub.len > 0) {
@@ -32,27 +33,30 @@ static const struct command *request_find_command(const struct front *front, str
     return cut->flow == FLOW_DROP ? cut : command;
 }
 
-const struct command *request_as_configured(const struct front *front, const struct command *command)
+const struct command *request_as_configured(const struct front *front,
+                                            const struct command *command)
 {
-    return quota_is_left(front->rules->cell, command) ? command_table_row(front->commands, 0) : command;
+    return quota_is_left(front->rules->cell, command) ? command_table_row(front->commands, 0)
+                                                      : command;
 }
 
-void describe_request(struct request *request, const struct front *front, const struct request_scan *scan,
-                      struct slice bytes)
+void describe_request(struct request *request, const struct front *front,
+                      const struct request_scan *scan, struct slice bytes)
 {
     request->bytes = bytes;
     request->argc = scan->argc;
     request->name = located(scan, bytes, 0);
     request->args[0] = located(scan, bytes, 1);
     request->args[1] = located(scan, bytes, 2);
-    request->command = request_as_configured(front, request_find_command(front, request->name, request->args[0]));
+    request->command =
+        request_as_configured(front, request_find_command(front, request->name, request->args[0]));
 }
 
 struct slice request_kept_bytes(const struct request *request)
 {
     const struct command *command = request->command;
-    bool is_plain = command->flow == FLOW_ONE && command->effect == EFFECT_NONE && !command->may_forge &&
-                    command->id != 0 && !request->is_large;
+    bool is_plain = command->flow == FLOW_ONE && command->effect == EFFECT_NONE &&
+                    !command->may_forge && command->id != 0 && !request->is_large;
     return is_plain ? request->bytes : slice_of("", 0);
 }
 
@@ -115,8 +119,9 @@ struct slice unknown_command(const struct request *request, bool is_before_7, ch
 
 struct slice unknown_subcommand(const struct request *request, bool is_before_7, char *out)
 {
-    size_t len = request_append(out, is_before_7 ? SLICE("-ERR Unknown subcommand or wrong number of arguments for '")
-                                                 : SLICE("-ERR unknown subcommand '"));
+    size_t len = request_append(
+        out, is_before_7 ? SLICE("-ERR Unknown subcommand or wrong number of arguments for '")
+                         : SLICE("-ERR unknown subcommand '"));
     len += append_printable(out + len, request->args[0], UNKNOWN_SHOWN);
     len += request_append(out + len, SLICE("'. Try "));
     for (size_t i = 0; i < request->name.len; i++)
@@ -151,7 +156,8 @@ static bool read_version(struct hello *hello, struct slice word, char *error)
     return true;
 }
 
-static bool read_option(struct hello *hello, struct argv_walk *walk, struct slice option, char *error)
+static bool read_option(struct hello *hello, struct argv_walk *walk, struct slice option,
+                        char *error)
 {
     if (slice_is_word(option, SLICE("auth")) && walk->left >= 2 && !hello->has_auth) {
         hello->has_auth = true;
@@ -261,8 +267,8 @@ static bool read_us(struct slice text, bool is_ms, uint64_t *us)
     return i == text.len && text.len > 0;
 }
 
-bool block_time_reduce(const struct command *command, struct slice request, uint32_t argc, uint64_t waited_ns,
-                       struct bytes *out)
+bool block_time_reduce(const struct command *command, struct slice request, uint32_t argc,
+                       uint64_t waited_ns, struct bytes *out)
 {
     char text[64];
     bool is_ms = command->keys == KEYS_STREAMS;

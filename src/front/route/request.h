@@ -41,8 +41,10 @@ struct hello {
  * error may contain bytes of the request.
  */
 #define HELLO_ERROR_ROOM 256
-__attribute__((warn_unused_result)) bool hello_read(struct hello *hello, struct slice request, char *error);
-__attribute__((warn_unused_result)) bool hello_read_auth(struct hello *hello, struct slice request, char *error);
+__attribute__((warn_unused_result)) bool hello_read(struct hello *hello, struct slice request,
+                                                    char *error);
+__attribute__((warn_unused_result)) bool hello_read_auth(struct hello *hello, struct slice request,
+                                                         char *error);
 
 /* True if this HELLO has an AUTH before any part that every version of Redis refuses. */
 bool hello_logs_in(struct slice request);
@@ -86,7 +88,8 @@ struct request {
 static inline bool request_effect_is_known(const struct request *request)
 {
     enum effect effect = (enum effect)request->command->effect;
-    return !request->is_large || effect == EFFECT_EXEC || effect == EFFECT_WATCH || effect == EFFECT_ADMIT;
+    return !request->is_large || effect == EFFECT_EXEC || effect == EFFECT_WATCH ||
+           effect == EFFECT_ADMIT;
 }
 
 /*
@@ -96,8 +99,9 @@ static inline bool request_effect_is_known(const struct request *request)
 static inline bool request_is_unseen(const struct request *request)
 {
     enum effect effect = (enum effect)request->command->effect;
-    return request->is_large && (effect == EFFECT_AUTH || effect == EFFECT_HELLO || effect == EFFECT_NAME ||
-                                 effect == EFFECT_TRACKING || effect == EFFECT_LIBRARY);
+    return request->is_large &&
+           (effect == EFFECT_AUTH || effect == EFFECT_HELLO || effect == EFFECT_NAME ||
+            effect == EFFECT_TRACKING || effect == EFFECT_LIBRARY);
 }
 
 /*
@@ -109,7 +113,8 @@ static inline enum effect request_effect(const struct request *request)
     int arity = request->command->arity;
     bool fits = arity >= 0 ? request->argc == (uint32_t)arity : request->argc >= (uint32_t)-arity;
     fits |= request->command->effect == EFFECT_EXEC;
-    return fits && request_effect_is_known(request) ? (enum effect)request->command->effect : EFFECT_NONE;
+    return fits && request_effect_is_known(request) ? (enum effect)request->command->effect
+                                                    : EFFECT_NONE;
 }
 
 /*
@@ -145,16 +150,18 @@ static inline bool request_blocks(const struct request *request)
 /* As request_blocks. Also true where the deciding argument is not buffered. */
 static inline bool request_may_block(const struct request *request)
 {
-    return request->command->blocks && (!keys_may_block(request->command) ||
-                                        keys_block(request->command, request->bytes, request->argc) != KEYS_ABSENT);
+    return request->command->blocks &&
+           (!keys_may_block(request->command) ||
+            keys_block(request->command, request->bytes, request->argc) != KEYS_ABSENT);
 }
 
 /* Sets the request's bytes, words and row of the command table. The other fields stay unchanged. */
-void describe_request(struct request *request, const struct front *front, const struct request_scan *scan,
-                      struct slice bytes);
+void describe_request(struct request *request, const struct front *front,
+                      const struct request_scan *scan, struct slice bytes);
 
 /* Returns `command`, or the unknown command if the operator leaves `command` to Redis. */
-const struct command *request_as_configured(const struct front *front, const struct command *command);
+const struct command *request_as_configured(const struct front *front,
+                                            const struct command *command);
 
 /*
  * Returns the bytes of a request without effect on the session. Empty for other requests, which
@@ -200,8 +207,9 @@ struct slice unknown_subcommand(const struct request *request, bool is_before_7,
  * least 1 ms. A request without an end, or with a time that weir cannot read, is copied unchanged.
  * False: out of memory.
  */
-__attribute__((warn_unused_result)) bool block_time_reduce(const struct command *command, struct slice request,
-                                                           uint32_t argc, uint64_t waited_ns, struct bytes *out);
+__attribute__((warn_unused_result)) bool block_time_reduce(const struct command *command,
+                                                           struct slice request, uint32_t argc,
+                                                           uint64_t waited_ns, struct bytes *out);
 
 /*
  * True if the request waits for entries added to a stream from now on: XREAD with `$`. Entries

@@ -47,7 +47,8 @@ static bool route_note_call(struct client *client, struct lane *lane, const stru
     uint64_t tag = timing_tag(client, request->command, request->argc);
     if (lane->keeps && !client_keep(client, request->command, request->bytes, 1))
         return false;
-    if (request->counted == 0 && client->lane_user.waited_us == 0 && client_counts(client, UNIT_BYTES_OUT))
+    if (request->counted == 0 && client->lane_user.waited_us == 0 &&
+        client_counts(client, UNIT_BYTES_OUT))
         /* replies charged by size are counted one by one */
         return lane_call_apart(lane, &client->lane_user, tag, 1);
     if (request->counted == 0 && client->lane_user.waited_us == 0)
@@ -65,8 +66,8 @@ static bool route_note_call(struct client *client, struct lane *lane, const stru
 static void note_lane(struct client *client, struct lane *lane, const struct request *request)
 {
     const struct command *command = request->command;
-    bool is_mark =
-        command->effect == EFFECT_TRACKING || command->effect == EFFECT_NO_EVICT || command->effect == EFFECT_NO_TOUCH;
+    bool is_mark = command->effect == EFFECT_TRACKING || command->effect == EFFECT_NO_EVICT ||
+                   command->effect == EFFECT_NO_TOUCH;
     if (command->pins || is_mark || command->flow == FLOW_MONITOR)
         lane_forbid_reuse(lane);
     if (command->pins || command->flow == FLOW_SUBSCRIBE)
@@ -128,7 +129,8 @@ static enum route send_on(struct client *client, struct lane *lane, const struct
     if (request->is_large && client_is_on_cluster(client) && !carry_end_probe(client, lane))
         return ROUTE_STOP;
     enum route result = send_to(client, lane, request);
-    bool is_carried = result == ROUTE_TAKEN && client_is_on_cluster(client) && client_has_own_lane(client);
+    bool is_carried =
+        result == ROUTE_TAKEN && client_is_on_cluster(client) && client_has_own_lane(client);
     return is_carried ? note_carried(client, request) : result;
 }
 
@@ -146,7 +148,8 @@ static enum route refuse_own(struct client *client, struct lane *lane, struct re
 {
     char text[OWN_ERROR_ROOM];
     count_own(client, request, true);
-    return answer_error(client, lane, request, slice_of(text, limit_command_check(client, request, text)));
+    return answer_error(client, lane, request,
+                        slice_of(text, limit_command_check(client, request, text)));
 }
 
 /* Asks Redis to confirm the client's login. ROUTE_GOES_ON: Redis has confirmed the login. */
@@ -157,7 +160,8 @@ static enum route route_prove(struct client *client)
         return ROUTE_WAIT;
     if (result == LOGIN_GONE)
         return ROUTE_STOP;
-    enum route route = result == LOGIN_PASSED ? ROUTE_GOES_ON : answer_with(client, login_reply(client));
+    enum route route =
+        result == LOGIN_PASSED ? ROUTE_GOES_ON : answer_with(client, login_reply(client));
     login_end(client);
     return route;
 }
@@ -209,14 +213,18 @@ static enum route route_ask_gate(struct client *client, struct lane *lane, struc
     if (result != ROUTE_GOES_ON)
         return result;
     request->counted = verdict.counted;
-    answer_count(client, request, has_waited ? RESULT_DELAYED : verdict.is_shadowed ? RESULT_SHADOW : RESULT_FORWARDED);
+    answer_count(client, request,
+                 has_waited            ? RESULT_DELAYED
+                 : verdict.is_shadowed ? RESULT_SHADOW
+                                       : RESULT_FORWARDED);
     return ROUTE_GOES_ON;
 }
 
 /* ---- login ---- */
 
 /* Acts on the result of a login. ROUTE_GOES_ON: HELLO will be answered by a lane. */
-static enum route end_login(struct client *client, const struct request *request, enum login_result result)
+static enum route end_login(struct client *client, const struct request *request,
+                            enum login_result result)
 {
     enum route route = ROUTE_TAKEN;
     switch (result) {
@@ -248,7 +256,8 @@ static enum route log_in(struct client *client, struct request *request, struct 
 {
     char error[HELLO_ERROR_ROOM];
     bool is_hello = request->command->effect == EFFECT_HELLO;
-    bool is_read = is_hello ? hello_read(hello, request->bytes, error) : hello_read_auth(hello, request->bytes, error);
+    bool is_read = is_hello ? hello_read(hello, request->bytes, error)
+                            : hello_read_auth(hello, request->bytes, error);
     request->hello = is_read ? hello : NULL;
     if (transaction_is_open(&client->transaction))
         return ROUTE_GOES_ON;
@@ -313,8 +322,10 @@ static enum route refuse_placeless(struct client *client, struct request *reques
 static enum route route_refuse_lane(struct client *client, struct request *request)
 {
     bool has_changed = login_has_begun(client);
-    bool is_in_multi = transaction_is_open(&client->transaction) || transaction_is_broken(&client->transaction);
-    bool is_unheard = reply_mode_is_deaf(&client->reply_mode) || (!is_in_multi && request_silences(request));
+    bool is_in_multi =
+        transaction_is_open(&client->transaction) || transaction_is_broken(&client->transaction);
+    bool is_unheard =
+        reply_mode_is_deaf(&client->reply_mode) || (!is_in_multi && request_silences(request));
     login_end(client);
     enum route result = refuse_placeless(client, request);
     if (!(has_changed || is_unheard) || result == ROUTE_STOP)
@@ -324,7 +335,8 @@ static enum route route_refuse_lane(struct client *client, struct request *reque
 }
 
 /* No connection to Redis is available for the request. */
-static enum route route_go_without(struct client *client, struct request *request, enum err why, bool is_handshake)
+static enum route route_go_without(struct client *client, struct request *request, enum err why,
+                                   bool is_handshake)
 {
     switch (outage_meet(client, why, is_handshake)) {
     case OUTAGE_WAITS:
@@ -348,7 +360,8 @@ static enum route end_search(struct client *client, struct request *request)
 {
     enum err why = lane_choice_lack(client, request);
     bool is_handshake = (request->command->flags & CMD_HANDSHAKE) != 0;
-    return why == ERR_NONE ? route_refuse_lane(client, request) : route_go_without(client, request, why, is_handshake);
+    return why == ERR_NONE ? route_refuse_lane(client, request)
+                           : route_go_without(client, request, why, is_handshake);
 }
 
 /*
@@ -375,7 +388,8 @@ static enum route refuse_unproven(struct client *client, struct request *request
         return result;
     }
     enum err why = why_unasked(&session_row(client)->lanes);
-    bool is_handshake = login_is_unanswered(client) || (request->command->flags & CMD_HANDSHAKE) != 0;
+    bool is_handshake =
+        login_is_unanswered(client) || (request->command->flags & CMD_HANDSHAKE) != 0;
     if (!client_has_own_lane(client))
         return route_go_without(client, request, why, is_handshake);
     if (outage_meet(client, why, is_handshake) == OUTAGE_WAITS) {
@@ -383,14 +397,16 @@ static enum route refuse_unproven(struct client *client, struct request *request
         return ROUTE_WAIT;
     }
     login_end(client);
-    session_log_closed(client, LOG_SITE_CLIENT_CLOSED, "Redis does not confirm that its login is still valid");
+    session_log_closed(client, LOG_SITE_CLIENT_CLOSED,
+                       "Redis does not confirm that its login is still valid");
     lane_choice_abandon(client);
     client_leave_for(client, CLOSED_UPSTREAM);
     return ROUTE_STOP;
 }
 
 /* Finds a lane. ROUTE_GOES_ON: the request may be sent on *lane. */
-static enum route route_find_lane(struct client *client, struct request *request, struct lane **lane)
+static enum route route_find_lane(struct client *client, struct request *request,
+                                  struct lane **lane)
 {
     for (;;) {
         if (read_side_of(client) != NULL && reads_settle(client, request) == READS_WAIT)
@@ -426,7 +442,8 @@ static enum route route_find_lane(struct client *client, struct request *request
 #define UNSERVED SLICE("-CLUSTERDOWN Hash slot not served\r\n")
 
 /* Answers with an error. A client that does not hear replies is closed: see route_refuse_lane. */
-static enum route refuse_at_place(struct client *client, struct request *request, struct slice reply)
+static enum route refuse_at_place(struct client *client, struct request *request,
+                                  struct slice reply)
 {
     bool is_unheard = reply_mode_is_deaf(&client->reply_mode);
     enum route result = answer_error(client, NULL, request, reply);
@@ -452,7 +469,8 @@ static enum route await_slot(struct client *client, struct request *request)
 }
 
 /* No lane to the place's node is available. */
-static enum route go_without_place(struct client *client, struct place *place, struct request *request)
+static enum route go_without_place(struct client *client, struct place *place,
+                                   struct request *request)
 {
     enum err why = place_lack(place);
     enum outage_step step = OUTAGE_ERROR;
@@ -477,7 +495,8 @@ static enum route go_without_place(struct client *client, struct place *place, s
  * Finds the row for the request. ROUTE_GOES_ON: *row serves the request (NULL: no node does), and
  * calls in flight were sent by the same slot map.
  */
-static enum route route_find_row(struct client *client, const struct request *request, struct nodes_row **row)
+static enum route route_find_row(struct client *client, const struct request *request,
+                                 struct nodes_row **row)
 {
     do {
         if (client->lane_user.in_flight > 0 || places_must_settle(client) ||
@@ -494,7 +513,8 @@ static enum route route_find_row(struct client *client, const struct request *re
  * Finds a place and a lane for the request. ROUTE_GOES_ON: the request may be sent on *lane. If a
  * replica has no lane, the master is used.
  */
-static enum route find_place(struct client *client, struct request *request, struct place **place, struct lane **lane)
+static enum route find_place(struct client *client, struct request *request, struct place **place,
+                             struct lane **lane)
 {
     if (client_need_spread(client) == NULL)
         return ROUTE_STOP;
@@ -531,7 +551,8 @@ static enum route find_place(struct client *client, struct request *request, str
 static bool is_place_at_hand(const struct client *client, const struct request *request)
 {
     const struct nodes_row *row = places_row_for(client, request);
-    const struct place *place = row != NULL ? spread_place(client_extra(client)->spread, row) : NULL;
+    const struct place *place =
+        row != NULL ? spread_place(client_extra(client)->spread, row) : NULL;
     return place != NULL && (place->was_refused || lease_holds(&place->shared));
 }
 
@@ -544,7 +565,8 @@ static struct slice refusal_in_multi(const struct client *client, const struct r
 {
     const struct hello *hello = request->hello;
     enum effect effect = request_effect(request);
-    if (!transaction_is_open(&client->transaction) || (effect != EFFECT_AUTH && effect != EFFECT_HELLO))
+    if (!transaction_is_open(&client->transaction) ||
+        (effect != EFFECT_AUTH && effect != EFFECT_HELLO))
         return SLICE("");
     if (effect == EFFECT_AUTH)
         return SLICE("-ERR AUTH is not allowed inside MULTI: log in before MULTI\r\n");
@@ -553,7 +575,8 @@ static struct slice refusal_in_multi(const struct client *client, const struct r
     if (hello->has_auth)
         return SLICE("-ERR HELLO with AUTH is not allowed inside MULTI: log in before MULTI\r\n");
     return hello->protocol != 0 && hello->protocol != session_protocol(client)
-               ? SLICE("-ERR HELLO cannot change the protocol inside MULTI: send HELLO before MULTI\r\n")
+               ? SLICE(
+                     "-ERR HELLO cannot change the protocol inside MULTI: send HELLO before MULTI\r\n")
                : SLICE("");
 }
 
@@ -563,13 +586,14 @@ static struct slice refusal_in_multi(const struct client *client, const struct r
  */
 static bool asks_for_maintenance(const struct client *client, const struct request *request)
 {
-    return !client->front->rules->passes_maintenance && slice_is_word(request->args[0], SLICE("maint_notifications")) &&
+    return !client->front->rules->passes_maintenance &&
+           slice_is_word(request->args[0], SLICE("maint_notifications")) &&
            slice_is_word(request->name, SLICE("client"));
 }
 
 /* Refuses the request. The gate counts the request as any CLIENT command. */
-static enum route refuse_maintenance(struct client *client, struct lane *lane, struct request *request,
-                                     struct slice reply)
+static enum route refuse_maintenance(struct client *client, struct lane *lane,
+                                     struct request *request, struct slice reply)
 {
     struct verdict verdict;
     enum route result = answer_unless_passed(client, lane, request, &verdict);
@@ -580,12 +604,14 @@ static enum route refuse_maintenance(struct client *client, struct lane *lane, s
     return client_is_closed(client) ? ROUTE_STOP : answer_error(client, lane, request, reply);
 }
 
-static struct slice unknown_name(const struct client *client, const struct request *request, char *out)
+static struct slice unknown_name(const struct client *client, const struct request *request,
+                                 char *out)
 {
     return unknown_command(request, front_is_before_7(client->front), out);
 }
 
-static struct slice unknown_of_container(const struct client *client, const struct request *request, char *out)
+static struct slice unknown_of_container(const struct client *client, const struct request *request,
+                                         char *out)
 {
     return unknown_subcommand(request, front_is_before_7(client->front), out);
 }
@@ -616,7 +642,8 @@ static enum route route_refuse(struct client *client, struct lane *lane, struct 
     if (unknown_by_luck(request->args[0]) && has_subcommands(client->front, request->name))
         return answer_error(client, lane, request, unknown_of_container(client, request, unknown));
     if (asks_for_maintenance(client, request))
-        return refuse_maintenance(client, lane, request, unknown_of_container(client, request, unknown));
+        return refuse_maintenance(client, lane, request,
+                                  unknown_of_container(client, request, unknown));
     return ROUTE_GOES_ON;
 }
 
@@ -701,7 +728,8 @@ static enum route forward(struct client *client, struct request *request)
     if (!is_asked) {
         enum route result = route_ask_gate(client, lane, request);
         if (result != ROUTE_GOES_ON) {
-            if (result == ROUTE_TAKEN && client_has_own_lane(client) && client->lane_user.in_flight == 0)
+            if (result == ROUTE_TAKEN && client_has_own_lane(client) &&
+                client->lane_user.in_flight == 0)
                 link_wake(&client->link); /* the client does not need that lane after all */
             return result;
         }
@@ -747,8 +775,8 @@ static bool must_wait_for_kept(const struct client *client, const struct request
 {
     enum effect effect = (enum effect)request->command->effect;
     return client_extra(client)->unanswered.first != NULL &&
-           (request->command->flow == FLOW_QUIT || request->command->flow == FLOW_DROP || effect == EFFECT_AUTH ||
-            effect == EFFECT_HELLO || effect == EFFECT_RESET);
+           (request->command->flow == FLOW_QUIT || request->command->flow == FLOW_DROP ||
+            effect == EFFECT_AUTH || effect == EFFECT_HELLO || effect == EFFECT_RESET);
 }
 
 /*
@@ -771,7 +799,8 @@ static enum route forward_by_slot(struct client *client, struct request *request
         client_wait_for_replies(client);
         return ROUTE_WAIT;
     }
-    return places_take(client, request) ? forward_by_place(client, request) : forward(client, request);
+    return places_take(client, request) ? forward_by_place(client, request)
+                                        : forward(client, request);
 }
 
 /*
@@ -846,9 +875,11 @@ static enum route route(struct client *client, struct request *request)
     if (command->flow == FLOW_OWN && !transaction_is_open(&client->transaction))
         return run_own(client, request);
     struct hello hello;
-    bool is_login = (effect == EFFECT_AUTH || effect == EFFECT_HELLO) && !pin_has(client, PIN_PASSTHROUGH);
+    bool is_login =
+        (effect == EFFECT_AUTH || effect == EFFECT_HELLO) && !pin_has(client, PIN_PASSTHROUGH);
     if (!is_login)
-        return client_is_on_cluster(client) ? forward_by_slot(client, request) : forward(client, request);
+        return client_is_on_cluster(client) ? forward_by_slot(client, request)
+                                            : forward(client, request);
     enum route result = log_in(client, request, &hello);
     if (result == ROUTE_GOES_ON)
         result = forward(client, request);

@@ -11,14 +11,16 @@
 #include "resp/scan.h"
 
 /* Routes a whole request: `bytes` as they came, located by `scan`. */
-__attribute__((warn_unused_result)) enum route route_request(struct client *client, const struct request_scan *scan,
+__attribute__((warn_unused_result)) enum route route_request(struct client *client,
+                                                             const struct request_scan *scan,
                                                              struct slice bytes);
 
 /*
  * Routes the beginning of a large request. After ROUTE_TAKEN the client's passage is set. The bytes
  * so far were passed on, or discarded if the request was refused.
  */
-__attribute__((warn_unused_result)) enum route route_large(struct client *client, const struct request_scan *scan,
+__attribute__((warn_unused_result)) enum route route_large(struct client *client,
+                                                           const struct request_scan *scan,
                                                            struct slice bytes);
 
 #endif

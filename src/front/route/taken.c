@@ -29,7 +29,8 @@ static void taken_on_reply(struct hop *hop, struct slice reply)
     else
         charge_bytes_out(client, reply.len, taken->counted);
     const struct spread_outlet outlet = {client_put_out, client};
-    if (!client_is_closed(client) && taken->position != NULL && !replies_fill(replies, taken->position, reply))
+    if (!client_is_closed(client) && taken->position != NULL &&
+        !replies_fill(replies, taken->position, reply))
         client_close_starved(client);
     if (!client_is_closed(client))
         client_limit_unread(client, 0);

@@ -11,6 +11,7 @@
 #include "upstream/node/not_run.h"
 
 /* As client_ops.on_not_run, for the oldest call at the place. */
-bool taken_begin(struct place *place, const struct call *call, enum not_run row, struct slice reply);
+bool taken_begin(struct place *place, const struct call *call, enum not_run row,
+                 struct slice reply);
 
 #endif

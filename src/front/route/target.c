@@ -35,7 +35,8 @@ int32_t target_slot(const struct request *request)
 {
     struct slice key;
     int32_t slot = keys_slot(request->command, request->bytes, request->argc);
-    bool is_first_seen = slot == KEYS_HIDDEN_SLOT && keys_first(request->command, request->bytes, request->argc, &key);
+    bool is_first_seen = slot == KEYS_HIDDEN_SLOT &&
+                         keys_first(request->command, request->bytes, request->argc, &key);
     return is_first_seen ? slot_of(key) : slot;
 }
 

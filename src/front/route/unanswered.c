@@ -31,8 +31,8 @@ static void unanswered_put(struct pool *pool, struct kept *kept)
     free(kept);
 }
 
-struct kept *unanswered_add(struct unanswered *unanswered, struct pool *pool, enum kept_kind kind, struct slice bytes,
-                            uint32_t n)
+struct kept *unanswered_add(struct unanswered *unanswered, struct pool *pool, enum kept_kind kind,
+                            struct slice bytes, uint32_t n)
 {
     size_t len = unanswered->bytes <= UNANSWERED_MAX ? bytes.len : 0;
     struct kept *kept = get(pool, sizeof *kept + len);
@@ -50,8 +50,8 @@ struct kept *unanswered_add(struct unanswered *unanswered, struct pool *pool, en
     return kept;
 }
 
-struct kept *unanswered_add_more(struct unanswered *unanswered, struct pool *pool, enum kept_kind kind,
-                                 struct slice bytes, uint32_t n)
+struct kept *unanswered_add_more(struct unanswered *unanswered, struct pool *pool,
+                                 enum kept_kind kind, struct slice bytes, uint32_t n)
 {
     struct kept *last = unanswered->last;
     if (unanswered->first == NULL || last->kind != kind || last->len == 0 || bytes.len == 0 ||
@@ -97,7 +97,8 @@ struct slice unanswered_oldest(const struct unanswered *unanswered)
     size_t at = 0, used = 0;
     for (uint32_t i = 0; kept->len > 0 && i <= kept->n - kept->n_left; i++) {
         at += used;
-        enum scan_result result = request_scan(&scan, &request_limits_normal, kept->bytes + at, kept->len - at, &used);
+        enum scan_result result =
+            request_scan(&scan, &request_limits_normal, kept->bytes + at, kept->len - at, &used);
         assert(result == SCAN_FRAME);
         (void)result;
     }
@@ -112,7 +113,8 @@ void unanswered_clear(struct unanswered *unanswered, struct pool *pool)
 
 /* ---- returned calls ---- */
 
-struct returned_call *returned_add(struct returned *returned, struct pool *pool, struct slice request)
+struct returned_call *returned_add(struct returned *returned, struct pool *pool,
+                                   struct slice request)
 {
     struct returned_call *call = calloc(1, sizeof *call + request.len);
     if (call == NULL)
@@ -128,7 +130,8 @@ struct returned_call *returned_add(struct returned *returned, struct pool *pool,
     return call;
 }
 
-static bool unanswered_add_bytes(struct returned *returned, struct pool *pool, struct bytes *to, struct slice piece)
+static bool unanswered_add_bytes(struct returned *returned, struct pool *pool, struct bytes *to,
+                                 struct slice piece)
 {
     size_t before = to->room;
     bool is_added = bytes_add(to, piece, SIZE_MAX);

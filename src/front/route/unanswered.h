@@ -59,12 +59,16 @@ struct unanswered {
  * Adds an entry for `n` > 0 requests that are about to be sent. Empty `bytes`: the requests cannot
  * be sent again. NULL: out of memory.
  */
-__attribute__((warn_unused_result)) struct kept *unanswered_add(struct unanswered *unanswered, struct pool *pool,
-                                                                enum kept_kind kind, struct slice bytes, uint32_t n);
+__attribute__((warn_unused_result)) struct kept *unanswered_add(struct unanswered *unanswered,
+                                                                struct pool *pool,
+                                                                enum kept_kind kind,
+                                                                struct slice bytes, uint32_t n);
 
 /* As unanswered_add, but extends the newest entry if the entry is small and of the same kind. */
-__attribute__((warn_unused_result)) struct kept *unanswered_add_more(struct unanswered *unanswered, struct pool *pool,
-                                                                     enum kept_kind kind, struct slice bytes,
+__attribute__((warn_unused_result)) struct kept *unanswered_add_more(struct unanswered *unanswered,
+                                                                     struct pool *pool,
+                                                                     enum kept_kind kind,
+                                                                     struct slice bytes,
                                                                      uint32_t n);
 
 /* Drops the oldest `n` requests, which are answered or kept elsewhere now. */
@@ -133,7 +137,8 @@ static inline struct slice returned_request(const struct returned_call *call)
 }
 
 /* Adds a call as the newest, zeroed except for a copy of its request. NULL: out of memory. */
-__attribute__((warn_unused_result)) struct returned_call *returned_add(struct returned *returned, struct pool *pool,
+__attribute__((warn_unused_result)) struct returned_call *returned_add(struct returned *returned,
+                                                                       struct pool *pool,
                                                                        struct slice request);
 
 /* Appends a piece to the reply being read. False: out of memory. */
@@ -145,10 +150,12 @@ __attribute__((warn_unused_result)) bool returned_read(struct returned *returned
  * returned_end_behind: the reply is whole, and follows the newest call. False: out of memory.
  */
 void returned_end_reply(struct returned *returned);
-__attribute__((warn_unused_result)) bool returned_end_behind(struct returned *returned, struct pool *pool);
+__attribute__((warn_unused_result)) bool returned_end_behind(struct returned *returned,
+                                                             struct pool *pool);
 
 /* Adds a reply that follows the newest call. There must be a call. False: out of memory. */
-__attribute__((warn_unused_result)) bool returned_say(struct returned *returned, struct pool *pool, struct slice reply);
+__attribute__((warn_unused_result)) bool returned_say(struct returned *returned, struct pool *pool,
+                                                      struct slice reply);
 
 /* Removes the oldest call, which the caller frees by returned_free. NULL: none. */
 struct returned_call *returned_take(struct returned *returned);

@@ -19,7 +19,8 @@ void channels_init(struct channels *channels)
         list_init(&channels->buckets[i]);
 }
 
-struct channel *channels_find(const struct channels *channels, enum channel_kind kind, struct slice name)
+struct channel *channels_find(const struct channels *channels, enum channel_kind kind,
+                              struct slice name)
 {
     const struct list *bucket = &channels->buckets[slot_of(name) % CHANNELS_BUCKETS];
     for (struct list *at = bucket->next; at != bucket; at = at->next) {
@@ -35,7 +36,8 @@ static uint32_t *channels_count_of(struct channels *channels, enum channel_kind 
     return kind == CHANNEL_SHARD ? &channels->n : &channels->n_wide;
 }
 
-bool channels_add(struct channels *channels, enum channel_kind kind, struct slice name, const void *tap)
+bool channels_add(struct channels *channels, enum channel_kind kind, struct slice name,
+                  const void *tap)
 {
     struct channel *channel = channels_find(channels, kind, name);
     if (channel != NULL) {
@@ -74,7 +76,8 @@ void channels_drop(struct channels *channels, struct channel *channel)
     free(channel);
 }
 
-struct channel *channels_next(const struct channels *channels, enum channel_kind kind, const struct channel *channel)
+struct channel *channels_next(const struct channels *channels, enum channel_kind kind,
+                              const struct channel *channel)
 {
     unsigned i = channel != NULL ? channel->slot % CHANNELS_BUCKETS : 0;
     const struct list *at = channel != NULL ? channel->in_bucket.next : channels->buckets[0].next;
@@ -162,7 +165,8 @@ bool confirmation_read(struct slice frame, struct confirmation *out)
     struct reader reader = {frame.at, frame.at + frame.len};
     int64_t n;
     bool has_word;
-    bool is_list = confirmation_read_number(&reader, '*', &n) || confirmation_read_number(&reader, '>', &n);
+    bool is_list =
+        confirmation_read_number(&reader, '*', &n) || confirmation_read_number(&reader, '>', &n);
     if (!is_list || n != 3 || !read_bulk(&reader, &out->word, &has_word) || !has_word ||
         !read_bulk(&reader, &out->channel, &out->has_channel))
         return false;

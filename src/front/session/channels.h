@@ -49,11 +49,13 @@ void channels_init(struct channels *channels);
 void channels_fini(struct channels *channels);
 
 /* NULL: not found. */
-struct channel *channels_find(const struct channels *channels, enum channel_kind kind, struct slice name);
+struct channel *channels_find(const struct channels *channels, enum channel_kind kind,
+                              struct slice name);
 
 /* Adds a name, or moves it to this tap. False: out of memory, or more than CHANNELS_BYTES_MAX. */
-__attribute__((warn_unused_result)) bool channels_add(struct channels *channels, enum channel_kind kind,
-                                                      struct slice name, const void *tap);
+__attribute__((warn_unused_result)) bool channels_add(struct channels *channels,
+                                                      enum channel_kind kind, struct slice name,
+                                                      const void *tap);
 
 /* Moves a name to this tap; NULL: to none. */
 void channels_move(struct channels *channels, struct channel *channel, const void *tap);
@@ -67,7 +69,8 @@ void channels_drop_all(struct channels *channels, enum channel_kind kind);
 void channels_orphan(struct channels *channels, const void *tap);
 
 /* Returns the next name of this kind after `channel`; after NULL the first. NULL: no more. */
-struct channel *channels_next(const struct channels *channels, enum channel_kind kind, const struct channel *channel);
+struct channel *channels_next(const struct channels *channels, enum channel_kind kind,
+                              const struct channel *channel);
 
 static inline struct slice channel_name(const struct channel *channel)
 {
@@ -91,6 +94,7 @@ struct confirmation {
 };
 
 /* `frame` is whole. False if the frame is no confirmation. */
-__attribute__((warn_unused_result)) bool confirmation_read(struct slice frame, struct confirmation *out);
+__attribute__((warn_unused_result)) bool confirmation_read(struct slice frame,
+                                                           struct confirmation *out);
 
 #endif

@@ -122,7 +122,8 @@ static struct slice answer_to_exec(const struct client *client, const struct req
 {
     const struct carry *carry = carry_of(client);
     if (request->argc != 1)
-        return SLICE("-EXECABORT Transaction discarded because of: wrong number of arguments for 'exec' command\r\n");
+        return SLICE(
+            "-EXECABORT Transaction discarded because of: wrong number of arguments for 'exec' command\r\n");
     if (carry->is_void || carry->is_refused || (carry->must_move && carry->queue.is_cut))
         return ABORTED;
     return carried_has_lost_watch(client) ? nil(client) : SLICE("");
@@ -173,8 +174,8 @@ static enum route exec(struct client *client, struct request *request)
 static bool changes_counting(const struct request *request)
 {
     enum flow flow = (enum flow)request->command->flow;
-    return flow == FLOW_SUBSCRIBE || flow == FLOW_UNSUBSCRIBE || flow == FLOW_MONITOR || flow == FLOW_PASSTHROUGH ||
-           flow == FLOW_REPLY;
+    return flow == FLOW_SUBSCRIBE || flow == FLOW_UNSUBSCRIBE || flow == FLOW_MONITOR ||
+           flow == FLOW_PASSTHROUGH || flow == FLOW_REPLY;
 }
 
 /*
@@ -195,8 +196,9 @@ static enum route queue(struct client *client, struct request *request)
     if (carry->is_refused)
         return answer_error(client, NULL, request, REFUSED);
     if (changes_counting(request))
-        return answer_error(client, NULL, request,
-                            SLICE("-ERR this command is not allowed inside MULTI on a cluster behind weir\r\n"));
+        return answer_error(
+            client, NULL, request,
+            SLICE("-ERR this command is not allowed inside MULTI on a cluster behind weir\r\n"));
     if (slot == KEYS_CROSSING || !queue_fits(&carry->queue, slot >= 0 ? slot : KEYS_NO_SLOT))
         return answer_error(client, NULL, request, CROSSING);
     bool is_answered = carried_has_lost_watch(client) && !request->is_large && is_sound(request);
@@ -277,7 +279,8 @@ enum route multi_begin_on(struct client *client, struct lane *lane)
 void multi_note_queued(struct client *client, const struct request *request)
 {
     int32_t slot = target_slot(request);
-    queue_add(&carry_of(client)->queue, multi_pool_of(client), request->is_large ? slice_of("", 0) : request->bytes,
+    queue_add(&carry_of(client)->queue, multi_pool_of(client),
+              request->is_large ? slice_of("", 0) : request->bytes,
               slot >= 0 ? slot : KEYS_NO_SLOT);
 }
 

@@ -29,13 +29,15 @@
 #include "upstream/lane/lane.h"
 
 /* A step of route, before the gate. ROUTE_GOES_ON: the request is forwarded. */
-__attribute__((warn_unused_result)) enum route multi_take(struct client *client, struct request *request);
+__attribute__((warn_unused_result)) enum route multi_take(struct client *client,
+                                                          struct request *request);
 
 /*
  * Begins the transaction on `lane`, which is ready for the next request. ROUTE_GOES_ON: Redis has
  * answered MULTI on the lane.
  */
-__attribute__((warn_unused_result)) enum route multi_begin_on(struct client *client, struct lane *lane);
+__attribute__((warn_unused_result)) enum route multi_begin_on(struct client *client,
+                                                              struct lane *lane);
 
 /* Records that a request was queued. */
 void multi_note_queued(struct client *client, const struct request *request);

@@ -21,7 +21,8 @@ static struct slice *orphans_of(struct subscriptions *subs, uint16_t slot, size_
     if (words == NULL)
         return NULL;
     words[(*n)++] = SLICE("SSUBSCRIBE");
-    while (bytes < AGAIN_BYTES && (channel = channels_next(&subs->channels, CHANNEL_SHARD, channel)) != NULL) {
+    while (bytes < AGAIN_BYTES &&
+           (channel = channels_next(&subs->channels, CHANNEL_SHARD, channel)) != NULL) {
         if (channel->tap != NULL || channel->slot != slot)
             continue;
         channel->is_asked = true;
@@ -48,7 +49,8 @@ static const struct channel *next_orphan(const struct subscriptions *subs)
 static void place_orphans(struct subscriptions *subs)
 {
     const struct channel *orphan = next_orphan(subs);
-    struct nodes_row *row = orphan != NULL ? nodes_slot_row(subscriptions_nodes(subs), orphan->slot) : NULL;
+    struct nodes_row *row =
+        orphan != NULL ? nodes_slot_row(subscriptions_nodes(subs), orphan->slot) : NULL;
     if (orphan == NULL)
         return;
     struct tap *tap = row != NULL ? subscriptions_need_tap(subs, row, true) : NULL;
@@ -82,14 +84,16 @@ static void look_at_orphans(struct subscriptions *subs)
     }
     if (subs->orphaned_ns == 0)
         subs->orphaned_ns = now_ns;
-    uint64_t most_ns = subscriptions_upstream(subs)->redirect_timeout_ns + client->front->rules->failover_wait_ns;
+    uint64_t most_ns =
+        subscriptions_upstream(subs)->redirect_timeout_ns + client->front->rules->failover_wait_ns;
     if (now_ns - subs->orphaned_ns > most_ns)
         subscriptions_close(subs);
     else
         place_orphans(subs);
 }
 
-static bool send_wide(struct subscriptions *subs, struct tap *tap, enum channel_kind kind, struct slice command)
+static bool send_wide(struct subscriptions *subs, struct tap *tap, enum channel_kind kind,
+                      struct slice command)
 {
     struct slice *words = malloc((subs->channels.n_wide + 1) * sizeof *words);
     struct channel *channel = NULL;
@@ -102,7 +106,8 @@ static bool send_wide(struct subscriptions *subs, struct tap *tap, enum channel_
     while ((channel = channels_next(&subs->channels, kind, channel)) != NULL)
         words[n++] = channel_name(channel);
     bool is_sent = n == 1 || subscriptions_send(tap, words, n,
-                                                (struct tap_request){.argument = ASKED_WIDE, .flow = FLOW_SUBSCRIBE});
+                                                (struct tap_request){.argument = ASKED_WIDE,
+                                                                     .flow = FLOW_SUBSCRIBE});
     free(words);
     return is_sent;
 }
@@ -114,7 +119,8 @@ static void tell_new_masters(struct subscriptions *subs)
     for (size_t i = 0; i < nodes->topology->n_masters && subs->channels.n_wide > 0; i++) {
         struct nodes_row *row = nodes->rows[i];
         struct tap *tap = subscriptions_find_tap(subs, row, false);
-        if (tap != NULL && (lane_is_subscribed(tap->lane_user.lane) || tap->lane_user.in_flight > 0))
+        if (tap != NULL &&
+            (lane_is_subscribed(tap->lane_user.lane) || tap->lane_user.in_flight > 0))
             continue;
         tap = tap != NULL ? tap : subscriptions_need_tap(subs, row, false);
         enum finding finding = tap != NULL ? tap_find_lane(tap, row, NULL) : LANE_NONE;
@@ -152,9 +158,11 @@ static bool adopt_tap(struct subscriptions *subs, struct tap *tap)
     const struct nodes_row *row = tap_row(tap);
     bool is_retired = row != NULL && row->lanes.is_retired;
     bool is_elsewhere = tap == subs->classic && row != nodes_pubsub_row(subscriptions_nodes(subs));
-    bool is_lost = is_retired && (tap->lane_user.in_flight > 0 || (!tap->is_shard && tap_is_subscribed(tap)));
+    bool is_lost =
+        is_retired && (tap->lane_user.in_flight > 0 || (!tap->is_shard && tap_is_subscribed(tap)));
     if (is_elsewhere || is_lost) {
-        session_log_closed(subs->client, LOG_SITE_CLIENT_CLOSED, "the node of its subscriptions has changed");
+        session_log_closed(subs->client, LOG_SITE_CLIENT_CLOSED,
+                           "the node of its subscriptions has changed");
         client_cut_for(subs->client, CLOSED_UPSTREAM);
         return false;
     }

@@ -26,8 +26,8 @@ static bool is_text(struct slice value)
 }
 
 /* `client` is the spelling of CLIENT, which differs for weir's own commands. */
-static void send_setinfo(struct lane *lane, const struct lane_user *lane_user, struct slice client, struct slice word,
-                         struct slice value)
+static void send_setinfo(struct lane *lane, const struct lane_user *lane_user, struct slice client,
+                         struct slice word, struct slice value)
 {
     const struct slice words[] = {client, SLICE("SETINFO"), word, value};
     char out[LIBRARY_TEXT_MAX + 64 + 5 * EMIT_HEADER_MAX];
@@ -37,8 +37,9 @@ static void send_setinfo(struct lane *lane, const struct lane_user *lane_user, s
 /* True if the lane stays the client's, or may not be lent to another client anyway. */
 static bool is_for_good(const struct client *client, const struct lane *lane)
 {
-    return client_has_own_lane(client) && (lane->is_not_reusable || transaction_is_open(&client->transaction) ||
-                                           client->front->settings->lanes_private);
+    return client_has_own_lane(client) &&
+           (lane->is_not_reusable || transaction_is_open(&client->transaction) ||
+            client->front->settings->lanes_private);
 }
 
 /*
@@ -48,7 +49,8 @@ static bool is_for_good(const struct client *client, const struct lane *lane)
 static void send_stand_in(struct client *client, struct lane *lane, struct slice word)
 {
     struct slice ours = setinfo_word_of(word) == WORD_NAME ? SLICE("weir") : SLICE(WEIR_VERSION);
-    send_setinfo(lane, &client->lane_user, SLICE("CLIENT"), word, client_has_own_lane(client) ? SLICE("") : ours);
+    send_setinfo(lane, &client->lane_user, SLICE("CLIENT"), word,
+                 client_has_own_lane(client) ? SLICE("") : ours);
 }
 
 /* Reads the words of CLIENT SETINFO. True if the words are valid. */
@@ -94,7 +96,8 @@ bool setinfo_send(struct client *client, struct lane *lane, const struct request
 
 bool setinfo_is_asked(const struct request *request)
 {
-    return request->command->pins || slice_eq(slice_str(request->command->name), SLICE("client|list"));
+    return request->command->pins ||
+           slice_eq(slice_str(request->command->name), SLICE("client|list"));
 }
 
 static bool tell(struct client *client, struct lane *lane, struct slice word, struct slice value)

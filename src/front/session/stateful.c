@@ -88,8 +88,8 @@ static bool send_hello(const struct sending *s)
     char *out = has_name ? malloc(sizeof small + hello->name.len) : small;
     if (out == NULL)
         return false;
-    const struct slice words[] = {SLICE("HELLO"), protocol == 3 ? SLICE("3") : SLICE("2"), SLICE("SETNAME"),
-                                  hello->name};
+    const struct slice words[] = {SLICE("HELLO"), protocol == 3 ? SLICE("3") : SLICE("2"),
+                                  SLICE("SETNAME"), hello->name};
     size_t n = protocol == 0 ? 1 : has_name ? 4 : 2;
     lane_send(s->lane, &s->client->lane_user, out, emit_array(out, words, n));
     if (out != small)
@@ -141,7 +141,9 @@ static void select_sent(const struct sending *s)
 {
     int64_t number;
     s->call->argument =
-        num_parse(s->request->args[0], &number) && number >= 0 && number <= INT32_MAX ? (uint32_t)number : 0;
+        num_parse(s->request->args[0], &number) && number >= 0 && number <= INT32_MAX
+            ? (uint32_t)number
+            : 0;
     client_wait(s->client, WAIT_ANSWER);
 }
 
@@ -195,7 +197,8 @@ static void exec_sent(const struct sending *s)
 static void pause_answered(const struct answer *a)
 {
     if (!a->is_error && a->call->argument > 0)
-        node_pause(lane_node(a->client->lane_user.lane), clock_ns() + a->call->argument * NS_PER_MS);
+        node_pause(lane_node(a->client->lane_user.lane),
+                   clock_ns() + a->call->argument * NS_PER_MS);
 }
 
 /*
@@ -315,8 +318,8 @@ static bool send_tracking(const struct sending *s)
 static uint32_t pause_ms(const struct request *request)
 {
     int64_t ms;
-    if (request->argc != 4 || !stateful_has_word(request, SLICE("write")) || !num_parse(request->args[1], &ms) ||
-        ms < 0)
+    if (request->argc != 4 || !stateful_has_word(request, SLICE("write")) ||
+        !num_parse(request->args[1], &ms) || ms < 0)
         return 0;
     return ms < UINT32_MAX ? (uint32_t)ms : UINT32_MAX;
 }
@@ -348,7 +351,8 @@ static void unpause_answered(const struct answer *a)
 
 bool stateful_admits(const struct request *request)
 {
-    return request->argc == 2 || request->is_large || stateful_has_word(request, SLICE("default")) ||
+    return request->argc == 2 || request->is_large ||
+           stateful_has_word(request, SLICE("default")) ||
            stateful_has_word(request, SLICE("requirepass"));
 }
 
@@ -372,7 +376,8 @@ static void admit_queued(const struct sending *s)
  */
 static void getname_sent(const struct sending *s)
 {
-    if (s->lane->role != LANE_SHARED || session_name(s->client).len == 0 || (s->call->flags & CALL_MUTE) != 0)
+    if (s->lane->role != LANE_SHARED || session_name(s->client).len == 0 ||
+        (s->call->flags & CALL_MUTE) != 0)
         return;
     s->call->argument = 1;
     s->call->flags |= CALL_MUTE_UNLESS_ERROR;
@@ -478,8 +483,11 @@ static const struct stateful rows[] = {
                       .answered = asked_answered,
                       .pin = PIN_SESSION,
                       .send = send_hello},
-    [EFFECT_NAME] =
-        {.prepare = prepare_name, .sent = name_sent, .answered = asked_answered, .pin = PIN_SESSION, .send = send_name},
+    [EFFECT_NAME] = {.prepare = prepare_name,
+                     .sent = name_sent,
+                     .answered = asked_answered,
+                     .pin = PIN_SESSION,
+                     .send = send_name},
     [EFFECT_SELECT] = {.prepare = prepare_select,
                        .sent = select_sent,
                        .answered = select_answered,
@@ -490,7 +498,10 @@ static const struct stateful rows[] = {
     [EFFECT_DISCARD] = {.answered = discard_answered},
     [EFFECT_WATCH] = {.answered = watch_answered},
     [EFFECT_UNWATCH] = {.answered = unwatch_answered},
-    [EFFECT_TRACKING] = {.sent = switch_sent, .answered = switch_answered, .pin = PIN_SESSION, .send = send_tracking},
+    [EFFECT_TRACKING] = {.sent = switch_sent,
+                         .answered = switch_answered,
+                         .pin = PIN_SESSION,
+                         .send = send_tracking},
     [EFFECT_NO_EVICT] = {.sent = switch_sent, .answered = switch_answered, .pin = PIN_SESSION},
     [EFFECT_NO_TOUCH] = {.sent = switch_sent, .answered = switch_answered, .pin = PIN_SESSION},
     [EFFECT_PAUSE] = {.sent = pause_sent, .answered = pause_answered, .queued = pause_queued},

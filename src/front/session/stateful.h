@@ -58,7 +58,8 @@ void stateful_answered(struct client *client, const struct call *call, const str
  * Sends CLIENT TRACKING. An id of a connection that belongs to another application is replaced by
  * an id that no connection has. False: out of memory.
  */
-__attribute__((warn_unused_result)) bool stateful_send_tracking(struct client *client, struct lane *lane,
+__attribute__((warn_unused_result)) bool stateful_send_tracking(struct client *client,
+                                                                struct lane *lane,
                                                                 const struct request *request);
 
 #endif

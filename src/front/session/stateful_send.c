@@ -33,16 +33,18 @@ static bool is_monitor_again(const struct client *client, const struct request *
 static bool makes_passthrough(const struct client *client, const struct request *request)
 {
     if (transaction_is_open(&client->transaction))
-        return request_effect(request) == EFFECT_EXEC && request->argc == 1 && client->transaction.is_passthrough;
+        return request_effect(request) == EFFECT_EXEC && request->argc == 1 &&
+               client->transaction.is_passthrough;
     return request->command->flow == FLOW_PASSTHROUGH || is_monitor_again(client, request);
 }
 
 bool stateful_is_plain(const struct client *client, const struct request *request)
 {
     const struct command *command = request->command;
-    return command->flow == FLOW_ONE && command->effect == EFFECT_NONE && !command->blocks && !command->pins &&
-           command->id != 0 && !command->is_urgent && !reply_mode_is_deaf(&client->reply_mode) &&
-           !pin_has(client, PIN_PASSTHROUGH) && !coverage_is_sought(client);
+    return command->flow == FLOW_ONE && command->effect == EFFECT_NONE && !command->blocks &&
+           !command->pins && command->id != 0 && !command->is_urgent &&
+           !reply_mode_is_deaf(&client->reply_mode) && !pin_has(client, PIN_PASSTHROUGH) &&
+           !coverage_is_sought(client);
 }
 
 static bool hears(const struct client *client)
@@ -60,7 +62,8 @@ static bool must_gather(const struct client *client, const struct request *reque
 static bool is_looked_at(const struct client *client, const struct request *request)
 {
     return !transaction_is_open(&client->transaction) &&
-           (request->command->flow != FLOW_ONE || request_effect(request) != EFFECT_NONE || request->command->id == 0);
+           (request->command->flow != FLOW_ONE || request_effect(request) != EFFECT_NONE ||
+            request->command->id == 0);
 }
 
 bool stateful_must_wait(const struct client *client, const struct request *request)
@@ -69,18 +72,21 @@ bool stateful_must_wait(const struct client *client, const struct request *reque
         return false;
     if (must_gather(client, request) || coverage_must_wait(client, request))
         return true;
-    if (client_has_own_lane(client) && lane_must_settle(client->lane_user.lane) && is_looked_at(client, request))
+    if (client_has_own_lane(client) && lane_must_settle(client->lane_user.lane) &&
+        is_looked_at(client, request))
         return true;
     if (request->command->flow == FLOW_MONITOR && !transaction_is_open(&client->transaction))
         return true; /* a second MONITOR may not be answered */
     enum effect effect = request_effect(request);
     bool is_stateful = request->command->flow != FLOW_ONE || effect != EFFECT_NONE;
-    return makes_passthrough(client, request) || (is_stateful && transaction_must_settle(&client->transaction, effect));
+    return makes_passthrough(client, request) ||
+           (is_stateful && transaction_must_settle(&client->transaction, effect));
 }
 
 /* ---- sending ---- */
 
-static struct call *send_muted(struct client *client, struct lane *lane, const char *request, size_t n)
+static struct call *send_muted(struct client *client, struct lane *lane, const char *request,
+                               size_t n)
 {
     struct call *call = lane_call_flow(lane, &client->lane_user, FLOW_ONE, 1, 0);
     if (call == NULL)
@@ -104,7 +110,8 @@ bool stateful_break_multi(struct client *client, struct lane *lane)
  * stream, or what follows an EXEC with SUBSCRIBE, MONITOR, CLIENT REPLY or SYNC. On a passthrough
  * lane, too, CLIENT TRACKING cannot point at another application's lane.
  */
-static bool send_passthrough(struct client *client, struct lane *lane, const struct request *request)
+static bool send_passthrough(struct client *client, struct lane *lane,
+                             const struct request *request)
 {
     if (!pin_has(client, PIN_PASSTHROUGH)) {
         pin_add(client, PIN_PASSTHROUGH);
@@ -122,7 +129,8 @@ static bool send_passthrough(struct client *client, struct lane *lane, const str
  * what the client does not want to hear. Redis still decides whether the client may use the
  * command: weir sends CLIENT REPLY ON, which changes nothing.
  */
-static bool send_client_reply(struct client *client, struct lane *lane, const struct request *request)
+static bool send_client_reply(struct client *client, struct lane *lane,
+                              const struct request *request)
 {
     /* flags of the call, by enum word_heard */
     static const uint8_t flags[] = {0, CALL_MUTE, CALL_MUTE_ERROR, CALL_MUTE_UNLESS_ERROR};
@@ -152,15 +160,16 @@ static bool send_client_reply(struct client *client, struct lane *lane, const st
 static bool ends_counting(const struct request *request)
 {
     enum flow flow = (enum flow)request->command->flow;
-    return flow == FLOW_SUBSCRIBE || flow == FLOW_UNSUBSCRIBE || flow == FLOW_MONITOR || flow == FLOW_PASSTHROUGH ||
-           request_reply_word(request) != REPLY_NONE;
+    return flow == FLOW_SUBSCRIBE || flow == FLOW_UNSUBSCRIBE || flow == FLOW_MONITOR ||
+           flow == FLOW_PASSTHROUGH || request_reply_word(request) != REPLY_NONE;
 }
 
 /* Returns the kind of reply; FLOW_ONE: one frame. */
 static enum flow flow_of(const struct request *request)
 {
     enum flow flow = (enum flow)request->command->flow;
-    bool is_counted = flow == FLOW_UNSUBSCRIBE || flow == FLOW_MONITOR || (flow == FLOW_SUBSCRIBE && request->argc > 1);
+    bool is_counted = flow == FLOW_UNSUBSCRIBE || flow == FLOW_MONITOR ||
+                      (flow == FLOW_SUBSCRIBE && request->argc > 1);
     return is_counted ? flow : FLOW_ONE;
 }
 
@@ -213,15 +222,18 @@ static void note_sent(const struct sending *s)
         client_wait(client, WAIT_ANSWER);
 }
 
-static bool stateful_send_send_call(struct client *client, struct lane *lane, const struct request *request)
+static bool stateful_send_send_call(struct client *client, struct lane *lane,
+                                    const struct request *request)
 {
     struct sending s = {client, lane, request, NULL};
     enum effect effect = request_effect(request);
     const struct stateful *row = stateful_row(effect);
     bool is_queued = transaction_queues(&client->transaction, effect);
-    if (client_has_own_lane(client) && is_looked_at(client, request) && !lane_vouch(lane, &client->lane_user))
+    if (client_has_own_lane(client) && is_looked_at(client, request) &&
+        !lane_vouch(lane, &client->lane_user))
         return false;
-    if (client_has_own_lane(client) && !is_queued && setinfo_is_asked(request) && !setinfo_tell(client, lane))
+    if (client_has_own_lane(client) && !is_queued && setinfo_is_asked(request) &&
+        !setinfo_tell(client, lane))
         return false;
     if (!is_queued && row->prepare != NULL && !row->prepare(&s))
         return false;
@@ -229,7 +241,8 @@ static bool stateful_send_send_call(struct client *client, struct lane *lane, co
     uint64_t tag = timing_tag(client, request->command, request->argc);
     if (lane->keeps && !client_keep(client, request->command, request_kept_bytes(request), 1))
         return false;
-    struct call *call = lane_call_flow(lane, &client->lane_user, (uint8_t)flow, frames_of(request, flow), tag);
+    struct call *call =
+        lane_call_flow(lane, &client->lane_user, (uint8_t)flow, frames_of(request, flow), tag);
     if (call == NULL)
         return false;
     s.call = call;
@@ -239,7 +252,8 @@ static bool stateful_send_send_call(struct client *client, struct lane *lane, co
      * confirmation is not sent.
      */
     if (reply_mode_take(&client->reply_mode))
-        call->flags |= flow != FLOW_SUBSCRIBE && flow != FLOW_UNSUBSCRIBE ? CALL_MUTE : CALL_MUTE_ERROR;
+        call->flags |=
+            flow != FLOW_SUBSCRIBE && flow != FLOW_UNSUBSCRIBE ? CALL_MUTE : CALL_MUTE_ERROR;
     bool may_block = request_may_block(request) && !is_queued;
     if (may_block)
         call->flags |= CALL_MAY_WAIT;
@@ -264,11 +278,14 @@ static bool stateful_send_send_call(struct client *client, struct lane *lane, co
 static const char *stateful_send_why_not(const struct client *client, const struct request *request)
 {
     if (pin_has(client, PIN_PASSTHROUGH))
-        return request_logs_in(request) ? "it sends a login while weir cannot count its replies" : NULL;
-    bool is_silent = reply_mode_is_off(&client->reply_mode) && transaction_is_open(&client->transaction);
-    return is_silent && ends_counting(request) ? "it queues a command with uncountable replies while CLIENT REPLY is "
-                                                 "off"
-                                               : NULL;
+        return request_logs_in(request) ? "it sends a login while weir cannot count its replies"
+                                        : NULL;
+    bool is_silent =
+        reply_mode_is_off(&client->reply_mode) && transaction_is_open(&client->transaction);
+    return is_silent && ends_counting(request)
+               ? "it queues a command with uncountable replies while CLIENT REPLY is "
+                 "off"
+               : NULL;
 }
 
 bool stateful_send(struct client *client, struct lane *lane, const struct request *request)
@@ -280,11 +297,12 @@ bool stateful_send(struct client *client, struct lane *lane, const struct reques
         return true;
     }
     bool is_passthrough = pin_has(client, PIN_PASSTHROUGH) || makes_passthrough(client, request);
-    bool is_reply =
-        request->command->flow == FLOW_REPLY && !transaction_is_open(&client->transaction) && !request->is_large;
+    bool is_reply = request->command->flow == FLOW_REPLY &&
+                    !transaction_is_open(&client->transaction) && !request->is_large;
     if (!is_passthrough && !is_reply)
         return stateful_send_send_call(client, lane, request);
     /* the request gets no call of its own, so its count ends here */
     charge_answered(client, request->counted);
-    return is_passthrough ? send_passthrough(client, lane, request) : send_client_reply(client, lane, request);
+    return is_passthrough ? send_passthrough(client, lane, request)
+                          : send_client_reply(client, lane, request);
 }

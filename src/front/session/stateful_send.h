@@ -29,6 +29,7 @@ __attribute__((warn_unused_result)) bool stateful_send(struct client *client, st
  * Sends a request that Redis certainly refuses, which voids the open transaction. The reply is
  * discarded. False: out of memory.
  */
-__attribute__((warn_unused_result)) bool stateful_break_multi(struct client *client, struct lane *lane);
+__attribute__((warn_unused_result)) bool stateful_break_multi(struct client *client,
+                                                              struct lane *lane);
 
 #endif

@@ -39,8 +39,8 @@ static enum channel_kind subscribe_kind_of(const struct command *command)
 
 bool subscribe_takes(const struct client *client, const struct request *request)
 {
-    if (!client->front->nodes.worker_lanes.upstream->is_cluster || transaction_is_open(&client->transaction) ||
-        pin_has(client, PIN_PASSTHROUGH))
+    if (!client->front->nodes.worker_lanes.upstream->is_cluster ||
+        transaction_is_open(&client->transaction) || pin_has(client, PIN_PASSTHROUGH))
         return false;
     return subscribe_is_list(request->command) || session_may_only_subscribe(client);
 }
@@ -82,8 +82,8 @@ static void subscribe_note_answered(struct subscriptions *subs, const struct req
     if (subs->counted != 0)
         charge_answered(client, subs->counted);
     if (subs->is_charged)
-        timing_not_sent(client, timing_tag(client, request->command, request->argc), client->lane_user.arrived_ns,
-                        client->lane_user.waited_us);
+        timing_not_sent(client, timing_tag(client, request->command, request->argc),
+                        client->lane_user.arrived_ns, client->lane_user.waited_us);
 }
 
 /* Ends the request with an error. */
@@ -91,7 +91,8 @@ static enum route end_with(struct subscriptions *subs, struct request *request, 
 {
     struct client *client = subs->client;
     subscribe_note_answered(subs, request);
-    enum route result = subs->is_charged ? answer_with(client, error) : answer_error(client, NULL, request, error);
+    enum route result =
+        subs->is_charged ? answer_with(client, error) : answer_error(client, NULL, request, error);
     end_request(subs);
     return result;
 }
@@ -120,15 +121,18 @@ static enum route subscribe_charge(struct subscriptions *subs, struct request *r
             end_request(subs);
         return result;
     }
-    answer_count(client, request, has_waited ? RESULT_DELAYED : verdict.is_shadowed ? RESULT_SHADOW : RESULT_FORWARDED);
+    answer_count(client, request,
+                 has_waited            ? RESULT_DELAYED
+                 : verdict.is_shadowed ? RESULT_SHADOW
+                                       : RESULT_FORWARDED);
     subs->counted = verdict.counted;
     subs->is_charged = true;
     subs->stage = STAGE_BEGUN;
     return ROUTE_GOES_ON;
 }
 
-static enum route subscribe_go_without(struct subscriptions *subs, struct tap *tap, struct nodes_row *row,
-                                       struct request *request)
+static enum route subscribe_go_without(struct subscriptions *subs, struct tap *tap,
+                                       struct nodes_row *row, struct request *request)
 {
     struct client *client = subs->client;
     enum err lack = tap_lack(tap, row);
@@ -153,31 +157,35 @@ static enum route subscribe_go_without(struct subscriptions *subs, struct tap *t
 }
 
 /* Finds a lane to the row, and charges the request. ROUTE_GOES_ON: calls can be sent to the row. */
-static enum route subscribe_reach(struct subscriptions *subs, struct tap *tap, struct nodes_row *row,
-                                  struct request *request)
+static enum route subscribe_reach(struct subscriptions *subs, struct tap *tap,
+                                  struct nodes_row *row, struct request *request)
 {
     switch (tap_find_lane(tap, row, request->command)) {
     case LANE_NOT_YET:
         return ROUTE_WAIT;
     case LANE_NONE:
     case LANE_UNPROVEN:
-        return client_is_closed(subs->client) ? ROUTE_STOP : subscribe_go_without(subs, tap, row, request);
+        return client_is_closed(subs->client) ? ROUTE_STOP
+                                              : subscribe_go_without(subs, tap, row, request);
     case LANE_FOUND:
         break;
     }
     const struct lane_key key = session_key(subs->client, lane_node(tap->lane_user.lane));
     if (!login_same_user(key.login, tap->lane_user.lane->key.login) ||
         key.protocol != tap->lane_user.lane->key.protocol)
-        return end_with(subs, request,
-                        SLICE("-ERR this connection subscribed as another user or in another protocol: unsubscribe "
-                              "first\r\n"));
+        return end_with(
+            subs, request,
+            SLICE(
+                "-ERR this connection subscribed as another user or in another protocol: unsubscribe "
+                "first\r\n"));
     return subscribe_charge(subs, request);
 }
 
-static struct tap_request as_it_came(const struct subscriptions *subs, const struct request *request)
+static struct tap_request as_it_came(const struct subscriptions *subs,
+                                     const struct request *request)
 {
-    bool is_counted =
-        subscribe_is_list(request->command) && (request->argc > 1 || request->command->flow == FLOW_UNSUBSCRIBE);
+    bool is_counted = subscribe_is_list(request->command) &&
+                      (request->argc > 1 || request->command->flow == FLOW_UNSUBSCRIBE);
     return (struct tap_request){
         .bytes = request->bytes,
         .tag = timing_tag(subs->client, request->command, request->argc),
@@ -188,8 +196,8 @@ static struct tap_request as_it_came(const struct subscriptions *subs, const str
 }
 
 /* Sends the request unchanged to the node of `row`. The client gets the answer. */
-static enum route subscribe_ask_at(struct subscriptions *subs, struct nodes_row *row, bool is_for_shard,
-                                   struct request *request)
+static enum route subscribe_ask_at(struct subscriptions *subs, struct nodes_row *row,
+                                   bool is_for_shard, struct request *request)
 {
     struct tap *tap = subscriptions_need_tap(subs, row, is_for_shard);
     enum route result = tap != NULL ? subscribe_reach(subs, tap, row, request) : ROUTE_STOP;
@@ -211,8 +219,8 @@ static enum route subscribe_ask_at(struct subscriptions *subs, struct nodes_row 
  * Redis has not run the request: sends the request again within 20 ms, for at most `most_ns`. After
  * that time the client gets `error`.
  */
-static enum route subscribe_ask_again(struct subscriptions *subs, struct request *request, uint64_t most_ns,
-                                      struct slice error)
+static enum route subscribe_ask_again(struct subscriptions *subs, struct request *request,
+                                      uint64_t most_ns, struct slice error)
 {
     uint64_t now_ns = subs->client->front->loop->now_ns;
     if (subs->redirected_ns == 0)
@@ -227,7 +235,8 @@ static enum route subscribe_ask_again(struct subscriptions *subs, struct request
 }
 
 /* Asks again later, because no node serves the slot for now. */
-static enum route wait_for_node(struct subscriptions *subs, struct request *request, struct slice error)
+static enum route wait_for_node(struct subscriptions *subs, struct request *request,
+                                struct slice error)
 {
     upstream_ask_topology(subscriptions_upstream(subs));
     return subscribe_ask_again(subs, request, subs->client->front->rules->failover_wait_ns, error);
@@ -243,7 +252,8 @@ static enum route ask_shard(struct subscriptions *subs, struct request *request)
     if (row == NULL)
         row = slot >= 0 ? nodes_slot_row(subscriptions_nodes(subs), (uint16_t)slot)
                         : front_default_row(subs->client->front);
-    return row != NULL ? subscribe_ask_at(subs, row, true, request) : wait_for_node(subs, request, UNSERVED);
+    return row != NULL ? subscribe_ask_at(subs, row, true, request)
+                       : wait_for_node(subs, request, UNSERVED);
 }
 
 /*
@@ -264,7 +274,8 @@ static struct nodes_row *next_shard(const struct subscriptions *subs)
 static enum route end_all_shards(struct subscriptions *subs, struct request *request)
 {
     struct nodes_row *row = next_shard(subs);
-    enum route result = row != NULL ? subscribe_ask_at(subs, row, true, request) : end_well(subs, request);
+    enum route result =
+        row != NULL ? subscribe_ask_at(subs, row, true, request) : end_well(subs, request);
     subs->has_asked |= subs->stage == STAGE_ASKED;
     return result;
 }
@@ -291,7 +302,8 @@ static const struct tap *asked_last(const struct subscriptions *subs)
 static void subscribe_count_given_up(const struct subscriptions *subs)
 {
     for (struct list *at = subs->taps.next; at != &subs->taps; at = at->next) {
-        struct nodes_row *row = subscriptions_tap(at)->is_told ? tap_row(subscriptions_tap(at)) : NULL;
+        struct nodes_row *row =
+            subscriptions_tap(at)->is_told ? tap_row(subscriptions_tap(at)) : NULL;
         if (row != NULL) {
             count_add(&row->lanes.base.counts.redirects[REDIRECT_GIVEN_UP], 1);
             return;
@@ -309,7 +321,8 @@ static enum route end_in_error(struct subscriptions *subs, struct request *reque
     int32_t slot = keys_slot(request->command, request->bytes, request->argc);
     bool has_slot = is_shard(request->command) && slot >= 0;
     if (has_slot && subscriptions_obey(subs, asked_last(subs), error, slot))
-        return subscribe_ask_again(subs, request, subscriptions_upstream(subs)->redirect_timeout_ns, MOVED);
+        return subscribe_ask_again(subs, request, subscriptions_upstream(subs)->redirect_timeout_ns,
+                                   MOVED);
     if (redirect_is(error)) {
         subscribe_count_given_up(subs);
         return end_with(subs, request, MOVED);
@@ -329,11 +342,13 @@ static bool is_wide(struct slice name)
  * Returns the words of the request for the other masters, on the heap, freed by the caller. *n is
  * 0: no words, or out of memory.
  */
-static struct slice *wide_words(const struct subscriptions *subs, const struct request *request, size_t *n)
+static struct slice *wide_words(const struct subscriptions *subs, const struct request *request,
+                                size_t *n)
 {
     struct argv_walk walk;
     struct slice word;
-    bool is_all = request->command->flow == FLOW_UNSUBSCRIBE && request->argc == 1 && subs->channels.n_wide > 0;
+    bool is_all = request->command->flow == FLOW_UNSUBSCRIBE && request->argc == 1 &&
+                  subs->channels.n_wide > 0;
     struct slice *words = malloc(request->argc * sizeof *words);
     *n = 0;
     argv_walk_init(&walk, request->bytes);
@@ -346,7 +361,8 @@ static struct slice *wide_words(const struct subscriptions *subs, const struct r
 }
 
 /* Records the names for masters that join later. */
-static bool note_wide(struct subscriptions *subs, const struct request *request, const struct slice *words, size_t n)
+static bool note_wide(struct subscriptions *subs, const struct request *request,
+                      const struct slice *words, size_t n)
 {
     enum channel_kind kind = subscribe_kind_of(request->command);
     bool is_end = request->command->flow == FLOW_UNSUBSCRIBE;
@@ -363,14 +379,15 @@ static bool note_wide(struct subscriptions *subs, const struct request *request,
 }
 
 /* Sends the words to all other masters. ROUTE_GOES_ON: all other masters have answered. */
-static enum route subscribe_tell_others(struct subscriptions *subs, struct request *request, const struct slice *words,
-                                        size_t n)
+static enum route subscribe_tell_others(struct subscriptions *subs, struct request *request,
+                                        const struct slice *words, size_t n)
 {
     const struct nodes *nodes = subscriptions_nodes(subs);
     for (size_t i = 0; i < nodes->topology->n_masters; i++) {
         struct nodes_row *row = nodes->rows[i];
         bool is_end = request->command->flow == FLOW_UNSUBSCRIBE;
-        struct tap *tap = is_end ? subscriptions_find_tap(subs, row, false) : subscriptions_need_tap(subs, row, false);
+        struct tap *tap = is_end ? subscriptions_find_tap(subs, row, false)
+                                 : subscriptions_need_tap(subs, row, false);
         if (tap == NULL && !is_end)
             return ROUTE_STOP;
         if (row == nodes_pubsub_row(nodes) || tap == NULL || (tap->is_told && tap_row(tap) == row))
@@ -391,8 +408,10 @@ static enum route subscribe_ask_others(struct subscriptions *subs, struct reques
     size_t n;
     struct slice *words = wide_words(subs, request, &n);
     enum route result = n > 0 ? subscribe_tell_others(subs, request, words, n) : ROUTE_GOES_ON;
-    if (result == ROUTE_GOES_ON && n > 0 && subs->error.len == 0 && !note_wide(subs, request, words, n))
-        subscriptions_note_error(subs, SLICE("-ERR too many channels are subscribed at all nodes\r\n"));
+    if (result == ROUTE_GOES_ON && n > 0 && subs->error.len == 0 &&
+        !note_wide(subs, request, words, n))
+        subscriptions_note_error(subs,
+                                 SLICE("-ERR too many channels are subscribed at all nodes\r\n"));
     free(words);
     return result;
 }
@@ -417,7 +436,8 @@ static enum route subscribe_ping(struct subscriptions *subs, struct request *req
 {
     for (struct list *at = subs->taps.next; at != &subs->taps; at = at->next)
         if (tap_is_subscribed(subscriptions_tap(at)))
-            return subscribe_ask_at(subs, tap_row(subscriptions_tap(at)), subscriptions_tap(at)->is_shard, request);
+            return subscribe_ask_at(subs, tap_row(subscriptions_tap(at)),
+                                    subscriptions_tap(at)->is_shard, request);
     return run_classic(subs, request);
 }
 
@@ -461,8 +481,9 @@ enum route subscribe_run(struct client *client, struct request *request)
         return ROUTE_WAIT;
     }
     if (request->is_large)
-        return answer_error(client, NULL, request,
-                            SLICE("-ERR more than 64 KiB of channels: subscribe in several commands\r\n"));
+        return answer_error(
+            client, NULL, request,
+            SLICE("-ERR more than 64 KiB of channels: subscribe in several commands\r\n"));
     if (!subscribe_is_list(request->command) && !slice_is_word(request->name, SLICE("ping")))
         return answer_subscribed(client, request);
     return subscribe_go_on(subs, request);

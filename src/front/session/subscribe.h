@@ -43,7 +43,8 @@
 bool subscribe_takes(const struct client *client, const struct request *request);
 
 /* A step of route, for a request that is not charged yet. */
-__attribute__((warn_unused_result)) enum route subscribe_run(struct client *client, struct request *request);
+__attribute__((warn_unused_result)) enum route subscribe_run(struct client *client,
+                                                             struct request *request);
 
 /*
  * True if subscribe_run has begun the client's next request. The request was charged and must
@@ -57,7 +58,8 @@ bool subscribe_is_under_way(const struct client *client);
  */
 static inline bool subscribe_is_bound(const struct client *client, uint8_t protocol)
 {
-    return client_extra(client)->n_subscribed > 0 && protocol != 0 && protocol != session_protocol(client);
+    return client_extra(client)->n_subscribed > 0 && protocol != 0 &&
+           protocol != session_protocol(client);
 }
 
 /* Ends the client's subscriptions, for RESET. ROUTE_GOES_ON: no subscription is left in Redis. */

@@ -36,7 +36,8 @@ static struct link *subscriptions_link_of(struct lane_user *lane_user)
     return &container_of(lane_user, struct subscriptions, retry)->client->link;
 }
 
-static const struct lane_user_ops retry_ops = {.on_resume = wake_client, .link = subscriptions_link_of};
+static const struct lane_user_ops retry_ops = {.on_resume = wake_client,
+                                               .link = subscriptions_link_of};
 
 struct subscriptions *subscriptions_need(struct client *client)
 {
@@ -71,7 +72,8 @@ static bool answers(const struct call *call, bool is_end)
 }
 
 /* Passes a confirmation to the client, with the number of all shard channels of the client. */
-static void pass_counted(struct tap *tap, struct slice frame, const struct confirmation *said, uint32_t n)
+static void pass_counted(struct tap *tap, struct slice frame, const struct confirmation *said,
+                         uint32_t n)
 {
     struct bytes out = {0};
     char number[EMIT_HEADER_MAX];
@@ -93,8 +95,8 @@ static void begin_orphans(struct subscriptions *subs)
     link_wake(&subs->client->link);
 }
 
-static void on_shard(struct subscriptions *subs, struct tap *tap, const struct call *call, struct slice frame,
-                     const struct confirmation *said)
+static void on_shard(struct subscriptions *subs, struct tap *tap, const struct call *call,
+                     struct slice frame, const struct confirmation *said)
 {
     bool is_end = slice_eq(said->word, SLICE("sunsubscribe"));
     struct channel *channel = channels_find(&subs->channels, CHANNEL_SHARD, said->channel);
@@ -116,8 +118,8 @@ static void on_shard(struct subscriptions *subs, struct tap *tap, const struct c
         pass_counted(tap, frame, said, subs->channels.n);
 }
 
-static void on_classic(struct subscriptions *subs, struct tap *tap, const struct call *call, struct slice frame,
-                       const struct confirmation *said)
+static void on_classic(struct subscriptions *subs, struct tap *tap, const struct call *call,
+                       struct slice frame, const struct confirmation *said)
 {
     if (call != NULL && call->argument == ASKED_WIDE)
         return;
@@ -129,9 +131,10 @@ static void on_classic(struct subscriptions *subs, struct tap *tap, const struct
 
 void subscriptions_note_error(struct subscriptions *subs, struct slice frame)
 {
-    struct slice kept = frame.len <= ERROR_BYTES ? frame
-                                                 : SLICE("-ERR the server has answered with too long an "
-                                                         "error\r\n");
+    struct slice kept = frame.len <= ERROR_BYTES
+                            ? frame
+                            : SLICE("-ERR the server has answered with too long an "
+                                    "error\r\n");
     if (subs->error.len == 0 && !bytes_add(&subs->error, kept, ERROR_BYTES))
         client_close_starved(subs->client);
 }
@@ -169,13 +172,15 @@ static void on_frame(struct tap *tap, const struct call *call, struct slice fram
 
 /* ---- a slot has a new node ---- */
 
-bool subscriptions_obey(struct subscriptions *subs, const struct tap *tap, struct slice reply, int32_t slot)
+bool subscriptions_obey(struct subscriptions *subs, const struct tap *tap, struct slice reply,
+                        int32_t slot)
 {
     struct redirect redirect;
     if (!redirect_parse(reply, &redirect) || redirect.is_ask || redirect.slot != slot)
         return false;
     const struct nodes *nodes = subscriptions_nodes(subs);
-    const struct node *from = tap != NULL && tap->lane_user.lane != NULL ? lane_node(tap->lane_user.lane) : NULL;
+    const struct node *from =
+        tap != NULL && tap->lane_user.lane != NULL ? lane_node(tap->lane_user.lane) : NULL;
     const struct nodes_row *row = from != NULL ? nodes_row_named(nodes, &redirect, from) : NULL;
     for (uint16_t i = 0; row != NULL && i < nodes->topology->n_masters; i++)
         if (nodes->rows[i] == row)
@@ -196,7 +201,8 @@ bool subscriptions_is_down(struct slice reply)
 
 void subscriptions_close(struct subscriptions *subs)
 {
-    session_log_closed(subs->client, LOG_SITE_CLIENT_CLOSED, "its shard channels have moved, and no node accepts them");
+    session_log_closed(subs->client, LOG_SITE_CLIENT_CLOSED,
+                       "its shard channels have moved, and no node accepts them");
     client_cut_for(subs->client, CLOSED_UPSTREAM);
 }
 
@@ -211,7 +217,8 @@ static void end_again(struct subscriptions *subs, const struct tap *tap)
             slot = channel->slot;
         }
     struct slice error = bytes_slice(&subs->error);
-    bool is_hopeless = error.len > 0 && !subscriptions_obey(subs, tap, error, slot) && !subscriptions_is_down(error);
+    bool is_hopeless = error.len > 0 && !subscriptions_obey(subs, tap, error, slot) &&
+                       !subscriptions_is_down(error);
     if (error.len > 0)
         upstream_ask_topology(subscriptions_upstream(subs));
     bool is_refused = error.len > 0;
@@ -224,7 +231,8 @@ static void end_again(struct subscriptions *subs, const struct tap *tap)
         link_wake(&subs->client->link);
 }
 
-static void subscriptions_on_answer(struct tap *tap, const struct call *call, const struct glimpse *reply)
+static void subscriptions_on_answer(struct tap *tap, const struct call *call,
+                                    const struct glimpse *reply)
 {
     struct subscriptions *subs = subscriptions_of(tap->client);
     (void)reply;
@@ -243,15 +251,18 @@ static const struct tap_ops tap_ops = {.on_frame = on_frame, .on_answer = subscr
 
 /* ---- taps ---- */
 
-struct tap *subscriptions_find_tap(const struct subscriptions *subs, const struct nodes_row *row, bool is_for_shard)
+struct tap *subscriptions_find_tap(const struct subscriptions *subs, const struct nodes_row *row,
+                                   bool is_for_shard)
 {
     for (struct list *at = subs->taps.next; at != &subs->taps; at = at->next)
-        if (subscriptions_tap(at)->is_shard == is_for_shard && tap_row(subscriptions_tap(at)) == row)
+        if (subscriptions_tap(at)->is_shard == is_for_shard &&
+            tap_row(subscriptions_tap(at)) == row)
             return subscriptions_tap(at);
     return NULL;
 }
 
-struct tap *subscriptions_need_tap(struct subscriptions *subs, const struct nodes_row *row, bool is_for_shard)
+struct tap *subscriptions_need_tap(struct subscriptions *subs, const struct nodes_row *row,
+                                   bool is_for_shard)
 {
     struct tap *tap = subscriptions_find_tap(subs, row, is_for_shard);
     if (tap == NULL)
@@ -270,7 +281,8 @@ void subscriptions_free_idle(struct subscriptions *subs)
     for (struct list *at = subs->taps.next; at != &subs->taps; at = next) {
         struct tap *tap = subscriptions_tap(at);
         next = at->next;
-        if (!tap_is_done(tap) || (tap->lane_user.lane != NULL && !lane_is_ready(tap->lane_user.lane)))
+        if (!tap_is_done(tap) ||
+            (tap->lane_user.lane != NULL && !lane_is_ready(tap->lane_user.lane)))
             continue;
         if (subs->classic == tap)
             subs->classic = NULL;
@@ -286,7 +298,8 @@ bool subscriptions_in_flight(const struct subscriptions *subs)
     return false;
 }
 
-bool subscriptions_send(struct tap *tap, const struct slice *words, size_t n, struct tap_request request)
+bool subscriptions_send(struct tap *tap, const struct slice *words, size_t n,
+                        struct tap_request request)
 {
     size_t room = EMIT_HEADER_MAX;
     for (size_t i = 0; i < n; i++)

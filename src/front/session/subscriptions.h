@@ -89,7 +89,8 @@ void subscriptions_note_error(struct subscriptions *subs, struct slice reply);
  * True if the reply is a MOVED for this slot. In this case the slot map gets the new node, if the
  * topology knows that node, and weir asks for a new topology.
  */
-bool subscriptions_obey(struct subscriptions *subs, const struct tap *tap, struct slice reply, int32_t slot);
+bool subscriptions_obey(struct subscriptions *subs, const struct tap *tap, struct slice reply,
+                        int32_t slot);
 
 /*
  * True if the error says that Redis did not run the request, and a node that serves the slot may
@@ -104,13 +105,15 @@ void subscriptions_close(struct subscriptions *subs);
  * Returns the tap at the node of `row`, NULL if there is none. A NULL `row` finds a tap that has no
  * lane.
  */
-struct tap *subscriptions_find_tap(const struct subscriptions *subs, const struct nodes_row *row, bool is_for_shard);
+struct tap *subscriptions_find_tap(const struct subscriptions *subs, const struct nodes_row *row,
+                                   bool is_for_shard);
 
 /*
  * Returns the tap at this node, or a tap without a lane. NULL: out of memory, and the client is
  * closed.
  */
-struct tap *subscriptions_need_tap(struct subscriptions *subs, const struct nodes_row *row, bool is_for_shard);
+struct tap *subscriptions_need_tap(struct subscriptions *subs, const struct nodes_row *row,
+                                   bool is_for_shard);
 
 /* Frees taps without subscriptions, calls and kept frames. */
 void subscriptions_free_idle(struct subscriptions *subs);
@@ -122,7 +125,8 @@ bool subscriptions_in_flight(const struct subscriptions *subs);
  * Sends a request of these words. Redis confirms each word except the first. False: out of memory,
  * and the client is closed.
  */
-__attribute__((warn_unused_result)) bool subscriptions_send(struct tap *tap, const struct slice *words, size_t n,
+__attribute__((warn_unused_result)) bool subscriptions_send(struct tap *tap,
+                                                            const struct slice *words, size_t n,
                                                             struct tap_request request);
 
 /* subscriptions_leave is called when the client is closed. subscriptions_free frees the memory. */

@@ -54,7 +54,8 @@ static void tap_on_bytes(struct lane_user *lane_user, const char *data, size_t n
     bytes_fini(&tap->frame);
 }
 
-static void tap_on_answer(struct lane_user *lane_user, const struct call *call, const struct glimpse *reply)
+static void tap_on_answer(struct lane_user *lane_user, const struct call *call,
+                          const struct glimpse *reply)
 {
     struct tap *tap = tap_of(lane_user);
     tap->ops->on_answer(tap, call, reply);
@@ -127,7 +128,8 @@ static void tap_on_lost(struct lane_user *lane_user, const struct lane *lane)
 
 static void tap_on_resume(struct lane_user *lane_user, enum lane_user_wait what)
 {
-    client_resume(tap_of(lane_user)->client, what == LANE_USER_HAS_REPLIES ? WAIT_REPLIES : WAIT_LANE);
+    client_resume(tap_of(lane_user)->client,
+                  what == LANE_USER_HAS_REPLIES ? WAIT_REPLIES : WAIT_LANE);
 }
 
 static struct room_share tap_share(const struct lane_user *lane_user)
@@ -168,8 +170,9 @@ static const struct lane_user_ops lane_user_ops = {
 /* True if a part of a reply on this lane user's lane was sent to the client. */
 static bool tap_is_within(const struct client *client, const struct lane_user *lane_user)
 {
-    return (lane_user == &client->lane_user ? client_has_own_lane(client) || lane_user->in_flight > 0
-                                            : lane_user->in_flight > 0) &&
+    return (lane_user == &client->lane_user
+                ? client_has_own_lane(client) || lane_user->in_flight > 0
+                : lane_user->in_flight > 0) &&
            lane_user->lane != NULL && client->extra->gather == NULL &&
            deliver_is_in_frame_of(lane_user->lane, lane_user);
 }
@@ -183,7 +186,8 @@ static bool let_end(struct client *client)
     struct extra *extra = client->extra;
     struct spread *spread = client_extra(client)->spread;
     if (tap_is_within(client, &client->lane_user))
-        return !lane_end_run(&client->lane_user) || replies_begin(&extra->replies, &extra->own, true);
+        return !lane_end_run(&client->lane_user) ||
+               replies_begin(&extra->replies, &extra->own, true);
     if (spread != NULL && spread_is_in_frame(spread))
         return spread_end_run(spread, &extra->replies);
     return true;
@@ -196,7 +200,8 @@ static bool let_end(struct client *client)
 static void tap_stop_if_slow(struct tap *tap)
 {
     const struct client *client = tap->client;
-    bool is_slow = client->link.is_congested && (!client->link.is_paused || client_waits_for(client, WAIT_MEMORY));
+    bool is_slow = client->link.is_congested &&
+                   (!client->link.is_paused || client_waits_for(client, WAIT_MEMORY));
     if (is_slow && tap->lane_user.lane != NULL && !lane_is_closed(tap->lane_user.lane))
         slow_reader_begin(tap->lane_user.lane);
 }
@@ -222,7 +227,8 @@ void tap_pass(struct tap *tap, struct slice frame)
     if (client_is_closed(client) || (client_is_leaving(client) && !client_is_owed(client)))
         return;
     if (pin_has(client, PIN_PASSTHROUGH)) {
-        session_log_closed(client, LOG_SITE_CLIENT_CLOSED, "weir cannot place a message among uncounted replies");
+        session_log_closed(client, LOG_SITE_CLIENT_CLOSED,
+                           "weir cannot place a message among uncounted replies");
         client_leave(client);
         return;
     }
@@ -286,7 +292,8 @@ static enum finding tap_find_none(struct client *client, struct nodes_row *row)
 {
     struct extra *extra = client->extra;
     bool waits = lanes_wait_to_dial(&row->lanes, &client->lane_user);
-    if (!waits && extra->retries < RETRIES_MAX && lanes_may_retry(&row->lanes, &client->lane_user)) {
+    if (!waits && extra->retries < RETRIES_MAX &&
+        lanes_may_retry(&row->lanes, &client->lane_user)) {
         extra->retries++;
         waits = true;
     }
@@ -390,7 +397,8 @@ void tap_forget_refusal(struct tap *tap, struct nodes_row *row)
 bool tap_send(struct tap *tap, const struct tap_request *request)
 {
     struct lane *lane = tap->lane_user.lane;
-    struct call *call = lane_call_flow(lane, &tap->lane_user, request->flow, request->frames, request->tag);
+    struct call *call =
+        lane_call_flow(lane, &tap->lane_user, request->flow, request->frames, request->tag);
     if (call == NULL) {
         client_close_starved(tap->client);
         return false;

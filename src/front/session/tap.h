@@ -75,7 +75,8 @@ static inline bool tap_is_subscribed(const struct tap *tap)
  * calls can be sent. LANE_NOT_YET: the client waits for a reason of waits.def. LANE_NONE:
  * tap_why_none tells the reason. LANE_UNPROVEN is never returned.
  */
-__attribute__((warn_unused_result)) enum finding tap_find_lane(struct tap *tap, struct nodes_row *row,
+__attribute__((warn_unused_result)) enum finding tap_find_lane(struct tap *tap,
+                                                               struct nodes_row *row,
                                                                const struct command *command);
 
 /* Returns why there is no lane, as lane_choice_lack does. */
@@ -103,7 +104,8 @@ struct tap_request {
 };
 
 /* Sends a request on the tap's lane. False: out of memory, and the client is closed. */
-__attribute__((warn_unused_result)) bool tap_send(struct tap *tap, const struct tap_request *request);
+__attribute__((warn_unused_result)) bool tap_send(struct tap *tap,
+                                                  const struct tap_request *request);
 
 /* Sends a frame to the client. The call may close the client. */
 void tap_pass(struct tap *tap, struct slice frame);

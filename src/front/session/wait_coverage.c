@@ -50,7 +50,8 @@ static void note_wait(struct client *client, const struct request *request, stru
     if ((call->flags & CALL_MUTE) != 0)
         return;
     call->flags |= CALL_MUTE_UNLESS_ERROR;
-    call->argument = slice_eq(slice_str(request->command->name), SLICE("wait")) ? ANSWER_WAIT : ANSWER_WAITAOF;
+    call->argument =
+        slice_eq(slice_str(request->command->name), SLICE("wait")) ? ANSWER_WAIT : ANSWER_WAITAOF;
 }
 
 void coverage_note_sent(struct client *client, const struct request *request, struct call *call)
@@ -61,7 +62,8 @@ void coverage_note_sent(struct client *client, const struct request *request, st
         call->effect = EFFECT_WRITE;
 }
 
-void coverage_wait_answered(struct client *client, const struct call *call, const struct glimpse *reply)
+void coverage_wait_answered(struct client *client, const struct call *call,
+                            const struct glimpse *reply)
 {
     if (call->argument == ANSWER_REDIS)
         return;

@@ -73,7 +73,8 @@ static inline bool coverage_is_wanted(const struct client *client, const struct 
 /* True if a write that may cover this WAIT is not answered yet. */
 static inline bool coverage_must_wait(const struct client *client, const struct request *request)
 {
-    return coverage_is_sought(client) && client->lane_user.in_flight > 0 && request_effect(request) == EFFECT_WAIT;
+    return coverage_is_sought(client) && client->lane_user.in_flight > 0 &&
+           request_effect(request) == EFFECT_WAIT;
 }
 
 /*
@@ -91,7 +92,8 @@ void coverage_note_lane(struct client *client, struct lane *lane);
 void coverage_note_sent(struct client *client, const struct request *request, struct call *call);
 
 /* Called by the rows WAIT and WRITE of stateful.c. */
-void coverage_wait_answered(struct client *client, const struct call *call, const struct glimpse *reply);
+void coverage_wait_answered(struct client *client, const struct call *call,
+                            const struct glimpse *reply);
 void coverage_write_answered(struct client *client, const struct glimpse *reply);
 
 #endif

@@ -117,9 +117,12 @@ struct classes *classes_new(void)
 {
     struct classes *classes = mem_zalloc(1, sizeof *classes);
     class_add_term(classes_add(classes, SLICE("all")), (struct term){.kind = TERM_ALL});
-    class_add_term(classes_add(classes, SLICE("read")), (struct term){.kind = TERM_FLAG, .flag = CMD_READONLY});
-    class_add_term(classes_add(classes, SLICE("write")), (struct term){.kind = TERM_FLAG, .flag = CMD_WRITE});
-    class_add_term(classes_add(classes, SLICE("control")), (struct term){.kind = TERM_FLAG, .flag = CMD_CONTROL});
+    class_add_term(classes_add(classes, SLICE("read")),
+                   (struct term){.kind = TERM_FLAG, .flag = CMD_READONLY});
+    class_add_term(classes_add(classes, SLICE("write")),
+                   (struct term){.kind = TERM_FLAG, .flag = CMD_WRITE});
+    class_add_term(classes_add(classes, SLICE("control")),
+                   (struct term){.kind = TERM_FLAG, .flag = CMD_CONTROL});
     return classes;
 }
 
@@ -151,7 +154,8 @@ const struct class *classes_at(const struct classes *classes, size_t i)
 
 bool class_is_builtin(const struct class *class)
 {
-    return class->n_terms == 1 && (class->terms[0].kind == TERM_ALL || class->terms[0].kind == TERM_FLAG);
+    return class->n_terms == 1 &&
+           (class->terms[0].kind == TERM_ALL || class->terms[0].kind == TERM_FLAG);
 }
 
 /* ---- finding ---- */
@@ -177,15 +181,17 @@ static struct slice class_name_at(const void *arg, size_t i)
 static bool refuse_unknown(const struct classes *classes, struct slice text, struct why why)
 {
     if (class_is_command(text))
-        return why_refuse(why, "%.*s is a command, not a class (did you mean cmd.%.*s?)", WHY_SLICE(text),
-                          WHY_SLICE(text));
+        return why_refuse(why, "%.*s is a command, not a class (did you mean cmd.%.*s?)",
+                          WHY_SLICE(text), WHY_SLICE(text));
     struct slice near = near_name(text, classes->n, class_name_at, classes);
     if (near.len > 0)
-        return why_refuse(why, "unknown class %.*s (did you mean %.*s?)", WHY_SLICE(text), WHY_SLICE(near));
+        return why_refuse(why, "unknown class %.*s (did you mean %.*s?)", WHY_SLICE(text),
+                          WHY_SLICE(near));
     return why_refuse(why, "unknown class %.*s", WHY_SLICE(text));
 }
 
-const struct class *class_find(struct classes *classes, struct slice text, char *why, size_t why_size)
+const struct class *class_find(struct classes *classes, struct slice text, char *why,
+                               size_t why_size)
 {
     struct term term;
     struct class *class = classes_lookup(classes, text);
@@ -218,7 +224,8 @@ static bool class_is_named(const struct command *command, struct slice name)
     return slice_starts(own, name) && (own.len == name.len || own.at[name.len] == '|');
 }
 
-static bool term_has(const struct term *term, const struct command_table *table, const struct command *command)
+static bool term_has(const struct term *term, const struct command_table *table,
+                     const struct command *command)
 {
     switch (term->kind) {
     case TERM_ALL:
@@ -235,7 +242,8 @@ static bool term_has(const struct term *term, const struct command_table *table,
     return false;
 }
 
-bool class_has(const struct class *class, const struct command_table *table, const struct command *command)
+bool class_has(const struct class *class, const struct command_table *table,
+               const struct command *command)
 {
     bool has = false;
     for (size_t i = 0; i < class->n_terms; i++)
@@ -299,7 +307,8 @@ static void check_category(const struct check *check, struct slice class, struct
     char room[2][COMMAND_NAME_MAX + 1];
     if (class_category_bit(check->table, name))
         return;
-    struct slice near = near_name(name, command_table_categories(check->table), category_at, check->table);
+    struct slice near =
+        near_name(name, command_table_categories(check->table), category_at, check->table);
     if (near.len > 0)
         near = with_at(room[0], near);
     check->warn(check->arg, class, with_at(room[1], name), near);
@@ -311,13 +320,16 @@ static void check_command(const struct check *check, struct slice class, const s
     size_t n = command_table_count(check->table);
     if (command_by_name(check->table, name) != NULL)
         return;
-    struct slice near = term->is_bare ? near_name(name, check->classes->n + n, class_or_command_at, check)
-                                      : near_name(name, n, command_at, check->table);
+    struct slice near = term->is_bare
+                            ? near_name(name, check->classes->n + n, class_or_command_at, check)
+                            : near_name(name, n, command_at, check->table);
     check->warn(check->arg, class, name, near);
 }
 
 void classes_check(const struct classes *classes, const struct command_table *table,
-                   void (*warn)(void *arg, struct slice class, struct slice unknown, struct slice near), void *arg)
+                   void (*warn)(void *arg, struct slice class, struct slice unknown,
+                                struct slice near),
+                   void *arg)
 {
     struct check check = {classes, table, warn, arg};
     for (size_t i = 0; i < classes->n; i++)
@@ -387,15 +399,16 @@ static struct class *class_get(struct classes *classes, struct slice name, struc
     struct class *class = classes_lookup(classes, name);
     const struct class *user = class != NULL ? NULL : early_user(classes, name);
     if (!is_class_name(name))
-        why_refuse(why,
-                   "a class name has 1 to %d characters of A-Z a-z 0-9 _ . -, and does not begin with "
-                   "'-'",
-                   CLASS_NAME_MAX);
+        why_refuse(
+            why,
+            "a class name has 1 to %d characters of A-Z a-z 0-9 _ . -, and does not begin with "
+            "'-'",
+            CLASS_NAME_MAX);
     else if (is_taken(name))
         why_refuse(why, "%.*s is reserved: choose another name for the class", WHY_SLICE(name));
     else if (user != NULL)
-        why_refuse(why, "class %.*s is used in class %s, which comes before it: move it up", WHY_SLICE(name),
-                   user->name);
+        why_refuse(why, "class %.*s is used in class %s, which comes before it: move it up",
+                   WHY_SLICE(name), user->name);
     else
         return class != NULL ? class : classes_add(classes, name);
     return NULL;
@@ -405,8 +418,8 @@ static struct class *class_get(struct classes *classes, struct slice name, struc
  * A bare word is a known class, otherwise a command. A class may have the name of a command that it
  * contains: within that class the name means the command.
  */
-static bool word_term(const struct classes *classes, const struct class *class, struct slice word, struct term *term,
-                      struct why why)
+static bool word_term(const struct classes *classes, const struct class *class, struct slice word,
+                      struct term *term, struct why why)
 {
     const struct class *other = classes_lookup(classes, word);
     if (other != NULL && !(other == class && class_is_command(word))) {
@@ -414,21 +427,25 @@ static bool word_term(const struct classes *classes, const struct class *class, 
         return !reaches(other, class) ||
                why_refuse(why, "class %s refers to itself through %s", class->name, other->name);
     }
-    if (!term_is_command_name(word) || slice_starts(word, SLICE("@")) || slice_starts(word, SLICE("cmd.")))
+    if (!term_is_command_name(word) || slice_starts(word, SLICE("@")) ||
+        slice_starts(word, SLICE("cmd.")))
         return why_refuse(why, "\"%.*s\" is not a command, category or class", WHY_SLICE(word));
     *term = (struct term){.kind = TERM_COMMAND, .is_bare = true, .text = term_text(word)};
     return true;
 }
 
-static bool define_term(const struct classes *classes, struct class *class, struct slice text, struct why why)
+static bool define_term(const struct classes *classes, struct class *class, struct slice text,
+                        struct why why)
 {
     struct term term;
     bool takes_away = slice_starts(text, SLICE("-"));
     struct slice word = takes_away ? split_trim(slice_after(text, 1)) : text;
     if (word.len == 0)
-        return why_refuse(why, "a command, category or class is missing %s", takes_away ? "after '-'" : "in the list");
+        return why_refuse(why, "a command, category or class is missing %s",
+                          takes_away ? "after '-'" : "in the list");
     if (takes_away && class->n_terms == 0)
-        return why_refuse(why, "%.*s has nothing to remove: list first what the class contains", WHY_SLICE(text));
+        return why_refuse(why, "%.*s has nothing to remove: list first what the class contains",
+                          WHY_SLICE(text));
     if (!term_spell(word, &term) && !word_term(classes, class, word, &term, why))
         return false;
     term.takes_away = takes_away;
@@ -437,7 +454,8 @@ static bool define_term(const struct classes *classes, struct class *class, stru
 }
 
 /* A class with a bad term stays known: otherwise every use of the class would be reported too. */
-bool class_define(struct classes *classes, struct slice name, struct slice terms, char *why, size_t why_size)
+bool class_define(struct classes *classes, struct slice name, struct slice terms, char *why,
+                  size_t why_size)
 {
     struct why reason = {why, why_size};
     struct class *class = class_get(classes, name, reason);
@@ -524,7 +542,8 @@ static bool parse_cost(struct slice text, struct cost *cost, char *why, size_t w
     struct slice word;
     uint64_t units;
     if (!split_word(&text, &word) || !rate_parse_count(word, &units, why, why_size))
-        return word.len > 0 ? false : why_set(why, why_size, "a cost is missing: write 100, or 1 per key");
+        return word.len > 0 ? false
+                            : why_set(why, why_size, "a cost is missing: write 100, or 1 per key");
     if (units == 0 || units > UINT32_MAX)
         return why_set(why, why_size, "a cost is from 1 to %u", UINT32_MAX);
     text = split_trim(text);
@@ -532,13 +551,15 @@ static bool parse_cost(struct slice text, struct cost *cost, char *why, size_t w
     while (cost->per < COST_PERS && !slice_eq_nocase(text, slice_str(cost_pers[cost->per])))
         cost->per++;
     return cost->per < COST_PERS ||
-           why_set(why, why_size, "\"%.*s\" is not a cost: write a number, or a number and \"per key\" or \"per cost\"",
-                   WHY_SLICE(text));
+           why_set(
+               why, why_size,
+               "\"%.*s\" is not a cost: write a number, or a number and \"per key\" or \"per cost\"",
+               WHY_SLICE(text));
 }
 
 /* The class of `what`. A command takes precedence over a class of the same name. */
-static const struct class *costly(struct classes *classes, const struct command_table *known, struct slice what,
-                                  char *why, size_t why_size)
+static const struct class *costly(struct classes *classes, const struct command_table *known,
+                                  struct slice what, char *why, size_t why_size)
 {
     char text[COMMAND_NAME_MAX + sizeof "cmd."];
     if (what.len > COMMAND_NAME_MAX || command_by_name(known, what) == NULL)
@@ -547,8 +568,8 @@ static const struct class *costly(struct classes *classes, const struct command_
     return class_find(classes, slice_of(text, (size_t)len), why, why_size);
 }
 
-bool costs_add(struct costs *costs, struct classes *classes, const struct command_table *table, struct slice what,
-               struct slice cost, char *why, size_t why_size)
+bool costs_add(struct costs *costs, struct classes *classes, const struct command_table *table,
+               struct slice what, struct slice cost, char *why, size_t why_size)
 {
     struct cost parsed = {.class = costly(classes, table, what, why, why_size)};
     if (parsed.class == NULL || !parse_cost(cost, &parsed, why, why_size))
@@ -578,20 +599,25 @@ void costs_fini(struct costs *costs, bool is_owner)
         free(costs->at);
 }
 
-static uint64_t cost_times(const struct cost *cost, const struct command *command, struct slice request, uint32_t argc)
+static uint64_t cost_times(const struct cost *cost, const struct command *command,
+                           struct slice request, uint32_t argc)
 {
     if (cost->per == PER_KEY)
         return keys_most(command, request, argc);
-    return cost->per == PER_COST && command->own > 0 ? own_units(own_row(command->own - 1U), request) : 1;
+    return cost->per == PER_COST && command->own > 0
+               ? own_units(own_row(command->own - 1U), request)
+               : 1;
 }
 
-uint64_t costs_units(const struct costs *costs, const struct command *command, struct slice request, uint32_t argc)
+uint64_t costs_units(const struct costs *costs, const struct command *command, struct slice request,
+                     uint32_t argc)
 {
     uint16_t at = command->id < costs->n_of ? costs->of[command->id] : 0;
     if (at == 0)
         return 1;
     const struct cost *cost = &costs->at[at - 1];
     uint64_t n = cost_times(cost, command, request, argc), units;
-    bool is_beyond = __builtin_mul_overflow(cost->units, n > 0 ? n : 1, &units) || units > INT64_MAX;
+    bool is_beyond =
+        __builtin_mul_overflow(cost->units, n > 0 ? n : 1, &units) || units > INT64_MAX;
     return is_beyond ? INT64_MAX : units;
 }

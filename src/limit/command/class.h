@@ -27,14 +27,16 @@ void classes_free(struct classes *classes);
  * @dangerous, -info"). A class must be defined before its use. False: `why` holds the reason,
  * without a position.
  */
-__attribute__((warn_unused_result)) bool class_define(struct classes *classes, struct slice name, struct slice terms,
-                                                      char *why, size_t why_size);
+__attribute__((warn_unused_result)) bool class_define(struct classes *classes, struct slice name,
+                                                      struct slice terms, char *why,
+                                                      size_t why_size);
 
 /*
  * Returns the class written as `text` (all, read, @slow, cmd.config|get, heavy), owned by
  * `classes`. NULL: unknown, and `why` names the nearest known class. Case does not matter.
  */
-const struct class *class_find(struct classes *classes, struct slice text, char *why, size_t why_size);
+const struct class *class_find(struct classes *classes, struct slice text, char *why,
+                               size_t why_size);
 
 /*
  * All classes, in no order: built-in, the operator's, and those written in full (@slow, cmd.get).
@@ -49,7 +51,8 @@ bool class_is_builtin(const struct class *class);
 struct slice class_name(const struct class *class);
 
 /* True if the command is in the class. `all` holds every command, class `control` included. */
-bool class_has(const struct class *class, const struct command_table *table, const struct command *command);
+bool class_has(const struct class *class, const struct command_table *table,
+               const struct command *command);
 
 /*
  * True if every command of the class is also in `control`, which is never refused (control itself,
@@ -62,7 +65,9 @@ bool class_is_control(const struct class *class, const struct command_table *tab
  * the class and the nearest known name ("" if none is near).
  */
 void classes_check(const struct classes *classes, const struct command_table *table,
-                   void (*warn)(void *arg, struct slice class, struct slice unknown, struct slice near), void *arg);
+                   void (*warn)(void *arg, struct slice class, struct slice unknown,
+                                struct slice near),
+                   void *arg);
 
 /*
  * ---- members ----
@@ -102,8 +107,9 @@ struct costs {
  * class. If several lines fit a command, the last one applies. False: `why` holds the reason.
  */
 __attribute__((warn_unused_result)) bool costs_add(struct costs *costs, struct classes *classes,
-                                                   const struct command_table *table, struct slice what,
-                                                   struct slice cost, char *why, size_t why_size);
+                                                   const struct command_table *table,
+                                                   struct slice what, struct slice cost, char *why,
+                                                   size_t why_size);
 
 /* Finds the cost of each command of `table`. */
 void costs_bind(struct costs *costs, const struct command_table *table);
@@ -112,7 +118,8 @@ void costs_bind(struct costs *costs, const struct command_table *table);
  * The cost of one request in units: at least 1, at most INT64_MAX, which is more than any burst.
  * `request` and argc are as in keys.h. The keys of a truncated request are counted by keys_most.
  */
-uint64_t costs_units(const struct costs *costs, const struct command *command, struct slice request, uint32_t argc);
+uint64_t costs_units(const struct costs *costs, const struct command *command, struct slice request,
+                     uint32_t argc);
 
 /* Frees what costs_bind made; with is_owner also the lines. */
 void costs_fini(struct costs *costs, bool is_owner);

@@ -61,7 +61,7 @@ struct fact {
 };
 
 static const struct fact facts[] = {
-#define ROW(name, arity, flags, first, last, step, categories)                                                         \
+#define ROW(name, arity, flags, first, last, step, categories)                                     \
     {{(name), sizeof(name) - 1}, flags, categories, arity, first, last, step},
 #include "limit/commands.def"
 #undef ROW
@@ -117,12 +117,14 @@ static inline size_t command_find_id(const struct command_table *table, const st
         if (slot.id == 0)
             return 0;
         const struct command *row = &table->rows[slot.id];
-        if (slot.hash == key->hash && row->name_len == key->len && memcmp(row->name, key->text, key->len) == 0)
+        if (slot.hash == key->hash && row->name_len == key->len &&
+            memcmp(row->name, key->text, key->len) == 0)
             return slot.id;
     }
 }
 
-const struct command *command_find(const struct command_table *table, struct slice name, struct slice sub)
+const struct command *command_find(const struct command_table *table, struct slice name,
+                                   struct slice sub)
 {
     const struct command *unknown = &table->rows[0];
     struct key key;
@@ -234,7 +236,8 @@ static size_t row_new(struct command_table *table)
         table->rows = mem_realloc(table->rows, table->room, sizeof *table->rows);
     }
     size_t id = table->n_rows++;
-    table->rows[id] = (struct command){.id = (uint16_t)id, .flow = FLOW_ONE, .cost = {.ns = SLOW_NS}};
+    table->rows[id] =
+        (struct command){.id = (uint16_t)id, .flow = FLOW_ONE, .cost = {.ns = SLOW_NS}};
     return id;
 }
 
@@ -287,7 +290,8 @@ static bool command_begins(struct slice name, struct slice container)
  */
 static bool command_is_within(const struct slice *name, const struct slice *container)
 {
-    return name->len > container->len && name->at[container->len] == '|' && command_begins(*name, *container);
+    return name->len > container->len && name->at[container->len] == '|' &&
+           command_begins(*name, *container);
 }
 
 /* Subcommands may be added before or after their container. */
@@ -297,7 +301,8 @@ static void link_container(struct command_table *table, size_t id)
     struct slice name = slice_of(row->name, row->name_len);
     const char *bar = memchr(name.at, '|', name.len);
     if (bar != NULL) {
-        const struct command *container = command_by_name(table, slice_of(name.at, (size_t)(bar - name.at)));
+        const struct command *container =
+            command_by_name(table, slice_of(name.at, (size_t)(bar - name.at)));
         if (container != NULL)
             table->rows[container->id].has_subcommands = true;
         else
@@ -313,8 +318,8 @@ static void link_container(struct command_table *table, size_t id)
 
 static bool is_transactional(enum effect effect)
 {
-    return effect == EFFECT_MULTI || effect == EFFECT_EXEC || effect == EFFECT_DISCARD || effect == EFFECT_WATCH ||
-           effect == EFFECT_UNWATCH;
+    return effect == EFFECT_MULTI || effect == EFFECT_EXEC || effect == EFFECT_DISCARD ||
+           effect == EFFECT_WATCH || effect == EFFECT_UNWATCH;
 }
 
 static bool has_category(const struct command_info *info, struct slice name)
@@ -350,15 +355,17 @@ static enum command_kind command_kind_of(const struct command_info *info, const 
 const char *command_kind_name(enum command_kind kind)
 {
     static const char *const names[COMMAND_KINDS] = {
-        [KIND_OTHER] = "other",   [KIND_READ] = "read",       [KIND_WRITE] = "write",   [KIND_BLOCKING] = "blocking",
-        [KIND_SCRIPT] = "script", [KIND_CONTROL] = "control", [KIND_PUBSUB] = "pubsub", [KIND_TX] = "tx",
+        [KIND_OTHER] = "other",       [KIND_READ] = "read",     [KIND_WRITE] = "write",
+        [KIND_BLOCKING] = "blocking", [KIND_SCRIPT] = "script", [KIND_CONTROL] = "control",
+        [KIND_PUBSUB] = "pubsub",     [KIND_TX] = "tx",
     };
     return names[kind];
 }
 
 static bool has_keys(const struct command *row)
 {
-    return row->keys == KEYS_POSITION ? row->first_key > 0 : row->keys != KEYS_NONE && row->keys != KEYS_CHANNELS;
+    return row->keys == KEYS_POSITION ? row->first_key > 0
+                                      : row->keys != KEYS_NONE && row->keys != KEYS_CHANNELS;
 }
 
 /*
@@ -372,8 +379,9 @@ static bool is_scan(struct slice name)
 
 static bool reads_keys(const struct command_info *info, const struct command *row)
 {
-    return row->is_shareable && row->flow == FLOW_ONE && row->effect == EFFECT_NONE && !row->may_forge &&
-           !row->blocks && (row->flags & (CMD_READONLY | CMD_WRITE)) == CMD_READONLY && has_keys(row) &&
+    return row->is_shareable && row->flow == FLOW_ONE && row->effect == EFFECT_NONE &&
+           !row->may_forge && !row->blocks &&
+           (row->flags & (CMD_READONLY | CMD_WRITE)) == CMD_READONLY && has_keys(row) &&
            !is_scan(info->name);
 }
 
@@ -401,7 +409,8 @@ static void command_put(struct command_table *table, const struct command_info *
     row->is_urgent = travel.is_urgent;
     row->is_pausable = travel.is_pausable || (info->flags & CMD_WRITE) != 0;
     row->arity = clamp(info->arity);
-    row->flags = (uint16_t)((info->flags & ~(CMD_CONTROL | CMD_HANDSHAKE)) | (travel.is_control ? CMD_CONTROL : 0) |
+    row->flags = (uint16_t)((info->flags & ~(CMD_CONTROL | CMD_HANDSHAKE)) |
+                            (travel.is_control ? CMD_CONTROL : 0) |
                             (travel.is_handshake ? CMD_HANDSHAKE : 0));
     row->first_key = clamp(info->first_key);
     row->last_key = clamp(info->last_key);
@@ -466,7 +475,8 @@ static void put_subcommands(struct command_table *table, struct slice container)
     if (memchr(container.at, '|', container.len) != NULL)
         return;
     for (size_t i = 0; i < N_FACTS; i++)
-        if (command_is_within(&facts[i].name, &container) && command_by_name(table, facts[i].name) == NULL)
+        if (command_is_within(&facts[i].name, &container) &&
+            command_by_name(table, facts[i].name) == NULL)
             put_fact(table, &facts[i]);
     for (size_t i = 0; i < travel_count(); i++) {
         const struct slice *name = &travel_row(i)->name;
@@ -487,7 +497,8 @@ void command_table_add(struct command_table *table, const struct command_info *i
 static void command_put_own(struct command_table *table, size_t i)
 {
     const struct own *own = own_row(i);
-    const struct slice categories[] = {SLICE("limit"), own->writes ? SLICE("limit-write") : SLICE("limit-read")};
+    const struct slice categories[] = {SLICE("limit"),
+                                       own->writes ? SLICE("limit-write") : SLICE("limit-read")};
     command_put(table, &(struct command_info){
                            .name = slice_str(own->name),
                            .arity = own->arity,

@@ -58,7 +58,8 @@ uint16_t command_flag(struct slice name);
  * subcommand has its own row. An unknown command or subcommand gets row 0: named "", not shareable,
  * may forge (command_row.h).
  */
-const struct command *command_find(const struct command_table *table, struct slice name, struct slice sub);
+const struct command *command_find(const struct command_table *table, struct slice name,
+                                   struct slice sub);
 
 /* "read", "write" ...: for metrics. */
 const char *command_kind_name(enum command_kind kind);

@@ -67,7 +67,8 @@ static bool command_costs_take_word(struct slice *text, struct slice word)
 static bool command_costs_take_number(struct slice *text, uint64_t *number)
 {
     size_t n = 0;
-    for (*number = 0; n < text->len && text->at[n] >= '0' && text->at[n] <= '9' && n <= DIGITS_MOST; n++)
+    for (*number = 0; n < text->len && text->at[n] >= '0' && text->at[n] <= '9' && n <= DIGITS_MOST;
+         n++)
         *number = *number * 10 + (uint64_t)(text->at[n] - '0');
     *text = slice_of(text->at + n, text->len - n);
     return n > 0 && n <= DIGITS_MOST;
@@ -82,8 +83,10 @@ static bool read_stat(struct slice line, struct slice *name, struct command_coun
     if (colon == NULL)
         return false;
     *name = slice_of(line.at, (size_t)(colon - line.at));
-    return command_costs_take_word(&line, *name) && command_costs_take_word(&line, SLICE(":calls=")) &&
-           command_costs_take_number(&line, &count->calls) && command_costs_take_word(&line, SLICE(",usec=")) &&
+    return command_costs_take_word(&line, *name) &&
+           command_costs_take_word(&line, SLICE(":calls=")) &&
+           command_costs_take_number(&line, &count->calls) &&
+           command_costs_take_word(&line, SLICE(",usec=")) &&
            command_costs_take_number(&line, &count->usec);
 }
 
@@ -95,8 +98,8 @@ static uint64_t read_seconds(struct slice text)
     if (!command_costs_take_number(&text, &seconds) || seconds > SECONDS_MOST)
         return 0;
     size_t left = text.len;
-    if (!command_costs_take_word(&text, SLICE(".")) || !command_costs_take_number(&text, &fraction) ||
-        left - text.len > 1 + FRACTION_DIGITS)
+    if (!command_costs_take_word(&text, SLICE(".")) ||
+        !command_costs_take_number(&text, &fraction) || left - text.len > 1 + FRACTION_DIGITS)
         return seconds * NS_PER_S;
     for (size_t digits = left - text.len - 1; digits < FRACTION_DIGITS; digits++)
         fraction *= 10;
@@ -134,13 +137,15 @@ static void restart(struct command_counts *counts, const struct command_costs *c
 }
 
 /* Sets *more to the difference. False: negative, or implausibly large. */
-static bool difference(const struct command_count *now, struct command_count *before, struct reported_work *more)
+static bool difference(const struct command_count *now, struct command_count *before,
+                       struct reported_work *more)
 {
     const struct command_count was = *before;
     *before = *now;
     if (now->calls < was.calls || now->usec < was.usec)
         return false;
-    *more = (struct reported_work){(double)(now->calls - was.calls), (double)(now->usec - was.usec)};
+    *more =
+        (struct reported_work){(double)(now->calls - was.calls), (double)(now->usec - was.usec)};
     return more->calls <= COUNT_MOST && more->usec <= COUNT_MOST;
 }
 
@@ -159,14 +164,15 @@ static void take_subcommands(struct command_costs *costs, const struct command *
 {
     for (size_t id = 1; id < command_table_count(costs->table); id++) {
         const struct command *row = command_table_row(costs->table, id);
-        if (row->in_container && row->name_len > container->name_len && row->name[container->name_len] == '|' &&
+        if (row->in_container && row->name_len > container->name_len &&
+            row->name[container->name_len] == '|' &&
             memcmp(row->name, container->name, container->name_len) == 0)
             command_costs_add(&costs->rows[id], more);
     }
 }
 
-static void take_row(struct command_costs *costs, struct command_poll *told, const struct command *command,
-                     struct reported_work more)
+static void take_row(struct command_costs *costs, struct command_poll *told,
+                     const struct command *command, struct reported_work more)
 {
     if (command_is_bracket(command))
         more.usec = 0;
@@ -178,7 +184,8 @@ static void take_row(struct command_costs *costs, struct command_poll *told, con
         take_subcommands(costs, command, &more);
 }
 
-void command_costs_take(struct command_costs *costs, struct command_counts *counts, struct slice text, uint64_t cpu_ns)
+void command_costs_take(struct command_costs *costs, struct command_counts *counts,
+                        struct slice text, uint64_t cpu_ns)
 {
     bool is_first = counts->generation != costs->generation || cpu_ns < counts->cpu_ns;
     if (is_first)
@@ -190,7 +197,8 @@ void command_costs_take(struct command_costs *costs, struct command_counts *coun
     size_t left = LINES_MOST;
     for (struct slice line; left > 0 && split_next(&text, '\n', &line); left--) {
         struct reported_work more;
-        const struct command *command = read_stat(line, &name, &now) ? command_by_name(costs->table, name) : NULL;
+        const struct command *command =
+            read_stat(line, &name, &now) ? command_by_name(costs->table, name) : NULL;
         if (command == NULL)
             continue;
         if (!difference(&now, &counts->rows[command->id], &more))
@@ -222,12 +230,14 @@ static double smoothed(double before, double now, double up)
     return within(before + (now - before) / POLLS, before / STEP, before * up);
 }
 
-static void set_cost(struct command_costs *costs, const struct command *command, double ns, double calls)
+static void set_cost(struct command_costs *costs, const struct command *command, double ns,
+                     double calls)
 {
     if (command_cost_calls(command) > 0)
         ns = smoothed(command_cost_ns(command), ns, ROW_UP);
     ns = within(ns, COSTS_LEAST_NS, COSTS_MOST_NS);
-    command_table_set_cost(costs->table, command->id, (uint32_t)ns, (uint32_t)within(calls, 1, UINT32_MAX));
+    command_table_set_cost(costs->table, command->id, (uint32_t)ns,
+                           (uint32_t)within(calls, 1, UINT32_MAX));
 }
 
 static void command_costs_end_row(struct command_costs *costs, size_t id)

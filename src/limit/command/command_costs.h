@@ -65,7 +65,8 @@ uint64_t command_costs_read_cpu(struct slice text);
  * Takes the answer of a node in a poll: the text of INFO commandstats, and the node's CPU time in
  * ns; 0: unknown.
  */
-void command_costs_take(struct command_costs *costs, struct command_counts *counts, struct slice text, uint64_t cpu_ns);
+void command_costs_take(struct command_costs *costs, struct command_counts *counts,
+                        struct slice text, uint64_t cpu_ns);
 
 /* Ends a poll: updates the fixed part and the rows. */
 void command_costs_end_poll(struct command_costs *costs);

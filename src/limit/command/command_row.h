@@ -150,7 +150,8 @@ struct command {
 /* True for MULTI, EXEC and DISCARD. The cost of a transaction lies in the commands in between. */
 static inline bool command_is_bracket(const struct command *command)
 {
-    return command->effect == EFFECT_MULTI || command->effect == EFFECT_EXEC || command->effect == EFFECT_DISCARD;
+    return command->effect == EFFECT_MULTI || command->effect == EFFECT_EXEC ||
+           command->effect == EFFECT_DISCARD;
 }
 
 /* Estimated cost of one call for Redis, in ns. Any thread. */

@@ -57,7 +57,8 @@ static bool keys_header_take(struct args *args, char type, uint64_t *number)
 static bool args_next(struct args *args, struct slice *arg)
 {
     uint64_t len;
-    if (args->next >= args->argc || !keys_header_take(args, '$', &len) || len > (uint64_t)(args->end - args->at)) {
+    if (args->next >= args->argc || !keys_header_take(args, '$', &len) ||
+        len > (uint64_t)(args->end - args->at)) {
         args->is_cut |= args->next < args->argc;
         args->at = args->end;
         return false;
@@ -144,11 +145,13 @@ static uint32_t after_option(struct args *args, uint32_t index, struct slice nam
 static struct layout by_position(const struct command *command, struct args *args)
 {
     int64_t first = command->first_key;
-    int64_t last = command->last_key < 0 ? (int64_t)args->argc + command->last_key : command->last_key;
+    int64_t last =
+        command->last_key < 0 ? (int64_t)args->argc + command->last_key : command->last_key;
     if (first <= 0 || command->key_step <= 0 || last < first || last >= args->argc)
         return nothing;
     uint32_t step = (uint32_t)command->key_step;
-    return (struct layout){.first = (uint32_t)first, .count = (uint32_t)(last - first) / step + 1, .step = step};
+    return (struct layout){
+        .first = (uint32_t)first, .count = (uint32_t)(last - first) / step + 1, .step = step};
 }
 
 static struct layout none(const struct command *command, struct args *args)
@@ -242,15 +245,17 @@ static struct layout migrate(const struct command *command, struct args *args)
 }
 
 static struct layout (*const rules[])(const struct command *command, struct args *args) = {
-    [KEYS_POSITION] = by_position, [KEYS_NONE] = none,        [KEYS_CHANNELS] = none, [KEYS_COUNTED] = counted,
-    [KEYS_STORE] = store,          [KEYS_STREAMS] = streams,  [KEYS_STORED] = stored, [KEYS_MIGRATE] = migrate,
-    [KEYS_PARTS] = parts,          [KEYS_NAMED] = keys_named,
+    [KEYS_POSITION] = by_position, [KEYS_NONE] = none,       [KEYS_CHANNELS] = none,
+    [KEYS_COUNTED] = counted,      [KEYS_STORE] = store,     [KEYS_STREAMS] = streams,
+    [KEYS_STORED] = stored,        [KEYS_MIGRATE] = migrate, [KEYS_PARTS] = parts,
+    [KEYS_NAMED] = keys_named,
 };
 
 /* The layout of the arguments that have slots: keys, or shard channels instead of keys. */
 static struct layout slotted(const struct command *command, struct args *args)
 {
-    return command->keys == KEYS_CHANNELS ? by_position(command, args) : rules[command->keys](command, args);
+    return command->keys == KEYS_CHANNELS ? by_position(command, args)
+                                          : rules[command->keys](command, args);
 }
 
 /* ---- truncated requests ---- */
@@ -340,7 +345,8 @@ uint32_t keys_count(const struct command *command, struct slice request, uint32_
     return layout.count + (layout.store > 0);
 }
 
-bool keys_first(const struct command *command, struct slice request, uint32_t argc, struct slice *key)
+bool keys_first(const struct command *command, struct slice request, uint32_t argc,
+                struct slice *key)
 {
     struct args args = args_of(request, argc);
     struct layout layout = rules[command->keys](command, &args);
@@ -356,7 +362,8 @@ static bool keys_is_key(const struct layout *layout, uint32_t index)
     uint32_t behind = index - layout->first;
     if (index == 0 || index == layout->store)
         return index > 0;
-    return index >= layout->first && behind % layout->step == 0 && behind / layout->step < layout->count;
+    return index >= layout->first && behind % layout->step == 0 &&
+           behind / layout->step < layout->count;
 }
 
 /* A walk over the keys. walk_of starts the walk with args_of(request) and slotted(). */
@@ -382,7 +389,8 @@ static bool walk_next(struct key_walk *walk, struct slice *key)
 {
     while (walk->left > 0 && args_next(&walk->args, key)) {
         uint32_t index = walk->args.next - 1;
-        if (walk->layout.step == NO_STEP && index > walk->layout.first && slice_eq_nocase(*key, SLICE("and")))
+        if (walk->layout.step == NO_STEP && index > walk->layout.first &&
+            slice_eq_nocase(*key, SLICE("and")))
             walk->layout.first = index + 2; /* the key of the next part, behind its algorithm */
         if (!keys_is_key(&walk->layout, index))
             continue;
@@ -416,8 +424,8 @@ bool keys_each(const struct command *command, struct slice request, uint32_t arg
     return walk.left == 0 && !walk.may_hide;
 }
 
-bool keys_overlap(const struct command *a, struct slice a_request, uint32_t a_argc, const struct command *b,
-                  struct slice b_request, uint32_t b_argc)
+bool keys_overlap(const struct command *a, struct slice a_request, uint32_t a_argc,
+                  const struct command *b, struct slice b_request, uint32_t b_argc)
 {
     struct key_walk outer = walk_of(a, a_request, a_argc);
     const struct key_walk from = walk_of(b, b_request, b_argc);
@@ -464,5 +472,6 @@ void key_filter_add(struct key_filter *filter, struct slice key, bool is_read)
 
 bool key_filter_bars(const struct key_filter *filter, struct slice key, bool is_read)
 {
-    return filter->is_used && key_filter_has(is_read ? filter->written : filter->all, hash_bytes(hash_key, key));
+    return filter->is_used &&
+           key_filter_has(is_read ? filter->written : filter->all, hash_bytes(hash_key, key));
 }

@@ -51,7 +51,8 @@ struct keys_how keys_how(struct slice name);
 uint32_t keys_count(const struct command *command, struct slice request, uint32_t argc);
 
 /* Finds the first key in argument order. False: none, or not wholly in `request`. */
-__attribute__((warn_unused_result)) bool keys_first(const struct command *command, struct slice request, uint32_t argc,
+__attribute__((warn_unused_result)) bool keys_first(const struct command *command,
+                                                    struct slice request, uint32_t argc,
                                                     struct slice *key);
 
 #define KEYS_NO_SLOT (-1)     /* no keys or shard channels, or unknown */
@@ -75,8 +76,8 @@ bool keys_each(const struct command *command, struct slice request, uint32_t arg
  * True if both requests name one key. Also true if the check would cost more than KEYS_COMPARED_MAX
  * comparisons, or a key may be hidden.
  */
-bool keys_overlap(const struct command *a, struct slice a_request, uint32_t a_argc, const struct command *b,
-                  struct slice b_request, uint32_t b_argc);
+bool keys_overlap(const struct command *a, struct slice a_request, uint32_t a_argc,
+                  const struct command *b, struct slice b_request, uint32_t b_argc);
 
 /* keys_count; for a truncated request the largest possible number. */
 uint32_t keys_most(const struct command *command, struct slice request, uint32_t argc);
@@ -101,7 +102,8 @@ enum keys_sight keys_block(const struct command *command, struct slice request, 
 /* True if the arguments in `request` show that the request may block in Redis. */
 static inline bool keys_may_wait(const struct command *command, struct slice request, uint32_t argc)
 {
-    return command->blocks && (!keys_may_block(command) || keys_block(command, request, argc) == KEYS_SEEN);
+    return command->blocks &&
+           (!keys_may_block(command) || keys_block(command, request, argc) == KEYS_SEEN);
 }
 
 /* ---- a filter for keys of commands in flight ---- */

@@ -6,16 +6,16 @@ enum control { LIMITED, READING, CONTROL };
 enum who { ANYBODY, OPERATOR };
 
 static const struct own rows[] = {
-#define OWN(name_, arity_, class, who, first, last, step, arguments_, summary_)                                        \
-    {.name = (name_),                                                                                                  \
-     .arguments = (arguments_),                                                                                        \
-     .summary = (summary_),                                                                                            \
-     .arity = (arity_),                                                                                                \
-     .first_key = (first),                                                                                             \
-     .last_key = (last),                                                                                               \
-     .key_step = (step),                                                                                               \
-     .is_control = (class) == CONTROL,                                                                                 \
-     .writes = (class) == LIMITED,                                                                                     \
+#define OWN(name_, arity_, class, who, first, last, step, arguments_, summary_)                    \
+    {.name = (name_),                                                                              \
+     .arguments = (arguments_),                                                                    \
+     .summary = (summary_),                                                                        \
+     .arity = (arity_),                                                                            \
+     .first_key = (first),                                                                         \
+     .last_key = (last),                                                                           \
+     .key_step = (step),                                                                           \
+     .is_control = (class) == CONTROL,                                                             \
+     .writes = (class) == LIMITED,                                                                 \
      .is_operators = (who) == OPERATOR},
 #include "limit/command/own.def"
 #undef OWN

@@ -77,13 +77,15 @@ static bool scan_cursor_read_number(struct slice text, uint64_t *number)
     *number = 0;
     for (size_t i = 0; i < text.len; i++) {
         unsigned digit = (unsigned char)text.at[i] - (unsigned)'0';
-        if (digit > 9 || __builtin_mul_overflow(*number, 10, number) || __builtin_add_overflow(*number, digit, number))
+        if (digit > 9 || __builtin_mul_overflow(*number, 10, number) ||
+            __builtin_add_overflow(*number, digit, number))
             return false;
     }
     return text.len > 0;
 }
 
-bool scan_cursor_read(const struct scan_order *order, struct slice text, struct scan_position *position)
+bool scan_cursor_read(const struct scan_order *order, struct slice text,
+                      struct scan_position *position)
 {
     uint64_t number;
     *position = (struct scan_position){0};
@@ -96,8 +98,8 @@ bool scan_cursor_read(const struct scan_order *order, struct slice text, struct 
     return true;
 }
 
-bool scan_cursor_next(const struct scan_order *order, const struct scan_position *position, struct slice text,
-                      uint64_t *next)
+bool scan_cursor_next(const struct scan_order *order, const struct scan_position *position,
+                      struct slice text, uint64_t *next)
 {
     struct scan_position to = *position;
     if (!scan_cursor_read_number(text, &to.cursor))
@@ -106,8 +108,8 @@ bool scan_cursor_next(const struct scan_order *order, const struct scan_position
     if (to.cursor == 0 && ++to.master == order->n)
         return true;
     uint64_t number;
-    if (__builtin_mul_overflow(to.cursor, order->n, &number) || __builtin_add_overflow(number, to.master, &number) ||
-        number >> (64 - CHECK_BITS) != 0)
+    if (__builtin_mul_overflow(to.cursor, order->n, &number) ||
+        __builtin_add_overflow(number, to.master, &number) || number >> (64 - CHECK_BITS) != 0)
         return false;
     *next = number << CHECK_BITS | order->check;
     return true;

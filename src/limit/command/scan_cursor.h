@@ -35,12 +35,13 @@ struct scan_order {
 };
 
 /* Orders n > 0 different names. False: out of memory. scan_order_fini frees. */
-__attribute__((warn_unused_result)) bool scan_order_init(struct scan_order *order, const struct slice *names,
-                                                         uint32_t n);
+__attribute__((warn_unused_result)) bool scan_order_init(struct scan_order *order,
+                                                         const struct slice *names, uint32_t n);
 void scan_order_fini(struct scan_order *order);
 
 /* Reads a client's cursor. False: not a cursor; Redis would return an error. */
-__attribute__((warn_unused_result)) bool scan_cursor_read(const struct scan_order *order, struct slice text,
+__attribute__((warn_unused_result)) bool scan_cursor_read(const struct scan_order *order,
+                                                          struct slice text,
                                                           struct scan_position *position);
 
 /*
@@ -48,14 +49,15 @@ __attribute__((warn_unused_result)) bool scan_cursor_read(const struct scan_orde
  * `text`. False: `text` is not a cursor, or too large to encode.
  */
 __attribute__((warn_unused_result)) bool scan_cursor_next(const struct scan_order *order,
-                                                          const struct scan_position *position, struct slice text,
-                                                          uint64_t *next);
+                                                          const struct scan_position *position,
+                                                          struct slice text, uint64_t *next);
 
 /* Prints a cursor into `out`. */
 #define SCAN_CURSOR_ROOM 24
 struct slice scan_cursor_print(uint64_t cursor, char out[SCAN_CURSOR_ROOM]);
 
 /* Splits a reply of SCAN into its cursor and the rest. False: not such a reply. */
-__attribute__((warn_unused_result)) bool scan_reply_read(struct slice reply, struct slice *cursor, struct slice *rest);
+__attribute__((warn_unused_result)) bool scan_reply_read(struct slice reply, struct slice *cursor,
+                                                         struct slice *rest);
 
 #endif

@@ -11,16 +11,20 @@
  * remainders of its bits, x^(16 + 8k) and up.
  */
 #define BIT(byte, i, remainder) ((byte) >> (i)&1 ? (remainder) : 0)
-#define SUM(b, r0, r1, r2, r3, r4, r5, r6, r7)                                                                         \
-    (BIT(b, 0, r0) ^ BIT(b, 1, r1) ^ BIT(b, 2, r2) ^ BIT(b, 3, r3) ^ BIT(b, 4, r4) ^ BIT(b, 5, r5) ^ BIT(b, 6, r6) ^   \
-     BIT(b, 7, r7))
-#define OF_4(b, ...)                                                                                                   \
-    SUM(b, __VA_ARGS__), SUM((b) + 1, __VA_ARGS__), SUM((b) + 2, __VA_ARGS__), SUM((b) + 3, __VA_ARGS__)
-#define OF_16(b, ...)                                                                                                  \
-    OF_4(b, __VA_ARGS__), OF_4((b) + 4, __VA_ARGS__), OF_4((b) + 8, __VA_ARGS__), OF_4((b) + 12, __VA_ARGS__)
-#define OF_64(b, ...)                                                                                                  \
-    OF_16(b, __VA_ARGS__), OF_16((b) + 16, __VA_ARGS__), OF_16((b) + 32, __VA_ARGS__), OF_16((b) + 48, __VA_ARGS__)
-#define OF_256(...) OF_64(0, __VA_ARGS__), OF_64(64, __VA_ARGS__), OF_64(128, __VA_ARGS__), OF_64(192, __VA_ARGS__)
+#define SUM(b, r0, r1, r2, r3, r4, r5, r6, r7)                                                     \
+    (BIT(b, 0, r0) ^ BIT(b, 1, r1) ^ BIT(b, 2, r2) ^ BIT(b, 3, r3) ^ BIT(b, 4, r4) ^               \
+     BIT(b, 5, r5) ^ BIT(b, 6, r6) ^ BIT(b, 7, r7))
+#define OF_4(b, ...)                                                                               \
+    SUM(b, __VA_ARGS__), SUM((b) + 1, __VA_ARGS__), SUM((b) + 2, __VA_ARGS__),                     \
+        SUM((b) + 3, __VA_ARGS__)
+#define OF_16(b, ...)                                                                              \
+    OF_4(b, __VA_ARGS__), OF_4((b) + 4, __VA_ARGS__), OF_4((b) + 8, __VA_ARGS__),                  \
+        OF_4((b) + 12, __VA_ARGS__)
+#define OF_64(b, ...)                                                                              \
+    OF_16(b, __VA_ARGS__), OF_16((b) + 16, __VA_ARGS__), OF_16((b) + 32, __VA_ARGS__),             \
+        OF_16((b) + 48, __VA_ARGS__)
+#define OF_256(...)                                                                                \
+    OF_64(0, __VA_ARGS__), OF_64(64, __VA_ARGS__), OF_64(128, __VA_ARGS__), OF_64(192, __VA_ARGS__)
 
 static const uint16_t remainders[4][256] = {
     {OF_256(0x1021, 0x2042, 0x4084, 0x8108, 0x1231, 0x2462, 0x48c4, 0x9188)},
@@ -34,8 +38,8 @@ static uint16_t crc16(struct slice bytes)
     const unsigned char *at = (const unsigned char *)bytes.at, *end = at + bytes.len;
     unsigned crc = 0;
     for (; end - at >= 4; at += 4)
-        crc = remainders[3][crc >> 8 ^ at[0]] ^ remainders[2][(crc & 0xff) ^ at[1]] ^ remainders[1][at[2]] ^
-              remainders[0][at[3]];
+        crc = remainders[3][crc >> 8 ^ at[0]] ^ remainders[2][(crc & 0xff) ^ at[1]] ^
+              remainders[1][at[2]] ^ remainders[0][at[3]];
     for (; at < end; at++)
         crc = (crc << 8 & 0xffff) ^ remainders[0][crc >> 8 ^ *at];
     return (uint16_t)crc;
@@ -68,7 +72,8 @@ static struct slice whole_argument(const struct argv_walk *before, const struct 
 
 static uint32_t new_part(struct slot_split *split, uint16_t slot)
 {
-    split->parts[split->n_parts] = (struct slot_split_part){SLOT_SPLIT_END, SLOT_SPLIT_END, 0, slot};
+    split->parts[split->n_parts] =
+        (struct slot_split_part){SLOT_SPLIT_END, SLOT_SPLIT_END, 0, slot};
     return split->n_parts++;
 }
 
@@ -132,7 +137,8 @@ bool slot_split_fits(const struct command *command, uint32_t argc)
     return argc > 1 && (argc - 1) % slot_split_args(command) == 0;
 }
 
-bool slot_split_init(struct slot_split *split, const struct command *command, struct slice request, uint32_t argc)
+bool slot_split_init(struct slot_split *split, const struct command *command, struct slice request,
+                     uint32_t argc)
 {
     uint32_t per_key = slot_split_args(command);
     uint32_t n_keys = (argc - 1) / per_key;
@@ -142,12 +148,14 @@ bool slot_split_init(struct slot_split *split, const struct command *command, st
     struct argv_walk before = walk;
     if (!argv_next(&walk, &name))
         return false;
-    *split = (struct slot_split){
-        .request = request, .name = whole_argument(&before, &walk), .args_per_key = (uint8_t)per_key};
+    *split = (struct slot_split){.request = request,
+                                 .name = whole_argument(&before, &walk),
+                                 .args_per_key = (uint8_t)per_key};
     split->keys = malloc(n_keys * sizeof *split->keys);
     split->parts = malloc((n_keys < SLOT_COUNT ? n_keys : SLOT_COUNT) * sizeof *split->parts);
     uint32_t *by_slot = n_keys > SMALL_PARTS ? calloc(SLOT_COUNT, sizeof *by_slot) : NULL;
-    bool is_there = split->keys != NULL && split->parts != NULL && (n_keys <= SMALL_PARTS || by_slot != NULL);
+    bool is_there =
+        split->keys != NULL && split->parts != NULL && (n_keys <= SMALL_PARTS || by_slot != NULL);
     if (is_there)
         take_keys(split, by_slot, walk);
     else
@@ -177,7 +185,8 @@ static void put_head(const struct slot_split *split, uint32_t n_keys, struct bui
 void slot_split_put_part(const struct slot_split *split, uint32_t part, struct build *out)
 {
     put_head(split, split->parts[part].n_keys, out);
-    for (uint32_t key = split->parts[part].first; key != SLOT_SPLIT_END; key = split->keys[key].next)
+    for (uint32_t key = split->parts[part].first; key != SLOT_SPLIT_END;
+         key = split->keys[key].next)
         build_raw(out, key_bytes(split, key));
 }
 

@@ -69,7 +69,8 @@ uint32_t slot_split_args(const struct command *command);
 bool slot_split_fits(const struct command *command, uint32_t argc);
 
 /* `request` is whole and satisfies slot_split_fits. False: out of memory; nothing to free. */
-__attribute__((warn_unused_result)) bool slot_split_init(struct slot_split *split, const struct command *command,
+__attribute__((warn_unused_result)) bool slot_split_init(struct slot_split *split,
+                                                         const struct command *command,
                                                          struct slice request, uint32_t argc);
 void slot_split_fini(struct slot_split *split);
 

@@ -13,18 +13,18 @@ enum lane { SHARED, DATA, PAUSABLE, PRIVATE, FORGING, URGENT, BLOCKING, PINNED, 
 enum control { LIMITED, CONTROL, HANDSHAKE };
 
 static const struct travel rows[] = {
-#define ROW(name_, flow_, effect_, lane, control)                                                                      \
-    {.name = {(name_), sizeof(name_) - 1},                                                                             \
-     .flow = FLOW_##flow_,                                                                                             \
-     .effect = EFFECT_##effect_,                                                                                       \
-     .is_shareable = (lane) == SHARED || (lane) == DATA || (lane) == PAUSABLE,                                         \
-     .is_data = (lane) == DATA,                                                                                        \
-     .blocks = (lane) == BLOCKING,                                                                                     \
-     .pins = (lane) == PINNED || (lane) == ALIEN,                                                                      \
-     .may_forge = (lane) == FORGING || (lane) == ALIEN,                                                                \
-     .is_urgent = (lane) == URGENT,                                                                                    \
-     .is_pausable = (lane) == PAUSABLE,                                                                                \
-     .is_control = (control) != LIMITED,                                                                               \
+#define ROW(name_, flow_, effect_, lane, control)                                                  \
+    {.name = {(name_), sizeof(name_) - 1},                                                         \
+     .flow = FLOW_##flow_,                                                                         \
+     .effect = EFFECT_##effect_,                                                                   \
+     .is_shareable = (lane) == SHARED || (lane) == DATA || (lane) == PAUSABLE,                     \
+     .is_data = (lane) == DATA,                                                                    \
+     .blocks = (lane) == BLOCKING,                                                                 \
+     .pins = (lane) == PINNED || (lane) == ALIEN,                                                  \
+     .may_forge = (lane) == FORGING || (lane) == ALIEN,                                            \
+     .is_urgent = (lane) == URGENT,                                                                \
+     .is_pausable = (lane) == PAUSABLE,                                                            \
+     .is_control = (control) != LIMITED,                                                           \
      .is_handshake = (control) == HANDSHAKE},
 #include "limit/command/travel.def"
 #undef ROW
@@ -85,7 +85,8 @@ struct travel travel_of(struct slice name, uint16_t flags)
 {
     const struct own *own = own_find(name);
     if (own != NULL)
-        return (struct travel){.flow = FLOW_OWN, .is_shareable = true, .is_control = own->is_control};
+        return (struct travel){
+            .flow = FLOW_OWN, .is_shareable = true, .is_control = own->is_control};
     const struct travel *row = travel_find(name);
     if (row == NULL)
         row = find_star(name);

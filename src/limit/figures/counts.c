@@ -35,8 +35,9 @@ void answered_count(struct answered *answered, struct times *times, uint64_t now
 const char *counted_result_name(enum counted_result result)
 {
     static const char *const names[RESULT_COUNT] = {
-        [RESULT_FORWARDED] = "forwarded", [RESULT_THROTTLED] = "throttled", [RESULT_DELAYED] = "delayed",
-        [RESULT_SHADOW] = "shadow",       [RESULT_LOCAL] = "local",         [RESULT_ERROR] = "error",
+        [RESULT_FORWARDED] = "forwarded", [RESULT_THROTTLED] = "throttled",
+        [RESULT_DELAYED] = "delayed",     [RESULT_SHADOW] = "shadow",
+        [RESULT_LOCAL] = "local",         [RESULT_ERROR] = "error",
     };
     return names[result];
 }
@@ -47,23 +48,27 @@ const char *rejection_name(enum rejection rejection)
                                                       [REJECTED_RATE] = "rate",
                                                       [REJECTED_MEMORY] = "memory",
                                                       [REJECTED_TLS] = "tls",
-                                                      [REJECTED_UNAUTHENTICATED] = "unauthenticated",
+                                                      [REJECTED_UNAUTHENTICATED] =
+                                                          "unauthenticated",
                                                       [REJECTED_NO_ADDRESS] = "no-address"};
     return names[rejection];
 }
 
 bool rejection_is_early(enum rejection rejection)
 {
-    return rejection == REJECTED_MAX_CLIENTS || rejection == REJECTED_MEMORY || rejection == REJECTED_NO_ADDRESS;
+    return rejection == REJECTED_MAX_CLIENTS || rejection == REJECTED_MEMORY ||
+           rejection == REJECTED_NO_ADDRESS;
 }
 
 const char *ending_reason_name(enum ending_reason reason)
 {
     static const char *const names[CLOSED_COUNT] = {
-        [CLOSED_BY_CLIENT] = "client",    [CLOSED_UPSTREAM] = "upstream", [CLOSED_PROTOCOL] = "protocol",
-        [CLOSED_BUFFER] = "buffer",       [CLOSED_LIMIT] = "limit",       [CLOSED_PROXY] = "proxy",
-        [CLOSED_IDLE] = "idle",           [CLOSED_KICKED] = "kick",       [CLOSED_REQUEST] = "request",
-        [CLOSED_HANDSHAKE] = "handshake", [CLOSED_DRAIN] = "drain",       [CLOSED_MEMORY] = "memory",
+        [CLOSED_BY_CLIENT] = "client",  [CLOSED_UPSTREAM] = "upstream",
+        [CLOSED_PROTOCOL] = "protocol", [CLOSED_BUFFER] = "buffer",
+        [CLOSED_LIMIT] = "limit",       [CLOSED_PROXY] = "proxy",
+        [CLOSED_IDLE] = "idle",         [CLOSED_KICKED] = "kick",
+        [CLOSED_REQUEST] = "request",   [CLOSED_HANDSHAKE] = "handshake",
+        [CLOSED_DRAIN] = "drain",       [CLOSED_MEMORY] = "memory",
     };
     return names[reason];
 }
@@ -88,7 +93,9 @@ const char *protocol_error_name(enum err error)
 
 const char *outage_fate_name(enum outage_fate fate)
 {
-    static const char *const names[FATE_COUNT] = {
-        [FATE_WAITED] = "waited", [FATE_REFUSED] = "refused", [FATE_AGAIN] = "again", [FATE_LOST] = "lost"};
+    static const char *const names[FATE_COUNT] = {[FATE_WAITED] = "waited",
+                                                  [FATE_REFUSED] = "refused",
+                                                  [FATE_AGAIN] = "again",
+                                                  [FATE_LOST] = "lost"};
     return names[fate];
 }

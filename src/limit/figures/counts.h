@@ -60,7 +60,8 @@ struct answered {
 void answered_count(struct answered *answered, struct times *times, uint64_t now_ns);
 
 /* Adds timed->n commands that are answered and have replies not yet written. */
-static inline void answered_add(struct answered *answered, struct times *times, const struct timed *timed)
+static inline void answered_add(struct answered *answered, struct times *times,
+                                const struct timed *timed)
 {
     struct timed *last = answered->n > 0 ? &answered->entries[answered->n - 1] : NULL;
     if (last != NULL && last->arrived_ns == timed->arrived_ns && last->sent_ns == timed->sent_ns &&
@@ -75,7 +76,8 @@ static inline void answered_add(struct answered *answered, struct times *times, 
 }
 
 /* All replies were written at written_ns. */
-static inline void answered_written(struct answered *answered, struct times *times, uint64_t written_ns)
+static inline void answered_written(struct answered *answered, struct times *times,
+                                    uint64_t written_ns)
 {
     if (answered->n > 0)
         answered_count(answered, times, written_ns);

@@ -37,8 +37,9 @@ static const struct {
     const char *kind;
     enum part part;
 } parts[] = {
-    {"refused", PART_OF_LIMITS}, {"delayed", PART_OF_LIMITS}, {"shadowed", PART_OF_LIMITS}, {"upstream", PART_OF_WEIR},
-    {"memory", PART_OF_WEIR},    {"subjects", PART_OF_WEIR},  {"drain", PART_OF_WEIR},      {"upgrade", PART_OF_WEIR},
+    {"refused", PART_OF_LIMITS}, {"delayed", PART_OF_LIMITS}, {"shadowed", PART_OF_LIMITS},
+    {"upstream", PART_OF_WEIR},  {"memory", PART_OF_WEIR},    {"subjects", PART_OF_WEIR},
+    {"drain", PART_OF_WEIR},     {"upgrade", PART_OF_WEIR},
 };
 
 static enum part journal_part_of(const char *kind)
@@ -93,7 +94,8 @@ static void clean(char *text)
             *text = '?';
 }
 
-void journal_add_about(struct journal *journal, uint64_t unix_ms, const char *kind, const char *about, const char *text)
+void journal_add_about(struct journal *journal, uint64_t unix_ms, const char *kind,
+                       const char *about, const char *text)
 {
     uint64_t key = hash(hash(UINT64_C(0xcbf29ce484222325), kind), about);
     struct journal_event event = {.unix_ms = unix_ms, .first_unix_ms = unix_ms, .count = 1};
@@ -112,7 +114,8 @@ void journal_add_about(struct journal *journal, uint64_t unix_ms, const char *ki
     pthread_mutex_unlock(&journal->lock);
 }
 
-void journal_add(struct journal *journal, uint64_t unix_ms, const char *kind, const char *format, ...)
+void journal_add(struct journal *journal, uint64_t unix_ms, const char *kind, const char *format,
+                 ...)
 {
     char text[JOURNAL_TEXT_MAX + 1];
     va_list args;
@@ -129,7 +132,8 @@ static int newest_first(const void *one, const void *other)
     return a->id > b->id ? -1 : a->id < b->id;
 }
 
-void journal_log(struct journal *journal, enum log_level level, const char *kind, const char *format, ...)
+void journal_log(struct journal *journal, enum log_level level, const char *kind,
+                 const char *format, ...)
 {
     char text[LINE_ROOM];
     va_list args;

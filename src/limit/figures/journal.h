@@ -41,18 +41,19 @@ void journal_free(struct journal *journal);
  * Adds an event of time unix_ms. `kind` is one word; `format` is as for printf. Longer texts are
  * cut, and control characters become '?'. Events of equal kind and text are one event.
  */
-__attribute__((format(printf, 4, 5))) void journal_add(struct journal *journal, uint64_t unix_ms, const char *kind,
-                                                       const char *format, ...);
+__attribute__((format(printf, 4, 5))) void journal_add(struct journal *journal, uint64_t unix_ms,
+                                                       const char *kind, const char *format, ...);
 
 /*
  * journal_add for texts that differ each time, for example by numbers. Events of equal kind and
  * `about` are one event.
  */
-void journal_add_about(struct journal *journal, uint64_t unix_ms, const char *kind, const char *about,
-                       const char *text);
+void journal_add_about(struct journal *journal, uint64_t unix_ms, const char *kind,
+                       const char *about, const char *text);
 
 /* Logs a line and adds it as an event of this moment. `format` is as for printf. */
-__attribute__((format(printf, 4, 5))) void journal_log(struct journal *journal, enum log_level level, const char *kind,
+__attribute__((format(printf, 4, 5))) void journal_log(struct journal *journal,
+                                                       enum log_level level, const char *kind,
                                                        const char *format, ...);
 
 /* Copies the newest events, newest first, at most `max`. Returns the number copied. */

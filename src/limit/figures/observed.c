@@ -85,20 +85,23 @@ static void observed_begin(struct observed *observed, uint64_t now_ns)
 {
     uint64_t none = 0;
     if (atomic_load_explicit(&observed->since_ns, memory_order_relaxed) == 0)
-        atomic_compare_exchange_strong_explicit(&observed->since_ns, &none, now_ns, memory_order_relaxed,
-                                                memory_order_relaxed);
+        atomic_compare_exchange_strong_explicit(&observed->since_ns, &none, now_ns,
+                                                memory_order_relaxed, memory_order_relaxed);
 }
 
 /* ---- dropped subjects ---- */
 
 /* Keeps the names with the largest 60 s peaks, in descending order. A name occurs once. */
-static void observed_note_name(struct observed_forgotten *forgotten, struct slice name, const struct peaks *peaks)
+static void observed_note_name(struct observed_forgotten *forgotten, struct slice name,
+                               const struct peaks *peaks)
 {
     struct observed_name *most = forgotten->most;
-    struct observed_name noted = {.len = name.len < OBSERVED_NAME_MAX ? name.len : OBSERVED_NAME_MAX, .peaks = *peaks};
+    struct observed_name noted = {
+        .len = name.len < OBSERVED_NAME_MAX ? name.len : OBSERVED_NAME_MAX, .peaks = *peaks};
     memcpy(noted.text, name.at, noted.len);
     size_t at = 0;
-    while (at < forgotten->n_most && !slice_eq(slice_of(most[at].text, most[at].len), slice_of(noted.text, noted.len)))
+    while (at < forgotten->n_most &&
+           !slice_eq(slice_of(most[at].text, most[at].len), slice_of(noted.text, noted.len)))
         at++;
     if (at == OBSERVED_NAMES)
         at--;
@@ -127,7 +130,8 @@ void observed_forget(struct observed *observed, struct slice name, struct peak_r
     pthread_mutex_unlock(&observed->lock);
 }
 
-void observed_copy_forgotten(struct observed *observed, unsigned class_index, struct observed_forgotten *out)
+void observed_copy_forgotten(struct observed *observed, unsigned class_index,
+                             struct observed_forgotten *out)
 {
     const struct observed_forgotten *forgotten = &observed->classes[class_index].forgotten;
     pthread_mutex_lock(&observed->lock);
@@ -184,7 +188,8 @@ static bool assign_groups(const struct draft *draft)
  */
 static bool is_bound(const struct draft *draft, const bool *of, size_t id)
 {
-    return of[id] && (command_table_row(members_table(draft->members), id)->flags & CMD_CONTROL) == 0;
+    return of[id] &&
+           (command_table_row(members_table(draft->members), id)->flags & CMD_CONTROL) == 0;
 }
 
 static void change_class(const struct draft *draft, const bool *of, uint16_t bit, bool is_in)
@@ -234,8 +239,9 @@ static bool is_operators(const struct class *class)
     return !class_is_builtin(class) && !is_spelled;
 }
 
-void peak_plan_make(struct peak_plan *plan, struct members *members, const struct policy_state *policy_state,
-                    const struct limit *limits, size_t n_limits)
+void peak_plan_make(struct peak_plan *plan, struct members *members,
+                    const struct policy_state *policy_state, const struct limit *limits,
+                    size_t n_limits)
 {
     const struct classes *classes = members_classes(members);
     size_t n_classes = classes_count(classes);
@@ -244,7 +250,8 @@ void peak_plan_make(struct peak_plan *plan, struct members *members, const struc
     plan->groups = mem_zalloc(plan->n_commands, sizeof *plan->groups);
     if (policy_state == NULL)
         return; /* a set that is only examined and never binds a client */
-    struct draft draft = {plan, members, policy_state->observed, mem_zalloc(plan->n_commands, sizeof *draft.masks)};
+    struct draft draft = {plan, members, policy_state->observed,
+                          mem_zalloc(plan->n_commands, sizeof *draft.masks)};
     (void)assign_groups(&draft);
     for (size_t i = 0; i < n_classes; i++)
         if (class_is_builtin(classes_at(classes, i)))
@@ -279,11 +286,13 @@ static void observed_tell(struct subject *subject, uint16_t mask, uint32_t n, ui
     peak_rates_add(&subject->peak_rates, mask, n, now_ns);
 }
 
-static __attribute__((noinline)) void flush_each(struct peak_rates_pending *pending, uint64_t now_ns)
+static __attribute__((noinline)) void flush_each(struct peak_rates_pending *pending,
+                                                 uint64_t now_ns)
 {
     for (uint64_t left = pending->touched; left; left &= left - 1) {
         unsigned group = (unsigned)__builtin_ctzll(left);
-        observed_tell(pending->subject, pending->plan->masks[group], pending->counts[group], now_ns);
+        observed_tell(pending->subject, pending->plan->masks[group], pending->counts[group],
+                      now_ns);
         pending->counts[group] = 0;
     }
     pending->touched = 0;
@@ -297,7 +306,8 @@ void peak_rates_flush(struct peak_rates_pending *pending, uint64_t now_ns)
 {
     uint64_t touched = pending->touched;
     unsigned group = (unsigned)__builtin_ctzll(touched);
-    struct peak_rates *block = atomic_load_explicit(&pending->subject->peak_rates, memory_order_acquire);
+    struct peak_rates *block =
+        atomic_load_explicit(&pending->subject->peak_rates, memory_order_acquire);
     unsigned alone = pending->plan->alone[group];
     if ((touched & (touched - 1)) != 0 || alone == PEAK_RATES_BLOCK || block == NULL ||
         !peak_rates_is_now(block, now_ns)) {
@@ -316,8 +326,8 @@ void peak_rates_drop(struct peak_rates_pending *pending)
     pending->touched = 0;
 }
 
-void peak_rates_tell(struct subject *subject, const struct peak_plan *plan, const struct command *command,
-                     uint64_t now_ns)
+void peak_rates_tell(struct subject *subject, const struct peak_plan *plan,
+                     const struct command *command, uint64_t now_ns)
 {
     observed_tell(subject, plan->masks[peak_plan_group(plan, command)], 1, now_ns);
 }

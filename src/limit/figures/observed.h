@@ -59,7 +59,8 @@ uint64_t observed_seconds(const struct observed *observed, uint64_t now_ns);
 void observed_forget(struct observed *observed, struct slice name, struct peak_rates *peak_rates);
 
 /* Copies the dropped subjects of that class. */
-void observed_copy_forgotten(struct observed *observed, unsigned class_index, struct observed_forgotten *out);
+void observed_copy_forgotten(struct observed *observed, unsigned class_index,
+                             struct observed_forgotten *out);
 
 /*
  * ---- plans ----
@@ -95,8 +96,9 @@ struct peak_plan {
  * Makes the plan for the subjects with these counters and limits. Aborts the process if memory is
  * out.
  */
-void peak_plan_make(struct peak_plan *plan, struct members *members, const struct policy_state *policy_state,
-                    const struct limit *limits, size_t n_limits);
+void peak_plan_make(struct peak_plan *plan, struct members *members,
+                    const struct policy_state *policy_state, const struct limit *limits,
+                    size_t n_limits);
 void peak_plan_fini(struct peak_plan *plan);
 
 /*
@@ -132,7 +134,8 @@ static inline unsigned peak_plan_group(const struct peak_plan *plan, const struc
 }
 
 /* Notes n requests for this command. */
-static inline void peak_rates_note(struct peak_rates_pending *pending, const struct command *command, uint32_t n)
+static inline void peak_rates_note(struct peak_rates_pending *pending,
+                                   const struct command *command, uint32_t n)
 {
     unsigned group = peak_plan_group(pending->plan, command);
     pending->counts[group] += n;
@@ -140,7 +143,7 @@ static inline void peak_rates_note(struct peak_rates_pending *pending, const str
 }
 
 /* Adds a command at once, for a subject other than the one in `pending`. */
-void peak_rates_tell(struct subject *subject, const struct peak_plan *plan, const struct command *command,
-                     uint64_t now_ns);
+void peak_rates_tell(struct subject *subject, const struct peak_plan *plan,
+                     const struct command *command, uint64_t now_ns);
 
 #endif

@@ -48,7 +48,8 @@ void offenders_free(struct offenders *offenders)
 /* The index entry of the row, or the free entry for the row. */
 static size_t offenders_find(const struct offenders *offenders, const struct offender *row)
 {
-    uint64_t mixed = (row->hash ^ ((uint64_t)row->limit << 2 | row->kind)) * UINT64_C(0x9e3779b97f4a7c15);
+    uint64_t mixed =
+        (row->hash ^ ((uint64_t)row->limit << 2 | row->kind)) * UINT64_C(0x9e3779b97f4a7c15);
     size_t slot = (size_t)(mixed >> (64 - SLOTS_BITS));
     for (; offenders->slots[slot] != 0; slot = (slot + 1) % SLOTS) {
         const struct offender *there = &offenders->rows[offenders->slots[slot] - 1U];
@@ -69,13 +70,14 @@ static void offenders_set_name(struct offender *row, struct slice name)
     row->name_len = (uint8_t)len;
 }
 
-void offenders_note(struct offenders *offenders, unsigned limit, enum offender_kind kind, struct slice name,
-                    uint64_t hash)
+void offenders_note(struct offenders *offenders, unsigned limit, enum offender_kind kind,
+                    struct slice name, uint64_t hash)
 {
     struct offender row = {.hash = hash, .limit = (uint16_t)limit, .kind = (uint8_t)kind};
     uint32_t key = limit << 2 | (unsigned)kind;
     uint32_t taken = atomic_load_explicit(&offenders->taken, memory_order_relaxed) + 1;
-    if (offenders->last.hash == hash && offenders->last.key == key && offenders->last.taken == taken)
+    if (offenders->last.hash == hash && offenders->last.key == key &&
+        offenders->last.taken == taken)
         return;
     offenders->last.hash = hash;
     offenders->last.key = key;

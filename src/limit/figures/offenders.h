@@ -43,8 +43,8 @@ void offenders_free(struct offenders *offenders);
  * Notes that the limit with this id has stopped the subject. The `hash` of a subject is always the
  * same, and differs from that of every other subject.
  */
-void offenders_note(struct offenders *offenders, unsigned limit, enum offender_kind kind, struct slice name,
-                    uint64_t hash);
+void offenders_note(struct offenders *offenders, unsigned limit, enum offender_kind kind,
+                    struct slice name, uint64_t hash);
 
 /*
  * Takes out all rows, oldest first, into `rows`, which has OFFENDERS_MAX. is_cut: true if the table

@@ -36,12 +36,15 @@ static uint32_t peak_rates_larger(uint32_t a, uint32_t b)
 
 /* ---- the end of a second ---- */
 
-static void end_second_of(struct peak_rates_of_class *class, uint32_t n, uint32_t ended, uint32_t next)
+static void end_second_of(struct peak_rates_of_class *class, uint32_t n, uint32_t ended,
+                          uint32_t next)
 {
-    write_word(&class->peaks[PEAK_1S], peak_rates_larger(peak_rates_read_word(&class->peaks[PEAK_1S]), n));
+    write_word(&class->peaks[PEAK_1S],
+               peak_rates_larger(peak_rates_read_word(&class->peaks[PEAK_1S]), n));
     for (unsigned i = PEAK_10S; i < PEAKS; i++) {
         uint32_t sum = plus(peak_rates_read_word(&class->sum[i - 1]), n);
-        write_word(&class->peaks[i], peak_rates_larger(peak_rates_read_word(&class->peaks[i]), sum));
+        write_word(&class->peaks[i],
+                   peak_rates_larger(peak_rates_read_word(&class->peaks[i]), sum));
         write_word(&class->sum[i - 1], ended / seconds[i] == next / seconds[i] ? sum : 0);
     }
 }
@@ -69,8 +72,9 @@ static void end_second(struct peak_rates *block, bool has_builtins, uint32_t end
 static void move_to(struct peak_rates *block, bool has_builtins, uint32_t second)
 {
     uint32_t ended = peak_rates_read_word(&block->second);
-    if (second > ended && atomic_compare_exchange_strong_explicit(&block->second, &ended, second, memory_order_relaxed,
-                                                                  memory_order_relaxed))
+    if (second > ended &&
+        atomic_compare_exchange_strong_explicit(&block->second, &ended, second,
+                                                memory_order_relaxed, memory_order_relaxed))
         end_second(block, has_builtins, ended, second);
 }
 
@@ -84,7 +88,8 @@ static struct peak_rates *make_block(_Atomic(struct peak_rates *) *link, uint32_
     if (made == NULL)
         return NULL;
     atomic_init(&made->second, second);
-    if (!atomic_compare_exchange_strong_explicit(link, &there, made, memory_order_acq_rel, memory_order_acquire)) {
+    if (!atomic_compare_exchange_strong_explicit(link, &there, made, memory_order_acq_rel,
+                                                 memory_order_acquire)) {
         free(made); /* another thread was faster */
         return there;
     }
@@ -111,7 +116,8 @@ void peak_rates_add(_Atomic(struct peak_rates *) *first, uint16_t mask, uint32_t
 }
 
 /* Commands in the current second. */
-static uint32_t peak_rates_now_of(const struct peak_rates *first, const struct peak_rates *block, unsigned i)
+static uint32_t peak_rates_now_of(const struct peak_rates *first, const struct peak_rates *block,
+                                  unsigned i)
 {
     uint32_t n = peak_rates_read_word(&block->classes[i].now);
     if (block == first && i == PEAK_CLASS_ALL)

@@ -80,12 +80,14 @@ struct peak_rates {
  * without the bits of read and write. `first` is the subject's pointer to its first block. Any
  * thread. If memory is out, nothing is counted.
  */
-void peak_rates_add(_Atomic(struct peak_rates *) *first, uint16_t mask, uint32_t n, uint64_t now_ns);
+void peak_rates_add(_Atomic(struct peak_rates *) *first, uint16_t mask, uint32_t n,
+                    uint64_t now_ns);
 
 /* True if the block counts the current second. */
 static inline bool peak_rates_is_now(const struct peak_rates *block, uint64_t now_ns)
 {
-    return atomic_load_explicit(&block->second, memory_order_relaxed) == (uint32_t)(now_ns / NS_PER_S);
+    return atomic_load_explicit(&block->second, memory_order_relaxed) ==
+           (uint32_t)(now_ns / NS_PER_S);
 }
 
 /* peak_rates_add for the i-th class of a block that satisfies peak_rates_is_now. */

@@ -66,7 +66,8 @@ void registry_free(struct registry *registry)
 static uint16_t *registry_spot_of(struct registry *registry, struct slice name)
 {
     size_t at = (size_t)hash_bytes((struct hash_key){0, 0}, name) % TABLE_SIZE;
-    while (registry->table[at] != 0 && !slice_eq(name, slice_str(registry->states[registry->table[at] - 1]->name)))
+    while (registry->table[at] != 0 &&
+           !slice_eq(name, slice_str(registry->states[registry->table[at] - 1]->name)))
         at = (at + 1) % TABLE_SIZE;
     return &registry->table[at];
 }
@@ -84,7 +85,8 @@ struct policy_state *registry_policy(struct registry *registry, struct slice nam
     policy_state->number = (uint16_t)registry->n_states;
     policy_state->observed = observed_new();
     policy_state->overflow = subject_new_lasting(policy_state, PER_SUBJECT, SLICE("overflow"));
-    registry->states = mem_realloc(registry->states, registry->n_states + 1, sizeof(struct policy_state *));
+    registry->states =
+        mem_realloc(registry->states, registry->n_states + 1, sizeof(struct policy_state *));
     registry->states[registry->n_states++] = policy_state;
     *spot = (uint16_t)registry->n_states;
     return policy_state;
@@ -95,10 +97,12 @@ size_t registry_count(const struct registry *registry)
     return registry->n_states;
 }
 
-static struct entry *registry_find(struct registry *registry, const struct policy_state *policy_state,
-                                   struct slice line, const struct limit *limit)
+static struct entry *registry_find(struct registry *registry,
+                                   const struct policy_state *policy_state, struct slice line,
+                                   const struct limit *limit)
 {
-    for (uint16_t id = registry->first[policy_state->number]; id != 0; id = registry->entries[id - 1].next) {
+    for (uint16_t id = registry->first[policy_state->number]; id != 0;
+         id = registry->entries[id - 1].next) {
         struct entry *entry = &registry->entries[id - 1];
         if (entry->scope == limit->scope && entry->position == limit->position &&
             slice_eq(line, slice_str(entry->line)))
@@ -113,14 +117,15 @@ static uint16_t add_slots(struct policy_state *policy_state, uint8_t scope, uint
     uint16_t first = atomic_load_explicit(&policy_state->slots[scope], memory_order_relaxed);
     if (first + n > REGISTRY_SLOTS_MAX)
         return NOWHERE;
-    policy_state->rates[scope] = mem_realloc(policy_state->rates[scope], first + (size_t)n, sizeof(struct slot_rate));
+    policy_state->rates[scope] =
+        mem_realloc(policy_state->rates[scope], first + (size_t)n, sizeof(struct slot_rate));
     memset(policy_state->rates[scope] + first, 0, n * sizeof(struct slot_rate));
     atomic_store_explicit(&policy_state->slots[scope], (uint16_t)(first + n), memory_order_release);
     return first;
 }
 
-static struct entry *registry_add(struct registry *registry, struct policy_state *policy_state, struct slice line,
-                                  const struct limit *limit)
+static struct entry *registry_add(struct registry *registry, struct policy_state *policy_state,
+                                  struct slice line, const struct limit *limit)
 {
     if (registry->n_entries == REGISTRY_LIMITS_MAX || line.len > LINE_MAX)
         return NULL;
@@ -128,8 +133,8 @@ static struct entry *registry_add(struct registry *registry, struct policy_state
     if (slot == NOWHERE)
         return NULL;
     if (registry->n_entries % ENTRIES_STEP == 0)
-        registry->entries =
-            mem_realloc(registry->entries, registry->n_entries + ENTRIES_STEP, sizeof *registry->entries);
+        registry->entries = mem_realloc(registry->entries, registry->n_entries + ENTRIES_STEP,
+                                        sizeof *registry->entries);
     struct entry *entry = &registry->entries[registry->n_entries++];
     *entry = (struct entry){
         .scope = limit->scope,
@@ -144,14 +149,15 @@ static struct entry *registry_add(struct registry *registry, struct policy_state
 }
 
 /* From now on debts at that index drain at the rate and burst of this limit. */
-static void note_rate(struct registry *registry, const struct policy_state *policy_state, const struct limit *limit)
+static void note_rate(struct registry *registry, const struct policy_state *policy_state,
+                      const struct limit *limit)
 {
     struct slot_rate *slot = &policy_state->rates[limit->scope][limit->slot];
     const struct rate before = slot->rate;
     slot_rate_set(slot, limit);
-    registry->is_changed |=
-        before.count != 0 && (before.count != slot->rate.count || before.burst != slot->rate.burst ||
-                              before.period_ns != slot->rate.period_ns);
+    registry->is_changed |= before.count != 0 &&
+                            (before.count != slot->rate.count || before.burst != slot->rate.burst ||
+                             before.period_ns != slot->rate.period_ns);
 }
 
 uint64_t registry_next_order(struct registry *registry)
@@ -163,9 +169,11 @@ uint64_t registry_next_order(struct registry *registry)
     return registry->order += 2;
 }
 
-struct rate_table *registry_rates(const struct policy_state *policy_state, enum scope scope, uint64_t order)
+struct rate_table *registry_rates(const struct policy_state *policy_state, enum scope scope,
+                                  uint64_t order)
 {
-    return rate_table_new(order, policy_state->rates[scope], policy_state_slots(policy_state, scope));
+    return rate_table_new(order, policy_state->rates[scope],
+                          policy_state_slots(policy_state, scope));
 }
 
 bool registry_take_changed(struct registry *registry)

@@ -52,7 +52,8 @@ size_t registry_count(const struct registry *registry);
  * Sets slot, departures and id of the limit. `line` is the left side of its line. False: too many
  * limits.
  */
-__attribute__((warn_unused_result)) bool registry_enter(struct registry *registry, struct policy_state *policy_state,
+__attribute__((warn_unused_result)) bool registry_enter(struct registry *registry,
+                                                        struct policy_state *policy_state,
                                                         struct slice line, struct limit *limit);
 
 /*
@@ -60,7 +61,8 @@ __attribute__((warn_unused_result)) bool registry_enter(struct registry *registr
  * rules. registry_rates makes these tables, once all limits of the set are entered.
  */
 uint64_t registry_next_order(struct registry *registry);
-struct rate_table *registry_rates(const struct policy_state *policy_state, enum scope scope, uint64_t order);
+struct rate_table *registry_rates(const struct policy_state *policy_state, enum scope scope,
+                                  uint64_t order);
 
 /* True if registry_enter has changed the rate of an index since the last call. */
 bool registry_take_changed(struct registry *registry);
@@ -73,7 +75,8 @@ struct limit_counters *limit_counters_new(void);
 
 static inline void counter_add(_Atomic uint64_t *count, uint64_t n)
 {
-    atomic_store_explicit(count, atomic_load_explicit(count, memory_order_relaxed) + n, memory_order_relaxed);
+    atomic_store_explicit(count, atomic_load_explicit(count, memory_order_relaxed) + n,
+                          memory_order_relaxed);
 }
 
 #endif

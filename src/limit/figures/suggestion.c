@@ -129,7 +129,8 @@ void distribution_fini(struct distribution *p)
 void distribution_copy(struct distribution *to, const struct distribution *from)
 {
     distribution_init(to, from->most);
-    struct distribution_cell *cells = from->cells != NULL ? malloc(from->n_cells * sizeof *cells) : NULL;
+    struct distribution_cell *cells =
+        from->cells != NULL ? malloc(from->n_cells * sizeof *cells) : NULL;
     if (cells == NULL)
         return;
     memcpy(cells, from->cells, from->n_cells * sizeof *cells);
@@ -165,7 +166,8 @@ void distribution_merge(struct distribution *p, const struct distribution *other
         distribution_add(p, &upper, cell->subjects);
 }
 
-const struct distribution_cell *distribution_next(const struct distribution *p, size_t *at, struct peaks *upper)
+const struct distribution_cell *distribution_next(const struct distribution *p, size_t *at,
+                                                  struct peaks *upper)
 {
     while (*at < p->n_cells && p->cells[*at].subjects == 0)
         ++*at;
@@ -247,28 +249,32 @@ static double needed_burst(const struct peaks *peaks, double rate)
     double p1 = peak(peaks, PEAK_1S);
     double p10 = peak(peaks, PEAK_10S);
     double p60 = peak(peaks, PEAK_60S);
-    double seconds = suggestion_smaller(p10 / p1, 10); /* time of the 10 s peak at the fastest pace */
+    double seconds =
+        suggestion_smaller(p10 / p1, 10); /* time of the 10 s peak at the fastest pace */
     double tens = (double)(uint64_t)(p60 / p10);
     double rest = p60 / p10 - tens;
     double minute = rest > 0 ? 10 * tens + rest * seconds : 10 * (tens - 1) + seconds;
     minute = suggestion_smaller(minute, 60); /* time of the 60 s peak at the fastest pace */
-    return suggestion_larger(suggestion_pair(p1, 1, rate), suggestion_larger(suggestion_pair(p10, seconds, rate),
-                                                                             suggestion_pair(p60, minute, rate)));
+    return suggestion_larger(
+        suggestion_pair(p1, 1, rate),
+        suggestion_larger(suggestion_pair(p10, seconds, rate), suggestion_pair(p60, minute, rate)));
 }
 
 bool suggestion_passes(const struct suggestion *suggestion, const struct peaks *peaks)
 {
     double rate = suggestion_per_s(suggestion);
-    return peaks->of[PEAK_60S] == 0 ||
-           (peak(peaks, PEAK_60S) <= 60 * rate && needed_burst(peaks, rate) <= (double)suggestion->burst);
+    return peaks->of[PEAK_60S] == 0 || (peak(peaks, PEAK_60S) <= 60 * rate &&
+                                        needed_burst(peaks, rate) <= (double)suggestion->burst);
 }
 
-double suggestion_excess(const struct suggestion *suggestion, const struct peaks *peaks, enum peak *which)
+double suggestion_excess(const struct suggestion *suggestion, const struct peaks *peaks,
+                         enum peak *which)
 {
     double most = 0;
     *which = PEAK_1S;
     for (enum peak i = PEAK_1S; i < PEAKS; i++) {
-        double excess = peak(peaks, i) / ((double)suggestion->burst + suggestion_per_s(suggestion) * peak_seconds(i));
+        double excess = peak(peaks, i) / ((double)suggestion->burst +
+                                          suggestion_per_s(suggestion) * peak_seconds(i));
         *which = excess > most ? i : *which;
         most = suggestion_larger(most, excess);
     }
@@ -299,7 +305,8 @@ static unsigned mark_of(double n)
 
 static double upper_of_mark(unsigned mark)
 {
-    return (double)(UINT64_C(1) << mark / MARK_STEPS) * (1 + (mark % MARK_STEPS + 1.0) / MARK_STEPS);
+    return (double)(UINT64_C(1) << mark / MARK_STEPS) *
+           (1 + (mark % MARK_STEPS + 1.0) / MARK_STEPS);
 }
 
 /* The largest number of subjects that may be above a gap. */
@@ -328,7 +335,8 @@ static uint64_t above_gap(const struct marks *marks, uint64_t subjects, double l
 }
 
 /* Number of subjects that need not pass. */
-static uint64_t count_spared(const struct marks *marks, uint64_t subjects, unsigned percentile, double least)
+static uint64_t count_spared(const struct marks *marks, uint64_t subjects, unsigned percentile,
+                             double least)
 {
     if (percentile != SUGGESTION_GAPS)
         return subjects * (HUNDRED - percentile) / HUNDRED;
@@ -346,7 +354,8 @@ static double enough(const struct marks *marks, uint64_t spared)
     return upper_of_mark(mark);
 }
 
-static double enough_rate(const struct distribution *distribution, uint64_t observed_s, unsigned percentile)
+static double enough_rate(const struct distribution *distribution, uint64_t observed_s,
+                          unsigned percentile)
 {
     struct marks marks = {{0}};
     struct peaks peaks;
@@ -354,14 +363,16 @@ static double enough_rate(const struct distribution *distribution, uint64_t obse
     size_t at = 0;
     while ((cell = distribution_next(distribution, &at, &peaks)) != NULL)
         marks.subjects[mark_of(3600 * needed_rate(&peaks, observed_s))] += cell->subjects;
-    return enough(&marks, count_spared(&marks, distribution->subjects, percentile, GAP_RATE)) / 3600;
+    return enough(&marks, count_spared(&marks, distribution->subjects, percentile, GAP_RATE)) /
+           3600;
 }
 
 /*
  * The burst for ordinary subjects. Subjects that exceed the rate rank above all others. *above:
  * number of subjects above a gap.
  */
-static double enough_burst(const struct distribution *distribution, double rate, unsigned percentile, uint64_t *above)
+static double enough_burst(const struct distribution *distribution, double rate,
+                           unsigned percentile, uint64_t *above)
 {
     struct marks marks = {{0}};
     struct peaks peaks;
@@ -369,9 +380,11 @@ static double enough_burst(const struct distribution *distribution, double rate,
     size_t at = 0;
     while ((cell = distribution_next(distribution, &at, &peaks)) != NULL) {
         bool can_pass = peak(&peaks, PEAK_60S) <= 60 * rate;
-        marks.subjects[can_pass ? mark_of(needed_burst(&peaks, rate)) : MARKS - 1] += cell->subjects;
+        marks.subjects[can_pass ? mark_of(needed_burst(&peaks, rate)) : MARKS - 1] +=
+            cell->subjects;
     }
-    *above = percentile == SUGGESTION_GAPS ? above_gap(&marks, distribution->subjects, GAP_BURST) : 0;
+    *above =
+        percentile == SUGGESTION_GAPS ? above_gap(&marks, distribution->subjects, GAP_BURST) : 0;
     return enough(&marks, count_spared(&marks, distribution->subjects, percentile, GAP_BURST));
 }
 
@@ -386,19 +399,21 @@ static uint64_t round_up(double n)
     return (digits > 0 ? digits : 1) * scale;
 }
 
-struct suggestion suggestion_make(const struct distribution *distribution, uint64_t observed_s, unsigned percentile)
+struct suggestion suggestion_make(const struct distribution *distribution, uint64_t observed_s,
+                                  unsigned percentile)
 {
     double rate = HEADROOM * enough_rate(distribution, observed_s, percentile);
     struct suggestion made = {.period_s = rate >= 10 ? 1 : rate >= 10.0 / 60 ? 60 : 3600};
     made.count = round_up(rate * made.period_s);
-    made.burst = round_up(enough_burst(distribution, suggestion_per_s(&made), percentile, &made.above));
+    made.burst =
+        round_up(enough_burst(distribution, suggestion_per_s(&made), percentile, &made.above));
     return made;
 }
 
 bool suggestion_covers(const struct suggestion *strict, const struct suggestion *loose)
 {
-    return strict->burst <= loose->burst &&
-           (unsigned __int128)strict->count * loose->period_s <= (unsigned __int128)loose->count * strict->period_s;
+    return strict->burst <= loose->burst && (unsigned __int128)strict->count * loose->period_s <=
+                                                (unsigned __int128)loose->count * strict->period_s;
 }
 
 /* ---- as text ---- */
@@ -410,7 +425,8 @@ static const char *period_name(unsigned period_s)
 
 struct slice suggestion_text(const struct suggestion *suggestion, char *out)
 {
-    int len = snprintf(out, SUGGESTION_ROOM, "%llu/%s burst %llu", (unsigned long long)suggestion->count,
-                       period_name(suggestion->period_s), (unsigned long long)suggestion->burst);
+    int len =
+        snprintf(out, SUGGESTION_ROOM, "%llu/%s burst %llu", (unsigned long long)suggestion->count,
+                 period_name(suggestion->period_s), (unsigned long long)suggestion->burst);
     return slice_of(out, (size_t)len);
 }

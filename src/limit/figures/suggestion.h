@@ -96,11 +96,12 @@ void distribution_merge(struct distribution *distribution, const struct distribu
  * Returns the next cell with subjects from index *at on, and moves *at behind the cell. *upper: an
  * upper bound of the peaks of these subjects. NULL: no more cells.
  */
-const struct distribution_cell *distribution_next(const struct distribution *distribution, size_t *at,
-                                                  struct peaks *upper);
+const struct distribution_cell *distribution_next(const struct distribution *distribution,
+                                                  size_t *at, struct peaks *upper);
 
 /* A lower bound of the peaks of the subjects in that cell. */
-struct peaks distribution_lower(const struct distribution *distribution, const struct distribution_cell *cell);
+struct peaks distribution_lower(const struct distribution *distribution,
+                                const struct distribution_cell *cell);
 
 struct suggestion {
     uint64_t count;    /* commands in each period_s */
@@ -121,7 +122,8 @@ bool suggestion_has_enough(uint64_t subjects, uint64_t observed_s);
  * Makes a suggestion from a non-empty distribution. `observed_s`: period of observation.
  * `percentile`: 1 to 100, or SUGGESTION_GAPS.
  */
-struct suggestion suggestion_make(const struct distribution *distribution, uint64_t observed_s, unsigned percentile);
+struct suggestion suggestion_make(const struct distribution *distribution, uint64_t observed_s,
+                                  unsigned percentile);
 
 /* True if a subject with these peaks would pass, wherever in its windows its commands came. */
 bool suggestion_passes(const struct suggestion *suggestion, const struct peaks *peaks);
@@ -136,7 +138,8 @@ bool suggestion_limits(const struct suggestion *suggestion, const struct peaks *
  * The largest ratio of a peak to what passes in its window; above 1 the subject is limited. For
  * comparing subjects. *which: the window of that ratio.
  */
-double suggestion_excess(const struct suggestion *suggestion, const struct peaks *peaks, enum peak *which);
+double suggestion_excess(const struct suggestion *suggestion, const struct peaks *peaks,
+                         enum peak *which);
 
 /*
  * True if all traffic that passes `strict` also passes `loose`. The limit of `strict` must see all

@@ -186,7 +186,8 @@ static size_t after(size_t slot)
 
 static bool top_is_named(const struct top_name *name, const struct top_key *key)
 {
-    return name->hash == key->hash && slice_eq(slice_of(name->subject, name->subject_len), key->subject) &&
+    return name->hash == key->hash &&
+           slice_eq(slice_of(name->subject, name->subject_len), key->subject) &&
            slice_eq(slice_of(name->policy, name->policy_len), key->policy);
 }
 
@@ -287,7 +288,8 @@ static void top_add_refuser(struct top_refusers *refusers, uint32_t limit, doubl
     refusers->sums[index] += amount;
 }
 
-static void add(struct top *top, enum top_by by, const struct top_key *key, double amount, uint32_t refused_by)
+static void add(struct top *top, enum top_by by, const struct top_key *key, double amount,
+                uint32_t refused_by)
 {
     struct top_table *table = &top->tables[by];
     size_t i = top_find(table, key);
@@ -308,7 +310,8 @@ static void add(struct top *top, enum top_by by, const struct top_key *key, doub
 void top_add_each(struct top *top, struct slice policy, struct slice subject, uint64_t hash,
                   const uint64_t amounts[TOP_BY_COUNT], uint32_t refused_by, uint64_t now_ns)
 {
-    const struct top_key key = {hash, top_cut(subject, SUBJECT_NAME_MAX), top_cut(policy, TOP_POLICY_MAX)};
+    const struct top_key key = {hash, top_cut(subject, SUBJECT_NAME_MAX),
+                                top_cut(policy, TOP_POLICY_MAX)};
     pthread_mutex_lock(&top->lock);
     top_move_to(top, now_ns);
     for (int by = 0; by < TOP_BY_COUNT; by++)
@@ -317,8 +320,8 @@ void top_add_each(struct top *top, struct slice policy, struct slice subject, ui
     pthread_mutex_unlock(&top->lock);
 }
 
-void top_add(struct top *top, enum top_by by, struct slice policy, struct slice subject, uint64_t hash, uint64_t amount,
-             uint64_t now_ns)
+void top_add(struct top *top, enum top_by by, struct slice policy, struct slice subject,
+             uint64_t hash, uint64_t amount, uint64_t now_ns)
 {
     uint64_t amounts[TOP_BY_COUNT] = {0};
     amounts[by] = amount;
@@ -364,7 +367,8 @@ static int by_rate(const void *one, const void *other)
  * Copies the counters of one table. Adds its floor to *floors: the most that a subject absent from
  * the table can have.
  */
-static size_t top_copy(struct top *top, enum top_by by, uint64_t now_ns, struct found *out, double *floors)
+static size_t top_copy(struct top *top, enum top_by by, uint64_t now_ns, struct found *out,
+                       double *floors)
 {
     const struct top_table *table = &top->tables[by];
     pthread_mutex_lock(&top->lock);
@@ -453,7 +457,8 @@ static void gather_refusers(const struct top *top, size_t i, struct top_refusers
 {
     for (size_t j = 0; j < TOP_REFUSERS; j++)
         if (top->refusers[i].sums[j] > 0)
-            top_add_refuser(sum, top->refusers[i].limits[j], top->refusers[i].sums[j] / top->weight);
+            top_add_refuser(sum, top->refusers[i].limits[j],
+                            top->refusers[i].sums[j] / top->weight);
 }
 
 static uint32_t most_refusing(const struct top_refusers *refusers)
@@ -465,8 +470,8 @@ static uint32_t most_refusing(const struct top_refusers *refusers)
     return refusers->sums[most] >= 0.5 ? refusers->limits[most] : TOP_NO_LIMIT;
 }
 
-static void top_look_up(struct top *const *tops, size_t n_tops, const struct top_name *name, uint64_t now_ns,
-                        struct top_entry *out)
+static void top_look_up(struct top *const *tops, size_t n_tops, const struct top_name *name,
+                        uint64_t now_ns, struct top_entry *out)
 {
     const struct top_key key = top_key_of(name);
     struct top_refusers refusers = {0};
@@ -488,7 +493,8 @@ static void top_look_up(struct top *const *tops, size_t n_tops, const struct top
     out->share_us_per_s = top_per_s(share.rate);
 }
 
-static void top_describe(const struct found *found, double floors, uint64_t now_ns, struct top_entry *out)
+static void top_describe(const struct found *found, double floors, uint64_t now_ns,
+                         struct top_entry *out)
 {
     const struct top_name *name = &found->name;
     memcpy(out->subject, name->subject, sizeof out->subject);
@@ -498,11 +504,12 @@ static void top_describe(const struct found *found, double floors, uint64_t now_
     out->per_s = top_per_s(found->rate + floors);
     out->over_per_s = top_per_s(found->over + floors);
     out->newness = newness_of(found, now_ns);
-    out->over_ns = top_age_of(found, now_ns) < TOP_WINDOW_NS ? top_age_of(found, now_ns) : TOP_WINDOW_NS;
+    out->over_ns =
+        top_age_of(found, now_ns) < TOP_WINDOW_NS ? top_age_of(found, now_ns) : TOP_WINDOW_NS;
 }
 
-size_t top_heaviest(struct top *const *tops, size_t n_tops, enum top_by by, uint64_t now_ns, struct top_entry *out,
-                    size_t max)
+size_t top_heaviest(struct top *const *tops, size_t n_tops, enum top_by by, uint64_t now_ns,
+                    struct top_entry *out, size_t max)
 {
     struct found *found = malloc((n_tops + 1) * TOP_SUBJECTS * sizeof *found);
     if (found == NULL)

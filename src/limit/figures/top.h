@@ -82,8 +82,8 @@ void top_free(struct top *top);
  * different subjects should have different hashes. If now_ns goes back, the latest time of an
  * earlier call counts.
  */
-void top_add(struct top *top, enum top_by by, struct slice policy, struct slice subject, uint64_t hash, uint64_t amount,
-             uint64_t now_ns);
+void top_add(struct top *top, enum top_by by, struct slice policy, struct slice subject,
+             uint64_t hash, uint64_t amount, uint64_t now_ns);
 
 /*
  * top_add for all metrics at once. `refused_by`: id of the limit behind the refusals in
@@ -98,7 +98,7 @@ void top_add_each(struct top *top, struct slice policy, struct slice subject, ui
  * full table may have been dropped there. The smallest sum of that table is added as possible
  * over-estimate. Out of memory: 0.
  */
-size_t top_heaviest(struct top *const *tops, size_t n_tops, enum top_by by, uint64_t now_ns, struct top_entry *out,
-                    size_t max);
+size_t top_heaviest(struct top *const *tops, size_t n_tops, enum top_by by, uint64_t now_ns,
+                    struct top_entry *out, size_t max);
 
 #endif

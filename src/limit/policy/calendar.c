@@ -61,13 +61,15 @@ static int64_t begin_of(enum calendar calendar, const struct zone *zone, int64_t
 static int64_t unit_at(enum calendar calendar, const struct zone *zone, int64_t now_s)
 {
     int64_t until_s;
-    int64_t unit = calendar_unit_of(calendar, civil_floor(now_s + zone_offset(zone, now_s, &until_s), CIVIL_DAY_S));
+    int64_t unit = calendar_unit_of(
+        calendar, civil_floor(now_s + zone_offset(zone, now_s, &until_s), CIVIL_DAY_S));
     while (begin_of(calendar, zone, unit + 1) <= now_s)
         unit++;
     return unit;
 }
 
-void calendar_bounds(enum calendar calendar, const struct zone *zone, int64_t now_s, int64_t bounds[CALENDAR_BOUNDS])
+void calendar_bounds(enum calendar calendar, const struct zone *zone, int64_t now_s,
+                     int64_t bounds[CALENDAR_BOUNDS])
 {
     int64_t unit = unit_at(calendar, zone, now_s), before = unit - 1;
     bounds[1] = begin_of(calendar, zone, unit);

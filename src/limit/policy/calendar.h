@@ -27,6 +27,7 @@ enum calendar calendar_parse(struct slice word);
  * bounds[2]. A NULL zone is UTC.
  */
 #define CALENDAR_BOUNDS 5
-void calendar_bounds(enum calendar calendar, const struct zone *zone, int64_t now_s, int64_t bounds[CALENDAR_BOUNDS]);
+void calendar_bounds(enum calendar calendar, const struct zone *zone, int64_t now_s,
+                     int64_t bounds[CALENDAR_BOUNDS]);
 
 #endif

@@ -28,7 +28,8 @@ static struct rate_table converting;
 /* ---- one debt ---- */
 
 /* The converted word, at most `most_ns` after now. */
-static uint64_t ahead(uint64_t word_ns, uint64_t now_ns, struct unit_time from, struct unit_time to, uint64_t most_ns)
+static uint64_t ahead(uint64_t word_ns, uint64_t now_ns, struct unit_time from, struct unit_time to,
+                      uint64_t most_ns)
 {
     if (word_ns <= now_ns)
         return word_ns;
@@ -45,11 +46,13 @@ static uint64_t conversion_less(uint64_t a, uint64_t b)
  * The most that is owed: one burst. A debt of bytes also includes the bytes that were in flight
  * when the debt stopped further bytes, unless a virtual clock charged them.
  */
-static uint64_t most_owed_ns(const struct slot_rate *from, const struct slot_rate *to, uint64_t debt_ns)
+static uint64_t most_owed_ns(const struct slot_rate *from, const struct slot_rate *to,
+                             uint64_t debt_ns)
 {
     uint64_t most_ns = slot_burst_ns(to);
     if (to->kind == SLOT_BYTES && from->queue == SLOT_QUEUE_NONE)
-        most_ns += debt_at(conversion_less(debt_ns, slot_burst_ns(from)), slot_unit_time(from), slot_unit_time(to));
+        most_ns += debt_at(conversion_less(debt_ns, slot_burst_ns(from)), slot_unit_time(from),
+                           slot_unit_time(to));
     return most_ns < RATE_LONGEST_NS ? most_ns : RATE_LONGEST_NS;
 }
 
@@ -59,8 +62,9 @@ static uint64_t most_owed_ns(const struct slot_rate *from, const struct slot_rat
  * rate can then not charge the word. An exception is a debt of few ns that rounding up leaves
  * unchanged: a thread with the old rate may then charge too much, once.
  */
-static void convert_word(struct funnel *funnel, const struct slot_rate *from, const struct slot_rate *to,
-                         uint64_t now_ns, uint64_t waiting_ns, uint64_t used_ns)
+static void convert_word(struct funnel *funnel, const struct slot_rate *from,
+                         const struct slot_rate *to, uint64_t now_ns, uint64_t waiting_ns,
+                         uint64_t used_ns)
 {
     uint64_t word_ns = funnel_peek(funnel);
     uint64_t next_ns;
@@ -75,7 +79,8 @@ static void convert_word(struct funnel *funnel, const struct slot_rate *from, co
 
 /* ---- a queue ---- */
 
-static struct funnel *departure_word(struct subject *subject, uint16_t departures, enum departure_word which)
+static struct funnel *departure_word(struct subject *subject, uint16_t departures,
+                                     enum departure_word which)
 {
     return subject_find_funnel(subject, (uint16_t)(departures + which));
 }
@@ -85,7 +90,8 @@ static void conversion_set(struct funnel *word, uint64_t ns)
     atomic_store_explicit(&word->tat_ns, ns, memory_order_relaxed);
 }
 
-const struct retiming *subject_retiming(const struct subject *subject, uint16_t departures, uint64_t number)
+const struct retiming *subject_retiming(const struct subject *subject, uint16_t departures,
+                                        uint64_t number)
 {
     const struct retiming *retiming = subject->retimings;
     while (retiming != NULL && (retiming->departures != departures || retiming->number != number))
@@ -130,8 +136,8 @@ static void remember_retiming(struct subject *subject, const struct retiming *mo
     subject->retimings = retiming;
 }
 
-static void convert_queue(struct subject *subject, struct funnel *queue, const struct slot_rate *from,
-                          const struct slot_rate *to, uint64_t now_ns)
+static void convert_queue(struct subject *subject, struct funnel *queue,
+                          const struct slot_rate *from, const struct slot_rate *to, uint64_t now_ns)
 {
     static const enum departure_word times[] = {DEPARTURE_LAST, DEPARTURE_FRONT};
     struct unit_time before = slot_unit_time(from), after = slot_unit_time(to);
@@ -142,7 +148,8 @@ static void convert_queue(struct subject *subject, struct funnel *queue, const s
         conversion_set(word, ahead(funnel_word(word), now_ns, before, after, RATE_LONGEST_NS));
     }
     struct funnel *gone = departure_word(subject, to->departures, DEPARTURE_GONE);
-    conversion_set(gone, ahead(funnel_word(gone), now_ns, before, after, slot_burst_ns(to) + DEPARTURE_SLACK_NS));
+    conversion_set(gone, ahead(funnel_word(gone), now_ns, before, after,
+                               slot_burst_ns(to) + DEPARTURE_SLACK_NS));
     struct funnel *timed = departure_word(subject, to->departures, DEPARTURE_TIMED);
     conversion_set(timed, funnel_word(timed) + 1);
     if (funnel_word(departure_word(subject, to->departures, DEPARTURE_WAITING)) == 0) {
@@ -166,12 +173,15 @@ static void convert_queue(struct subject *subject, struct funnel *queue, const s
 /* ---- a holder ---- */
 
 /* The time, at the new rate, of the units that commands wait for in the limit's queue. */
-static uint64_t waiting_ns(struct subject *subject, const struct slot_rate *from, const struct slot_rate *to)
+static uint64_t waiting_ns(struct subject *subject, const struct slot_rate *from,
+                           const struct slot_rate *to)
 {
     const struct funnel *waiting = from->queue == SLOT_QUEUE && to->queue == SLOT_QUEUE
                                        ? departure_word(subject, to->departures, DEPARTURE_WAITING)
                                        : NULL;
-    return waiting != NULL ? debt_at(funnel_word(waiting), (struct unit_time){1, 1}, slot_unit_time(to)) : 0;
+    return waiting != NULL
+               ? debt_at(funnel_word(waiting), (struct unit_time){1, 1}, slot_unit_time(to))
+               : 0;
 }
 
 /*
@@ -179,13 +189,15 @@ static uint64_t waiting_ns(struct subject *subject, const struct slot_rate *from
  * of an overflow subject is not cut below the burst: subjects that owed no more than this debt were
  * dropped.
  */
-static uint64_t used_ns(struct subject *subject, const struct slot_rate *from, const struct slot_rate *to,
-                        uint64_t now_ns)
+static uint64_t used_ns(struct subject *subject, const struct slot_rate *from,
+                        const struct slot_rate *to, uint64_t now_ns)
 {
-    const struct funnel *last = from->queue == SLOT_QUEUE && to->queue != SLOT_QUEUE && !subject_is_overflow(subject)
-                                    ? departure_word(subject, to->departures, DEPARTURE_LAST)
-                                    : NULL;
-    return last != NULL ? debt_at(conversion_less(funnel_word(last), now_ns), slot_unit_time(from), slot_unit_time(to))
+    const struct funnel *last =
+        from->queue == SLOT_QUEUE && to->queue != SLOT_QUEUE && !subject_is_overflow(subject)
+            ? departure_word(subject, to->departures, DEPARTURE_LAST)
+            : NULL;
+    return last != NULL ? debt_at(conversion_less(funnel_word(last), now_ns), slot_unit_time(from),
+                                  slot_unit_time(to))
                         : UINT64_MAX;
 }
 
@@ -211,7 +223,8 @@ static void convert_slot(struct subject *subject, uint16_t slot, const struct sl
     if (funnel == NULL)
         return;
     if (!is_same_time || is_cut) {
-        convert_word(funnel, from, to, now_ns, waiting_ns(subject, from, to), used_ns(subject, from, to, now_ns));
+        convert_word(funnel, from, to, now_ns, waiting_ns(subject, from, to),
+                     used_ns(subject, from, to, now_ns));
         if (to->departures != SLOT_NOWHERE)
             convert_queue(subject, funnel, from, to, now_ns);
     }

@@ -31,9 +31,11 @@ struct exceptions {
  * The variant borrows the plan of its policy, and its subjects are observed as those of the policy.
  * A reference on the set of policies keeps the plan.
  */
-static void lend_plan(const struct exceptions_of *of, struct policy *variant, const struct policy *policy)
+static void lend_plan(const struct exceptions_of *of, struct policy *variant,
+                      const struct policy *policy)
 {
-    variant->peak_rates = policy != NULL ? policy->peak_rates : *policies_unlimited_peak_plan(of->policies);
+    variant->peak_rates =
+        policy != NULL ? policy->peak_rates : *policies_unlimited_peak_plan(of->policies);
 }
 
 /* ---- blocks ---- */
@@ -69,10 +71,12 @@ static void rate_before_others(struct policy *variant)
 static struct policy *exceptions_block(const struct exceptions_of *of, struct members *members,
                                        const struct policy *policy)
 {
-    struct policy *variant = variant_new(policy, policy != NULL ? policy->policy_state : of->unlimited);
+    struct policy *variant =
+        variant_new(policy, policy != NULL ? policy->policy_state : of->unlimited);
     lend_plan(of, variant, policy);
     rate_before_others(variant);
-    size_t at = variant->n_limits < POLICY_MAX_LIMITS ? variant->n_limits++ : POLICY_MAX_LIMITS - 1U;
+    size_t at =
+        variant->n_limits < POLICY_MAX_LIMITS ? variant->n_limits++ : POLICY_MAX_LIMITS - 1U;
     variant->limits[at] = (struct limit){
         .class = class_all(of->policies),
         .id = of->block_id,
@@ -97,7 +101,8 @@ static struct policy *exceptions_block(const struct exceptions_of *of, struct me
  * would charge the other users of the overflow subject. NULL: nothing is denied, and the policy
  * itself binds.
  */
-static struct policy *deny_on_shared(const struct exceptions_of *of, struct members *members, const struct policy *own)
+static struct policy *deny_on_shared(const struct exceptions_of *of, struct members *members,
+                                     const struct policy *own)
 {
     const struct policy *policy = policies_at(of->policies, own->index);
     struct policy *variant = NULL;
@@ -117,7 +122,8 @@ static struct policy *deny_on_shared(const struct exceptions_of *of, struct memb
 
 /* ---- shared variants ---- */
 
-static struct policy **block_all(const struct exceptions_of *of, struct members *members, size_t n_policies)
+static struct policy **block_all(const struct exceptions_of *of, struct members *members,
+                                 size_t n_policies)
 {
     struct policy **blocked = mem_zalloc(n_policies + 1, sizeof(struct policy *));
     for (size_t i = 0; i < n_policies; i++)
@@ -141,7 +147,8 @@ static struct bound *bound_new(const struct exceptions_of *of)
         policy_bind(own, members, policies_is_shadow(of->policies));
         lend_plan(of, own, policies_at(of->policies, own->index));
         bound->shared[i] = deny_on_shared(of, members, own);
-        own->shared = bound->shared[i] != NULL ? bound->shared[i] : policies_at(of->policies, own->index);
+        own->shared =
+            bound->shared[i] != NULL ? bound->shared[i] : policies_at(of->policies, own->index);
     }
     members_free(members);
     return bound;
@@ -193,15 +200,16 @@ struct exceptions *exceptions_get(struct exceptions *exceptions)
 
 void exceptions_put(struct exceptions *exceptions)
 {
-    if (exceptions == NULL || atomic_fetch_sub_explicit(&exceptions->holders, 1, memory_order_acq_rel) > 1)
+    if (exceptions == NULL ||
+        atomic_fetch_sub_explicit(&exceptions->holders, 1, memory_order_acq_rel) > 1)
         return;
     bound_put(exceptions->bound);
     shared_set_put(exceptions->blocks);
     free(exceptions);
 }
 
-const struct policy *exceptions_policy(const struct exceptions *exceptions, const struct policy *policy,
-                                       struct slice subject)
+const struct policy *exceptions_policy(const struct exceptions *exceptions,
+                                       const struct policy *policy, struct slice subject)
 {
     const struct bound *bound = exceptions->bound;
     if (blocks_find(exceptions->blocks, subject) != NULL)

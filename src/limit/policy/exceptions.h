@@ -43,11 +43,12 @@ void exceptions_put(struct exceptions *exceptions);
  * The policy that binds the subject of that name instead of `policy`. NULL for `policy` and as
  * result: no policy. `exceptions` is not NULL.
  */
-const struct policy *exceptions_policy(const struct exceptions *exceptions, const struct policy *policy,
-                                       struct slice subject);
+const struct policy *exceptions_policy(const struct exceptions *exceptions,
+                                       const struct policy *policy, struct slice subject);
 
 /* exceptions_policy that also takes NULL, at the price of one comparison. */
-static inline const struct policy *exceptions_bind(const struct exceptions *exceptions, const struct policy *policy,
+static inline const struct policy *exceptions_bind(const struct exceptions *exceptions,
+                                                   const struct policy *policy,
                                                    struct slice subject)
 {
     return exceptions == NULL ? policy : exceptions_policy(exceptions, policy, subject);
@@ -58,9 +59,11 @@ static inline const struct policy *exceptions_bind(const struct exceptions *exce
  * subject the rates of a single new subject do not apply: such charges would hit all other users of
  * the overflow subject.
  */
-static inline const struct policy *exceptions_bind_on(const struct policy *policy, const struct subject *subject)
+static inline const struct policy *exceptions_bind_on(const struct policy *policy,
+                                                      const struct subject *subject)
 {
-    return policy != NULL && policy->shared != NULL && subject_is_overflow(subject) ? policy->shared : policy;
+    return policy != NULL && policy->shared != NULL && subject_is_overflow(subject) ? policy->shared
+                                                                                    : policy;
 }
 
 /* All blocks; NULL: none. */

@@ -47,26 +47,30 @@ static bool why_unknown(struct slice text, struct slice name, char *why, size_t 
 {
     struct slice near = near_name(name, N_SOURCES, source_name, NULL);
     if (near.len > 0)
-        return why_set(why, why_size, "unknown source \"%.*s\" (did you mean %.*s?)", WHY_SLICE(text), WHY_SLICE(near));
-    return why_set(why, why_size,
-                   "unknown source \"%.*s\": write user, name, tls, ip, ip/24, ip6/64, listener or key:2",
-                   WHY_SLICE(text));
+        return why_set(why, why_size, "unknown source \"%.*s\" (did you mean %.*s?)",
+                       WHY_SLICE(text), WHY_SLICE(near));
+    return why_set(
+        why, why_size,
+        "unknown source \"%.*s\": write user, name, tls, ip, ip/24, ip6/64, listener or key:2",
+        WHY_SLICE(text));
 }
 
 /* Parses the rest of "ip" (an address of either family), "ip/24" or "ip6/64" (a network). */
-static bool parse_prefix(struct slice text, struct slice after, enum kind *kind, uint8_t *prefix, char *why,
-                         size_t why_size)
+static bool parse_prefix(struct slice text, struct slice after, enum kind *kind, uint8_t *prefix,
+                         char *why, size_t why_size)
 {
     int64_t bits;
     int64_t most = *kind == BY_IP6 ? 128 : 32;
     if (*kind == BY_IP && after.len == 0)
         return true;
     if (*kind == BY_IP6 && after.len == 0)
-        return why_set(why, why_size, "\"%.*s\" needs a prefix length, like ip6/64; ip is the whole address",
+        return why_set(why, why_size,
+                       "\"%.*s\" needs a prefix length, like ip6/64; ip is the whole address",
                        WHY_SLICE(text));
     split_take(&after, 1);
     if (!num_parse(after, &bits) || bits < 1 || bits > most)
-        return why_set(why, why_size, "\"%.*s\": the prefix length must be 1 to %d", WHY_SLICE(text), (int)most);
+        return why_set(why, why_size, "\"%.*s\": the prefix length must be 1 to %d",
+                       WHY_SLICE(text), (int)most);
     *prefix = (uint8_t)bits;
     if (*kind == BY_IP)
         *kind = BY_IP4;
@@ -74,7 +78,8 @@ static bool parse_prefix(struct slice text, struct slice after, enum kind *kind,
 }
 
 /* Parses the number of segments of "key:2". */
-static bool parse_segments(struct slice text, struct slice after, uint8_t *segments, char *why, size_t why_size)
+static bool parse_segments(struct slice text, struct slice after, uint8_t *segments, char *why,
+                           size_t why_size)
 {
     int64_t n;
     if (after.len == 0 || after.at[0] != ':')
@@ -84,13 +89,14 @@ static bool parse_segments(struct slice text, struct slice after, uint8_t *segme
                        WHY_SLICE(text));
     split_take(&after, 1);
     if (!num_parse(after, &n) || n < 1 || n > KEY_SEGMENTS_MAX)
-        return why_set(why, why_size, "\"%.*s\": the number of segments must be 1 to %d", WHY_SLICE(text),
-                       KEY_SEGMENTS_MAX);
+        return why_set(why, why_size, "\"%.*s\": the number of segments must be 1 to %d",
+                       WHY_SLICE(text), KEY_SEGMENTS_MAX);
     *segments = (uint8_t)n;
     return true;
 }
 
-static bool parse_source(struct slice text, enum kind *kind, uint8_t *prefix, char *why, size_t why_size)
+static bool parse_source(struct slice text, enum kind *kind, uint8_t *prefix, char *why,
+                         size_t why_size)
 {
     struct slice after = text;
     size_t len = 0;
@@ -105,7 +111,8 @@ static bool parse_source(struct slice text, enum kind *kind, uint8_t *prefix, ch
         return parse_segments(text, after, prefix, why, why_size);
     bool is_bare = *kind == BY_USER || *kind == BY_NAME || *kind == BY_TLS || *kind == BY_LISTENER;
     if (after.len > 0 && (after.at[0] == ':' || is_bare))
-        return why_set(why, why_size, "\"%.*s\": only ip and ip6 take a length (ip/24, ip6/64)", WHY_SLICE(text));
+        return why_set(why, why_size, "\"%.*s\": only ip and ip6 take a length (ip/24, ip6/64)",
+                       WHY_SLICE(text));
     if (is_bare)
         return true;
     return parse_prefix(text, after, kind, prefix, why, why_size);
@@ -136,7 +143,8 @@ bool identity_parse(struct identity *identity, struct slice text, char *why, siz
         if (!parse_source(part, &kind, &prefix, why, why_size))
             return false;
         if (is_covered(&parsed, kind))
-            return why_set(why, why_size, "\"%.*s\" is never reached: an earlier source names the same clients",
+            return why_set(why, why_size,
+                           "\"%.*s\" is never reached: an earlier source names the same clients",
                            WHY_SLICE(part));
         parsed.sources[parsed.count].kind = (uint8_t)kind;
         parsed.sources[parsed.count].prefix = prefix;
@@ -240,7 +248,8 @@ static size_t name_key(char *out, struct slice key, uint8_t segments)
         return 0;
     for (; len < key.len && !(key.at[len] == ':' && --segments == 0); len++)
         ;
-    return len > 0 ? name_text(out, SLICE("key:"), slice_of(key.at, len)) : identity_put(out, SLICE("key:"));
+    return len > 0 ? name_text(out, SLICE("key:"), slice_of(key.at, len))
+                   : identity_put(out, SLICE("key:"));
 }
 
 static size_t name_by(enum kind kind, uint8_t prefix, const struct facts *facts, char *out)
@@ -283,7 +292,8 @@ size_t identity_subject(const struct identity *identity, const struct facts *fac
 {
     size_t len = 0;
     for (size_t i = 0; i < identity->count && len == 0; i++)
-        len = name_by((enum kind)identity->sources[i].kind, identity->sources[i].prefix, facts, out);
+        len =
+            name_by((enum kind)identity->sources[i].kind, identity->sources[i].prefix, facts, out);
     return len > 0 ? len : identity_address(facts, out);
 }
 
@@ -316,50 +326,60 @@ static bool why_unknown_term(struct slice text, struct slice name, char *why, si
 {
     struct slice near = near_name(name, MATCH_FACTS, identity_kind_name, NULL);
     if (near.len > 0)
-        return why_set(why, why_size, "unknown term \"%.*s\" (did you mean %.*s:...?)", WHY_SLICE(text),
-                       WHY_SLICE(near));
-    return why_set(why, why_size,
-                   "unknown term \"%.*s\": write user:PATTERN, name:PATTERN, tls:PATTERN, listener:PATTERN, "
-                   "key:PATTERN or ip:ADDRESS/N",
-                   WHY_SLICE(text));
+        return why_set(why, why_size, "unknown term \"%.*s\" (did you mean %.*s:...?)",
+                       WHY_SLICE(text), WHY_SLICE(near));
+    return why_set(
+        why, why_size,
+        "unknown term \"%.*s\": write user:PATTERN, name:PATTERN, tls:PATTERN, listener:PATTERN, "
+        "key:PATTERN or ip:ADDRESS/N",
+        WHY_SLICE(text));
 }
 
-static bool parse_glob(struct match *match, struct slice text, struct slice glob, char *why, size_t why_size)
+static bool parse_glob(struct match *match, struct slice text, struct slice glob, char *why,
+                       size_t why_size)
 {
     struct slice first, rest = glob;
     if (glob.len == 0)
-        return why_set(why, why_size, "\"%.*s\" has no pattern: write %.*s* for any", WHY_SLICE(text), WHY_SLICE(text));
+        return why_set(why, why_size, "\"%.*s\" has no pattern: write %.*s* for any",
+                       WHY_SLICE(text), WHY_SLICE(text));
     if (split_word(&rest, &first) && rest.len > 0)
-        return why_set(why, why_size, "\"%.*s\" has a space in it: terms are separated by commas", WHY_SLICE(text));
+        return why_set(why, why_size, "\"%.*s\" has a space in it: terms are separated by commas",
+                       WHY_SLICE(text));
     if (memchr(glob.at, '\0', glob.len) != NULL)
         return why_set(why, why_size, "\"%.*s\" is followed by a NUL byte", WHY_SLICE(text));
     if (!glob_is_closed(glob))
-        return why_set(why, why_size, "\"%.*s\" has a [ that is never closed: write \\[ for the character itself",
+        return why_set(why, why_size,
+                       "\"%.*s\" has a [ that is never closed: write \\[ for the character itself",
                        WHY_SLICE(text));
     if (match->kind == MATCH_USER && slice_eq(glob, SLICE("default")))
-        return why_set(why, why_size,
-                       "\"%.*s\" matches no client: clients without a login have no user; use [policy default] for "
-                       "them",
-                       WHY_SLICE(text));
+        return why_set(
+            why, why_size,
+            "\"%.*s\" matches no client: clients without a login have no user; use [policy default] for "
+            "them",
+            WHY_SLICE(text));
     match->glob = mem_strndup(glob.at, glob.len);
     return true;
 }
 
-static bool parse_network(struct match *match, struct slice text, struct slice network, char *why, size_t why_size)
+static bool parse_network(struct match *match, struct slice text, struct slice network, char *why,
+                          size_t why_size)
 {
     char printed[IP_TEXT_MAX];
     switch (network_parse(&match->network, network)) {
     case NETWORK_NO_ADDRESS:
-        return why_set(why, why_size,
-                       "\"%.*s\" is not an address: write ip:192.0.2.7, ip:10.1.0.0/16 or ip:2001:db8::/32",
-                       WHY_SLICE(text));
+        return why_set(
+            why, why_size,
+            "\"%.*s\" is not an address: write ip:192.0.2.7, ip:10.1.0.0/16 or ip:2001:db8::/32",
+            WHY_SLICE(text));
     case NETWORK_BAD_PREFIX:
-        return why_set(why, why_size, "\"%.*s\": the prefix length must be 0 to %u", WHY_SLICE(text),
-                       ip_bits(&match->network.ip));
+        return why_set(why, why_size, "\"%.*s\": the prefix length must be 0 to %u",
+                       WHY_SLICE(text), ip_bits(&match->network.ip));
     case NETWORK_HOST_BITS:
         ip_print(&match->network.ip, printed);
-        return why_set(why, why_size, "\"%.*s\" has address bits beyond its prefix length: the network is ip:%s/%u",
-                       WHY_SLICE(text), printed, match->network.prefix);
+        return why_set(
+            why, why_size,
+            "\"%.*s\" has address bits beyond its prefix length: the network is ip:%s/%u",
+            WHY_SLICE(text), printed, match->network.prefix);
     case NETWORK_GOOD:
         break;
     }
@@ -420,7 +440,8 @@ bool match_is_of_key(const struct match *match)
 
 bool match_is_open(const struct match *match)
 {
-    return match->kind == MATCH_IP ? match->network.prefix == 0 : glob_is_any(slice_str(match->glob));
+    return match->kind == MATCH_IP ? match->network.prefix == 0
+                                   : glob_is_any(slice_str(match->glob));
 }
 
 /* Every client has a listener; each other fact may be unknown. */
@@ -437,7 +458,8 @@ bool match_covers(const struct match *wide, const struct match *narrow)
         return false;
     if (wide->kind != MATCH_IP)
         return glob_covers(slice_str(wide->glob), slice_str(narrow->glob));
-    return wide->network.prefix <= narrow->network.prefix && network_holds(&wide->network, &narrow->network.ip);
+    return wide->network.prefix <= narrow->network.prefix &&
+           network_holds(&wide->network, &narrow->network.ip);
 }
 
 bool match_is_claimed(const struct match *match)

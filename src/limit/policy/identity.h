@@ -39,7 +39,8 @@ struct identity {
  * of either family. ip/N applies to IPv4, ip6/N to IPv6. key:N is the first N segments, between
  * colons, of a command's first key. False: `why` holds the reason.
  */
-__attribute__((warn_unused_result)) bool identity_parse(struct identity *identity, struct slice text, char *why,
+__attribute__((warn_unused_result)) bool identity_parse(struct identity *identity,
+                                                        struct slice text, char *why,
                                                         size_t why_size);
 
 /*
@@ -69,7 +70,15 @@ size_t identity_site(const struct ip *ip, char *out);
 size_t identity_address(const struct facts *facts, char *out);
 
 /* The fact of a client that a match term compares. */
-enum match_fact { MATCH_USER, MATCH_NAME, MATCH_TLS, MATCH_LISTENER, MATCH_KEY, MATCH_IP, MATCH_FACTS };
+enum match_fact {
+    MATCH_USER,
+    MATCH_NAME,
+    MATCH_TLS,
+    MATCH_LISTENER,
+    MATCH_KEY,
+    MATCH_IP,
+    MATCH_FACTS
+};
 
 /* A match term: user:GLOB, name:GLOB, tls:GLOB, listener:GLOB, key:GLOB, ip:ADDRESS[/N]. */
 struct match {
@@ -78,8 +87,8 @@ struct match {
     char *glob;             /* heap; NULL for ip */
 };
 
-__attribute__((warn_unused_result)) bool match_parse(struct match *match, struct slice text, char *why,
-                                                     size_t why_size);
+__attribute__((warn_unused_result)) bool match_parse(struct match *match, struct slice text,
+                                                     char *why, size_t why_size);
 bool match_holds(const struct match *match, const struct facts *facts);
 bool match_is_of_key(const struct match *match);
 

@@ -11,12 +11,14 @@
  * The first policy before `end` with a term that covers `narrow`. If `narrow` is NULL: with a term
  * that holds for all clients.
  */
-static const struct policy *first_covering(const struct policies *policies, size_t end, const struct match *narrow)
+static const struct policy *first_covering(const struct policies *policies, size_t end,
+                                           const struct match *narrow)
 {
     for (size_t i = 0; i < end; i++) {
         const struct policy *policy = policies_at(policies, i);
         for (size_t j = 0; j < policy->n_matches; j++)
-            if (narrow != NULL ? match_covers(&policy->matches[j], narrow) : match_is_of_all(&policy->matches[j]))
+            if (narrow != NULL ? match_covers(&policy->matches[j], narrow)
+                               : match_is_of_all(&policy->matches[j]))
                 return policy;
     }
     return NULL;
@@ -42,13 +44,15 @@ static bool looks_elsewhere(const struct policy *policy, struct slice kind)
     return false;
 }
 
-bool policies_bind_elsewhere(const struct policies *policies, const struct policy *policy, const struct facts *facts,
-                             struct slice kind, const struct policy **other)
+bool policies_bind_elsewhere(const struct policies *policies, const struct policy *policy,
+                             const struct facts *facts, struct slice kind,
+                             const struct policy **other)
 {
     *other = policies_match(policies, facts);
     if (*other == policy)
         return false;
-    bool is_default = policy->n_matches == 0, is_by_match = *other != NULL && (*other)->n_matches > 0;
+    bool is_default = policy->n_matches == 0,
+         is_by_match = *other != NULL && (*other)->n_matches > 0;
     if (is_by_match && (is_default || (*other)->index < policy->index))
         return true;
     return !is_default && !looks_elsewhere(policy, kind);
@@ -93,7 +97,8 @@ static bool has_no_more_room(const struct limit *strict, const struct limit *loo
  */
 static bool refuses_at_once(const struct limit *limit)
 {
-    return limit->action == OVER_REFUSE || limit->action == OVER_CLOSE || limit->action == OVER_DENY;
+    return limit->action == OVER_REFUSE || limit->action == OVER_CLOSE ||
+           limit->action == OVER_DENY;
 }
 
 static bool is_implied(const struct policy *policy, unsigned index, unsigned by)
@@ -102,7 +107,8 @@ static bool is_implied(const struct policy *policy, unsigned index, unsigned by)
     /* shadow mode only counts */
     bool can_refuse = loose->action != OVER_DENY && loose->action != OVER_SHADOW;
     return by != index && strict->unit == loose->unit && can_refuse && refuses_at_once(strict) &&
-           (strict->scope == loose->scope || strict->scope == PER_POLICY || strict->action == OVER_DENY) &&
+           (strict->scope == loose->scope || strict->scope == PER_POLICY ||
+            strict->action == OVER_DENY) &&
            has_no_more_room(strict, loose) && sees_as_many(policy, by, index);
 }
 

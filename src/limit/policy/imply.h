@@ -12,14 +12,16 @@
  * further term must be covered by an earlier policy too. NULL: `policy` may bind a client. For
  * `default`: a policy that binds every client.
  */
-const struct policy *policies_covering(const struct policies *policies, const struct policy *policy);
+const struct policy *policies_covering(const struct policies *policies,
+                                       const struct policy *policy);
 
 /*
  * True if `policy` never binds clients with these facts, all of one kind ("user"), whatever their
  * other facts. *other is the policy that binds these clients; NULL: none.
  */
-bool policies_bind_elsewhere(const struct policies *policies, const struct policy *policy, const struct facts *facts,
-                             struct slice kind, const struct policy **other);
+bool policies_bind_elsewhere(const struct policies *policies, const struct policy *policy,
+                             const struct facts *facts, struct slice kind,
+                             const struct policy **other);
 
 /*
  * Returns another limit of the policy that refuses everything that limit `index` would not let

@@ -134,7 +134,8 @@ enum network_fault network_parse(struct network *network, struct slice text)
     if (!ip_parse(address, &network->ip))
         return NETWORK_NO_ADDRESS;
     int64_t bits = (int64_t)ip_bits(&network->ip);
-    if (prefix.at != NULL && (!num_parse(prefix, &bits) || bits < 0 || bits > (int64_t)ip_bits(&network->ip)))
+    if (prefix.at != NULL &&
+        (!num_parse(prefix, &bits) || bits < 0 || bits > (int64_t)ip_bits(&network->ip)))
         return NETWORK_BAD_PREFIX;
     network->prefix = (uint8_t)bits;
     struct ip given = network->ip;
@@ -148,18 +149,21 @@ bool network_holds(const struct network *network, const struct ip *ip)
     return ip_eq(&masked, &network->ip);
 }
 
-static bool ip_why_not(const struct network *network, enum network_fault fault, struct slice text, char *why,
-                       size_t why_size)
+static bool ip_why_not(const struct network *network, enum network_fault fault, struct slice text,
+                       char *why, size_t why_size)
 {
     char printed[IP_TEXT_MAX];
     if (fault == NETWORK_BAD_PREFIX)
-        return why_set(why, why_size, "\"%.*s\": the prefix length must be 0 to %u", WHY_SLICE(text),
-                       ip_bits(&network->ip));
+        return why_set(why, why_size, "\"%.*s\": the prefix length must be 0 to %u",
+                       WHY_SLICE(text), ip_bits(&network->ip));
     if (fault == NETWORK_NO_ADDRESS)
-        return why_set(why, why_size, "\"%.*s\" is not an address: write 192.0.2.7, 10.1.0.0/16, 2001:db8::/32 or unix",
-                       WHY_SLICE(text));
+        return why_set(
+            why, why_size,
+            "\"%.*s\" is not an address: write 192.0.2.7, 10.1.0.0/16, 2001:db8::/32 or unix",
+            WHY_SLICE(text));
     ip_print(&network->ip, printed);
-    return why_set(why, why_size, "\"%.*s\" has address bits beyond its prefix length: the network is %s/%u",
+    return why_set(why, why_size,
+                   "\"%.*s\" has address bits beyond its prefix length: the network is %s/%u",
                    WHY_SLICE(text), printed, network->prefix);
 }
 

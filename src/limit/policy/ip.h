@@ -65,12 +65,13 @@ enum network_fault { NETWORK_GOOD, NETWORK_NO_ADDRESS, NETWORK_BAD_PREFIX, NETWO
  * address. On NETWORK_HOST_BITS (bits set beyond the prefix) *network is the network without those
  * bits.
  */
-__attribute__((warn_unused_result)) enum network_fault network_parse(struct network *network, struct slice text);
+__attribute__((warn_unused_result)) enum network_fault network_parse(struct network *network,
+                                                                     struct slice text);
 bool network_holds(const struct network *network, const struct ip *ip);
 
 /* Adds an address, a network or "unix". False: `why` holds the reason. */
-__attribute__((warn_unused_result)) bool networks_add(struct networks *networks, struct slice text, char *why,
-                                                      size_t why_size);
+__attribute__((warn_unused_result)) bool networks_add(struct networks *networks, struct slice text,
+                                                      char *why, size_t why_size);
 
 static inline bool networks_are_none(const struct networks *networks)
 {

@@ -29,7 +29,8 @@ static const struct unit_row {
     [UNIT_INFLIGHT] = {"inflight", "command", ANYBODY, AT_ONCE, OVER_REFUSE},
     [UNIT_CONNECTIONS] = {"connections", "connection", MANY, AT_ONCE, OVER_CLOSE},
     [UNIT_CONNECTS] = {"connects", "connection", MANY, AT_ONCE, OVER_CLOSE},
-    [UNIT_AUTH_FAILURES] = {"auth-failures", "login", BIT(PER_SUBJECT), BIT(OVER_CLOSE) | BIT(OVER_SHADOW), OVER_CLOSE},
+    [UNIT_AUTH_FAILURES] = {"auth-failures", "login", BIT(PER_SUBJECT),
+                            BIT(OVER_CLOSE) | BIT(OVER_SHADOW), OVER_CLOSE},
 };
 
 static const char *const scopes[SCOPE_COUNT] = {"subject", "connection", "policy"};
@@ -85,7 +86,8 @@ static enum rate_form limit_form_of(enum unit unit)
 static bool take_amount(struct draft *draft, struct slice word)
 {
     if (!unit_is_gauge(draft->unit))
-        return rate_parse(word, limit_form_of(draft->unit), &draft->rate, draft->why, draft->why_size);
+        return rate_parse(word, limit_form_of(draft->unit), &draft->rate, draft->why,
+                          draft->why_size);
     if (word.len > 0 && memchr(word.at, '/', word.len) != NULL)
         return why_set(draft->why, draft->why_size,
                        "\"%.*s\": %s counts what is open at one moment: write it without "
@@ -102,8 +104,10 @@ static bool take_burst(struct draft *draft, struct slice value, struct slice *re
 {
     (void)rest;
     if (unit_is_gauge(draft->unit))
-        return why_set(draft->why, draft->why_size, "%s has no rate, so it takes no burst", units[draft->unit].name);
-    return rate_parse_burst(value, limit_form_of(draft->unit), &draft->rate.burst, draft->why, draft->why_size);
+        return why_set(draft->why, draft->why_size, "%s has no rate, so it takes no burst",
+                       units[draft->unit].name);
+    return rate_parse_burst(value, limit_form_of(draft->unit), &draft->rate.burst, draft->why,
+                            draft->why_size);
 }
 
 /* Index of `value` among n words; n: not found. */
@@ -120,13 +124,14 @@ static bool take_per(struct draft *draft, struct slice value, struct slice *rest
     (void)rest;
     size_t scope = find_word(scopes, SCOPE_COUNT, value);
     if (scope == SCOPE_COUNT)
-        return why_set(draft->why, draft->why_size,
-                       "unknown clause \"per %.*s\": write per subject, per connection or per policy",
-                       WHY_SLICE(value));
+        return why_set(
+            draft->why, draft->why_size,
+            "unknown clause \"per %.*s\": write per subject, per connection or per policy",
+            WHY_SLICE(value));
     draft->scope = (enum scope)scope;
     if (!(units[draft->unit].scopes & BIT(scope)))
-        return why_set(draft->why, draft->why_size, "%s cannot be counted per %s", units[draft->unit].name,
-                       scopes[scope]);
+        return why_set(draft->why, draft->why_size, "%s cannot be counted per %s",
+                       units[draft->unit].name, scopes[scope]);
     return true;
 }
 
@@ -134,11 +139,13 @@ static bool take_delay(struct draft *draft, struct slice *rest)
 {
     struct slice time;
     if (!split_word(rest, &time))
-        return why_set(draft->why, draft->why_size, "\"over delay\" needs the longest wait: over delay 200ms");
+        return why_set(draft->why, draft->why_size,
+                       "\"over delay\" needs the longest wait: over delay 200ms");
     if (!rate_parse_time(time, &draft->delay_ns, draft->why, draft->why_size))
         return false;
     if (draft->delay_ns == 0)
-        return why_set(draft->why, draft->why_size, "a delay of 0 has no effect: write over refuse");
+        return why_set(draft->why, draft->why_size,
+                       "a delay of 0 has no effect: write over refuse");
     return true;
 }
 
@@ -146,12 +153,13 @@ static bool limit_take_over(struct draft *draft, struct slice value, struct slic
 {
     size_t action = find_word(actions, OVER_DENY, value);
     if (action == OVER_DENY)
-        return why_set(draft->why, draft->why_size,
-                       "unknown clause \"over %.*s\": write over refuse, over delay TIME, over close or over shadow",
-                       WHY_SLICE(value));
+        return why_set(
+            draft->why, draft->why_size,
+            "unknown clause \"over %.*s\": write over refuse, over delay TIME, over close or over shadow",
+            WHY_SLICE(value));
     if (!(units[draft->unit].actions & BIT(action)))
-        return why_set(draft->why, draft->why_size, "%s cannot be limited with over %s", units[draft->unit].name,
-                       actions[action]);
+        return why_set(draft->why, draft->why_size, "%s cannot be limited with over %s",
+                       units[draft->unit].name, actions[action]);
     draft->action = (enum action)action;
     return action != OVER_DELAY || take_delay(draft, rest);
 }
@@ -171,9 +179,10 @@ static bool refuse_clause(const struct draft *draft, struct slice name)
 {
     struct slice near = near_name(name, COUNT_OF(clauses), clause_name, NULL);
     if (near.len > 0)
-        return why_set(draft->why, draft->why_size, "unknown clause \"%.*s\" (did you mean %.*s?)", WHY_SLICE(name),
-                       WHY_SLICE(near));
-    return why_set(draft->why, draft->why_size, "unknown clause \"%.*s\": burst, per and over may follow a rate",
+        return why_set(draft->why, draft->why_size, "unknown clause \"%.*s\" (did you mean %.*s?)",
+                       WHY_SLICE(name), WHY_SLICE(near));
+    return why_set(draft->why, draft->why_size,
+                   "unknown clause \"%.*s\": burst, per and over may follow a rate",
                    WHY_SLICE(name));
 }
 
@@ -188,7 +197,8 @@ static bool take_clause(struct draft *draft, unsigned *seen, struct slice name, 
     if (*seen & BIT(i))
         return why_set(draft->why, draft->why_size, "\"%s\" is given twice", clauses[i].name);
     if (!split_word(rest, &value))
-        return why_set(draft->why, draft->why_size, "\"%s\" is the last word: its value is missing", clauses[i].name);
+        return why_set(draft->why, draft->why_size, "\"%s\" is the last word: its value is missing",
+                       clauses[i].name);
     *seen |= BIT(i);
     return clauses[i].take(draft, value, rest);
 }
@@ -205,15 +215,19 @@ static bool make_rate(const struct draft *draft, struct rate *rate)
                                    : rate_init(rate, text->count, text->period_ns, burst))
         return true;
     return why_set(draft->why, draft->why_size,
-                   "\"%.*s\": a burst of %" PRIu64 " at this rate takes more than 100 years to drain: give a smaller "
+                   "\"%.*s\": a burst of %" PRIu64
+                   " at this rate takes more than 100 years to drain: give a smaller "
                    "burst",
                    WHY_SLICE(draft->text), burst);
 }
 
 bool limit_parse(struct slice text, enum unit unit, struct limit *limit, char *why, size_t why_size)
 {
-    struct draft draft = {
-        .text = text, .unit = unit, .action = (enum action)units[unit].initial, .why = why, .why_size = why_size};
+    struct draft draft = {.text = text,
+                          .unit = unit,
+                          .action = (enum action)units[unit].initial,
+                          .why = why,
+                          .why_size = why_size};
     struct slice rest = text, word;
     struct rate rate;
     unsigned seen = 0;
@@ -260,5 +274,6 @@ size_t limit_print_action(const struct limit *limit, char *out)
     rate_print_time(limit->delay_ns, time, sizeof time);
     /* "s" means one second. A rate's period prints as "s", a delay as "1s". */
     bool is_one = time[0] > '9';
-    return len + (size_t)snprintf(out + len, LIMIT_ACTION_MAX - len, " %s%s", is_one ? "1" : "", time);
+    return len +
+           (size_t)snprintf(out + len, LIMIT_ACTION_MAX - len, " %s%s", is_one ? "1" : "", time);
 }

@@ -104,7 +104,8 @@ static inline bool limit_has_positions(const struct limit *limit)
  * most once. Sets rate, delay_ns, unit, scope and action of *limit. False: *limit is untouched and
  * `why` holds the reason, for example a unit that does not allow the scope or the action.
  */
-__attribute__((warn_unused_result)) bool limit_parse(struct slice text, enum unit unit, struct limit *limit, char *why,
+__attribute__((warn_unused_result)) bool limit_parse(struct slice text, enum unit unit,
+                                                     struct limit *limit, char *why,
                                                      size_t why_size);
 
 /* Prints the amount: "1000/s", "10mb/s", "64"; NUL-terminated. Returns the length. */

@@ -63,7 +63,8 @@ static size_t common_bits(struct slice a, struct slice b)
  * equal text, otherwise every text with that prefix. Call prefixes_finish once before the first
  * look-up.
  */
-static void prefixes_add(struct prefixes *prefixes, struct slice bytes, size_t bits, bool is_whole, uint32_t number)
+static void prefixes_add(struct prefixes *prefixes, struct slice bytes, size_t bits, bool is_whole,
+                         uint32_t number)
 {
     bytes.len = (bits + 7) / 8;
     prefixes->at = mem_realloc(prefixes->at, prefixes->n + 1, sizeof *prefixes->at);
@@ -139,7 +140,8 @@ static uint32_t prefixes_find(const struct prefixes *prefixes, struct slice text
         return PREFIXES_NONE;
     const struct prefix *before = &prefixes->at[low - 1];
     size_t common = common_bits(before->bytes, text);
-    uint32_t whole = before->bits == common && common == 8 * text.len ? before->whole : PREFIXES_NONE;
+    uint32_t whole =
+        before->bits == common && common == 8 * text.len ? before->whole : PREFIXES_NONE;
     while (before->bits > common) {
         if (before->parent == NO_ENTRY)
             return PREFIXES_NONE;
@@ -204,7 +206,8 @@ void match_index_add(struct match_index *index, const struct match *match, uint3
     const struct network *network = &match->network;
     index->has_keys |= match_is_of_key(match);
     if (match->kind == MATCH_IP)
-        prefixes_add(&index->of[MATCH_IP], match_index_key_of(&network->ip, key), 8U + network->prefix, false, policy);
+        prefixes_add(&index->of[MATCH_IP], match_index_key_of(&network->ip, key),
+                     8U + network->prefix, false, policy);
     else
         add_glob(index, match, policy);
 }
@@ -245,7 +248,8 @@ uint32_t match_index_find(const struct match_index *index, const struct facts *f
     char key[IP_KEY];
     uint32_t first = MATCH_INDEX_NONE;
     for (unsigned i = 0; i < MATCH_FACTS; i++) {
-        struct slice text = index->of[i].n > 0 ? fact_of(facts, (enum match_fact)i, key) : slice_of(NULL, 0);
+        struct slice text =
+            index->of[i].n > 0 ? fact_of(facts, (enum match_fact)i, key) : slice_of(NULL, 0);
         uint32_t found = text.at != NULL ? prefixes_find(&index->of[i], text) : MATCH_INDEX_NONE;
         first = found < first ? found : first;
     }

@@ -43,7 +43,8 @@ bool named_subject_is_connected(struct slice name)
 
 bool named_subject_is_pattern(struct slice name)
 {
-    return name.len > 0 && (memchr(name.at, '*', name.len) != NULL || memchr(name.at, '?', name.len) != NULL);
+    return name.len > 0 &&
+           (memchr(name.at, '*', name.len) != NULL || memchr(name.at, '?', name.len) != NULL);
 }
 
 /* ---- reading ---- */
@@ -60,7 +61,8 @@ static struct slice named_subject_unescape(struct slice value, char *out, bool *
     *is_cut = false;
     for (size_t i = 0; i < value.len; i++) {
         bool has_two = value.at[i] == '%' && i + 2 < value.len;
-        int high = has_two ? digit(value.at[i + 1]) : -1, low = has_two ? digit(value.at[i + 2]) : -1;
+        int high = has_two ? digit(value.at[i + 1]) : -1,
+            low = has_two ? digit(value.at[i + 2]) : -1;
         *is_cut |= has_two && value.at[i + 1] == '#';
         if (high >= 0 && low >= 0) {
             out[len++] = (char)(high << 4 | low);
@@ -76,14 +78,16 @@ static bool refuse_kind(struct slice name, struct slice word, char *why, size_t 
 {
     struct slice near = near_name(word, N_KINDS, named_subject_kind_name, NULL);
     if (word.len == name.len && near.len > 0)
-        return why_set(why, why_size, "no such subject: %.*s is not a valid name (did you mean %.*s:...?)",
+        return why_set(why, why_size,
+                       "no such subject: %.*s is not a valid name (did you mean %.*s:...?)",
                        WHY_SLICE(name), WHY_SLICE(near));
     if (word.len == name.len)
-        return why_set(why, why_size, "no such subject: %.*s is not a valid name: " FORMS, WHY_SLICE(name));
+        return why_set(why, why_size, "no such subject: %.*s is not a valid name: " FORMS,
+                       WHY_SLICE(name));
     struct slice rest = slice_of(name.at + word.len, name.len - word.len);
     if (near.len > 0)
-        return why_set(why, why_size, "no such subject: %.*s (did you mean %.*s%.*s?)", WHY_SLICE(name),
-                       WHY_SLICE(near), WHY_SLICE(rest));
+        return why_set(why, why_size, "no such subject: %.*s (did you mean %.*s%.*s?)",
+                       WHY_SLICE(name), WHY_SLICE(near), WHY_SLICE(rest));
     return why_set(why, why_size, "no such subject: %.*s: " FORMS, WHY_SLICE(name));
 }
 
@@ -97,7 +101,8 @@ static bool read_ip(struct named_subject *named, struct slice value)
     return fault == NETWORK_GOOD || fault == NETWORK_HOST_BITS;
 }
 
-static bool read_value(struct named_subject *named, enum kind kind, struct slice text, struct slice value)
+static bool read_value(struct named_subject *named, enum kind kind, struct slice text,
+                       struct slice value)
 {
     struct facts *facts = &named->facts;
     switch (kind) {
@@ -125,8 +130,9 @@ static bool read_value(struct named_subject *named, enum kind kind, struct slice
 }
 
 /* True if these facts give that name. */
-static bool named_subject_is_named_so(const struct named_subject *named, const struct identity *identity,
-                                      struct slice name, char *why, size_t why_size)
+static bool named_subject_is_named_so(const struct named_subject *named,
+                                      const struct identity *identity, struct slice name, char *why,
+                                      size_t why_size)
 {
     char text[SUBJECT_NAME_MAX];
     struct slice right = slice_of(text, identity_subject(identity, &named->facts, text));
@@ -135,17 +141,20 @@ static bool named_subject_is_named_so(const struct named_subject *named, const s
     struct slice word = kind_word(name);
     bool is_address = find_kind(word) == KIND_IP && memchr(right.at, '/', right.len) == NULL;
     if (is_address && slice_eq(kind_word(right), word) && memchr(name.at, '/', name.len) != NULL)
-        return why_set(why, why_size,
-                       "no such subject: %.*s: identity in [weir] uses whole addresses (did you mean %.*s?)",
-                       WHY_SLICE(name), WHY_SLICE(right));
+        return why_set(
+            why, why_size,
+            "no such subject: %.*s: identity in [weir] uses whole addresses (did you mean %.*s?)",
+            WHY_SLICE(name), WHY_SLICE(right));
     if (slice_eq(kind_word(right), word) && !slice_eq(right, SLICE("ip:unix")))
-        return why_set(why, why_size, "no such subject: %.*s (did you mean %.*s?)", WHY_SLICE(name), WHY_SLICE(right));
-    return why_set(why, why_size, "no such subject: %.*s: identity in [weir] names no subject by %.*s", WHY_SLICE(name),
-                   WHY_SLICE(word));
+        return why_set(why, why_size, "no such subject: %.*s (did you mean %.*s?)", WHY_SLICE(name),
+                       WHY_SLICE(right));
+    return why_set(why, why_size,
+                   "no such subject: %.*s: identity in [weir] names no subject by %.*s",
+                   WHY_SLICE(name), WHY_SLICE(word));
 }
 
-bool named_subject_read(struct named_subject *named, const struct identity *identity, struct slice name, char *why,
-                        size_t why_size)
+bool named_subject_read(struct named_subject *named, const struct identity *identity,
+                        struct slice name, char *why, size_t why_size)
 {
     struct slice word = kind_word(name);
     enum kind kind = find_kind(word);
@@ -154,13 +163,15 @@ bool named_subject_read(struct named_subject *named, const struct identity *iden
     if (kind == N_KINDS || word.len == name.len)
         return refuse_kind(name, word, why, why_size);
     if (name.len > SUBJECT_NAME_MAX)
-        return why_set(why, why_size, "no such subject: %.*s...: a name has at most %d bytes", WHY_SLICE(name),
-                       SUBJECT_NAME_MAX);
+        return why_set(why, why_size, "no such subject: %.*s...: a name has at most %d bytes",
+                       WHY_SLICE(name), SUBJECT_NAME_MAX);
     struct slice value = slice_of(name.at + word.len + 1, name.len - word.len - 1);
     struct slice text = named_subject_unescape(value, named->text, &is_cut);
     if (!read_value(named, kind, text, value))
         return why_set(why, why_size, "no such subject: %.*s is not %s", WHY_SLICE(name),
-                       kind == KIND_IP ? "an address: write ip:192.0.2.7 or ip:10.1.2.0/24" : "a name");
-    named->is_whole = !is_cut && kind != KIND_KEY && !(kind == KIND_IP && memchr(value.at, '/', value.len) != NULL);
+                       kind == KIND_IP ? "an address: write ip:192.0.2.7 or ip:10.1.2.0/24"
+                                       : "a name");
+    named->is_whole = !is_cut && kind != KIND_KEY &&
+                      !(kind == KIND_IP && memchr(value.at, '/', value.len) != NULL);
     return is_cut || named_subject_is_named_so(named, identity, name, why, why_size);
 }

@@ -23,8 +23,9 @@ struct named_subject {
  * gives no such name. `why` then holds the reason, or a suggestion ("did you mean ...?").
  */
 __attribute__((warn_unused_result)) bool named_subject_read(struct named_subject *named,
-                                                            const struct identity *identity, struct slice name,
-                                                            char *why, size_t why_size);
+                                                            const struct identity *identity,
+                                                            struct slice name, char *why,
+                                                            size_t why_size);
 
 /*
  * True if the name looks like a pattern of names (user:free-*). A real name may also have such

@@ -100,7 +100,8 @@ void policies_put(struct policies *policies)
 
 static struct policy *policy_append(struct policies *policies)
 {
-    policies->policies = mem_realloc(policies->policies, policies->count + 1, sizeof(struct policy *));
+    policies->policies =
+        mem_realloc(policies->policies, policies->count + 1, sizeof(struct policy *));
     struct policy *policy = mem_zalloc(1, sizeof *policy);
     policy->index = (uint16_t)policies->count;
     policies->policies[policies->count++] = policy;
@@ -133,7 +134,8 @@ static size_t policy_spot_of(const struct policies *policies, struct slice name)
         lower[i] = ascii_lower(name.at[i]);
     const struct slice wanted = slice_of(lower, name.len);
     size_t at = (size_t)hash_bytes((struct hash_key){0, 0}, wanted) % TABLE_SIZE;
-    while (policies->table[at] != 0 && !slice_eq(wanted, slice_str(policies->policies[policies->table[at] - 1]->name)))
+    while (policies->table[at] != 0 &&
+           !slice_eq(wanted, slice_str(policies->policies[policies->table[at] - 1]->name)))
         at = (at + 1) % TABLE_SIZE;
     return at;
 }
@@ -141,16 +143,19 @@ static size_t policy_spot_of(const struct policies *policies, struct slice name)
 static struct policy *policy_find(const struct policies *policies, struct slice name)
 {
     size_t at = policy_is_name(name) ? policy_spot_of(policies, name) : TABLE_SIZE;
-    return at < TABLE_SIZE && policies->table[at] != 0 ? policies->policies[policies->table[at] - 1] : NULL;
+    return at < TABLE_SIZE && policies->table[at] != 0 ? policies->policies[policies->table[at] - 1]
+                                                       : NULL;
 }
 
-struct policy *policies_add(struct policies *policies, struct slice name, char *why, size_t why_size)
+struct policy *policies_add(struct policies *policies, struct slice name, char *why,
+                            size_t why_size)
 {
     struct policy *known = policy_find(policies, name);
     if (known != NULL)
         return known;
     if (!policy_is_name(name)) {
-        why_set(why, why_size, "\"%.*s\" is not a policy's name: write 1 to %d letters, digits, '-', '_' and '.'",
+        why_set(why, why_size,
+                "\"%.*s\" is not a policy's name: write 1 to %d letters, digits, '-', '_' and '.'",
                 WHY_SLICE(name), POLICY_NAME_MAX);
         return NULL;
     }
@@ -213,7 +218,8 @@ static bool add_term(struct policy *policy, struct slice term, char *why, size_t
 {
     struct match match;
     if (term.len == 0)
-        return why_set(why, why_size, "a term is missing: write user:PATTERN, name:PATTERN or ip:ADDRESS/N");
+        return why_set(why, why_size,
+                       "a term is missing: write user:PATTERN, name:PATTERN or ip:ADDRESS/N");
     if (policy->n_matches == UINT16_MAX)
         return why_set(why, why_size, "policy %s has more than %d terms", policy->name, UINT16_MAX);
     if (!match_parse(&match, term, why, why_size))
@@ -243,13 +249,15 @@ static bool suits_control(const struct limit *limit, char *why, size_t why_size)
     if (limit->action != OVER_REFUSE && limit->action != OVER_DENY)
         return true;
     struct slice name = class_name(limit->class);
-    return why_set(why, why_size,
-                   "%.*s is part of class control, which is never refused: write over delay or over close",
-                   WHY_SLICE(name));
+    return why_set(
+        why, why_size,
+        "%.*s is part of class control, which is never refused: write over delay or over close",
+        WHY_SLICE(name));
 }
 
 /* Number of limits of the policy from lines of that name. */
-static uint16_t count_of_line(const struct policy *policy, enum unit unit, const struct class *class)
+static uint16_t count_of_line(const struct policy *policy, enum unit unit,
+                              const struct class *class)
 {
     uint16_t count = 0;
     for (size_t i = 0; i < policy->n_limits; i++)
@@ -280,8 +288,8 @@ static bool policy_is_denied(const struct policy *policy, const struct class *cl
 }
 
 /* Parses one item of a line: a limit, or "deny". */
-static bool parse_item(struct slice text, enum unit unit, bool is_alone, struct limit *limit, char *why,
-                       size_t why_size)
+static bool parse_item(struct slice text, enum unit unit, bool is_alone, struct limit *limit,
+                       char *why, size_t why_size)
 {
     if (!slice_eq_nocase(text, SLICE("deny")))
         return limit_parse(text, unit, limit, why, why_size);
@@ -294,14 +302,16 @@ static bool parse_item(struct slice text, enum unit unit, bool is_alone, struct 
     return true;
 }
 
-bool policy_add_limits(struct policies *policies, struct policy *policy, const struct command_table *table,
-                       struct slice what, struct slice expression, char *why, size_t why_size)
+bool policy_add_limits(struct policies *policies, struct policy *policy,
+                       const struct command_table *table, struct slice what,
+                       struct slice expression, char *why, size_t why_size)
 {
     struct limit limits[POLICY_MAX_LIMITS];
     uint16_t count = 0;
     struct slice part;
     enum unit unit = unit_find(what);
-    const struct class *class = unit == UNIT_COMMANDS ? class_find(policies->classes, what, why, why_size) : NULL;
+    const struct class *class =
+        unit == UNIT_COMMANDS ? class_find(policies->classes, what, why, why_size) : NULL;
     if (unit == UNIT_COMMANDS && class == NULL)
         return false;
     if (policy_is_denied(policy, class))
@@ -311,7 +321,8 @@ bool policy_add_limits(struct policies *policies, struct policy *policy, const s
     bool is_alone = before == 0 && memchr(expression.at, ',', expression.len) == NULL;
     while (split_next(&expression, ',', &part)) {
         if (policy->n_limits + count == POLICY_MAX_LIMITS)
-            return why_set(why, why_size, "policy %s has more than %d limits", policy->name, POLICY_MAX_LIMITS);
+            return why_set(why, why_size, "policy %s has more than %d limits", policy->name,
+                           POLICY_MAX_LIMITS);
         struct limit *limit = &limits[count];
         *limit = (struct limit){.class = class, .position = (uint16_t)(before + count)};
         if (!parse_item(part, unit, is_alone, limit, why, why_size) ||
@@ -346,7 +357,8 @@ bool policies_enroll(struct policies *policies, struct registry *registry)
         struct policy *policy = policies->policies[i];
         policy->policy_state = registry_policy(registry, slice_str(policy->name));
         for (size_t j = 0; policy->policy_state != NULL && j < policy->n_limits; j++)
-            if (!registry_enter(registry, policy->policy_state, limit_line(&policy->limits[j]), &policy->limits[j]))
+            if (!registry_enter(registry, policy->policy_state, limit_line(&policy->limits[j]),
+                                &policy->limits[j]))
                 return false;
         if (policy->policy_state == NULL)
             return false;
@@ -356,14 +368,14 @@ bool policies_enroll(struct policies *policies, struct registry *registry)
     return true;
 }
 
-bool policies_add_cost(struct policies *policies, const struct command_table *table, struct slice what,
-                       struct slice cost, char *why, size_t why_size)
+bool policies_add_cost(struct policies *policies, const struct command_table *table,
+                       struct slice what, struct slice cost, char *why, size_t why_size)
 {
     return costs_add(&policies->costs, policies->classes, table, what, cost, why, why_size);
 }
 
-uint64_t policies_cost(const struct policies *policies, const struct command *command, struct slice request,
-                       uint32_t argc)
+uint64_t policies_cost(const struct policies *policies, const struct command *command,
+                       struct slice request, uint32_t argc)
 {
     return costs_units(&policies->costs, command, request, argc);
 }
@@ -394,7 +406,8 @@ void policies_bind(struct policies *policies, const struct command_table *table)
     for (size_t i = 0; i < policies->count; i++) {
         struct policy *policy = policies->policies[i];
         policy_bind(policy, members, policies->is_shadow);
-        peak_plan_make(&policy->peak_rates, members, policy->policy_state, policy->limits, policy->n_limits);
+        peak_plan_make(&policy->peak_rates, members, policy->policy_state, policy->limits,
+                       policy->n_limits);
     }
     costs_bind(&policies->costs, table);
     peak_plan_make(&policies->peak_rates, members, policies->unlimited, NULL, 0);
@@ -463,7 +476,8 @@ size_t policies_patterns(const struct policies *policies)
  * True if the limit is checked when a command asks to pass. `is_of_class`: the command is in the
  * class of the limit. Other limits are checked at connects and logins.
  */
-static bool policy_is_asked(const struct limit *limit, bool is_of_class, const struct command *command)
+static bool policy_is_asked(const struct limit *limit, bool is_of_class,
+                            const struct command *command)
 {
     enum unit unit = (enum unit)limit->unit;
     if (unit == UNIT_COMMANDS)
@@ -516,7 +530,8 @@ void policy_bind(struct policy *policy, struct members *members, bool is_shadow)
     }
     policy->shadows = is_shadow ? all & ~policy->blocks : policy->of_action[OVER_SHADOW];
     policy->is_plain = policy->shadows == 0 && policy->of_unit[UNIT_COMMANDS] == all &&
-                       policy->of_scope[PER_SUBJECT] == all && policy->of_action[OVER_REFUSE] == all;
+                       policy->of_scope[PER_SUBJECT] == all &&
+                       policy->of_action[OVER_REFUSE] == all;
     if (policy->policy_state != NULL && (policy->is_joint || !policy->is_plain))
         atomic_store_explicit(&policy->policy_state->is_locked, true, memory_order_relaxed);
 }
@@ -538,7 +553,8 @@ static enum slot_queue policy_queue_of(const struct limit *limit, bool is_shadow
     return is_shadow && has_clocks ? SLOT_AHEAD : SLOT_QUEUE_NONE;
 }
 
-static struct rate_table *own_rates(const struct policy *policy, enum scope scope, const struct policies *set)
+static struct rate_table *own_rates(const struct policy *policy, enum scope scope,
+                                    const struct policies *set)
 {
     struct rate_table *table = registry_rates(policy->policy_state, scope, policies_order(set));
     bool has_clocks = policies_delay(set) || has_delay(policy);
@@ -547,7 +563,8 @@ static struct rate_table *own_rates(const struct policy *policy, enum scope scop
         if (limit->scope != scope)
             continue;
         slot_rate_set(&table->at[limit->slot], limit);
-        table->at[limit->slot].queue = (uint8_t)policy_queue_of(limit, policies_is_shadow(set), has_clocks);
+        table->at[limit->slot].queue =
+            (uint8_t)policy_queue_of(limit, policies_is_shadow(set), has_clocks);
     }
     return table;
 }
@@ -569,7 +586,8 @@ void policy_put_rates(struct policy *policy)
     }
 }
 
-void policy_rate(struct policy *policy, struct rate_table *const common[SCOPE_COUNT], const struct policies *set)
+void policy_rate(struct policy *policy, struct rate_table *const common[SCOPE_COUNT],
+                 const struct policies *set)
 {
     struct rate_table *made[SCOPE_COUNT];
     for (int scope = 0; scope < SCOPE_COUNT; scope++)
@@ -583,8 +601,8 @@ void policy_rate(struct policy *policy, struct rate_table *const common[SCOPE_CO
 
 /* ---- amounts ---- */
 
-void amounts_take(struct amounts *amounts, const struct policies *policies, const struct command *command,
-                  struct slice request, uint32_t argc)
+void amounts_take(struct amounts *amounts, const struct policies *policies,
+                  const struct command *command, struct slice request, uint32_t argc)
 {
     for (size_t unit = 0; unit < UNIT_COUNT; unit++)
         amounts->of[unit] = unit == UNIT_COST ? policies_cost(policies, command, request, argc) : 1;

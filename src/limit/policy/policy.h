@@ -80,23 +80,24 @@ void policies_put(struct policies *policies);
  * Adds a policy, or finds the policy of that name (repeated sections add up). NULL and `why`: a bad
  * name, or too many policies.
  */
-struct policy *policies_add(struct policies *policies, struct slice name, char *why, size_t why_size);
+struct policy *policies_add(struct policies *policies, struct slice name, char *why,
+                            size_t why_size);
 
 /*
  * Adds the comma-separated terms of a `match` line. False: nothing is added, and `why` holds the
  * reason.
  */
-__attribute__((warn_unused_result)) bool policy_add_match(struct policy *policy, struct slice terms, char *why,
-                                                          size_t why_size);
+__attribute__((warn_unused_result)) bool policy_add_match(struct policy *policy, struct slice terms,
+                                                          char *why, size_t why_size);
 
 /*
  * Adds the comma-separated limits of one line: what = "1000/s burst 2000, 10000/h", or what =
  * "deny". False: nothing is added, and `why` holds the reason. `table` tells which classes are
  * `control`, which cannot be refused.
  */
-__attribute__((warn_unused_result)) bool policy_add_limits(struct policies *policies, struct policy *policy,
-                                                           const struct command_table *table, struct slice what,
-                                                           struct slice expression, char *why, size_t why_size);
+__attribute__((warn_unused_result)) bool policy_add_limits(
+    struct policies *policies, struct policy *policy, const struct command_table *table,
+    struct slice what, struct slice expression, char *why, size_t why_size);
 
 /* The left side of the limit's line in the configuration: "write", "cost". */
 struct slice limit_line(const struct limit *limit);
@@ -111,17 +112,19 @@ bool policies_is_shadow(const struct policies *policies);
  * policies_add_cost adds a line of [cost]; policies_cost is the cost of one request:
  * limit/command/class.h.
  */
-__attribute__((warn_unused_result)) bool policies_add_cost(struct policies *policies, const struct command_table *table,
-                                                           struct slice what, struct slice cost, char *why,
-                                                           size_t why_size);
-uint64_t policies_cost(const struct policies *policies, const struct command *command, struct slice request,
-                       uint32_t argc);
+__attribute__((warn_unused_result)) bool policies_add_cost(struct policies *policies,
+                                                           const struct command_table *table,
+                                                           struct slice what, struct slice cost,
+                                                           char *why, size_t why_size);
+uint64_t policies_cost(const struct policies *policies, const struct command *command,
+                       struct slice request, uint32_t argc);
 
 /*
  * Gives every limit its index and id. Call once, before the set is shared. False: too many limits
  * since the start.
  */
-__attribute__((warn_unused_result)) bool policies_enroll(struct policies *policies, struct registry *registry);
+__attribute__((warn_unused_result)) bool policies_enroll(struct policies *policies,
+                                                         struct registry *registry);
 
 /*
  * Make the rate tables, once all limits of the set have their indexes. policies_rate makes the
@@ -129,7 +132,8 @@ __attribute__((warn_unused_result)) bool policies_enroll(struct policies *polici
  * for one policy or variant.
  */
 void policies_rate(struct policies *policies);
-void policy_rate(struct policy *policy, struct rate_table *const common[SCOPE_COUNT], const struct policies *set);
+void policy_rate(struct policy *policy, struct rate_table *const common[SCOPE_COUNT],
+                 const struct policies *set);
 /* after a copy of the policy: takes references to the rate tables */
 void policy_get_rates(struct policy *policy);
 void policy_put_rates(struct policy *policy);
@@ -192,7 +196,7 @@ struct amounts {
  * Computes the amounts of a whole request, or of the start of a large one. The amount of bytes is
  * one; the rest is charged when the bytes have passed.
  */
-void amounts_take(struct amounts *amounts, const struct policies *policies, const struct command *command,
-                  struct slice request, uint32_t argc);
+void amounts_take(struct amounts *amounts, const struct policies *policies,
+                  const struct command *command, struct slice request, uint32_t argc);
 
 #endif

@@ -14,12 +14,15 @@ struct unit {
     uint64_t factor;
 };
 
-static const struct unit count_units[] = {{"", 1}, {"k", 1000}, {"m", 1000 * 1000}, {"g", 1000 * 1000 * 1000}};
+static const struct unit count_units[] = {
+    {"", 1}, {"k", 1000}, {"m", 1000 * 1000}, {"g", 1000 * 1000 * 1000}};
 
-static const struct unit byte_units[] = {{"", 1}, {"kb", 1 << 10}, {"mb", 1 << 20}, {"gb", 1 << 30}};
+static const struct unit byte_units[] = {
+    {"", 1}, {"kb", 1 << 10}, {"mb", 1 << 20}, {"gb", 1 << 30}};
 
 static const struct unit time_units[] = {
-    {"ms", NS_PER_MS}, {"s", NS_PER_S}, {"m", 60 * NS_PER_S}, {"h", 3600 * NS_PER_S}, {"d", 24 * 3600 * NS_PER_S},
+    {"ms", NS_PER_MS},           {"s", NS_PER_S}, {"m", 60 * NS_PER_S}, {"h", 3600 * NS_PER_S},
+    {"d", 24 * 3600 * NS_PER_S},
 };
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
@@ -45,7 +48,8 @@ static bool rate_scale(struct slice digits, const struct unit *unit, uint64_t *o
 {
     int64_t number;
     uint64_t product;
-    if (!num_parse(digits, &number) || __builtin_mul_overflow((uint64_t)number, unit->factor, &product))
+    if (!num_parse(digits, &number) ||
+        __builtin_mul_overflow((uint64_t)number, unit->factor, &product))
         return false;
     *out = product;
     return true;
@@ -63,13 +67,16 @@ bool rate_parse_count(struct slice text, uint64_t *count, char *why, size_t why_
     struct slice digits = take_digits(&unit_name);
     const struct unit *unit = find_unit(count_units, COUNT_OF(count_units), unit_name);
     if (digits.len > 0 && is_bytes_unit(unit_name))
-        return why_set(why, why_size, "\"%.*s\": kb, mb and gb count bytes; commands are counted in k, m and g",
+        return why_set(why, why_size,
+                       "\"%.*s\": kb, mb and gb count bytes; commands are counted in k, m and g",
                        WHY_SLICE(text));
     if (digits.len == 0 || unit == NULL)
-        return why_set(why, why_size, "\"%.*s\" is not a count: write a whole number, or one with k, m or g (10k)",
+        return why_set(why, why_size,
+                       "\"%.*s\" is not a count: write a whole number, or one with k, m or g (10k)",
                        WHY_SLICE(text));
     if (!rate_scale(digits, unit, count))
-        return why_set(why, why_size, "\"%.*s\" is not a count: it is too large or starts with 0", WHY_SLICE(text));
+        return why_set(why, why_size, "\"%.*s\" is not a count: it is too large or starts with 0",
+                       WHY_SLICE(text));
     return true;
 }
 
@@ -80,9 +87,10 @@ bool rate_parse_bytes(struct slice text, uint64_t *bytes, char *why, size_t why_
     const struct unit *unit = find_unit(byte_units, COUNT_OF(byte_units), unit_name);
     uint64_t parsed;
     if (digits.len == 0 || unit == NULL || !rate_scale(digits, unit, &parsed) || parsed > INT64_MAX)
-        return why_set(why, why_size,
-                       "\"%.*s\" is not a size: write a number of bytes, or one with kb, mb or gb (64mb)",
-                       WHY_SLICE(text));
+        return why_set(
+            why, why_size,
+            "\"%.*s\" is not a size: write a number of bytes, or one with kb, mb or gb (64mb)",
+            WHY_SLICE(text));
     *bytes = parsed;
     return true;
 }
@@ -97,11 +105,13 @@ bool rate_parse_time(struct slice text, uint64_t *ns, char *why, size_t why_size
     struct slice digits = take_digits(&unit_name);
     const struct unit *unit = find_unit(time_units, COUNT_OF(time_units), unit_name);
     if (unit == NULL)
-        return why_set(why, why_size, "\"%.*s\" is not a time: write ms, s, m, h or d, or a number of them (60s)",
+        return why_set(why, why_size,
+                       "\"%.*s\" is not a time: write ms, s, m, h or d, or a number of them (60s)",
                        WHY_SLICE(text));
     uint64_t parsed_ns = unit->factor;
     if (digits.len > 0 && !rate_scale(digits, unit, &parsed_ns))
-        return why_set(why, why_size, "\"%.*s\" is not a time: the number is too large or starts with 0",
+        return why_set(why, why_size,
+                       "\"%.*s\" is not a time: the number is too large or starts with 0",
                        WHY_SLICE(text));
     if (parsed_ns > RATE_LONGEST_NS)
         return why_set(why, why_size, "\"%.*s\" is longer than 100 years", WHY_SLICE(text));
@@ -111,13 +121,15 @@ bool rate_parse_time(struct slice text, uint64_t *ns, char *why, size_t why_size
 
 /* ---- rates ---- */
 
-static bool parse_whole(struct slice text, enum rate_form form, uint64_t *count, char *why, size_t why_size)
+static bool parse_whole(struct slice text, enum rate_form form, uint64_t *count, char *why,
+                        size_t why_size)
 {
     return form == RATE_OF_BYTES ? rate_parse_bytes(text, count, why, why_size)
                                  : rate_parse_count(text, count, why, why_size);
 }
 
-bool rate_parse_burst(struct slice text, enum rate_form form, uint64_t *burst, char *why, size_t why_size)
+bool rate_parse_burst(struct slice text, enum rate_form form, uint64_t *burst, char *why,
+                      size_t why_size)
 {
     uint64_t parsed;
     if (!parse_whole(text, form, &parsed, why, why_size))
@@ -160,8 +172,10 @@ static bool parse_fraction(struct slice text, bool is_bytes, uint64_t *count, ui
     const struct unit *unit = is_bytes ? find_unit(byte_units, COUNT_OF(byte_units), rest)
                                        : find_unit(count_units, COUNT_OF(count_units), rest);
     uint64_t whole, number, divisor;
-    if (unit == NULL || !rate_scale(digits, unit, &whole) || !parse_decimals(decimals, &number, parts) ||
-        __builtin_mul_overflow(whole, *parts, &whole) || __builtin_add_overflow(whole, number * unit->factor, &whole))
+    if (unit == NULL || !rate_scale(digits, unit, &whole) ||
+        !parse_decimals(decimals, &number, parts) ||
+        __builtin_mul_overflow(whole, *parts, &whole) ||
+        __builtin_add_overflow(whole, number * unit->factor, &whole))
         return false;
     divisor = rate_common_divisor(whole, *parts);
     *count = whole / divisor;
@@ -173,8 +187,8 @@ static bool parse_fraction(struct slice text, bool is_bytes, uint64_t *count, ui
  * Parses the count, and the number of periods that the count covers. In a calendar window the count
  * must be whole.
  */
-static bool parse_count(struct slice text, enum rate_form form, struct rate_text *read, uint64_t *parts, char *why,
-                        size_t why_size)
+static bool parse_count(struct slice text, enum rate_form form, struct rate_text *read,
+                        uint64_t *parts, char *why, size_t why_size)
 {
     struct slice rest = text;
     take_digits(&rest);
@@ -183,10 +197,11 @@ static bool parse_count(struct slice text, enum rate_form form, struct rate_text
         return parse_whole(text, form, &read->count, why, why_size);
     bool is_bytes = form == RATE_OF_BYTES;
     return parse_fraction(text, is_bytes, &read->count, parts) ||
-           why_set(why, why_size,
-                   "\"%.*s\" is not a count: a point has a number before it and 1 to %d digits after it, "
-                   "like %s",
-                   WHY_SLICE(text), RATE_DECIMALS_MAX, is_bytes ? "0.5mb" : "0.3 or 1.5k");
+           why_set(
+               why, why_size,
+               "\"%.*s\" is not a count: a point has a number before it and 1 to %d digits after it, "
+               "like %s",
+               WHY_SLICE(text), RATE_DECIMALS_MAX, is_bytes ? "0.5mb" : "0.3 or 1.5k");
 }
 
 /* For "1month" or "days": the calendar window that is meant. */
@@ -199,25 +214,28 @@ static enum calendar nearly_calendar(struct slice period)
     return calendar_parse(slice_of(period.at, period.len - is_plural));
 }
 
-static bool parse_calendar(struct slice text, struct slice period, enum rate_form form, enum calendar *calendar,
-                           char *why, size_t why_size)
+static bool parse_calendar(struct slice text, struct slice period, enum rate_form form,
+                           enum calendar *calendar, char *why, size_t why_size)
 {
     enum calendar near = nearly_calendar(period);
     *calendar = calendar_parse(period);
     if (near != CALENDAR_NONE && form != RATE_OF_CALENDAR)
-        return why_set(why, why_size, "\"%.*s\": day, week and month are for FIXED; d is any 24 hours",
+        return why_set(why, why_size,
+                       "\"%.*s\": day, week and month are for FIXED; d is any 24 hours",
                        WHY_SLICE(text));
     return *calendar == near ||
-           why_set(why, why_size, "\"%.*s\": a period of the calendar has no number: write COUNT/%s", WHY_SLICE(text),
-                   calendar_word(near));
+           why_set(why, why_size,
+                   "\"%.*s\": a period of the calendar has no number: write COUNT/%s",
+                   WHY_SLICE(text), calendar_word(near));
 }
 
-bool rate_parse(struct slice text, enum rate_form form, struct rate_text *rate, char *why, size_t why_size)
+bool rate_parse(struct slice text, enum rate_form form, struct rate_text *rate, char *why,
+                size_t why_size)
 {
     const char *slash = text.len > 0 ? memchr(text.at, '/', text.len) : NULL;
     if (slash == NULL)
-        return why_set(why, why_size, "\"%.*s\" is not a rate: write COUNT/PERIOD, like %s", WHY_SLICE(text),
-                       form == RATE_OF_BYTES ? "10mb/s" : "1000/s or 5/60s");
+        return why_set(why, why_size, "\"%.*s\" is not a rate: write COUNT/PERIOD, like %s",
+                       WHY_SLICE(text), form == RATE_OF_BYTES ? "10mb/s" : "1000/s or 5/60s");
     struct slice period = text;
     struct slice count = split_take(&period, (size_t)(slash - text.at));
     split_take(&period, 1);
@@ -226,14 +244,17 @@ bool rate_parse(struct slice text, enum rate_form form, struct rate_text *rate, 
     uint64_t parts;
     if (!parse_calendar(text, period, form, &read.calendar, why, why_size) ||
         !parse_count(count, form, &read, &parts, why, why_size) ||
-        (read.calendar == CALENDAR_NONE && !rate_parse_time(period, &read.period_ns, why, why_size)))
+        (read.calendar == CALENDAR_NONE &&
+         !rate_parse_time(period, &read.period_ns, why, why_size)))
         return false;
     if (read.count == 0)
         return why_set(why, why_size, "a rate of 0 never lets anything pass: give at least 1");
     if (read.calendar == CALENDAR_NONE && read.period_ns == 0)
-        return why_set(why, why_size, "\"%.*s\": the period must be longer than 0", WHY_SLICE(text));
+        return why_set(why, why_size, "\"%.*s\": the period must be longer than 0",
+                       WHY_SLICE(text));
     if (read.period_ns > RATE_LONGEST_NS / parts)
-        return why_set(why, why_size, "\"%.*s\" is %" PRIu64 " in more than 100 years", WHY_SLICE(text), read.count);
+        return why_set(why, why_size, "\"%.*s\" is %" PRIu64 " in more than 100 years",
+                       WHY_SLICE(text), read.count);
     read.period_ns *= parts;
     *rate = read;
     return true;
@@ -252,7 +273,8 @@ static const struct unit *whole_unit(const struct unit *units, size_t n, uint64_
 
 size_t rate_print_bytes(uint64_t bytes, char *out, size_t size)
 {
-    const struct unit *unit = bytes > 0 ? whole_unit(byte_units, COUNT_OF(byte_units), bytes) : &byte_units[0];
+    const struct unit *unit =
+        bytes > 0 ? whole_unit(byte_units, COUNT_OF(byte_units), bytes) : &byte_units[0];
     return (size_t)snprintf(out, size, "%" PRIu64 "%s", bytes / unit->factor, unit->name);
 }
 

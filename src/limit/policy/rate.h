@@ -15,15 +15,16 @@
 #include "limit/funnel.h"
 
 /* "1000", "10k", "2m", "1g": factors of 1000. */
-__attribute__((warn_unused_result)) bool rate_parse_count(struct slice text, uint64_t *count, char *why,
-                                                          size_t why_size);
+__attribute__((warn_unused_result)) bool rate_parse_count(struct slice text, uint64_t *count,
+                                                          char *why, size_t why_size);
 
 /* "500ms", "60s", "s", "5m", "h", "2d", and "0"; at most 100 years. */
-__attribute__((warn_unused_result)) bool rate_parse_time(struct slice text, uint64_t *ns, char *why, size_t why_size);
+__attribute__((warn_unused_result)) bool rate_parse_time(struct slice text, uint64_t *ns, char *why,
+                                                         size_t why_size);
 
 /* "65536", "64kb", "64mb", "1gb": factors of 1024. */
-__attribute__((warn_unused_result)) bool rate_parse_bytes(struct slice text, uint64_t *bytes, char *why,
-                                                          size_t why_size);
+__attribute__((warn_unused_result)) bool rate_parse_bytes(struct slice text, uint64_t *bytes,
+                                                          char *why, size_t why_size);
 
 /* A rate as written in the configuration. */
 struct rate_text {
@@ -44,12 +45,14 @@ enum rate_form {
  * extends the period. "0.3/s" becomes 3/10s, "0.25/s" 1/4s, "1.5k/s" 1500/s. rate->burst becomes 0.
  */
 #define RATE_DECIMALS_MAX 6 /* digits after the point */
-__attribute__((warn_unused_result)) bool rate_parse(struct slice text, enum rate_form form, struct rate_text *rate,
-                                                    char *why, size_t why_size);
+__attribute__((warn_unused_result)) bool rate_parse(struct slice text, enum rate_form form,
+                                                    struct rate_text *rate, char *why,
+                                                    size_t why_size);
 
 /* Parses a count or a number of bytes other than 0. */
-__attribute__((warn_unused_result)) bool rate_parse_burst(struct slice text, enum rate_form form, uint64_t *burst,
-                                                          char *why, size_t why_size);
+__attribute__((warn_unused_result)) bool rate_parse_burst(struct slice text, enum rate_form form,
+                                                          uint64_t *burst, char *why,
+                                                          size_t why_size);
 
 /*
  * Prints the shortest exact form: "10mb", "90s", "h" for an hour. NUL-terminated; returns the

@@ -51,7 +51,8 @@ void variant_deny(struct policy *variant, const struct limit *deny)
 {
     take_out_line(variant, (enum unit)deny->unit, deny->class);
     variant->limits = mem_realloc(variant->limits, variant->n_limits + 1U, sizeof *variant->limits);
-    size_t at = variant->n_limits < POLICY_MAX_LIMITS ? variant->n_limits++ : POLICY_MAX_LIMITS - 1U;
+    size_t at =
+        variant->n_limits < POLICY_MAX_LIMITS ? variant->n_limits++ : POLICY_MAX_LIMITS - 1U;
     variant->limits[at] = *deny;
 }
 
@@ -68,7 +69,8 @@ static int variant_compare(const struct variant *one, struct slice subject, uint
 }
 
 /* Index of the first entry that is not before that subject and policy. */
-static size_t variant_place_of(const struct variants *variants, struct slice subject, uint16_t index)
+static size_t variant_place_of(const struct variants *variants, struct slice subject,
+                               uint16_t index)
 {
     size_t low = 0, high = variants->n;
     while (low < high) {
@@ -81,7 +83,8 @@ static size_t variant_place_of(const struct variants *variants, struct slice sub
     return low;
 }
 
-struct policy *variants_find(const struct variants *variants, struct slice subject, const struct policy *policy)
+struct policy *variants_find(const struct variants *variants, struct slice subject,
+                             const struct policy *policy)
 {
     size_t i = policy != NULL ? variant_place_of(variants, subject, policy->index) : variants->n;
     if (i == variants->n || variant_compare(&variants->at[i], subject, policy->index) != 0)
@@ -89,7 +92,8 @@ struct policy *variants_find(const struct variants *variants, struct slice subje
     return variants->at[i].policy;
 }
 
-struct policy *variants_want(struct variants *variants, struct slice subject, const struct policy *policy)
+struct policy *variants_want(struct variants *variants, struct slice subject,
+                             const struct policy *policy)
 {
     struct policy *known = variants_find(variants, subject, policy);
     if (known != NULL)
@@ -97,7 +101,8 @@ struct policy *variants_want(struct variants *variants, struct slice subject, co
     size_t i = variant_place_of(variants, subject, policy->index);
     variants->at = mem_realloc(variants->at, variants->n + 1, sizeof *variants->at);
     memmove(variants->at + i + 1, variants->at + i, (variants->n - i) * sizeof *variants->at);
-    variants->at[i] = (struct variant){mem_strndup(subject.at, subject.len), variant_new(policy, policy->policy_state)};
+    variants->at[i] = (struct variant){mem_strndup(subject.at, subject.len),
+                                       variant_new(policy, policy->policy_state)};
     variants->n++;
     return variants->at[i].policy;
 }
@@ -137,13 +142,15 @@ static bool variant_is_shared(const struct policy *policy, uint16_t first)
     return i < policy->n_limits;
 }
 
-bool policy_replace_line(struct policies *policies, struct policy *policy, const struct command_table *table,
-                         struct slice what, struct slice expression, const struct line_span *span, char *why,
+bool policy_replace_line(struct policies *policies, struct policy *policy,
+                         const struct command_table *table, struct slice what,
+                         struct slice expression, const struct line_span *span, char *why,
                          size_t why_size)
 {
     enum unit unit = unit_find(what);
     struct classes *classes = policies_own_classes(policies);
-    const struct class *class = unit == UNIT_COMMANDS ? class_find(classes, what, why, why_size) : NULL;
+    const struct class *class =
+        unit == UNIT_COMMANDS ? class_find(classes, what, why, why_size) : NULL;
     if (unit == UNIT_COMMANDS && class == NULL)
         return false;
     struct limit *before = policy->limits;
@@ -153,7 +160,9 @@ bool policy_replace_line(struct policies *policies, struct policy *policy, const
     uint16_t first = policy->n_limits;
     bool is_good = policy_add_limits(policies, policy, table, what, expression, why, why_size);
     if (is_good && span->is_own && variant_is_shared(policy, first)) {
-        snprintf(why, why_size, "all subjects share a limit `per policy`: leave `per policy` out to limit one subject");
+        snprintf(
+            why, why_size,
+            "all subjects share a limit `per policy`: leave `per policy` out to limit one subject");
         is_good = false;
     }
     if (!is_good) {

@@ -44,8 +44,10 @@ void variant_deny(struct policy *variant, const struct limit *deny);
  * The variant of that subject and policy. If there is none, variants_find returns NULL, and
  * variants_want makes the variant.
  */
-struct policy *variants_find(const struct variants *variants, struct slice subject, const struct policy *policy);
-struct policy *variants_want(struct variants *variants, struct slice subject, const struct policy *policy);
+struct policy *variants_find(const struct variants *variants, struct slice subject,
+                             const struct policy *policy);
+struct policy *variants_want(struct variants *variants, struct slice subject,
+                             const struct policy *policy);
 struct variants variants_copy(const struct variants *variants);
 void variants_fini(struct variants *variants);
 
@@ -59,9 +61,9 @@ struct line_span {
  * Replaces the limits of one line of `policy`, a variant or a policy of a set not shared yet.
  * False: nothing has changed, and `why` holds the reason.
  */
-__attribute__((warn_unused_result)) bool policy_replace_line(struct policies *policies, struct policy *policy,
-                                                             const struct command_table *table, struct slice what,
-                                                             struct slice expression, const struct line_span *span,
-                                                             char *why, size_t why_size);
+__attribute__((warn_unused_result)) bool policy_replace_line(
+    struct policies *policies, struct policy *policy, const struct command_table *table,
+    struct slice what, struct slice expression, const struct line_span *span, char *why,
+    size_t why_size);
 
 #endif

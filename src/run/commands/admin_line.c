@@ -26,15 +26,16 @@ char *admin_error(const char *format, ...)
     return mem_strdup(text);
 }
 
-void log_admin_command(struct journal *journal, const struct admin_command *admin_command, const char *kind,
-                       const char *format, ...)
+void log_admin_command(struct journal *journal, const struct admin_command *admin_command,
+                       const char *kind, const char *format, ...)
 {
     char text[TEXT_ROOM];
     va_list args;
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    journal_log(journal, LOG_INFO, kind, "%s%s%s", text, admin_command->by[0] ? ", by " : "", admin_command->by);
+    journal_log(journal, LOG_INFO, kind, "%s%s%s", text, admin_command->by[0] ? ", by " : "",
+                admin_command->by);
 }
 
 static struct slice policy_name(const void *arg, size_t i)
@@ -50,9 +51,11 @@ char *admin_no_policy(const struct policies *policies, struct slice name)
     char all[NAMES_ROOM] = "";
     size_t n = policies_count(policies), len = 0;
     for (size_t i = 0; i < n && len < sizeof all; i++)
-        len += (size_t)snprintf(all + len, sizeof all - len, "%s%s", i > 0 ? ", " : "", policies_at(policies, i)->name);
+        len += (size_t)snprintf(all + len, sizeof all - len, "%s%s", i > 0 ? ", " : "",
+                                policies_at(policies, i)->name);
     if (n == 0 || len >= sizeof all)
-        return admin_error("no policy %.*s%s", WHY_SLICE(name), n == 0 ? ": there is none at all" : "");
+        return admin_error("no policy %.*s%s", WHY_SLICE(name),
+                           n == 0 ? ": there is none at all" : "");
     return admin_error("no policy %.*s: there %s %s", WHY_SLICE(name), n == 1 ? "is" : "are", all);
 }
 
@@ -81,7 +84,8 @@ char *admin_end(const struct admin_command *admin_command, uint64_t now_ns, uint
     return NULL;
 }
 
-const char *admin_print_end(const struct admin_command *admin_command, const char *before, char out[ADMIN_END_ROOM])
+const char *admin_print_end(const struct admin_command *admin_command, const char *before,
+                            char out[ADMIN_END_ROOM])
 {
     uint64_t now_ns = clock_ns();
     out[0] = '\0';
@@ -98,17 +102,21 @@ static bool is_limit(struct slice what)
     return !slice_eq_nocase(what, SLICE("match")) && !slice_eq_nocase(what, SLICE("admin"));
 }
 
-char *admin_line(const struct admin_command *admin_command, const struct policies *policies, struct line_name *name)
+char *admin_line(const struct admin_command *admin_command, const struct policies *policies,
+                 struct line_name *name)
 {
-    *name = (struct line_name){SECTION_POLICY, slice_str(admin_command->policy), slice_str(admin_command->what)};
-    if (!admin_command_is_one_line(admin_command->policy) || !admin_command_is_one_line(admin_command->what) ||
+    *name = (struct line_name){SECTION_POLICY, slice_str(admin_command->policy),
+                               slice_str(admin_command->what)};
+    if (!admin_command_is_one_line(admin_command->policy) ||
+        !admin_command_is_one_line(admin_command->what) ||
         !admin_command_is_one_line(admin_command->expression))
         return admin_error("a configuration cannot contain control characters");
     const struct policy *policy = policies_find(policies, name->section);
     if (policy == NULL)
         return admin_no_policy(policies, name->section);
     if (!is_limit(name->key))
-        return admin_error("%s is not a limit: change it in the file, then LIMIT RELOAD", admin_command->what);
+        return admin_error("%s is not a limit: change it in the file, then LIMIT RELOAD",
+                           admin_command->what);
     name->section = slice_str(policy->name);
     return NULL;
 }
@@ -135,12 +143,13 @@ char *admin_named(const struct admin_command *admin_command, const struct named 
         return NULL;
     struct slice near = named_near(named, name);
     if (near.len > 0)
-        return admin_error("no limit is named %s (did you mean %.*s?)", admin_command->policy, WHY_SLICE(near));
+        return admin_error("no limit is named %s (did you mean %.*s?)", admin_command->policy,
+                           WHY_SLICE(near));
     return admin_error("no limit is named %s", admin_command->policy);
 }
 
-char *admin_named_line(const struct admin_command *admin_command, const struct named *named, struct line_name *name,
-                       struct slice *value)
+char *admin_named_line(const struct admin_command *admin_command, const struct named *named,
+                       struct line_name *name, struct slice *value)
 {
     *name = (struct line_name){SECTION_LIMIT, slice_str(admin_command->policy), SLICE("")};
     char *error = admin_named(admin_command, named);

@@ -21,9 +21,9 @@ __attribute__((format(printf, 1, 2))) char *admin_error(const char *format, ...)
  * Logs that the command was carried out, and the client that gave it; printf's format. `kind`: one
  * word, for the journal.
  */
-__attribute__((format(printf, 4, 5))) void log_admin_command(struct journal *journal,
-                                                             const struct admin_command *admin_command,
-                                                             const char *kind, const char *format, ...);
+__attribute__((format(printf, 4, 5))) void log_admin_command(
+    struct journal *journal, const struct admin_command *admin_command, const char *kind,
+    const char *format, ...);
 
 /* Returns an error (heap) that no policy has this name, with the nearest name. */
 char *admin_no_policy(const struct policies *policies, struct slice name);
@@ -36,14 +36,15 @@ bool admin_command_is_one_line(const char *text);
  * such policy, or a line that cannot be changed while weir runs.
  */
 __attribute__((warn_unused_result)) char *admin_line(const struct admin_command *admin_command,
-                                                     const struct policies *policies, struct line_name *name);
+                                                     const struct policies *policies,
+                                                     struct line_name *name);
 
 /*
  * Sets *until_ns to the end by the command's EX; 0: no EX, so only an admin command or a reload
  * ends the setting. Returns NULL, or an error (heap).
  */
-__attribute__((warn_unused_result)) char *admin_end(const struct admin_command *admin_command, uint64_t now_ns,
-                                                    uint64_t *until_ns);
+__attribute__((warn_unused_result)) char *admin_end(const struct admin_command *admin_command,
+                                                    uint64_t now_ns, uint64_t *until_ns);
 
 #define ADMIN_END_ROOM 96
 
@@ -51,15 +52,16 @@ __attribute__((warn_unused_result)) char *admin_end(const struct admin_command *
  * Prints `before` (", ends in ") and the remaining time, which a predecessor may have set. Returns
  * "" if the command has no end.
  */
-const char *admin_print_end(const struct admin_command *admin_command, const char *before, char out[ADMIN_END_ROOM]);
+const char *admin_print_end(const struct admin_command *admin_command, const char *before,
+                            char out[ADMIN_END_ROOM]);
 
 /* Returns NULL if the named limit exists, or an error (heap). */
 __attribute__((warn_unused_result)) char *admin_named(const struct admin_command *admin_command,
                                                       const struct named *named);
 
 /* As admin_line, for a command about a named limit. *value: the right side of the line. */
-__attribute__((warn_unused_result)) char *admin_named_line(const struct admin_command *admin_command,
-                                                           const struct named *named, struct line_name *name,
-                                                           struct slice *value);
+__attribute__((warn_unused_result)) char *admin_named_line(
+    const struct admin_command *admin_command, const struct named *named, struct line_name *name,
+    struct slice *value);
 
 #endif

@@ -8,7 +8,8 @@
 
 /* ---- limits and subjects ---- */
 
-static void report_limits(struct admin_command *admin_command, const struct stats_collector *collector, uint64_t now_ns)
+static void report_limits(struct admin_command *admin_command,
+                          const struct stats_collector *collector, uint64_t now_ns)
 {
     const struct rules *rules = config_manager_rules(collector->manager);
     const struct front_settings *settings = collector->settings;
@@ -27,8 +28,8 @@ static void report_limits(struct admin_command *admin_command, const struct stat
     report_list(&admin_command->rows, &list, now_ns);
 }
 
-static void report_heaviest(struct admin_command *admin_command, const struct stats_collector *collector,
-                            uint64_t now_ns)
+static void report_heaviest(struct admin_command *admin_command,
+                            const struct stats_collector *collector, uint64_t now_ns)
 {
     const struct rules *rules = config_manager_rules(collector->manager);
     const struct front_settings *settings = collector->settings;
@@ -46,22 +47,25 @@ static void report_heaviest(struct admin_command *admin_command, const struct st
         report_top(&admin_command->rows, &asked, now_ns);
 }
 
-static void report_blocked(struct admin_command *admin_command, const struct stats_collector *collector,
-                           uint64_t now_ns)
+static void report_blocked(struct admin_command *admin_command,
+                           const struct stats_collector *collector, uint64_t now_ns)
 {
     const struct rules *rules = config_manager_rules(collector->manager);
-    report_blocks(&admin_command->rows, exceptions_blocks(rules->exceptions), admin_command->wanted.n, now_ns);
+    report_blocks(&admin_command->rows, exceptions_blocks(rules->exceptions),
+                  admin_command->wanted.n, now_ns);
 }
 
-static void report_suggestions(struct admin_command *admin_command, const struct stats_collector *collector,
-                               uint64_t now_ns)
+static void report_suggestions(struct admin_command *admin_command,
+                               const struct stats_collector *collector, uint64_t now_ns)
 {
-    suggest_carry_out(admin_command, config_manager_rules(collector->manager)->policies, collector->settings, now_ns);
+    suggest_carry_out(admin_command, config_manager_rules(collector->manager)->policies,
+                      collector->settings, now_ns);
 }
 
 /* ---- INFO, and a row for each server of the upstream ---- */
 
-static void report_info(struct admin_command *admin_command, const struct stats_collector *collector, uint64_t now_ns)
+static void report_info(struct admin_command *admin_command,
+                        const struct stats_collector *collector, uint64_t now_ns)
 {
     struct snapshot *snapshot = collector_look(collector);
     (void)now_ns;
@@ -69,7 +73,8 @@ static void report_info(struct admin_command *admin_command, const struct stats_
     if (snapshot == NULL)
         return;
     struct text text = {0};
-    info_write(&text, snapshot, admin_command->what != NULL ? slice_str(admin_command->what) : SLICE(""));
+    info_write(&text, snapshot,
+               admin_command->what != NULL ? slice_str(admin_command->what) : SLICE(""));
     admin_command->is_starved = text.is_broken;
     admin_command->text = text.at;
     admin_command->text_len = text.len;
@@ -116,21 +121,24 @@ static void put_row(struct build *out, const struct snapshot_node *node, const s
     put_text(out, "state", node_state_name(node->health.state));
     put_text(out, "used_for", node_use_name(node->use));
     admin_report_put_number(out, "epoch", (int64_t)node->epoch);
-    admin_report_put_number(out, "lag_ms", node->lag_ms != SNAPSHOT_NO_LAG ? (int64_t)node->lag_ms : -1);
-    admin_report_put_number(out, "behind_bytes", node->lag_ms != SNAPSHOT_NO_LAG ? (int64_t)node->behind_bytes : -1);
+    admin_report_put_number(out, "lag_ms",
+                            node->lag_ms != SNAPSHOT_NO_LAG ? (int64_t)node->lag_ms : -1);
+    admin_report_put_number(out, "behind_bytes",
+                            node->lag_ms != SNAPSHOT_NO_LAG ? (int64_t)node->behind_bytes : -1);
     admin_report_put_number(out, "lanes", (int64_t)n_lanes);
     admin_report_put_number(out, "in_flight", (int64_t)count_read(&lanes->in_flight));
     admin_report_put_number(out, "requests", (int64_t)count_read(&lanes->requests));
     admin_report_put_number(out, "errors", (int64_t)count_read(&lanes->error_replies));
     admin_report_put_number(out, "lost", (int64_t)n_lost);
-    admin_report_put_number(out, "changed_ms_ago", has_changed ? (int64_t)(s->unix_ms - node->changed_unix_ms) : -1);
+    admin_report_put_number(out, "changed_ms_ago",
+                            has_changed ? (int64_t)(s->unix_ms - node->changed_unix_ms) : -1);
     put_text(out, "why", admin_report_why_of(node));
     admin_report_put_number(out, "slots", node->slots);
     admin_report_put_number(out, "slots_moving", node->slots_moving);
 }
 
-static void report_upstream(struct admin_command *admin_command, const struct stats_collector *collector,
-                            uint64_t now_ns)
+static void report_upstream(struct admin_command *admin_command,
+                            const struct stats_collector *collector, uint64_t now_ns)
 {
     struct snapshot *snapshot = collector_look(collector);
     (void)now_ns;
@@ -145,18 +153,21 @@ static void report_upstream(struct admin_command *admin_command, const struct st
 
 /* ---- reports by kind ---- */
 
-static void (*const kinds[])(struct admin_command *admin_command, const struct stats_collector *collector,
-                             uint64_t now_ns) = {
-    [ADMIN_LIST] = report_limits, [ADMIN_TOP] = report_heaviest,        [ADMIN_BLOCKS] = report_blocked,
-    [ADMIN_INFO] = report_info,   [ADMIN_SUGGEST] = report_suggestions, [ADMIN_UPSTREAM] = report_upstream,
+static void (*const kinds[])(struct admin_command *admin_command,
+                             const struct stats_collector *collector, uint64_t now_ns) = {
+    [ADMIN_LIST] = report_limits,         [ADMIN_TOP] = report_heaviest,
+    [ADMIN_BLOCKS] = report_blocked,      [ADMIN_INFO] = report_info,
+    [ADMIN_SUGGEST] = report_suggestions, [ADMIN_UPSTREAM] = report_upstream,
 };
 
 bool admin_command_is_report(const struct admin_command *admin_command)
 {
-    return admin_command->kind < sizeof kinds / sizeof kinds[0] && kinds[admin_command->kind] != NULL;
+    return admin_command->kind < sizeof kinds / sizeof kinds[0] &&
+           kinds[admin_command->kind] != NULL;
 }
 
-void admin_report(struct admin_command *admin_command, const struct stats_collector *collector, uint64_t now_ns)
+void admin_report(struct admin_command *admin_command, const struct stats_collector *collector,
+                  uint64_t now_ns)
 {
     kinds[admin_command->kind](admin_command, collector, now_ns);
     admin_command->is_starved |= admin_command->rows.is_broken;

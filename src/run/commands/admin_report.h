@@ -13,7 +13,8 @@
 
 /* True if admin_report makes the reply: all reports but LIMIT DIFF. */
 bool admin_command_is_report(const struct admin_command *admin_command);
-void admin_report(struct admin_command *admin_command, const struct stats_collector *collector, uint64_t now_ns);
+void admin_report(struct admin_command *admin_command, const struct stats_collector *collector,
+                  uint64_t now_ns);
 
 /* LIMIT DIFF: makes the reply from admin_command->differences. */
 void admin_report_differences(struct admin_command *admin_command);

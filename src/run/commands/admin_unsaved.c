@@ -27,27 +27,30 @@ static char *check_key(struct slice key)
     for (size_t i = 0; i < key.len; i++)
         if ((unsigned char)key.at[i] < ' ' || key.at[i] == 0x7f)
             return admin_error("a command cannot contain control characters");
-    return key.len <= QUOTA_KEY_MAX ? NULL : admin_error("the key is too long: at most %d bytes", QUOTA_KEY_MAX);
+    return key.len <= QUOTA_KEY_MAX
+               ? NULL
+               : admin_error("the key is too long: at most %d bytes", QUOTA_KEY_MAX);
 }
 
 /*
  * Reads the rates of a line, which must be of the limit's own algorithm. Returns NULL, or an error
  * (heap).
  */
-static char *read_rates(const struct named_limit *limit, const struct line_name *line, struct slice value,
-                        struct quota_rule *rule)
+static char *read_rates(const struct named_limit *limit, const struct line_name *line,
+                        struct slice value, struct quota_rule *rule)
 {
     char why[WHY_ROOM];
     const char *algorithm = quota_algorithm(limit->rule.kind)->name;
     *rule = (struct quota_rule){0};
     if (named_is_setting(line->key))
-        return admin_error("[limit %s] %.*s: a single key takes only rates: write %s = 5/60s", limit->name,
-                           WHY_SLICE(line->key), algorithm);
+        return admin_error("[limit %s] %.*s: a single key takes only rates: write %s = 5/60s",
+                           limit->name, WHY_SLICE(line->key), algorithm);
     if (!quota_limit_parse(line->key, value, rule, why, sizeof why))
         return admin_error("[limit %s] %.*s: %s", limit->name, WHY_SLICE(line->key), why);
     if (rule->kind != limit->rule.kind)
-        return admin_error("[limit %s] has the algorithm %s, also for single keys: write %s = 5/60s", limit->name,
-                           algorithm, algorithm);
+        return admin_error(
+            "[limit %s] has the algorithm %s, also for single keys: write %s = 5/60s", limit->name,
+            algorithm, algorithm);
     if (value.len > OVERRIDE_RATES_MAX)
         return admin_error("the rates are too long: at most %d bytes", OVERRIDE_RATES_MAX);
     return NULL;
@@ -63,8 +66,8 @@ static size_t count_all(const struct named *named, uint64_t now_ns)
     return n;
 }
 
-char *admin_key_set(const struct admin_command *admin_command, const struct named *named, uint64_t now_ns,
-                    struct journal *journal, struct named **next)
+char *admin_key_set(const struct admin_command *admin_command, const struct named *named,
+                    uint64_t now_ns, struct journal *journal, struct named **next)
 {
     struct line_name line;
     struct slice value;
@@ -78,19 +81,21 @@ char *admin_key_set(const struct admin_command *admin_command, const struct name
         return error;
     const struct override *before = overrides_find(limit->overrides, one.key, now_ns);
     if (before == NULL && count_all(named, now_ns) >= OVERRIDES_MAX)
-        return admin_error("%d keys have rates of their own, the maximum: UNSET some, or use EX", OVERRIDES_MAX);
+        return admin_error("%d keys have rates of their own, the maximum: UNSET some, or use EX",
+                           OVERRIDES_MAX);
     one.rates = value;
-    log_admin_command(journal, admin_command, "set", "[limit %s] %s = %.*s for %.*s%s (before: %.*s)", limit->name,
-                      quota_algorithm(limit->rule.kind)->name, (int)value.len, value.at, override_shown(one.key),
-                      one.key.at, admin_print_end(admin_command, ", ends in ", end),
-                      before != NULL ? (int)before->rates.len : 4, before != NULL ? before->rates.at : "none");
+    log_admin_command(
+        journal, admin_command, "set", "[limit %s] %s = %.*s for %.*s%s (before: %.*s)",
+        limit->name, quota_algorithm(limit->rule.kind)->name, (int)value.len, value.at,
+        override_shown(one.key), one.key.at, admin_print_end(admin_command, ", ends in ", end),
+        before != NULL ? (int)before->rates.len : 4, before != NULL ? before->rates.at : "none");
     *next = named_copy(named);
     named_override(*next, line.section, overrides_with(limit->overrides, &one, now_ns));
     return NULL;
 }
 
-char *admin_key_unset(const struct admin_command *admin_command, const struct named *named, uint64_t now_ns,
-                      struct journal *journal, struct named **next)
+char *admin_key_unset(const struct admin_command *admin_command, const struct named *named,
+                      uint64_t now_ns, struct journal *journal, struct named **next)
 {
     struct slice key = admin_key_key_of(admin_command);
     char *error = admin_named(admin_command, named);
@@ -99,10 +104,12 @@ char *admin_key_unset(const struct admin_command *admin_command, const struct na
     const struct named_limit *limit = named_find(named, slice_str(admin_command->policy));
     const struct override *before = overrides_find(limit->overrides, key, now_ns);
     if (before == NULL)
-        return admin_error("limit %s has no rates for the key %.*s", limit->name, override_shown(key), key.at);
-    log_admin_command(journal, admin_command, "unset", "[limit %s] %s for %.*s removed (before: %.*s)", limit->name,
-                      quota_algorithm(limit->rule.kind)->name, override_shown(key), key.at, (int)before->rates.len,
-                      before->rates.at);
+        return admin_error("limit %s has no rates for the key %.*s", limit->name,
+                           override_shown(key), key.at);
+    log_admin_command(journal, admin_command, "unset",
+                      "[limit %s] %s for %.*s removed (before: %.*s)", limit->name,
+                      quota_algorithm(limit->rule.kind)->name, override_shown(key), key.at,
+                      (int)before->rates.len, before->rates.at);
     *next = named_copy(named);
     named_override(*next, slice_str(limit->name), overrides_without(limit->overrides, key, now_ns));
     return NULL;
@@ -110,8 +117,8 @@ char *admin_key_unset(const struct admin_command *admin_command, const struct na
 
 /* ---- overrides: differences to the file ---- */
 
-static void add_difference(struct differences *d, const struct named_limit *limit, const struct override *one,
-                           uint64_t now_ns)
+static void add_difference(struct differences *d, const struct named_limit *limit,
+                           const struct override *one, uint64_t now_ns)
 {
     char end[32] = "";
     if (one->until_ns > 0)
@@ -119,14 +126,16 @@ static void add_difference(struct differences *d, const struct named_limit *limi
     char *section = mem_print("limit %s", limit->name);
     for (char *c = section; *c; c++)
         *c = ascii_lower(*c);
-    differences_add(d, (struct difference){section,
-                                           mem_print("%s for %.*s", quota_algorithm(limit->rule.kind)->name,
-                                                     (int)one->key.len, one->key.at),
-                                           mem_print("%.*s%s", (int)one->rates.len, one->rates.at, end),
-                                           mem_strndup("", 0)});
+    differences_add(
+        d, (struct difference){section,
+                               mem_print("%s for %.*s", quota_algorithm(limit->rule.kind)->name,
+                                         (int)one->key.len, one->key.at),
+                               mem_print("%.*s%s", (int)one->rates.len, one->rates.at, end),
+                               mem_strndup("", 0)});
 }
 
-void admin_key_differences(const struct named *named, uint64_t now_ns, struct differences *differences)
+void admin_key_differences(const struct named *named, uint64_t now_ns,
+                           struct differences *differences)
 {
     for (size_t i = 0; i < named_count(named); i++) {
         const struct named_limit *limit = named_at(named, i);
@@ -166,7 +175,8 @@ char *admin_block_next(const struct admin_command *admin_command, const struct i
     if (one.reason.len > BLOCK_REASON_MAX)
         return admin_error("the reason is too long: at most %d bytes", BLOCK_REASON_MAX);
     if (blocks_find(blocks, one.subject) == NULL && shared_set_count(blocks) >= BLOCKS_MAX)
-        return admin_error("%d subjects are blocked, the maximum: unblock some, or use EX", BLOCKS_MAX);
+        return admin_error("%d subjects are blocked, the maximum: unblock some, or use EX",
+                           BLOCKS_MAX);
     *next = blocks_with(blocks, &one);
     return NULL;
 }
@@ -188,11 +198,13 @@ static void log_block(const struct admin_command *admin_command, struct journal 
     struct slice subject = subject_of(admin_command), reason = reason_of(admin_command);
     char end[ADMIN_END_ROOM];
     if (admin_command->kind == ADMIN_UNBLOCK)
-        log_admin_command(journal, admin_command, "unblock", "%.*s is no longer blocked", WHY_SLICE(subject));
+        log_admin_command(journal, admin_command, "unblock", "%.*s is no longer blocked",
+                          WHY_SLICE(subject));
     else
-        log_admin_command(journal, admin_command, "block", "%.*s is blocked%s%s%.*s%s", WHY_SLICE(subject),
-                          admin_print_end(admin_command, " for ", end), reason.len > 0 ? " (" : "", (int)reason.len,
-                          reason.at, reason.len > 0 ? ")" : "");
+        log_admin_command(journal, admin_command, "block", "%.*s is blocked%s%s%.*s%s",
+                          WHY_SLICE(subject), admin_print_end(admin_command, " for ", end),
+                          reason.len > 0 ? " (" : "", (int)reason.len, reason.at,
+                          reason.len > 0 ? ")" : "");
 }
 
 static void log_ended(const struct shared_set *blocks, uint64_t now_ns, struct journal *journal)
@@ -220,12 +232,14 @@ static char *admin_block_use(struct live_rules *live, struct shared_set *next)
     return admin_error("weir has had too many different limits since its start: restart weir");
 }
 
-char *admin_block(const struct admin_command *admin_command, struct live_rules *live, uint64_t now_ns)
+char *admin_block(const struct admin_command *admin_command, struct live_rules *live,
+                  uint64_t now_ns)
 {
     struct shared_set *next;
-    char *error = admin_command->kind == ADMIN_UNBLOCK
-                      ? unblock(admin_command, live->blocks, &next)
-                      : admin_block_next(admin_command, &live->rules->identity, live->blocks, now_ns, &next);
+    char *error =
+        admin_command->kind == ADMIN_UNBLOCK
+            ? unblock(admin_command, live->blocks, &next)
+            : admin_block_next(admin_command, &live->rules->identity, live->blocks, now_ns, &next);
     if (error == NULL)
         error = admin_block_use(live, next);
     if (error == NULL)
@@ -248,15 +262,18 @@ static char *admin_block_text_of(const struct block *one, uint64_t now_ns)
     if (one->until_ns > 0)
         snprintf(end, sizeof end, " ex %" PRIu64 "s",
                  one->until_ns > now_ns ? (one->until_ns - now_ns) / NS_PER_S + 1 : 0);
-    return mem_print("blocked%s%s%.*s", end, one->reason.len > 0 ? " reason " : "", (int)one->reason.len,
-                     one->reason.at);
+    return mem_print("blocked%s%s%.*s", end, one->reason.len > 0 ? " reason " : "",
+                     (int)one->reason.len, one->reason.at);
 }
 
-void admin_block_differences(const struct shared_set *blocks, uint64_t now_ns, struct differences *d)
+void admin_block_differences(const struct shared_set *blocks, uint64_t now_ns,
+                             struct differences *d)
 {
     for (size_t i = 0; i < shared_set_count(blocks); i++) {
         const struct block *one = blocks_at(blocks, i);
-        differences_add(d, (struct difference){mem_strndup("block", 5), mem_strndup(one->subject.at, one->subject.len),
-                                               admin_block_text_of(one, now_ns), mem_strndup("", 0)});
+        differences_add(d,
+                        (struct difference){mem_strndup("block", 5),
+                                            mem_strndup(one->subject.at, one->subject.len),
+                                            admin_block_text_of(one, now_ns), mem_strndup("", 0)});
     }
 }

@@ -26,13 +26,16 @@
  */
 __attribute__((warn_unused_result)) char *admin_key_set(const struct admin_command *admin_command,
                                                         const struct named *named, uint64_t now_ns,
-                                                        struct journal *journal, struct named **next);
+                                                        struct journal *journal,
+                                                        struct named **next);
 __attribute__((warn_unused_result)) char *admin_key_unset(const struct admin_command *admin_command,
-                                                          const struct named *named, uint64_t now_ns,
-                                                          struct journal *journal, struct named **next);
+                                                          const struct named *named,
+                                                          uint64_t now_ns, struct journal *journal,
+                                                          struct named **next);
 
 /* Adds all overrides to the differences: no override is in a file. */
-void admin_key_differences(const struct named *named, uint64_t now_ns, struct differences *differences);
+void admin_key_differences(const struct named *named, uint64_t now_ns,
+                           struct differences *differences);
 
 /* ---- blocks of subjects (limit/blocks.h) ---- */
 
@@ -44,15 +47,15 @@ __attribute__((warn_unused_result)) char *admin_block(const struct admin_command
  * Sets *next to the blocks after an ADMIN_BLOCK; the caller owns it. Returns NULL, or an error
  * (heap) without *next.
  */
-__attribute__((warn_unused_result)) char *admin_block_next(const struct admin_command *admin_command,
-                                                           const struct identity *identity,
-                                                           const struct shared_set *blocks, uint64_t now_ns,
-                                                           struct shared_set **next);
+__attribute__((warn_unused_result)) char *admin_block_next(
+    const struct admin_command *admin_command, const struct identity *identity,
+    const struct shared_set *blocks, uint64_t now_ns, struct shared_set **next);
 
 /* Removes the blocks that have ended, and logs them. */
 void admin_blocks_end(struct live_rules *live, uint64_t now_ns);
 
 /* Adds all blocks to the differences: no block is in a file. */
-void admin_block_differences(const struct shared_set *blocks, uint64_t now_ns, struct differences *differences);
+void admin_block_differences(const struct shared_set *blocks, uint64_t now_ns,
+                             struct differences *differences);
 
 #endif

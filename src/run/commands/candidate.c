@@ -24,7 +24,8 @@ static void on_unknown(void *arg, struct slice class, struct slice unknown, stru
     char **error = arg;
     (void)class;
     if (*error == NULL && near.len > 0)
-        *error = admin_error("%.*s is not a known command (did you mean %.*s?)", WHY_SLICE(unknown), WHY_SLICE(near));
+        *error = admin_error("%.*s is not a known command (did you mean %.*s?)", WHY_SLICE(unknown),
+                             WHY_SLICE(near));
     else if (*error == NULL)
         *error = admin_error(
             "%.*s is not a known command: for a module that is not loaded yet, write the line into the file, "
@@ -52,18 +53,21 @@ static char *check_class(const struct line_name *name, const struct command_tabl
  * Returns NULL, or an error (heap): the line cannot be set for one subject or for a time, or
  * another policy binds the subject.
  */
-static char *check_line_subject(const struct admin_command *admin_command, const struct line_name *name,
-                                const struct identity *identity, const struct policies *policies)
+static char *check_line_subject(const struct admin_command *admin_command,
+                                const struct line_name *name, const struct identity *identity,
+                                const struct policies *policies)
 {
     char why[WHY_ROOM];
     struct named_subject named;
     const struct policy *other;
     if (!config_is_limit_line(name->key))
-        return admin_error("%s is not a limit: only limits can be SET for one subject or for a time",
-                           admin_command->what);
+        return admin_error(
+            "%s is not a limit: only limits can be SET for one subject or for a time",
+            admin_command->what);
     const struct policy *policy = policies_find(policies, name->section);
     if (policy == NULL || admin_command->key == NULL ||
-        !named_subject_read(&named, identity, slice_str(admin_command->key), why, sizeof why) || !named.is_whole)
+        !named_subject_read(&named, identity, slice_str(admin_command->key), why, sizeof why) ||
+        !named.is_whole)
         return NULL; /* a wrong name is reported elsewhere */
     struct slice kind, rest = slice_str(admin_command->key);
     split_next(&rest, ':', &kind);
@@ -71,8 +75,8 @@ static char *check_line_subject(const struct admin_command *admin_command, const
         return NULL;
     if (other == NULL)
         return admin_error("no policy binds %s, not even %s", admin_command->key, policy->name);
-    return admin_error("%s is bound by policy %s, not by %s: LIMIT SET %s ...", admin_command->key, other->name,
-                       policy->name, other->name);
+    return admin_error("%s is bound by policy %s, not by %s: LIMIT SET %s ...", admin_command->key,
+                       other->name, policy->name, other->name);
 }
 
 struct candidate candidate_new(const struct config_file *running, const struct set_lines *lines)
@@ -107,8 +111,9 @@ static char *value_for_all(const struct candidate *candidate, const struct line_
  * Returns NULL, or an error (heap) if the line could have no effect. A line that replaces another
  * may name an unknown command.
  */
-static char *check_effect(const struct candidate *candidate, const struct admin_command *admin_command,
-                          const struct line_name *name, const struct live_rules *live)
+static char *check_effect(const struct candidate *candidate,
+                          const struct admin_command *admin_command, const struct line_name *name,
+                          const struct live_rules *live)
 {
     if (admin_command->is_handed_over)
         return NULL;
@@ -116,7 +121,8 @@ static char *check_effect(const struct candidate *candidate, const struct admin_
     char *error = there != NULL ? NULL : check_class(name, live->commands);
     free(there);
     if (error == NULL && admin_command_is_special(admin_command))
-        error = check_line_subject(admin_command, name, &live->rules->identity, live->rules->policies);
+        error =
+            check_line_subject(admin_command, name, &live->rules->identity, live->rules->policies);
     return error;
 }
 
@@ -125,15 +131,18 @@ static char *check_effect(const struct candidate *candidate, const struct admin_
  * error (heap).
  */
 static char *change_lines(struct candidate *candidate, const struct admin_command *admin_command,
-                          const struct line_name *name, const struct identity *identity, char **told)
+                          const struct line_name *name, const struct identity *identity,
+                          char **told)
 {
-    const struct set_line *known = set_lines_find(&candidate->lines, name->section, name->key, admin_command->key);
+    const struct set_line *known =
+        set_lines_find(&candidate->lines, name->section, name->key, admin_command->key);
     char *before = known != NULL                ? mem_strdup(known->expression)
                    : admin_command->key == NULL ? config_file_value(&candidate->file, name)
                                                 : NULL;
-    char *error = admin_command->kind == ADMIN_SET
-                      ? admin_lines_set(admin_command, name, identity, &candidate->lines, clock_ns())
-                      : admin_lines_unset(admin_command, name, &candidate->lines);
+    char *error =
+        admin_command->kind == ADMIN_SET
+            ? admin_lines_set(admin_command, name, identity, &candidate->lines, clock_ns())
+            : admin_lines_unset(admin_command, name, &candidate->lines);
     if (error == NULL) {
         char *now = value_for_all(candidate, name);
         *told = admin_lines_told(admin_command, name, before, now);
@@ -147,7 +156,8 @@ static char *change_lines(struct candidate *candidate, const struct admin_comman
  * Replaces the lines of that name in the file by `value`, and drops the line that was set for a
  * time.
  */
-static void candidate_replace(struct candidate *candidate, const struct line_name *name, const char *value)
+static void candidate_replace(struct candidate *candidate, const struct line_name *name,
+                              const char *value)
 {
     config_file_replace(&candidate->file, name, value);
     set_lines_drop(&candidate->lines, name->section, name->key, NULL);
@@ -168,8 +178,8 @@ static char *candidate_set(struct candidate *candidate, const struct admin_comma
     char *expression = mem_strndup(value.at, value.len);
     char *before = config_file_value(&candidate->file, &name);
     candidate_replace(candidate, &name, expression);
-    *told = mem_print("[policy %.*s] %s = %s (before: %s)", WHY_SLICE(name.section), admin_command->what, expression,
-                      or_none(before));
+    *told = mem_print("[policy %.*s] %s = %s (before: %s)", WHY_SLICE(name.section),
+                      admin_command->what, expression, or_none(before));
     free(before);
     free(expression);
     return NULL;
@@ -187,10 +197,11 @@ static char *unset(struct candidate *candidate, const struct admin_command *admi
         return change_lines(candidate, admin_command, &name, &live->rules->identity, told);
     char *before = config_file_value(&candidate->file, &name);
     if (before == NULL)
-        return admin_error("policy %.*s has no limit %s", WHY_SLICE(name.section), admin_command->what);
+        return admin_error("policy %.*s has no limit %s", WHY_SLICE(name.section),
+                           admin_command->what);
     candidate_replace(candidate, &name, NULL);
-    *told = mem_print("[policy %.*s] %s removed (before: %s; now: none)", WHY_SLICE(name.section), admin_command->what,
-                      before);
+    *told = mem_print("[policy %.*s] %s removed (before: %s; now: none)", WHY_SLICE(name.section),
+                      admin_command->what, before);
     free(before);
     return NULL;
 }
@@ -204,7 +215,8 @@ static char *unset(struct candidate *candidate, const struct admin_command *admi
 static void replace_named(struct config_file *file, const struct line_name *name, const char *value)
 {
     struct line_name other = *name;
-    for (uint8_t kind = 0; quota_named_kind(name->key) != QUOTA_KINDS && kind < QUOTA_KINDS; kind++) {
+    for (uint8_t kind = 0; quota_named_kind(name->key) != QUOTA_KINDS && kind < QUOTA_KINDS;
+         kind++) {
         other.key = slice_str(quota_algorithm(kind)->name);
         if (quota_algorithm(kind)->is_named && !slice_eq_nocase(other.key, name->key))
             config_file_replace(file, &other, NULL);
@@ -223,8 +235,8 @@ static char *set_limit(struct candidate *candidate, const struct admin_command *
     char *text = mem_strndup(value.at, value.len);
     char *before = config_file_value(&candidate->file, &name);
     replace_named(&candidate->file, &name, text);
-    *told = mem_print("[limit %s] %.*s = %s (before: %s)", admin_command->policy, WHY_SLICE(name.key), text,
-                      or_none(before));
+    *told = mem_print("[limit %s] %.*s = %s (before: %s)", admin_command->policy,
+                      WHY_SLICE(name.key), text, or_none(before));
     free(before);
     free(text);
     return NULL;
@@ -238,14 +250,16 @@ static char *set_mode(struct candidate *candidate, const struct admin_command *a
     if (!admin_command_is_one_line(admin_command->expression))
         return admin_error("a mode is enforce or shadow");
     config_file_replace(&candidate->file, &name, admin_command->expression);
-    bool is_shadow = slice_eq_nocase(split_trim(slice_str(admin_command->expression)), SLICE("shadow"));
+    bool is_shadow =
+        slice_eq_nocase(split_trim(slice_str(admin_command->expression)), SLICE("shadow"));
     *told = mem_print("mode = %s", is_shadow ? "shadow" : "enforce");
     return NULL;
 }
 
 /* ---- admin commands ---- */
 
-static char *(*const kinds[])(struct candidate *candidate, const struct admin_command *admin_command,
+static char *(*const kinds[])(struct candidate *candidate,
+                              const struct admin_command *admin_command,
                               const struct live_rules *live, char **told) = {
     [ADMIN_SET] = candidate_set,
     [ADMIN_UNSET] = unset,
@@ -255,7 +269,8 @@ static char *(*const kinds[])(struct candidate *candidate, const struct admin_co
 
 bool candidate_is_for(const struct admin_command *admin_command)
 {
-    return admin_command->kind < sizeof kinds / sizeof kinds[0] && kinds[admin_command->kind] != NULL;
+    return admin_command->kind < sizeof kinds / sizeof kinds[0] &&
+           kinds[admin_command->kind] != NULL;
 }
 
 char *candidate_change(struct candidate *candidate, const struct admin_command *admin_command,

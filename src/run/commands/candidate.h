@@ -32,8 +32,8 @@ bool candidate_is_for(const struct admin_command *admin_command);
  * to the line for the log once the candidate runs (heap); or returns an error ("ERR ...", heap).
  * Errors in the new line itself show only when the candidate is built.
  */
-__attribute__((warn_unused_result)) char *candidate_change(struct candidate *candidate,
-                                                           const struct admin_command *admin_command,
-                                                           const struct live_rules *live, char **told);
+__attribute__((warn_unused_result)) char *candidate_change(
+    struct candidate *candidate, const struct admin_command *admin_command,
+    const struct live_rules *live, char **told);
 
 #endif

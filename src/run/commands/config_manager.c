@@ -54,11 +54,12 @@ static void on_complaint(void *arg, bool is_error, const char *line)
  * Runs `config`, changed by `lines`. After a reload, lines that no longer fit are removed and
  * logged. Returns NULL, or an error (heap).
  */
-static char *adopt_or_say(struct config_manager *g, const struct config *config, struct set_lines *lines,
-                          bool is_reload)
+static char *adopt_or_say(struct config_manager *g, const struct config *config,
+                          struct set_lines *lines, bool is_reload)
 {
     struct variants variants = {0};
-    char *why = set_lines_apply(lines, config->rules.policies, g->builtin, is_reload ? g->journal : NULL, &variants);
+    char *why = set_lines_apply(lines, config->rules.policies, g->builtin,
+                                is_reload ? g->journal : NULL, &variants);
     if (why == NULL && !live_rules_adopt(&g->live, config, &variants, is_reload))
         why = mem_strdup("weir has had too many different limits since its start: restart weir");
     if (why != NULL)
@@ -127,7 +128,8 @@ static char *use_candidate(struct config_manager *g, struct candidate *candidate
     candidate->file.report = on_complaint;
     candidate->file.arg = &complaints;
     struct config *config = config_build(&candidate->file, g->builtin, CONFIG_LIVE);
-    char *why = config != NULL ? adopt_or_say(g, config, &candidate->lines, false) : complaints.first;
+    char *why =
+        config != NULL ? adopt_or_say(g, config, &candidate->lines, false) : complaints.first;
     config_free(config);
     if (why == NULL) {
         drop_file(&g->file);
@@ -176,7 +178,8 @@ static char *compare_file(const struct config_manager *g, struct differences *d)
  */
 static bool has_memory(const struct config_manager *g, size_t n_admin_commands)
 {
-    return mem_would_give(2 * g->bytes + SPARE_BYTES + BYTES_PER_BYTE * config_file_bytes(&g->loaded) +
+    return mem_would_give(2 * g->bytes + SPARE_BYTES +
+                          BYTES_PER_BYTE * config_file_bytes(&g->loaded) +
                           BYTES_PER_POLICY * n_admin_commands);
 }
 
@@ -194,7 +197,8 @@ static bool has_memory_for(const struct config_manager *g, enum admin_kind kind,
     case ADMIN_UNBLOCK:
     case ADMIN_SET_KEY:
     case ADMIN_UNSET_KEY:
-        return mem_would_give(SPARE_BYTES + BYTES_PER_POLICY * policies_count(g->live.rules->policies));
+        return mem_would_give(SPARE_BYTES +
+                              BYTES_PER_POLICY * policies_count(g->live.rules->policies));
     default:
         return has_memory(g, n);
     }
@@ -232,7 +236,8 @@ static char *read_again(struct config_manager *g, struct admin_command *admin_co
     }
     char *error = admin_error("configuration not reloaded: %s", why);
     snprintf(g->reloads.last_error, sizeof g->reloads.last_error, "%s", why);
-    journal_log(g->journal, LOG_ERROR, "reload", "%s: weir keeps the running configuration", error + 4);
+    journal_log(g->journal, LOG_ERROR, "reload", "%s: weir keeps the running configuration",
+                error + 4);
     free(why);
     return error;
 }
@@ -241,7 +246,8 @@ static char *reload(struct config_manager *g, struct admin_command *admin_comman
 {
     char *error = read_again(g, admin_command);
     if (error == NULL)
-        log_admin_command(g->journal, admin_command, "reload", "configuration reloaded from %s", g->path);
+        log_admin_command(g->journal, admin_command, "reload", "configuration reloaded from %s",
+                          g->path);
     return error;
 }
 
@@ -282,12 +288,14 @@ void config_manager_tell_reloaded(const struct config_manager *g)
  * Changes a candidate config by all the commands and runs it. Returns NULL, or the error of the
  * candidate (heap). A command that cannot be carried out gets its own error.
  */
-static char *change_all(struct config_manager *g, struct admin_command *const *admin_commands, size_t n, char **told)
+static char *change_all(struct config_manager *g, struct admin_command *const *admin_commands,
+                        size_t n, char **told)
 {
     struct candidate candidate = candidate_new(&g->file, &g->lines);
     bool has_changed = false;
     for (size_t i = 0; i < n; i++) {
-        admin_commands[i]->error = candidate_change(&candidate, admin_commands[i], &g->live, &told[i]);
+        admin_commands[i]->error =
+            candidate_change(&candidate, admin_commands[i], &g->live, &told[i]);
         has_changed |= admin_commands[i]->error == NULL;
     }
     if (has_changed)
@@ -296,21 +304,26 @@ static char *change_all(struct config_manager *g, struct admin_command *const *a
     return NULL;
 }
 
-static void config_manager_tell_changes(struct config_manager *g, struct admin_command *const *admin_commands, size_t n,
+static void config_manager_tell_changes(struct config_manager *g,
+                                        struct admin_command *const *admin_commands, size_t n,
                                         char *const *told)
 {
-    static const char *const words[] = {
-        [ADMIN_SET] = "set", [ADMIN_SET_LIMIT] = "set", [ADMIN_UNSET] = "unset", [ADMIN_MODE] = "mode"};
+    static const char *const words[] = {[ADMIN_SET] = "set",
+                                        [ADMIN_SET_LIMIT] = "set",
+                                        [ADMIN_UNSET] = "unset",
+                                        [ADMIN_MODE] = "mode"};
     for (size_t i = 0; i < n; i++)
         if (admin_commands[i]->error == NULL)
-            log_admin_command(g->journal, admin_commands[i], words[admin_commands[i]->kind], "%s", told[i]);
+            log_admin_command(g->journal, admin_commands[i], words[admin_commands[i]->kind], "%s",
+                              told[i]);
 }
 
 /*
  * Carries out n commands in one step. If the candidate is bad, each half is tried by itself, until
  * the bad command is alone.
  */
-static void config_manager_change(struct config_manager *g, struct admin_command *const *admin_commands, size_t n)
+static void config_manager_change(struct config_manager *g,
+                                  struct admin_command *const *admin_commands, size_t n)
 {
     char **told = mem_zalloc(n, sizeof *told);
     char *why = change_all(g, admin_commands, n, told);
@@ -351,8 +364,9 @@ static char *config_manager_block(struct config_manager *g, struct admin_command
 static char *note_round(struct config_manager *g, struct admin_command *admin_command)
 {
     if (admin_command->kind == ADMIN_KICK)
-        log_admin_command(g->journal, admin_command, "kick", "%zu connection%s of %s closed", admin_command->n_rows,
-                          admin_command->n_rows == 1 ? "" : "s", admin_command->key);
+        log_admin_command(g->journal, admin_command, "kick", "%zu connection%s of %s closed",
+                          admin_command->n_rows, admin_command->n_rows == 1 ? "" : "s",
+                          admin_command->key);
     return NULL;
 }
 
@@ -360,7 +374,8 @@ static char *note_round(struct config_manager *g, struct admin_command *admin_co
 
 uint64_t config_manager_next_end(const struct config_manager *g)
 {
-    uint64_t blocks_ns = shared_set_next_end(g->live.blocks), lines_ns = set_lines_next_end(&g->lines);
+    uint64_t blocks_ns = shared_set_next_end(g->live.blocks),
+             lines_ns = set_lines_next_end(&g->lines);
     return blocks_ns == 0 || (lines_ns > 0 && lines_ns < blocks_ns) ? lines_ns : blocks_ns;
 }
 
@@ -412,7 +427,8 @@ static char *config_manager_compare(struct config_manager *g, struct admin_comma
 {
     struct differences differences;
     if (g->path == NULL)
-        return admin_error("weir was started without a file (-c FILE): there is no file to compare with");
+        return admin_error(
+            "weir was started without a file (-c FILE): there is no file to compare with");
     char *why = compare_file(g, &differences);
     if (why == NULL) {
         admin_command->differences = differences.at;
@@ -440,7 +456,8 @@ static char *(*const kinds[])(struct config_manager *g, struct admin_command *ad
 /* Every admin command that candidate_is_for rejects has a row in `kinds`. */
 static char *run_kind(struct config_manager *g, struct admin_command *admin_command)
 {
-    assert(admin_command->kind < sizeof kinds / sizeof kinds[0] && kinds[admin_command->kind] != NULL);
+    assert(admin_command->kind < sizeof kinds / sizeof kinds[0] &&
+           kinds[admin_command->kind] != NULL);
     return kinds[admin_command->kind](g, admin_command);
 }
 
@@ -453,7 +470,8 @@ static void note_starved(struct config_manager *g, const struct admin_command *a
 }
 
 /* Carries out one admin command, or n that candidate_is_for accepts. */
-static void carry_out(struct config_manager *g, struct admin_command *const *admin_commands, size_t n)
+static void carry_out(struct config_manager *g, struct admin_command *const *admin_commands,
+                      size_t n)
 {
     size_t given = mem_given();
     bool is_starved = !has_memory_for(g, admin_commands[0]->kind, n);
@@ -473,10 +491,12 @@ void config_manager_carry_out(struct config_manager *g, struct admin_command *ad
     carry_out(g, &admin_command, 1);
 }
 
-void config_manager_carry_out_all(struct config_manager *g, struct admin_command *const *admin_commands, size_t n)
+void config_manager_carry_out_all(struct config_manager *g,
+                                  struct admin_command *const *admin_commands, size_t n)
 {
     for (size_t i = 0, end; i < n; i = end) {
-        for (end = i + 1; candidate_is_for(admin_commands[i]) && end < n && candidate_is_for(admin_commands[end]);)
+        for (end = i + 1; candidate_is_for(admin_commands[i]) && end < n &&
+                          candidate_is_for(admin_commands[end]);)
             end++;
         carry_out(g, admin_commands + i, end - i);
     }
@@ -484,7 +504,8 @@ void config_manager_carry_out_all(struct config_manager *g, struct admin_command
 
 /* ---- the life of the config manager ---- */
 
-struct config_manager *config_manager_new(const struct config *config, const struct config_file *file,
+struct config_manager *config_manager_new(const struct config *config,
+                                          const struct config_file *file,
                                           struct command_table *builtin, struct journal *journal)
 {
     struct config_manager *g = mem_zalloc(1, sizeof *g);

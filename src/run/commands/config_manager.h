@@ -30,7 +30,8 @@ struct reloads {
  * Returns a config manager that runs `config`, which was built from `file` with the built-in
  * command table. All three must outlive the config manager.
  */
-struct config_manager *config_manager_new(const struct config *config, const struct config_file *file,
+struct config_manager *config_manager_new(const struct config *config,
+                                          const struct config_file *file,
                                           struct command_table *builtin, struct journal *journal);
 
 /* Returns the newest rules; the reference stays the config manager's. */
@@ -64,8 +65,8 @@ const struct reloads *config_manager_reloads(const struct config_manager *manage
 void config_manager_carry_out(struct config_manager *manager, struct admin_command *admin_command);
 
 /* Carries out n admin commands. Consecutive commands that change the configuration are one step. */
-void config_manager_carry_out_all(struct config_manager *manager, struct admin_command *const *admin_commands,
-                                  size_t n);
+void config_manager_carry_out_all(struct config_manager *manager,
+                                  struct admin_command *const *admin_commands, size_t n);
 
 /*
  * config_manager_next_end returns when the next block or line ends (base/clock.h); 0: no block or

@@ -113,8 +113,9 @@ static bool set_ip(struct facts *facts, struct slice value)
 static bool explain_note_given(unsigned *given, unsigned row, struct slice kind, struct why why)
 {
     if ((*given >> row & 1) != 0)
-        return why_refuse(why, "%.*s: is given twice, but a client has only one: use one --explain for each",
-                          WHY_SLICE(kind));
+        return why_refuse(
+            why, "%.*s: is given twice, but a client has only one: use one --explain for each",
+            WHY_SLICE(kind));
     *given |= 1U << row;
     return true;
 }
@@ -124,26 +125,32 @@ static bool set_fact(struct facts *facts, struct slice term, unsigned *given, st
     struct slice value = term, kind;
     split_next(&value, ':', &kind);
     if (value.at == NULL || value.len == 0)
-        return why_refuse(why, "\"%.*s\" names no client: write user:NAME, ip:ADDRESS, name:, tls:, listener: or key:",
-                          WHY_SLICE(term));
+        return why_refuse(
+            why,
+            "\"%.*s\" names no client: write user:NAME, ip:ADDRESS, name:, tls:, listener: or key:",
+            WHY_SLICE(term));
     if (slice_eq_nocase(kind, SLICE("ip")))
         return explain_note_given(given, IP_BIT, kind, why) &&
-               (set_ip(facts, value) || why_refuse(why, "\"%.*s\" is not an address", WHY_SLICE(value)));
+               (set_ip(facts, value) ||
+                why_refuse(why, "\"%.*s\" is not an address", WHY_SLICE(value)));
     if (slice_eq_nocase(kind, SLICE("user")) && slice_eq(value, SLICE("default")))
         return why_refuse(why, "user:default means no login: leave user: out");
     struct {
         struct slice kind;
         struct slice *fact;
     } const texts[] = {
-        {SLICE("user"), &facts->user}, {SLICE("name"), &facts->name},         {SLICE("tls"), &facts->tls},
-        {SLICE("key"), &facts->key},   {SLICE("listener"), &facts->listener},
+        {SLICE("user"), &facts->user},         {SLICE("name"), &facts->name},
+        {SLICE("tls"), &facts->tls},           {SLICE("key"), &facts->key},
+        {SLICE("listener"), &facts->listener},
     };
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
         if (slice_eq_nocase(kind, texts[i].kind)) {
             *texts[i].fact = value;
             return explain_note_given(given, (unsigned)i, kind, why);
         }
-    return why_refuse(why, "unknown kind \"%.*s\": write user:, ip:, name:, tls:, listener: or key:", WHY_SLICE(term));
+    return why_refuse(
+        why,
+        "unknown kind \"%.*s\": write user:, ip:, name:, tls:, listener: or key:", WHY_SLICE(term));
 }
 
 /*
@@ -187,8 +194,8 @@ static struct slice command_name_at(const void *arg, size_t i)
  * Sets `why` for a command without a row: the name as it is looked up, "config|gett", and the
  * nearest known name.
  */
-static void tell_unknown(const struct command_table *table, const struct slice *words, size_t n, char *why,
-                         size_t why_size)
+static void tell_unknown(const struct command_table *table, const struct slice *words, size_t n,
+                         char *why, size_t why_size)
 {
     char name[COMMAND_NAME_MAX + 1];
     const struct command *container = command_find(table, words[0], SLICE(""));
@@ -197,14 +204,18 @@ static void tell_unknown(const struct command_table *table, const struct slice *
         snprintf(name, sizeof name, "%.*s|%.*s", WHY_SLICE(words[0]), WHY_SLICE(words[1]));
     else
         snprintf(name, sizeof name, "%.*s", WHY_SLICE(words[0]));
-    struct slice near = near_name(slice_str(name), command_table_count(table), command_name_at, table);
+    struct slice near =
+        near_name(slice_str(name), command_table_count(table), command_name_at, table);
     if (near.len == 0)
-        why_set(why, why_size, "%s is not a known command: only limits on all, cost, bytes and inflight apply", name);
-    else
         why_set(why, why_size,
-                "%s is not a known command (did you mean %.*s?): only limits on all, cost, bytes and inflight "
-                "apply",
-                name, WHY_SLICE(near));
+                "%s is not a known command: only limits on all, cost, bytes and inflight apply",
+                name);
+    else
+        why_set(
+            why, why_size,
+            "%s is not a known command (did you mean %.*s?): only limits on all, cost, bytes and inflight "
+            "apply",
+            name, WHY_SLICE(near));
 }
 
 /*
@@ -228,8 +239,9 @@ static enum explained explain_print(const struct build *reply, FILE *out, enum g
     return gate == GATE_PASS || gate == GATE_WAIT ? EXPLAINED_PASSES : EXPLAINED_STOPPED;
 }
 
-static enum explained explain_with(const struct config *config, const struct command_table *table, struct facts *facts,
-                                   const struct explained_call *call, FILE *out)
+static enum explained explain_with(const struct config *config, const struct command_table *table,
+                                   struct facts *facts, const struct explained_call *call,
+                                   FILE *out)
 {
     const struct rules *rules = &config->rules;
     struct slice key;
@@ -245,16 +257,20 @@ static enum explained explain_with(const struct config *config, const struct com
     build_init(&reply, true);
     bool has_funnels = policy == NULL || (explained_subject.target.holders[PER_SUBJECT] != NULL &&
                                           explained_subject.target.holders[PER_CONNECTION] != NULL);
-    enum gate gate = has_funnels ? report_explain(&reply, rules->policies, table, &explained_subject, call) : GATE_PASS;
-    enum explained result = !has_funnels || reply.is_broken ? EXPLAINED_NOT : explain_print(&reply, out, gate);
+    enum gate gate = has_funnels
+                         ? report_explain(&reply, rules->policies, table, &explained_subject, call)
+                         : GATE_PASS;
+    enum explained result =
+        !has_funnels || reply.is_broken ? EXPLAINED_NOT : explain_print(&reply, out, gate);
     build_fini(&reply);
     subject_free_detached(explained_subject.target.holders[PER_CONNECTION]);
     subject_free_detached(explained_subject.target.holders[PER_SUBJECT]);
     return result;
 }
 
-enum explained explain(const struct config *config, const struct command_table *table, struct slice subject,
-                       const struct slice *words, size_t n_words, FILE *out, char *why, size_t why_size)
+enum explained explain(const struct config *config, const struct command_table *table,
+                       struct slice subject, const struct slice *words, size_t n_words, FILE *out,
+                       char *why, size_t why_size)
 {
     struct facts facts;
     char listener[ADDRESS_TEXT];
@@ -266,9 +282,11 @@ enum explained explain(const struct config *config, const struct command_table *
     if (policies_enroll(config->rules.policies, registry)) {
         policies_bind(config->rules.policies, table);
         struct explained_call call = {.argc = (uint32_t)n_words, .now_ns = REST_NS};
-        const struct command *found = command_find(table, words[0], n_words > 1 ? words[1] : SLICE(""));
+        const struct command *found =
+            command_find(table, words[0], n_words > 1 ? words[1] : SLICE(""));
         char *bytes = request_of(words, n_words, &call.request);
-        call.command = quota_is_left(config->rules.cell, found) ? command_table_row(table, 0) : found;
+        call.command =
+            quota_is_left(config->rules.cell, found) ? command_table_row(table, 0) : found;
         call.lane = report_lane(call.command, config->lanes_private);
         why_set(why, why_size, "out of memory");
         result = explain_with(config, table, &facts, &call, out);

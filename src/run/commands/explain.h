@@ -22,7 +22,8 @@ enum explained { EXPLAINED_PASSES, EXPLAINED_STOPPED, EXPLAINED_NOT };
  * configuration is unusable; `why` has the error. Else `why` is empty, or says that the command is
  * unknown.
  */
-enum explained explain(const struct config *config, const struct command_table *table, struct slice subject,
-                       const struct slice *words, size_t n_words, FILE *out, char *why, size_t why_size);
+enum explained explain(const struct config *config, const struct command_table *table,
+                       struct slice subject, const struct slice *words, size_t n_words, FILE *out,
+                       char *why, size_t why_size);
 
 #endif

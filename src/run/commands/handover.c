@@ -40,7 +40,9 @@ static void write_difference(struct text *text, const struct difference *differe
     const struct line_name name = difference_line(difference);
     struct slice running = slice_str(difference->running);
     if (name.kind == SECTION_POLICY && running.len > 0)
-        add_line(text, 6, (struct slice[]){SLICE("set"), name.section, name.key, running, SLICE(""), SLICE("0")});
+        add_line(
+            text, 6,
+            (struct slice[]){SLICE("set"), name.section, name.key, running, SLICE(""), SLICE("0")});
     else if (name.kind == SECTION_POLICY)
         add_line(text, 3, (struct slice[]){SLICE("unset"), name.section, name.key});
     else if (name.kind == SECTION_LIMIT && running.len > 0)
@@ -57,7 +59,8 @@ static void handover_write_lines(struct text *text, const struct set_lines *line
         struct slice subject = line->subject != NULL ? slice_str(line->subject) : SLICE("");
         add_line(text, 6,
                  (struct slice[]){SLICE("set"), slice_str(line->policy), slice_str(line->what),
-                                  slice_str(line->expression), subject, print_ns(line->until_ns, ns, sizeof ns)});
+                                  slice_str(line->expression), subject,
+                                  print_ns(line->until_ns, ns, sizeof ns)});
     }
 }
 
@@ -68,8 +71,8 @@ static void handover_write_keys(struct text *text, const struct named_limit *lim
         const struct override *one = overrides_at(limit->overrides, i);
         add_line(text, 6,
                  (struct slice[]){SLICE("key"), slice_str(limit->name),
-                                  slice_str(quota_algorithm(limit->rule.kind)->name), one->rates, one->key,
-                                  print_ns(one->until_ns, ns, sizeof ns)});
+                                  slice_str(quota_algorithm(limit->rule.kind)->name), one->rates,
+                                  one->key, print_ns(one->until_ns, ns, sizeof ns)});
     }
 }
 
@@ -88,7 +91,8 @@ char *handover_write(const struct handover *from)
     for (size_t i = 0; i < shared_set_count(from->blocks); i++) {
         const struct block *one = blocks_at(from->blocks, i);
         add_line(&text, 4,
-                 (struct slice[]){SLICE("block"), one->subject, one->reason, print_ns(one->until_ns, ns, sizeof ns)});
+                 (struct slice[]){SLICE("block"), one->subject, one->reason,
+                                  print_ns(one->until_ns, ns, sizeof ns)});
     }
     text_add(&text, slice_of("", 1)); /* the end of the string */
     if (text.is_broken)
@@ -130,8 +134,9 @@ static struct line take_apart(struct slice text)
 /* Prints the line as an operator would write it. */
 static void show(const struct line *line, char out[SHOWN_ROOM])
 {
-    static const char *const forms[] = {"set", "LIMIT SET",       "unset", "LIMIT UNSET", "limit", "LIMIT SET LIMIT",
-                                        "key", "LIMIT SET LIMIT", "mode",  "LIMIT MODE",  "block", "LIMIT BLOCK"};
+    static const char *const forms[] = {"set",   "LIMIT SET",       "unset", "LIMIT UNSET",
+                                        "limit", "LIMIT SET LIMIT", "key",   "LIMIT SET LIMIT",
+                                        "mode",  "LIMIT MODE",      "block", "LIMIT BLOCK"};
     size_t len = 0;
     for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i += 2)
         if (slice_eq(line->words[0], slice_str(forms[i])))
@@ -139,10 +144,13 @@ static void show(const struct line *line, char out[SHOWN_ROOM])
     bool is_block = slice_eq(line->words[0], SLICE("block"));
     for (size_t i = 1; i < line->n && len < SHOWN_ROOM; i++) {
         bool is_time = i == (is_block ? 3 : WORDS_MAX - 1);
-        const char *before = line->n == WORDS_MAX && i == 4 ? "FOR " : is_block && i == 2 ? "REASON " : "";
+        const char *before = line->n == WORDS_MAX && i == 4 ? "FOR "
+                             : is_block && i == 2           ? "REASON "
+                                                            : "";
         struct slice word = line->words[i];
         if (!is_time && word.len > 0)
-            len += (size_t)snprintf(out + len, SHOWN_ROOM - len, " %s%.*s", before, (int)word.len, word.at);
+            len += (size_t)snprintf(out + len, SHOWN_ROOM - len, " %s%.*s", before, (int)word.len,
+                                    word.at);
     }
 }
 
@@ -176,10 +184,11 @@ static bool handover_fill(struct admin_command *admin_command, const struct line
     } else if ((is_limit && line->n == 4) || (is_key && line->n == 6)) {
         admin_command->kind = is_key ? ADMIN_SET_KEY : ADMIN_SET_LIMIT;
         admin_command->policy = handover_copy(words[1]);
-        admin_command->expression =
-            mem_print("%.*s = %.*s", (int)words[2].len, words[2].at, (int)words[3].len, words[3].at);
+        admin_command->expression = mem_print("%.*s = %.*s", (int)words[2].len, words[2].at,
+                                              (int)words[3].len, words[3].at);
         if (is_key)
-            admin_command->key = mem_strndup(words[4].at, words[4].len), admin_command->key_len = words[4].len;
+            admin_command->key = mem_strndup(words[4].at, words[4].len),
+            admin_command->key_len = words[4].len;
     } else if (slice_eq(words[0], SLICE("mode")) && line->n == 2) {
         admin_command->kind = ADMIN_MODE;
         admin_command->expression = handover_copy(words[1]);
@@ -214,11 +223,13 @@ static void found_fini(struct found *found)
 }
 
 /* Takes over the command. */
-static void add_admin_command(struct found *found, struct admin_command *admin_command, const struct line *line)
+static void add_admin_command(struct found *found, struct admin_command *admin_command,
+                              const struct line *line)
 {
     if (found->n == found->room) {
         found->room = 2 * found->room + 16;
-        found->admin_commands = mem_realloc(found->admin_commands, found->room, sizeof(struct admin_command *));
+        found->admin_commands =
+            mem_realloc(found->admin_commands, found->room, sizeof(struct admin_command *));
         found->lines = mem_realloc(found->lines, found->room, sizeof *found->lines);
     }
     found->admin_commands[found->n] = admin_command;
@@ -275,7 +286,9 @@ static size_t log_outcome(const struct found *found, struct journal *journal)
 }
 
 bool handover_read(const char *text, struct journal *journal,
-                   void (*carry_out)(void *arg, struct admin_command *const *admin_commands, size_t n), void *arg)
+                   void (*carry_out)(void *arg, struct admin_command *const *admin_commands,
+                                     size_t n),
+                   void *arg)
 {
     struct slice rest = slice_str(text), one;
     struct found found = {0};
@@ -290,8 +303,8 @@ bool handover_read(const char *text, struct journal *journal,
     carry_out(arg, found.admin_commands, found.n);
     size_t n_taken = log_outcome(&found, journal);
     if (n_taken > 0)
-        journal_log(journal, LOG_INFO, "upgrade", "upgrade: %zu operator setting%s taken over", n_taken,
-                    n_taken == 1 ? "" : "s");
+        journal_log(journal, LOG_INFO, "upgrade", "upgrade: %zu operator setting%s taken over",
+                    n_taken, n_taken == 1 ? "" : "s");
     found_fini(&found);
     return true;
 }
@@ -312,7 +325,8 @@ static bool handover_has_line(struct slice text, struct slice *next, struct slic
     return false;
 }
 
-void handover_log(const char *text, const char *other, const char *what, const char *why, struct journal *journal)
+void handover_log(const char *text, const char *other, const char *what, const char *why,
+                  struct journal *journal)
 {
     struct slice rest = slice_str(text), one;
     struct slice others = other != NULL ? slice_str(other) : SLICE(""), next = others;

@@ -37,12 +37,15 @@ char *handover_write(const struct handover *from);
  * failed commands, and the number of the other commands. False: the text has another format.
  */
 bool handover_read(const char *text, struct journal *journal,
-                   void (*carry_out)(void *arg, struct admin_command *const *admin_commands, size_t n), void *arg);
+                   void (*carry_out)(void *arg, struct admin_command *const *admin_commands,
+                                     size_t n),
+                   void *arg);
 
 /*
  * Logs each command of `text` that is not in `other`, with what happens to the command ("dropped")
  * and why. `other` NULL: logs all commands.
  */
-void handover_log(const char *text, const char *other, const char *what, const char *why, struct journal *journal);
+void handover_log(const char *text, const char *other, const char *what, const char *why,
+                  struct journal *journal);
 
 #endif

@@ -25,7 +25,8 @@ static rlim_t files_for(const struct config *config, rlim_t clients)
 {
     rlim_t lanes = config->lanes_private ? clients : clients / PRIVATE_SHARE;
     rlim_t operators = config->admin_listen.host != NULL ? HTTP_GUESTS : 0;
-    return clients + lanes + operators + PROCESS_FILES + config->workers * (WORKER_FILES + config->n_listens);
+    return clients + lanes + operators + PROCESS_FILES +
+           config->workers * (WORKER_FILES + config->n_listens);
 }
 
 /*
@@ -44,8 +45,9 @@ static unsigned fit(const struct config *config, unsigned clients)
     rlim_t fixed = files_for(config, 0), room = limit.rlim_cur > fixed ? limit.rlim_cur - fixed : 0;
     rlim_t fits = config->lanes_private ? room / 2 : room * PRIVATE_SHARE / (PRIVATE_SHARE + 1);
     fits = fits > 0 ? fits : 1;
-    log_warn("max-clients is lowered from %u to %lu: the system allows this process %lu open files (ulimit -n)",
-             clients, (unsigned long)fits, (unsigned long)limit.rlim_cur);
+    log_warn(
+        "max-clients is lowered from %u to %lu: the system allows this process %lu open files (ulimit -n)",
+        clients, (unsigned long)fits, (unsigned long)limit.rlim_cur);
     return (unsigned)fits;
 }
 
@@ -77,8 +79,8 @@ static void install(struct live_rules *live, struct rules *rules)
  * Installs new rules with new exceptions. Takes over the reference on `policies`, which are bound
  * to live->commands. `before`: as in exceptions_of.
  */
-static void live_rules_renew(struct live_rules *live, const struct rules *model, struct policies *policies,
-                             const struct exceptions *before)
+static void live_rules_renew(struct live_rules *live, const struct rules *model,
+                             struct policies *policies, const struct exceptions *before)
 {
     const struct exceptions_of of = {.policies = policies,
                                      .table = live->commands,
@@ -103,7 +105,8 @@ static struct own_password followed_by(const struct own_password *running, char 
 {
     struct own_password password = *running;
     if (strcmp(newest, running->newest) != 0)
-        password = (struct own_password){.newest = newest, .before = running->newest, .number = running->number + 1};
+        password = (struct own_password){
+            .newest = newest, .before = running->newest, .number = running->number + 1};
     password.path = path;
     return password;
 }
@@ -126,8 +129,8 @@ static struct tls_context *kept(struct tls_context *fresh, struct tls_context *r
 }
 
 /* Logs the overrides of `before` that are not in `kept`. */
-static void name_dropped(const struct named_limit *before, const struct shared_set *kept, uint64_t now_ns,
-                         struct journal *journal)
+static void name_dropped(const struct named_limit *before, const struct shared_set *kept,
+                         uint64_t now_ns, struct journal *journal)
 {
     size_t dropped = 0;
     for (size_t i = 0; kept != before->overrides && i < shared_set_count(before->overrides); i++) {
@@ -142,9 +145,10 @@ static void name_dropped(const struct named_limit *before, const struct shared_s
                     override_shown(one->key), one->key.at);
     }
     if (dropped > NAMED_DROPPED)
-        journal_log(journal, LOG_WARN, "reload",
-                    "dropped at the reload, because they were only SET: rates of %zu more keys of [limit %s]",
-                    dropped - NAMED_DROPPED, before->name);
+        journal_log(
+            journal, LOG_WARN, "reload",
+            "dropped at the reload, because they were only SET: rates of %zu more keys of [limit %s]",
+            dropped - NAMED_DROPPED, before->name);
 }
 
 /*
@@ -152,8 +156,8 @@ static void name_dropped(const struct named_limit *before, const struct shared_s
  * with the same algorithm. After a reload only overrides with an end are kept. Dropped overrides
  * are logged.
  */
-static void inherit_overrides(struct named *fresh, const struct named *before, bool is_reload, uint64_t now_ns,
-                              struct journal *journal)
+static void inherit_overrides(struct named *fresh, const struct named *before, bool is_reload,
+                              uint64_t now_ns, struct journal *journal)
 {
     for (size_t i = 0; i < named_count(before); i++) {
         const struct named_limit *was = named_at(before, i);
@@ -182,8 +186,10 @@ static void live_rules_inherit(struct live_rules *live, struct named *fresh, boo
         const struct named_limit *limit = named_at(fresh, i);
         const struct named_limit *before = named_find(live->rules->named, slice_str(limit->name));
         if (before != NULL && before->rule.kind != limit->rule.kind)
-            journal_log(live->journal, LOG_WARN, "limit", "[limit %s] changes to %s from %s: its keys start empty",
-                        limit->name, quota_algorithm(limit->rule.kind)->name, quota_algorithm(before->rule.kind)->name);
+            journal_log(live->journal, LOG_WARN, "limit",
+                        "[limit %s] changes to %s from %s: its keys start empty", limit->name,
+                        quota_algorithm(limit->rule.kind)->name,
+                        quota_algorithm(before->rule.kind)->name);
     }
 }
 
@@ -191,13 +197,15 @@ static void live_rules_inherit(struct live_rules *live, struct named *fresh, boo
  * Enters the limits of each variant into the policy state of the variant's policy, which is in the
  * registry already.
  */
-static bool enroll(const struct variants *variants, const struct policies *policies, struct registry *registry)
+static bool enroll(const struct variants *variants, const struct policies *policies,
+                   struct registry *registry)
 {
     for (size_t i = 0; i < variants->n; i++) {
         struct policy *policy = variants->at[i].policy;
         policy->policy_state = policies_at(policies, policy->index)->policy_state;
         for (size_t j = 0; j < policy->n_limits; j++)
-            if (!registry_enter(registry, policy->policy_state, limit_line(&policy->limits[j]), &policy->limits[j]))
+            if (!registry_enter(registry, policy->policy_state, limit_line(&policy->limits[j]),
+                                &policy->limits[j]))
                 return false;
     }
     return true;
@@ -216,15 +224,16 @@ static void rate(const struct variants *variants, struct policies *policies)
     }
 }
 
-bool live_rules_adopt(struct live_rules *live, const struct config *config, const struct variants *variants,
-                      bool is_reload)
+bool live_rules_adopt(struct live_rules *live, const struct config *config,
+                      const struct variants *variants, bool is_reload)
 {
     if (!policies_enroll(config->rules.policies, live->registry) ||
         !enroll(variants, config->rules.policies, live->registry))
         return false;
     if (variants->n > 0)
         rate(variants, config->rules.policies);
-    live->is_changed |= registry_take_changed(live->registry) || variants->n > 0 || live->variants.n > 0;
+    live->is_changed |=
+        registry_take_changed(live->registry) || variants->n > 0 || live->variants.n > 0;
     if (live->rules != NULL)
         live_rules_inherit(live, config->rules.named, is_reload);
     struct rules model = config->rules;
@@ -264,7 +273,8 @@ static void settle_subject(void *arg, struct subject *subject)
     const struct policy *policy = number < settling->n_states ? settling->of_state[number] : NULL;
     if (policy == NULL)
         return;
-    const struct policy *own = variants_find(&settling->live->variants, subject_name(subject), policy);
+    const struct policy *own =
+        variants_find(&settling->live->variants, subject_name(subject), policy);
     gate_settle_holder(own != NULL ? own : policy, subject, PER_SUBJECT, settling->now_ns);
 }
 
@@ -282,10 +292,12 @@ void live_rules_settle(struct live_rules *live, struct subjects *const tables[2]
     if (!live->is_changed)
         return;
     live->is_changed = false;
-    struct settling settling = {.live = live, .n_states = registry_count(live->registry), .now_ns = clock_ns()};
+    struct settling settling = {
+        .live = live, .n_states = registry_count(live->registry), .now_ns = clock_ns()};
     settling.of_state = mem_zalloc(settling.n_states, sizeof(struct policy *));
     for (size_t i = 0; i < policies_count(policies); i++) {
-        settling.of_state[policies_at(policies, i)->policy_state->number] = policies_at(policies, i);
+        settling.of_state[policies_at(policies, i)->policy_state->number] =
+            policies_at(policies, i);
         settle_common(&settling, policies_at(policies, i));
     }
     for (int i = 0; i < 2; i++)
@@ -303,12 +315,14 @@ void live_rules_rebind(struct live_rules *live, struct command_table *commands)
 
 bool live_rules_set_blocks(struct live_rules *live, struct shared_set *blocks)
 {
-    if (!live->has_block && !registry_enter(live->registry, live->unlimited, SLICE("block"), &live->block))
+    if (!live->has_block &&
+        !registry_enter(live->registry, live->unlimited, SLICE("block"), &live->block))
         return false;
     live->has_block = true;
     shared_set_put(live->blocks);
     live->blocks = blocks;
-    live_rules_renew(live, live->rules, policies_get(live->rules->policies), live->rules->exceptions);
+    live_rules_renew(live, live->rules, policies_get(live->rules->policies),
+                     live->rules->exceptions);
     return true;
 }
 
@@ -325,20 +339,25 @@ void live_rules_set_password(struct live_rules *live, char *password)
 {
     struct rules model;
     rules_copy(&model, live->rules);
-    model.upstream_password = followed_by(&live->rules->upstream_password, password, model.upstream_password.path);
+    model.upstream_password =
+        followed_by(&live->rules->upstream_password, password, model.upstream_password.path);
     install(live, rules_new(&model, policies_get(live->rules->policies)));
 }
 
-void live_rules_init(struct live_rules *live, const struct config *start, struct command_table *commands,
-                     struct journal *journal)
+void live_rules_init(struct live_rules *live, const struct config *start,
+                     struct command_table *commands, struct journal *journal)
 {
-    *live = (struct live_rules){
-        .start = start, .commands = command_table_get(commands), .registry = registry_new(), .journal = journal};
+    *live = (struct live_rules){.start = start,
+                                .commands = command_table_get(commands),
+                                .registry = registry_new(),
+                                .journal = journal};
     live->unlimited = registry_policy(live->registry, SLICE(""));
     /* no policy can have this name */
     live->addresses = registry_policy(live->registry, SLICE("[weir]"));
-    live->unbound = (struct limit){
-        .unit = UNIT_CONNECTIONS, .scope = PER_SUBJECT, .action = OVER_CLOSE, .label = "unauthenticated"};
+    live->unbound = (struct limit){.unit = UNIT_CONNECTIONS,
+                                   .scope = PER_SUBJECT,
+                                   .action = OVER_CLOSE,
+                                   .label = "unauthenticated"};
     if (!registry_enter(live->registry, live->addresses, SLICE("unauthenticated"), &live->unbound))
         abort(); /* the first limit always has room */
 }

@@ -41,8 +41,8 @@ struct live_rules {
     void *arg;
 };
 
-void live_rules_init(struct live_rules *live, const struct config *start, struct command_table *commands,
-                     struct journal *journal);
+void live_rules_init(struct live_rules *live, const struct config *start,
+                     struct command_table *commands, struct journal *journal);
 void live_rules_fini(struct live_rules *live);
 
 /*
@@ -50,8 +50,10 @@ void live_rules_fini(struct live_rules *live);
  * line. `variants` are made from the configuration's policies, and taken over. False: too many
  * limits since the start; nothing has changed, and the caller keeps the variants.
  */
-__attribute__((warn_unused_result)) bool live_rules_adopt(struct live_rules *live, const struct config *config,
-                                                          const struct variants *variants, bool is_reload);
+__attribute__((warn_unused_result)) bool live_rules_adopt(struct live_rules *live,
+                                                          const struct config *config,
+                                                          const struct variants *variants,
+                                                          bool is_reload);
 
 /*
  * Converts the debts of subjects without clients to the new rates. To be called when every worker
@@ -66,7 +68,8 @@ void live_rules_rebind(struct live_rules *live, struct command_table *commands);
  * Replaces the blocks; takes over `blocks`. False: too many limits since the start; the caller
  * keeps `blocks`.
  */
-__attribute__((warn_unused_result)) bool live_rules_set_blocks(struct live_rules *live, struct shared_set *blocks);
+__attribute__((warn_unused_result)) bool live_rules_set_blocks(struct live_rules *live,
+                                                               struct shared_set *blocks);
 
 /* Uses other overrides; takes over `named`. */
 void live_rules_set_named(struct live_rules *live, struct named *named);

@@ -17,16 +17,17 @@
 
 /* printf's format of a line: "write for user:ann", or "write". */
 #define SHOWN "[policy %s] %s = %s%s%s"
-#define SHOW(line)                                                                                                     \
-    (line)->policy, (line)->what, (line)->expression, (line)->subject != NULL ? " for " : "",                          \
+#define SHOW(line)                                                                                 \
+    (line)->policy, (line)->what, (line)->expression, (line)->subject != NULL ? " for " : "",      \
         (line)->subject != NULL ? (line)->subject : ""
 
 /* ---- the list ---- */
 
 static struct set_line copy_line(const struct set_line *line)
 {
-    return (struct set_line){mem_strdup(line->policy), mem_strdup(line->what), mem_strdup(line->expression),
-                             mem_strdup(line->subject), line->until_ns};
+    return (struct set_line){mem_strdup(line->policy), mem_strdup(line->what),
+                             mem_strdup(line->expression), mem_strdup(line->subject),
+                             line->until_ns};
 }
 
 static void line_fini(struct set_line *line)
@@ -61,18 +62,19 @@ static bool is_subject(const struct set_line *line, const char *subject)
 }
 
 /* Returns the line's index; lines->n: there is none. */
-static size_t set_lines_index_of(const struct set_lines *lines, struct slice policy, struct slice what,
-                                 const char *subject)
+static size_t set_lines_index_of(const struct set_lines *lines, struct slice policy,
+                                 struct slice what, const char *subject)
 {
     size_t i = 0;
     while (i < lines->n && !(slice_eq_nocase(policy, slice_str(lines->at[i].policy)) &&
-                             slice_eq_nocase(what, slice_str(lines->at[i].what)) && is_subject(&lines->at[i], subject)))
+                             slice_eq_nocase(what, slice_str(lines->at[i].what)) &&
+                             is_subject(&lines->at[i], subject)))
         i++;
     return i;
 }
 
-const struct set_line *set_lines_find(const struct set_lines *lines, struct slice policy, struct slice what,
-                                      const char *subject)
+const struct set_line *set_lines_find(const struct set_lines *lines, struct slice policy,
+                                      struct slice what, const char *subject)
 {
     size_t i = set_lines_index_of(lines, policy, what, subject);
     return i < lines->n ? &lines->at[i] : NULL;
@@ -85,7 +87,8 @@ static void set_lines_take_out(struct set_lines *lines, size_t i)
     lines->n--;
 }
 
-bool set_lines_drop(struct set_lines *lines, struct slice policy, struct slice what, const char *subject)
+bool set_lines_drop(struct set_lines *lines, struct slice policy, struct slice what,
+                    const char *subject)
 {
     size_t i = set_lines_index_of(lines, policy, what, subject);
     if (i == lines->n)
@@ -123,8 +126,8 @@ void set_lines_keep_timed(struct set_lines *lines, struct journal *journal)
             i++;
             continue;
         }
-        journal_log(journal, LOG_WARN, "reload", "dropped at the reload, because it was only SET: " SHOWN,
-                    SHOW(&lines->at[i]));
+        journal_log(journal, LOG_WARN, "reload",
+                    "dropped at the reload, because it was only SET: " SHOWN, SHOW(&lines->at[i]));
         set_lines_take_out(lines, i);
     }
 }
@@ -142,8 +145,8 @@ uint64_t set_lines_next_end(const struct set_lines *lines)
 
 /* ---- applying lines ---- */
 
-static bool apply(const struct set_line *line, struct policies *policies, const struct command_table *table,
-                  struct variants *variants, char *why)
+static bool apply(const struct set_line *line, struct policies *policies,
+                  const struct command_table *table, struct variants *variants, char *why)
 {
     const struct line_span span = {line->until_ns, line->subject != NULL};
     const struct policy *known = policies_find(policies, slice_str(line->policy));
@@ -151,15 +154,17 @@ static bool apply(const struct set_line *line, struct policies *policies, const 
         snprintf(why, WHY_ROOM, "there is no policy of that name");
         return false;
     }
-    struct policy *policy = line->subject != NULL ? variants_want(variants, slice_str(line->subject), known)
-                                                  : policies_add(policies, slice_str(line->policy), why, WHY_ROOM);
+    struct policy *policy = line->subject != NULL
+                                ? variants_want(variants, slice_str(line->subject), known)
+                                : policies_add(policies, slice_str(line->policy), why, WHY_ROOM);
     return policy != NULL && policy_replace_line(policies, policy, table, slice_str(line->what),
                                                  slice_str(line->expression), &span, why, WHY_ROOM);
 }
 
 /* Lines for all subjects come first: variants are made from the policies with these lines. */
-char *set_lines_apply(struct set_lines *lines, struct policies *policies, const struct command_table *table,
-                      struct journal *journal, struct variants *variants)
+char *set_lines_apply(struct set_lines *lines, struct policies *policies,
+                      const struct command_table *table, struct journal *journal,
+                      struct variants *variants)
 {
     char why[WHY_ROOM];
     for (int own = 0; own < 2; own++)
@@ -187,18 +192,18 @@ static char *running_text(const struct set_line *line, uint64_t now_ns)
     return mem_print("%s ex %" PRIu64 "s", line->expression, (left_ns + NS_PER_S - 1) / NS_PER_S);
 }
 
-static void set_lines_add(struct differences *d, const struct set_line *line, const struct config_file *file,
-                          uint64_t now_ns)
+static void set_lines_add(struct differences *d, const struct set_line *line,
+                          const struct config_file *file, uint64_t now_ns)
 {
     const struct line_name name = {SECTION_POLICY, slice_str(line->policy), slice_str(line->what)};
     char *in_file = line->subject == NULL ? config_file_value(file, &name) : NULL;
-    differences_add(
-        d, (struct difference){
-               mem_print("policy %s", line->policy),
-               line->subject != NULL ? mem_print("%s for %s", line->what, line->subject) : mem_strdup(line->what),
-               running_text(line, now_ns),
-               in_file != NULL ? in_file : mem_strdup(""),
-           });
+    differences_add(d, (struct difference){
+                           mem_print("policy %s", line->policy),
+                           line->subject != NULL ? mem_print("%s for %s", line->what, line->subject)
+                                                 : mem_strdup(line->what),
+                           running_text(line, now_ns),
+                           in_file != NULL ? in_file : mem_strdup(""),
+                       });
 }
 
 /*
@@ -209,7 +214,8 @@ static bool amend(struct differences *d, const struct set_line *line, uint64_t n
 {
     for (size_t i = 0; line->subject == NULL && i < d->count; i++) {
         const struct line_name name = difference_line(&d->at[i]);
-        if (name.kind != SECTION_POLICY || !slice_eq_nocase(name.section, slice_str(line->policy)) ||
+        if (name.kind != SECTION_POLICY ||
+            !slice_eq_nocase(name.section, slice_str(line->policy)) ||
             !slice_eq_nocase(name.key, slice_str(line->what)))
             continue;
         free(d->at[i].running);
@@ -219,8 +225,8 @@ static bool amend(struct differences *d, const struct set_line *line, uint64_t n
     return false;
 }
 
-void set_lines_differences(const struct set_lines *lines, const struct config_file *file, uint64_t now_ns,
-                           struct differences *d)
+void set_lines_differences(const struct set_lines *lines, const struct config_file *file,
+                           uint64_t now_ns, struct differences *d)
 {
     for (size_t i = 0; i < lines->n; i++)
         if (!amend(d, &lines->at[i], now_ns))
@@ -233,10 +239,12 @@ void set_lines_differences(const struct set_lines *lines, const struct config_fi
 
 bool admin_command_is_special(const struct admin_command *admin_command)
 {
-    return admin_command->key != NULL || admin_command->lives != NULL || admin_command->until_ns > 0;
+    return admin_command->key != NULL || admin_command->lives != NULL ||
+           admin_command->until_ns > 0;
 }
 
-static char *check_subject(const struct admin_command *admin_command, const struct identity *identity)
+static char *check_subject(const struct admin_command *admin_command,
+                           const struct identity *identity)
 {
     char why[WHY_ROOM];
     struct named_subject named;
@@ -256,9 +264,11 @@ char *admin_lines_set(const struct admin_command *admin_command, const struct li
         error = check_subject(admin_command, identity);
     if (error != NULL)
         return error;
-    if (set_lines_find(lines, name->section, name->key, admin_command->key) == NULL && lines->n >= SET_LINES_MAX)
-        return admin_error("%d limits are set for one subject or for a time, the maximum: UNSET some, or use EX",
-                           SET_LINES_MAX);
+    if (set_lines_find(lines, name->section, name->key, admin_command->key) == NULL &&
+        lines->n >= SET_LINES_MAX)
+        return admin_error(
+            "%d limits are set for one subject or for a time, the maximum: UNSET some, or use EX",
+            SET_LINES_MAX);
     line.policy = mem_strndup(name->section.at, name->section.len);
     line.expression = mem_strndup(expression.at, expression.len);
     set_lines_put(lines, &line);
@@ -271,22 +281,23 @@ char *admin_lines_unset(const struct admin_command *admin_command, const struct 
                         struct set_lines *lines)
 {
     if (!set_lines_drop(lines, name->section, name->key, admin_command->key))
-        return admin_error("policy %.*s has no limit %s for %s", WHY_SLICE(name->section), admin_command->what,
-                           admin_command->key);
+        return admin_error("policy %.*s has no limit %s for %s", WHY_SLICE(name->section),
+                           admin_command->what, admin_command->key);
     return NULL;
 }
 
-char *admin_lines_told(const struct admin_command *admin_command, const struct line_name *name, const char *before,
-                       const char *now)
+char *admin_lines_told(const struct admin_command *admin_command, const struct line_name *name,
+                       const char *before, const char *now)
 {
     const char *for_word = admin_command->key != NULL ? " for " : "",
                *subject = admin_command->key != NULL ? admin_command->key : "";
     char end[ADMIN_END_ROOM];
     before = before != NULL ? before : "none";
     if (admin_command->kind == ADMIN_UNSET)
-        return mem_print("[policy %.*s] %s%s%s removed (before: %s; now: %s)", WHY_SLICE(name->section),
-                         admin_command->what, for_word, subject, before, now != NULL ? now : "none");
-    return mem_print("[policy %.*s] %s = %s%s%s%s (before: %s)", WHY_SLICE(name->section), admin_command->what,
-                     admin_command->expression, for_word, subject, admin_print_end(admin_command, ", ends in ", end),
-                     before);
+        return mem_print("[policy %.*s] %s%s%s removed (before: %s; now: %s)",
+                         WHY_SLICE(name->section), admin_command->what, for_word, subject, before,
+                         now != NULL ? now : "none");
+    return mem_print("[policy %.*s] %s = %s%s%s%s (before: %s)", WHY_SLICE(name->section),
+                     admin_command->what, admin_command->expression, for_word, subject,
+                     admin_print_end(admin_command, ", ends in ", end), before);
 }

@@ -38,12 +38,13 @@ void set_lines_fini(struct set_lines *lines);
  * Returns the line; NULL: there is none. Case matters only in the subject's name. `subject` NULL:
  * for all subjects.
  */
-const struct set_line *set_lines_find(const struct set_lines *lines, struct slice policy, struct slice what,
-                                      const char *subject);
+const struct set_line *set_lines_find(const struct set_lines *lines, struct slice policy,
+                                      struct slice what, const char *subject);
 
 /* Adds a copy of the line. A known line with the same policy, name and subject is replaced. */
 void set_lines_put(struct set_lines *lines, const struct set_line *line);
-bool set_lines_drop(struct set_lines *lines, struct slice policy, struct slice what, const char *subject);
+bool set_lines_drop(struct set_lines *lines, struct slice policy, struct slice what,
+                    const char *subject);
 
 /*
  * set_lines_end removes and logs the lines that have ended. set_lines_keep_timed, before a reload,
@@ -60,12 +61,13 @@ uint64_t set_lines_next_end(const struct set_lines *lines);
  * *variants. With a journal, lines that do not fit are removed and logged. Without a journal,
  * returns the error of the first such line (heap). Returns NULL if all lines left fit.
  */
-char *set_lines_apply(struct set_lines *lines, struct policies *policies, const struct command_table *table,
-                      struct journal *journal, struct variants *variants);
+char *set_lines_apply(struct set_lines *lines, struct policies *policies,
+                      const struct command_table *table, struct journal *journal,
+                      struct variants *variants);
 
 /* Adds all lines to the differences from the file. */
-void set_lines_differences(const struct set_lines *lines, const struct config_file *file, uint64_t now_ns,
-                           struct differences *differences);
+void set_lines_differences(const struct set_lines *lines, const struct config_file *file,
+                           uint64_t now_ns, struct differences *differences);
 
 /* True if the admin command is about a line for one subject or for a time. */
 bool admin_command_is_special(const struct admin_command *admin_command);
@@ -75,16 +77,18 @@ bool admin_command_is_special(const struct admin_command *admin_command);
  * heap), and then nothing has changed.
  */
 __attribute__((warn_unused_result)) char *admin_lines_set(const struct admin_command *admin_command,
-                                                          const struct line_name *name, const struct identity *identity,
+                                                          const struct line_name *name,
+                                                          const struct identity *identity,
                                                           struct set_lines *lines, uint64_t now_ns);
-__attribute__((warn_unused_result)) char *admin_lines_unset(const struct admin_command *admin_command,
-                                                            const struct line_name *name, struct set_lines *lines);
+__attribute__((warn_unused_result)) char *admin_lines_unset(
+    const struct admin_command *admin_command, const struct line_name *name,
+    struct set_lines *lines);
 
 /*
  * Returns the line for the log, heap. `before`: the previous value. `now`: the value for all
  * subjects of the policy. NULL: no value.
  */
-char *admin_lines_told(const struct admin_command *admin_command, const struct line_name *name, const char *before,
-                       const char *now);
+char *admin_lines_told(const struct admin_command *admin_command, const struct line_name *name,
+                       const char *before, const char *now);
 
 #endif

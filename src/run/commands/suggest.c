@@ -95,7 +95,8 @@ static bool is_excepted(const struct survey *survey, struct slice name)
 
 static void suggest_count(void *arg, struct subject *subject)
 {
-    struct peak_rates *peak_rates = atomic_load_explicit(&subject->peak_rates, memory_order_acquire);
+    struct peak_rates *peak_rates =
+        atomic_load_explicit(&subject->peak_rates, memory_order_acquire);
     const struct sheet *sheet = peak_rates != NULL ? sheet_of(arg, subject) : NULL;
     bool is_out = sheet != NULL && is_excepted(arg, subject_name(subject));
     for (size_t i = 0; sheet != NULL && i < sheet->n_rows; i++) {
@@ -141,7 +142,8 @@ static bool suggest_is_named(const struct named *named, struct slice name)
 static void suggest_note_name(struct row *row, struct slice whole, const struct peaks *peaks)
 {
     enum peak which;
-    struct slice name = slice_of(whole.at, whole.len < OBSERVED_NAME_MAX ? whole.len : OBSERVED_NAME_MAX);
+    struct slice name =
+        slice_of(whole.at, whole.len < OBSERVED_NAME_MAX ? whole.len : OBSERVED_NAME_MAX);
     struct named noted = {.len = name.len, .peaks = *peaks};
     noted.excess = suggestion_excess(&row->suggestion, peaks, &which);
     memcpy(noted.text, name.at, name.len);
@@ -172,7 +174,8 @@ static void suggest_judge(struct row *row, struct slice name, const struct peaks
 
 static void judge_living(void *arg, struct subject *subject)
 {
-    struct peak_rates *peak_rates = atomic_load_explicit(&subject->peak_rates, memory_order_acquire);
+    struct peak_rates *peak_rates =
+        atomic_load_explicit(&subject->peak_rates, memory_order_acquire);
     const struct sheet *sheet = peak_rates != NULL ? sheet_of(arg, subject) : NULL;
     if (sheet != NULL && is_excepted(arg, subject_name(subject)))
         return;
@@ -204,7 +207,8 @@ static void judge_forgotten(struct row *row)
 
 /* ---- the rows of the reply ---- */
 
-static bool suggest_is_asked(const struct admin_command *admin_command, const struct observed *observed, unsigned class)
+static bool suggest_is_asked(const struct admin_command *admin_command,
+                             const struct observed *observed, unsigned class)
 {
     return admin_command->what == NULL ||
            slice_eq_nocase(observed_name(observed, class), slice_str(admin_command->what));
@@ -220,8 +224,10 @@ static void add_sheet(struct survey *survey, const struct admin_command *admin_c
         survey->is_starved = true;
         return;
     }
-    *sheet = (struct sheet){
-        .policy_state = policy_state, .name = name, .seconds = observed_seconds(observed, now_ns), .rows = rows};
+    *sheet = (struct sheet){.policy_state = policy_state,
+                            .name = name,
+                            .seconds = observed_seconds(observed, now_ns),
+                            .rows = rows};
     survey->by_state[policy_state->number] = (uint16_t)++survey->n_sheets;
     for (unsigned class = 0; class < observed_count(observed); class ++) {
         if (!suggest_is_asked(admin_command, observed, class))
@@ -236,16 +242,19 @@ static void add_sheet(struct survey *survey, const struct admin_command *admin_c
 
 static bool asks_for_unlimited(const struct admin_command *admin_command)
 {
-    return admin_command->policy == NULL || slice_eq_nocase(slice_str(admin_command->policy), SLICE(UNLIMITED));
+    return admin_command->policy == NULL ||
+           slice_eq_nocase(slice_str(admin_command->policy), SLICE(UNLIMITED));
 }
 
 static void add_sheets(struct survey *survey, const struct admin_command *admin_command,
-                       const struct policies *policies, const struct policy_state *unlimited, uint64_t now_ns)
+                       const struct policies *policies, const struct policy_state *unlimited,
+                       uint64_t now_ns)
 {
     survey->sheets = calloc(policies_count(policies) + 1, sizeof *survey->sheets);
     survey->is_starved = survey->sheets == NULL;
-    const struct policy *only =
-        admin_command->policy != NULL ? policies_find(policies, slice_str(admin_command->policy)) : NULL;
+    const struct policy *only = admin_command->policy != NULL
+                                    ? policies_find(policies, slice_str(admin_command->policy))
+                                    : NULL;
     for (size_t i = 0; i < policies_count(policies) && !survey->is_starved; i++) {
         const struct policy *policy = policies_at(policies, i);
         if (admin_command->policy == NULL || policy == only)
@@ -294,8 +303,8 @@ static void tell_too_little(struct text *out, const struct sheet *sheet, const s
     if (n == 0)
         text_print(out, "; %.*s: no subject has sent any yet\n", (int)class.len, class.at);
     else
-        text_print(out, "; %.*s: only %" PRIu64 " subject%s in %s: too few to suggest a limit\n", (int)class.len,
-                   class.at, n, n == 1 ? "" : "s", span_text(sheet->seconds, span));
+        text_print(out, "; %.*s: only %" PRIu64 " subject%s in %s: too few to suggest a limit\n",
+                   (int)class.len, class.at, n, n == 1 ? "" : "s", span_text(sheet->seconds, span));
 }
 
 /*
@@ -310,7 +319,8 @@ static int tell_whose(char *out, size_t room, const struct survey *survey, const
     if (row->suggestion.above > 0)
         snprintf(first, sizeof first, "all but %" PRIu64, row->suggestion.above);
     else
-        snprintf(first, sizeof first, "p%u", survey->percentile != SUGGESTION_GAPS ? survey->percentile : 99);
+        snprintf(first, sizeof first, "p%u",
+                 survey->percentile != SUGGESTION_GAPS ? survey->percentile : 99);
     if (row->excepted > 0)
         snprintf(last, sizeof last, " (%" PRIu64 " left out)", row->excepted);
     return snprintf(out, room, "%s of %" PRIu64 " subject%s%s", first, n, n == 1 ? "" : "s", last);
@@ -320,12 +330,13 @@ static int tell_whose(char *out, size_t room, const struct survey *survey, const
 static int tell_fate(char *out, size_t room, const struct row *row)
 {
     if (row->limited == 0)
-        return row->maybe_limited == 0 ? snprintf(out, room, "none would have been limited, nearest")
-                                       : snprintf(out, room, "%" PRIu64 " might have been limited", row->maybe_limited);
+        return row->maybe_limited == 0
+                   ? snprintf(out, room, "none would have been limited, nearest")
+                   : snprintf(out, room, "%" PRIu64 " might have been limited", row->maybe_limited);
     if (row->maybe_limited == 0)
         return snprintf(out, room, "%" PRIu64 " would have been limited", row->limited);
-    return snprintf(out, room, "%" PRIu64 " would have been limited, %" PRIu64 " more might", row->limited,
-                    row->maybe_limited);
+    return snprintf(out, room, "%" PRIu64 " would have been limited, %" PRIu64 " more might",
+                    row->limited, row->maybe_limited);
 }
 
 /* Prints "user:acme (5400 in 10 s)": the window with the highest excess. */
@@ -334,13 +345,13 @@ static int tell_name(char *out, size_t room, const struct row *row, const struct
     enum peak which;
     suggestion_excess(&row->suggestion, &named->peaks, &which);
     size_t shown = named->len < NAME_SHOWN ? named->len : NAME_SHOWN;
-    return snprintf(out, room, "%.*s%s (%" PRIu32 " in %u s)", (int)shown, named->text, shown < named->len ? "..." : "",
-                    named->peaks.of[which], peak_seconds(which));
+    return snprintf(out, room, "%.*s%s (%" PRIu32 " in %u s)", (int)shown, named->text,
+                    shown < named->len ? "..." : "", named->peaks.of[which], peak_seconds(which));
 }
 
 /* A line is at most as long as a line of the file. Names that do not fit are left out. */
-static void tell_suggestion(struct text *out, const struct survey *survey, const struct sheet *sheet,
-                            const struct row *row)
+static void tell_suggestion(struct text *out, const struct survey *survey,
+                            const struct sheet *sheet, const struct row *row)
 {
     char whose[128];
     char line[INIFILE_LINE_MAX + 1];
@@ -350,8 +361,8 @@ static void tell_suggestion(struct text *out, const struct survey *survey, const
     struct slice class = observed_name(sheet->policy_state->observed, row->class);
     struct slice right = suggestion_text(&row->suggestion, limit);
     tell_whose(whose, sizeof whose, survey, row);
-    int len = snprintf(line, sizeof line, "%.*s = %.*s ; %s over %s, ", (int)class.len, class.at, (int)right.len,
-                       right.at, whose, span_text(sheet->seconds, span));
+    int len = snprintf(line, sizeof line, "%.*s = %.*s ; %s over %s, ", (int)class.len, class.at,
+                       (int)right.len, right.at, whose, span_text(sheet->seconds, span));
     len += tell_fate(line + len, sizeof line - (size_t)len, row);
     text_add(out, slice_of(line, (size_t)len));
     bool is_fine = row->limited + row->maybe_limited == 0;
@@ -386,8 +397,8 @@ static void tell_covered(struct text *out, const struct sheet *sheet, const stru
     char limit[SUGGESTION_ROOM];
     struct slice class = observed_name(sheet->policy_state->observed, row->class);
     struct slice right = suggestion_text(&row->suggestion, limit);
-    text_print(out, "; %.*s: %.*s would never bind, because all is lower\n", (int)class.len, class.at, (int)right.len,
-               right.at);
+    text_print(out, "; %.*s: %.*s would never bind, because all is lower\n", (int)class.len,
+               class.at, (int)right.len, right.at);
 }
 
 static size_t rows_seen(const struct sheet *sheet)
@@ -402,8 +413,8 @@ static size_t rows_seen(const struct sheet *sheet)
  * Prints one policy. A policy that the command does not name has only rows with traffic. The
  * heading is left out if the command asks for one line.
  */
-static void tell_sheet(struct text *out, const struct survey *survey, const struct admin_command *admin_command,
-                       const struct sheet *sheet)
+static void tell_sheet(struct text *out, const struct survey *survey,
+                       const struct admin_command *admin_command, const struct sheet *sheet)
 {
     bool is_one = admin_command->policy != NULL && admin_command->what != NULL;
     if (admin_command->policy == NULL && rows_seen(sheet) == 0)
@@ -431,9 +442,11 @@ static void suggest_each(struct survey *survey)
         for (size_t j = 0; j < survey->sheets[i].n_rows; j++) {
             struct row *row = &survey->sheets[i].rows[j];
             distribution_merge(&row->distribution, &row->forgotten.distribution);
-            row->has_enough = suggestion_has_enough(row->distribution.subjects, survey->sheets[i].seconds);
+            row->has_enough =
+                suggestion_has_enough(row->distribution.subjects, survey->sheets[i].seconds);
             if (row->has_enough)
-                row->suggestion = suggestion_make(&row->distribution, survey->sheets[i].seconds, survey->percentile);
+                row->suggestion = suggestion_make(&row->distribution, survey->sheets[i].seconds,
+                                                  survey->percentile);
         }
 }
 
@@ -446,7 +459,8 @@ static void judge_each_forgotten(const struct survey *survey)
 }
 
 /* Names the subjects after EXCEPT that were never seen: a mistyped name leaves out no subject. */
-static void tell_unseen(struct text *out, const struct survey *survey, struct subjects *const *tables, size_t n)
+static void tell_unseen(struct text *out, const struct survey *survey,
+                        struct subjects *const *tables, size_t n)
 {
     struct slice rest = survey->excepted, one;
     for (int at = 0; at < EXCEPTED_MAX && split_word(&rest, &one); at++) {
@@ -493,10 +507,12 @@ static char *find_fault(const struct survey *survey, const struct admin_command 
         rows += survey->sheets[i].n_rows;
     if (rows > 0 || admin_command->what == NULL)
         return NULL;
-    return admin_error("weir does not observe class %.*s%s%.*s: write all, read, write, a class of the policy's "
-                       "limits, or a [class NAME]",
-                       WHY_SLICE(slice_str(admin_command->what)), admin_command->policy != NULL ? " in policy " : "",
-                       WHY_SLICE(slice_str(admin_command->policy != NULL ? admin_command->policy : "")));
+    return admin_error(
+        "weir does not observe class %.*s%s%.*s: write all, read, write, a class of the policy's "
+        "limits, or a [class NAME]",
+        WHY_SLICE(slice_str(admin_command->what)),
+        admin_command->policy != NULL ? " in policy " : "",
+        WHY_SLICE(slice_str(admin_command->policy != NULL ? admin_command->policy : "")));
 }
 
 void suggest_carry_out(struct admin_command *admin_command, const struct policies *policies,
@@ -509,7 +525,8 @@ void suggest_carry_out(struct admin_command *admin_command, const struct policie
         return;
     }
     survey->percentile = admin_command->wanted.percentile;
-    survey->excepted = slice_str(admin_command->expression != NULL ? admin_command->expression : "");
+    survey->excepted =
+        slice_str(admin_command->expression != NULL ? admin_command->expression : "");
     add_sheets(survey, admin_command, policies, settings->unlimited, now_ns);
     admin_command->is_starved = survey->is_starved;
     admin_command->error = survey->is_starved ? NULL : find_fault(survey, admin_command, policies);

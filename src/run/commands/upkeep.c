@@ -23,7 +23,8 @@ static void await(struct upkeep *upkeep, uint64_t late_ms)
     if (next_ns == 0 || uv_is_closing((uv_handle_t *)&upkeep->ending))
         return;
     uv_update_time(upkeep->ending.loop);
-    uv_timer_start(&upkeep->ending, upkeep_on_end, next_ns > now_ns ? ns_to_ms_up(next_ns - now_ns) : late_ms, 0);
+    uv_timer_start(&upkeep->ending, upkeep_on_end,
+                   next_ns > now_ns ? ns_to_ms_up(next_ns - now_ns) : late_ms, 0);
 }
 
 static void upkeep_on_end(uv_timer_t *timer)
@@ -64,7 +65,8 @@ static void upkeep_use(struct upkeep *upkeep, char *secret)
 {
     upkeep->why[0] = '\0';
     upkeep->is_doubted = false;
-    if (strcmp(secret, present(upkeep)->newest) != 0 && config_manager_set_password(upkeep->manager, secret))
+    if (strcmp(secret, present(upkeep)->newest) != 0 &&
+        config_manager_set_password(upkeep->manager, secret))
         journal_log(upkeep->journal, LOG_INFO, "upstream",
                     "upstream-password-file has a new password: weir uses it from now on");
 }
@@ -95,7 +97,8 @@ static void upkeep_on_password(uv_timer_t *timer)
 {
     struct upkeep *upkeep = timer->data;
     upkeep->looked_ns = clock_ns();
-    upkeep_look_in(upkeep, upkeep_look(upkeep) ? upstream_time(upkeep->upstream, EVERY_NS) : SETTLED_NS);
+    upkeep_look_in(upkeep,
+                   upkeep_look(upkeep) ? upstream_time(upkeep->upstream, EVERY_NS) : SETTLED_NS);
 }
 
 static void upkeep_on_refused(uv_async_t *async)

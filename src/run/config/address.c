@@ -28,13 +28,15 @@ static bool address_is_host(struct slice text)
 static bool parse_path(struct address *address, struct slice path, struct why why)
 {
     if (path.len == 0 || path.at[0] != '/')
-        return why_refuse(why, "\"unix:%.*s\": the path of a unix socket must start with /", WHY_SLICE(path));
+        return why_refuse(why, "\"unix:%.*s\": the path of a unix socket must start with /",
+                          WHY_SLICE(path));
     for (size_t i = 0; i < path.len; i++)
         if (split_is_space(path.at[i]))
-            return why_refuse(why, "\"unix:%.*s\": the path of a unix socket cannot contain blanks", WHY_SLICE(path));
+            return why_refuse(why, "\"unix:%.*s\": the path of a unix socket cannot contain blanks",
+                              WHY_SLICE(path));
     if (path.len > PATH_MAX_BYTES)
-        return why_refuse(why, "the path of a unix socket has at most %zu bytes, this one has %zu", PATH_MAX_BYTES,
-                          path.len);
+        return why_refuse(why, "the path of a unix socket has at most %zu bytes, this one has %zu",
+                          PATH_MAX_BYTES, path.len);
     *address = (struct address){.host = mem_strndup(path.at, path.len), .is_unix = true};
     return true;
 }
@@ -43,8 +45,8 @@ static bool parse_port(struct slice text, int64_t least, uint16_t *port, struct 
 {
     int64_t number;
     if (!num_parse(text, &number) || number < least || number > UINT16_MAX)
-        return why_refuse(why, "\"%.*s\" is not a port: a port is a number from %d to 65535", WHY_SLICE(text),
-                          (int)least);
+        return why_refuse(why, "\"%.*s\" is not a port: a port is a number from %d to 65535",
+                          WHY_SLICE(text), (int)least);
     *port = (uint16_t)number;
     return true;
 }
@@ -103,35 +105,44 @@ struct use {
 
 static const struct use for_clients = {.scheme = "",
                                        .forms = "host:port, [v6]:port, tls:host:port or unix:/path",
-                                       .all = ", or 0.0.0.0 instead for all addresses of this machine",
+                                       .all =
+                                           ", or 0.0.0.0 instead for all addresses of this machine",
                                        .usual_port = 6380,
                                        .may_choose_port = true};
-static const struct use for_redis = {
-    .scheme = "", .forms = "host:port, [v6]:port, tls:host:port or unix:/path", .all = "", .usual_port = 6379};
+static const struct use for_redis = {.scheme = "",
+                                     .forms = "host:port, [v6]:port, tls:host:port or unix:/path",
+                                     .all = "",
+                                     .usual_port = 6379};
 static const struct use for_sentinels = {
     .scheme = "", .forms = "host:port, [v6]:port or tls:host:port", .all = "", .usual_port = 26379};
-static const struct use for_http = {
-    .scheme = "", .forms = "host:port or [v6]:port", .all = "", .usual_port = 9380, .may_choose_port = true};
+static const struct use for_http = {.scheme = "",
+                                    .forms = "host:port or [v6]:port",
+                                    .all = "",
+                                    .usual_port = 9380,
+                                    .may_choose_port = true};
 
 /* Sets `why` to how to write an address that lacks its port or its host. */
 static bool refuse_half(struct slice host, struct slice port, const struct use *use, struct why why)
 {
     if (host.len == 0 && is_digits(port))
-        return why_refuse(why, "a host is missing before the port: write %s127.0.0.1:%.*s%s", use->scheme,
-                          WHY_SLICE(port), use->all);
+        return why_refuse(why, "a host is missing before the port: write %s127.0.0.1:%.*s%s",
+                          use->scheme, WHY_SLICE(port), use->all);
     if (is_digits(host) && port.len == 0)
-        return why_refuse(why, "\"%.*s\" is a port without a host: write %s127.0.0.1:%.*s%s", WHY_SLICE(host),
-                          use->scheme, WHY_SLICE(host), use->all);
+        return why_refuse(why, "\"%.*s\" is a port without a host: write %s127.0.0.1:%.*s%s",
+                          WHY_SLICE(host), use->scheme, WHY_SLICE(host), use->all);
     if (host.len > 0 && host.at[0] == '/')
-        return why_refuse(why, "\"%.*s\" is a path: write unix:%.*s", WHY_SLICE(host), WHY_SLICE(host));
+        return why_refuse(why, "\"%.*s\" is a path: write unix:%.*s", WHY_SLICE(host),
+                          WHY_SLICE(host));
     bool has_brackets = host.len > 2 && host.at[0] == '[' && host.at[host.len - 1] == ']';
-    if (host.len > 0 && port.len == 0 && address_is_host(has_brackets ? slice_of(host.at + 1, host.len - 2) : host))
-        return why_refuse(why, "\"%.*s\" has no port: write %s%.*s:%d", WHY_SLICE(host), use->scheme, WHY_SLICE(host),
-                          use->usual_port);
+    if (host.len > 0 && port.len == 0 &&
+        address_is_host(has_brackets ? slice_of(host.at + 1, host.len - 2) : host))
+        return why_refuse(why, "\"%.*s\" has no port: write %s%.*s:%d", WHY_SLICE(host),
+                          use->scheme, WHY_SLICE(host), use->usual_port);
     return why_refuse(why, "\"%.*s\" is not an address: write %s", WHY_SLICE(host), use->forms);
 }
 
-static bool parse_tcp(struct address *address, struct slice text, const struct use *use, struct why why)
+static bool parse_tcp(struct address *address, struct slice text, const struct use *use,
+                      struct why why)
 {
     struct slice rest = text, host;
     uint16_t port = 0;
@@ -141,11 +152,13 @@ static bool parse_tcp(struct address *address, struct slice text, const struct u
     if (host.len == 0 || rest.len == 0)
         return refuse_half(host, rest, use, why);
     if (slice_eq(host, SLICE("*")) && use->may_choose_port)
-        return why_refuse(why,
-                          "* is not a host: write 0.0.0.0:%.*s for all IPv4 addresses of this machine, [::]:%.*s for "
-                          "those of IPv6, or both",
-                          WHY_SLICE(rest), WHY_SLICE(rest));
-    if (!parse_host(host, text, &host, why) || !parse_port(rest, use->may_choose_port ? 0 : 1, &port, why))
+        return why_refuse(
+            why,
+            "* is not a host: write 0.0.0.0:%.*s for all IPv4 addresses of this machine, [::]:%.*s for "
+            "those of IPv6, or both",
+            WHY_SLICE(rest), WHY_SLICE(rest));
+    if (!parse_host(host, text, &host, why) ||
+        !parse_port(rest, use->may_choose_port ? 0 : 1, &port, why))
         return false;
     *address = (struct address){.host = mem_strndup(host.at, host.len), .port = port};
     return true;
@@ -172,9 +185,15 @@ static const struct url {
     {{"ssl:", 4}, true, NULL},
     {{"tcp://", 6}, false, NULL},
     {{"http://", 7}, false, NULL},
-    {{"sentinel://", 11}, false, "write sentinel:NAME@HOST:26379, and more sentinels after a comma"},
-    {{"redis+sentinel://", 17}, false, "write sentinel:NAME@HOST:26379, and more sentinels after a comma"},
-    {{"redis-sentinel://", 17}, false, "write sentinel:NAME@HOST:26379, and more sentinels after a comma"},
+    {{"sentinel://", 11},
+     false,
+     "write sentinel:NAME@HOST:26379, and more sentinels after a comma"},
+    {{"redis+sentinel://", 17},
+     false,
+     "write sentinel:NAME@HOST:26379, and more sentinels after a comma"},
+    {{"redis-sentinel://", 17},
+     false,
+     "write sentinel:NAME@HOST:26379, and more sentinels after a comma"},
 };
 
 /*
@@ -207,9 +226,10 @@ static bool is_url(struct slice text, const struct use *use, struct why why)
     char port[16] = "";
     if (!has_port)
         snprintf(port, sizeof port, ":%d", use->usual_port);
-    why_refuse(why, "%.*s... is a URL: write %s%.*s%s%s", WHY_SLICE(scheme), urls[u].is_tls ? "tls:" : "",
-               WHY_SLICE(rest.len > 0 ? rest : SLICE("host")), port,
-               has_login ? ", and its user and password in upstream-user and upstream-password-file" : "");
+    why_refuse(why, "%.*s... is a URL: write %s%.*s%s%s", WHY_SLICE(scheme),
+               urls[u].is_tls ? "tls:" : "", WHY_SLICE(rest.len > 0 ? rest : SLICE("host")), port,
+               has_login ? ", and its user and password in upstream-user and upstream-password-file"
+                         : "");
     return true;
 }
 
@@ -227,7 +247,8 @@ bool address_parse_http(struct address *address, struct slice text, struct why w
     return parse_tcp(address, text, &for_http, why);
 }
 
-static bool parse_tls(struct address *address, struct slice text, const struct use *use, struct why why)
+static bool parse_tls(struct address *address, struct slice text, const struct use *use,
+                      struct why why)
 {
     struct slice rest = text;
     struct use own = *use;
@@ -242,7 +263,8 @@ static bool parse_tls(struct address *address, struct slice text, const struct u
     return is_good;
 }
 
-static bool parse_any(struct address *address, struct slice text, const struct use *use, struct why why)
+static bool parse_any(struct address *address, struct slice text, const struct use *use,
+                      struct why why)
 {
     struct slice rest = text;
     if (is_url(text, use, why))
@@ -320,7 +342,8 @@ static const char *resolve(const struct address *address, int flags, struct endp
     memset(out, 0, sizeof *out);
     char port[8];
     snprintf(port, sizeof port, "%u", (unsigned)address->port);
-    const struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = flags};
+    const struct addrinfo hints = {
+        .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = flags};
     struct addrinfo *found = NULL;
     int error = getaddrinfo(address->host, port, &hints, &found);
     if (error != 0)
@@ -334,7 +357,8 @@ static const char *resolve(const struct address *address, int flags, struct endp
 bool address_is_literal(const struct address *address, struct endpoint *out)
 {
     struct endpoint found = {.length = 0};
-    bool is = (address->is_unix ? resolve_unix(address, &found) : resolve(address, AI_NUMERICHOST, &found)) == NULL;
+    bool is = (address->is_unix ? resolve_unix(address, &found)
+                                : resolve(address, AI_NUMERICHOST, &found)) == NULL;
     if (is)
         *out = found;
     return is;
@@ -360,8 +384,8 @@ void endpoint_print(const struct endpoint *endpoint, char out[ENDPOINT_TEXT])
     bool is_v6 = endpoint->address.ss_family == AF_INET6;
     if (endpoint->address.ss_family == AF_UNIX)
         snprintf(out, ENDPOINT_TEXT, "unix:%s", un->sun_path);
-    else if (getnameinfo((const struct sockaddr *)&endpoint->address, endpoint->length, host, sizeof host, port,
-                         sizeof port, NI_NUMERICHOST | NI_NUMERICSERV) == 0)
+    else if (getnameinfo((const struct sockaddr *)&endpoint->address, endpoint->length, host,
+                         sizeof host, port, sizeof port, NI_NUMERICHOST | NI_NUMERICSERV) == 0)
         snprintf(out, ENDPOINT_TEXT, "%s%s%s:%s", is_v6 ? "[" : "", host, is_v6 ? "]" : "", port);
     else
         snprintf(out, ENDPOINT_TEXT, "an unknown address");
@@ -386,12 +410,15 @@ static bool take_mode(struct listen_rights *rights, struct slice value, struct w
     if (rights->has_mode)
         return why_refuse(why, "mode is given twice");
     if (!is_octal(value))
-        return why_refuse(why, "\"%.*s\" is not a mode: write three octal digits, as in mode 0660", WHY_SLICE(value));
+        return why_refuse(why, "\"%.*s\" is not a mode: write three octal digits, as in mode 0660",
+                          WHY_SLICE(value));
     for (size_t i = 0; i < value.len; i++)
         mode = (mode_t)(mode * 8 + (mode_t)(value.at[i] - '0'));
     if ((mode & ANY_WRITE) == 0)
-        return why_refuse(why, "mode %.*s gives no client write permission, which connecting needs: write mode 0660",
-                          WHY_SLICE(value));
+        return why_refuse(
+            why,
+            "mode %.*s gives no client write permission, which connecting needs: write mode 0660",
+            WHY_SLICE(value));
     rights->has_mode = true;
     rights->mode = mode;
     return true;
@@ -433,21 +460,26 @@ static bool refuse_word(struct slice word, bool is_unix, struct why why)
 {
     const char *equals = has_equals(word) ? memchr(word.at, '=', word.len) : NULL;
     struct slice name = slice_of(word.at, equals != NULL ? (size_t)(equals - word.at) : 0);
-    struct slice value = slice_of(word.at + name.len + (equals != NULL), word.len - name.len - (equals != NULL));
+    struct slice value =
+        slice_of(word.at + name.len + (equals != NULL), word.len - name.len - (equals != NULL));
     if (is_unix && is_word_of_file(name))
-        return why_refuse(why, "\"%.*s\" has a superfluous =: write %.*s %.*s", WHY_SLICE(word), WHY_SLICE(name),
-                          WHY_SLICE(value));
+        return why_refuse(why, "\"%.*s\" has a superfluous =: write %.*s %.*s", WHY_SLICE(word),
+                          WHY_SLICE(name), WHY_SLICE(value));
     if (is_unix)
-        return why_refuse(why,
-                          "\"%.*s\" is unknown after a path: write mode, group or proxy; a path cannot contain blanks",
-                          WHY_SLICE(word));
+        return why_refuse(
+            why,
+            "\"%.*s\" is unknown after a path: write mode, group or proxy; a path cannot contain blanks",
+            WHY_SLICE(word));
     if (slice_eq_nocase(word, SLICE("tls")) || slice_eq_nocase(word, SLICE("ssl")))
         return why_refuse(why, "TLS goes before the address: write tls:host:port");
     if (is_word_of_file(word))
-        return why_refuse(why, "\"%.*s\" is only for unix sockets: unix:/path mode 0660 group www-data",
+        return why_refuse(why,
+                          "\"%.*s\" is only for unix sockets: unix:/path mode 0660 group www-data",
                           WHY_SLICE(word));
-    return why_refuse(why, "\"%.*s\" is unexpected: separate addresses by commas; only proxy may follow an address",
-                      WHY_SLICE(word));
+    return why_refuse(
+        why,
+        "\"%.*s\" is unexpected: separate addresses by commas; only proxy may follow an address",
+        WHY_SLICE(word));
 }
 
 /*
@@ -459,8 +491,10 @@ static bool has_words_in_path(struct slice address)
     while (split_next(&rest, ':', &last))
         ;
     bool has_mode = last.len < address.len && is_octal(last);
-    return has_mode || memchr(address.at, ';', address.len) != NULL || memchr(address.at, '?', address.len) != NULL ||
-           memmem(address.at, address.len, "mode=", 5) != NULL || memmem(address.at, address.len, "group=", 6) != NULL;
+    return has_mode || memchr(address.at, ';', address.len) != NULL ||
+           memchr(address.at, '?', address.len) != NULL ||
+           memmem(address.at, address.len, "mode=", 5) != NULL ||
+           memmem(address.at, address.len, "group=", 6) != NULL;
 }
 
 bool socket_words_parse(struct socket_words *words, struct slice text, struct why why)
@@ -470,12 +504,15 @@ bool socket_words_parse(struct socket_words *words, struct slice text, struct wh
     if (!split_word(&rest, &words->address))
         return why_refuse(why, "an address is missing next to a comma");
     if (is_word_of_file(words->address))
-        return why_refuse(why, "\"%.*s\" follows a path: write it without a comma: unix:/path mode 0660 group www-data",
-                          WHY_SLICE(text));
+        return why_refuse(
+            why,
+            "\"%.*s\" follows a path: write it without a comma: unix:/path mode 0660 group www-data",
+            WHY_SLICE(text));
     bool is_unix = words->address.at[0] == '/' || address_is_unix(words->address);
     if (is_unix && has_words_in_path(words->address))
         return why_refuse(
-            why, "\"%.*s\" is not a path: write mode and group after the path, with blanks: unix:/path mode 0660",
+            why,
+            "\"%.*s\" is not a path: write mode and group after the path, with blanks: unix:/path mode 0660",
             WHY_SLICE(words->address));
     while (split_word(&rest, &word)) {
         bool is_mode = is_unix && slice_eq_nocase(word, SLICE("mode"));

@@ -27,13 +27,14 @@ struct address {
  * Parses an address. may_choose_port: weir listens on the address, and port 0 is valid. False:
  * `why` has the error, and *address is untouched.
  */
-__attribute__((warn_unused_result)) bool address_parse(struct address *address, struct slice text, bool may_choose_port,
-                                                       struct why why);
+__attribute__((warn_unused_result)) bool address_parse(struct address *address, struct slice text,
+                                                       bool may_choose_port, struct why why);
 /* Parses the address of a sentinel. A unix socket is accepted; the caller refuses it. */
-__attribute__((warn_unused_result)) bool address_parse_sentinel(struct address *address, struct slice text,
-                                                                struct why why);
+__attribute__((warn_unused_result)) bool address_parse_sentinel(struct address *address,
+                                                                struct slice text, struct why why);
 /* Parses an address where weir serves HTTP: only host:port or [v6]:port; port 0 is valid. */
-__attribute__((warn_unused_result)) bool address_parse_http(struct address *address, struct slice text, struct why why);
+__attribute__((warn_unused_result)) bool address_parse_http(struct address *address,
+                                                            struct slice text, struct why why);
 
 /* True if the text begins with "unix:". */
 bool address_is_unix(struct slice text);
@@ -62,7 +63,8 @@ bool address_is_literal(const struct address *address, struct endpoint *out);
 /*
  * Returns NULL, or why the address cannot be resolved (static). Looking up a host's name may block.
  */
-__attribute__((warn_unused_result)) const char *address_resolve(const struct address *address, struct endpoint *out);
+__attribute__((warn_unused_result)) const char *address_resolve(const struct address *address,
+                                                                struct endpoint *out);
 
 #define ENDPOINT_TEXT 160
 
@@ -83,7 +85,7 @@ struct socket_words {
 };
 
 /* Parses an address and its words. Looking up a group may block. False: `why` has the error. */
-__attribute__((warn_unused_result)) bool socket_words_parse(struct socket_words *words, struct slice text,
-                                                            struct why why);
+__attribute__((warn_unused_result)) bool socket_words_parse(struct socket_words *words,
+                                                            struct slice text, struct why why);
 
 #endif

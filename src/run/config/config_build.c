@@ -19,30 +19,34 @@
 
 /* ---- trying a single line, for hints ---- */
 
-static bool is_accepted_by_policy(const struct command_table *table, struct slice key, struct slice value)
+static bool is_accepted_by_policy(const struct command_table *table, struct slice key,
+                                  struct slice value)
 {
     char unused[CONFIG_WHY_ROOM];
     struct policies *policies = policies_new(classes_new());
     struct policy *policy = policies_add(policies, SLICE("any"), unused, sizeof unused);
-    bool is_good =
-        policy != NULL && (slice_eq_nocase(key, SLICE("match"))
-                               ? policy_add_match(policy, value, unused, sizeof unused)
-                               : policy_add_limits(policies, policy, table, key, value, unused, sizeof unused));
+    bool is_good = policy != NULL && (slice_eq_nocase(key, SLICE("match"))
+                                          ? policy_add_match(policy, value, unused, sizeof unused)
+                                          : policy_add_limits(policies, policy, table, key, value,
+                                                              unused, sizeof unused));
     policies_put(policies);
     return is_good;
 }
 
 /* hint_check.is_accepted; `table` is a struct command_table. */
-static bool line_is_accepted(const void *table, enum hint_location location, struct slice key, struct slice value)
+static bool line_is_accepted(const void *table, enum hint_location location, struct slice key,
+                             struct slice value)
 {
     char unused[CONFIG_WHY_ROOM];
-    const struct config_key *own = config_key_find(location == HINT_IN_ADMIN ? SECTION_ADMIN : SECTION_WEIR, key);
+    const struct config_key *own =
+        config_key_find(location == HINT_IN_ADMIN ? SECTION_ADMIN : SECTION_WEIR, key);
     if (location == HINT_IN_POLICY || own == NULL)
         return is_accepted_by_policy(table, key, value);
     struct config *config = mem_zalloc(1, sizeof *config);
     config->rules.policies = policies_new(classes_new());
     config->rules.named = named_new();
-    bool is_good = value.len > 0 && own->set(&(struct setting){own, config, value, {unused, sizeof unused}});
+    bool is_good =
+        value.len > 0 && own->set(&(struct setting){own, config, value, {unused, sizeof unused}});
     config_free(config);
     return is_good;
 }
@@ -87,27 +91,31 @@ static void say_unknown_key(struct loading *l, enum section_kind section, const 
     char why[CONFIG_WHY_ROOM], unused[CONFIG_WHY_ROOM];
     struct slice name = slice_str(entry->key), value = as_written(entry);
     struct slice near = near_name(name, config_keys_count(), key_name, &section);
-    bool is_of_policy = section == SECTION_WEIR && (unit_find(name) != UNIT_COMMANDS ||
-                                                    class_find(l->classes, name, unused, sizeof unused) != NULL);
-    if (config_hint_name(config_build_place_of(section), &l->check, name, value, (struct why){why, sizeof why}))
+    bool is_of_policy =
+        section == SECTION_WEIR && (unit_find(name) != UNIT_COMMANDS ||
+                                    class_find(l->classes, name, unused, sizeof unused) != NULL);
+    if (config_hint_name(config_build_place_of(section), &l->check, name, value,
+                         (struct why){why, sizeof why}))
         ;
     else if (is_of_policy)
-        snprintf(why, sizeof why,
-                 "unknown key: limits belong in a policy: write [policy default], and %.*s = %.*s below it",
-                 WHY_SLICE(name), WHY_SLICE(value));
+        snprintf(
+            why, sizeof why,
+            "unknown key: limits belong in a policy: write [policy default], and %.*s = %.*s below it",
+            WHY_SLICE(name), WHY_SLICE(value));
     else
         unknown_name(why, sizeof why, "key", near);
     entry_error(l->file, entry, why);
 }
 
 /* Returns the cell for the first entry with this key, at the key's index in the table. */
-static const struct entry **config_build_first_of(const struct entry **firsts, const struct config_key *key)
+static const struct entry **config_build_first_of(const struct entry **firsts,
+                                                  const struct config_key *key)
 {
     return &firsts[key - config_key_at(0)];
 }
 
-static void config_build_set_key(struct loading *l, enum section_kind section, const struct entry *entry,
-                                 const struct entry **firsts)
+static void config_build_set_key(struct loading *l, enum section_kind section,
+                                 const struct entry *entry, const struct entry **firsts)
 {
     char why[CONFIG_WHY_ROOM] = "";
     struct slice name = slice_str(entry->key), value = slice_str(entry->value);
@@ -128,12 +136,14 @@ static void config_build_set_key(struct loading *l, enum section_kind section, c
         *first = entry;
     if (!config_build_is_wanted(l, key))
         return;
-    bool is_good = value.len > 0 ? key->set(&(struct setting){key, l->config, value, {why, sizeof why}})
-                                 : why_set(why, sizeof why, "a value is missing");
-    bool has_quotes = config_hint_quotes(name, as_written(entry), is_good, (struct why){why, sizeof why});
+    bool is_good = value.len > 0
+                       ? key->set(&(struct setting){key, l->config, value, {why, sizeof why}})
+                       : why_set(why, sizeof why, "a value is missing");
+    bool has_quotes =
+        config_hint_quotes(name, as_written(entry), is_good, (struct why){why, sizeof why});
     if (!is_good && !has_quotes)
-        (void)config_hint_comment(config_build_place_of(section), &l->check, name, as_written(entry),
-                                  (struct why){why, sizeof why});
+        (void)config_hint_comment(config_build_place_of(section), &l->check, name,
+                                  as_written(entry), (struct why){why, sizeof why});
     if (why[0] != '\0')
         entry_says(l->file, !is_good, entry, why);
 }
@@ -165,7 +175,8 @@ static void rename_old_keys(struct loading *l)
         if (name == NULL)
             continue;
         struct slice value = as_written(entry);
-        snprintf(why, sizeof why, "the key has a new name: write %s = %.*s", name, WHY_SLICE(value));
+        snprintf(why, sizeof why, "the key has a new name: write %s = %.*s", name,
+                 WHY_SLICE(value));
         entry_says(l->file, false, entry, why);
         free(entry->key);
         entry->key = mem_strdup(name);
@@ -182,17 +193,22 @@ static void load_keys(struct loading *l)
     while ((e = config_file_next(l->file, SECTION_ADMIN, e)) != NULL)
         config_build_set_key(l, SECTION_ADMIN, e, firsts);
     for (size_t i = 0; i < n; i++)
-        if (firsts[i] == NULL && config_key_at(i)->initial != NULL && config_build_is_wanted(l, config_key_at(i)))
+        if (firsts[i] == NULL && config_key_at(i)->initial != NULL &&
+            config_build_is_wanted(l, config_key_at(i)))
             set_default(l->config, config_key_at(i));
-    const struct entry *user = *config_build_first_of(firsts, config_key_find(SECTION_WEIR, SLICE("upstream-user")));
-    const struct entry *password =
-        *config_build_first_of(firsts, config_key_find(SECTION_WEIR, SLICE("upstream-password-file")));
-    const struct entry *listen = *config_build_first_of(firsts, config_key_find(SECTION_WEIR, SLICE("listen")));
-    const struct entry *guise = *config_build_first_of(firsts, config_key_find(SECTION_WEIR, SLICE("clients-as")));
+    const struct entry *user =
+        *config_build_first_of(firsts, config_key_find(SECTION_WEIR, SLICE("upstream-user")));
+    const struct entry *password = *config_build_first_of(
+        firsts, config_key_find(SECTION_WEIR, SLICE("upstream-password-file")));
+    const struct entry *listen =
+        *config_build_first_of(firsts, config_key_find(SECTION_WEIR, SLICE("listen")));
+    const struct entry *guise =
+        *config_build_first_of(firsts, config_key_find(SECTION_WEIR, SLICE("clients-as")));
     if (user != NULL && password == NULL)
         entry_error(l->file, user, "needs upstream-password-file");
     if (listen != NULL && networks_are_none(&l->config->rules.proxies) && wants_proxies(l->config))
-        entry_error(l->file, listen, "proxy needs proxy-protocol-from: set it to the addresses of your proxies");
+        entry_error(l->file, listen,
+                    "proxy needs proxy-protocol-from: set it to the addresses of your proxies");
     if (guise != NULL && l->config->clients_as_upstream && password == NULL)
         entry_error(l->file, guise, "upstream needs upstream-password-file");
     free(firsts);
@@ -205,7 +221,8 @@ static const struct entry *line_before(const struct loading *l, const struct ent
 {
     const struct section *section = &l->file->sections[entry->section];
     const struct entry *e = NULL;
-    while ((e = config_file_next_of(l->file, section->kind, section->name, e)) != NULL && e != entry)
+    while ((e = config_file_next_of(l->file, section->kind, section->name, e)) != NULL &&
+           e != entry)
         if (slice_eq_nocase(slice_str(e->key), slice_str(entry->key)))
             return e;
     return NULL;
@@ -221,7 +238,8 @@ static struct slice commands_name(const void *arg, size_t i)
 }
 
 /* Returns the first class named in `terms` that is not defined yet; NULL: none. */
-static const struct section *awaited(const struct loading *l, const struct section *section, struct slice terms)
+static const struct section *awaited(const struct loading *l, const struct section *section,
+                                     struct slice terms)
 {
     struct slice term;
     while (split_next(&terms, ',', &term)) {
@@ -252,7 +270,8 @@ static void define_line(struct loading *l, const struct section *section, const 
     char why[CONFIG_WHY_ROOM];
     struct slice key = slice_str(entry->key);
     if (!slice_eq_nocase(key, SLICE("commands")))
-        entry_error(l->file, entry, unknown_name(why, sizeof why, "key", near_name(key, 1, commands_name, NULL)));
+        entry_error(l->file, entry,
+                    unknown_name(why, sizeof why, "key", near_name(key, 1, commands_name, NULL)));
     else if (!class_define(l->classes, section->name, slice_str(entry->value), why, sizeof why))
         entry_error(l->file, entry, why);
 }
@@ -291,8 +310,8 @@ static void load_classes(struct loading *l)
         const struct section *other = NULL;
         const struct entry *entry = awaiting_entry(l, section, &other);
         if (entry != NULL) {
-            snprintf(why, sizeof why, "the class %.*s contains itself through other classes", (int)other->name.len,
-                     other->name.at);
+            snprintf(why, sizeof why, "the class %.*s contains itself through other classes",
+                     (int)other->name.len, other->name.at);
             entry_error(l->file, entry, why);
         }
         section->is_done = true;
@@ -300,13 +319,15 @@ static void load_classes(struct loading *l)
 }
 
 /* Returns the line of the class that names this command or category; NULL: none. */
-static const struct entry *naming_entry(const struct loading *l, struct slice class, struct slice name)
+static const struct entry *naming_entry(const struct loading *l, struct slice class,
+                                        struct slice name)
 {
     const struct entry *e = NULL;
     while ((e = config_file_next_of(l->file, SECTION_CLASS, class, e)) != NULL) {
         struct slice terms = slice_str(e->value), term;
         while (split_next(&terms, ',', &term))
-            if (term.len >= name.len && slice_eq_nocase(slice_of(term.at + term.len - name.len, name.len), name))
+            if (term.len >= name.len &&
+                slice_eq_nocase(slice_of(term.at + term.len - name.len, name.len), name))
                 return e;
     }
     return NULL;
@@ -320,8 +341,8 @@ static void warn_unknown(void *arg, struct slice class, struct slice unknown, st
     if (slice_eq(unknown, SLICE("*")))
         snprintf(what, sizeof what, "* is not a command: write all for all commands");
     else if (near.len > 0 && !slice_eq_nocase(near, class)) /* no class may contain itself */
-        snprintf(what, sizeof what, "%.*s is not a known command (did you mean %.*s?)", (int)unknown.len, unknown.at,
-                 (int)near.len, near.at);
+        snprintf(what, sizeof what, "%.*s is not a known command (did you mean %.*s?)",
+                 (int)unknown.len, unknown.at, (int)near.len, near.at);
     else
         snprintf(what, sizeof what, "%.*s is not a known command", (int)unknown.len, unknown.at);
     const struct entry *e = naming_entry(l, class, unknown);
@@ -333,7 +354,8 @@ static void warn_unknown(void *arg, struct slice class, struct slice unknown, st
     snprintf(nothing, sizeof nothing, "%s: the line denies nothing", what);
     while ((e = config_file_next(l->file, SECTION_POLICY, e)) != NULL)
         if (slice_eq_nocase(slice_str(e->key), class))
-            entry_says(l->file, false, e, slice_eq_nocase(slice_str(e->value), SLICE("deny")) ? nothing : what);
+            entry_says(l->file, false, e,
+                       slice_eq_nocase(slice_str(e->value), SLICE("deny")) ? nothing : what);
 }
 
 /* ---- [policy NAME] ---- */
@@ -349,7 +371,8 @@ static bool set_weight(struct policy *policy, struct slice value, char *why, siz
 {
     int64_t weight;
     if (!num_parse(value, &weight) || weight < 1 || weight > POLICY_WEIGHT_MAX)
-        return why_set(why, why_size, "\"%.*s\" is not a number from 1 to %d", WHY_SLICE(value), POLICY_WEIGHT_MAX);
+        return why_set(why, why_size, "\"%.*s\" is not a number from 1 to %d", WHY_SLICE(value),
+                       POLICY_WEIGHT_MAX);
     policy->weight = (uint32_t)weight;
     return true;
 }
@@ -413,9 +436,12 @@ static void load_policy_line(struct loading *l, struct policy *policy, const str
     else if (find_trait(key) != NULL)
         is_good = find_trait(key)->set(policy, value, why, sizeof why);
     else if (config_is_limit_line(key))
-        is_good = policy_add_limits(l->config->rules.policies, policy, l->table, key, value, why, sizeof why);
+        is_good = policy_add_limits(l->config->rules.policies, policy, l->table, key, value, why,
+                                    sizeof why);
     else if (is_default)
-        snprintf(why, sizeof why, "the policy default binds all clients that no other policy binds: leave match out");
+        snprintf(
+            why, sizeof why,
+            "the policy default binds all clients that no other policy binds: leave match out");
     else
         is_good = policy_add_match(policy, value, why, sizeof why);
     if (!is_good && value.len > 0)
@@ -461,8 +487,8 @@ static void load_costs(struct loading *l)
     const struct entry *e = NULL;
     while ((e = config_file_next(l->file, SECTION_COST, e)) != NULL) {
         const struct entry *first = line_before(l, e);
-        if (!policies_add_cost(l->config->rules.policies, l->table, slice_str(e->key), slice_str(e->value), why,
-                               sizeof why)) {
+        if (!policies_add_cost(l->config->rules.policies, l->table, slice_str(e->key),
+                               slice_str(e->value), why, sizeof why)) {
             entry_error(l->file, e, why);
         } else if (first != NULL) {
             snprintf(why, sizeof why, "given twice: the line in %s has no effect",
@@ -499,10 +525,11 @@ static void want_keys_apart(struct loading *l)
             struct slice other = slice_of(section->name.at, n);
             if (section->name.at[n] != ':' || named_find(l->config->rules.named, other) == NULL)
                 continue;
-            snprintf(why, sizeof why,
-                     "the limit would share keys with [limit %.*s], whose keys begin with \"%.*s:\": rename "
-                     "it",
-                     (int)n, other.at, (int)n, other.at);
+            snprintf(
+                why, sizeof why,
+                "the limit would share keys with [limit %.*s], whose keys begin with \"%.*s:\": rename "
+                "it",
+                (int)n, other.at, (int)n, other.at);
             section_error(l->file, section, why);
         }
 }
@@ -513,13 +540,16 @@ static void load_named(struct loading *l)
     const struct entry *e = NULL;
     for (size_t i = 0; i < l->file->n_sections; i++) {
         const struct section *section = &l->file->sections[i];
-        if (section->kind == SECTION_LIMIT && config_file_next_of(l->file, SECTION_LIMIT, section->name, NULL) == NULL)
-            section_error(l->file, section, "the limit is empty: give it a rate, like sliding = 5/60s");
+        if (section->kind == SECTION_LIMIT &&
+            config_file_next_of(l->file, SECTION_LIMIT, section->name, NULL) == NULL)
+            section_error(l->file, section,
+                          "the limit is empty: give it a rate, like sliding = 5/60s");
     }
     unsigned n_errors = l->file->n_errors;
     while ((e = config_file_next(l->file, SECTION_LIMIT, e)) != NULL) {
         struct slice name = l->file->sections[e->section].name;
-        if (!named_add(l->config->rules.named, name, slice_str(e->key), slice_str(e->value), why, sizeof why))
+        if (!named_add(l->config->rules.named, name, slice_str(e->key), slice_str(e->value), why,
+                       sizeof why))
             entry_error(l->file, e, why);
     }
     if (l->file->n_errors == n_errors) {
@@ -547,9 +577,11 @@ static void config_build_load(struct loading *l)
     classes_check(l->classes, l->table, warn_unknown, l);
 }
 
-struct config *config_build(struct config_file *file, const struct command_table *table, enum config_part part)
+struct config *config_build(struct config_file *file, const struct command_table *table,
+                            enum config_part part)
 {
-    struct loading l = {.file = file, .table = table, .part = part, .check = {line_is_accepted, table}};
+    struct loading l = {
+        .file = file, .table = table, .part = part, .check = {line_is_accepted, table}};
     l.config = mem_zalloc(1, sizeof *l.config);
     l.config->is_default = file->path == NULL;
     l.classes = classes_new();

@@ -16,7 +16,8 @@ enum config_part { CONFIG_WHOLE, CONFIG_LIVE };
  * file->report, one line each. NULL: there was an error, here or when the file was read. With
  * CONFIG_LIVE, settings that need a restart and settings that name files are ignored and stay zero.
  */
-struct config *config_build(struct config_file *file, const struct command_table *table, enum config_part part);
+struct config *config_build(struct config_file *file, const struct command_table *table,
+                            enum config_part part);
 
 void config_free(struct config *config); /* NULL is allowed */
 

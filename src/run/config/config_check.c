@@ -26,7 +26,8 @@ static bool is_numeric(const char *host)
 static struct spot config_check_spot_of(const struct address *address)
 {
     struct spot spot = {.address = address};
-    bool is_known = !address->is_unix && (is_numeric(address->host) || strcasecmp(address->host, "localhost") == 0);
+    bool is_known = !address->is_unix &&
+                    (is_numeric(address->host) || strcasecmp(address->host, "localhost") == 0);
     if (is_known && address_resolve(address, &spot.endpoint) != NULL)
         spot.endpoint.address.ss_family = AF_UNSPEC;
     return spot;
@@ -99,14 +100,16 @@ static bool config_check_is_same(const struct spot *a, const struct spot *b)
 static bool config_check_is_within(const struct spot *a, const struct spot *b)
 {
     return !a->address->is_unix && !b->address->is_unix && a->address->port == b->address->port &&
-           a->address->port != 0 && family(a) == family(b) && (config_check_is_any(a) || config_check_is_any(b));
+           a->address->port != 0 && family(a) == family(b) &&
+           (config_check_is_any(a) || config_check_is_any(b));
 }
 
 /* True if a connection to `to` comes to a listener at `at`. */
 static bool is_reached(const struct spot *to, const struct spot *at)
 {
     bool are_known = family(to) != AF_UNSPEC && family(at) != AF_UNSPEC;
-    return config_check_is_same(to, at) || (are_known && dialling_reaches(&to->endpoint, &at->endpoint, false));
+    return config_check_is_same(to, at) ||
+           (are_known && dialling_reaches(&to->endpoint, &at->endpoint, false));
 }
 
 /* ---- the lines of addresses ---- */
@@ -168,59 +171,72 @@ static void check_listens(const struct config *config, struct config_file *file)
 
 static void check_admin(const struct config *config, struct config_file *file)
 {
-    const struct address http = config->admin_listen, socket = {.host = config->admin_socket, .is_unix = true};
+    const struct address http = config->admin_listen,
+                         socket = {.host = config->admin_socket, .is_unix = true};
     for (size_t i = 0; i < config->n_listens; i++) {
         struct spot clients = config_check_spot_of(&config->listens[i].address);
         struct spot admin = {0};
         if (http.host != NULL)
             admin = config_check_spot_of(&http);
-        if (http.host != NULL && (config_check_is_same(&admin, &clients) || config_check_is_within(&admin, &clients)))
-            clash(file, config_file_entry(file, SECTION_ADMIN, "listen"), admin.address, clients.address,
-                  (struct words){" overlaps ", ", which clients connect to (listen in [weir]): choose another port"});
+        if (http.host != NULL &&
+            (config_check_is_same(&admin, &clients) || config_check_is_within(&admin, &clients)))
+            clash(file, config_file_entry(file, SECTION_ADMIN, "listen"), admin.address,
+                  clients.address,
+                  (struct words){
+                      " overlaps ",
+                      ", which clients connect to (listen in [weir]): choose another port"});
         admin.address = &socket;
         if (socket.host != NULL && config_check_is_same(&admin, &clients))
-            clash(file, config_file_entry(file, SECTION_ADMIN, "socket"), admin.address, clients.address,
-                  (struct words){" is ", ", which clients connect to (listen in [weir]): choose another path"});
+            clash(
+                file, config_file_entry(file, SECTION_ADMIN, "socket"), admin.address,
+                clients.address,
+                (struct words){
+                    " is ", ", which clients connect to (listen in [weir]): choose another path"});
     }
 }
 
 /*
  * Checks that Redis is not at `at`, where weir listens. `entry`: the line of `at`; NULL: a default.
  */
-static void check_own(const struct config *config, struct config_file *file, const struct address *at,
-                      const struct entry *entry)
+static void check_own(const struct config *config, struct config_file *file,
+                      const struct address *at, const struct entry *entry)
 {
     struct spot own = config_check_spot_of(at);
     for (size_t i = 0; i < config->sources.n; i++) {
-        const struct address *source = address_map_find(&config->upstream_map, &config->sources.addresses[i]);
+        const struct address *source =
+            address_map_find(&config->upstream_map, &config->sources.addresses[i]);
         const struct entry *upstream = nth_entry(file, SLICE("upstream"), i);
         struct spot to = config_check_spot_of(source);
         if (!is_reached(&to, &own))
             continue;
         if (upstream != NULL)
             clash(file, upstream, source, at,
-                  (struct words){" is an address that weir itself listens on (", "): name the address of Redis"});
+                  (struct words){" is an address that weir itself listens on (",
+                                 "): name the address of Redis"});
         else
             clash(file, entry, at, source,
-                  (struct words){" is the address of Redis (upstream is ", "): choose another address, or set "
-                                                                           "upstream"});
+                  (struct words){" is the address of Redis (upstream is ",
+                                 "): choose another address, or set "
+                                 "upstream"});
     }
     for (size_t i = 0; i < config->upstream_map.n; i++) {
         const struct address *dialled = &config->upstream_map.rows[i].dialled;
         struct spot to = config_check_spot_of(dialled);
         if (is_reached(&to, &own))
             clash(file, nth_entry(file, SLICE("upstream-map"), i), dialled, at,
-                  (struct words){" is an address that weir itself listens on (", "): name the address of Redis"});
+                  (struct words){" is an address that weir itself listens on (",
+                                 "): name the address of Redis"});
     }
 }
 
 /* Checks that a numeric address to be dialled is in upstream-allow. */
-static void check_allowed(const struct config *config, struct config_file *file, const struct address *address,
-                          const struct entry *entry)
+static void check_allowed(const struct config *config, struct config_file *file,
+                          const struct address *address, const struct entry *entry)
 {
     struct endpoint endpoint;
     char text[ADDRESS_TEXT], what[CONFIG_WHY_ROOM + ADDRESS_TEXT];
-    if (networks_are_none(&config->upstream_allow) || address->is_unix || !address_is_literal(address, &endpoint))
+    if (networks_are_none(&config->upstream_allow) || address->is_unix ||
+        !address_is_literal(address, &endpoint))
         return;
     struct ip ip = ip_of((const struct sockaddr *)&endpoint.address);
     if (networks_hold(&config->upstream_allow, &ip))
@@ -238,10 +254,12 @@ static void check_allowed(const struct config *config, struct config_file *file,
 static void check_allows(const struct config *config, struct config_file *file)
 {
     for (size_t i = 0; i < config->sources.n; i++)
-        check_allowed(config, file, address_map_find(&config->upstream_map, &config->sources.addresses[i]),
+        check_allowed(config, file,
+                      address_map_find(&config->upstream_map, &config->sources.addresses[i]),
                       nth_entry(file, SLICE("upstream"), i));
     for (size_t i = 0; i < config->upstream_map.n; i++)
-        check_allowed(config, file, &config->upstream_map.rows[i].dialled, nth_entry(file, SLICE("upstream-map"), i));
+        check_allowed(config, file, &config->upstream_map.rows[i].dialled,
+                      nth_entry(file, SLICE("upstream-map"), i));
 }
 
 static void check_upstream(const struct config *config, struct config_file *file)
@@ -250,7 +268,8 @@ static void check_upstream(const struct config *config, struct config_file *file
         check_own(config, file, &config->listens[i].address, listen_entry(file, i));
     const struct address socket = {.host = config->admin_socket, .is_unix = true};
     if (config->admin_listen.host != NULL)
-        check_own(config, file, &config->admin_listen, config_file_entry(file, SECTION_ADMIN, "listen"));
+        check_own(config, file, &config->admin_listen,
+                  config_file_entry(file, SECTION_ADMIN, "listen"));
     if (socket.host != NULL)
         check_own(config, file, &socket, config_file_entry(file, SECTION_ADMIN, "socket"));
 }
@@ -260,9 +279,10 @@ static void check_upstream(const struct config *config, struct config_file *file
 static void check_reads(const struct config *config, struct config_file *file)
 {
     if (config->reads.reads != READS_MASTER && config->sources.form == SOURCES_SERVER)
-        entry_error(file, weir_entry(file, "reads"),
-                    "upstream names one server without replicas: write upstream = HOST:PORT, HOST:PORT, or upstream = "
-                    "sentinel:NAME@HOST:26379, or reads = master");
+        entry_error(
+            file, weir_entry(file, "reads"),
+            "upstream names one server without replicas: write upstream = HOST:PORT, HOST:PORT, or upstream = "
+            "sentinel:NAME@HOST:26379, or reads = master");
 }
 
 static void check_sentinels(const struct config *config, struct config_file *file)
@@ -271,18 +291,21 @@ static void check_sentinels(const struct config *config, struct config_file *fil
     const struct entry *user = weir_entry(file, keys[0]);
     if (user != NULL && weir_entry(file, keys[1]) == NULL)
         entry_error(file, user, "needs sentinel-password-file");
-    for (size_t i = 0; config->sources.form != SOURCES_SENTINEL && i < sizeof keys / sizeof keys[0]; i++) {
+    for (size_t i = 0; config->sources.form != SOURCES_SENTINEL && i < sizeof keys / sizeof keys[0];
+         i++) {
         const struct entry *e = weir_entry(file, keys[i]);
         if (e != NULL)
-            entry_error(file, e,
-                        "upstream names no sentinels: write upstream = sentinel:NAME@HOST:26379, or remove this line");
+            entry_error(
+                file, e,
+                "upstream names no sentinels: write upstream = sentinel:NAME@HOST:26379, or remove this line");
     }
 }
 
 static void want_cluster(struct config_file *file, const char *key)
 {
-    entry_error(file, weir_entry(file, key),
-                "upstream names no cluster: write upstream = cluster:HOST:PORT, or remove this line");
+    entry_error(
+        file, weir_entry(file, key),
+        "upstream names no cluster: write upstream = cluster:HOST:PORT, or remove this line");
 }
 
 static void check_cluster(const struct config *config, struct config_file *file)
@@ -295,8 +318,9 @@ static void check_cluster(const struct config *config, struct config_file *file)
     if (!is_cluster && config->cluster_announce.host != NULL)
         want_cluster(file, "cluster-announce");
     if (is_cluster && config->lanes_private)
-        entry_error(file, weir_entry(file, "lanes"),
-                    "a cluster has no single server for a private connection: write lanes = shared");
+        entry_error(
+            file, weir_entry(file, "lanes"),
+            "a cluster has no single server for a private connection: write lanes = shared");
     if (is_cluster && config->cluster_announce.host != NULL && config->refuses_cluster_commands)
         entry_error(file, weir_entry(file, "cluster-announce"),
                     "has no effect with cluster-commands = refuse: remove this line");
@@ -375,8 +399,9 @@ static bool has_tls_listen(const struct config *config)
 static void warn_useless(const struct loading *l, const char *what)
 {
     for (size_t i = 0; i < TLS_SETTINGS; i++) {
-        const struct entry *e =
-            keys[l->side][i] != NULL ? config_file_entry(l->file, SECTION_WEIR, keys[l->side][i]) : NULL;
+        const struct entry *e = keys[l->side][i] != NULL
+                                    ? config_file_entry(l->file, SECTION_WEIR, keys[l->side][i])
+                                    : NULL;
         if (e != NULL)
             entry_says(l->file, false, e, what);
     }

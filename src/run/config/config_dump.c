@@ -99,12 +99,14 @@ static void write_entry(FILE *out, const struct entry *entry, bool is_list)
 static void write_heading(FILE *out, enum section_kind kind, struct slice name)
 {
     struct slice word = section_word(kind);
-    fprintf(out, "\n[%.*s%s%.*s]\n", (int)word.len, word.at, name.len > 0 ? " " : "", (int)name.len, name.at);
+    fprintf(out, "\n[%.*s%s%.*s]\n", (int)word.len, word.at, name.len > 0 ? " " : "", (int)name.len,
+            name.at);
 }
 
 /* ---- [weir] and [admin] ---- */
 
-static void config_dump_write_keys(FILE *out, const struct config_file *file, enum section_kind kind)
+static void config_dump_write_keys(FILE *out, const struct config_file *file,
+                                   enum section_kind kind)
 {
     write_heading(out, kind, SLICE(""));
     for (size_t i = 0; i < config_keys_count(); i++) {
@@ -149,7 +151,8 @@ static bool config_dump_has_line(const struct config_file *file, struct slice na
     return config_file_next_line(file, &line, NULL) != NULL;
 }
 
-static void config_dump_write_named(FILE *out, const struct config *config, const struct config_file *file)
+static void config_dump_write_named(FILE *out, const struct config *config,
+                                    const struct config_file *file)
 {
     const struct section *section = NULL;
     while ((section = config_file_next_section(file, SECTION_LIMIT, section)) != NULL) {
@@ -163,7 +166,8 @@ static void config_dump_write_named(FILE *out, const struct config *config, cons
         if (!config_dump_has_line(file, section->name, "when-down"))
             fprintf(out, "when-down = %s\n", named_when_down(limit, config->rules.when_down));
         if (!config_dump_has_line(file, section->name, "when-error"))
-            fprintf(out, "when-error = %s\n", named_when_error(limit, config->rules.is_down_by_error));
+            fprintf(out, "when-error = %s\n",
+                    named_when_error(limit, config->rules.is_down_by_error));
     }
 }
 
@@ -198,8 +202,8 @@ static void write_policies(FILE *out, const struct config *config, const struct 
         write_heading(out, SECTION_POLICY, slice_str(policy->name));
         while ((e = config_file_next_line(file, &match, e)) != NULL)
             write_entry(out, e, true);
-        fprintf(out, "admin = %s\nweight = %" PRIu32 "\npriority = %s\n", policy->is_admin ? "yes" : "no",
-                policy->weight, policy->is_low ? "low" : "normal");
+        fprintf(out, "admin = %s\nweight = %" PRIu32 "\npriority = %s\n",
+                policy->is_admin ? "yes" : "no", policy->weight, policy->is_low ? "low" : "normal");
         for (size_t j = 0; j < policy->n_limits; j++)
             write_limit(out, &policy->limits[j]);
     }

@@ -14,7 +14,8 @@ struct line_name line_name_of(const struct config_file *file, const struct entry
     return (struct line_name){section->kind, section->name, slice_str(entry->key)};
 }
 
-const struct entry *config_file_next_line(const struct config_file *file, const struct line_name *name,
+const struct entry *config_file_next_line(const struct config_file *file,
+                                          const struct line_name *name,
                                           const struct entry *previous)
 {
     const struct entry *e = previous;
@@ -66,7 +67,8 @@ char *config_file_value(const struct config_file *file, const struct line_name *
     while ((e = config_file_next_line(file, name, e)) != NULL) {
         struct slice more = split_trim(slice_str(e->value));
         char *before = value;
-        value = before == NULL ? mem_strndup(more.at, more.len) : mem_print("%s, %.*s", before, (int)more.len, more.at);
+        value = before == NULL ? mem_strndup(more.at, more.len)
+                               : mem_print("%s, %.*s", before, (int)more.len, more.at);
         free(before);
     }
     return value;
@@ -78,8 +80,8 @@ char *config_file_value(const struct config_file *file, const struct line_name *
 static char *title_of(const struct line_name *name)
 {
     struct slice word = section_word(name->kind);
-    return mem_print("%.*s%s%.*s", (int)word.len, word.at, name->section.len > 0 ? " " : "", (int)name->section.len,
-                     name->section.at);
+    return mem_print("%.*s%s%.*s", (int)word.len, word.at, name->section.len > 0 ? " " : "",
+                     (int)name->section.len, name->section.at);
 }
 
 static size_t section_index(struct config_file *file, const struct line_name *name)
@@ -98,7 +100,8 @@ static size_t section_index(struct config_file *file, const struct line_name *na
     return file->n_sections++;
 }
 
-static void config_edit_append(struct config_file *file, const struct line_name *name, const char *value)
+static void config_edit_append(struct config_file *file, const struct line_name *name,
+                               const char *value)
 {
     size_t section = section_index(file, name);
     file->entries = mem_realloc(file->entries, file->n_entries + 1, sizeof *file->entries);
@@ -121,8 +124,8 @@ static void set_value(struct entry *entry, const char *value)
  * Removes the lines of that name except the first `keep`. Returns how many lines had that name.
  * *first: the first line that is kept.
  */
-static size_t config_edit_thin_out(struct config_file *file, const struct line_name *name, size_t keep,
-                                   struct entry **first)
+static size_t config_edit_thin_out(struct config_file *file, const struct line_name *name,
+                                   size_t keep, struct entry **first)
 {
     size_t n = 0, found = 0;
     for (size_t i = 0; i < file->n_entries; i++) {
@@ -203,7 +206,8 @@ static void config_edit_compare(struct differences *d, const struct config_file 
         free(theirs);
         return;
     }
-    differences_add(d, (struct difference){section_text(name), config_edit_lower(name->key), mine, theirs});
+    differences_add(
+        d, (struct difference){section_text(name), config_edit_lower(name->key), mine, theirs});
 }
 
 struct differences config_diff(const struct config_file *running, const struct config_file *file)
@@ -237,7 +241,8 @@ void differences_fini(struct differences *d)
 
 struct line_name difference_line(const struct difference *difference)
 {
-    struct line_name name = {.section = slice_str(difference->section), .key = slice_str(difference->what)};
+    struct line_name name = {.section = slice_str(difference->section),
+                             .key = slice_str(difference->what)};
     struct slice word;
     split_word(&name.section, &word);
     name.section = split_trim(name.section);
@@ -256,10 +261,12 @@ void config_diff_name_dropped(struct journal *journal, const struct config_file 
     struct differences gone = config_diff(running, file);
     for (size_t i = 0; i < set.count; i++)
         for (size_t j = 0; j < gone.count; j++)
-            if (strcmp(set.at[i].section, gone.at[j].section) == 0 && strcmp(set.at[i].what, gone.at[j].what) == 0)
-                journal_log(journal, LOG_WARN, "reload", "dropped at the reload, because it was only SET: [%s] %s%s%s",
-                            gone.at[j].section, gone.at[j].what, gone.at[j].running[0] ? " = " : " removed",
-                            gone.at[j].running);
+            if (strcmp(set.at[i].section, gone.at[j].section) == 0 &&
+                strcmp(set.at[i].what, gone.at[j].what) == 0)
+                journal_log(journal, LOG_WARN, "reload",
+                            "dropped at the reload, because it was only SET: [%s] %s%s%s",
+                            gone.at[j].section, gone.at[j].what,
+                            gone.at[j].running[0] ? " = " : " removed", gone.at[j].running);
     differences_fini(&set);
     differences_fini(&gone);
 }
@@ -283,7 +290,8 @@ static bool config_edit_must_stay(const struct difference *difference)
            (is_password && (difference->running[0] == '\0' || difference->file[0] == '\0'));
 }
 
-char *config_diff_keep_settings(struct journal *journal, const struct config_file *running, struct config_file *file)
+char *config_diff_keep_settings(struct journal *journal, const struct config_file *running,
+                                struct config_file *file)
 {
     char names[TEXT_ROOM] = "";
     struct differences d = config_diff(running, file);

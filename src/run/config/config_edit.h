@@ -16,7 +16,8 @@ struct line_name {
 struct line_name line_name_of(const struct config_file *file, const struct entry *entry);
 
 /* Returns the first entry of that name after `previous` (NULL: from the beginning); NULL: none. */
-const struct entry *config_file_next_line(const struct config_file *file, const struct line_name *name,
+const struct entry *config_file_next_line(const struct config_file *file,
+                                          const struct line_name *name,
                                           const struct entry *previous);
 
 /* Makes a copy with sections, entries and sources of its own, without path and report. */
@@ -64,6 +65,7 @@ void config_diff_name_dropped(struct journal *journal, const struct config_file 
  * Puts the running values of settings that need a restart into `file`, and logs their names in one
  * line. Returns the names, heap; NULL: no such setting differs.
  */
-char *config_diff_keep_settings(struct journal *journal, const struct config_file *running, struct config_file *file);
+char *config_diff_keep_settings(struct journal *journal, const struct config_file *running,
+                                struct config_file *file);
 
 #endif

@@ -41,8 +41,8 @@ static const char *config_file_path_of(const struct config_file *f, struct locat
     return location.file < f->n_sources ? f->sources[location.file].path : f->path;
 }
 
-void config_file_say(struct config_file *f, bool is_error, struct location location, const char *section,
-                     const char *key, const char *what)
+void config_file_say(struct config_file *f, bool is_error, struct location location,
+                     const char *section, const char *key, const char *what)
 {
     char text[LINE_ROOM];
     char at[PATH_ROOM] = "";
@@ -51,8 +51,9 @@ void config_file_say(struct config_file *f, bool is_error, struct location locat
     else if (f->path != NULL)
         snprintf(at, sizeof at, "%s: ", config_file_path_of(f, location));
     const char *gap = section != NULL && key != NULL ? " " : "";
-    snprintf(text, sizeof text, "%s%s%s%s%s%s%s%s", at, section != NULL ? "[" : "", section != NULL ? section : "",
-             section != NULL ? "]" : "", gap, key != NULL ? key : "", section != NULL || key != NULL ? ": " : "", what);
+    snprintf(text, sizeof text, "%s%s%s%s%s%s%s%s", at, section != NULL ? "[" : "",
+             section != NULL ? section : "", section != NULL ? "]" : "", gap,
+             key != NULL ? key : "", section != NULL || key != NULL ? ": " : "", what);
     report_line(f, is_error, text);
 }
 
@@ -72,7 +73,8 @@ void entry_error(struct config_file *f, const struct entry *entry, const char *w
     entry_says(f, true, entry, what);
 }
 
-void section_says(struct config_file *f, bool is_error, const struct section *section, const char *what)
+void section_says(struct config_file *f, bool is_error, const struct section *section,
+                  const char *what)
 {
     config_file_say(f, is_error, section->location, section->title, NULL, what);
 }
@@ -82,13 +84,14 @@ void section_error(struct config_file *f, const struct section *section, const c
     section_says(f, true, section, what);
 }
 
-const char *location_print(const struct config_file *f, struct location location, struct location near,
-                           char out[LOCATION_ROOM])
+const char *location_print(const struct config_file *f, struct location location,
+                           struct location near, char out[LOCATION_ROOM])
 {
     if (location.file == near.file)
         snprintf(out, LOCATION_ROOM, "line %u", location.line);
     else
-        snprintf(out, LOCATION_ROOM, "line %u of %s", location.line, config_file_path_of(f, location));
+        snprintf(out, LOCATION_ROOM, "line %u of %s", location.line,
+                 config_file_path_of(f, location));
     return out;
 }
 
@@ -109,8 +112,9 @@ static const struct section_form {
     enum section_kind kind; /* SECTION_BAD: not yet supported */
     bool has_name;
 } forms[] = {
-    {"weir", SECTION_WEIR, false}, {"class", SECTION_CLASS, true},  {"policy", SECTION_POLICY, true},
-    {"cost", SECTION_COST, false}, {"admin", SECTION_ADMIN, false}, {"limit", SECTION_LIMIT, true},
+    {"weir", SECTION_WEIR, false},    {"class", SECTION_CLASS, true},
+    {"policy", SECTION_POLICY, true}, {"cost", SECTION_COST, false},
+    {"admin", SECTION_ADMIN, false},  {"limit", SECTION_LIMIT, true},
 };
 
 static struct slice form_word(const void *arg, size_t i)
@@ -149,7 +153,8 @@ static void classify(struct config_file *f, struct section *section)
             f, section,
             config_hint_name(HINT_IN_SECTION, NULL, word, SLICE(""), (struct why){why, sizeof why})
                 ? why
-                : unknown_name(why, sizeof why, "section", near_name(word, COUNT_OF(forms), form_word, NULL)));
+                : unknown_name(why, sizeof why, "section",
+                               near_name(word, COUNT_OF(forms), form_word, NULL)));
     else if (form->kind == SECTION_BAD)
         section_error(f, section, "not yet supported");
     else if (form->has_name && section->name.len == 0)
@@ -177,7 +182,8 @@ static void on_section(void *arg, unsigned line, struct slice name)
     r->has_section = true;
     r->section = f->n_sections++;
     struct section *section = &f->sections[r->section];
-    *section = (struct section){.location = {line, r->source}, .title = mem_strndup(name.at, name.len)};
+    *section =
+        (struct section){.location = {line, r->source}, .title = mem_strndup(name.at, name.len)};
     classify(f, section);
 }
 
@@ -204,8 +210,9 @@ static void on_key(void *arg, unsigned line, struct slice key, struct slice valu
     struct config_file *f = r->file;
     if (!r->has_section) {
         char *name = mem_strndup(key.at, key.len);
-        config_file_say(f, true, (struct location){line, r->source}, NULL, name,
-                        "this line is in no section: write [weir] above it, or [policy NAME] for a limit");
+        config_file_say(
+            f, true, (struct location){line, r->source}, NULL, name,
+            "this line is in no section: write [weir] above it, or [policy NAME] for a limit");
         free(name);
         return;
     }
@@ -219,7 +226,8 @@ static void on_key(void *arg, unsigned line, struct slice key, struct slice valu
     };
     if (config_has_variable(value))
         expand(f, entry);
-    bool is_include = f->sections[r->section].kind == SECTION_WEIR && slice_eq_nocase(key, SLICE("include"));
+    bool is_include =
+        f->sections[r->section].kind == SECTION_WEIR && slice_eq_nocase(key, SLICE("include"));
     if (is_include && !entry->is_unusable && entry->value[0] != '\0')
         include(r, f->n_entries - 1);
 }
@@ -239,10 +247,11 @@ static void read_source(struct config_file *f, unsigned source, unsigned depth)
     unsigned line;
     const char *format = config_hint_format(f->sources[source].path, &line);
     if (format != NULL) {
-        snprintf(what, sizeof what,
-                 "this file is %s, but weir reads INI: write [weir] on a line of its own, and below it key = value, "
-                 "like upstream = 127.0.0.1:6379",
-                 format);
+        snprintf(
+            what, sizeof what,
+            "this file is %s, but weir reads INI: write [weir] on a line of its own, and below it key = value, "
+            "like upstream = 127.0.0.1:6379",
+            format);
         config_file_say(f, true, (struct location){line, source}, NULL, NULL, what);
         return;
     }
@@ -255,7 +264,8 @@ static void read_source(struct config_file *f, unsigned source, unsigned depth)
 static unsigned config_file_find_source(const struct config_file *f, const struct stat *status)
 {
     unsigned i = 0;
-    while (i < f->n_sources && (f->sources[i].device != status->st_dev || f->sources[i].inode != status->st_ino))
+    while (i < f->n_sources &&
+           (f->sources[i].device != status->st_dev || f->sources[i].inode != status->st_ino))
         i++;
     return i;
 }
@@ -267,7 +277,8 @@ static bool config_file_leads_to(const struct config_file *f, unsigned source, u
     return from == source;
 }
 
-static unsigned add_source(struct config_file *f, const char *path, struct location from, const struct stat *status)
+static unsigned add_source(struct config_file *f, const char *path, struct location from,
+                           const struct stat *status)
 {
     f->sources = mem_realloc(f->sources, f->n_sources + 1U, sizeof *f->sources);
     f->sources[f->n_sources] = (struct source){
@@ -280,14 +291,15 @@ static unsigned add_source(struct config_file *f, const char *path, struct locat
 }
 
 /* True if the file may be read now. False: `why` has the error. */
-static bool may_include(const struct config_file *f, const struct reading *r, const char *path, struct stat *status,
-                        char *why)
+static bool may_include(const struct config_file *f, const struct reading *r, const char *path,
+                        struct stat *status, char *why)
 {
     char location[LOCATION_ROOM];
     if (stat(path, status) != 0)
         return why_set(why, CONFIG_WHY_ROOM, "%s cannot be opened: %s", path, strerror(errno));
     if (S_ISDIR(status->st_mode))
-        return why_set(why, CONFIG_WHY_ROOM, "%s is a folder: write %s/*.conf for the files in it", path, path);
+        return why_set(why, CONFIG_WHY_ROOM, "%s is a folder: write %s/*.conf for the files in it",
+                       path, path);
     if (!S_ISREG(status->st_mode))
         return why_set(why, CONFIG_WHY_ROOM, "%s is not a regular file", path);
     unsigned known = config_file_find_source(f, status);
@@ -298,7 +310,8 @@ static bool may_include(const struct config_file *f, const struct reading *r, co
         return why_set(why, CONFIG_WHY_ROOM, "%s is already included in %s", path,
                        location_print(f, f->sources[known].from, here, location));
     if (r->depth == INCLUDE_DEPTH_MAX)
-        return why_set(why, CONFIG_WHY_ROOM, "files are included more than %d deep", INCLUDE_DEPTH_MAX);
+        return why_set(why, CONFIG_WHY_ROOM, "files are included more than %d deep",
+                       INCLUDE_DEPTH_MAX);
     if (f->n_sources > INCLUDE_FILES_MAX)
         return why_set(why, CONFIG_WHY_ROOM, "more than %d files are included", INCLUDE_FILES_MAX);
     return true;
@@ -348,7 +361,8 @@ static void include_fitting(struct reading *r, size_t entry, struct slice patter
     int result = glob(path, GLOB_ERR, NULL, &found); /* weir sets no locale */
     free(path);
     if (result == GLOB_NOMATCH)
-        why_set(why, sizeof why, is_pattern ? "no file matches %.*s%s" : "there is no file %.*s%s", WHY_SLICE(pattern),
+        why_set(why, sizeof why, is_pattern ? "no file matches %.*s%s" : "there is no file %.*s%s",
+                WHY_SLICE(pattern),
                 holds_any(pattern, " \t") ? ": several paths are separated by commas" : "");
     else if (result != 0)
         why_set(why, sizeof why, "the folder of %.*s cannot be read", WHY_SLICE(pattern));
@@ -356,7 +370,8 @@ static void include_fitting(struct reading *r, size_t entry, struct slice patter
         entry_says(f, result != GLOB_NOMATCH || !is_pattern, &f->entries[entry], why);
     for (size_t i = 0; result == 0 && i < found.gl_pathc; i++) {
         if (may_include(f, r, found.gl_pathv[i], &status, why))
-            read_source(f, add_source(f, found.gl_pathv[i], f->entries[entry].location, &status), r->depth + 1);
+            read_source(f, add_source(f, found.gl_pathv[i], f->entries[entry].location, &status),
+                        r->depth + 1);
         else
             entry_error(f, &f->entries[entry], why);
     }
@@ -436,7 +451,8 @@ static size_t config_file_hash_of(enum section_kind kind, struct slice name)
  * Returns the cell of the first section of that kind and name, or the free cell for it. The table
  * has room.
  */
-static size_t *config_file_spot_of(const struct config_file *f, enum section_kind kind, struct slice name)
+static size_t *config_file_spot_of(const struct config_file *f, enum section_kind kind,
+                                   struct slice name)
 {
     size_t at = config_file_hash_of(kind, name) & (f->n_table - 1);
     for (; f->table[at] != 0; at = (at + 1) & (f->n_table - 1)) {
@@ -477,23 +493,28 @@ void config_file_index(struct config_file *f)
     }
 }
 
-const struct entry *config_file_next(const struct config_file *f, enum section_kind kind, const struct entry *previous)
+const struct entry *config_file_next(const struct config_file *f, enum section_kind kind,
+                                     const struct entry *previous)
 {
-    for (size_t i = previous != NULL ? (size_t)(previous - f->entries) + 1 : 0; i < f->n_entries; i++)
+    for (size_t i = previous != NULL ? (size_t)(previous - f->entries) + 1 : 0; i < f->n_entries;
+         i++)
         if (f->sections[f->entries[i].section].kind == kind)
             return &f->entries[i];
     return NULL;
 }
 
-const struct entry *config_file_entry(const struct config_file *f, enum section_kind kind, const char *key)
+const struct entry *config_file_entry(const struct config_file *f, enum section_kind kind,
+                                      const char *key)
 {
     const struct entry *e = NULL;
-    while ((e = config_file_next(f, kind, e)) != NULL && !slice_eq_nocase(slice_str(e->key), slice_str(key)))
+    while ((e = config_file_next(f, kind, e)) != NULL &&
+           !slice_eq_nocase(slice_str(e->key), slice_str(key)))
         ;
     return e;
 }
 
-struct section *config_file_section(const struct config_file *f, enum section_kind kind, struct slice name)
+struct section *config_file_section(const struct config_file *f, enum section_kind kind,
+                                    struct slice name)
 {
     size_t *spot = f->n_table > 0 ? config_file_spot_of(f, kind, name) : NULL;
     return spot != NULL && *spot != 0 ? &f->sections[*spot - 1] : NULL;
@@ -502,14 +523,15 @@ struct section *config_file_section(const struct config_file *f, enum section_ki
 struct section *config_file_next_section(const struct config_file *f, enum section_kind kind,
                                          const struct section *previous)
 {
-    for (size_t i = previous != NULL ? (size_t)(previous - f->sections) + 1 : 0; i < f->n_sections; i++)
+    for (size_t i = previous != NULL ? (size_t)(previous - f->sections) + 1 : 0; i < f->n_sections;
+         i++)
         if (f->sections[i].kind == kind && f->sections[i].first == i)
             return &f->sections[i];
     return NULL;
 }
 
-const struct entry *config_file_next_of(const struct config_file *f, enum section_kind kind, struct slice name,
-                                        const struct entry *previous)
+const struct entry *config_file_next_of(const struct config_file *f, enum section_kind kind,
+                                        struct slice name, const struct entry *previous)
 {
     const struct section *section = previous == NULL ? config_file_section(f, kind, name) : NULL;
     size_t next = previous != NULL ? previous->next : section != NULL ? section->head : 0;

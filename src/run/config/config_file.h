@@ -103,14 +103,16 @@ const struct entry *config_file_next(const struct config_file *file, enum sectio
  * As config_file_next, only for sections of this name, from the index. `previous` is in such a
  * section. Case does not matter.
  */
-const struct entry *config_file_next_of(const struct config_file *file, enum section_kind kind, struct slice name,
-                                        const struct entry *previous);
+const struct entry *config_file_next_of(const struct config_file *file, enum section_kind kind,
+                                        struct slice name, const struct entry *previous);
 
 /* Returns the first entry with this key in sections of this kind and any name; NULL: none. */
-const struct entry *config_file_entry(const struct config_file *file, enum section_kind kind, const char *key);
+const struct entry *config_file_entry(const struct config_file *file, enum section_kind kind,
+                                      const char *key);
 
 /* Returns the first section of that kind and name; NULL: none. */
-struct section *config_file_section(const struct config_file *file, enum section_kind kind, struct slice name);
+struct section *config_file_section(const struct config_file *file, enum section_kind kind,
+                                    struct slice name);
 
 /*
  * Returns the first section of each name of this kind, after `previous` (NULL: from the beginning);
@@ -126,19 +128,21 @@ struct slice section_word(enum section_kind kind);
  * Reports "file:line: [section] key: what". A path, section or key that is NULL, and line 0, are
  * left out.
  */
-void config_file_say(struct config_file *file, bool is_error, struct location location, const char *section,
-                     const char *key, const char *what);
+void config_file_say(struct config_file *file, bool is_error, struct location location,
+                     const char *section, const char *key, const char *what);
 
 /*
  * Prints "line 3", or if `location` is in another file than `near`, "line 3 of conf.d/a.conf".
  * Returns `out`.
  */
 #define LOCATION_ROOM 160
-const char *location_print(const struct config_file *file, struct location location, struct location near,
-                           char out[LOCATION_ROOM]);
+const char *location_print(const struct config_file *file, struct location location,
+                           struct location near, char out[LOCATION_ROOM]);
 
-void section_says(struct config_file *file, bool is_error, const struct section *section, const char *what);
-void entry_says(struct config_file *file, bool is_error, const struct entry *entry, const char *what);
+void section_says(struct config_file *file, bool is_error, const struct section *section,
+                  const char *what);
+void entry_says(struct config_file *file, bool is_error, const struct entry *entry,
+                const char *what);
 void entry_error(struct config_file *file, const struct entry *entry, const char *what);
 void section_error(struct config_file *file, const struct section *section, const char *what);
 

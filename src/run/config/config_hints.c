@@ -47,8 +47,8 @@ static bool is_accepted(const struct hinting *h, struct slice value)
             from = i + 3;
         } else if (i + 5 <= h->text.len && memcmp(h->text.at + i, ", or ", 5) == 0)
             from = i + 5; /* "listen = 127.0.0.1:1, or 0.0.0.0:1" */
-    int len =
-        snprintf(line, sizeof line, "%.*s%.*s", (int)(h->text.len - from), h->text.at + from, (int)value.len, value.at);
+    int len = snprintf(line, sizeof line, "%.*s%.*s", (int)(h->text.len - from), h->text.at + from,
+                       (int)value.len, value.at);
     bool is_of_admin = memmem(h->text.at, h->text.len, "[admin]", 7) != NULL;
     return len > 0 && (size_t)len < sizeof line &&
            h->check->is_accepted(h->check->arg, is_of_admin ? HINT_IN_ADMIN : h->location,
@@ -74,7 +74,8 @@ static struct slice config_hints_shown(const struct hinting *h, struct slice ins
 }
 
 /* Writes "unknown key: write upstream = 10.0.0.1:6379"; truncated if there is no room. */
-static void config_hints_tell(struct hinting *h, const char *noun, const char *text, char *out, size_t size)
+static void config_hints_tell(struct hinting *h, const char *noun, const char *text, char *out,
+                              size_t size)
 {
     size_t len = config_hints_least((size_t)snprintf(out, size, "unknown %s: ", noun), size - 1);
     for (const char *at = text; *at != '\0' && len + 1 < size; at++) {
@@ -85,7 +86,8 @@ static void config_hints_tell(struct hinting *h, const char *noun, const char *t
         }
         h->text = slice_of(text, (size_t)(at - text));
         struct slice in_text = config_hints_shown(h, slice_of(at + 1, (size_t)(end - at - 1)));
-        len = config_hints_least(len + (size_t)snprintf(out + len, size - len, "%.*s", WHY_SLICE(in_text)), size - 1);
+        len = config_hints_least(
+            len + (size_t)snprintf(out + len, size - len, "%.*s", WHY_SLICE(in_text)), size - 1);
         at = end;
     }
     out[len] = '\0';
@@ -102,13 +104,14 @@ static bool is_same_name(struct slice a, struct slice b)
     return a.len == b.len;
 }
 
-bool config_hint_name(enum hint_location location, const struct hint_check *check, struct slice name,
-                      struct slice value, struct why why)
+bool config_hint_name(enum hint_location location, const struct hint_check *check,
+                      struct slice name, struct slice value, struct why why)
 {
     struct hinting h = {.location = location, .check = check, .value = value};
     for (size_t i = 0; i < sizeof hints / sizeof hints[0]; i++)
         if (hints[i].location == location && is_same_name(name, slice_str(hints[i].name))) {
-            config_hints_tell(&h, location == HINT_IN_SECTION ? "section" : "key", hints[i].text, why.out, why.size);
+            config_hints_tell(&h, location == HINT_IN_SECTION ? "section" : "key", hints[i].text,
+                              why.out, why.size);
             return true;
         }
     return false;
@@ -129,8 +132,9 @@ static struct slice command_of(struct slice key, struct slice *value)
         return name;
     }
     bool has_word = key.len > 4 && slice_eq_nocase(slice_of(key.at, 3), SLICE("cmd"));
-    return has_word && key.at[3] != '\0' && strchr("_- /|", key.at[3]) != NULL ? slice_of(key.at + 4, key.len - 4)
-                                                                               : SLICE("");
+    return has_word && key.at[3] != '\0' && strchr("_- /|", key.at[3]) != NULL
+               ? slice_of(key.at + 4, key.len - 4)
+               : SLICE("");
 }
 
 /*
@@ -143,7 +147,8 @@ static bool respell(struct slice key, struct slice *value, char out[WHY_SHOWN_MA
     bool has_change = name.len > 0;
     if (name.len > WHY_SHOWN_MAX || key.len > WHY_SHOWN_MAX)
         return false;
-    snprintf(out, WHY_SHOWN_MAX + 5, "%s%.*s", has_change ? "cmd." : "", WHY_SLICE(has_change ? name : key));
+    snprintf(out, WHY_SHOWN_MAX + 5, "%s%.*s", has_change ? "cmd." : "",
+             WHY_SLICE(has_change ? name : key));
     for (char *at = out; name.len == 0 && *at != '\0'; at++)
         if (*at == '_') {
             *at = '-';
@@ -152,10 +157,12 @@ static bool respell(struct slice key, struct slice *value, char out[WHY_SHOWN_MA
     return has_change;
 }
 
-bool config_hint_spelling(const struct hint_check *check, struct slice key, struct slice value, struct why why)
+bool config_hint_spelling(const struct hint_check *check, struct slice key, struct slice value,
+                          struct why why)
 {
     char right[WHY_SHOWN_MAX + 5];
-    if (!respell(key, &value, right) || !check->is_accepted(check->arg, HINT_IN_POLICY, slice_str(right), value))
+    if (!respell(key, &value, right) ||
+        !check->is_accepted(check->arg, HINT_IN_POLICY, slice_str(right), value))
         return false;
     why_refuse(why, "unknown key: write %s = %.*s", right, WHY_SLICE(value));
     return true;
@@ -163,15 +170,17 @@ bool config_hint_spelling(const struct hint_check *check, struct slice key, stru
 
 /* ---- comments ---- */
 
-bool config_hint_comment(enum hint_location location, const struct hint_check *check, struct slice key,
-                         struct slice value, struct why why)
+bool config_hint_comment(enum hint_location location, const struct hint_check *check,
+                         struct slice key, struct slice value, struct why why)
 {
     struct slice rest = value, own;
-    if (!split_next(&rest, ';', &own) || rest.at == NULL || (rest.len > 0 && !split_is_space(rest.at[0])) ||
+    if (!split_next(&rest, ';', &own) || rest.at == NULL ||
+        (rest.len > 0 && !split_is_space(rest.at[0])) ||
         !check->is_accepted(check->arg, location, key, own))
         return false;
-    why_refuse(why, "a comment after a value begins with a blank and a semicolon: write %.*s = %.*s", WHY_SLICE(key),
-               WHY_SLICE(own));
+    why_refuse(why,
+               "a comment after a value begins with a blank and a semicolon: write %.*s = %.*s",
+               WHY_SLICE(key), WHY_SLICE(own));
     return true;
 }
 
@@ -189,10 +198,11 @@ bool config_hint_quotes(struct slice key, struct slice value, bool is_taken, str
     struct slice inside = slice_of(value.at + 1, value.len - 2);
     bool is_one = memchr(inside.at, value.at[0], inside.len) == NULL;
     if (is_taken)
-        why_refuse(why, "the quotes are part of the value: write %.*s = %.*s without quotes", WHY_SLICE(key),
-                   WHY_SLICE(is_one ? inside : SLICE("...")));
+        why_refuse(why, "the quotes are part of the value: write %.*s = %.*s without quotes",
+                   WHY_SLICE(key), WHY_SLICE(is_one ? inside : SLICE("...")));
     else if (is_one)
-        why_refuse(why, "values take no quotes: write %.*s = %.*s", WHY_SLICE(key), WHY_SLICE(inside));
+        why_refuse(why, "values take no quotes: write %.*s = %.*s", WHY_SLICE(key),
+                   WHY_SLICE(inside));
     else
         why_refuse(why, "values take no quotes: remove them");
     return true;
@@ -204,8 +214,8 @@ bool config_hint_quotes(struct slice key, struct slice value, bool is_taken, str
 
 static bool is_key_char(char c)
 {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' ||
-           c == '.';
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '-' || c == '.';
 }
 
 /* True for "key:" or "key: value". */
@@ -214,7 +224,8 @@ static bool is_yaml(struct slice line)
     size_t len = 0;
     while (len < line.len && is_key_char(line.at[len]))
         len++;
-    return len > 0 && len < line.len && line.at[len] == ':' && (len + 1 == line.len || line.at[len + 1] == ' ');
+    return len > 0 && len < line.len && line.at[len] == ':' &&
+           (len + 1 == line.len || line.at[len + 1] == ' ');
 }
 
 /* True for "maxclients 100": a word and its value, without = or : between them. */

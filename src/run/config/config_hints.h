@@ -13,7 +13,8 @@ enum hint_location { HINT_IN_WEIR, HINT_IN_ADMIN, HINT_IN_POLICY, HINT_IN_SECTIO
 
 /* Tells if a line by itself is accepted in a section. */
 struct hint_check {
-    bool (*is_accepted)(const void *arg, enum hint_location location, struct slice key, struct slice value);
+    bool (*is_accepted)(const void *arg, enum hint_location location, struct slice key,
+                        struct slice value);
     const void *arg;
 };
 
@@ -23,21 +24,22 @@ struct hint_check {
  * accepted. False: there is no hint for the name at that location. For a section `check` is not
  * used.
  */
-bool config_hint_name(enum hint_location location, const struct hint_check *check, struct slice name,
-                      struct slice value, struct why why);
+bool config_hint_name(enum hint_location location, const struct hint_check *check,
+                      struct slice name, struct slice value, struct why why);
 
 /*
  * True if a line of a policy is known, except for its punctuation: "cmd:get", "auth_failures".
  * `why` then names the line.
  */
-bool config_hint_spelling(const struct hint_check *check, struct slice key, struct slice value, struct why why);
+bool config_hint_spelling(const struct hint_check *check, struct slice key, struct slice value,
+                          struct why why);
 
 /*
  * True if the value is valid up to a semicolon without a blank before it. `why` then names the line
  * to write.
  */
-bool config_hint_comment(enum hint_location location, const struct hint_check *check, struct slice key,
-                         struct slice value, struct why why);
+bool config_hint_comment(enum hint_location location, const struct hint_check *check,
+                         struct slice key, struct slice value, struct why why);
 
 /*
  * True if the value is in quotes. `why` then says how to write the value, or with is_taken, that

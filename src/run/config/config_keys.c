@@ -6,15 +6,16 @@
 
 /* ---- the table ---- */
 
-#define MEMBER(field) .offset = offsetof(struct config, field), .size = sizeof((struct config *)NULL)->field
+#define MEMBER(field)                                                                              \
+    .offset = offsetof(struct config, field), .size = sizeof((struct config *)NULL)->field
 #define NUMBER(field, from, to) MEMBER(field), .least = (from), .most = (to)
 #define COUNT(...) .form = "count", .parse = rate_parse_count, NUMBER(__VA_ARGS__)
 #define SIZE(...) .form = "size", .parse = rate_parse_bytes, NUMBER(__VA_ARGS__)
 #define TIME(...) .form = "time", .parse = rate_parse_time, NUMBER(__VA_ARGS__)
-#define WORD_LIST(...)                                                                                                 \
-    .words = (const char *const[])                                                                                     \
-    {                                                                                                                  \
-        __VA_ARGS__, NULL                                                                                              \
+#define WORD_LIST(...)                                                                             \
+    .words = (const char *const[])                                                                 \
+    {                                                                                              \
+        __VA_ARGS__, NULL                                                                          \
     }
 #define OR(...) , WORD_LIST(__VA_ARGS__)
 #define WORDS(field, ...) MEMBER(field), WORD_LIST(__VA_ARGS__)
@@ -28,7 +29,7 @@
 #define IN_ADMIN .section = SECTION_ADMIN
 
 static const struct config_key keys[] = {
-#define KEY(section, key, value, setter, what, when, text)                                                             \
+#define KEY(section, key, value, setter, what, when, text)                                         \
     {.name = (key), .initial = (value), .set = (setter), .about = (text), IN_##section, what, when},
 #define OLD(section, key, now)
 #include "run/config/config_keys.def"
@@ -116,7 +117,8 @@ static void print_key(FILE *out, const struct config_key *key)
     print_plain(out, key->about);
     fputs("\n; ", out);
     print_value(out, key);
-    fprintf(out, "\n;%s =%s%s\n", key->name, key->initial != NULL ? " " : "", key->initial != NULL ? key->initial : "");
+    fprintf(out, "\n;%s =%s%s\n", key->name, key->initial != NULL ? " " : "",
+            key->initial != NULL ? key->initial : "");
 }
 
 void config_help_print(FILE *out)
@@ -125,7 +127,8 @@ void config_help_print(FILE *out)
     for (size_t i = 0; i < config_keys_count(); i++) {
         const struct config_key *key = config_key_at(i);
         if (key->section != section)
-            fprintf(out, "%s[%s]\n", i == 0 ? "" : "\n", key->section == SECTION_ADMIN ? "admin" : "weir");
+            fprintf(out, "%s[%s]\n", i == 0 ? "" : "\n",
+                    key->section == SECTION_ADMIN ? "admin" : "weir");
         section = key->section;
         print_key(out, key);
     }

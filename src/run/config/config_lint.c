@@ -44,12 +44,14 @@ static bool check_folder(struct slice path, struct why why)
     memcpy(folder, path.at, len);
     folder[len] = '\0';
     if (stat(folder, &status) == 0)
-        return S_ISDIR(status.st_mode) || why_refuse(why, "%s is not a folder: choose another path", folder);
+        return S_ISDIR(status.st_mode) ||
+               why_refuse(why, "%s is not a folder: choose another path", folder);
     if (errno == ENOTDIR)
         return why_refuse(why, "%s is not in a folder: choose another path", folder);
     if (errno != ENOENT || is_made_later(slice_of(folder, len)))
         return true;
-    return why_refuse(why, "the folder %s does not exist: create it, or choose another path", folder);
+    return why_refuse(why, "the folder %s does not exist: create it, or choose another path",
+                      folder);
 }
 
 /*
@@ -68,7 +70,10 @@ static bool check_path(struct slice path, struct why why)
     if (S_ISDIR(status.st_mode))
         return why_refuse(why, "%s is a folder: name a file in it, which weir creates", file);
     return S_ISSOCK(status.st_mode) || S_ISLNK(status.st_mode) ||
-           why_refuse(why, "%s exists and is not a socket, so weir does not replace it: choose another path", file);
+           why_refuse(
+               why,
+               "%s exists and is not a socket, so weir does not replace it: choose another path",
+               file);
 }
 
 static void check_entry(struct config_file *file, const struct entry *entry, struct slice path)
@@ -114,7 +119,8 @@ static const struct section *section_of(const struct subject_matter *s, const st
     return config_file_section(s->file, SECTION_POLICY, slice_str(policy->name));
 }
 
-static const struct entry *config_lint_next_line(const struct subject_matter *s, const struct entry *previous)
+static const struct entry *config_lint_next_line(const struct subject_matter *s,
+                                                 const struct entry *previous)
 {
     return config_file_next_of(s->file, SECTION_POLICY, slice_str(s->policy->name), previous);
 }
@@ -128,12 +134,14 @@ static bool config_lint_is_key(const struct entry *entry, const char *key)
  * Finds the item with this number among the policy's lines of limits (or of `match`). Returns the
  * item's line; NULL: none.
  */
-static const struct entry *find_item(const struct subject_matter *s, bool is_match, size_t index, struct slice *item)
+static const struct entry *find_item(const struct subject_matter *s, bool is_match, size_t index,
+                                     struct slice *item)
 {
     const struct entry *e = NULL;
     while ((e = config_lint_next_line(s, e)) != NULL) {
         struct slice rest = slice_str(e->value);
-        bool is_wanted = is_match ? config_lint_is_key(e, "match") : config_is_limit_line(slice_str(e->key));
+        bool is_wanted =
+            is_match ? config_lint_is_key(e, "match") : config_is_limit_line(slice_str(e->key));
         while (is_wanted && split_next(&rest, ',', item))
             if (index-- == 0)
                 return e;
@@ -154,7 +162,9 @@ static int64_t config_lint_count_of(struct slice rate)
 {
     int64_t count = 0;
     const char *slash = memchr(rate.at, '/', rate.len);
-    return slash != NULL && num_parse(slice_of(rate.at, (size_t)(slash - rate.at)), &count) ? count : INT64_MAX;
+    return slash != NULL && num_parse(slice_of(rate.at, (size_t)(slash - rate.at)), &count)
+               ? count
+               : INT64_MAX;
 }
 
 static void check_approx(struct config_file *file, const struct entry *e)
@@ -201,12 +211,14 @@ static void check_operators_terms(const struct subject_matter *s)
         struct slice item;
         const struct entry *e = find_item(s, true, i, &item);
         if (match_is_claimed(match))
-            why_set(what, sizeof what,
-                    "clients choose %s themselves, so any client can become an operator: use user, tls or ip, or the "
-                    "socket of [admin]",
-                    match_kind(match));
+            why_set(
+                what, sizeof what,
+                "clients choose %s themselves, so any client can become an operator: use user, tls or ip, or the "
+                "socket of [admin]",
+                match_kind(match));
         else if (match_is_open(match))
-            why_set(what, sizeof what, "%.*s makes all clients operators: match only the operators", WHY_SLICE(item));
+            why_set(what, sizeof what, "%.*s makes all clients operators: match only the operators",
+                    WHY_SLICE(item));
         else
             continue;
         entry_says(s->file, false, e, what);
@@ -223,19 +235,22 @@ static void check_operators(const struct subject_matter *s)
     if (!s->policy->is_admin || e == NULL)
         return;
     if (s->policy->n_matches == 0)
-        entry_says(s->file, false, e,
-                   "all clients that no other policy binds become operators: give operators a policy of their own, "
-                   "with a match");
+        entry_says(
+            s->file, false, e,
+            "all clients that no other policy binds become operators: give operators a policy of their own, "
+            "with a match");
     if (s->policy->n_limits > 0)
-        entry_says(s->file, false, e,
-                   "this policy limits its operators: is the line [policy NAME] of the operators missing above? Give "
-                   "them one without limits");
+        entry_says(
+            s->file, false, e,
+            "this policy limits its operators: is the line [policy NAME] of the operators missing above? Give "
+            "them one without limits");
     unsigned n = count_match_lines(s, &first);
     if (n > 1) {
-        why_set(what, sizeof what,
-                "makes clients of any of %u match lines, from %s on, operators: is a [policy NAME] missing between "
-                "them? Otherwise join the lines",
-                n, location_print(s->file, first, e->location, location));
+        why_set(
+            what, sizeof what,
+            "makes clients of any of %u match lines, from %s on, operators: is a [policy NAME] missing between "
+            "them? Otherwise join the lines",
+            n, location_print(s->file, first, e->location, location));
         entry_says(s->file, false, e, what);
     }
     check_operators_terms(s);
@@ -249,9 +264,9 @@ static void check_terms(const struct subject_matter *s)
     struct slice item;
     for (size_t i = 0; i < s->policy->n_matches; i++) {
         const struct entry *e = find_item(s, true, i, &item);
-        if (e != NULL &&
-            (config_term_is_doubtful(item, (struct why){what, sizeof what}) ||
-             config_term_is_unbound(s->config, &s->policy->matches[i], item, (struct why){what, sizeof what})))
+        if (e != NULL && (config_term_is_doubtful(item, (struct why){what, sizeof what}) ||
+                          config_term_is_unbound(s->config, &s->policy->matches[i], item,
+                                                 (struct why){what, sizeof what})))
             entry_says(s->file, false, e, what);
     }
 }
@@ -265,9 +280,10 @@ static void check_name(struct config_file *file, const struct section *section)
     struct slice word = error_word_in(section->name);
     if (word.len == 0 || section != config_file_section(file, section->kind, section->name))
         return;
-    why_set(what, sizeof what,
-            "refusals contain this name, and client libraries act on %.*s in an error: choose another name",
-            WHY_SLICE(word));
+    why_set(
+        what, sizeof what,
+        "refusals contain this name, and client libraries act on %.*s in an error: choose another name",
+        WHY_SLICE(word));
     section_says(file, false, section, what);
 }
 
@@ -290,12 +306,13 @@ static void check_reach(const struct subject_matter *s)
     char location[LOCATION_ROOM];
     location_print(s->file, section_of(s, before)->location, section->location, location);
     if (s->policy->n_matches == 0)
-        why_set(what, sizeof what, "binds no client: [policy %s] in %s binds all of them before", before->name,
-                location);
-    else
-        why_set(what, sizeof what,
-                "binds no client: [policy %s] in %s binds all of them before: move this policy up, or remove it",
+        why_set(what, sizeof what, "binds no client: [policy %s] in %s binds all of them before",
                 before->name, location);
+    else
+        why_set(
+            what, sizeof what,
+            "binds no client: [policy %s] in %s binds all of them before: move this policy up, or remove it",
+            before->name, location);
     section_says(s->file, false, section, what);
 }
 
@@ -309,9 +326,10 @@ static void check_emptiness(const struct subject_matter *s)
         if (!config_lint_is_key(e, "match"))
             return;
     const struct section *section = section_of(s, s->policy);
-    section_says(s->file, false, section,
-                 "has no limits, so its clients are unlimited: add limits, or write priority = normal if that is "
-                 "intended");
+    section_says(
+        s->file, false, section,
+        "has no limits, so its clients are unlimited: add limits, or write priority = normal if that is "
+        "intended");
 }
 
 /* ---- connections of the default policy ---- */
@@ -333,7 +351,8 @@ static bool is_below(const struct rate *low, const struct rate *high)
     if (low->burst < high->burst)
         return true;
     return low->period_ns > 0 && high->period_ns > 0 &&
-           (double)low->count / (double)low->period_ns < (double)high->count / (double)high->period_ns;
+           (double)low->count / (double)low->period_ns <
+               (double)high->count / (double)high->period_ns;
 }
 
 /*
@@ -347,7 +366,8 @@ static const struct limit *find_above(const struct subject_matter *s, const stru
         *whose = policies_at(s->policies, i);
         for (size_t j = 0; j < (*whose)->n_limits && is_by_user(*whose); j++) {
             const struct limit *high = &(*whose)->limits[j];
-            if (high->unit == low->unit && high->scope == low->scope && is_below(&low->rate, &high->rate))
+            if (high->unit == low->unit && high->scope == low->scope &&
+                is_below(&low->rate, &high->rate))
                 return high;
         }
     }
@@ -369,11 +389,12 @@ static void check_connections(const struct subject_matter *s, unsigned index)
     const struct entry *e = find_item(s, false, index, &item);
     const struct subject_matter of_user = {s->file, s->policies, s->is_shadow, whose, s->config};
     const struct entry *at = find_item(&of_user, false, (size_t)(above - whose->limits), &other);
-    why_set(what, sizeof what,
-            "%.*s is less than the %.*s of [policy %s] in %s: its users' connections count here if they send a "
-            "command before the login, or log in after 10 s",
-            WHY_SLICE(item), WHY_SLICE(other), whose->name,
-            location_print(s->file, at->location, e->location, location));
+    why_set(
+        what, sizeof what,
+        "%.*s is less than the %.*s of [policy %s] in %s: its users' connections count here if they send a "
+        "command before the login, or log in after 10 s",
+        WHY_SLICE(item), WHY_SLICE(other), whose->name,
+        location_print(s->file, at->location, e->location, location));
     entry_says(s->file, false, e, what);
 }
 
@@ -387,12 +408,13 @@ static void check_burst(const struct subject_matter *s, const struct entry *e, s
     int64_t count = 0;
     split_word(&rest, &rate);
     const char *slash = memchr(rate.at, '/', rate.len);
-    if (slash == NULL || slash - rate.at < 3 || ascii_lower(slash[-1]) != 'b' || !split_word(&rest, &word) ||
-        !slice_eq_nocase(word, SLICE("burst")) || !split_word(&rest, &burst))
+    if (slash == NULL || slash - rate.at < 3 || ascii_lower(slash[-1]) != 'b' ||
+        !split_word(&rest, &word) || !slice_eq_nocase(word, SLICE("burst")) ||
+        !split_word(&rest, &burst))
         return;
     if (num_parse(burst, &count) && count < BURST_LEAST) {
-        why_set(what, sizeof what, "a burst of %.*s is that many bytes: write burst %.*s%.2s", WHY_SLICE(burst),
-                WHY_SLICE(burst), slash - 2);
+        why_set(what, sizeof what, "a burst of %.*s is that many bytes: write burst %.*s%.2s",
+                WHY_SLICE(burst), WHY_SLICE(burst), slash - 2);
         entry_says(s->file, false, e, what);
     }
 }
@@ -406,7 +428,8 @@ static void check_limit(const struct subject_matter *s, unsigned index)
     const struct limit *stricter = policy_stricter(s->policy, index);
     if (limit->action == OVER_DELAY && limit->delay_ns > PATIENCE_NS) {
         why_set(what, sizeof what,
-                "commands may wait %" PRIu64 " s, but clients time out earlier (Jedis after 2 s, go-redis after 3 s, "
+                "commands may wait %" PRIu64
+                " s, but clients time out earlier (Jedis after 2 s, go-redis after 3 s, "
                 "others after 5 s): delay less, or refuse",
                 limit->delay_ns / NS_PER_S);
         entry_says(s->file, false, e, what);
@@ -416,7 +439,8 @@ static void check_limit(const struct subject_matter *s, unsigned index)
     if (stricter == NULL)
         return;
     const struct entry *at = find_item(s, false, (size_t)(stricter - s->policy->limits), &other);
-    why_set(what, sizeof what, "%.*s never binds, because %.*s = %.*s in %s is stricter: remove one of them",
+    why_set(what, sizeof what,
+            "%.*s never binds, because %.*s = %.*s in %s is stricter: remove one of them",
             WHY_SLICE(item), WHY_SLICE(slice_str(at->key)), WHY_SLICE(other),
             location_print(s->file, at->location, e->location, location));
     entry_says(s->file, false, e, what);
@@ -428,10 +452,11 @@ static void check_patterns(const struct policies *policies, struct config_file *
     size_t n = policies_patterns(policies);
     if (n <= PATTERNS_MOST)
         return;
-    why_set(what, sizeof what,
-            "the match lines have %zu patterns that weir must compare one by one, and more than %d are slow: write "
-            "whole texts (user:ann), prefixes (user:free-*) or networks",
-            n, PATTERNS_MOST);
+    why_set(
+        what, sizeof what,
+        "the match lines have %zu patterns that weir must compare one by one, and more than %d are slow: write "
+        "whole texts (user:ann), prefixes (user:free-*) or networks",
+        n, PATTERNS_MOST);
     config_file_say(file, false, (struct location){0}, NULL, NULL, what);
 }
 
@@ -440,21 +465,26 @@ static void check_patterns(const struct policies *policies, struct config_file *
 /* Warns of an upstream that may direct weir, and the passwords it logs in with, to any address. */
 static void check_sources(const struct config *config, struct config_file *file)
 {
-    bool is_known = config->sources.addresses[0].is_tls && !config->upstream_tls_settings.is_unverified;
+    bool is_known =
+        config->sources.addresses[0].is_tls && !config->upstream_tls_settings.is_unverified;
     const struct entry *upstream = config_file_entry(file, SECTION_WEIR, "upstream");
-    if (!sources_lead_on(&config->sources) || is_known || !networks_are_none(&config->upstream_allow))
+    if (!sources_lead_on(&config->sources) || is_known ||
+        !networks_are_none(&config->upstream_allow))
         return;
-    entry_says(file, false, upstream,
-               "weir sends passwords to any address that names, sentinels or servers announce: write tls: before the "
-               "addresses, with upstream-tls-ca-file, or upstream-allow = NETWORK");
+    entry_says(
+        file, false, upstream,
+        "weir sends passwords to any address that names, sentinels or servers announce: write tls: before the "
+        "addresses, with upstream-tls-ca-file, or upstream-allow = NETWORK");
 }
 
 void config_lint(const struct config *config, struct config_file *file)
 {
     for (size_t i = 0; i < named_count(config->rules.named); i++)
         check_named(file, named_at(config->rules.named, i));
-    struct subject_matter s = {
-        .file = file, .policies = config->rules.policies, .is_shadow = config->is_shadow, .config = config};
+    struct subject_matter s = {.file = file,
+                               .policies = config->rules.policies,
+                               .is_shadow = config->is_shadow,
+                               .config = config};
     check_names(file);
     for (size_t i = 0; i < policies_count(s.policies); i++) {
         s.policy = policies_at(s.policies, i);

@@ -73,19 +73,23 @@ static bool stands_alone(struct slice text, struct why why)
     struct slice name = config_sources_until(word, '=');
     for (size_t i = 0; !has_comment && i < COUNT_OF(behinds); i++)
         if (slice_eq_nocase(name, behinds[i].word))
-            return why_refuse(why, "%.*s cannot follow the address: %s", WHY_SLICE(name), behinds[i].instead);
+            return why_refuse(why, "%.*s cannot follow the address: %s", WHY_SLICE(name),
+                              behinds[i].instead);
     if (address_is_unix(first) && !has_comment)
         return why_refuse(why, "the path of a unix socket cannot contain blanks");
     if (!config_sources_is_address(one))
         return why_refuse(why, "write upstream = HOST:PORT, with commas between several addresses");
     if (has_comment)
-        return why_refuse(why, "a comment after a value begins with a blank and a semicolon: write upstream = %.*s",
-                          WHY_SLICE(one));
+        return why_refuse(
+            why,
+            "a comment after a value begins with a blank and a semicolon: write upstream = %.*s",
+            WHY_SLICE(one));
     if (config_sources_is_address(word))
-        return why_refuse(why, "separate addresses by commas: write upstream = %.*s, %.*s", WHY_SLICE(one),
-                          WHY_SLICE(word));
-    return why_refuse(why, "only a comma and another address may follow an address: write upstream = %.*s",
-                      WHY_SLICE(one));
+        return why_refuse(why, "separate addresses by commas: write upstream = %.*s, %.*s",
+                          WHY_SLICE(one), WHY_SLICE(word));
+    return why_refuse(
+        why, "only a comma and another address may follow an address: write upstream = %.*s",
+        WHY_SLICE(one));
 }
 
 /* ---- items ---- */
@@ -96,20 +100,25 @@ static bool config_sources_take_master(struct sources *sources, struct slice *it
     struct slice rest = slice_of(item->at + sentinel_scheme.len, item->len - sentinel_scheme.len);
     struct slice name = split_trim(config_sources_until(rest, '@'));
     if (sources->form == SOURCES_SENTINEL)
-        return why_refuse(why, "write sentinel:NAME@ only before the first sentinel, and the others as HOST:PORT");
+        return why_refuse(
+            why,
+            "write sentinel:NAME@ only before the first sentinel, and the others as HOST:PORT");
     if (sources->n > 0)
         return why_refuse(why, "upstream names servers or sentinels, not both: write upstream = "
                                "sentinel:NAME@HOST:26379, and only sentinels after it");
     if (name.len == rest.len && config_sources_is_address(rest))
-        return why_refuse(why, "the name of the master is missing: write upstream = sentinel:NAME@%.*s",
+        return why_refuse(why,
+                          "the name of the master is missing: write upstream = sentinel:NAME@%.*s",
                           WHY_SLICE(rest));
     if (name.len == 0 || name.len == rest.len || memchr(name.at, ' ', name.len) != NULL)
-        return why_refuse(why, "the name of the master is missing: write upstream = sentinel:NAME@HOST:26379");
+        return why_refuse(
+            why, "the name of the master is missing: write upstream = sentinel:NAME@HOST:26379");
     *item = split_trim(slice_of(rest.at + config_sources_until(rest, '@').len + 1,
                                 rest.len - config_sources_until(rest, '@').len - 1));
     if (item->len == 0)
-        return why_refuse(why, "the address of a sentinel is missing: write upstream = sentinel:%.*s@HOST:26379",
-                          WHY_SLICE(name));
+        return why_refuse(
+            why, "the address of a sentinel is missing: write upstream = sentinel:%.*s@HOST:26379",
+            WHY_SLICE(name));
     sources->form = SOURCES_SENTINEL;
     sources->master_name = mem_strndup(name.at, name.len);
     return true;
@@ -119,18 +128,22 @@ static bool config_sources_take_master(struct sources *sources, struct slice *it
 static bool take_cluster(struct sources *sources, struct slice *item, struct why why)
 {
     if (sources->form == SOURCES_CLUSTER)
-        return why_refuse(why, "write cluster: only before the first node, and the others as HOST:PORT");
+        return why_refuse(why,
+                          "write cluster: only before the first node, and the others as HOST:PORT");
     if (sources->n > 0)
-        return why_refuse(why, "upstream names servers, sentinels or nodes of a cluster, not two of these: write "
-                               "upstream = cluster:HOST:PORT, and only its nodes after it");
+        return why_refuse(
+            why, "upstream names servers, sentinels or nodes of a cluster, not two of these: write "
+                 "upstream = cluster:HOST:PORT, and only its nodes after it");
     *item = split_trim(slice_of(item->at + cluster_scheme.len, item->len - cluster_scheme.len));
     if (item->len == 0)
-        return why_refuse(why, "the address of a node is missing: write upstream = cluster:HOST:PORT");
+        return why_refuse(why,
+                          "the address of a node is missing: write upstream = cluster:HOST:PORT");
     sources->form = SOURCES_CLUSTER;
     return true;
 }
 
-static bool may_join(const struct sources *sources, const struct address *address, struct slice text, struct why why)
+static bool may_join(const struct sources *sources, const struct address *address,
+                     struct slice text, struct why why)
 {
     if (sources->form == SOURCES_SENTINEL && address->is_unix)
         return why_refuse(why, "a sentinel cannot have a unix socket: write HOST:26379");
@@ -142,8 +155,8 @@ static bool may_join(const struct sources *sources, const struct address *addres
         if (address_is_same(&sources->addresses[i], address))
             return why_refuse(why, "%.*s is given twice: name each address once", WHY_SLICE(text));
     if (sources->n > 0 && sources->addresses[0].is_tls != address->is_tls)
-        return why_refuse(why, "tls: must precede every address of upstream, or none: %.*s has %s", WHY_SLICE(text),
-                          address->is_tls ? "it" : "none");
+        return why_refuse(why, "tls: must precede every address of upstream, or none: %.*s has %s",
+                          WHY_SLICE(text), address->is_tls ? "it" : "none");
     return true;
 }
 
@@ -152,14 +165,16 @@ static bool add_item(struct sources *sources, struct slice item, struct why why)
     struct address address = {0};
     if (config_sources_has_scheme(item, cluster_scheme) && !take_cluster(sources, &item, why))
         return false;
-    if (config_sources_has_scheme(item, sentinel_scheme) && !config_sources_take_master(sources, &item, why))
+    if (config_sources_has_scheme(item, sentinel_scheme) &&
+        !config_sources_take_master(sources, &item, why))
         return false;
     if (item.len == 0)
         return why_refuse(why, "an address is missing next to a comma");
     if (!address_is_unix(item) && memchr(item.at, '@', item.len) != NULL)
-        return why_refuse(why,
-                          "only the name of a master may precede an @: write upstream = sentinel:NAME@HOST:26379, and "
-                          "a login in upstream-user and upstream-password-file");
+        return why_refuse(
+            why,
+            "only the name of a master may precede an @: write upstream = sentinel:NAME@HOST:26379, and "
+            "a login in upstream-user and upstream-password-file");
     if (!stands_alone(item, why))
         return false;
     bool is_good = sources->form == SOURCES_SENTINEL ? address_parse_sentinel(&address, item, why)
@@ -182,8 +197,9 @@ static bool refuse_url(struct slice value, struct why why)
     struct slice head = config_sources_until(value, ':');
     bool is_first = head.len + 2 < value.len && value.at[head.len + 1] == '/';
     if (!is_first)
-        return why_refuse(why, "a URL is not an address: write HOST:PORT, and a login in upstream-user and "
-                               "upstream-password-file");
+        return why_refuse(
+            why, "a URL is not an address: write HOST:PORT, and a login in upstream-user and "
+                 "upstream-password-file");
     bool is_good = address_parse(&address, value, false, why);
     address_fini(&address);
     return is_good && why_refuse(why, "a URL is not an address: write HOST:PORT");

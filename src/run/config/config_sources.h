@@ -35,7 +35,8 @@ struct sources {
  * Adds the addresses of one line of `upstream`. False: `why` has the error. A login in the text is
  * not repeated.
  */
-__attribute__((warn_unused_result)) bool sources_add(struct sources *sources, struct slice value, struct why why);
+__attribute__((warn_unused_result)) bool sources_add(struct sources *sources, struct slice value,
+                                                     struct why why);
 
 /* True if there may be several servers, with one master at a time. */
 static inline bool sources_are_replicated(const struct sources *sources)

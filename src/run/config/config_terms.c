@@ -14,8 +14,8 @@
  * Writes what is wrong with a term, and the likely pattern: "..., but ...: write user:free-*".
  * Returns true.
  */
-static bool config_terms_doubt(struct why why, struct slice term, const char *what, struct slice kind,
-                               struct slice meant)
+static bool config_terms_doubt(struct why why, struct slice term, const char *what,
+                               struct slice kind, struct slice meant)
 {
     char right[TERM_ROOM], unused[TERM_ROOM];
     struct match match = {0};
@@ -43,9 +43,10 @@ static const char *find_separator(struct slice pattern)
 static struct slice second_part(struct slice kind, struct slice rest)
 {
     const char *end = find_separator(rest);
-    struct slice part = split_trim(slice_of(rest.at, end != NULL ? (size_t)(end - rest.at) : rest.len));
-    bool has_kind =
-        part.len > kind.len && slice_eq_nocase(slice_of(part.at, kind.len), kind) && part.at[kind.len] == ':';
+    struct slice part =
+        split_trim(slice_of(rest.at, end != NULL ? (size_t)(end - rest.at) : rest.len));
+    bool has_kind = part.len > kind.len && slice_eq_nocase(slice_of(part.at, kind.len), kind) &&
+                    part.at[kind.len] == ':';
     return has_kind ? slice_of(part.at + kind.len + 1, part.len - kind.len - 1) : part;
 }
 
@@ -57,8 +58,11 @@ static bool doubt_list(struct slice term, struct slice kind, struct slice patter
     size_t len = (size_t)(at - pattern.at);
     struct slice first = split_trim(slice_of(pattern.at, len));
     struct slice second = second_part(kind, slice_of(at + 1, pattern.len - len - 1));
-    why_refuse(why, "%.*s matches only texts that contain %c: separate terms by commas: %.*s:%.*s, %.*s:%.*s",
-               WHY_SLICE(term), *at, WHY_SLICE(kind), WHY_SLICE(first), WHY_SLICE(kind), WHY_SLICE(second));
+    why_refuse(
+        why,
+        "%.*s matches only texts that contain %c: separate terms by commas: %.*s:%.*s, %.*s:%.*s",
+        WHY_SLICE(term), *at, WHY_SLICE(kind), WHY_SLICE(first), WHY_SLICE(kind),
+        WHY_SLICE(second));
     return true;
 }
 
@@ -118,7 +122,8 @@ static size_t config_terms_suggest(struct slice p, char out[SUGGESTED_MAX])
     return len;
 }
 
-static bool doubt_expression(struct slice term, struct slice kind, struct slice pattern, struct why why)
+static bool doubt_expression(struct slice term, struct slice kind, struct slice pattern,
+                             struct why why)
 {
     char text[SUGGESTED_MAX];
     if (!is_regular_expression(pattern))
@@ -127,8 +132,8 @@ static bool doubt_expression(struct slice term, struct slice kind, struct slice 
     if (len == 0)
         return config_terms_doubt(
             why, term,
-            "is a pattern, not a regular expression: * matches any text, ? one character, [abc] one of these", kind,
-            SLICE(""));
+            "is a pattern, not a regular expression: * matches any text, ? one character, [abc] one of these",
+            kind, SLICE(""));
     return config_terms_doubt(why, term, "is a pattern of * and ?, not a regular expression", kind,
                               slice_of(text, len));
 }
@@ -154,11 +159,13 @@ static bool doubt_kind(struct slice term, struct slice kind, struct slice patter
 }
 
 /* "user:<name>", as in documentation */
-static bool doubt_placeholder(struct slice term, struct slice kind, struct slice pattern, struct why why)
+static bool doubt_placeholder(struct slice term, struct slice kind, struct slice pattern,
+                              struct why why)
 {
-    bool has_brackets = pattern.len > 2 && pattern.at[0] == '<' && pattern.at[pattern.len - 1] == '>';
-    return has_brackets && config_terms_doubt(why, term, "matches only texts that contain < and >", kind,
-                                              slice_of(pattern.at + 1, pattern.len - 2));
+    bool has_brackets =
+        pattern.len > 2 && pattern.at[0] == '<' && pattern.at[pattern.len - 1] == '>';
+    return has_brackets && config_terms_doubt(why, term, "matches only texts that contain < and >",
+                                              kind, slice_of(pattern.at + 1, pattern.len - 2));
 }
 
 /* "user:!ann" for all but ann, and "user:[!a]*", as in shells. "[!-/]" is a range. */
@@ -168,8 +175,8 @@ static bool doubt_not(struct slice term, struct slice kind, struct slice pattern
     if (pattern.at[0] == '!' && pattern.len > 1)
         return config_terms_doubt(
             why, term,
-            "matches only texts that contain the !: give clients to exclude a policy of their own above this one", kind,
-            SLICE(""));
+            "matches only texts that contain the !: give clients to exclude a policy of their own above this one",
+            kind, SLICE(""));
     const char *at = memmem(pattern.at, pattern.len, "[!", 2);
     if (at == NULL || pattern.len > sizeof text || at[2] == '-' || at[2] == ']')
         return false;
@@ -190,20 +197,23 @@ static bool doubt_escape(struct slice term, struct slice kind, struct slice patt
         return false;
     memcpy(text, pattern.at, pattern.len);
     text[pattern.len] = '\\';
-    return config_terms_doubt(why, term, "ends with a \\ without a character after it; write \\\\ for a \\", kind,
-                              slice_of(text, pattern.len + 1));
+    return config_terms_doubt(why, term,
+                              "ends with a \\ without a character after it; write \\\\ for a \\",
+                              kind, slice_of(text, pattern.len + 1));
 }
 
 bool config_term_is_doubtful(struct slice term, struct why why)
 {
     struct slice rest = term, kind;
-    if (!split_next(&rest, ':', &kind) || slice_eq_nocase(kind, SLICE("key")) || slice_eq_nocase(kind, SLICE("ip")))
+    if (!split_next(&rest, ':', &kind) || slice_eq_nocase(kind, SLICE("key")) ||
+        slice_eq_nocase(kind, SLICE("ip")))
         return false;
     struct slice pattern = split_trim(rest);
-    return pattern.len > 0 && (doubt_quotes(term, kind, pattern, why) || doubt_kind(term, kind, pattern, why) ||
-                               doubt_placeholder(term, kind, pattern, why) ||
-                               doubt_expression(term, kind, pattern, why) || doubt_list(term, kind, pattern, why) ||
-                               doubt_not(term, kind, pattern, why) || doubt_escape(term, kind, pattern, why));
+    return pattern.len > 0 &&
+           (doubt_quotes(term, kind, pattern, why) || doubt_kind(term, kind, pattern, why) ||
+            doubt_placeholder(term, kind, pattern, why) ||
+            doubt_expression(term, kind, pattern, why) || doubt_list(term, kind, pattern, why) ||
+            doubt_not(term, kind, pattern, why) || doubt_escape(term, kind, pattern, why));
 }
 
 /* ---- terms that match no listener ---- */
@@ -219,12 +229,14 @@ static bool has_tls(const struct config *config)
 static bool is_tls_unbound(const struct config *config, struct slice term, struct why why)
 {
     if (!has_tls(config))
-        why_refuse(why, "%.*s binds no client: no address of listen begins with tls:", WHY_SLICE(term));
-    else if (config->tls_settings.auth == TLS_AUTH_NO)
         why_refuse(why,
-                   "%.*s binds no client, because weir asks no client for a certificate: write tls-auth-clients "
-                   "= optional",
-                   WHY_SLICE(term));
+                   "%.*s binds no client: no address of listen begins with tls:", WHY_SLICE(term));
+    else if (config->tls_settings.auth == TLS_AUTH_NO)
+        why_refuse(
+            why,
+            "%.*s binds no client, because weir asks no client for a certificate: write tls-auth-clients "
+            "= optional",
+            WHY_SLICE(term));
     else
         return false;
     return true;
@@ -246,8 +258,8 @@ static void print_pattern(const char *text, char *out, size_t size)
  * True if the term matches no address. An address with port 0 gets its port later, so it may match
  * any term.
  */
-static bool is_listener_unbound(const struct config *config, const struct match *match, struct slice term,
-                                struct why why)
+static bool is_listener_unbound(const struct config *config, const struct match *match,
+                                struct slice term, struct why why)
 {
     char text[ADDRESS_TEXT], meant[ADDRESS_TEXT] = "";
     struct slice pattern = slice_str(match->glob);
@@ -262,12 +274,14 @@ static bool is_listener_unbound(const struct config *config, const struct match 
             print_pattern(text, meant, sizeof meant);
         has_pattern = has_pattern || has;
     }
-    why_refuse(why, "%.*s binds no client, because it matches no address of listen: write listener:%s", WHY_SLICE(term),
-               meant);
+    why_refuse(why,
+               "%.*s binds no client, because it matches no address of listen: write listener:%s",
+               WHY_SLICE(term), meant);
     return true;
 }
 
-bool config_term_is_unbound(const struct config *config, const struct match *match, struct slice term, struct why why)
+bool config_term_is_unbound(const struct config *config, const struct match *match,
+                            struct slice term, struct why why)
 {
     if (match->kind == MATCH_TLS)
         return is_tls_unbound(config, term, why);

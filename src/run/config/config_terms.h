@@ -21,7 +21,8 @@ bool config_term_is_doubtful(struct slice term, struct why why);
  * True if no client of any address of `listen` can match the term. `why` then has the warning, and
  * what to write.
  */
-bool config_term_is_unbound(const struct config *config, const struct match *match, struct slice term, struct why why);
+bool config_term_is_unbound(const struct config *config, const struct match *match,
+                            struct slice term, struct why why);
 
 /*
  * Words in errors that client libraries act on (error_words.def): no refusal should contain such a

@@ -46,7 +46,8 @@ static bool parse_bounded(const struct setting *s, uint64_t *number)
 {
     const struct config_key *key = s->key;
     uint64_t least, most;
-    if (!config_values_parse(s, s->value, number) || !config_values_parse(s, slice_str(key->least), &least) ||
+    if (!config_values_parse(s, s->value, number) ||
+        !config_values_parse(s, slice_str(key->least), &least) ||
         !config_values_parse(s, slice_str(key->most), &most))
         return false;
     if (*number >= least && *number <= most)
@@ -73,7 +74,8 @@ bool key_number(const struct setting *s)
 /* 0: every command is slow, as in Redis. */
 bool key_slow(const struct setting *s)
 {
-    return slice_eq_nocase(s->value, SLICE("off")) ? config_values_keep(s, SLOWLOG_OFF) : key_number(s);
+    return slice_eq_nocase(s->value, SLICE("off")) ? config_values_keep(s, SLOWLOG_OFF)
+                                                   : key_number(s);
 }
 
 bool key_workers(const struct setting *s)
@@ -108,7 +110,8 @@ static bool add_listen(struct config *config, struct slice text, struct why why)
     if (!address_parse(&listen.address, words.address, true, why))
         return false;
     for (size_t i = 0; i < config->n_listens; i++)
-        if (address_eq(&config->listens[i].address, address) && (address->port || address->is_unix)) {
+        if (address_eq(&config->listens[i].address, address) &&
+            (address->port || address->is_unix)) {
             address_fini(&listen.address);
             return why_refuse(why, "%.*s is given twice", WHY_SLICE(words.address));
         }
@@ -174,10 +177,13 @@ bool key_cluster_announce(const struct setting *s)
 {
     struct address *address = &s->config->cluster_announce;
     if (address_is_unix(s->value))
-        return why_refuse(s->why, "clients of a cluster need a host and a port: write cluster-announce = HOST:PORT");
+        return why_refuse(
+            s->why,
+            "clients of a cluster need a host and a port: write cluster-announce = HOST:PORT");
     return address_parse_http(address, s->value, s->why) &&
            (address->port != 0 ||
-            why_refuse(s->why, "clients cannot connect to port 0: write cluster-announce = HOST:PORT"));
+            why_refuse(s->why,
+                       "clients cannot connect to port 0: write cluster-announce = HOST:PORT"));
 }
 
 bool key_admin_listen(const struct setting *s)
@@ -196,7 +202,8 @@ bool key_admin_socket(const struct setting *s)
     if (path.len == 0 || path.at[0] != '/') {
         bool is_unix = address_is_unix(path);
         return why_refuse(s->why, "\"%.*s\" is not a path: %s%.*s", WHY_SLICE(s->value),
-                          is_unix ? "write socket = " : "the path of a unix socket must start with /",
+                          is_unix ? "write socket = "
+                                  : "the path of a unix socket must start with /",
                           WHY_SLICE(is_unix ? slice_of(path.at + 5, path.len - 5) : SLICE("")));
     }
     if (rest.len > 0)
@@ -215,8 +222,8 @@ bool key_admin_socket(const struct setting *s)
 static void add_host(struct config *config, struct slice name)
 {
     char *before = config->admin_hosts;
-    config->admin_hosts =
-        mem_print("%s%s%.*s", before != NULL ? before : "", before != NULL ? "," : "", (int)name.len, name.at);
+    config->admin_hosts = mem_print("%s%s%.*s", before != NULL ? before : "",
+                                    before != NULL ? "," : "", (int)name.len, name.at);
     free(before);
 }
 
@@ -225,8 +232,10 @@ bool key_admin_host(const struct setting *s)
     struct slice rest = s->value, name;
     while (split_next(&rest, ',', &name)) {
         if (!host_is_name(name))
-            return why_refuse(s->why, "\"%.*s\" is not a host name: write it as in the address bar, without a port",
-                              WHY_SLICE(name));
+            return why_refuse(
+                s->why,
+                "\"%.*s\" is not a host name: write it as in the address bar, without a port",
+                WHY_SLICE(name));
         add_host(s->config, name);
     }
     return true;
@@ -242,7 +251,8 @@ bool key_text(const struct setting *s)
 
 bool key_instance(const struct setting *s)
 {
-    return (s->value.len <= NAME_MAX_BYTES || why_refuse(s->why, "a name has 1 to %d bytes", NAME_MAX_BYTES)) &&
+    return (s->value.len <= NAME_MAX_BYTES ||
+            why_refuse(s->why, "a name has 1 to %d bytes", NAME_MAX_BYTES)) &&
            key_text(s);
 }
 
@@ -250,7 +260,8 @@ bool key_user(const struct setting *s)
 {
     struct slice rest = s->value, word;
     bool is_one = split_word(&rest, &word) && rest.len == 0 && word.len <= USER_MAX;
-    return (is_one || why_refuse(s->why, "a user is one word of at most %d bytes", USER_MAX)) && key_text(s);
+    return (is_one || why_refuse(s->why, "a user is one word of at most %d bytes", USER_MAX)) &&
+           key_text(s);
 }
 
 /* Warns of a file that other users can read. */
@@ -287,20 +298,24 @@ bool key_limit_prefix(const struct setting *s)
     memcpy(s->config->rules.limit_prefix, s->value.at, s->value.len);
     s->config->rules.limit_prefix[s->value.len] = '\0';
     if (s->value.len >= own.len && slice_eq(slice_of(s->value.at, own.len), own))
-        why_refuse(s->why, "the prefix weir: is reserved for weir's own state: write limit-prefix = limit:");
+        why_refuse(
+            s->why,
+            "the prefix weir: is reserved for weir's own state: write limit-prefix = limit:");
     return true;
 }
 
 bool key_word(const struct setting *s)
 {
     unsigned index;
-    return choice_take(s->key->words, s->value, &index, s->why.out, s->why.size) && config_values_keep(s, index);
+    return choice_take(s->key->words, s->value, &index, s->why.out, s->why.size) &&
+           config_values_keep(s, index);
 }
 
 bool key_when_down(const struct setting *s)
 {
     if (slice_eq_nocase(s->value, SLICE("local")))
-        return why_refuse(s->why, "local is only for named limits: write when-down = local in a [limit NAME]");
+        return why_refuse(
+            s->why, "local is only for named limits: write when-down = local in a [limit NAME]");
     return key_word(s);
 }
 
@@ -315,7 +330,8 @@ bool key_dial_rate(const struct setting *s)
     }
     if (!rate_parse(s->value, RATE_OF_UNITS, &text, s->why.out, s->why.size))
         return false;
-    uint64_t burst = (uint64_t)((double)text.count * (double)(NS_PER_S / 10) / (double)text.period_ns);
+    uint64_t burst =
+        (uint64_t)((double)text.count * (double)(NS_PER_S / 10) / (double)text.period_ns);
     return rate_init(rate, text.count, text.period_ns, burst > 0 ? burst : 1) ||
            why_refuse(s->why, "\"%.*s\" is too slow", WHY_SLICE(s->value));
 }
@@ -341,10 +357,13 @@ bool key_prefix(const struct setting *s)
     for (size_t i = 0; i < s->value.len; i++)
         is_good = is_good && s->value.at[i] >= 'A' && s->value.at[i] <= 'Z';
     if (!is_good)
-        return why_refuse(s->why, "\"%.*s\" is not 1 to %zu capital letters", WHY_SLICE(s->value), room - 1);
+        return why_refuse(s->why, "\"%.*s\" is not 1 to %zu capital letters", WHY_SLICE(s->value),
+                          room - 1);
     if (verdict != ERROR_WORD_NONE)
-        why_refuse(s->why, "client libraries act on %.*s (retry, reconnect, log in again): choose another word",
-                   WHY_SLICE(s->value));
+        why_refuse(
+            s->why,
+            "client libraries act on %.*s (retry, reconnect, log in again): choose another word",
+            WHY_SLICE(s->value));
     memcpy(prefix, s->value.at, s->value.len);
     prefix[s->value.len] = '\0';
     return verdict != ERROR_WORD_REFUSED;
@@ -354,7 +373,8 @@ static bool add_log(struct config *config, struct slice where, struct why why)
 {
     bool is_stderr = slice_eq_nocase(where, SLICE("stderr"));
     if (!is_stderr && (where.len == 0 || where.at[0] != '/'))
-        return why_refuse(why, "\"%.*s\" is not valid: write stderr, or a path that starts with /", WHY_SLICE(where));
+        return why_refuse(why, "\"%.*s\" is not valid: write stderr, or a path that starts with /",
+                          WHY_SLICE(where));
     if (is_stderr ? config->log_to_stderr : config->log_path != NULL)
         return why_refuse(why, "at most stderr and one file");
     config->log_to_stderr |= is_stderr;
@@ -383,7 +403,8 @@ bool key_tls_protocols(const struct setting *s)
         else if (slice_eq_nocase(word, SLICE("TLSv1.3")))
             settings->no_tls13 = false;
         else
-            return why_refuse(s->why, "\"%.*s\" is not supported: write TLSv1.2, TLSv1.3 or both", WHY_SLICE(word));
+            return why_refuse(s->why, "\"%.*s\" is not supported: write TLSv1.2, TLSv1.3 or both",
+                              WHY_SLICE(word));
     }
     return true;
 }

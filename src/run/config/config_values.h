@@ -62,10 +62,10 @@ config_setter key_text;
 /* sets no member: the files have been read where the lines name them (config_file.c) */
 config_setter key_include;
 /* addresses */
-config_setter key_instance, key_listen, key_proxies, key_upstream_allow, key_upstream, key_upstream_map,
-    key_cluster_announce, key_admin_listen, key_admin_socket, key_admin_host;
+config_setter key_instance, key_listen, key_proxies, key_upstream_allow, key_upstream,
+    key_upstream_map, key_cluster_announce, key_admin_listen, key_admin_socket, key_admin_host;
 /* words with a setter of their own */
-config_setter key_user, key_password_file, key_sentinel_password_file, key_limit_prefix, key_identity, key_prefix,
-    key_log, key_tls_protocols;
+config_setter key_user, key_password_file, key_sentinel_password_file, key_limit_prefix,
+    key_identity, key_prefix, key_log, key_tls_protocols;
 
 #endif

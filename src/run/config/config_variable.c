@@ -43,7 +43,8 @@ static bool config_variable_is_name(struct slice name)
 }
 
 /* Takes the next $${ or ${...} off *rest. *before: the text before it, or all of the text. */
-static enum found next_reference(struct slice *rest, struct slice *before, struct reference *found, struct why why)
+static enum found next_reference(struct slice *rest, struct slice *before, struct reference *found,
+                                 struct why why)
 {
     const char *open = opening(*rest), *end = rest->at + rest->len;
     *before = *rest;
@@ -70,10 +71,11 @@ static enum found next_reference(struct slice *rest, struct slice *before, struc
     *rest = slice_of(found->end, (size_t)(end - found->end));
     if (config_variable_is_name(found->name))
         return FOUND_VARIABLE;
-    why_refuse(why,
-               "\"%.*s\" is not the name of a variable: write ${NAME} or ${NAME:-default}; write $${ for ${ "
-               "itself",
-               WHY_SLICE(found->name));
+    why_refuse(
+        why,
+        "\"%.*s\" is not the name of a variable: write ${NAME} or ${NAME:-default}; write $${ for ${ "
+        "itself",
+        WHY_SLICE(found->name));
     return FOUND_BAD;
 }
 
@@ -97,7 +99,8 @@ struct expansion {
 static bool config_variable_add(struct expansion *e, struct slice piece, struct why why)
 {
     if (e->len + piece.len > CONFIG_EXPANDED_MAX)
-        return why_refuse(why, "is longer than %d bytes with the values of its variables", CONFIG_EXPANDED_MAX);
+        return why_refuse(why, "is longer than %d bytes with the values of its variables",
+                          CONFIG_EXPANDED_MAX);
     e->at = mem_realloc(e->at, e->len + piece.len + 1, 1);
     if (piece.len > 0)
         memcpy(e->at + e->len, piece.at, piece.len);
@@ -110,13 +113,15 @@ static bool add_variable(struct expansion *e, const struct reference *reference,
 {
     const char *value = config_variable_held(reference);
     if (value == NULL && reference->otherwise.at == NULL)
-        return why_refuse(why, "${%.*s} is not set in the environment: set it, or write ${%.*s:-default}",
-                          WHY_SLICE(reference->name), WHY_SLICE(reference->name));
+        return why_refuse(
+            why, "${%.*s} is not set in the environment: set it, or write ${%.*s:-default}",
+            WHY_SLICE(reference->name), WHY_SLICE(reference->name));
     struct slice text = value != NULL ? slice_str(value) : reference->otherwise;
     for (size_t i = 0; i < text.len; i++) {
         unsigned char c = (unsigned char)text.at[i];
         if ((c < ' ' && c != '\t') || c == 0x7f)
-            return why_refuse(why, "${%.*s} holds a control character (0x%02x)", WHY_SLICE(reference->name), c);
+            return why_refuse(why, "${%.*s} holds a control character (0x%02x)",
+                              WHY_SLICE(reference->name), c);
     }
     return config_variable_add(e, text, why);
 }
@@ -179,7 +184,8 @@ static bool may_be_shown(struct slice value)
     return value.len < SHOWN_LEAST || (digits == value.len && digits < DIGITS_LEAST);
 }
 
-static void hide_value(struct writer *w, struct slice message, struct slice name, struct slice value)
+static void hide_value(struct writer *w, struct slice message, struct slice name,
+                       struct slice value)
 {
     while (message.len > 0) {
         size_t n = may_be_shown(value) ? 0 : common(message, value);
@@ -228,7 +234,8 @@ void config_hide(struct slice text, const char *message, char *out, size_t size)
         if (value == NULL)
             continue;
         snprintf(hidden, size, "%s", out);
-        hide_value(&(struct writer){out, size, 0}, slice_str(hidden), reference.name, slice_str(value));
+        hide_value(&(struct writer){out, size, 0}, slice_str(hidden), reference.name,
+                   slice_str(value));
     } while (found == FOUND_BRACE || found == FOUND_VARIABLE);
     free(hidden);
 }

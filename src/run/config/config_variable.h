@@ -20,7 +20,8 @@ bool config_has_variable(struct slice text);
  * Sets *out to the text with its variables expanded (heap). False: `why` has the error, without the
  * value of a variable.
  */
-__attribute__((warn_unused_result)) bool config_expand(struct slice text, char **out, struct why why);
+__attribute__((warn_unused_result)) bool config_expand(struct slice text, char **out,
+                                                       struct why why);
 
 /*
  * Writes a message about the expanded value of `text` into `out`, without the values of variables.

@@ -12,7 +12,8 @@
 
 /* ---- upstream-map ---- */
 
-static const struct address_map_row *dialling_row_of(const struct address_map *map, const struct address *announced)
+static const struct address_map_row *dialling_row_of(const struct address_map *map,
+                                                     const struct address *announced)
 {
     for (size_t i = 0; i < map->n; i++)
         if (address_is_same(&map->rows[i].announced, announced))
@@ -21,7 +22,8 @@ static const struct address_map_row *dialling_row_of(const struct address_map *m
 }
 
 /* True if rows lead from `from` back to `start`. */
-static bool dialling_leads_to(const struct address_map *map, const struct address *from, const struct address *start)
+static bool dialling_leads_to(const struct address_map *map, const struct address *from,
+                              const struct address *start)
 {
     const struct address_map_row *row;
     for (size_t hops = 0; hops <= map->n && !address_is_same(from, start); hops++) {
@@ -39,7 +41,8 @@ static bool parse_side(struct address *address, struct slice text, struct why wh
         return false;
     if (parsed.is_unix || parsed.is_tls) {
         address_fini(&parsed);
-        return why_refuse(why, "\"%.*s\": write HOST:PORT on both sides; tls: belongs only in upstream",
+        return why_refuse(why,
+                          "\"%.*s\": write HOST:PORT on both sides; tls: belongs only in upstream",
                           WHY_SLICE(text));
     }
     *address = parsed;
@@ -49,19 +52,21 @@ static bool parse_side(struct address *address, struct slice text, struct why wh
 static bool parse_row(struct address_map_row *row, struct slice item, struct why why)
 {
     struct slice rest = item, announced, dialled;
-    bool is_pair = split_next(&rest, '=', &announced) && split_next(&rest, '=', &dialled) && rest.at == NULL &&
-                   announced.len > 0 && dialled.len > 0;
+    bool is_pair = split_next(&rest, '=', &announced) && split_next(&rest, '=', &dialled) &&
+                   rest.at == NULL && announced.len > 0 && dialled.len > 0;
     if (!is_pair)
-        return why_refuse(why, "\"%.*s\" lacks the address to connect to: write ANNOUNCED:PORT=DIALLED:PORT",
-                          WHY_SLICE(item));
+        return why_refuse(
+            why, "\"%.*s\" lacks the address to connect to: write ANNOUNCED:PORT=DIALLED:PORT",
+            WHY_SLICE(item));
     return parse_side(&row->announced, announced, why) && parse_side(&row->dialled, dialled, why);
 }
 
-static bool may_stand(const struct address_map *map, const struct address_map_row *row, struct slice item,
-                      struct why why)
+static bool may_stand(const struct address_map *map, const struct address_map_row *row,
+                      struct slice item, struct why why)
 {
     if (map->n == ADDRESS_MAP_MOST)
-        return why_refuse(why, "at most %d addresses: remove %.*s", ADDRESS_MAP_MOST, WHY_SLICE(item));
+        return why_refuse(why, "at most %d addresses: remove %.*s", ADDRESS_MAP_MOST,
+                          WHY_SLICE(item));
     if (dialling_row_of(map, &row->announced) != NULL)
         return why_refuse(why, "%.*s is mapped twice: name each address once", WHY_SLICE(item));
     if (dialling_leads_to(map, &row->dialled, &row->announced))
@@ -90,7 +95,8 @@ bool address_map_add(struct address_map *map, struct slice value, struct why why
     return true;
 }
 
-const struct address *address_map_find(const struct address_map *map, const struct address *announced)
+const struct address *address_map_find(const struct address_map *map,
+                                       const struct address *announced)
 {
     const struct address_map_row *row = dialling_row_of(map, announced);
     return row != NULL ? &row->dialled : announced;
@@ -135,7 +141,8 @@ void dialling_add_own(struct dialling *dialling, int fd)
     if (getsockname(fd, (struct sockaddr *)&own.endpoint.address, &own.endpoint.length) != 0)
         return;
     own.is_dual = own.endpoint.address.ss_family == AF_INET6 &&
-                  getsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &is_v6_only, &size) == 0 && is_v6_only == 0;
+                  getsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &is_v6_only, &size) == 0 &&
+                  is_v6_only == 0;
     dialling->own = mem_realloc(dialling->own, dialling->n_own + 1, sizeof own);
     dialling->own[dialling->n_own++] = own;
 }
@@ -162,7 +169,8 @@ static bool is_loopback(const struct ip *ip)
 static bool is_local(const struct ip *ip)
 {
     struct ifaddrs *all = NULL;
-    bool is = dialling_is_any(ip) || is_loopback(ip); /* a connection to 0.0.0.0 goes to 127.0.0.1 */
+    bool is =
+        dialling_is_any(ip) || is_loopback(ip); /* a connection to 0.0.0.0 goes to 127.0.0.1 */
     if (is || getifaddrs(&all) != 0)
         return is;
     for (const struct ifaddrs *at = all; at != NULL && !is; at = at->ifa_next) {
@@ -176,7 +184,8 @@ static bool is_local(const struct ip *ip)
 static bool dialling_is_same_path(const struct endpoint *a, const struct endpoint *b)
 {
     const struct sockaddr_un *of_a = (const void *)&a->address, *of_b = (const void *)&b->address;
-    return a->address.ss_family == AF_UNIX && b->address.ss_family == AF_UNIX && of_a->sun_path[0] != '\0' &&
+    return a->address.ss_family == AF_UNIX && b->address.ss_family == AF_UNIX &&
+           of_a->sun_path[0] != '\0' &&
            strncmp(of_a->sun_path, of_b->sun_path, sizeof of_a->sun_path) == 0;
 }
 
@@ -196,8 +205,8 @@ bool dialling_reaches(const struct endpoint *to, const struct endpoint *own, boo
 
 /* ---- permission to dial ---- */
 
-const struct address *dialling_target(const struct dialling *dialling, const struct address *announced,
-                                      const char **why)
+const struct address *dialling_target(const struct dialling *dialling,
+                                      const struct address *announced, const char **why)
 {
     const struct address *to = address_map_find(dialling->map, announced);
     if (to->host == NULL || to->host[0] == '\0') {
@@ -219,7 +228,8 @@ const char *dialling_refusal(const struct dialling *dialling, const struct endpo
     for (size_t i = 0; i < dialling->n_own; i++)
         if (dialling_reaches(endpoint, &dialling->own[i].endpoint, dialling->own[i].is_dual))
             return "weir itself listens at its address";
-    bool is_allowed = ip.family == 0 || networks_are_none(dialling->allow) || networks_hold(dialling->allow, &ip);
+    bool is_allowed =
+        ip.family == 0 || networks_are_none(dialling->allow) || networks_hold(dialling->allow, &ip);
     return is_allowed ? NULL : "upstream-allow does not contain its address";
 }
 

@@ -35,10 +35,12 @@ struct address_map {
 };
 
 /* Adds "announced=dialled, ...". False: `why` has the error. */
-__attribute__((warn_unused_result)) bool address_map_add(struct address_map *map, struct slice value, struct why why);
+__attribute__((warn_unused_result)) bool address_map_add(struct address_map *map,
+                                                         struct slice value, struct why why);
 
 /* Returns the address to dial: of the map, or `announced` if there is no row. */
-const struct address *address_map_find(const struct address_map *map, const struct address *announced);
+const struct address *address_map_find(const struct address_map *map,
+                                       const struct address *announced);
 
 void address_map_fini(struct address_map *map);
 
@@ -54,8 +56,8 @@ void dialling_add_own(struct dialling *dialling, int fd);
  * Returns the address to dial for `announced`, often the same address. NULL: no address may be
  * dialled; *why (static) is the reason.
  */
-const struct address *dialling_target(const struct dialling *dialling, const struct address *announced,
-                                      const char **why);
+const struct address *dialling_target(const struct dialling *dialling,
+                                      const struct address *announced, const char **why);
 
 /* Returns NULL if the endpoint may be dialled, else the reason (static). */
 const char *dialling_refusal(const struct dialling *dialling, const struct endpoint *endpoint);

@@ -118,7 +118,8 @@ static bool inifile_check_line(const struct reader *r)
     else if (r->bad > 0)
         why_set(what, sizeof what, "the line holds a control character (0x%02x)", (unsigned)r->bad);
     else if (r->len > INIFILE_LINE_MAX && !is_comment(r))
-        why_set(what, sizeof what, "the line has %zu bytes, and the limit is %d: repeat the key for the rest", r->len,
+        why_set(what, sizeof what,
+                "the line has %zu bytes, and the limit is %d: repeat the key for the rest", r->len,
                 INIFILE_LINE_MAX);
     else
         return true;
@@ -172,7 +173,8 @@ static int on_pair(void *user, const char *section, const char *name, const char
         struct slice own = without_comment(slice_str(value));
         r->is_unsplit = false;
         if (own.len < strlen(value))
-            inifile_complain(r, "a comment after a value begins with ; (# only begins a comment line)");
+            inifile_complain(
+                r, "a comment after a value begins with ; (# only begins a comment line)");
         r->events->on_key(r->events->arg, r->line, slice_str(name), own);
     }
     return 1;

@@ -57,7 +57,8 @@ static bool secret_read_line(int fd, char **secret, struct why why)
 
 static uint64_t secret_age_of(const struct stat *status)
 {
-    uint64_t changed_ms = (uint64_t)status->st_mtim.tv_sec * 1000 + (uint64_t)status->st_mtim.tv_nsec / NS_PER_MS;
+    uint64_t changed_ms =
+        (uint64_t)status->st_mtim.tv_sec * 1000 + (uint64_t)status->st_mtim.tv_nsec / NS_PER_MS;
     uint64_t now_ms = clock_unix_ms();
     return changed_ms <= now_ms ? (now_ms - changed_ms) * NS_PER_MS : UINT64_MAX;
 }
@@ -83,8 +84,8 @@ bool secret_read(const char *path, char **secret, uint64_t *age_ns, struct why w
     }
     if (age_ns != NULL)
         *age_ns = secret_age_of(&status);
-    bool is_good =
-        S_ISREG(status.st_mode) ? secret_read_line(fd, secret, why) : why_refuse(why, "%s is not a regular file", path);
+    bool is_good = S_ISREG(status.st_mode) ? secret_read_line(fd, secret, why)
+                                           : why_refuse(why, "%s is not a regular file", path);
     close(fd);
     if (is_good && (status.st_mode & (S_IRWXG | S_IRWXO)) != 0)
         why_refuse(why, "other users can read %s: chmod 600 it", path);

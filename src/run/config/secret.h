@@ -15,7 +15,8 @@
  * unknown, or in the future. False: `why` has the error. True: `why` is untouched, or warns that
  * other users can read the file.
  */
-__attribute__((warn_unused_result)) bool secret_read(const char *path, char **secret, uint64_t *age_ns, struct why why);
+__attribute__((warn_unused_result)) bool secret_read(const char *path, char **secret,
+                                                     uint64_t *age_ns, struct why why);
 
 /* Wipes and frees the password. NULL is allowed. */
 void secret_forget(char *secret);

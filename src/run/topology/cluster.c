@@ -47,7 +47,8 @@ static void cluster_go_on(struct cluster *cluster);
 /* ---- the member of a node ---- */
 
 /* Returns the host to dial; "": unknown. */
-static const char *cluster_host_of(const struct cluster *cluster, const struct cluster_view_node *node)
+static const char *cluster_host_of(const struct cluster *cluster,
+                                   const struct cluster_view_node *node)
 {
     bool is_by_name = node->hostname[0] != '\0' && (cluster->is_tls || node->host[0] == '\0');
     return is_by_name ? node->hostname : node->host;
@@ -57,8 +58,9 @@ static const char *cluster_host_of(const struct cluster *cluster, const struct c
 static bool cluster_address_of(const struct cluster *cluster, const struct cluster_view_node *node,
                                struct address *address)
 {
-    *address = (struct address){
-        .host = (char *)(uintptr_t)cluster_host_of(cluster, node), .port = node->port, .is_tls = cluster->is_tls};
+    *address = (struct address){.host = (char *)(uintptr_t)cluster_host_of(cluster, node),
+                                .port = node->port,
+                                .is_tls = cluster->is_tls};
     return address->host[0] != '\0' && address->port != 0;
 }
 
@@ -68,7 +70,8 @@ struct member *cluster_member(const struct cluster *cluster, size_t number)
 }
 
 /* Returns the node's member. NULL: the node has no address, or is not dialled. */
-static struct member *find_member(const struct cluster *cluster, const struct cluster_view_node *node)
+static struct member *find_member(const struct cluster *cluster,
+                                  const struct cluster_view_node *node)
 {
     struct address address;
     char key[ADDRESS_TEXT];
@@ -80,8 +83,9 @@ static struct member *find_member(const struct cluster *cluster, const struct cl
 
 bool cluster_reads(const struct cluster *cluster, const struct cluster_view_node *node)
 {
-    return cluster->upstream->reads.reads != READS_MASTER && node->id[0] != '\0' && node->is_replica &&
-           node->n_slots == 0 && !node->is_failed && !node->is_candidate && node->master != CLUSTER_NOBODY &&
+    return cluster->upstream->reads.reads != READS_MASTER && node->id[0] != '\0' &&
+           node->is_replica && node->n_slots == 0 && !node->is_failed && !node->is_candidate &&
+           node->master != CLUSTER_NOBODY &&
            cluster_view_node(cluster->view, node->master)->n_slots > 0;
 }
 
@@ -93,8 +97,8 @@ void cluster_note_redirect(struct cluster *cluster, uint16_t slot, struct slice 
 /* True if clients' commands may go to the node, or a challenge has to be checked with it. */
 static bool is_used(const struct cluster *cluster, const struct cluster_view_node *node)
 {
-    return node->id[0] != '\0' &&
-           (node->n_slots > 0 || (node->is_candidate && !node->is_replica) || cluster_reads(cluster, node));
+    return node->id[0] != '\0' && (node->n_slots > 0 || (node->is_candidate && !node->is_replica) ||
+                                   cluster_reads(cluster, node));
 }
 
 static bool cluster_has_row(const struct topology *topology, const struct member *member)
@@ -119,7 +123,8 @@ void cluster_sort_members(struct cluster *cluster, const struct topology *now)
     if (!cluster->is_known)
         return;
     for (size_t i = 0; i < members->n; i++)
-        members->all[i]->is_leaving = !members->all[i]->is_entry && !cluster_has_row(now, members->all[i]);
+        members->all[i]->is_leaving =
+            !members->all[i]->is_entry && !cluster_has_row(now, members->all[i]);
     for (size_t i = 0; i < cluster_view_count(cluster->view); i++) {
         const struct cluster_view_node *node = cluster_view_node(cluster->view, i);
         struct address address;
@@ -150,7 +155,8 @@ static void tell_soon(struct cluster *cluster)
 }
 
 /* Ends the question to this member, if one is under way. */
-static void cluster_end_question(struct cluster *cluster, const struct member *member, enum cluster_pace_news news)
+static void cluster_end_question(struct cluster *cluster, const struct member *member,
+                                 enum cluster_pace_news news)
 {
     if (cluster->asked != member)
         return;
@@ -164,8 +170,8 @@ static void blame(const struct cluster *cluster, struct member *member, const ch
     char line[LINE_ROOM];
     bool is_news = strncmp(member->nodes_why, why, WHY_ROOM - 1) != 0;
     snprintf(member->nodes_why, sizeof member->nodes_why, "%s", why);
-    snprintf(line, sizeof line, "upstream %s does not list the nodes of the cluster: %s", member->key,
-             member->nodes_why);
+    snprintf(line, sizeof line, "upstream %s does not list the nodes of the cluster: %s",
+             member->key, member->nodes_why);
     if (is_news)
         cluster->ops->on_news(cluster->arg, LOG_WARN, line, line);
 }
@@ -196,13 +202,16 @@ static void blame_foreign(const struct cluster *cluster)
 {
     for (size_t i = 0; i < cluster->members->n; i++)
         if (cluster->members->all[i]->is_entry && is_foreign(cluster, cluster->members->all[i]))
-            blame(cluster, cluster->members->all[i], "it belongs to a different cluster than the one that weir serves");
+            blame(cluster, cluster->members->all[i],
+                  "it belongs to a different cluster than the one that weir serves");
 }
 
-static void cluster_take(struct cluster *cluster, struct member *member, const struct cluster_nodes *answer)
+static void cluster_take(struct cluster *cluster, struct member *member,
+                         const struct cluster_nodes *answer)
 {
     bool is_news = cluster_view_take(cluster->view, answer, member->address.host, clock_ns());
-    enum cluster_pace_news same = cluster_view_wants_another(cluster->view) ? PACE_AGAIN : PACE_SAME;
+    enum cluster_pace_news same =
+        cluster_view_wants_another(cluster->view) ? PACE_AGAIN : PACE_SAME;
     cluster->is_known = true;
     memcpy(member->node_id, answer->nodes[answer->myself].id, CLUSTER_ID);
     if (!is_foreign(cluster, member))
@@ -393,7 +402,8 @@ static void cluster_go_on(struct cluster *cluster)
         cluster->ops->on_question(cluster->arg);
     if (wait_ns == 0 && (ask_entry(cluster) || ask_known(cluster) || ask_any(cluster)))
         return;
-    uv_timer_start(&cluster->timers[ASK], cluster_on_ask, ns_to_ms_up(wait_ns > 0 ? wait_ns : NOBODY_NS), 0);
+    uv_timer_start(&cluster->timers[ASK], cluster_on_ask,
+                   ns_to_ms_up(wait_ns > 0 ? wait_ns : NOBODY_NS), 0);
 }
 
 /* True if some entry point is connected and has not been asked yet. */
@@ -501,7 +511,8 @@ static void print_away(const struct cluster *cluster, char *out, size_t room)
         const struct cluster_view_node *node = cluster_view_node(view, i);
         if (serves(node) && is_away(cluster, i))
             n += (size_t)snprintf(out + n, room - n, "%s%.100s:%u", n > 0 ? ", " : "",
-                                  node->host[0] != '\0' ? node->host : node->hostname, (unsigned)node->port);
+                                  node->host[0] != '\0' ? node->host : node->hostname,
+                                  (unsigned)node->port);
     }
 }
 
@@ -514,7 +525,8 @@ static const char *cluster_why_of(const struct member *member)
         return control_why(control);
     if (member->nodes_why[0] != '\0')
         return member->nodes_why;
-    return control != NULL && control_is_up(control) ? "it does not answer CLUSTER NODES" : "it is away";
+    return control != NULL && control_is_up(control) ? "it does not answer CLUSTER NODES"
+                                                     : "it is away";
 }
 
 /* Prints why the nodes are unknown: "10.0.0.1:7000 is away, 10.0.0.2:7000: NOPERM ...". */
@@ -523,7 +535,8 @@ static void cluster_explain(const struct cluster *cluster, char *out, size_t roo
     size_t n = 0;
     out[0] = '\0';
     for (size_t i = 0; i < cluster->members->n && n < room; i++)
-        n += (size_t)snprintf(out + n, room - n, "%s%.100s: %.160s", i > 0 ? ", " : "", cluster->members->all[i]->key,
+        n += (size_t)snprintf(out + n, room - n, "%s%.100s: %.160s", i > 0 ? ", " : "",
+                              cluster->members->all[i]->key,
                               cluster_why_of(cluster->members->all[i]));
 }
 
@@ -532,7 +545,8 @@ bool cluster_words_print(const struct cluster *cluster, char out[CLUSTER_WORDS_R
     char away[CLUSTER_WORDS_ROOM / 2];
     struct cluster_service service = cluster_words_look(cluster);
     if (!cluster->is_known) {
-        size_t n = (size_t)snprintf(out, CLUSTER_WORDS_ROOM, "no node has listed the nodes of the cluster: ");
+        size_t n = (size_t)snprintf(out, CLUSTER_WORDS_ROOM,
+                                    "no node has listed the nodes of the cluster: ");
         cluster_explain(cluster, out + n, CLUSTER_WORDS_ROOM - n);
         return false;
     }
@@ -541,13 +555,15 @@ bool cluster_words_print(const struct cluster *cluster, char out[CLUSTER_WORDS_R
                  service.n_masters == 1 ? "" : "s", service.n_masters == 1 ? "s" : "", SLOT_COUNT);
         return true;
     }
-    size_t n = (size_t)snprintf(out, CLUSTER_WORDS_ROOM, "%zu of %d slots are served", service.n_up, SLOT_COUNT);
+    size_t n = (size_t)snprintf(out, CLUSTER_WORDS_ROOM, "%zu of %d slots are served", service.n_up,
+                                SLOT_COUNT);
     if (service.n_served < SLOT_COUNT)
-        n += (size_t)snprintf(out + n, CLUSTER_WORDS_ROOM - n, "; no node serves %zu", SLOT_COUNT - service.n_served);
+        n += (size_t)snprintf(out + n, CLUSTER_WORDS_ROOM - n, "; no node serves %zu",
+                              SLOT_COUNT - service.n_served);
     print_away(cluster, away, sizeof away);
     if (away[0] != '\0')
-        snprintf(out + n, CLUSTER_WORDS_ROOM - n, "; %zu slots are away with %s", service.n_served - service.n_up,
-                 away);
+        snprintf(out + n, CLUSTER_WORDS_ROOM - n, "; %zu slots are away with %s",
+                 service.n_served - service.n_up, away);
     return false;
 }
 

@@ -75,7 +75,8 @@ struct member *cluster_member(const struct cluster *cluster, size_t number);
 bool cluster_reads(const struct cluster *cluster, const struct cluster_view_node *node);
 
 /* Notes that workers send commands for this slot to host:port, because of a MOVED. */
-void cluster_note_redirect(struct cluster *cluster, uint16_t slot, struct slice host, uint16_t port);
+void cluster_note_redirect(struct cluster *cluster, uint16_t slot, struct slice host,
+                           uint16_t port);
 
 /* True if a node has answered, or every member has been tried without success. */
 bool cluster_is_settled(const struct cluster *cluster);

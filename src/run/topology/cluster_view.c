@@ -77,7 +77,8 @@ static uint16_t cluster_view_add_node(struct cluster_view *view, const char *id)
         number = view->n++;
         view->nodes = mem_realloc(view->nodes, view->n, sizeof *view->nodes);
     }
-    view->nodes[number] = (struct cluster_view_node){.master = CLUSTER_NOBODY, .is_candidate = true};
+    view->nodes[number] =
+        (struct cluster_view_node){.master = CLUSTER_NOBODY, .is_candidate = true};
     memcpy(view->nodes[number].id, id, CLUSTER_ID);
     return (uint16_t)number;
 }
@@ -110,7 +111,8 @@ static bool can_be_asked(const struct cluster_view_node *node)
 }
 
 /* Takes what one line of an answer says of a node. `host`: the node's address, "" if unknown. */
-static void take_facts(struct cluster_view *view, uint16_t number, const struct cluster_node *said, const char *host)
+static void take_facts(struct cluster_view *view, uint16_t number, const struct cluster_node *said,
+                       const char *host)
 {
     struct cluster_view_node *node = &view->nodes[number], before = *node;
     if (host[0] != '\0')
@@ -126,18 +128,21 @@ static void take_facts(struct cluster_view *view, uint16_t number, const struct 
     node->epoch = said->is_replica || said->epoch > node->epoch ? said->epoch : node->epoch;
     node->is_replica = said->is_replica;
     node->is_failed = said->is_failed;
-    node->master =
-        said->is_replica && said->master_id[0] != '\0' ? cluster_view_find_id(view, said->master_id) : CLUSTER_NOBODY;
-    bool is_same = strcmp(before.host, node->host) == 0 && strcmp(before.hostname, node->hostname) == 0 &&
-                   before.port == node->port && before.is_replica == node->is_replica &&
-                   before.is_failed == node->is_failed && before.master == node->master;
+    node->master = said->is_replica && said->master_id[0] != '\0'
+                       ? cluster_view_find_id(view, said->master_id)
+                       : CLUSTER_NOBODY;
+    bool is_same = strcmp(before.host, node->host) == 0 &&
+                   strcmp(before.hostname, node->hostname) == 0 && before.port == node->port &&
+                   before.is_replica == node->is_replica && before.is_failed == node->is_failed &&
+                   before.master == node->master;
     view->is_changed = view->is_changed || (!is_same && !node->is_candidate);
 }
 
 static const char *cluster_view_host_of(const struct taking *t, size_t i)
 {
     const struct cluster_node *node = &t->answer->nodes[i];
-    return node->host[0] == '\0' && i == t->answer->myself && node->port != 0 ? t->host : node->host;
+    return node->host[0] == '\0' && i == t->answer->myself && node->port != 0 ? t->host
+                                                                              : node->host;
 }
 
 /* ---- slots ---- */
@@ -165,7 +170,8 @@ static void set_owner(struct cluster_view *view, size_t slot, uint16_t owner, ui
 /* How an answer's owner of a slot relates to the known owner. */
 enum verdict { AGREES, REPLACES, CONTRADICTS };
 
-static enum verdict cluster_view_judge(const struct taking *t, const struct slot_record *record, uint16_t said)
+static enum verdict cluster_view_judge(const struct taking *t, const struct slot_record *record,
+                                       uint16_t said)
 {
     const struct cluster_nodes *answer = t->answer;
     uint16_t owner = said != CLUSTER_NOBODY ? t->numbers[said] : CLUSTER_NOBODY;
@@ -177,11 +183,13 @@ static enum verdict cluster_view_judge(const struct taking *t, const struct slot
     if (!record->is_known)
         return REPLACES;
     bool is_own_claim = said == answer->myself;
-    if (said != CLUSTER_NOBODY && (epoch > record->epoch || (epoch == record->epoch && is_own_claim)))
+    if (said != CLUSTER_NOBODY &&
+        (epoch > record->epoch || (epoch == record->epoch && is_own_claim)))
         return REPLACES;
     const struct cluster_node *myself = &answer->nodes[answer->myself];
     bool is_owner = record->owner != CLUSTER_NOBODY && t->numbers[answer->myself] == record->owner;
-    return is_owner && myself->epoch >= t->view->nodes[record->owner].epoch ? REPLACES : CONTRADICTS;
+    return is_owner && myself->epoch >= t->view->nodes[record->owner].epoch ? REPLACES
+                                                                            : CONTRADICTS;
 }
 
 static void cluster_view_take_slots(struct taking *t)
@@ -245,7 +253,8 @@ static void admit_nodes(struct taking *t)
 static bool is_believed(const struct taking *t, size_t i)
 {
     const struct cluster_view_node *node = &t->view->nodes[t->numbers[i]];
-    bool is_news = node->is_candidate || node->host[0] == '\0' || t->answer->nodes[i].epoch > node->epoch;
+    bool is_news =
+        node->is_candidate || node->host[0] == '\0' || t->answer->nodes[i].epoch > node->epoch;
     return is_news || (!t->is_stranger && t->n_contradictions == 0);
 }
 
@@ -359,7 +368,8 @@ static void follow_challenge(struct cluster_view *view)
     uint16_t *numbers = mem_alloc(challenge->n * sizeof *numbers);
     for (size_t i = 0; i < challenge->n; i++) {
         uint16_t number = cluster_view_find_id(view, challenge->nodes[i].id);
-        numbers[i] = number != CLUSTER_NOBODY ? number : cluster_view_add_node(view, challenge->nodes[i].id);
+        numbers[i] =
+            number != CLUSTER_NOBODY ? number : cluster_view_add_node(view, challenge->nodes[i].id);
     }
     for (size_t slot = 0; slot < SLOT_COUNT; slot++) {
         uint16_t said = challenge->owners[slot];
@@ -397,7 +407,8 @@ static void take_challenge(struct taking *t)
 
 /* ---- redirects ---- */
 
-static bool cluster_view_is_at(const struct cluster_view_node *node, struct slice host, uint16_t port)
+static bool cluster_view_is_at(const struct cluster_view_node *node, struct slice host,
+                               uint16_t port)
 {
     return is_there(node) && node->port == port &&
            ((node->host[0] != '\0' && slice_eq_nocase(slice_str(node->host), host)) ||
@@ -408,9 +419,11 @@ static bool is_borne_out(const struct cluster_view *view, const struct redirect 
 {
     const struct slot_record *record = &view->slots[redirect->slot];
     struct slice host = slice_str(redirect->host);
-    const uint16_t nodes[] = {record->owner, record->is_leaving ? record->leaves_to : CLUSTER_NOBODY};
+    const uint16_t nodes[] = {record->owner,
+                              record->is_leaving ? record->leaves_to : CLUSTER_NOBODY};
     for (size_t i = 0; i < sizeof nodes / sizeof nodes[0]; i++)
-        if (nodes[i] != CLUSTER_NOBODY && cluster_view_is_at(&view->nodes[nodes[i]], host, redirect->port))
+        if (nodes[i] != CLUSTER_NOBODY &&
+            cluster_view_is_at(&view->nodes[nodes[i]], host, redirect->port))
             return true;
     return false;
 }
@@ -419,13 +432,14 @@ static void forget_redirects(struct cluster_view *view, uint64_t now_ns)
 {
     size_t n = 0;
     for (size_t i = 0; i < view->n_redirects; i++)
-        if (!is_borne_out(view, &view->redirects[i]) && now_ns - view->redirects[i].since_ns < ROUND_NS)
+        if (!is_borne_out(view, &view->redirects[i]) &&
+            now_ns - view->redirects[i].since_ns < ROUND_NS)
             view->redirects[n++] = view->redirects[i];
     view->n_redirects = n;
 }
 
-void cluster_view_note_redirect(struct cluster_view *view, uint16_t slot, struct slice host, uint16_t port,
-                                uint64_t now_ns)
+void cluster_view_note_redirect(struct cluster_view *view, uint16_t slot, struct slice host,
+                                uint16_t port, uint64_t now_ns)
 {
     struct redirect redirect = {.port = port, .slot = slot, .since_ns = now_ns};
     if (host.len == 0 || host.len >= sizeof redirect.host || slot >= SLOT_COUNT)
@@ -446,7 +460,8 @@ static void find_numbers(struct taking *t)
     bool is_any_known = false;
     for (size_t i = 0; i < t->answer->n; i++) {
         t->numbers[i] = cluster_view_find_id(t->view, t->answer->nodes[i].id);
-        is_any_known = is_any_known || (t->numbers[i] != CLUSTER_NOBODY && !t->view->nodes[t->numbers[i]].is_candidate);
+        is_any_known = is_any_known || (t->numbers[i] != CLUSTER_NOBODY &&
+                                        !t->view->nodes[t->numbers[i]].is_candidate);
     }
     t->is_stranger = !is_any_known && cluster_view_served(t->view) > 0;
 }
@@ -470,7 +485,8 @@ static void take(struct taking *t)
     forget_redirects(view, t->now_ns);
 }
 
-bool cluster_view_take(struct cluster_view *view, const struct cluster_nodes *answer, const char *host, uint64_t now_ns)
+bool cluster_view_take(struct cluster_view *view, const struct cluster_nodes *answer,
+                       const char *host, uint64_t now_ns)
 {
     struct taking t = {.view = view, .answer = answer, .host = host, .now_ns = now_ns};
     t.numbers = mem_alloc(answer->n * sizeof *t.numbers);
@@ -516,10 +532,11 @@ bool cluster_view_wants_another(const struct cluster_view *view)
 }
 
 /* True if `a` is to be asked before `b`. */
-static bool cluster_view_is_before(const struct cluster_view_node *a, const struct cluster_view_node *b,
-                                   uint64_t since_ns)
+static bool cluster_view_is_before(const struct cluster_view_node *a,
+                                   const struct cluster_view_node *b, uint64_t since_ns)
 {
-    bool a_wanted = cluster_view_is_wanted(a, since_ns), b_wanted = cluster_view_is_wanted(b, since_ns);
+    bool a_wanted = cluster_view_is_wanted(a, since_ns),
+         b_wanted = cluster_view_is_wanted(b, since_ns);
     if (a_wanted != b_wanted)
         return a_wanted;
     if (a->is_failed != b->is_failed)
@@ -540,7 +557,8 @@ uint16_t cluster_view_next(const struct cluster_view *view)
     }
     for (size_t i = 0; i < view->n; i++)
         if (can_be_asked(&view->nodes[i]) &&
-            (next == CLUSTER_NOBODY || cluster_view_is_before(&view->nodes[i], &view->nodes[next], since_ns)))
+            (next == CLUSTER_NOBODY ||
+             cluster_view_is_before(&view->nodes[i], &view->nodes[next], since_ns)))
             next = (uint16_t)i;
     return next;
 }
@@ -551,8 +569,8 @@ struct cluster_view *cluster_view_new(void)
 {
     struct cluster_view *view = mem_zalloc(1, sizeof *view);
     for (size_t slot = 0; slot < SLOT_COUNT; slot++)
-        view->slots[slot] =
-            (struct slot_record){.owner = CLUSTER_NOBODY, .leaves_to = CLUSTER_NOBODY, .comes_to = CLUSTER_NOBODY};
+        view->slots[slot] = (struct slot_record){
+            .owner = CLUSTER_NOBODY, .leaves_to = CLUSTER_NOBODY, .comes_to = CLUSTER_NOBODY};
     return view;
 }
 

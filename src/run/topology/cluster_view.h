@@ -38,12 +38,12 @@ void cluster_view_free(struct cluster_view *view);
  * Takes an answer of the node that was asked at `host`. True if the view has changed: slots, roles,
  * addresses, migrations or failed nodes.
  */
-bool cluster_view_take(struct cluster_view *view, const struct cluster_nodes *answer, const char *host,
-                       uint64_t now_ns);
+bool cluster_view_take(struct cluster_view *view, const struct cluster_nodes *answer,
+                       const char *host, uint64_t now_ns);
 
 /* Notes that a node has answered a command for this slot with MOVED or ASK to host:port. */
-void cluster_view_note_redirect(struct cluster_view *view, uint16_t slot, struct slice host, uint16_t port,
-                                uint64_t now_ns);
+void cluster_view_note_redirect(struct cluster_view *view, uint16_t slot, struct slice host,
+                                uint16_t port, uint64_t now_ns);
 
 /*
  * Notes that this node is asked now. The next time other nodes come first, whether or not this node

@@ -20,11 +20,15 @@
 static struct node *new_nobody(const struct controls *controls, const struct node *before)
 {
     const struct endpoint nowhere = {.length = 0};
-    return node_new(&(struct node_origin){
-        .upstream = controls->upstream, .text = controls->text, .address = "", .endpoint = nowhere, .before = before});
+    return node_new(&(struct node_origin){.upstream = controls->upstream,
+                                          .text = controls->text,
+                                          .address = "",
+                                          .endpoint = nowhere,
+                                          .before = before});
 }
 
-struct node *controls_default_node(const struct controls *controls, const struct member *default_node)
+struct node *controls_default_node(const struct controls *controls,
+                                   const struct member *default_node)
 {
     struct node *now = topology_default_node(controls->topology);
     if (default_node != NULL)
@@ -40,14 +44,16 @@ void controls_sum_maxclients(const struct controls *controls)
 {
     uint32_t least = 0;
     for (size_t i = 0; i < controls->topology->n_rows; i++) {
-        uint32_t own = atomic_load_explicit(&controls->topology->rows[i].node->maxclients, memory_order_relaxed);
+        uint32_t own = atomic_load_explicit(&controls->topology->rows[i].node->maxclients,
+                                            memory_order_relaxed);
         least = least == 0 || (own != 0 && own < least) ? own : least;
     }
     if (least > 0)
         atomic_store_explicit(&controls->upstream->room.maxclients, least, memory_order_relaxed);
 }
 
-void controls_set_topology(struct controls *controls, struct topology *topology, struct member **rows)
+void controls_set_topology(struct controls *controls, struct topology *topology,
+                           struct member **rows)
 {
     free(controls->rows);
     topology_put(controls->topology);
@@ -210,7 +216,8 @@ static void on_claims(void *arg)
     controls_choose_soon(arg);
 }
 
-static const struct sentinels_ops sentinels_ops = {.on_claims = on_claims, .on_news = controls_tell};
+static const struct sentinels_ops sentinels_ops = {.on_claims = on_claims,
+                                                   .on_news = controls_tell};
 
 /* ---- the life of the controls ---- */
 
@@ -218,7 +225,8 @@ static void on_asked(uv_async_t *async)
 {
     const struct controls *controls = async->data;
     bool is_wanted =
-        controls->cluster != NULL && atomic_load_explicit(&controls->upstream->is_topology_asked, memory_order_acquire);
+        controls->cluster != NULL &&
+        atomic_load_explicit(&controls->upstream->is_topology_asked, memory_order_acquire);
     for (size_t i = 0; controls->cluster != NULL && i < controls->members.n && !is_wanted; i++)
         is_wanted = node_is_asked(finder_node(controls->members.all[i]->finder));
     members_look(&controls->members);
@@ -287,7 +295,8 @@ struct controls *controls_open(struct loop *loop, const struct controls_settings
     controls->ops = ops;
     controls->arg = arg;
     controls->is_replicated = sources_are_replicated(settings->sources);
-    controls->choice.form = settings->sources->form == SOURCES_SENTINEL ? MASTERSHIP_SENTINELS : MASTERSHIP_LIST;
+    controls->choice.form =
+        settings->sources->form == SOURCES_SENTINEL ? MASTERSHIP_SENTINELS : MASTERSHIP_LIST;
     print_sources(controls->text, sizeof controls->text, settings->sources);
     controls->rows = mem_zalloc(1, sizeof(struct member *));
     controls->kin = new_nobody(controls, NULL);
@@ -386,7 +395,8 @@ bool controls_are_replicated(const struct controls *controls)
 
 const char *controls_text(const struct controls *controls)
 {
-    return controls->cluster != NULL ? controls->text : topology_default_node(controls->topology)->text;
+    return controls->cluster != NULL ? controls->text
+                                     : topology_default_node(controls->topology)->text;
 }
 
 const struct cluster *controls_cluster(const struct controls *controls)
@@ -407,11 +417,12 @@ bool controls_server(const struct controls *controls, size_t i, struct controls_
     if (i >= controls->members.n)
         return false;
     const struct member *member = controls->members.all[i];
-    *out = (struct controls_server){.key = member->key,
-                                    .finder = member->finder,
-                                    .row = controls_row_of(controls, member),
-                                    .epoch = member == controls_default(controls) ? controls->choice.made.epoch : 0,
-                                    .changed_ns = member->changed_ns};
+    *out = (struct controls_server){
+        .key = member->key,
+        .finder = member->finder,
+        .row = controls_row_of(controls, member),
+        .epoch = member == controls_default(controls) ? controls->choice.made.epoch : 0,
+        .changed_ns = member->changed_ns};
     return true;
 }
 

@@ -23,8 +23,8 @@ static bool is_on(const struct shard_story *shard)
 }
 
 /* Returns the member of this row; NULL: none. */
-static const struct member *controls_cluster_member_at(const struct topology *topology, struct member *const *rows,
-                                                       uint16_t row)
+static const struct member *controls_cluster_member_at(const struct topology *topology,
+                                                       struct member *const *rows, uint16_t row)
 {
     return row < topology->n_masters ? rows[row] : NULL;
 }
@@ -44,8 +44,8 @@ static void controls_cluster_go_on(struct shard_story *shard, const struct topol
 }
 
 /* True if an unfinished story is about this row. */
-static bool controls_cluster_is_told_of(const struct shard_stories *stories, const struct topology *topology,
-                                        uint16_t row)
+static bool controls_cluster_is_told_of(const struct shard_stories *stories,
+                                        const struct topology *topology, uint16_t row)
 {
     for (int i = 0; i < SHARD_STORIES; i++)
         if (is_on(&stories->all[i]) && slot_map_row(topology->slots, stories->all[i].slot) == row)
@@ -53,8 +53,8 @@ static bool controls_cluster_is_told_of(const struct shard_stories *stories, con
     return false;
 }
 
-static void controls_cluster_begin(struct shard_stories *stories, const struct topology *topology, uint16_t row,
-                                   const struct member *member, uint64_t lost_ns)
+static void controls_cluster_begin(struct shard_stories *stories, const struct topology *topology,
+                                   uint16_t row, const struct member *member, uint64_t lost_ns)
 {
     struct shard_story *free = NULL;
     uint16_t slot = 0;
@@ -91,8 +91,9 @@ static void shard_stories_follow(struct shard_stories *stories, const struct top
 }
 
 /* Calls `tell` for each story that has been over for `after_ns`. To be called repeatedly. */
-static void shard_stories_tell(struct shard_stories *stories, const struct fates *now, uint64_t now_ns,
-                               uint64_t after_ns, void (*tell)(void *arg, const char *line), void *arg)
+static void shard_stories_tell(struct shard_stories *stories, const struct fates *now,
+                               uint64_t now_ns, uint64_t after_ns,
+                               void (*tell)(void *arg, const char *line), void *arg)
 {
     char line[FAILOVER_STORY_ROOM];
     for (int i = 0; i < SHARD_STORIES; i++) {
@@ -131,11 +132,12 @@ static uint16_t controls_cluster_add(struct cluster_rows *rows, struct member *m
 {
     uint16_t row = (uint16_t)rows->n++;
     rows->members[row] = member;
-    rows->rows[row] = (struct topology_row){.node = finder_node(member->finder),
-                                            .master = row,
-                                            .host = node->host[0] != '\0' ? node->host : NULL,
-                                            .hostname = node->hostname[0] != '\0' ? node->hostname : NULL,
-                                            .port = node->port};
+    rows->rows[row] =
+        (struct topology_row){.node = finder_node(member->finder),
+                              .master = row,
+                              .host = node->host[0] != '\0' ? node->host : NULL,
+                              .hostname = node->hostname[0] != '\0' ? node->hostname : NULL,
+                              .port = node->port};
     return row;
 }
 
@@ -165,7 +167,8 @@ static size_t choose_default_node(const struct cluster_rows *rows, const struct 
 {
     size_t best = 0;
     for (size_t i = 0; i < rows->n; i++) {
-        if (rows->members[i] == default_node && may_be_default(default_node, node_at(cluster, numbers[i])))
+        if (rows->members[i] == default_node &&
+            may_be_default(default_node, node_at(cluster, numbers[i])))
             return i;
         if (is_up(rows->members[i]) && !is_up(rows->members[best]))
             best = i;
@@ -191,8 +194,8 @@ static void swap(struct cluster_rows *rows, uint16_t *numbers, size_t a, size_t 
 /* ---- masters and replicas ---- */
 
 /* row_of[i] becomes the row of the view's node i, or SLOT_UNSERVED. */
-static void add_masters(struct cluster_rows *rows, const struct cluster *cluster, const struct member *default_node,
-                        uint16_t *row_of)
+static void add_masters(struct cluster_rows *rows, const struct cluster *cluster,
+                        const struct member *default_node, uint16_t *row_of)
 {
     size_t n = cluster_view_count(cluster_known(cluster));
     uint16_t *numbers = mem_zalloc(n + 1, sizeof *numbers);
@@ -210,12 +213,14 @@ static void add_masters(struct cluster_rows *rows, const struct cluster *cluster
     free(numbers);
 }
 
-static void add_replicas(struct cluster_rows *rows, const struct cluster *cluster, const uint16_t *row_of)
+static void add_replicas(struct cluster_rows *rows, const struct cluster *cluster,
+                         const uint16_t *row_of)
 {
     for (size_t i = 0; i < cluster_view_count(cluster_known(cluster)); i++) {
         const struct cluster_view_node *node = node_at(cluster, i);
         struct member *member = cluster_reads(cluster, node) ? cluster_member(cluster, i) : NULL;
-        if (member == NULL || row_of[node->master] == SLOT_UNSERVED || row_of_member(rows, member) != SLOT_UNSERVED ||
+        if (member == NULL || row_of[node->master] == SLOT_UNSERVED ||
+            row_of_member(rows, member) != SLOT_UNSERVED ||
             !node_has_address(finder_node(member->finder)))
             continue;
         uint16_t row = controls_cluster_add(rows, member, node);
@@ -240,8 +245,8 @@ static uint16_t row_of_slot(const struct cluster *cluster, const uint16_t *row_o
     return owner != CLUSTER_NOBODY ? row_of[owner] : SLOT_UNSERVED;
 }
 
-static void set_slots(struct cluster_rows *rows, const struct cluster *cluster, const struct topology *now,
-                      const uint16_t *row_of)
+static void set_slots(struct cluster_rows *rows, const struct cluster *cluster,
+                      const struct topology *now, const uint16_t *row_of)
 {
     const struct cluster_view *view = cluster_known(cluster);
     bool holds = now->slots != NULL && cluster_view_wants_another(view);
@@ -283,9 +288,11 @@ static bool is_same_slot(const struct cluster_rows *rows, const struct topology 
 /* True if the rows equal the topology that workers have. */
 static bool cluster_rows_are_same(const struct cluster_rows *rows, const struct topology *now)
 {
-    bool is_same = now->slots != NULL && rows->n == now->n_rows && rows->n_masters == now->n_masters;
+    bool is_same =
+        now->slots != NULL && rows->n == now->n_rows && rows->n_masters == now->n_masters;
     for (size_t i = 0; i < rows->n && is_same; i++)
-        is_same = rows->rows[i].node == now->rows[i].node && rows->rows[i].master == now->rows[i].master;
+        is_same =
+            rows->rows[i].node == now->rows[i].node && rows->rows[i].master == now->rows[i].master;
     for (uint16_t slot = 0; slot < SLOT_COUNT && is_same; slot++)
         is_same = is_same_slot(rows, now, slot);
     return is_same;
@@ -315,7 +322,8 @@ static void demote_lost(struct controls *controls, const struct topology *topolo
     for (size_t i = 0; i < controls->topology->n_rows; i++) {
         struct member *member = controls->rows[i];
         struct node *node = controls->topology->rows[i].node;
-        if (controls_cluster_has_row(topology, node) || member == NULL || !finder_word(member->finder).is_lost)
+        if (controls_cluster_has_row(topology, node) || member == NULL ||
+            !finder_word(member->finder).is_lost)
             continue;
         node_demote(node);
         if (finder_node(member->finder) == node && !member->is_leaving)
@@ -347,9 +355,11 @@ static bool print_change(const struct topology *before, const struct topology *n
     while (slot < SLOT_COUNT && slot_map_row(before->slots, slot) != i)
         slot++;
     uint16_t row = slot < SLOT_COUNT ? slot_map_row(now->slots, slot) : SLOT_UNSERVED;
-    size_t n = (size_t)snprintf(out, CLUSTER_WORDS_ROOM, "%.150s no longer serves slots", node->text);
+    size_t n =
+        (size_t)snprintf(out, CLUSTER_WORDS_ROOM, "%.150s no longer serves slots", node->text);
     if (row != SLOT_UNSERVED)
-        snprintf(out + n, CLUSTER_WORDS_ROOM - n, ", %.150s serves slot %u", now->rows[row].node->text, (unsigned)slot);
+        snprintf(out + n, CLUSTER_WORDS_ROOM - n, ", %.150s serves slot %u",
+                 now->rows[row].node->text, (unsigned)slot);
     return true;
 }
 
@@ -407,7 +417,8 @@ static void publish_rows(struct controls *controls, struct cluster_rows *rows)
     }
     mark_replicas(controls, rows);
     if (!cluster_rows_are_same(rows, controls->topology)) {
-        struct topology *topology = topology_new_cluster(rows->rows, rows->n, rows->n_masters, rows->slots);
+        struct topology *topology =
+            topology_new_cluster(rows->rows, rows->n, rows->n_masters, rows->slots);
         for (uint16_t slot = 0; slot < SLOT_COUNT; slot++)
             controls->told[slot] = slot_map_row(topology->slots, slot);
         demote_lost(controls, topology);
@@ -448,8 +459,8 @@ void controls_tell_shards(struct controls *controls, uint64_t now_ns)
 {
     struct fates fates = {{0}};
     controls->ops->sum_fates(controls->arg, &fates);
-    shard_stories_tell(&controls->shards, &fates, now_ns, upstream_time(controls->upstream, STORY_NS), tell_story,
-                       controls);
+    shard_stories_tell(&controls->shards, &fates, now_ns,
+                       upstream_time(controls->upstream, STORY_NS), tell_story, controls);
 }
 
 /* Reports to the view each slot that workers have moved to another row because of a redirect. */
@@ -464,7 +475,8 @@ static void controls_cluster_on_question(void *arg)
         controls->told[slot] = row;
         if (row >= now->n_masters || now->rows[row].port == 0)
             continue;
-        const char *host = now->rows[row].host != NULL ? now->rows[row].host : now->rows[row].hostname;
+        const char *host =
+            now->rows[row].host != NULL ? now->rows[row].host : now->rows[row].hostname;
         cluster_note_redirect(controls->cluster, slot, slice_str(host), now->rows[row].port);
     }
 }
@@ -474,8 +486,9 @@ static void controls_cluster_on_answer(void *arg)
     controls_choose_soon(arg);
 }
 
-static const struct cluster_ops cluster_ops = {
-    .on_question = controls_cluster_on_question, .on_answer = controls_cluster_on_answer, .on_news = controls_tell};
+static const struct cluster_ops cluster_ops = {.on_question = controls_cluster_on_question,
+                                               .on_answer = controls_cluster_on_answer,
+                                               .on_news = controls_tell};
 
 /* ---- nodes known to the predecessor ---- */
 
@@ -491,11 +504,13 @@ static const char *nodes_behind_sources(const struct controls *controls, const c
 
 void controls_add_nodes(struct controls *controls, const char *nodes)
 {
-    for (const char *at = nodes_behind_sources(controls, nodes), *end; *at != '\0'; at = end + (*end == ' ')) {
+    for (const char *at = nodes_behind_sources(controls, nodes), *end; *at != '\0';
+         at = end + (*end == ' ')) {
         struct address address;
         char why[128], key[ADDRESS_TEXT];
         end = strchrnul(at, ' ');
-        if (!address_parse(&address, slice_of(at, (size_t)(end - at)), false, (struct why){why, sizeof why}))
+        if (!address_parse(&address, slice_of(at, (size_t)(end - at)), false,
+                           (struct why){why, sizeof why}))
             continue;
         address_print(&address, key, sizeof key);
         if (members_find(&controls->members, key) == NULL)
@@ -520,6 +535,7 @@ void controls_list_nodes(const struct controls *controls, char out[NODES_LISTED]
 
 void controls_open_cluster(struct controls *controls)
 {
-    controls->cluster = cluster_open(controls->loop, controls->upstream, &controls->members, &cluster_ops, controls);
+    controls->cluster = cluster_open(controls->loop, controls->upstream, &controls->members,
+                                     &cluster_ops, controls);
     controls_follow_cluster(controls);
 }

@@ -28,22 +28,26 @@ static struct mastership_server server_of(const struct member *member)
     };
 }
 
-static const char *controls_default_word_of(const struct mastership_server *server, const struct member *member)
+static const char *controls_default_word_of(const struct mastership_server *server,
+                                            const struct member *member)
 {
-    static const char *const words[] = {
-        [ROLE_UNKNOWN] = "does not report its role", [ROLE_MASTER] = "is a master", [ROLE_REPLICA] = "is a replica"};
-    if (server->reach == REACH_OK && server->role == ROLE_UNKNOWN && finder_word(member->finder).is_mute)
+    static const char *const words[] = {[ROLE_UNKNOWN] = "does not report its role",
+                                        [ROLE_MASTER] = "is a master",
+                                        [ROLE_REPLICA] = "is a replica"};
+    if (server->reach == REACH_OK && server->role == ROLE_UNKNOWN &&
+        finder_word(member->finder).is_mute)
         return "does not report its role, because weir has no login there";
     return server->reach != REACH_OK ? "is away" : words[server->role];
 }
 
 /* Prints "10.0.0.1:6379 is a replica, 10.0.0.2:6379 is away". */
-static size_t controls_default_print_words(const struct mastership_view *view, const struct members *members, char *out,
-                                           size_t room)
+static size_t controls_default_print_words(const struct mastership_view *view,
+                                           const struct members *members, char *out, size_t room)
 {
     size_t n = 0;
     for (size_t i = 0; i < view->n_servers && n < room; i++)
-        n += (size_t)snprintf(out + n, room - n, "%s%.100s %s", i > 0 ? ", " : "", view->servers[i].key,
+        n += (size_t)snprintf(out + n, room - n, "%s%.100s %s", i > 0 ? ", " : "",
+                              view->servers[i].key,
                               controls_default_word_of(&view->servers[i], members->all[i]));
     return n;
 }
@@ -104,7 +108,8 @@ static void controls_default_choose(struct choice *choice, const struct members 
         .claims = told->claims,
         .n_claims = told->n,
         .n_sentinels = told->n_sentinels,
-        .before = {choice->named[0] != '\0' ? choice->named : NULL, choice->made.epoch, choice->made.changed_ns},
+        .before = {choice->named[0] != '\0' ? choice->named : NULL, choice->made.epoch,
+                   choice->made.changed_ns},
         .now_ns = now_ns,
     };
     const struct mastership_choice made = mastership_choose(&view);
@@ -137,7 +142,8 @@ static void admit_told(const struct sentinel_view *view, struct members *members
         controls_default_admit(members, view->replicas[i]);
 }
 
-static bool controls_default_is_told_of(const struct sentinel_view *view, const struct member *member)
+static bool controls_default_is_told_of(const struct sentinel_view *view,
+                                        const struct member *member)
 {
     for (size_t i = 0; i < view->n; i++)
         if (view->claims[i].server != NULL && strcmp(view->claims[i].server, member->key) == 0)
@@ -156,7 +162,8 @@ static bool controls_default_is_told_of(const struct sentinel_view *view, const 
  * leaves. The default node stays, and so does the member that is expected to become the default
  * node.
  */
-static void dismiss_untold(const struct sentinel_view *view, struct members *members, const struct choice *choice)
+static void dismiss_untold(const struct sentinel_view *view, struct members *members,
+                           const struct choice *choice)
 {
     bool is_any_fresh = false;
     for (size_t i = 0; i < view->n; i++)
@@ -186,7 +193,8 @@ static bool reads_replicas(const struct upstream *upstream)
 }
 
 /* True if clients may read from the member, by its role. */
-static bool is_replica(const struct controls *controls, const struct member *member, const struct member *default_node)
+static bool is_replica(const struct controls *controls, const struct member *member,
+                       const struct member *default_node)
 {
     const struct node *node = finder_node(member->finder);
     return reads_replicas(controls->upstream) && member != default_node && !member->is_leaving &&
@@ -248,7 +256,8 @@ static void tell_default_node(struct controls *controls)
     if (default_node != NULL)
         snprintf(line, sizeof line, "upstream %s is the master", default_node->key);
     else
-        snprintf(line, sizeof line, "upstream %s has no master: %s", controls->text, controls->choice.text);
+        snprintf(line, sizeof line, "upstream %s has no master: %s", controls->text,
+                 controls->choice.text);
     controls_tell(controls, default_node != NULL ? LOG_INFO : LOG_WARN, line, line);
 }
 
@@ -311,7 +320,8 @@ void controls_tell_story(struct controls *controls, uint64_t now_ns)
 {
     char line[FAILOVER_STORY_ROOM];
     struct fates fates = {{0}};
-    uint64_t due_ns = failover_story_due_ns(&controls->story, upstream_time(controls->upstream, STORY_NS));
+    uint64_t due_ns =
+        failover_story_due_ns(&controls->story, upstream_time(controls->upstream, STORY_NS));
     controls->ops->sum_fates(controls->arg, &fates);
     if (due_ns != 0 && now_ns >= due_ns && failover_story_tell(&controls->story, &fates, line))
         controls_tell(controls, LOG_WARN, line, line);
@@ -332,7 +342,8 @@ void controls_choose_default_node(struct controls *controls)
     ask_beside_polls(controls, now_ns);
     follow_story(controls, before, now_ns);
     controls_drop_leaving(controls);
-    bool is_news = choice->default_node != before || (choice->default_node == NULL && choice->made.why != why);
+    bool is_news =
+        choice->default_node != before || (choice->default_node == NULL && choice->made.why != why);
     if (is_news && (controls->is_settled || are_heard(controls)))
         tell_default_node(controls);
     if (choice->made.again_ns > now_ns)

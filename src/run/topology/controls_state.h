@@ -104,10 +104,12 @@ void controls_choose_soon(struct controls *controls);
  * Returns the node of row 0 for this member. NULL: a node without an address, kept while there is
  * no master. One reference, for the caller.
  */
-struct node *controls_default_node(const struct controls *controls, const struct member *default_node);
+struct node *controls_default_node(const struct controls *controls,
+                                   const struct member *default_node);
 
 /* Installs the topology. Takes over `topology` and `rows`, the members of its rows. */
-void controls_set_topology(struct controls *controls, struct topology *topology, struct member **rows);
+void controls_set_topology(struct controls *controls, struct topology *topology,
+                           struct member **rows);
 
 void controls_sum_maxclients(const struct controls *controls);
 void controls_hand_table(const struct controls *controls, const struct member *member);

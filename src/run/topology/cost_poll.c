@@ -55,7 +55,8 @@ static struct finder *cost_poll_finder_at(struct cost_poll *poll, size_t i)
 }
 
 /* Returns the row of the node, and its index. NULL: the node has no row any more. */
-static struct costed *cost_poll_row_of(const struct cost_poll *poll, const struct node *node, size_t *i)
+static struct costed *cost_poll_row_of(const struct cost_poll *poll, const struct node *node,
+                                       size_t *i)
 {
     for (*i = 0; *i < poll->n_rows; ++*i)
         if (poll->rows[*i].node == node)
@@ -75,7 +76,8 @@ static void tell_trips(const struct cost_poll *poll)
     }
     for (size_t i = 0; i < poll->n_rows; i++)
         if (poll->rows[i].node != NULL)
-            atomic_store_explicit(&poll->rows[i].node->contention->trip_ns, most_ns, memory_order_relaxed);
+            atomic_store_explicit(&poll->rows[i].node->contention->trip_ns, most_ns,
+                                  memory_order_relaxed);
 }
 
 static void cost_poll_end(struct cost_poll *poll)
@@ -105,7 +107,8 @@ static void on_stats(void *arg, struct node *node, struct slice frame, uint64_t 
     end_if_all(poll);
 }
 
-static bool cost_poll_ask(struct finder *finder, struct slice section, const struct control_question *question)
+static bool cost_poll_ask(struct finder *finder, struct slice section,
+                          const struct control_question *question)
 {
     const struct slice words[] = {SLICE("INFO"), section};
     return finder_ask(finder, words, 2, question);
@@ -135,7 +138,8 @@ static void on_cpu(void *arg, struct node *node, struct slice frame, uint64_t as
     cost_poll_note_lack(node, verdict);
     bool is_row = i < poll->controls->topology->n_rows;
     struct finder *finder = verdict == CONTROL_GOOD && is_row ? cost_poll_finder_at(poll, i) : NULL;
-    if (finder == NULL || finder_node(finder) != node || !cost_poll_ask(finder, SLICE("commandstats"), &question))
+    if (finder == NULL || finder_node(finder) != node ||
+        !cost_poll_ask(finder, SLICE("commandstats"), &question))
         end_if_all(poll);
 }
 

@@ -44,21 +44,24 @@ static bool failover_story_is_any(const struct fates *fates)
     return false;
 }
 
-bool failover_story_tell(struct failover_story *story, const struct fates *now, char line[FAILOVER_STORY_ROOM])
+bool failover_story_tell(struct failover_story *story, const struct fates *now,
+                         char line[FAILOVER_STORY_ROOM])
 {
     struct fates n;
     bool is_same = strcmp(story->was, story->is) == 0;
     uint64_t took_ns = story->found_ns > story->missed_ns ? story->found_ns - story->missed_ns : 0;
     for (int fate = 0; fate < FATE_COUNT; fate++)
         n.n[fate] = now->n[fate] - story->before.n[fate];
-    size_t length = is_same
-                        ? (size_t)snprintf(line, FAILOVER_STORY_ROOM, "upstream %s is the master again", story->is)
-                        : (size_t)snprintf(line, FAILOVER_STORY_ROOM,
-                                           "failover: upstream %s is the master in place of %s", story->is, story->was);
+    size_t length = is_same ? (size_t)snprintf(line, FAILOVER_STORY_ROOM,
+                                               "upstream %s is the master again", story->is)
+                            : (size_t)snprintf(line, FAILOVER_STORY_ROOM,
+                                               "failover: upstream %s is the master in place of %s",
+                                               story->is, story->was);
     snprintf(line + length, FAILOVER_STORY_ROOM - length,
              ", after %.3f s without a master; commands that waited: %" PRIu64 ", refused: %" PRIu64
              ", retried: %" PRIu64 "; connections lost with commands in flight: %" PRIu64,
-             (double)took_ns / NS_PER_S, n.n[FATE_WAITED], n.n[FATE_REFUSED], n.n[FATE_AGAIN], n.n[FATE_LOST]);
+             (double)took_ns / NS_PER_S, n.n[FATE_WAITED], n.n[FATE_REFUSED], n.n[FATE_AGAIN],
+             n.n[FATE_LOST]);
     story->missed_ns = story->found_ns = 0;
     story->before = *now;
     return !is_same || took_ns >= BRIEF_NS || failover_story_is_any(&n);

@@ -46,6 +46,7 @@ void failover_story_find(struct failover_story *story, const char *is, uint64_t 
 uint64_t failover_story_due_ns(const struct failover_story *story, uint64_t after_ns);
 
 /* Ends the story, and prints its line. False: too little happened for a log line. */
-bool failover_story_tell(struct failover_story *story, const struct fates *now, char line[FAILOVER_STORY_ROOM]);
+bool failover_story_tell(struct failover_story *story, const struct fates *now,
+                         char line[FAILOVER_STORY_ROOM]);
 
 #endif

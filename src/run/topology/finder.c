@@ -81,7 +81,8 @@ static uint64_t time_of(const struct finder *finder, uint64_t ns)
     return upstream_time(finder->settings.upstream, ns);
 }
 
-static struct node *make_node(const struct finder *finder, const struct endpoint *endpoint, const struct node *before)
+static struct node *make_node(const struct finder *finder, const struct endpoint *endpoint,
+                              const struct node *before)
 {
     char address[ENDPOINT_TEXT] = "";
     if (endpoint->length > 0)
@@ -137,12 +138,15 @@ static void on_role(void *arg)
 {
     struct dial *dial = arg;
     struct finder *finder = dial->finder;
-    bool is_left_alone = node_role(dial->node) == ROLE_REPLICA && finder->settings.kind == FINDER_ALONE;
+    bool is_left_alone =
+        node_role(dial->node) == ROLE_REPLICA && finder->settings.kind == FINDER_ALONE;
     dial->said_ns = clock_ns();
     if (!is_now(dial))
         return;
     uint64_t longer_ns = 2 * finder->ask_every_ns;
-    finder->ask_every_ns = !is_left_alone ? ASK_NS : longer_ns < ASK_REPLICA_NS ? longer_ns : ASK_REPLICA_NS;
+    finder->ask_every_ns = !is_left_alone               ? ASK_NS
+                           : longer_ns < ASK_REPLICA_NS ? longer_ns
+                                                        : ASK_REPLICA_NS;
     if (node_is_demoted(dial->node))
         finder_wake(finder, 0);
     finder->ops->on_word(finder->arg);
@@ -223,15 +227,17 @@ static const struct control_ops control_ops = {
 static void connect_dial(struct dial *dial, bool is_trial)
 {
     struct finder *finder = dial->finder;
-    const struct credentials credentials = {finder->settings.credentials.user, finder->password, finder->before,
-                                            finder->settings.credentials.number};
-    dial->control = control_open(finder->loop, dial->node, &credentials, is_trial, &control_ops, dial);
+    const struct credentials credentials = {finder->settings.credentials.user, finder->password,
+                                            finder->before, finder->settings.credentials.number};
+    dial->control =
+        control_open(finder->loop, dial->node, &credentials, is_trial, &control_ops, dial);
 }
 
 /* ---- log lines ---- */
 
-__attribute__((format(printf, 3, 4))) static void tell(const struct finder *finder, enum log_level level,
-                                                       const char *format, ...)
+__attribute__((format(printf, 3, 4))) static void tell(const struct finder *finder,
+                                                       enum log_level level, const char *format,
+                                                       ...)
 {
     char line[LINE_ROOM];
     va_list args;
@@ -246,7 +252,8 @@ static void note_tries(struct finder *finder)
     for (unsigned i = 0; i < finder->n_trials; i++)
         for (unsigned j = 0; j < finder->known.n; j++)
             if (strcmp(finder->tries[j].address, finder->trials[i]->node->address) == 0)
-                snprintf(finder->tries[j].why, sizeof finder->tries[j].why, "%s", finder->trials[i]->why);
+                snprintf(finder->tries[j].why, sizeof finder->tries[j].why, "%s",
+                         finder->trials[i]->why);
 }
 
 /* Prints "10.0.0.1:6379: connection refused, 10.0.0.2:6379: ...": the failed addresses. */
@@ -256,8 +263,8 @@ static void print_failures(const struct finder *finder, char *out, size_t room)
     out[0] = '\0';
     for (unsigned i = 0; i < finder->n_trials; i++)
         if (finder->trials[i]->why[0] != '\0' && n < room)
-            n += (size_t)snprintf(out + n, room - n, "%s%s: %s", n > 0 ? ", " : "", finder->trials[i]->node->address,
-                                  finder->trials[i]->why);
+            n += (size_t)snprintf(out + n, room - n, "%s%s: %s", n > 0 ? ", " : "",
+                                  finder->trials[i]->node->address, finder->trials[i]->why);
 }
 
 /* ---- changing the node ---- */
@@ -265,8 +272,9 @@ static void print_failures(const struct finder *finder, char *out, size_t room)
 static void probe_now(struct finder *finder)
 {
     auth_probe_close(finder->probe);
-    finder->probe =
-        finder->probes && finder->now->control != NULL ? auth_probe_open(finder->loop, finder->now->node) : NULL;
+    finder->probe = finder->probes && finder->now->control != NULL
+                        ? auth_probe_open(finder->loop, finder->now->node)
+                        : NULL;
 }
 
 static void finder_become(struct finder *finder, struct dial *dial)
@@ -300,17 +308,19 @@ static void tell_moved(const struct finder *finder, const struct dial *dial)
     if (finder->settings.kind == FINDER_MEMBER && finder->resolver == NULL)
         return; /* a fixed address has not moved */
     if (strcmp(before, dial->node->address) == 0 || before[0] == '\0')
-        tell(finder, LOG_INFO, "upstream %s is at %s%s%s%s", finder->text, dial->node->address, role, tried, failures);
-    else
-        tell(finder, LOG_WARN, "upstream %s has moved from %s to %s%s%s%s", finder->text, before, dial->node->address,
+        tell(finder, LOG_INFO, "upstream %s is at %s%s%s%s", finder->text, dial->node->address,
              role, tried, failures);
+    else
+        tell(finder, LOG_WARN, "upstream %s has moved from %s to %s%s%s%s", finder->text, before,
+             dial->node->address, role, tried, failures);
 }
 
 static void win(struct finder *finder, unsigned i)
 {
     struct dial *dial = finder->trials[i];
     if (!dial->is_connected)
-        log_at(LOG_SITE_CONTROL, LOG_WARN, "upstream %s: the control connection failed: %s", finder->text, dial->why);
+        log_at(LOG_SITE_CONTROL, LOG_WARN, "upstream %s: the control connection failed: %s",
+               finder->text, dial->why);
     else
         tell_moved(finder, dial);
     note_tries(finder);
@@ -376,7 +386,8 @@ static bool finder_is_known(const struct finder *finder, const struct endpoint *
 static bool finder_may_stay(const struct finder *finder)
 {
     const struct dial *now = finder->now;
-    return !finder->must_move && now->control != NULL && finder_is_known(finder, &now->node->endpoint);
+    return !finder->must_move && now->control != NULL &&
+           finder_is_known(finder, &now->node->endpoint);
 }
 
 /*
@@ -411,7 +422,8 @@ static bool dial_next(struct finder *finder)
 }
 
 /* Returns the index of the trial that becomes the node; n_trials: no trial has won yet. */
-static unsigned finder_find_winner(const struct finder *finder, bool are_all_dialled, bool is_patience_over)
+static unsigned finder_find_winner(const struct finder *finder, bool are_all_dialled,
+                                   bool is_patience_over)
 {
     unsigned best = finder->n_trials;
     unsigned n_pending = 0;
@@ -421,7 +433,8 @@ static unsigned finder_find_winner(const struct finder *finder, bool are_all_dia
         if (dial->is_greeted && !dial->has_failed && node_role(dial->node) != ROLE_REPLICA)
             return i - 1;
         /* second choice: a server that accepted the connection and then rejected weir */
-        bool is_better = best == finder->n_trials || dial->is_greeted || !finder->trials[best]->is_greeted;
+        bool is_better =
+            best == finder->n_trials || dial->is_greeted || !finder->trials[best]->is_greeted;
         if (dial->is_connected && is_better)
             best = i - 1;
     }
@@ -441,8 +454,8 @@ static void give_up_round(struct finder *finder)
     char failures[LINE_ROOM / 2];
     print_failures(finder, failures, sizeof failures);
     if (finder->n_trials > 0 && strcmp(failures, finder->failures) != 0)
-        log_at(LOG_SITE_CONTROL, LOG_WARN, "upstream %s: none of its other addresses answers: %s", finder->text,
-               failures);
+        log_at(LOG_SITE_CONTROL, LOG_WARN, "upstream %s: none of its other addresses answers: %s",
+               finder->text, failures);
     snprintf(finder->failures, sizeof finder->failures, "%s", failures);
     end_round(finder);
     if (!finder_may_stay(finder))
@@ -555,7 +568,8 @@ static void print_found(const struct finder *finder, char *out, size_t room)
 {
     size_t n = 0;
     for (unsigned i = 0; i < finder->known.n && n < room; i++)
-        n += (size_t)snprintf(out + n, room - n, "%s%s", i > 0 ? ", " : "", finder->tries[i].address);
+        n += (size_t)snprintf(out + n, room - n, "%s%s", i > 0 ? ", " : "",
+                              finder->tries[i].address);
 }
 
 static void take_found(struct finder *finder, const struct resolved *found)
@@ -578,8 +592,8 @@ static void take_found(struct finder *finder, const struct resolved *found)
 static void finder_take_error(struct finder *finder, const char *why)
 {
     if (strcmp(finder->name_error, why) != 0)
-        tell(finder, LOG_WARN, "upstream %s: its name cannot be resolved: %s%s%s", finder->text, why,
-             finder->known.n > 0 ? "; weir keeps using the last address: " : "",
+        tell(finder, LOG_WARN, "upstream %s: its name cannot be resolved: %s%s%s", finder->text,
+             why, finder->known.n > 0 ? "; weir keeps using the last address: " : "",
              finder->known.n > 0 ? finder->now->node->address : "");
     snprintf(finder->name_error, sizeof finder->name_error, "%s", why);
     if (finder->known.n == 0)
@@ -619,9 +633,11 @@ void finder_look(struct finder *finder)
     if (!atomic_load_explicit(&node->is_asked, memory_order_acquire))
         return;
     uint64_t now_ns = clock_ns();
-    uint64_t due_ns = finder->asked_ns != 0 ? finder->asked_ns + time_of(finder, finder->ask_every_ns) : 0;
+    uint64_t due_ns =
+        finder->asked_ns != 0 ? finder->asked_ns + time_of(finder, finder->ask_every_ns) : 0;
     if (now_ns < due_ns) {
-        uv_timer_start(&finder->timers[QUESTION], finder_on_question, (due_ns - now_ns) / NS_PER_MS + 1, 0);
+        uv_timer_start(&finder->timers[QUESTION], finder_on_question,
+                       (due_ns - now_ns) / NS_PER_MS + 1, 0);
         return;
     }
     atomic_store_explicit(&node->is_asked, false, memory_order_release);
@@ -634,8 +650,8 @@ void finder_look(struct finder *finder)
 
 /* ---- the life of a finder ---- */
 
-struct finder *finder_open(struct loop *loop, const struct finder_settings *settings, const struct finder_ops *ops,
-                           void *arg)
+struct finder *finder_open(struct loop *loop, const struct finder_settings *settings,
+                           const struct finder_ops *ops, void *arg)
 {
     struct finder *finder = mem_zalloc(1, sizeof *finder);
     const struct address *address = settings->address;
@@ -695,7 +711,8 @@ void finder_start(struct finder *finder)
         return;
     }
     finder_look_up(finder);
-    uv_timer_start(&finder->timers[START], on_start, finder->settings.upstream->connect_timeout_ns / NS_PER_MS, 0);
+    uv_timer_start(&finder->timers[START], on_start,
+                   finder->settings.upstream->connect_timeout_ns / NS_PER_MS, 0);
 }
 
 void finder_probe(struct finder *finder)
@@ -740,9 +757,11 @@ struct finder_word finder_word(const struct finder *finder)
         return finder->past; /* the address is about to be dialled anew */
     return (struct finder_word){
         .role = node_role(now->node),
-        .is_lost = !now->is_greeted || (now->has_failed && now->failures > 1) || node_is_silent(now->node),
+        .is_lost =
+            !now->is_greeted || (now->has_failed && now->failures > 1) || node_is_silent(now->node),
         .said_ns = now->said_ns,
-        .is_mute = (atomic_load_explicit(&now->node->lacks, memory_order_relaxed) >> LACK_USER & 1) != 0,
+        .is_mute =
+            (atomic_load_explicit(&now->node->lacks, memory_order_relaxed) >> LACK_USER & 1) != 0,
         .lost_ns = now->has_failed ? now->lost_ns : 0,
     };
 }
@@ -753,7 +772,8 @@ void finder_ask_role(struct finder *finder)
         control_ask_role(finder->now->control);
 }
 
-bool finder_ask(struct finder *finder, const struct slice *words, size_t n, const struct control_question *question)
+bool finder_ask(struct finder *finder, const struct slice *words, size_t n,
+                const struct control_question *question)
 {
     struct control *control = finder->now->control;
     return control != NULL && control_ask(control, words, n, question);

@@ -60,8 +60,8 @@ struct finder_settings {
 };
 
 /* Out of memory ends the process. */
-struct finder *finder_open(struct loop *loop, const struct finder_settings *settings, const struct finder_ops *ops,
-                           void *arg);
+struct finder *finder_open(struct loop *loop, const struct finder_settings *settings,
+                           const struct finder_ops *ops, void *arg);
 
 /* Begins to connect: ops are called from now on. */
 void finder_start(struct finder *finder);
@@ -97,7 +97,8 @@ struct finder_word finder_word(const struct finder *finder);
 void finder_ask_role(struct finder *finder);
 
 /* As control_ask. */
-bool finder_ask(struct finder *finder, const struct slice *words, size_t n, const struct control_question *question);
+bool finder_ask(struct finder *finder, const struct slice *words, size_t n,
+                const struct control_question *question);
 
 /*
  * Demotes the node, because another server is the master. A new node at this address replaces the

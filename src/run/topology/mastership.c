@@ -8,7 +8,8 @@ static bool mastership_is_same(const char *a, const char *b)
     return a != NULL && b != NULL && strcmp(a, b) == 0;
 }
 
-static const struct mastership_server *find_server(const struct mastership_view *view, const char *key)
+static const struct mastership_server *find_server(const struct mastership_view *view,
+                                                   const char *key)
 {
     for (size_t i = 0; i < view->n_servers; i++)
         if (mastership_is_same(view->servers[i].key, key))
@@ -64,7 +65,8 @@ static bool has_untried(const struct mastership_view *view)
 static struct mastership_choice choose_of_list(const struct mastership_view *view)
 {
     const struct mastership_server *now = find_server(view, view->before.named), *other;
-    struct mastership_choice choice = {.changed_ns = view->before.changed_ns, .epoch = view->before.epoch};
+    struct mastership_choice choice = {.changed_ns = view->before.changed_ns,
+                                       .epoch = view->before.epoch};
     size_t n = count_masters(view, now, &other);
     bool stays = now != NULL && now->role == ROLE_MASTER;
     bool is_start = view->before.named == NULL && view->before.changed_ns == 0;
@@ -195,21 +197,24 @@ static struct votes find_most(const struct mastership_view *view, const struct c
 }
 
 /* Returns when the wait for the server's own report ends; 0: no wait. */
-static uint64_t word_due_ns(const struct mastership_view *view, const struct counted *counted, const char *key)
+static uint64_t word_due_ns(const struct mastership_view *view, const struct counted *counted,
+                            const char *key)
 {
     const struct mastership_server *server = find_server(view, key);
     uint64_t since_ns = UINT64_MAX;
     if (server != NULL && (server->role == ROLE_MASTER || server->reach == REACH_LOST))
         return 0;
     for (size_t i = 0; i < counted->n; i++)
-        if (mastership_is_same(counted->claims[i]->server, key) && counted->claims[i]->since_ns < since_ns)
+        if (mastership_is_same(counted->claims[i]->server, key) &&
+            counted->claims[i]->since_ns < since_ns)
             since_ns = counted->claims[i]->since_ns;
     uint64_t due_ns = since_ns != UINT64_MAX ? since_ns + MASTERSHIP_WORD_NS : 0;
     return due_ns > view->now_ns ? due_ns : 0;
 }
 
 /* True if the named server changes to the winner, perhaps only at choice->again_ns. */
-static bool is_followed(const struct mastership_view *view, const struct votes *now, const struct votes *winner)
+static bool is_followed(const struct mastership_view *view, const struct votes *now,
+                        const struct votes *winner)
 {
     const struct mastership_before *before = &view->before;
     if (before->named == NULL && before->changed_ns == 0)
@@ -252,12 +257,14 @@ static void name_server(const struct mastership_view *view, const struct counted
             choice->epoch = now.epoch;
     } else if (winner.server != NULL && is_followed(view, &now, &winner)) {
         mastership_change(view, counted, &winner, choice);
-    } else if (most.server != NULL && !mastership_is_same(most.server, before) && is_followed(view, &now, &most)) {
+    } else if (most.server != NULL && !mastership_is_same(most.server, before) &&
+               is_followed(view, &now, &most)) {
         mastership_change(view, counted, &most, choice);
     }
 }
 
-static enum mastership_why why_unnamed(const struct counted *counted, const struct mastership_choice *choice)
+static enum mastership_why why_unnamed(const struct counted *counted,
+                                       const struct mastership_choice *choice)
 {
     if (choice->ask != NULL)
         return MASTERSHIP_AWAITED;
@@ -279,7 +286,8 @@ static void judge_named(const struct mastership_view *view, const struct counted
         choice->why = server->reach == REACH_OK ? MASTERSHIP_GOOD : MASTERSHIP_LOST;
         ask = NULL;
     } else {
-        choice->why = server != NULL && server->role == ROLE_REPLICA ? MASTERSHIP_IS_REPLICA : MASTERSHIP_AWAITED;
+        choice->why = server != NULL && server->role == ROLE_REPLICA ? MASTERSHIP_IS_REPLICA
+                                                                     : MASTERSHIP_AWAITED;
     }
     choice->ask = choice->ask != NULL ? choice->ask : ask;
 }
@@ -287,7 +295,8 @@ static void judge_named(const struct mastership_view *view, const struct counted
 static struct mastership_choice choose_by_sentinels(const struct mastership_view *view)
 {
     struct counted counted = count_claims(view);
-    struct mastership_choice choice = {.epoch = view->before.epoch, .changed_ns = view->before.changed_ns};
+    struct mastership_choice choice = {.epoch = view->before.epoch,
+                                       .changed_ns = view->before.changed_ns};
     name_server(view, &counted, &choice);
     judge_named(view, &counted, &choice);
     choice.rivals = counted.n - votes_for(&counted, choice.named).n;

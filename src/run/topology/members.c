@@ -26,8 +26,8 @@ void member_note_word(struct member *member)
 
 /* ---- adding and dropping ---- */
 
-void members_init(struct members *members, struct loop *loop, const struct finder_settings *settings,
-                  const struct finder_ops *ops, void *arg)
+void members_init(struct members *members, struct loop *loop,
+                  const struct finder_settings *settings, const struct finder_ops *ops, void *arg)
 {
     *members = (struct members){.loop = loop, .settings = *settings, .ops = ops, .arg = arg};
 }

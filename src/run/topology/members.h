@@ -50,8 +50,8 @@ struct members {
  * The parts of the settings and ops must outlive the members. Ops must first pass what they get to
  * member_take_table or member_note_word. No member may be dropped from within ops.
  */
-void members_init(struct members *members, struct loop *loop, const struct finder_settings *settings,
-                  const struct finder_ops *ops, void *arg);
+void members_init(struct members *members, struct loop *loop,
+                  const struct finder_settings *settings, const struct finder_ops *ops, void *arg);
 void members_fini(struct members *members);
 
 /*

@@ -52,12 +52,14 @@ static struct finder *replica_poll_finder_at(const struct replica_poll *poll, si
  * Returns the replica of this node, and sets *master to its master's row. NULL: the node is no
  * replica.
  */
-static struct node *replica_of(const struct replica_poll *poll, const struct node *node, size_t *master)
+static struct node *replica_of(const struct replica_poll *poll, const struct node *node,
+                               size_t *master)
 {
     for (size_t row = 0; row < replica_poll_topology_of(poll)->n_rows; row++) {
         const struct finder *finder = replica_poll_finder_at(poll, row);
         *master = replica_poll_topology_of(poll)->rows[row].master;
-        if (finder != NULL && finder_node(finder) == node && *master != row && *master < poll->n_shards)
+        if (finder != NULL && finder_node(finder) == node && *master != row &&
+            *master < poll->n_shards)
             return finder_node(finder);
     }
     return NULL;
@@ -71,8 +73,9 @@ static struct node *replica_of(const struct replica_poll *poll, const struct nod
  */
 static void ask_roles(const struct replica_poll *poll, size_t master_row, struct node *promoted)
 {
-    const struct finder *master =
-        master_row < replica_poll_topology_of(poll)->n_rows ? replica_poll_finder_at(poll, master_row) : NULL;
+    const struct finder *master = master_row < replica_poll_topology_of(poll)->n_rows
+                                      ? replica_poll_finder_at(poll, master_row)
+                                      : NULL;
     if (master != NULL)
         node_ask(finder_node(master));
     if (promoted != NULL)
@@ -139,7 +142,8 @@ static void ask_replicas(struct replica_poll *poll)
         ask_replicas_of(poll, master);
 }
 
-static void replica_poll_on_told(void *arg, struct node *node, struct slice frame, uint64_t asked_ns)
+static void replica_poll_on_told(void *arg, struct node *node, struct slice frame,
+                                 uint64_t asked_ns)
 {
     struct replica_poll *poll = arg;
     struct offsets_word word;
@@ -175,7 +179,8 @@ static void note_master(struct replica_poll *poll, size_t master_row, const stru
     shard->master = master;
     offsets_forget(&shard->offsets);
     for (size_t row = 0; row < replica_poll_topology_of(poll)->n_rows; row++)
-        if (replica_poll_finder_at(poll, row) != NULL && replica_poll_topology_of(poll)->rows[row].master == master_row)
+        if (replica_poll_finder_at(poll, row) != NULL &&
+            replica_poll_topology_of(poll)->rows[row].master == master_row)
             reach_end(&finder_node(replica_poll_finder_at(poll, row))->reach);
 }
 

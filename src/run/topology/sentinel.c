@@ -25,7 +25,17 @@
 #define MAX_WORDS 3
 
 /* The questions, in the order of sending when several are due. */
-enum ask { ASK_AUTH, ASK_HELLO, ASK_ID, ASK_SUBSCRIBE, ASK_ADDRESS, ASK_MASTER, ASK_SENTINELS, ASK_REPLICAS, ASKS };
+enum ask {
+    ASK_AUTH,
+    ASK_HELLO,
+    ASK_ID,
+    ASK_SUBSCRIBE,
+    ASK_ADDRESS,
+    ASK_MASTER,
+    ASK_SENTINELS,
+    ASK_REPLICAS,
+    ASKS
+};
 
 #define BIT(ask) (1U << (ask))
 
@@ -114,7 +124,8 @@ static void sentinel_retry_later(struct sentinel *sentinel)
 }
 
 /* Ends the attempt, or the connection. */
-static void sentinel_end_attempt(struct sentinel *sentinel, enum sentinel_trouble trouble, struct slice why)
+static void sentinel_end_attempt(struct sentinel *sentinel, enum sentinel_trouble trouble,
+                                 struct slice why)
 {
     sentinel->failures++;
     set_trouble(sentinel, trouble, why);
@@ -139,7 +150,8 @@ static void sentinel_fail(struct sentinel *sentinel, const char *why)
  * Ends the connection to a sentinel that is up but does not serve weir. Such a sentinel is retried
  * less often.
  */
-static void sentinel_turn_away(struct sentinel *sentinel, enum sentinel_trouble trouble, struct slice why)
+static void sentinel_turn_away(struct sentinel *sentinel, enum sentinel_trouble trouble,
+                               struct slice why)
 {
     sentinel->retry_ns = hurried(sentinel, AGAIN_NS);
     sentinel_end_attempt(sentinel, trouble, why);
@@ -281,7 +293,8 @@ static bool sentinel_is_over(struct sentinel *sentinel, const struct said *said)
     enum sentinel_refusal refusal = sentinel_judge_error(said->text);
     switch (refusal) {
     case SENTINEL_WANTS_LOGIN:
-        sentinel_turn_away(sentinel, sentinel->password != NULL ? TROUBLE_REFUSES_LOGIN : TROUBLE_WANTS_LOGIN,
+        sentinel_turn_away(sentinel,
+                           sentinel->password != NULL ? TROUBLE_REFUSES_LOGIN : TROUBLE_WANTS_LOGIN,
                            said->text);
         return true;
     case SENTINEL_REFUSES_LOGIN:
@@ -292,7 +305,8 @@ static bool sentinel_is_over(struct sentinel *sentinel, const struct said *said)
     case SENTINEL_FORBIDS:
     case SENTINEL_UNKNOWN: /* weir can do without the answers to questions other than ASK_MASTER */
         if (sentinel->asked == ASK_MASTER)
-            sentinel_turn_away(sentinel, refusal == SENTINEL_FORBIDS ? TROUBLE_FORBIDS : TROUBLE_NO_SENTINEL,
+            sentinel_turn_away(sentinel,
+                               refusal == SENTINEL_FORBIDS ? TROUBLE_FORBIDS : TROUBLE_NO_SENTINEL,
                                said->text);
         return sentinel->asked == ASKS;
     default:
@@ -304,7 +318,8 @@ static void take_hello(struct sentinel *sentinel, const struct said *said)
 {
     struct slice mode, proto;
     bool is_list = said->kind == SAID_LIST;
-    sentinel->is_resp3 = is_list && said_field(said, "proto", &proto) && slice_eq(proto, slice_str("3"));
+    sentinel->is_resp3 =
+        is_list && said_field(said, "proto", &proto) && slice_eq(proto, slice_str("3"));
     if (is_list && said_field(said, "mode", &mode) && !slice_eq(mode, slice_str("sentinel")))
         sentinel_turn_away(sentinel, TROUBLE_NO_SENTINEL, mode);
     else
@@ -312,8 +327,8 @@ static void take_hello(struct sentinel *sentinel, const struct said *said)
 }
 
 /* Takes the claim for this server; port 0: a claim for no server. */
-static void take_claim(struct sentinel *sentinel, const struct sentinel_server *server, enum sentinel_trouble trouble,
-                       struct slice why)
+static void take_claim(struct sentinel *sentinel, const struct sentinel_server *server,
+                       enum sentinel_trouble trouble, struct slice why)
 {
     bool is_first = !sentinel->word.has_named;
     if (sentinel_word_take_claim(&sentinel->word, server, trouble, why, clock_ns()) && !is_first)
@@ -342,7 +357,8 @@ static void sentinel_take_address(struct sentinel *sentinel, const struct said *
 {
     struct sentinel_server server = sentinel->found;
     struct slice texts[2];
-    if (said->kind == SAID_LIST && said_texts(said, texts, 2) && sentinel_read_address(texts[0], texts[1], &server))
+    if (said->kind == SAID_LIST && said_texts(said, texts, 2) &&
+        sentinel_read_address(texts[0], texts[1], &server))
         sentinel->found = server;
     take_claim(sentinel, &sentinel->found, TROUBLE_NONE, slice_of("", 0));
 }
@@ -372,13 +388,15 @@ static void sentinel_take_answer(struct sentinel *sentinel, const struct said *s
 static bool is_about(const struct sentinel *sentinel, struct slice payload)
 {
     size_t len = strlen(sentinel->common->master_name);
-    return payload.len > len && payload.at[len] == ' ' && memcmp(payload.at, sentinel->common->master_name, len) == 0;
+    return payload.len > len && payload.at[len] == ' ' &&
+           memcmp(payload.at, sentinel->common->master_name, len) == 0;
 }
 
 static void take_push(struct sentinel *sentinel, const struct said *said)
 {
     struct slice payload, kind;
-    if (sentinel->asked == ASK_SUBSCRIBE && said_texts(said, &kind, 1) && slice_eq(kind, slice_str("subscribe"))) {
+    if (sentinel->asked == ASK_SUBSCRIBE && said_texts(said, &kind, 1) &&
+        slice_eq(kind, slice_str("subscribe"))) {
         sentinel_take_answer(sentinel, said);
         return;
     }
@@ -498,7 +516,8 @@ static void on_name(void *arg, enum name_news news, const char *why)
     else if (news == NAME_FOUND)
         connect_next(sentinel);
     else if (sentinel->is_open)
-        sentinel_end_attempt(sentinel, TROUBLE_AWAY, slice_str("its name resolves to another address"));
+        sentinel_end_attempt(sentinel, TROUBLE_AWAY,
+                             slice_str("its name resolves to another address"));
 }
 
 /* The lookup of the name takes longer than connect-timeout. */
@@ -519,7 +538,8 @@ static void sentinel_find_address(struct sentinel *sentinel)
     } else if (sentinel_name_is_looking(&sentinel->name)) {
         uv_timer_start(&sentinel->timer, on_look_late, ns_to_ms_up(connect_ns), 0);
     } else {
-        uv_timer_start(&sentinel->timer, sentinel_on_retry, ns_to_ms_up(hurried(sentinel, LOOK_NS)), 0);
+        uv_timer_start(&sentinel->timer, sentinel_on_retry, ns_to_ms_up(hurried(sentinel, LOOK_NS)),
+                       0);
     }
 }
 
@@ -534,7 +554,8 @@ static void connect_next(struct sentinel *sentinel)
         return;
     }
     struct tls_context *tls = upstream_tls(upstream);
-    const struct link_target target = {.endpoint = endpoint, .tls = tls, .server_name = sentinel->address.host};
+    const struct link_target target = {
+        .endpoint = endpoint, .tls = tls, .server_name = sentinel->address.host};
     int status = link_connect(&sentinel->link, sentinel->loop, RANK_LANE, &target, &link_ops);
     tls_context_put(tls);
     if (status != 0) {
@@ -542,7 +563,8 @@ static void connect_next(struct sentinel *sentinel)
         return;
     }
     sentinel->is_open = true;
-    uint64_t wait_ns = sentinel_name_is_last(&sentinel->name) ? upstream->connect_timeout_ns : NEXT_NS;
+    uint64_t wait_ns =
+        sentinel_name_is_last(&sentinel->name) ? upstream->connect_timeout_ns : NEXT_NS;
     uv_timer_start(&sentinel->timer, on_connect_deadline, ns_to_ms_up(wait_ns), 0);
 }
 
@@ -555,7 +577,8 @@ struct sentinel *sentinel_open(struct loop *loop, const struct sentinel_settings
     sentinel->inbox.most = SENTINEL_REPLY_MAX;
     sentinel->loop = loop;
     sentinel->common = settings->common;
-    sentinel->address = (struct address){.host = mem_strdup(settings->host), .port = settings->port};
+    sentinel->address =
+        (struct address){.host = mem_strdup(settings->host), .port = settings->port};
     address_print(&sentinel->address, sentinel->text, sizeof sentinel->text);
     snprintf(sentinel->word.id, sizeof sentinel->word.id, "%.*s", SENTINEL_ID - 1, sentinel->text);
     sentinel->word.trouble = TROUBLE_UNTRIED;

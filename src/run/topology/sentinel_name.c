@@ -11,8 +11,9 @@ static unsigned find_known(const struct sentinel_name *name, const struct endpoi
 {
     const struct resolved *known = &name->known;
     unsigned i = 0;
-    while (i < known->n && (known->endpoints[i].length != endpoint->length ||
-                            memcmp(&known->endpoints[i].address, &endpoint->address, endpoint->length) != 0))
+    while (i < known->n &&
+           (known->endpoints[i].length != endpoint->length ||
+            memcmp(&known->endpoints[i].address, &endpoint->address, endpoint->length) != 0))
         i++;
     return i;
 }
@@ -46,7 +47,8 @@ static void sentinel_name_on_resolved(void *arg, const struct resolved *found)
         name->on_news(name->arg, was_known ? NAME_MOVED : NAME_FOUND, NULL);
 }
 
-void sentinel_name_init(struct sentinel_name *name, struct loop *loop, const struct address *address)
+void sentinel_name_init(struct sentinel_name *name, struct loop *loop,
+                        const struct address *address)
 {
     struct resolved literal = {.n = 1};
     const struct address *to = dialling_target(name->dialling, address, &name->refusal);
@@ -81,7 +83,8 @@ bool sentinel_name_is_looking(const struct sentinel_name *name)
 void sentinel_name_look(struct sentinel_name *name)
 {
     uint64_t now_ns = clock_ns();
-    bool is_early = name->looked_ns != 0 && now_ns - name->looked_ns < upstream_time(name->upstream, LOOK_NS);
+    bool is_early =
+        name->looked_ns != 0 && now_ns - name->looked_ns < upstream_time(name->upstream, LOOK_NS);
     if (name->resolver == NULL || sentinel_name_is_looking(name) || is_early)
         return;
     name->looked_ns = now_ns;

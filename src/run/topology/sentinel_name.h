@@ -37,7 +37,8 @@ struct sentinel_name {
  * Sets the address as announced or configured; upstream-map applies. The owner sets the public
  * fields before.
  */
-void sentinel_name_init(struct sentinel_name *name, struct loop *loop, const struct address *address);
+void sentinel_name_init(struct sentinel_name *name, struct loop *loop,
+                        const struct address *address);
 
 /* Returns the endpoint to connect to; NULL: none yet. */
 const struct endpoint *sentinel_name_endpoint(const struct sentinel_name *name);

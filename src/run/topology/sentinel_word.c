@@ -21,7 +21,8 @@ static void copy_printable(char *out, size_t room, struct slice text)
     out[n] = '\0';
 }
 
-void sentinel_word_set_trouble(struct sentinel_word *word, enum sentinel_trouble trouble, struct slice why)
+void sentinel_word_set_trouble(struct sentinel_word *word, enum sentinel_trouble trouble,
+                               struct slice why)
 {
     if (trouble != TROUBLE_NONE && trouble != TROUBLE_AWAY && trouble != TROUBLE_SILENT)
         word->answered_ns = 0;
@@ -49,8 +50,8 @@ static bool sentinel_word_is_same(const struct sentinel_server *a, const struct 
 bool sentinel_word_take_claim(struct sentinel_word *word, const struct sentinel_server *server,
                               enum sentinel_trouble trouble, struct slice why, uint64_t now_ns)
 {
-    bool is_other =
-        !word->has_named || word->master.port != server->port || strcmp(word->master.host, server->host) != 0;
+    bool is_other = !word->has_named || word->master.port != server->port ||
+                    strcmp(word->master.host, server->host) != 0;
     if (is_other)
         word->since_ns = now_ns;
     word->is_changed = word->is_changed || is_other || word->master.epoch != server->epoch;
@@ -64,8 +65,8 @@ bool sentinel_word_take_claim(struct sentinel_word *word, const struct sentinel_
 enum which { ALL, THOSE_REACHED };
 
 /* Reads a list of servers into out. True if the list differs from the previous content. */
-static bool take_list(const struct said *said, enum which which, struct sentinel_server *out, size_t *n_out,
-                      size_t most)
+static bool take_list(const struct said *said, enum which which, struct sentinel_server *out,
+                      size_t *n_out, size_t most)
 {
     struct sentinel_server server;
     struct slice rest = said->inside;

@@ -64,7 +64,8 @@ enum mastership_age sentinel_word_age(const struct sentinel_word *word, uint64_t
  * Sets the trouble. `why` is copied, with '?' for bytes that are not printable. Ends the validity
  * of the claim, unless the trouble may pass soon.
  */
-void sentinel_word_set_trouble(struct sentinel_word *word, enum sentinel_trouble trouble, struct slice why);
+void sentinel_word_set_trouble(struct sentinel_word *word, enum sentinel_trouble trouble,
+                               struct slice why);
 
 /* Takes the answer to SENTINEL MYID. */
 void sentinel_word_take_id(struct sentinel_word *word, const struct said *said);

@@ -53,8 +53,9 @@ static void refresh(struct sentinels *sentinels);
 
 /* ---- log lines ---- */
 
-__attribute__((format(printf, 4, 5))) static void tell(const struct sentinels *sentinels, enum log_level level,
-                                                       const char *about, const char *format, ...)
+__attribute__((format(printf, 4, 5))) static void tell(const struct sentinels *sentinels,
+                                                       enum log_level level, const char *about,
+                                                       const char *format, ...)
 {
     char line[LINE_ROOM];
     va_list args;
@@ -66,19 +67,21 @@ __attribute__((format(printf, 4, 5))) static void tell(const struct sentinels *s
 
 static void print_master(const struct sentinel_word *word, char *out, size_t room)
 {
-    struct address address = {.host = (char *)(uintptr_t)word->master.host, .port = word->master.port};
+    struct address address = {.host = (char *)(uintptr_t)word->master.host,
+                              .port = word->master.port};
     out[0] = '\0';
     if (word->master.port != 0)
         address_print(&address, out, room);
 }
 
 /* Prints what a log line says behind the sentinel's address. */
-static void sentinels_describe(const struct sentinels *sentinels, const struct sentinel_word *word, char *out,
-                               size_t room)
+static void sentinels_describe(const struct sentinels *sentinels, const struct sentinel_word *word,
+                               char *out, size_t room)
 {
     const char *name = sentinels->settings.master_name;
-    const char *login = sentinels->settings.user != NULL ? "sentinel-user and the password in sentinel-password-file"
-                                                         : "the password in sentinel-password-file";
+    const char *login = sentinels->settings.user != NULL
+                            ? "sentinel-user and the password in sentinel-password-file"
+                            : "the password in sentinel-password-file";
     char master[ADDRESS_TEXT];
     print_master(word, master, sizeof master);
     switch (word->trouble) {
@@ -105,10 +108,11 @@ static void sentinels_describe(const struct sentinels *sentinels, const struct s
         snprintf(out, room, "does not accept %s: %s", login, word->why);
         return;
     case TROUBLE_FORBIDS:
-        snprintf(out, room,
-                 "denies weir the commands that it needs: %s; docs/failover.md lists the permissions of "
-                 "weir's user",
-                 word->why);
+        snprintf(
+            out, room,
+            "denies weir the commands that it needs: %s; docs/failover.md lists the permissions of "
+            "weir's user",
+            word->why);
         return;
     case TROUBLE_NO_SENTINEL:
         snprintf(out, room, "is not a sentinel: %s", word->why);
@@ -117,7 +121,8 @@ static void sentinels_describe(const struct sentinels *sentinels, const struct s
         snprintf(out, room, "does not know the name %s", name);
         return;
     case TROUBLE_NO_SERVER:
-        snprintf(out, room, "names no server for %s%s%s", name, word->why[0] != '\0' ? ": " : "", word->why);
+        snprintf(out, room, "names no server for %s%s%s", name, word->why[0] != '\0' ? ": " : "",
+                 word->why);
         return;
     }
 }
@@ -130,22 +135,26 @@ static void tell_trouble(struct slot *slot)
     char what[LINE_ROOM / 2], about[LINE_ROOM];
     if (word->trouble == slot->told || word->trouble == TROUBLE_UNTRIED)
         return;
-    bool is_plain = word->trouble == TROUBLE_NONE && slot->told == TROUBLE_UNTRIED && !slot->is_configured;
+    bool is_plain =
+        word->trouble == TROUBLE_NONE && slot->told == TROUBLE_UNTRIED && !slot->is_configured;
     slot->told = word->trouble;
     if (is_plain)
         return;
     sentinels_describe(slot->sentinels, word, what, sizeof what);
     snprintf(about, sizeof about, "sentinel %s %d", text, (int)word->trouble);
-    tell(slot->sentinels, word->trouble == TROUBLE_NONE ? LOG_INFO : LOG_WARN, about, "sentinel %s %s", text, what);
+    tell(slot->sentinels, word->trouble == TROUBLE_NONE ? LOG_INFO : LOG_WARN, about,
+         "sentinel %s %s", text, what);
 }
 
 static bool is_fresh(const struct slot *slot)
 {
-    return !slot->is_twin && sentinel_age(slot->sentinel) == CLAIM_FRESH && slot->master.host != NULL;
+    return !slot->is_twin && sentinel_age(slot->sentinel) == CLAIM_FRESH &&
+           slot->master.host != NULL;
 }
 
 /* Finds two sentinels that answer and name different servers. False: all agree. */
-static bool find_disagreement(const struct sentinels *sentinels, const struct slot **one, const struct slot **other)
+static bool find_disagreement(const struct sentinels *sentinels, const struct slot **one,
+                              const struct slot **other)
 {
     *one = NULL;
     for (size_t i = 0; i < sentinels->n; i++) {
@@ -168,9 +177,10 @@ static void on_disagree(uv_timer_t *timer)
     sentinels->is_disagreement_told = true;
     address_print(&one->master, of_one, sizeof of_one);
     address_print(&other->master, of_other, sizeof of_other);
-    tell(sentinels, LOG_WARN, "sentinels disagree", "sentinels disagree about %s: %s names %.256s, %s names %.256s",
-         sentinels->settings.master_name, sentinel_text(one->sentinel), of_one, sentinel_text(other->sentinel),
-         of_other);
+    tell(sentinels, LOG_WARN, "sentinels disagree",
+         "sentinels disagree about %s: %s names %.256s, %s names %.256s",
+         sentinels->settings.master_name, sentinel_text(one->sentinel), of_one,
+         sentinel_text(other->sentinel), of_other);
 }
 
 /* Logs a disagreement that lasts. */
@@ -180,12 +190,14 @@ static void note_disagreement(struct sentinels *sentinels)
     uv_timer_t *timer = &sentinels->timers[DISAGREE];
     bool is = find_disagreement(sentinels, &one, &other);
     if (is && !sentinels->is_disagreement_told && !uv_is_active((uv_handle_t *)timer))
-        uv_timer_start(timer, on_disagree, upstream_time(sentinels->settings.upstream, DISAGREE_NS) / NS_PER_MS, 0);
+        uv_timer_start(timer, on_disagree,
+                       upstream_time(sentinels->settings.upstream, DISAGREE_NS) / NS_PER_MS, 0);
     if (is)
         return;
     uv_timer_stop(timer);
     if (sentinels->is_disagreement_told)
-        tell(sentinels, LOG_INFO, "sentinels agree", "sentinels agree about %s again", sentinels->settings.master_name);
+        tell(sentinels, LOG_INFO, "sentinels agree", "sentinels agree about %s again",
+             sentinels->settings.master_name);
     sentinels->is_disagreement_told = false;
 }
 
@@ -223,7 +235,8 @@ static bool look_at_password(struct sentinels *sentinels)
     char *password = NULL;
     char why[sizeof sentinels->password_why];
     uint64_t age_ns;
-    if (!secret_read(sentinels->settings.password_path, &password, &age_ns, (struct why){why, sizeof why})) {
+    if (!secret_read(sentinels->settings.password_path, &password, &age_ns,
+                     (struct why){why, sizeof why})) {
         if (strcmp(why, sentinels->password_why) != 0)
             tell(sentinels, LOG_WARN, why, "sentinel-password-file: %s", why);
         snprintf(sentinels->password_why, sizeof sentinels->password_why, "%s", why);
@@ -283,13 +296,16 @@ static void on_switch(void *arg)
         sentinel_ask(sentinels->slots[i]->sentinel);
 }
 
-static const struct sentinel_ops sentinel_ops = {.on_word = sentinels_on_word, .on_switch = on_switch};
+static const struct sentinel_ops sentinel_ops = {.on_word = sentinels_on_word,
+                                                 .on_switch = on_switch};
 
 static void sentinels_add(struct sentinels *sentinels, const char *host, uint16_t port)
 {
     struct slot *slot = mem_zalloc(1, sizeof *slot);
-    const struct sentinel_settings settings = {
-        .common = &sentinels->settings, .host = host, .port = port, .password = sentinels->password};
+    const struct sentinel_settings settings = {.common = &sentinels->settings,
+                                               .host = host,
+                                               .port = port,
+                                               .password = sentinels->password};
     slot->sentinels = sentinels;
     slot->told = TROUBLE_UNTRIED;
     slot->sentinel = sentinel_open(sentinels->loop, &settings, &sentinel_ops, slot);
@@ -301,7 +317,8 @@ static void sentinels_add(struct sentinels *sentinels, const char *host, uint16_
 static void sentinels_drop(struct sentinels *sentinels, size_t i)
 {
     struct slot *slot = sentinels->slots[i];
-    memmove(&sentinels->slots[i], &sentinels->slots[i + 1], (--sentinels->n - i) * sizeof sentinels->slots[0]);
+    memmove(&sentinels->slots[i], &sentinels->slots[i + 1],
+            (--sentinels->n - i) * sizeof sentinels->slots[0]);
     sentinel_close(slot->sentinel);
     free(slot);
 }
@@ -313,12 +330,14 @@ static bool is_peer(const struct slot *slot, const struct sentinel_server *peer)
     struct address address = {.host = (char *)(uintptr_t)peer->host, .port = peer->port};
     char text[ADDRESS_TEXT];
     address_print(&address, text, sizeof text);
-    bool is_same_id = word->has_id && peer->run_id[0] != '\0' && strcmp(word->id, peer->run_id) == 0;
+    bool is_same_id =
+        word->has_id && peer->run_id[0] != '\0' && strcmp(word->id, peer->run_id) == 0;
     return is_same_id || strcmp(text, sentinel_text(slot->sentinel)) == 0;
 }
 
 /* Returns the entry of `peer`; NULL: none. */
-static const struct slot *find_peer(const struct sentinels *sentinels, const struct sentinel_server *peer)
+static const struct slot *find_peer(const struct sentinels *sentinels,
+                                    const struct sentinel_server *peer)
 {
     for (size_t i = 0; i < sentinels->n; i++)
         if (is_peer(sentinels->slots[i], peer))
@@ -379,7 +398,8 @@ static void forget_learnt(struct sentinels *sentinels)
         sentinels_drop(sentinels, i - 1);
     }
     if (len > 0)
-        tell(sentinels, LOG_INFO, list, "sentinels of %s removed, no longer announced by other sentinels: %s",
+        tell(sentinels, LOG_INFO, list,
+             "sentinels of %s removed, no longer announced by other sentinels: %s",
              sentinels->settings.master_name, list);
 }
 
@@ -403,7 +423,8 @@ static void find_twins(struct sentinels *sentinels)
 }
 
 /* Returns an address that borrows the host of `server`. */
-static struct address sentinels_address_of(const struct sentinels *sentinels, const struct sentinel_server *server)
+static struct address sentinels_address_of(const struct sentinels *sentinels,
+                                           const struct sentinel_server *server)
 {
     return (struct address){.host = (char *)(uintptr_t)server->host,
                             .port = server->port,
@@ -450,7 +471,8 @@ void sentinels_set_pace(struct sentinels *sentinels, enum mastership_pace pace)
         sentinel_set_pace(sentinels->slots[i]->sentinel, pace);
 }
 
-size_t sentinels_claims(const struct sentinels *sentinels, struct mastership_claim claims[SENTINELS_MOST],
+size_t sentinels_claims(const struct sentinels *sentinels,
+                        struct mastership_claim claims[SENTINELS_MOST],
                         const struct address *masters[SENTINELS_MOST])
 {
     size_t n = 0;
@@ -460,11 +482,12 @@ size_t sentinels_claims(const struct sentinels *sentinels, struct mastership_cla
         if (!word->has_named || slot->is_twin)
             continue;
         masters[n] = slot->master.host != NULL ? &slot->master : NULL;
-        claims[n++] = (struct mastership_claim){.sentinel = word->id,
-                                                .server = slot->master.host != NULL ? slot->key : NULL,
-                                                .epoch = word->master.epoch,
-                                                .since_ns = word->since_ns,
-                                                .age = sentinel_age(slot->sentinel)};
+        claims[n++] =
+            (struct mastership_claim){.sentinel = word->id,
+                                      .server = slot->master.host != NULL ? slot->key : NULL,
+                                      .epoch = word->master.epoch,
+                                      .since_ns = word->since_ns,
+                                      .age = sentinel_age(slot->sentinel)};
     }
     return n;
 }
@@ -480,7 +503,8 @@ size_t sentinels_count(const struct sentinels *sentinels)
     return n;
 }
 
-size_t sentinels_replicas(const struct sentinels *sentinels, const struct address *out[SENTINELS_REPLICAS_MOST])
+size_t sentinels_replicas(const struct sentinels *sentinels,
+                          const struct address *out[SENTINELS_REPLICAS_MOST])
 {
     size_t n = 0;
     for (size_t i = 0; i < sentinels->n; i++) {
@@ -501,7 +525,8 @@ size_t sentinels_replicas(const struct sentinels *sentinels, const struct addres
 bool sentinels_are_settled(const struct sentinels *sentinels)
 {
     for (size_t i = 0; i < sentinels->n; i++)
-        if (sentinels->slots[i]->is_configured && sentinels->slots[i]->word.trouble == TROUBLE_UNTRIED)
+        if (sentinels->slots[i]->is_configured &&
+            sentinels->slots[i]->word.trouble == TROUBLE_UNTRIED)
             return false;
     return sentinels->is_started;
 }
@@ -519,7 +544,8 @@ void sentinels_explain(const struct sentinels *sentinels, char *out, size_t room
         if (slot->is_twin)
             snprintf(what, sizeof what, "is already known by another address");
         if (slot->is_twin || slot->word.trouble != TROUBLE_NONE)
-            n += (size_t)snprintf(out + n, room - n, "%ssentinel %.100s: %.127s", before, text, what);
+            n += (size_t)snprintf(out + n, room - n, "%ssentinel %.100s: %.127s", before, text,
+                                  what);
         else
             n += (size_t)snprintf(out + n, room - n, "%ssentinel %.100s names %.100s", before, text,
                                   names[0] != '\0' ? names : "none");

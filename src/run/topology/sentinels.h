@@ -53,7 +53,8 @@ void sentinels_set_pace(struct sentinels *sentinels, enum mastership_pace pace);
  * Returns the number of claims: one of each sentinel that has ever named a server. `masters`: the
  * named servers as announced (NULL: none). Valid for this iteration.
  */
-size_t sentinels_claims(const struct sentinels *sentinels, struct mastership_claim claims[SENTINELS_MOST],
+size_t sentinels_claims(const struct sentinels *sentinels,
+                        struct mastership_claim claims[SENTINELS_MOST],
                         const struct address *masters[SENTINELS_MOST]);
 
 /*
@@ -66,7 +67,8 @@ size_t sentinels_count(const struct sentinels *sentinels);
  * Returns the number of replicas that some answering sentinel lists, as announced. Valid for this
  * iteration.
  */
-size_t sentinels_replicas(const struct sentinels *sentinels, const struct address *out[SENTINELS_REPLICAS_MOST]);
+size_t sentinels_replicas(const struct sentinels *sentinels,
+                          const struct address *out[SENTINELS_REPLICAS_MOST]);
 
 /* True once every configured sentinel has answered, or failed once. */
 bool sentinels_are_settled(const struct sentinels *sentinels);

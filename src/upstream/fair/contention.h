@@ -57,7 +57,8 @@ static inline bool mixture_note(struct mixture *mixture, const void *who, uint64
         return true;
     if (atomic_load_explicit(&mixture->last, memory_order_relaxed) == (uintptr_t)who)
         return now_ns < until_ns;
-    bool is_first = atomic_exchange_explicit(&mixture->last, (uintptr_t)who, memory_order_relaxed) == 0;
+    bool is_first =
+        atomic_exchange_explicit(&mixture->last, (uintptr_t)who, memory_order_relaxed) == 0;
     if (is_first)
         return false;
     atomic_store_explicit(&mixture->until_ns, now_ns + CONTENTION_NS, memory_order_relaxed);

@@ -22,7 +22,8 @@ void fair_queue_init(struct fair_queue *queue, struct contention *contention, st
 
 /* ---- flows, by subject ---- */
 
-static struct fair_flow *make_flow(struct fair_queue *queue, struct subject *subject, uint64_t now_ns)
+static struct fair_flow *make_flow(struct fair_queue *queue, struct subject *subject,
+                                   uint64_t now_ns)
 {
     struct fair_flow *flow = calloc(1, sizeof *flow);
     if (flow == NULL)
@@ -61,7 +62,8 @@ static bool is_as_new(const struct fair_flow *flow, uint64_t now_ns)
 }
 
 /* Returns the subject's flow, or NULL. Frees unneeded flows of other subjects on the way. */
-static struct fair_flow *find_flow(struct fair_queue *queue, struct subject *subject, uint64_t now_ns)
+static struct fair_flow *find_flow(struct fair_queue *queue, struct subject *subject,
+                                   uint64_t now_ns)
 {
     const struct list *bucket = &queue->flows[subject->hash % FAIR_BUCKETS];
     for (struct list *at = bucket->next, *next; at != bucket; at = next) {
@@ -128,8 +130,8 @@ static uint32_t find_number(struct fair_queue *queue)
     return queue->free_number + 1;
 }
 
-struct sender *fair_enter(struct fair_queue *queue, struct lane_user *lane_user, struct subject *subject,
-                          uint64_t now_ns)
+struct sender *fair_enter(struct fair_queue *queue, struct lane_user *lane_user,
+                          struct subject *subject, uint64_t now_ns)
 {
     struct fair_flow *flow = find_flow(queue, subject, now_ns);
     uint32_t number = find_number(queue);
@@ -174,7 +176,8 @@ void fair_leave(struct fair_queue *queue, struct sender *sender)
 
 void fair_queue_fini(struct fair_queue *queue)
 {
-    assert(queue->n_senders == 0 && queue->work_ns == 0 && queue->granted_ns == 0 && queue->weights == 0);
+    assert(queue->n_senders == 0 && queue->work_ns == 0 && queue->granted_ns == 0 &&
+           queue->weights == 0);
     free_flows(queue);
     pool_note_less(queue->pool, queue->n_numbers * sizeof(struct sender *));
     free(queue->senders);

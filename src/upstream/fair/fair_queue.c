@@ -54,15 +54,16 @@ static void end_batch(struct send_window *window, uint64_t now_ns)
 
 static void window_begin_batch(struct send_window *window, uint64_t sent_ns, uint64_t now_ns)
 {
-    uint64_t late_ns = sent_ns != 0 ? beyond(sent_ns + window_trip_ns(window), window->heard_ns) : 0;
+    uint64_t late_ns =
+        sent_ns != 0 ? beyond(sent_ns + window_trip_ns(window), window->heard_ns) : 0;
     window->gap_ns = window->waits ? now_ns - window->heard_ns : 0;
     window->late_ns = late_ns < window->gap_ns ? late_ns : window->gap_ns;
     window->heard_ns = now_ns;
     window->work_ns = 0;
 }
 
-void window_answered(struct send_window *window, uint64_t sent_ns, uint64_t work_ns, bool waits, bool is_dry,
-                     uint64_t now_ns)
+void window_answered(struct send_window *window, uint64_t sent_ns, uint64_t work_ns, bool waits,
+                     bool is_dry, uint64_t now_ns)
 {
     if (now_ns != window->heard_ns) {
         end_batch(window, now_ns);
@@ -239,7 +240,8 @@ static bool is_only(const struct fair_flow *flow)
 static bool is_paying(const struct fair_flow *flow)
 {
     const struct fair_queue *queue = flow->queue;
-    return flow->credit_ns + quantum_ns(flow) <= 0 && queue->work_ns - flow->work_ns > window_trip_ns(&queue->window);
+    return flow->credit_ns + quantum_ns(flow) <= 0 &&
+           queue->work_ns - flow->work_ns > window_trip_ns(&queue->window);
 }
 
 /* Reduce the debt by the time that Redis has spent on other flows since the last call. */
@@ -259,13 +261,14 @@ int64_t fair_room(struct sender *sender, uint64_t now_ns)
     if (sender->granted_ns > 0)
         return (int64_t)sender->granted_ns;
     if (flow->is_low) {
-        bool must_wait = queue->n_out > 0 || are_others_waiting(queue) || !list_is_empty(&queue->low) ||
-                         fair_queue_is_full(queue, 0);
+        bool must_wait = queue->n_out > 0 || are_others_waiting(queue) ||
+                         !list_is_empty(&queue->low) || fair_queue_is_full(queue, 0);
         return must_wait ? 0 : quantum_ns(flow);
     }
     if (flow->work_ns == 0 && list_is_empty(&flow->waiting))
         restore_credit(flow, now_ns);
-    if (flow->credit_ns <= 0 && is_only(flow) && !fair_queue_is_full(queue, flow->weight) && !is_paying(flow))
+    if (flow->credit_ns <= 0 && is_only(flow) && !fair_queue_is_full(queue, flow->weight) &&
+        !is_paying(flow))
         /* no other flow would be in the round: the flow would get its quantum at once */
         flow->credit_ns += quantum_ns(flow);
     return flow->credit_ns > 0 ? flow->credit_ns : 0;
@@ -347,12 +350,14 @@ void fair_answered(struct sender *sender, uint32_t n, uint64_t sent_ns, uint64_t
     flow->moved_ns = flow->moved_ns > now_ns ? flow->moved_ns : now_ns;
     if (counted == 0)
         return;
-    uint64_t work_ns = counted < sender->requests ? sender->work_ns / sender->requests * counted : sender->work_ns;
+    uint64_t work_ns =
+        counted < sender->requests ? sender->work_ns / sender->requests * counted : sender->work_ns;
     take_work(sender, work_ns);
     flow->answered_ns += work_ns;
     queue->answered_ns += work_ns;
     sender->requests -= counted;
-    window_answered(&queue->window, sent_ns, work_ns, fair_is_shared(queue), queue->work_ns == 0, now_ns);
+    window_answered(&queue->window, sent_ns, work_ns, fair_is_shared(queue), queue->work_ns == 0,
+                    now_ns);
     if (sender->requests == 0 || sender->work_ns < alone_ns(sender) / 2)
         wake_crowding(sender);
 }
@@ -443,7 +448,8 @@ static struct fair_flow *fair_queue_next(struct fair_queue *queue)
 {
     if (!list_is_empty(&queue->round))
         return fair_queue_is_full(queue, 0) ? NULL : next_in_round(queue);
-    if (list_is_empty(&queue->low) || queue->n_out > 0 || are_others_waiting(queue) || fair_queue_is_full(queue, 0))
+    if (list_is_empty(&queue->low) || queue->n_out > 0 || are_others_waiting(queue) ||
+        fair_queue_is_full(queue, 0))
         return NULL;
     struct fair_flow *flow = container_of(queue->low.next, struct fair_flow, in_round);
     if (flow->credit_ns <= 0)

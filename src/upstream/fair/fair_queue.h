@@ -110,8 +110,8 @@ static inline uint64_t window_size_ns(const struct send_window *window)
  * Notes work that was answered. sent_ns: when its first request was sent; 0: not known. waits:
  * requests wait in weir. is_dry: nothing is under way any more.
  */
-void window_answered(struct send_window *window, uint64_t sent_ns, uint64_t work_ns, bool waits, bool is_dry,
-                     uint64_t now_ns);
+void window_answered(struct send_window *window, uint64_t sent_ns, uint64_t work_ns, bool waits,
+                     bool is_dry, uint64_t now_ns);
 
 /* ---- the queue ---- */
 
@@ -224,8 +224,8 @@ void fair_queue_fini(struct fair_queue *queue);
  * Enter the lane user as a sender of `subject`. The subject must outlive the sender. NULL: out of
  * memory, and the lane user is not entered.
  */
-struct sender *fair_enter(struct fair_queue *queue, struct lane_user *lane_user, struct subject *subject,
-                          uint64_t now_ns);
+struct sender *fair_enter(struct fair_queue *queue, struct lane_user *lane_user,
+                          struct subject *subject, uint64_t now_ns);
 
 /*
  * Remove the sender: its client leaves or changes its subject. The sender's work in flight no

@@ -152,7 +152,8 @@ void tags_fini(struct tags *tags);
 __attribute__((warn_unused_result)) bool tags_grow(struct tags *tags);
 
 /* Add the tag n times. False: out of memory, and none is added. */
-__attribute__((warn_unused_result)) static inline bool tags_push(struct tags *tags, uint64_t tag, uint32_t n)
+__attribute__((warn_unused_result)) static inline bool tags_push(struct tags *tags, uint64_t tag,
+                                                                 uint32_t n)
 {
     while (tags->capacity - (tags->tail - tags->head) < n)
         if (!tags_grow(tags))

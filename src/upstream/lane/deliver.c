@@ -52,8 +52,9 @@ static bool may_push(const struct lane *lane)
  */
 static bool wants_push(const struct lane *lane)
 {
-    return lane->owner != NULL && (lane->beside != BESIDE_NOTHING || lane->is_not_reusable || lane_is_untrusted(lane) ||
-                                   (lane->is_listed && owned_is_pointed_at(lane_node(lane)->owned, lane->id)));
+    return lane->owner != NULL &&
+           (lane->beside != BESIDE_NOTHING || lane->is_not_reusable || lane_is_untrusted(lane) ||
+            (lane->is_listed && owned_is_pointed_at(lane_node(lane)->owned, lane->id)));
 }
 
 /*
@@ -99,7 +100,8 @@ static inline void note_ended(struct lane *lane, const struct call *call, uint32
 /* `n` requests of the oldest call have been answered. */
 static void deliver_note_answered(struct lane *lane, const struct call *call, uint32_t n)
 {
-    bool is_timed = call->lane_user != NULL && call->arrived_ns != 0 && (call->flags & CALL_MAY_WAIT) == 0;
+    bool is_timed =
+        call->lane_user != NULL && call->arrived_ns != 0 && (call->flags & CALL_MAY_WAIT) == 0;
     note_ended(lane, call, n);
     if (is_timed)
         call->lane_user->ops->on_timed(call->lane_user, call, n);
@@ -122,7 +124,8 @@ static inline void count_errors(struct lane *lane, const struct call *call, uint
  */
 static bool may_be_replica(struct slice bytes)
 {
-    static const struct slice words[] = {{"-READONLY ", 10}, {"-UNBLOCKED ", 11}, {"-MASTERDOWN ", 12}};
+    static const struct slice words[] = {
+        {"-READONLY ", 10}, {"-UNBLOCKED ", 11}, {"-MASTERDOWN ", 12}};
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
         if (memmem(bytes.at, bytes.len, words[i].at, words[i].len) != NULL)
             return true;
@@ -160,7 +163,8 @@ static bool may_be_refusal(const struct lane *lane, struct slice bytes)
     if (bytes.at[0] != '-' || calls_is_empty(&lane->calls))
         return false;
     const struct call *call = calls_oldest(&lane->calls);
-    return call->flow == FLOW_ONE && call->lane_user != NULL && call->lane_user->ops->on_not_run != NULL &&
+    return call->flow == FLOW_ONE && call->lane_user != NULL &&
+           call->lane_user->ops->on_not_run != NULL &&
            not_run_look(bytes, lane->base->worker_lanes->upstream->is_cluster).sight != NOT_RUN_NO;
 }
 
@@ -170,14 +174,16 @@ static bool may_be_refusal(const struct lane *lane, struct slice bytes)
  */
 static inline bool is_apart(const struct lane *lane, const char *p, const char *end)
 {
-    return *p == '>' || (*p == '-' && lane->keeps && may_be_refusal(lane, slice_of(p, (size_t)(end - p))));
+    return *p == '>' ||
+           (*p == '-' && lane->keeps && may_be_refusal(lane, slice_of(p, (size_t)(end - p))));
 }
 
 /*
  * Like reply_scan_plain. If refused calls may go back to their lane user (lane.keeps), the scan
  * stops before a push, and before an error that may return a call.
  */
-static uint32_t scan_plain(struct lane *lane, const char *p, const char *end, uint32_t most, size_t *used)
+static uint32_t scan_plain(struct lane *lane, const char *p, const char *end, uint32_t most,
+                           size_t *used)
 {
     if (!lane->keeps)
         return reply_scan_plain(&lane->scan, p, (size_t)(end - p), most, used);
@@ -211,7 +217,8 @@ static const char *take_plain(struct lane *lane, const char *p, const char *end)
     call->n -= n_plain;
     p += used;
     while (call->n > 0 && p < end &&
-           (p == start || result == SCAN_MORE || !(lane->frame_bytes == 0 && is_apart(lane, p, end)))) {
+           (p == start || result == SCAN_MORE ||
+            !(lane->frame_bytes == 0 && is_apart(lane, p, end)))) {
         result = reply_scan(&lane->scan, p, (size_t)(end - p), &used);
         if (result == SCAN_BAD) {
             lane_fail(lane, END_NONSENSE, "it broke the protocol");
@@ -248,8 +255,11 @@ static const char *take_plain(struct lane *lane, const char *p, const char *end)
 static void note_unheard(struct lane *lane, size_t n)
 {
     struct call *call = oldest(lane);
-    struct lane_user *lane_user = lane->owner != NULL ? lane->owner : call != NULL ? call->lane_user : NULL;
-    if (lane_user == NULL || lane_user->ops->on_unheard == NULL || (call != NULL && call->arrived_ns == 0))
+    struct lane_user *lane_user = lane->owner != NULL ? lane->owner
+                                  : call != NULL      ? call->lane_user
+                                                      : NULL;
+    if (lane_user == NULL || lane_user->ops->on_unheard == NULL ||
+        (call != NULL && call->arrived_ns == 0))
         return; /* a call of weir's own */
     lane_user->counted = call != NULL ? call->counted : 0;
     lane_user->ops->on_unheard(lane_user, n);
@@ -377,7 +387,8 @@ static bool end_frame(struct lane *lane)
     } else {
         note_reply(lane, call);
         count_errors(lane, call, scan_is_error(lane->scan.kind) && lane->framing != FRAMING_MUTED);
-        note_errors(lane, slice_of(lane->glimpse.head, lane->glimpse.n_head), scan_is_error(lane->scan.kind));
+        note_errors(lane, slice_of(lane->glimpse.head, lane->glimpse.n_head),
+                    scan_is_error(lane->scan.kind));
         call->n = confirms ? 0 : call->n - 1;
     }
 
@@ -401,8 +412,8 @@ static bool may_come_unsolicited(const struct lane *lane, char type)
 {
     if (type == '>')
         return may_push(lane);
-    return lane->owner != NULL &&
-           ((type == '*' && lane->beside != BESIDE_NOTHING) || (type == '+' && lane_is_monitoring(lane)));
+    return lane->owner != NULL && ((type == '*' && lane->beside != BESIDE_NOTHING) ||
+                                   (type == '+' && lane_is_monitoring(lane)));
 }
 
 /* False: no frame may arrive now. */
@@ -439,9 +450,11 @@ static const char *take_flow(struct lane *lane, const char *p, const char *end)
     if (tells_id(call) && !bytes_add(&lane->held, slice_of(p, used), GREETED_MAX))
         lane->held.len = 0; /* then the id stays unknown */
     if (lane->framing != FRAMING_MUTED) {
-        struct lane_user *lane_user = lane->owner != NULL ? lane->owner : calls_oldest(&lane->calls)->lane_user;
+        struct lane_user *lane_user =
+            lane->owner != NULL ? lane->owner : calls_oldest(&lane->calls)->lane_user;
         if (lane_user != NULL) {
-            lane_user->counted = calls_is_empty(&lane->calls) ? 0 : calls_oldest(&lane->calls)->counted;
+            lane_user->counted =
+                calls_is_empty(&lane->calls) ? 0 : calls_oldest(&lane->calls)->counted;
             lane_charge_bytes(lane, lane_user, used);
             lane_user->ops->on_bytes(lane_user, p, used);
             lane_user->counted = 0;
@@ -588,7 +601,8 @@ static const char *deliver_take_refusal(struct lane *lane, const char *p, const 
     if (look.sight == NOT_RUN_YES && look.row >= NOT_RUN_FIXED) {
         const struct slice moved = SLICE("-UPSTREAM moved\r\n");
         lane->framing = (uint8_t)framing_of(lane, moved);
-        return take_framed(lane, moved.at, moved.at + moved.len) != NULL ? p + (look.len - before) : NULL;
+        return take_framed(lane, moved.at, moved.at + moved.len) != NULL ? p + (look.len - before)
+                                                                         : NULL;
     }
     lane->framing = (uint8_t)framing_of(lane, slice_of(text, before + n));
     if (before > 0 && take_framed(lane, text, text + before) == NULL)
@@ -598,8 +612,8 @@ static const char *deliver_take_refusal(struct lane *lane, const char *p, const 
 
 void deliver_end_run(struct lane *lane)
 {
-    if (lane->ends_run == RUN_ENDS_WITH_PUSHES && !lane_is_in_frame(lane) && !lane_is_closed(lane) &&
-        tell_run_end(lane))
+    if (lane->ends_run == RUN_ENDS_WITH_PUSHES && !lane_is_in_frame(lane) &&
+        !lane_is_closed(lane) && tell_run_end(lane))
         wake_if_idle(lane->owner);
 }
 
@@ -615,8 +629,10 @@ const char *deliver(struct lane *lane, const char *p, const char *end)
         return take_passthrough(lane, p, end);
     if (!lane_is_in_frame(lane))
         lane->framing =
-            (uint8_t)(lane->keeps && may_be_refusal(lane, bytes) ? FRAMING_REFUSAL : framing_of(lane, bytes));
-    return lane->framing == FRAMING_REFUSAL ? deliver_take_refusal(lane, p, end) : take_framed(lane, p, end);
+            (uint8_t)(lane->keeps && may_be_refusal(lane, bytes) ? FRAMING_REFUSAL
+                                                                 : framing_of(lane, bytes));
+    return lane->framing == FRAMING_REFUSAL ? deliver_take_refusal(lane, p, end)
+                                            : take_framed(lane, p, end);
 }
 
 struct link *deliver_passing(struct lane *lane, size_t *most)
@@ -624,7 +640,9 @@ struct link *deliver_passing(struct lane *lane, size_t *most)
     bool is_plain_reply = lane_is_in_frame(lane) && lane->framing == FRAMING_PLAIN;
     struct lane_user *lane_user = is_plain_reply ? calls_oldest(&lane->calls)->lane_user : NULL;
     *most = lane->scan.bulk_left;
-    return lane_user != NULL && lane_user->ops->on_passing != NULL ? lane_user->ops->on_passing(lane_user) : NULL;
+    return lane_user != NULL && lane_user->ops->on_passing != NULL
+               ? lane_user->ops->on_passing(lane_user)
+               : NULL;
 }
 
 void deliver_passed(struct lane *lane, size_t n)
@@ -640,7 +658,9 @@ void deliver_passed(struct lane *lane, size_t n)
 
 bool deliver_is_in_frame_of(const struct lane *lane, const struct lane_user *lane_user)
 {
-    if (!lane_is_in_frame(lane) || lane->framing > FRAMING_UNSOLICITED || lane->framing == FRAMING_MUTED)
+    if (!lane_is_in_frame(lane) || lane->framing > FRAMING_UNSOLICITED ||
+        lane->framing == FRAMING_MUTED)
         return false;
-    return lane->owner != NULL ? lane->owner == lane_user : calls_oldest(&lane->calls)->lane_user == lane_user;
+    return lane->owner != NULL ? lane->owner == lane_user
+                               : calls_oldest(&lane->calls)->lane_user == lane_user;
 }

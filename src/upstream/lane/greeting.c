@@ -92,7 +92,8 @@ static size_t say_hello(char *out, const struct lane_key *key)
 
 static size_t say_write(char *out, const char *key)
 {
-    const struct slice words[] = {SLICE(OWN_SET), slice_str(key), SLICE(""), SLICE("PX"), SLICE("1")};
+    const struct slice words[] = {SLICE(OWN_SET), slice_str(key), SLICE(""), SLICE("PX"),
+                                  SLICE("1")};
     return emit_array(out, words, 5);
 }
 
@@ -128,11 +129,12 @@ static size_t say_step(const struct greeting *greeting, enum step step, const st
  */
 static bool greeting_must_wait(const struct greeting *greeting)
 {
-    return !greeting_is_again((enum greeting_kind)greeting->kind) && greeting->steps[greeting->said] == STEP_LOGIN &&
-           greeting->said != greeting->at;
+    return !greeting_is_again((enum greeting_kind)greeting->kind) &&
+           greeting->steps[greeting->said] == STEP_LOGIN && greeting->said != greeting->at;
 }
 
-char *greeting_say(struct greeting *greeting, const struct lane_key *key, const struct nonce *nonce, size_t *n)
+char *greeting_say(struct greeting *greeting, const struct lane_key *key, const struct nonce *nonce,
+                   size_t *n)
 {
     const struct greeting_cover *cover = &greeting->cover;
     size_t room = ROOM + (key->login != NULL ? login_room(key->login) : 0);
@@ -144,7 +146,8 @@ char *greeting_say(struct greeting *greeting, const struct lane_key *key, const 
         return NULL;
     *n = 0;
     while (greeting->said < greeting->count && !greeting_must_wait(greeting))
-        *n += say_step(greeting, (enum step)greeting->steps[greeting->said++], key, nonce, out + *n);
+        *n +=
+            say_step(greeting, (enum step)greeting->steps[greeting->said++], key, nonce, out + *n);
     return out;
 }
 
@@ -152,10 +155,12 @@ char *greeting_say(struct greeting *greeting, const struct lane_key *key, const 
 
 bool greeting_turns_away(const struct glimpse *answer)
 {
-    return glimpse_starts(answer, SLICE("-ERR max number of clients")) || glimpse_starts(answer, SLICE("-DENIED"));
+    return glimpse_starts(answer, SLICE("-ERR max number of clients")) ||
+           glimpse_starts(answer, SLICE("-DENIED"));
 }
 
-static enum greeting_verdict judge_fresh(struct greeting *greeting, enum step step, const struct glimpse *answer)
+static enum greeting_verdict judge_fresh(struct greeting *greeting, enum step step,
+                                         const struct glimpse *answer)
 {
     bool is_error = glimpse_type(answer) == '-';
     if (greeting_turns_away(answer))
@@ -163,13 +168,15 @@ static enum greeting_verdict judge_fresh(struct greeting *greeting, enum step st
     switch (step) {
     case STEP_SELECT:
         greeting->is_selected = !is_error;
-        return !is_error || greeting->steps[greeting->at] == STEP_LOGIN ? GREETING_GOOD : GREETING_REFUSED;
+        return !is_error || greeting->steps[greeting->at] == STEP_LOGIN ? GREETING_GOOD
+                                                                        : GREETING_REFUSED;
     case STEP_SELECT_AGAIN:
         return !is_error || greeting->is_selected ? GREETING_GOOD : GREETING_REFUSED;
     case STEP_LOGIN:
         if (glimpse_is(answer, SLICE("+OK\r\n")))
             return GREETING_GOOD;
-        return glimpse_starts(answer, SLICE("-WRONGPASS")) ? GREETING_LOGIN_REFUSED : GREETING_REFUSED;
+        return glimpse_starts(answer, SLICE("-WRONGPASS")) ? GREETING_LOGIN_REFUSED
+                                                           : GREETING_REFUSED;
     case STEP_OWN_LOGIN: /* refused: the connection's own user may be able to write the key */
     case STEP_READONLY:  /* refused: the node redirects each read to its master */
         return GREETING_GOOD;
@@ -189,8 +196,8 @@ static enum greeting_verdict judge_fresh(struct greeting *greeting, enum step st
     }
 }
 
-static enum greeting_verdict judge_again(struct greeting *greeting, enum step step, const struct nonce *nonce,
-                                         const struct glimpse *answer)
+static enum greeting_verdict judge_again(struct greeting *greeting, enum step step,
+                                         const struct nonce *nonce, const struct glimpse *answer)
 {
     bool is_good = false;
     switch (step) {
@@ -201,7 +208,8 @@ static enum greeting_verdict judge_again(struct greeting *greeting, enum step st
         break;
     case STEP_SELECT: /* the default user may lack rights that the user has: SELECT is sent again */
         greeting->is_selected = glimpse_is(answer, SLICE("+OK\r\n"));
-        is_good = greeting->is_selected || (glimpse_type(answer) == '-' && greeting->steps[greeting->at] == STEP_LOGIN);
+        is_good = greeting->is_selected ||
+                  (glimpse_type(answer) == '-' && greeting->steps[greeting->at] == STEP_LOGIN);
         break;
     case STEP_SELECT_AGAIN:
         is_good = greeting->is_selected || glimpse_is(answer, SLICE("+OK\r\n"));
@@ -229,7 +237,8 @@ static enum greeting_verdict judge_again(struct greeting *greeting, enum step st
     return is_good ? GREETING_GOOD : GREETING_UNCLEAN;
 }
 
-enum greeting_verdict greeting_judge(struct greeting *greeting, const struct nonce *nonce, const struct glimpse *answer)
+enum greeting_verdict greeting_judge(struct greeting *greeting, const struct nonce *nonce,
+                                     const struct glimpse *answer)
 {
     if (greeting->at == greeting->said)
         return GREETING_UNCLEAN; /* an answer without a request */

@@ -42,7 +42,8 @@ struct lane_key {
 static inline bool lane_key_eq(const struct lane_key *a, const struct lane_key *b)
 {
     return a->protocol == b->protocol && a->database == b->database && a->is_apart == b->is_apart &&
-           login_same_user(a->login, b->login) && (a->login != NULL || a->auth_generation == b->auth_generation);
+           login_same_user(a->login, b->login) &&
+           (a->login != NULL || a->auth_generation == b->auth_generation);
 }
 
 enum greeting_kind {
@@ -96,7 +97,8 @@ void greeting_init(struct greeting *greeting, const struct lane_key *key, enum g
  * password. NULL: out of memory. Called only while no answer is pending, and the greeting is not
  * over. `nonce` ends the greeting of a used connection.
  */
-char *greeting_say(struct greeting *greeting, const struct lane_key *key, const struct nonce *nonce, size_t *n);
+char *greeting_say(struct greeting *greeting, const struct lane_key *key, const struct nonce *nonce,
+                   size_t *n);
 
 /*
  * Add HELLO at the end of a fresh greeting without HELLO: after the login the answer holds the

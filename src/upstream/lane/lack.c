@@ -66,7 +66,8 @@ static bool quotes(struct slice text, const char *word)
 
 bool lack_is_refused(struct slice reply, const char *command)
 {
-    return (lack_starts(reply, "-NOPERM ") || lack_starts(reply, "-ERR unknown command")) && quotes(reply, command);
+    return (lack_starts(reply, "-NOPERM ") || lack_starts(reply, "-ERR unknown command")) &&
+           quotes(reply, command);
 }
 
 static bool lack_is_denied(struct slice error)
@@ -81,13 +82,15 @@ static bool lack_is_denied(struct slice error)
  */
 bool lack_is_key(struct slice error)
 {
-    return lack_is_denied(error) && lack_has(error, " access ") && lack_has(error, " key") && !lack_is_channel(error);
+    return lack_is_denied(error) && lack_has(error, " access ") && lack_has(error, " key") &&
+           !lack_is_channel(error);
 }
 
 bool lack_is_channel(struct slice error)
 {
     return lack_is_denied(error) &&
-           (lack_has(error, " channel ") || lack_has(error, " channel\r") || lack_has(error, " channels "));
+           (lack_has(error, " channel ") || lack_has(error, " channel\r") ||
+            lack_has(error, " channels "));
 }
 
 bool lack_is_in_script(struct slice error)
@@ -104,12 +107,14 @@ bool lack_ends_script(struct slice error)
 
 static const char *lack_first_word(struct slice reply)
 {
-    return lack_starts(reply, "-NOAUTH") ? "NOAUTH" : lack_starts(reply, "-ERR unknown") ? "ERR" : "NOPERM";
+    return lack_starts(reply, "-NOAUTH")        ? "NOAUTH"
+           : lack_starts(reply, "-ERR unknown") ? "ERR"
+                                                : "NOPERM";
 }
 
 struct slice lack_error(enum lack lack, bool is_cluster, struct slice reply, char *out)
 {
-    int n = snprintf(out, LACK_ERROR_ROOM, "-%s Redis %s; %s\r\n", lack_first_word(reply), lack_what(lack),
-                     lack_remedy(lack, is_cluster));
+    int n = snprintf(out, LACK_ERROR_ROOM, "-%s Redis %s; %s\r\n", lack_first_word(reply),
+                     lack_what(lack), lack_remedy(lack, is_cluster));
     return slice_of(out, n < LACK_ERROR_ROOM ? (size_t)n : LACK_ERROR_ROOM - 1);
 }

@@ -13,9 +13,9 @@
 #include "base/slice.h"
 
 /* The user that weir needs: exactly the permissions of its scripts and its own connections. */
-#define LACK_ACL_LINE                                                                                                  \
-    "ACL SETUSER weir on >PASSWORD -@all +info +command +ping +select ~limit:* resetchannels &limit:released "         \
-    "+script|load +evalsha +eval +subscribe +publish +time +del +unlink +exists +mget +set +pexpire +pttl "            \
+#define LACK_ACL_LINE                                                                                          \
+    "ACL SETUSER weir on >PASSWORD -@all +info +command +ping +select ~limit:* resetchannels &limit:released " \
+    "+script|load +evalsha +eval +subscribe +publish +time +del +unlink +exists +mget +set +pexpire +pttl "    \
     "+zadd +zcard +zcount +zscore +zrem +zrange +zrevrange +zrevrangebyscore +zremrangebyscore +zremrangebyrank"
 
 /* The additional permissions at each node of a cluster. */

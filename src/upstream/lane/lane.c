@@ -35,7 +35,8 @@ static struct login *clients_login(const struct lane *lane)
 static void count_for_user(struct lane *lane)
 {
     struct login *login = clients_login(lane);
-    struct auth_user *user = login != NULL ? auth_users_get(&lane->base->users, login_user(login)) : NULL;
+    struct auth_user *user =
+        login != NULL ? auth_users_get(&lane->base->users, login_user(login)) : NULL;
     if (user != NULL)
         auth_user_open(user, login); /* before the old user is released: both may be one user */
     lane_leave_user(lane, false);
@@ -65,8 +66,9 @@ void lane_leave_user(struct lane *lane, bool is_kicked)
 
 void lane_see_user(struct lane *lane)
 {
-    if (lane->user == NULL && lane->slow_user == NULL && !lane->is_parted && !lane_is_passthrough(lane) &&
-        lane_is_ready(lane) && calls_is_empty(&lane->calls) && !lane_is_in_frame(lane))
+    if (lane->user == NULL && lane->slow_user == NULL && !lane->is_parted &&
+        !lane_is_passthrough(lane) && lane_is_ready(lane) && calls_is_empty(&lane->calls) &&
+        !lane_is_in_frame(lane))
         count_for_user(lane);
 }
 
@@ -251,7 +253,8 @@ static void tell_owner(struct lane *lane, struct slice reply, bool may_ask_again
     }
 }
 
-static void tell_lane_users(struct lane *lane, bool was_ready, bool may_ask_again, struct slice reply)
+static void tell_lane_users(struct lane *lane, bool was_ready, bool may_ask_again,
+                            struct slice reply)
 {
     for (uint32_t at = lane->calls.head; at != lane->calls.tail; at++) {
         struct lane_user *lane_user = calls_at(&lane->calls, at)->lane_user;
@@ -343,7 +346,8 @@ static void lane_audit(const struct lane *lane, const struct lane_user *lane_use
     assert(is_shared ? lane->owner == NULL : lane->owner == lane_user && lane_user->lane == lane);
     assert(is_shared ? lane->in == LIST_SHARED || lane_user->in_flight > 0 : lane->in != LIST_IDLE);
     assert(is_shared ? !lane_is_subscribed(lane) : true);
-    assert(!is_shared || !(lane->beside != BESIDE_NOTHING || lane_is_untrusted(lane) || lane->is_not_reusable));
+    assert(!is_shared ||
+           !(lane->beside != BESIDE_NOTHING || lane_is_untrusted(lane) || lane->is_not_reusable));
     if (lane_user->ops->audit != NULL)
         lane_user->ops->audit(lane_user, lane);
 }
@@ -356,7 +360,8 @@ static inline void lane_audit(const struct lane *lane, const struct lane_user *l
 #endif
 
 /* Add one entry, with n tags. NULL: out of memory. */
-static struct call *lane_push(struct lane *lane, struct lane_user *lane_user, uint64_t tag, uint32_t n)
+static struct call *lane_push(struct lane *lane, struct lane_user *lane_user, uint64_t tag,
+                              uint32_t n)
 {
     if (!tags_push(&lane->tags, tag, n))
         return NULL;
@@ -388,8 +393,8 @@ bool lane_call_apart(struct lane *lane, struct lane_user *lane_user, uint64_t ta
     return true;
 }
 
-struct call *lane_call_flow(struct lane *lane, struct lane_user *lane_user, uint8_t flow, uint32_t replies,
-                            uint64_t tag)
+struct call *lane_call_flow(struct lane *lane, struct lane_user *lane_user, uint8_t flow,
+                            uint32_t replies, uint64_t tag)
 {
     struct call *call = lane_push(lane, lane_user, tag, 1);
     if (call == NULL)
@@ -569,14 +574,15 @@ bool lane_is_clean(const struct lane *lane)
 /* True if the oldest call waits for the rest of its request from the owner. */
 static bool is_incomplete(const struct lane *lane)
 {
-    return lane->owner != NULL && lane->owner->is_sending && lane->calls.tail - lane->calls.head == 1 &&
-           !lane_is_congested(lane);
+    return lane->owner != NULL && lane->owner->is_sending &&
+           lane->calls.tail - lane->calls.head == 1 && !lane_is_congested(lane);
 }
 
 /* True if there is a call, and the oldest call may not wait in Redis. */
 static bool is_owing(const struct lane *lane)
 {
-    return !calls_is_empty(&lane->calls) && (calls_oldest(&lane->calls)->flags & CALL_MAY_WAIT) == 0;
+    return !calls_is_empty(&lane->calls) &&
+           (calls_oldest(&lane->calls)->flags & CALL_MAY_WAIT) == 0;
 }
 
 /*
@@ -585,7 +591,8 @@ static bool is_owing(const struct lane *lane)
  */
 static bool is_redis_turn(const struct lane *lane)
 {
-    return lane_is_ready(lane) && lane->slow_user == NULL && !lane->link.is_paused && !is_incomplete(lane);
+    return lane_is_ready(lane) && lane->slow_user == NULL && !lane->link.is_paused &&
+           !is_incomplete(lane);
 }
 
 bool lane_is_hung(const struct lane *lane, uint64_t since_ns)
@@ -612,12 +619,14 @@ bool lane_may_wait(const struct lane *lane)
 
 bool lane_waits(const struct lane *lane)
 {
-    return !calls_is_empty(&lane->calls) && (calls_oldest(&lane->calls)->flags & CALL_MAY_WAIT) != 0;
+    return !calls_is_empty(&lane->calls) &&
+           (calls_oldest(&lane->calls)->flags & CALL_MAY_WAIT) != 0;
 }
 
 bool lane_has_others_waiting(const struct lane *lane)
 {
-    struct lane_user *oldest = calls_is_empty(&lane->calls) ? NULL : calls_oldest(&lane->calls)->lane_user;
+    struct lane_user *oldest =
+        calls_is_empty(&lane->calls) ? NULL : calls_oldest(&lane->calls)->lane_user;
     for (uint32_t at = lane->calls.head; at != lane->calls.tail; at++) {
         struct lane_user *lane_user = calls_at(&lane->calls, at)->lane_user;
         if (lane_user != NULL && lane_user != oldest &&

@@ -426,7 +426,8 @@ static inline bool lane_is_asked(const struct lane *lane)
 /* True if a command may have forged replies since the last nonce. */
 static inline bool lane_is_untrusted(const struct lane *lane)
 {
-    return lane->trust == TRUST_RETURNED || lane->trust == TRUST_UNTRUSTED || lane->trust == TRUST_UNSETTLED;
+    return lane->trust == TRUST_RETURNED || lane->trust == TRUST_UNTRUSTED ||
+           lane->trust == TRUST_UNSETTLED;
 }
 
 /*
@@ -477,17 +478,20 @@ bool lane_has_others_waiting(const struct lane *lane);
  * Note that `lane_user` will send n > 0 requests with this tag, each answered by one plain reply.
  * False: out of memory, and no request is noted.
  */
-__attribute__((warn_unused_result)) bool lane_call_apart(struct lane *lane, struct lane_user *lane_user, uint64_t tag,
+__attribute__((warn_unused_result)) bool lane_call_apart(struct lane *lane,
+                                                         struct lane_user *lane_user, uint64_t tag,
                                                          uint32_t n);
 
 /* Like lane_call_apart; the requests join an equal newest call that arrived with the requests. */
-__attribute__((warn_unused_result)) static inline bool lane_call(struct lane *lane, struct lane_user *lane_user,
+__attribute__((warn_unused_result)) static inline bool lane_call(struct lane *lane,
+                                                                 struct lane_user *lane_user,
                                                                  uint64_t tag, uint32_t n)
 {
     if (!calls_is_empty(&lane->calls)) {
         struct call *last = calls_newest(&lane->calls);
         if (last->lane_user == lane_user && call_may_grow(last) && last->n <= UINT32_MAX - n &&
-            last->arrived_ns == lane_user->arrived_ns && last->sent_ns == 0 && tags_push(&lane->tags, tag, n)) {
+            last->arrived_ns == lane_user->arrived_ns && last->sent_ns == 0 &&
+            tags_push(&lane->tags, tag, n)) {
             last->n += n;
             return true;
         }
@@ -496,8 +500,10 @@ __attribute__((warn_unused_result)) static inline bool lane_call(struct lane *la
 }
 
 /* Note any other request: `replies` frames for FLOW_SUBSCRIBE, else 1. NULL: out of memory. */
-__attribute__((warn_unused_result)) struct call *lane_call_flow(struct lane *lane, struct lane_user *lane_user,
-                                                                uint8_t flow, uint32_t replies, uint64_t tag);
+__attribute__((warn_unused_result)) struct call *lane_call_flow(struct lane *lane,
+                                                                struct lane_user *lane_user,
+                                                                uint8_t flow, uint32_t replies,
+                                                                uint64_t tag);
 
 /*
  * End the run of the lane user's replies on this lane. The run ends behind the lane user's newest
@@ -594,7 +600,8 @@ void lane_end_subscriptions(struct lane *lane);
 void lane_pass_through(struct lane *lane);
 
 /* Charge the lane user in the fair queue for Redis' work on n bytes of a large request or reply. */
-static inline void lane_charge_bytes(const struct lane *lane, const struct lane_user *lane_user, size_t n)
+static inline void lane_charge_bytes(const struct lane *lane, const struct lane_user *lane_user,
+                                     size_t n)
 {
     if (lane_user->sender != 0)
         fair_charge(fair_sender(lane->base->fair, lane_user->sender), n / FAIR_BYTES_PER_NS);

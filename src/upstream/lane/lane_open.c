@@ -28,12 +28,14 @@ static void refuse_greeting(struct lane *lane, enum greeting_verdict verdict, st
     } ends[] = {
         [GREETING_LOGIN_REFUSED] = {END_LOGIN_REFUSED, "it no longer accepts a user's password"},
         [GREETING_TURNED_AWAY] = {END_TURNED_AWAY, "it refuses new connections"},
-        [GREETING_NO_RESET] = {END_NO_RESET, "its user may not run RESET, so no other client can use it"},
+        [GREETING_NO_RESET] = {END_NO_RESET,
+                               "its user may not run RESET, so no other client can use it"},
         [GREETING_UNCLEAN] = {END_UNCLEAN, "its state was not clean after its client had left"},
         [GREETING_NONSENSE] = {END_NONSENSE, "its replies are not those of a Redis"},
         [GREETING_REFUSED] = {END_REFUSED, "it refuses a command that the connection needs"},
     };
-    lane_refuse(lane, ends[verdict].end, ends[verdict].why, verdict == GREETING_REFUSED ? reply : slice_of("", 0));
+    lane_refuse(lane, ends[verdict].end, ends[verdict].why,
+                verdict == GREETING_REFUSED ? reply : slice_of("", 0));
 }
 
 static bool say_more(struct lane *lane)
@@ -59,7 +61,8 @@ static bool end_answer(struct lane *lane)
         refuse_greeting(lane, verdict, reply);
         return false;
     }
-    if (!greeting_is_again((enum greeting_kind)lane->greeting.kind) && glimpse_type(&lane->glimpse) != '+')
+    if (!greeting_is_again((enum greeting_kind)lane->greeting.kind) &&
+        glimpse_type(&lane->glimpse) != '+')
         node_note_role(lane_node(lane), greeting_role(reply));
     lane->held.len = 0;
     glimpse_reset(&lane->glimpse);
@@ -129,8 +132,9 @@ static struct login *present_login(const struct lane *lane)
     struct login *login = lane->key.login;
     if (login == NULL)
         return NULL;
-    struct login *newest = login->is_weirs ? worker_lanes_login(lane->base->worker_lanes)
-                                           : auth_user_newest(auth_users_find(&lane->base->users, login_user(login)));
+    struct login *newest =
+        login->is_weirs ? worker_lanes_login(lane->base->worker_lanes)
+                        : auth_user_newest(auth_users_find(&lane->base->users, login_user(login)));
     return newest != NULL ? newest : login;
 }
 
@@ -148,7 +152,8 @@ static bool lane_open_greet(struct lane *lane, enum greeting_kind kind)
         return false;
     const struct greeting_cover cover = {lane->cover, login};
     greeting_init(&lane->greeting, &lane->key, kind, &cover);
-    if (atomic_load_explicit(&lane_node(lane)->asks_lanes, memory_order_relaxed) && lane->role != LANE_AUTH)
+    if (atomic_load_explicit(&lane_node(lane)->asks_lanes, memory_order_relaxed) &&
+        lane->role != LANE_AUTH)
         greeting_ask_role(&lane->greeting);
     if (node_is_read_only(lane_node(lane)) && lane->role == LANE_SHARED && kind == GREETING_FRESH)
         greeting_read_only(&lane->greeting);
@@ -179,7 +184,8 @@ static void lane_open_on_end(struct link *link, int status)
     if (status == UV_EOF && lane_is_ending(lane))
         lane_end(lane);
     else
-        lane_fail(lane, END_LOST, status == UV_EOF ? "it closed the connection" : link_why(link, status));
+        lane_fail(lane, END_LOST,
+                  status == UV_EOF ? "it closed the connection" : link_why(link, status));
 }
 
 /* Calls noted since the last flush are sent now. */
@@ -229,8 +235,8 @@ static const struct link_ops link_ops = {
     .on_closed = lane_open_on_closed,
 };
 
-struct lane *lane_open(struct lane_base *base, const struct lane_key *key, enum lane_role role, struct lane_user *owner,
-                       int *error)
+struct lane *lane_open(struct lane_base *base, const struct lane_key *key, enum lane_role role,
+                       struct lane_user *owner, int *error)
 {
     *error = UV_ENOMEM;
     struct lane *lane = calloc(1, sizeof *lane);
@@ -256,7 +262,8 @@ struct lane *lane_open(struct lane_base *base, const struct lane_key *key, enum 
     return lane;
 }
 
-bool lane_renew(struct lane *lane, const struct lane_key *key, struct lane_user *owner, struct slice written)
+bool lane_renew(struct lane *lane, const struct lane_key *key, struct lane_user *owner,
+                struct slice written)
 {
     assert(owner == NULL || !link_is_closed(lane_user_link(owner)));
     lane_cover(lane, written);
@@ -274,5 +281,6 @@ bool lane_renew(struct lane *lane, const struct lane_key *key, struct lane_user 
      * A connection without a login got no id from Redis. A connection that logs in now can ask for
      * its id.
      */
-    return lane_open_greet(lane, lane->id == 0 && key->login != NULL ? GREETING_NAMED : GREETING_AGAIN);
+    return lane_open_greet(lane,
+                           lane->id == 0 && key->login != NULL ? GREETING_NAMED : GREETING_AGAIN);
 }

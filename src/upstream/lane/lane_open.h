@@ -14,8 +14,8 @@
  * Results arrive through base->ops. NULL: out of memory or descriptors, and *error is the error of
  * libuv.
  */
-struct lane *lane_open(struct lane_base *base, const struct lane_key *key, enum lane_role role, struct lane_user *owner,
-                       int *error);
+struct lane *lane_open(struct lane_base *base, const struct lane_key *key, enum lane_role role,
+                       struct lane_user *owner, int *error);
 
 /*
  * Lend an unused private lane to another owner, or keep the lane idle (`owner` is NULL). The lane

@@ -9,7 +9,8 @@ bool lane_state_may_become(enum lane_state from, enum lane_state to)
     static const uint16_t steps[LANE_STATES] = {
         [LANE_CONNECTING] = BIT(LANE_GREETING) | BIT(LANE_CLOSED),
         [LANE_GREETING] = BIT(LANE_READY) | BIT(LANE_CLOSED),
-        [LANE_READY] = BIT(LANE_GREETING) | BIT(LANE_RETIRED) | BIT(LANE_PASSTHROUGH) | BIT(LANE_CLOSED),
+        [LANE_READY] =
+            BIT(LANE_GREETING) | BIT(LANE_RETIRED) | BIT(LANE_PASSTHROUGH) | BIT(LANE_CLOSED),
         [LANE_RETIRED] = BIT(LANE_READY) | BIT(LANE_CLOSED),
         [LANE_PASSTHROUGH] = BIT(LANE_ENDING) | BIT(LANE_CLOSED),
         [LANE_ENDING] = BIT(LANE_CLOSED),
@@ -44,8 +45,9 @@ const char *lane_list_name(enum lane_list in)
 const char *lane_loss_name(enum lane_loss loss)
 {
     static const char *const names[LOSS_COUNT] = {
-        [LOSS_CONNECT] = "connect", [LOSS_TIMEOUT] = "timeout", [LOSS_PROTOCOL] = "protocol", [LOSS_CLOSED] = "closed",
-        [LOSS_AUTH] = "auth",       [LOSS_SYSTEM] = "system",   [LOSS_UNCLEAN] = "unclean",
+        [LOSS_CONNECT] = "connect", [LOSS_TIMEOUT] = "timeout", [LOSS_PROTOCOL] = "protocol",
+        [LOSS_CLOSED] = "closed",   [LOSS_AUTH] = "auth",       [LOSS_SYSTEM] = "system",
+        [LOSS_UNCLEAN] = "unclean",
     };
     return names[loss];
 }

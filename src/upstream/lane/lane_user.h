@@ -83,9 +83,11 @@ struct lane_user_ops {
      * request back, with call.counted, and the reply is not passed on. If on_not_run is NULL, every
      * such reply is passed on.
      */
-    bool (*on_not_run)(struct lane_user *lane_user, const struct call *call, enum not_run row, struct slice reply);
+    bool (*on_not_run)(struct lane_user *lane_user, const struct call *call, enum not_run row,
+                       struct slice reply);
     /* A call with CALL_LOOK has been answered. */
-    void (*on_answer)(struct lane_user *lane_user, const struct call *call, const struct glimpse *reply);
+    void (*on_answer)(struct lane_user *lane_user, const struct call *call,
+                      const struct glimpse *reply);
     /*
      * The lane that the lane user waited for could not be opened. `reply` is the whole error reply
      * if Redis refused, and empty otherwise.
@@ -175,8 +177,9 @@ struct lane_user {
 
 static inline struct link *lane_user_link(struct lane_user *lane_user)
 {
-    return lane_user->ops->link != NULL ? lane_user->ops->link(lane_user)
-                                        : (struct link *)((char *)lane_user + lane_user->ops->to_link);
+    return lane_user->ops->link != NULL
+               ? lane_user->ops->link(lane_user)
+               : (struct link *)((char *)lane_user + lane_user->ops->to_link);
 }
 
 static inline void lane_user_resume(struct lane_user *lane_user, enum lane_user_wait what)

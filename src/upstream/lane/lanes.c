@@ -25,8 +25,8 @@ static void lanes_wake(struct lane_user *lane_user)
     link_wake_now(lane_user_link(lane_user));
 }
 
-static struct fair_queue *fair_queue_for(const struct worker_lanes *worker_lanes, const struct node *node,
-                                         const struct lanes *before)
+static struct fair_queue *fair_queue_for(const struct worker_lanes *worker_lanes,
+                                         const struct node *node, const struct lanes *before)
 {
     /* a client of a cluster has one number in the queue, which must be valid at all nodes */
     bool is_one = node->upstream->is_cluster;
@@ -35,8 +35,8 @@ static struct fair_queue *fair_queue_for(const struct worker_lanes *worker_lanes
     return fair_queue_new(node->contention, &worker_lanes->loop->pool, lanes_wake);
 }
 
-void lanes_init(struct lanes *lanes, struct worker_lanes *worker_lanes, struct node *node, const struct lanes *before,
-                const struct lanes_ops *ops, void *arg)
+void lanes_init(struct lanes *lanes, struct worker_lanes *worker_lanes, struct node *node,
+                const struct lanes *before, const struct lanes_ops *ops, void *arg)
 {
     memset(lanes, 0, sizeof *lanes);
     lanes->base.worker_lanes = worker_lanes;
@@ -132,7 +132,9 @@ void lanes_sweep(struct lanes *lanes)
         return;
     uint64_t timeout_ms = lanes->upstream->timeout_ns / NS_PER_MS;
     uint64_t most_ms = upstream_time(lanes->upstream, SWEEP_MS * NS_PER_MS) / NS_PER_MS;
-    uint64_t every_ms = timeout_ms > 0 && timeout_ms / SWEEP_PARTS < most_ms ? timeout_ms / SWEEP_PARTS + 1 : most_ms;
+    uint64_t every_ms = timeout_ms > 0 && timeout_ms / SWEEP_PARTS < most_ms
+                            ? timeout_ms / SWEEP_PARTS + 1
+                            : most_ms;
     uv_timer_start(&lanes->sweep, lanes->on_sweep, every_ms, every_ms);
 }
 
@@ -179,7 +181,8 @@ void lanes_take(struct lane *lane)
 bool lanes_is_newcomers(const struct lanes *lanes, const struct lane *lane)
 {
     const struct lane_key newcomer = lanes_newcomer(lanes);
-    return lane->role == LANE_SHARED && lane->use != USE_SPARE && lane_key_eq(&lane->key, &newcomer);
+    return lane->role == LANE_SHARED && lane->use != USE_SPARE &&
+           lane_key_eq(&lane->key, &newcomer);
 }
 
 bool lanes_is_past(const struct lanes *lanes, const struct lane_key *key)
@@ -196,11 +199,12 @@ bool lanes_is_shut_out(const struct lane *lane)
 
 bool lanes_is_expendable(const struct lanes *lanes, const struct lane *lane)
 {
-    if (lane->role != LANE_SHARED || lanes_is_newcomers(lanes, lane) || !calls_is_empty(&lane->calls) ||
-        !list_is_empty(&lane->waiting))
+    if (lane->role != LANE_SHARED || lanes_is_newcomers(lanes, lane) ||
+        !calls_is_empty(&lane->calls) || !list_is_empty(&lane->waiting))
         return false;
     return !lanes_is_past(lanes, &lane->key) ||
-           !lanes->ops->has_auth_generation(lanes->arg, lanes_node(lanes), lane->key.auth_generation);
+           !lanes->ops->has_auth_generation(lanes->arg, lanes_node(lanes),
+                                            lane->key.auth_generation);
 }
 
 bool lanes_close_idle(struct lanes *lanes)
@@ -249,7 +253,8 @@ bool lanes_close_unleased(struct lanes *lanes, unsigned most)
 
 bool lanes_are_up(const struct lanes *lanes)
 {
-    if (node_is_barred(lanes_node(lanes)) || !node_has_address(lanes_node(lanes)) || lanes->is_retired)
+    if (node_is_barred(lanes_node(lanes)) || !node_has_address(lanes_node(lanes)) ||
+        lanes->is_retired)
         return false;
     /* Without a shared lane as a probe, the first request after the back-off is the probe. */
     return lanes->down == ERR_NONE || (!lanes->keeps_shared && clock_ns() >= lanes->backoff.due_ns);
@@ -335,7 +340,8 @@ static bool is_refused(const struct lanes *lanes, const struct lane_key *key)
 static void find_full(struct lanes *lanes)
 {
     lanes->why_none = ERR_UPSTREAM_BUSY;
-    if (lanes->down == ERR_NONE || atomic_load_explicit(&lanes_node(lanes)->is_told_away, memory_order_relaxed))
+    if (lanes->down == ERR_NONE ||
+        atomic_load_explicit(&lanes_node(lanes)->is_told_away, memory_order_relaxed))
         return;
     lanes->down = ERR_NONE;
     lanes->missed_ns = 0;
@@ -364,10 +370,11 @@ static void cannot_open(struct lanes *lanes, int error)
 {
     count_add(&lanes->base.counts.lost[LOSS_SYSTEM], 1);
     backoff_fail(&lanes->starved, clock_ns());
-    log_at(LOG_SITE_DESCRIPTORS, LOG_WARN, "upstream %s: cannot open a connection: %s", lanes_node(lanes)->text,
-           uv_strerror(error));
+    log_at(LOG_SITE_DESCRIPTORS, LOG_WARN, "upstream %s: cannot open a connection: %s",
+           lanes_node(lanes)->text, uv_strerror(error));
     const struct lane_key newcomer = lanes_newcomer(lanes);
-    if (lanes->keeps_shared && lanes->down == ERR_NONE && list_is_empty(&lanes->lists[LIST_SHARED]) &&
+    if (lanes->keeps_shared && lanes->down == ERR_NONE &&
+        list_is_empty(&lanes->lists[LIST_SHARED]) &&
         lanes_find(lanes, LIST_OPENING, &newcomer) == NULL)
         lanes_go_down(lanes, ERR_UPSTREAM_UNAVAILABLE);
 }
@@ -377,8 +384,8 @@ static bool may_open(const struct lanes *lanes, const struct lane_key *key)
     return !lanes_are_starved(lanes) && !is_refused(lanes, key);
 }
 
-static struct lane *lanes_open_now(struct lanes *lanes, const struct lane_key *key, enum lane_role role,
-                                   struct lane_user *lane_user)
+static struct lane *lanes_open_now(struct lanes *lanes, const struct lane_key *key,
+                                   enum lane_role role, struct lane_user *lane_user)
 {
     int error;
     struct lane *lane = lane_open(&lanes->base, key, role, lane_user, &error);
@@ -409,8 +416,8 @@ static bool may_dial(struct lanes *lanes, enum lane_role role)
 }
 
 /* Room is reserved before the connection exists. */
-static struct lane *open_in_room(struct lanes *lanes, const struct lane_key *key, enum lane_role role,
-                                 struct lane_user *lane_user)
+static struct lane *open_in_room(struct lanes *lanes, const struct lane_key *key,
+                                 enum lane_role role, struct lane_user *lane_user)
 {
     if (!may_open(lanes, key) || !lanes_make_room(lanes))
         return NULL;
@@ -435,8 +442,8 @@ bool lanes_use(struct lanes *lanes, struct room_share share)
     return false;
 }
 
-struct lane *lanes_open(struct lanes *lanes, const struct lane_key *key, enum lane_role role, struct lane_user *owner,
-                        struct room_share share)
+struct lane *lanes_open(struct lanes *lanes, const struct lane_key *key, enum lane_role role,
+                        struct lane_user *owner, struct room_share share)
 {
     if (!lanes_use(lanes, share))
         return NULL;
@@ -452,14 +459,15 @@ struct lane *lanes_open(struct lanes *lanes, const struct lane_key *key, enum la
  * Opens a lane of weir's own, of role LANE_SCRIPT or LANE_AUTH, which becomes ready later. NULL: no
  * lane may be opened now.
  */
-static struct lane *lanes_open_for_weir(struct lanes *lanes, const struct lane_key *key, enum lane_role role,
-                                        struct lane_user *lane_user)
+static struct lane *lanes_open_for_weir(struct lanes *lanes, const struct lane_key *key,
+                                        enum lane_role role, struct lane_user *lane_user)
 {
-    return lanes_are_up(lanes) && may_open(lanes, key) ? lanes_open_now(lanes, key, role, lane_user) : NULL;
+    return lanes_are_up(lanes) && may_open(lanes, key) ? lanes_open_now(lanes, key, role, lane_user)
+                                                       : NULL;
 }
 
-void weir_lane_init(struct weir_lane *base, struct lanes *lanes, const struct lane_user_ops *lane_user_ops,
-                    const struct link_ops *link_ops)
+void weir_lane_init(struct weir_lane *base, struct lanes *lanes,
+                    const struct lane_user_ops *lane_user_ops, const struct link_ops *link_ops)
 {
     base->lanes = lanes;
     base->lane_user.ops = lane_user_ops;
@@ -469,8 +477,9 @@ void weir_lane_init(struct weir_lane *base, struct lanes *lanes, const struct la
 
 bool weir_lane_open(struct weir_lane *base, struct login *login, enum lane_role role)
 {
-    const struct lane_key key = {
-        .protocol = 2, .login = login, .auth_generation = node_auth_generation(lanes_node(base->lanes))};
+    const struct lane_key key = {.protocol = 2,
+                                 .login = login,
+                                 .auth_generation = node_auth_generation(lanes_node(base->lanes))};
     base->is_open = lanes_open_for_weir(base->lanes, &key, role, &base->lane_user) != NULL;
     return base->is_open;
 }

@@ -101,8 +101,8 @@ struct lanes {
  * Initialise the lanes to this node. `ops` are called with `arg`. timers_init must follow. `before`
  * are the lanes to the node that this node replaces, and their fair queue is kept; NULL: none.
  */
-void lanes_init(struct lanes *lanes, struct worker_lanes *worker_lanes, struct node *node, const struct lanes *before,
-                const struct lanes_ops *ops, void *arg);
+void lanes_init(struct lanes *lanes, struct worker_lanes *worker_lanes, struct node *node,
+                const struct lanes *before, const struct lanes_ops *ops, void *arg);
 
 /*
  * The node has left the topology: no lane is opened. Shared lanes finish their calls. Private lanes
@@ -172,13 +172,15 @@ void lanes_wake_soon(struct lanes *lanes, struct lane_user *lane_user);
  * True if upstream-dial-rate was the reason for no lane: the lane user's link is woken at the next
  * tick.
  */
-__attribute__((warn_unused_result)) bool lanes_wait_to_dial(struct lanes *lanes, struct lane_user *lane_user);
+__attribute__((warn_unused_result)) bool lanes_wait_to_dial(struct lanes *lanes,
+                                                            struct lane_user *lane_user);
 
 /*
  * True if the bound on lanes was the reason for no lane. Other workers are told to give up idle
  * lanes, and the lane user's link is woken when a lane may be opened.
  */
-__attribute__((warn_unused_result)) bool lanes_may_retry(struct lanes *lanes, struct lane_user *lane_user);
+__attribute__((warn_unused_result)) bool lanes_may_retry(struct lanes *lanes,
+                                                         struct lane_user *lane_user);
 
 /*
  * Count one more lane for this share, until room_give_back. False: the share is at its bound, see
@@ -193,8 +195,8 @@ struct room_share lanes_share_of(const struct lane_user *lane_user);
  * Opens a connection of role LANE_SHARED or LANE_PRIVATE, which counts for `share`. `owner` gets a
  * private lane. NULL: no lane may be opened now.
  */
-struct lane *lanes_open(struct lanes *lanes, const struct lane_key *key, enum lane_role role, struct lane_user *owner,
-                        struct room_share share);
+struct lane *lanes_open(struct lanes *lanes, const struct lane_key *key, enum lane_role role,
+                        struct lane_user *owner, struct room_share share);
 
 /* ---- look-up ---- */
 
@@ -263,12 +265,13 @@ struct weir_lane {
 };
 
 /* The value of lane_user_ops.to_link for a struct weir_lane. */
-#define WEIR_LANE_TO_LINK                                                                                              \
-    ((ptrdiff_t)offsetof(struct weir_lane, hollow) - (ptrdiff_t)offsetof(struct weir_lane, lane_user))
+#define WEIR_LANE_TO_LINK                                                                          \
+    ((ptrdiff_t)offsetof(struct weir_lane, hollow) -                                               \
+     (ptrdiff_t)offsetof(struct weir_lane, lane_user))
 
 /* `base` must be zeroed, and both tables must outlive `base`. link_ops has only an on_wake. */
-void weir_lane_init(struct weir_lane *base, struct lanes *lanes, const struct lane_user_ops *lane_user_ops,
-                    const struct link_ops *link_ops);
+void weir_lane_init(struct weir_lane *base, struct lanes *lanes,
+                    const struct lane_user_ops *lane_user_ops, const struct link_ops *link_ops);
 
 /*
  * Open a connection with this login; NULL: no login. False: no connection may be opened now, see

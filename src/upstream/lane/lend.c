@@ -84,7 +84,8 @@ static struct lane *lend_renew(struct lanes *lanes, struct lane *lane, const str
     return NULL;
 }
 
-static struct lane *open_new(struct lanes *lanes, const struct lane_key *key, struct lane_user *owner)
+static struct lane *open_new(struct lanes *lanes, const struct lane_key *key,
+                             struct lane_user *owner)
 {
     return lanes_open(lanes, key, LANE_PRIVATE, owner, lanes_share_of(owner));
 }
@@ -100,25 +101,28 @@ static struct lane *find_left(struct lanes *lanes)
     struct list *idle = &lanes->lists[LIST_IDLE];
     for (struct list *at = idle->next; at != idle; at = at->next) {
         struct lane *lane = lanes_at(at);
-        bool is_left = (lane->n_leases == 0 || now_ns - lane->moved_ns > LEFT_NS << lane->returns) &&
-                       !auth_user_needs_it(lane->user);
+        bool is_left =
+            (lane->n_leases == 0 || now_ns - lane->moved_ns > LEFT_NS << lane->returns) &&
+            !auth_user_needs_it(lane->user);
         if (is_full || is_left)
             return lane;
     }
     return NULL;
 }
 
-struct lane *lend_private(struct lanes *lanes, const struct lane_key *key, struct lane_user *owner, struct lease *last,
-                          bool wants_new)
+struct lane *lend_private(struct lanes *lanes, const struct lane_key *key, struct lane_user *owner,
+                          struct lease *last, bool wants_new)
 {
     lanes->why_none = ERR_NONE;
     if (!lanes_are_up(lanes))
         return NULL;
-    bool is_kept = last != NULL && lease_holds(last) && last->lane->in == LIST_IDLE && lanes_of(last->lane) == lanes;
+    bool is_kept = last != NULL && lease_holds(last) && last->lane->in == LIST_IDLE &&
+                   lanes_of(last->lane) == lanes;
     if (is_kept && lane_key_eq(&last->lane->key, key))
         return resume(last->lane, owner);
     struct lane *left = wants_new ? NULL : find_left(lanes);
-    return left != NULL ? lend_renew(lanes, left, key, owner, slice_of("", 0)) : open_new(lanes, key, owner);
+    return left != NULL ? lend_renew(lanes, left, key, owner, slice_of("", 0))
+                        : open_new(lanes, key, owner);
 }
 
 struct lane *lend_covering(struct lanes *lanes, const struct lane_key *key, struct lane_user *owner,
@@ -164,8 +168,9 @@ static bool end_ownership(struct lanes *lanes, struct lane *lane)
 {
     lend_end_use(lane);
     lane->owner = NULL;
-    return !lane->is_not_reusable && !lanes->is_retired && node_nonce_form(lanes_node(lanes)) != NONCE_NONE &&
-           !cannot_reset(lanes, lane) && !is_wanted_elsewhere(lanes);
+    return !lane->is_not_reusable && !lanes->is_retired &&
+           node_nonce_form(lanes_node(lanes)) != NONCE_NONE && !cannot_reset(lanes, lane) &&
+           !is_wanted_elsewhere(lanes);
 }
 
 static void keep_few(struct lanes *lanes)
@@ -195,9 +200,10 @@ void lend_take_back(struct lane *lane, struct lease *last)
 void lend_take_back_as_is(struct lane *lane)
 {
     struct lanes *lanes = lanes_of(lane);
-    const struct lane_key nobody = {.protocol = 2, .auth_generation = node_auth_generation(lanes_node(lanes))};
-    bool is_done =
-        lane_is_ready(lane) && !lane_is_passthrough(lane) && !lane_is_in_frame(lane) && calls_is_empty(&lane->calls);
+    const struct lane_key nobody = {.protocol = 2,
+                                    .auth_generation = node_auth_generation(lanes_node(lanes))};
+    bool is_done = lane_is_ready(lane) && !lane_is_passthrough(lane) && !lane_is_in_frame(lane) &&
+                   calls_is_empty(&lane->calls);
     if (!end_ownership(lanes, lane) || !is_done) {
         lane_close(lane);
         return;

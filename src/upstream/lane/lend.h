@@ -17,8 +17,8 @@
  * NULL as for shared_get. An idle lane that turns out not to be clean is closed. The owner's lane
  * then becomes NULL, and the owner's link is woken. The owner must ask again, with wants_new.
  */
-struct lane *lend_private(struct lanes *lanes, const struct lane_key *key, struct lane_user *owner, struct lease *last,
-                          bool wants_new);
+struct lane *lend_private(struct lanes *lanes, const struct lane_key *key, struct lane_user *owner,
+                          struct lease *last, bool wants_new);
 
 /*
  * Like lend_private, for a lane on which WAIT covers everything that the node was sent before the

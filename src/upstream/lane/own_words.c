@@ -5,9 +5,9 @@
 #include <string.h>
 #include <sys/random.h>
 
-#define TEXT(literal)                                                                                                  \
-    {                                                                                                                  \
-        literal, sizeof(literal) - 1                                                                                   \
+#define TEXT(literal)                                                                              \
+    {                                                                                              \
+        literal, sizeof(literal) - 1                                                               \
     }
 
 /*
@@ -30,7 +30,8 @@ static const struct shape {
 
 static bool own_words_fits(struct slice text, const struct shape *shape)
 {
-    return text.len >= shape->begin.len + shape->end.len && memcmp(text.at, shape->begin.at, shape->begin.len) == 0 &&
+    return text.len >= shape->begin.len + shape->end.len &&
+           memcmp(text.at, shape->begin.at, shape->begin.len) == 0 &&
            memcmp(text.at + text.len - shape->end.len, shape->end.at, shape->end.len) == 0;
 }
 
@@ -90,7 +91,8 @@ size_t nonce_request(const struct nonce *nonce, char *out)
  */
 bool nonce_is_answered(const struct nonce *nonce, const struct glimpse *frame)
 {
-    bool is_form = nonce->form == NONCE_UNKNOWN ? glimpse_starts(frame, SLICE("-ERR unknown command "))
+    bool is_form = nonce->form == NONCE_UNKNOWN
+                       ? glimpse_starts(frame, SLICE("-ERR unknown command "))
                    : nonce->form == NONCE_HELLO ? glimpse_type(frame) == '-'
                                                 : glimpse_type(frame) == '$';
     return is_form && memmem(frame->tail, frame->n_tail, nonce->text, NONCE_LEN) != NULL;

@@ -89,7 +89,8 @@ static void owned_grow(struct owned *owned)
 /* Re-insert the entries behind a freed entry: these entries could not be found otherwise. */
 static void close_up(struct owned *owned, size_t at)
 {
-    for (at = (at + 1) & (owned->room - 1); owned->entries[at].id != 0; at = (at + 1) & (owned->room - 1)) {
+    for (at = (at + 1) & (owned->room - 1); owned->entries[at].id != 0;
+         at = (at + 1) & (owned->room - 1)) {
         struct owner moved = owned->entries[at];
         owned->entries[at].id = 0;
         *owned_find(owned, moved.id) = moved;

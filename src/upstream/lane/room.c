@@ -101,8 +101,8 @@ bool room_is_wanted(struct room *room)
 {
     uint32_t wanted = read(&room->wanted);
     while (wanted > 0)
-        if (atomic_compare_exchange_weak_explicit(&room->wanted, &wanted, wanted - 1, memory_order_relaxed,
-                                                  memory_order_relaxed))
+        if (atomic_compare_exchange_weak_explicit(&room->wanted, &wanted, wanted - 1,
+                                                  memory_order_relaxed, memory_order_relaxed))
             return true;
     return false;
 }

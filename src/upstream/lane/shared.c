@@ -16,7 +16,8 @@ struct lane *shared_find(struct lanes *lanes, const struct lane_key *key)
 }
 
 /* The lane counts for `lane_user` until the lane closes. */
-struct lane *shared_open(struct lanes *lanes, const struct lane_key *key, const struct lane_user *lane_user)
+struct lane *shared_open(struct lanes *lanes, const struct lane_key *key,
+                         const struct lane_user *lane_user)
 {
     return lanes_open(lanes, key, LANE_SHARED, NULL, lanes_share_of(lane_user));
 }
@@ -28,7 +29,8 @@ struct lane *shared_open(struct lanes *lanes, const struct lane_key *key, const 
 bool shared_is_sluggish(const struct lane *lane)
 {
     return lane_is_ready(lane) && !calls_is_empty(&lane->calls) &&
-           link_loop(&lane->link)->now_ns > lane->moved_ns + SLUGGISH_NS + 4 * lane->round_trip_ns &&
+           link_loop(&lane->link)->now_ns >
+               lane->moved_ns + SLUGGISH_NS + 4 * lane->round_trip_ns &&
            !lanes_is_past(lanes_of(lane), &lane->key);
 }
 
@@ -44,7 +46,8 @@ static struct lane *take_spare(struct lanes *lanes, const struct lane_key *key)
     return lane;
 }
 
-struct lane *shared_get(struct lanes *lanes, const struct lane_key *key, const struct lane_user *lane_user)
+struct lane *shared_get(struct lanes *lanes, const struct lane_key *key,
+                        const struct lane_user *lane_user)
 {
     lanes->why_none = ERR_NONE;
     if (!lanes_are_up(lanes))
@@ -68,7 +71,8 @@ struct lane *shared_get(struct lanes *lanes, const struct lane_key *key, const s
     return fresh;
 }
 
-struct lane *shared_get_apart(struct lanes *lanes, const struct lane_key *key, const struct lane_user *lane_user)
+struct lane *shared_get_apart(struct lanes *lanes, const struct lane_key *key,
+                              const struct lane_user *lane_user)
 {
     struct lane_key apart = *key;
     apart.is_apart = true;
@@ -164,14 +168,16 @@ void shared_note_unleased(const struct lane *lane)
 
 static bool can_tell(const struct lane *lane, const struct lane *of)
 {
-    return lane != of && lane->user != NULL && lane->user == of->user && !lane->is_parted && !lane_is_congested(lane);
+    return lane != of && lane->user != NULL && lane->user == of->user && !lane->is_parted &&
+           !lane_is_congested(lane);
 }
 
 /*
  * Prefers a lane that is not slow. A slow witness is better than none: a client with an expired
  * password cannot log in again.
  */
-static struct lane *find(const struct lane *of, const struct auth_proof *proof, const struct login *login)
+static struct lane *find(const struct lane *of, const struct auth_proof *proof,
+                         const struct login *login)
 {
     static const enum lane_list lists[] = {LIST_SHARED, LIST_RETIRED};
     struct lane *sluggish = NULL;

@@ -15,7 +15,8 @@
  * Returns the shared lane of a session, ready or still opening. If the session has no lane, a lane
  * is opened for `lane_user`. NULL: the node is away, there are too many lanes, or memory is out.
  */
-struct lane *shared_get(struct lanes *lanes, const struct lane_key *key, const struct lane_user *lane_user);
+struct lane *shared_get(struct lanes *lanes, const struct lane_key *key,
+                        const struct lane_user *lane_user);
 
 /*
  * A huge reply has arrived on this lane, and the calls behind it wait. For WARY_NS the first read
@@ -33,7 +34,8 @@ static inline bool shared_is_wary(const struct lanes *lanes)
  * Returns the lane for first reads, if that lane is ready. Otherwise such a lane is opened, if
  * there is room. NULL: use the session's shared lane.
  */
-struct lane *shared_get_apart(struct lanes *lanes, const struct lane_key *key, const struct lane_user *lane_user);
+struct lane *shared_get_apart(struct lanes *lanes, const struct lane_key *key,
+                              const struct lane_user *lane_user);
 
 /* Like shared_get, but opens no lane. */
 struct lane *shared_find(struct lanes *lanes, const struct lane_key *key);
@@ -41,7 +43,8 @@ struct lane *shared_find(struct lanes *lanes, const struct lane_key *key);
 /*
  * Opens a lane that counts for `lane_user`; NULL: for no subject. Returns NULL as shared_get does.
  */
-struct lane *shared_open(struct lanes *lanes, const struct lane_key *key, const struct lane_user *lane_user);
+struct lane *shared_open(struct lanes *lanes, const struct lane_key *key,
+                         const struct lane_user *lane_user);
 
 /*
  * True if the lane has been silent for long although calls wait for answers. New calls should use
@@ -93,7 +96,8 @@ static inline bool witness_suits_by(const struct lane_login *in, const struct au
     return in->number <= proof->n_logins || login_same(in->by, login);
 }
 
-static inline bool witness_suits(const struct lane *lane, struct auth_proof *proof, const struct login *login)
+static inline bool witness_suits(const struct lane *lane, struct auth_proof *proof,
+                                 const struct login *login)
 {
     if (witness_suits_by(&lane->let_in, proof, login))
         return true;

@@ -35,8 +35,10 @@ static bool absorb(struct lane *lane, struct lane_user *lane_user)
         return true;
     }
     uint64_t size = lane->frame_bytes + lane->scan.bulk_left;
-    uint64_t room = lane->lag == LAG_UNREAD ? SLOW_READER_ABSORB_LATE_BYTES : SLOW_READER_ABSORB_BYTES;
-    if (lane->owner != NULL || worker_lanes->absorbed + size > room || !lane_has_others_waiting(lane))
+    uint64_t room =
+        lane->lag == LAG_UNREAD ? SLOW_READER_ABSORB_LATE_BYTES : SLOW_READER_ABSORB_BYTES;
+    if (lane->owner != NULL || worker_lanes->absorbed + size > room ||
+        !lane_has_others_waiting(lane))
         return false;
     lane->lag = LAG_ABSORBED;
     lane_user->absorbed += (uint32_t)size;
@@ -52,7 +54,8 @@ void slow_reader_look(struct lane *lane, struct lane_user *lane_user)
     lane->base->ops->on_huge(lane);
     if (lane->state == LANE_RETIRED || lane->owner == lane_user)
         lane_user->ops->on_heavy(lane_user);
-    bool must_wait = lane_user->is_paying && lane->in != LIST_SHARED && !lane_has_others_waiting(lane);
+    bool must_wait =
+        lane_user->is_paying && lane->in != LIST_SHARED && !lane_has_others_waiting(lane);
     if (must_wait || (lane_user_link(lane_user)->is_congested && !absorb(lane, lane_user)))
         slow_reader_stall(lane, lane_user);
 }

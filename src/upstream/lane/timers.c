@@ -51,13 +51,15 @@ static struct login *newest_of(const struct lane *lane)
 static bool is_behind(const struct lane *lane)
 {
     const struct login *newest = newest_of(lane);
-    return newest != NULL && lane->key.login != newest && (is_weirs(lane) || !login_same(lane->key.login, newest));
+    return newest != NULL && lane->key.login != newest &&
+           (is_weirs(lane) || !login_same(lane->key.login, newest));
 }
 
 static bool is_due(const struct lanes *lanes, const struct lane *lane, uint64_t now_ns)
 {
     return is_behind(lane) &&
-           (lane->prolonged_ns == 0 || now_ns - lane->prolonged_ns >= upstream_time(lanes->upstream, AGAIN_NS));
+           (lane->prolonged_ns == 0 ||
+            now_ns - lane->prolonged_ns >= upstream_time(lanes->upstream, AGAIN_NS));
 }
 
 /*
@@ -67,8 +69,9 @@ static bool is_due(const struct lanes *lanes, const struct lane *lane, uint64_t 
  */
 static bool timers_may_speak(const struct lane *lane)
 {
-    if (!lane_is_clean(lane) || lane->beside != BESIDE_NOTHING || lane->is_not_reusable || lane->is_parted ||
-        lane_is_untrusted(lane) || lane_is_asked(lane) || lane_is_congested(lane))
+    if (!lane_is_clean(lane) || lane->beside != BESIDE_NOTHING || lane->is_not_reusable ||
+        lane->is_parted || lane_is_untrusted(lane) || lane_is_asked(lane) ||
+        lane_is_congested(lane))
         return false;
     const struct lane_user *owner = lane->owner;
     return owner == NULL || (owner->ops->may_log_in != NULL && owner->ops->may_log_in(owner));
@@ -106,7 +109,8 @@ static void look_at_all(struct lanes *lanes, enum lane_list in, uint64_t now_ns)
 static void close_spare(struct lanes *lanes)
 {
     struct list *next;
-    for (struct list *at = lanes->lists[LIST_SPARE].next; at != &lanes->lists[LIST_SPARE]; at = next) {
+    for (struct list *at = lanes->lists[LIST_SPARE].next; at != &lanes->lists[LIST_SPARE];
+         at = next) {
         struct lane *lane = lanes_at(at);
         next = at->next;
         if (is_behind(lane) && !auth_user_needs_it(lane->user))
@@ -118,7 +122,8 @@ static bool has_older(const struct lanes *lanes, enum lane_list in)
 {
     const struct list *list = &lanes->lists[in];
     for (struct list *at = list->next; at != list; at = at->next)
-        if (is_weirs(lanes_at(at)) && lanes_at(at)->key.login != lanes->base.worker_lanes->own.newest)
+        if (is_weirs(lanes_at(at)) &&
+            lanes_at(at)->key.login != lanes->base.worker_lanes->own.newest)
             return true;
     return false;
 }
@@ -126,7 +131,8 @@ static bool has_older(const struct lanes *lanes, enum lane_list in)
 /* True if no lane is left to log in again. */
 static bool prolong_is_over(const struct lanes *lanes)
 {
-    return lanes->base.users.n == 0 && !has_older(lanes, LIST_SHARED) && !has_older(lanes, LIST_PRIVATE);
+    return lanes->base.users.n == 0 && !has_older(lanes, LIST_SHARED) &&
+           !has_older(lanes, LIST_PRIVATE);
 }
 
 /* Called once a second. */
@@ -144,12 +150,14 @@ static void prolong_look(struct lanes *lanes, uint64_t now_ns)
 static void expire_opening(struct lanes *lanes, uint64_t now_ns)
 {
     struct list *next;
-    for (struct list *at = lanes->lists[LIST_OPENING].next; at != &lanes->lists[LIST_OPENING]; at = next) {
+    for (struct list *at = lanes->lists[LIST_OPENING].next; at != &lanes->lists[LIST_OPENING];
+         at = next) {
         next = at->next;
         uint64_t deadline_ns = lanes_at(at)->deadline_ns;
         if (deadline_ns == 0 || now_ns < deadline_ns)
             continue;
-        lane_fail(lanes_at(at), lane_is_taken(lanes_at(at)) ? END_LATE : END_LOST, "it does not answer in time");
+        lane_fail(lanes_at(at), lane_is_taken(lanes_at(at)) ? END_LATE : END_LOST,
+                  "it does not answer in time");
     }
 }
 
@@ -196,7 +204,8 @@ static void wake_hoping(struct lanes *lanes)
 static void close_done(struct lanes *lanes)
 {
     struct list *next;
-    for (struct list *at = lanes->lists[LIST_RETIRED].next; at != &lanes->lists[LIST_RETIRED]; at = next) {
+    for (struct list *at = lanes->lists[LIST_RETIRED].next; at != &lanes->lists[LIST_RETIRED];
+         at = next) {
         struct lane *lane = lanes_at(at);
         next = at->next;
         if (calls_is_empty(&lane->calls))
@@ -224,7 +233,8 @@ static void fail_replaced(struct lanes *lanes, uint64_t now_ns)
 {
     uint64_t since_ns = now_ns - lanes->upstream->connect_timeout_ns;
     for (int in = LIST_SHARED; in < LIST_COUNT; in++)
-        fail_hung(lanes, (enum lane_list)in, since_ns, "it does not answer, and is no longer the master");
+        fail_hung(lanes, (enum lane_list)in, since_ns,
+                  "it does not answer, and is no longer the master");
 }
 
 static bool owes_answers(const struct lanes *lanes)
@@ -251,8 +261,9 @@ static void timers_on_tick(uv_timer_t *timer)
     expire_slow_user(lanes, LIST_SHARED, now_ns);
     wake_hoping(lanes);
     bool is_waiting = health_retry(lanes, now_ns);
-    if (list_is_empty(&lanes->lists[LIST_OPENING]) && list_is_empty(&lanes->lists[LIST_RETIRED]) && !is_waiting &&
-        !has_deadline(&lanes->lists[LIST_SHARED]) && !(is_replaced(lanes) && owes_answers(lanes)))
+    if (list_is_empty(&lanes->lists[LIST_OPENING]) && list_is_empty(&lanes->lists[LIST_RETIRED]) &&
+        !is_waiting && !has_deadline(&lanes->lists[LIST_SHARED]) &&
+        !(is_replaced(lanes) && owes_answers(lanes)))
         uv_timer_stop(timer);
 }
 
@@ -323,7 +334,8 @@ static void close_old(struct lanes *lanes, enum lane_list in, uint64_t now_ns)
     most_ns = upstream_time(lanes->upstream, most_ns);
     struct list *list = &lanes->lists[in];
     struct list *next;
-    for (struct list *at = list->next; at != list && now_ns - lanes_at(at)->moved_ns > most_ns; at = next) {
+    for (struct list *at = list->next; at != list && now_ns - lanes_at(at)->moved_ns > most_ns;
+         at = next) {
         next = at->next;
         if (!auth_user_needs_it(lanes_at(at)->user))
             lane_close(lanes_at(at));
@@ -338,7 +350,8 @@ static void judge_unread(struct lanes *lanes, enum lane_list in, uint64_t now_ns
         struct lane *lane = lanes_at(now.next);
         lanes_move(lane, in);
         if (slow_reader_is_unread(lane, now_ns, now_ns - UNREAD_NS))
-            lane->slow_user->ops->on_unread(lane->slow_user, lane->frame_bytes + lane->scan.bulk_left);
+            lane->slow_user->ops->on_unread(lane->slow_user,
+                                            lane->frame_bytes + lane->scan.bulk_left);
     }
 }
 
@@ -352,7 +365,8 @@ static bool has_slow_user(const struct list *list)
 
 static bool has_only_newcomers(const struct lanes *lanes)
 {
-    for (const struct list *at = lanes->lists[LIST_SHARED].next; at != &lanes->lists[LIST_SHARED]; at = at->next)
+    for (const struct list *at = lanes->lists[LIST_SHARED].next; at != &lanes->lists[LIST_SHARED];
+         at = at->next)
         if (!lanes_is_newcomers(lanes, container_of(at, struct lane, in_list)))
             return false;
     return true;
@@ -360,7 +374,8 @@ static bool has_only_newcomers(const struct lanes *lanes)
 
 static void see_users(struct lanes *lanes)
 {
-    for (struct list *at = lanes->lists[LIST_PRIVATE].next; at != &lanes->lists[LIST_PRIVATE]; at = at->next)
+    for (struct list *at = lanes->lists[LIST_PRIVATE].next; at != &lanes->lists[LIST_PRIVATE];
+         at = at->next)
         lane_see_user(lanes_at(at));
 }
 
@@ -373,7 +388,8 @@ static void close_unused(struct lanes *lanes, uint64_t now_ns)
     bool is_full = room_is_full(lanes_room(lanes));
     uint64_t most_ns = upstream_time(lanes->upstream, is_full ? UNUSED_FULL_NS : UNUSED_NS);
     struct list *next;
-    for (struct list *at = lanes->lists[LIST_SHARED].next; at != &lanes->lists[LIST_SHARED]; at = next) {
+    for (struct list *at = lanes->lists[LIST_SHARED].next; at != &lanes->lists[LIST_SHARED];
+         at = next) {
         struct lane *lane = lanes_at(at);
         next = at->next;
         if (now_ns - lane->moved_ns > most_ns && lanes_is_expendable(lanes, lane) &&
@@ -384,7 +400,8 @@ static void close_unused(struct lanes *lanes, uint64_t now_ns)
 
 static bool may_be_over(const struct lane *lane)
 {
-    return lane->answer_by_ns != 0 || lane_is_asked(lane) || (lane->owner != NULL && lane->owner->is_gone);
+    return lane->answer_by_ns != 0 || lane_is_asked(lane) ||
+           (lane->owner != NULL && lane->owner->is_gone);
 }
 
 static bool has_question(const struct list *list)
@@ -411,10 +428,12 @@ static void note_oldest(struct lanes *lanes, uint64_t now_ns)
 static bool is_done(const struct lanes *lanes)
 {
     const struct list *lists = lanes->lists;
-    return lanes->upstream->timeout_ns == 0 && !owes_answers(lanes) && list_is_empty(&lists[LIST_IDLE]) &&
-           list_is_empty(&lists[LIST_SPARE]) && list_is_empty(&lists[LIST_RETIRED]) && has_only_newcomers(lanes) &&
+    return lanes->upstream->timeout_ns == 0 && !owes_answers(lanes) &&
+           list_is_empty(&lists[LIST_IDLE]) && list_is_empty(&lists[LIST_SPARE]) &&
+           list_is_empty(&lists[LIST_RETIRED]) && has_only_newcomers(lanes) &&
            !has_slow_user(&lists[LIST_SHARED]) && !has_slow_user(&lists[LIST_PRIVATE]) &&
-           !has_question(&lists[LIST_PRIVATE]) && !has_question(&lists[LIST_AUTH_LANE]) && prolong_is_over(lanes);
+           !has_question(&lists[LIST_PRIVATE]) && !has_question(&lists[LIST_AUTH_LANE]) &&
+           prolong_is_over(lanes);
 }
 
 static void on_sweep(uv_timer_t *timer)
@@ -433,7 +452,8 @@ static void on_sweep(uv_timer_t *timer)
     fail_unanswered(lanes, LIST_PRIVATE, now_ns);
     fail_unanswered(lanes, LIST_AUTH_LANE, now_ns);
     for (int in = LIST_SHARED; timeout_ns > 0 && in < LIST_COUNT; in++)
-        fail_hung(lanes, (enum lane_list)in, now_ns - timeout_ns, "it does not answer within upstream-timeout");
+        fail_hung(lanes, (enum lane_list)in, now_ns - timeout_ns,
+                  "it does not answer within upstream-timeout");
     look_for_vanished(lanes, now_ns);
     note_oldest(lanes, now_ns);
     if (is_done(lanes))

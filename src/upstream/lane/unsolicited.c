@@ -37,7 +37,9 @@ bool unsolicited_ends_unasked(const struct lane *lane, const struct call *call, 
 void unsolicited_note_confirmation(struct lane *lane, uint32_t *count)
 {
     int64_t total = glimpse_last_integer(&lane->glimpse);
-    uint32_t others = count == &lane->channels ? lane->patterns : count == &lane->patterns ? lane->channels : 0;
+    uint32_t others = count == &lane->channels   ? lane->patterns
+                      : count == &lane->patterns ? lane->channels
+                                                 : 0;
     bool was_subscribed = lane_is_subscribed(lane);
     if (total >= (int64_t)others && total <= UINT32_MAX)
         *count = (uint32_t)total - others;
@@ -46,7 +48,8 @@ void unsolicited_note_confirmation(struct lane *lane, uint32_t *count)
 
 static bool is_message_word(struct slice word)
 {
-    return slice_eq(word, SLICE("message")) || slice_eq(word, SLICE("pmessage")) || slice_eq(word, SLICE("smessage"));
+    return slice_eq(word, SLICE("message")) || slice_eq(word, SLICE("pmessage")) ||
+           slice_eq(word, SLICE("smessage"));
 }
 
 /* In RESP3 every unsolicited frame is a push, and every array is a reply. */
@@ -57,7 +60,8 @@ static bool has_unsolicited_arrays(const struct lane *lane)
 
 bool unsolicited_is_monitored(const struct lane *lane, struct slice head)
 {
-    return lane_is_monitoring(lane) && head.len > 1 && head.at[0] == '+' && (unsigned char)(head.at[1] - '0') <= 9;
+    return lane_is_monitoring(lane) && head.len > 1 && head.at[0] == '+' &&
+           (unsigned char)(head.at[1] - '0') <= 9;
 }
 
 bool unsolicited_is(const struct lane *lane, struct slice word)
@@ -73,7 +77,8 @@ bool unsolicited_may_be_message(const struct lane *lane, struct slice head)
 {
     if (head.at[0] == '>' || unsolicited_is_monitored(lane, head))
         return true;
-    return head.at[0] == '*' && has_unsolicited_arrays(lane) && !(head.len > 1 && head.at[1] == '2');
+    return head.at[0] == '*' && has_unsolicited_arrays(lane) &&
+           !(head.len > 1 && head.at[1] == '2');
 }
 
 /*

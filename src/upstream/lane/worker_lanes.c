@@ -26,9 +26,11 @@ void outbox_gather(struct outbox *outbox, struct link *link, const char *data, s
     *outbox = (struct outbox){link, data, n};
 }
 
-void worker_lanes_init(struct worker_lanes *worker_lanes, struct loop *loop, struct upstream *upstream, bool is_private)
+void worker_lanes_init(struct worker_lanes *worker_lanes, struct loop *loop,
+                       struct upstream *upstream, bool is_private)
 {
-    *worker_lanes = (struct worker_lanes){.loop = loop, .upstream = upstream, .is_private = is_private};
+    *worker_lanes =
+        (struct worker_lanes){.loop = loop, .upstream = upstream, .is_private = is_private};
     list_init(&worker_lanes->retrying);
 }
 
@@ -66,10 +68,12 @@ static void unwant(struct worker_lanes *worker_lanes, uint32_t most)
 bool worker_lanes_wake_retrying(struct worker_lanes *worker_lanes)
 {
     if (list_is_empty(&worker_lanes->retrying)) {
-        unwant(worker_lanes, worker_lanes->n_wanted); /* lane users that have left were counted, too */
+        unwant(worker_lanes,
+               worker_lanes->n_wanted); /* lane users that have left were counted, too */
         return false;
     }
-    struct lane_user *lane_user = container_of(worker_lanes->retrying.next, struct lane_user, waiting);
+    struct lane_user *lane_user =
+        container_of(worker_lanes->retrying.next, struct lane_user, waiting);
     list_take(&lane_user->waiting);
     unwant(worker_lanes, 1);
     lane_user_resume(lane_user, LANE_USER_HAS_LANE);

@@ -60,8 +60,8 @@ struct worker_lanes {
     uint32_t share_us; /* how long the sending client waited for its fair share; 0: not at all */
 };
 
-void worker_lanes_init(struct worker_lanes *worker_lanes, struct loop *loop, struct upstream *upstream,
-                       bool is_private);
+void worker_lanes_init(struct worker_lanes *worker_lanes, struct loop *loop,
+                       struct upstream *upstream, bool is_private);
 void worker_lanes_fini(struct worker_lanes *worker_lanes);
 
 /*

@@ -21,7 +21,8 @@ static void auth_lanes_wake(struct auth_lane *auth_lane)
     link_wake(&auth_lane->base.hollow);
 }
 
-static void auth_lanes_judge(struct auth_lane *auth_lane, enum judgement judgement, struct slice reply)
+static void auth_lanes_judge(struct auth_lane *auth_lane, enum judgement judgement,
+                             struct slice reply)
 {
     struct question *question = auth_lane->asked;
     auth_lane->asked = NULL;
@@ -44,7 +45,8 @@ static void auth_lanes_on_bytes(struct lane_user *lane_user, const char *data, s
         lane_fail(lane_user->lane, END_NONSENSE, "its reply to a login is too long");
 }
 
-static void auth_lanes_on_answer(struct lane_user *lane_user, const struct call *call, const struct glimpse *glimpse)
+static void auth_lanes_on_answer(struct lane_user *lane_user, const struct call *call,
+                                 const struct glimpse *glimpse)
 {
     struct auth_lane *auth_lane = auth_lane_of(lane_user);
     struct lane *lane = lane_user->lane;
@@ -108,7 +110,8 @@ static void judge_all(struct auth_lanes *auth_lanes)
  * If no auth lane is open, all questions are given up; otherwise the questions wait for an open
  * auth lane.
  */
-static void auth_lanes_on_refused(struct lane_user *lane_user, enum lane_end end, struct slice reply)
+static void auth_lanes_on_refused(struct lane_user *lane_user, enum lane_end end,
+                                  struct slice reply)
 {
     struct auth_lane *auth_lane = auth_lane_of(lane_user);
     struct auth_lanes *auth_lanes = auth_lane->auth_lanes;
@@ -137,15 +140,17 @@ static bool auth_lanes_begin_proof(struct lane *lane, struct question *question)
 static bool auth_lanes_send_question(struct auth_lane *auth_lane, struct question *question)
 {
     struct lane *lane = auth_lane->base.lane_user.lane;
-    char *request = auth_lanes_begin_proof(lane, question) ? malloc(login_room(question->login)) : NULL;
-    struct call *call = request != NULL ? lane_call_flow(lane, &auth_lane->base.lane_user, FLOW_ONE, 1, 0) : NULL;
+    char *request =
+        auth_lanes_begin_proof(lane, question) ? malloc(login_room(question->login)) : NULL;
+    struct call *call =
+        request != NULL ? lane_call_flow(lane, &auth_lane->base.lane_user, FLOW_ONE, 1, 0) : NULL;
     if (call == NULL) {
         free(request);
         return false;
     }
     const struct upstream *upstream = lane->base->worker_lanes->upstream;
-    uint64_t within_ns =
-        upstream->timeout_ns > 0 ? upstream->timeout_ns : upstream_time(upstream, AUTH_LANES_TIMEOUT_NS);
+    uint64_t within_ns = upstream->timeout_ns > 0 ? upstream->timeout_ns
+                                                  : upstream_time(upstream, AUTH_LANES_TIMEOUT_NS);
     call->flags = CALL_LOOK;
     size_t n = login_emit(question->login, SLICE("AUTH"), question->is_short, request);
     lane_send(lane, &auth_lane->base.lane_user, request, n);

@@ -156,7 +156,8 @@ static void auth_users_ask_others(struct auth_user *user, const struct login *re
     if (user->users == NULL || user->on_all == NULL)
         return;
     proven_drop(user->users->proven, user->on_all, refused);
-    struct login *other = user->proven[0] == NULL ? proven_copy(user->users->proven, user->on_all) : NULL;
+    struct login *other =
+        user->proven[0] == NULL ? proven_copy(user->users->proven, user->on_all) : NULL;
     if (other != NULL)
         auth_users_add(user, other);
     login_put(other);
@@ -188,7 +189,8 @@ void auth_proof_take(struct auth_proof *proof, struct auth_user *user)
     auth_proof_drop(proof);
     *proof = (struct auth_proof){0};
     if (user != NULL)
-        *proof = (struct auth_proof){user, user->generation, user->users != NULL ? user->users->n_logins : 0};
+        *proof = (struct auth_proof){user, user->generation,
+                                     user->users != NULL ? user->users->n_logins : 0};
 }
 
 void auth_proof_copy(struct auth_proof *proof, const struct auth_proof *from)
@@ -208,7 +210,8 @@ void auth_proof_drop(struct auth_proof *proof)
     auth_user_put(user);
 }
 
-bool auth_proof_holds(struct auth_proof *proof, const struct auth_users *users, const struct login *login)
+bool auth_proof_holds(struct auth_proof *proof, const struct auth_users *users,
+                      const struct login *login)
 {
     const struct auth_user *user = proof->user;
     if (user == NULL || user->users != users || proof->generation == 0)

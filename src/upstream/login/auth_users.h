@@ -143,7 +143,8 @@ static inline void auth_proof_void(struct auth_proof *proof)
 }
 
 /* True if the proof holds at the node of this table. `login` is what Redis has said +OK to. */
-bool auth_proof_holds(struct auth_proof *proof, const struct auth_users *users, const struct login *login);
+bool auth_proof_holds(struct auth_proof *proof, const struct auth_users *users,
+                      const struct login *login);
 
 /*
  * True if the proof holds, and a connection of the user has been open ever since. Redis would have

@@ -102,7 +102,8 @@ struct login *own_login_now(struct own_login *own, uint64_t now_ns)
 /*
  * A refused login that is neither of the two is older: the two present logins have not been tried.
  */
-bool own_login_refuse(struct own_login *own, const struct login *login, uint64_t now_ns, uint64_t again_ns)
+bool own_login_refuse(struct own_login *own, const struct login *login, uint64_t now_ns,
+                      uint64_t again_ns)
 {
     own->is_newest_refused |= login == own->newest;
     own->is_before_refused |= login == own->before;
@@ -190,7 +191,8 @@ static struct login *copy_of(const struct login *login)
     return login_new(login_user(login), login_password(login));
 }
 
-void proven_note(struct proven *proven, struct proven_user *user, const struct login *login, bool is_new)
+void proven_note(struct proven *proven, struct proven_user *user, const struct login *login,
+                 bool is_new)
 {
     pthread_mutex_lock(&proven->lock);
     if (user->newest == NULL || (is_new && !login_same(user->newest, login))) {

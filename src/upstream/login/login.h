@@ -95,7 +95,8 @@ struct login *own_login_now(struct own_login *own, uint64_t now_ns);
  * Redis has refused this login. True: the other login can be tried at once. `again_ns`: time until
  * the newest login is tried again.
  */
-bool own_login_refuse(struct own_login *own, const struct login *login, uint64_t now_ns, uint64_t again_ns);
+bool own_login_refuse(struct own_login *own, const struct login *login, uint64_t now_ns,
+                      uint64_t again_ns);
 
 /* Redis has accepted a login. */
 void own_login_accept(struct own_login *own);
@@ -128,7 +129,8 @@ struct proven_user *proven_get(struct proven *proven, struct slice name);
 void proven_put(struct proven *proven, struct proven_user *user); /* NULL is allowed */
 
 /* Redis has accepted this login, which is copied. `is_new`: the login replaces the known login. */
-void proven_note(struct proven *proven, struct proven_user *user, const struct login *login, bool is_new);
+void proven_note(struct proven *proven, struct proven_user *user, const struct login *login,
+                 bool is_new);
 
 /* Redis has refused this login. */
 void proven_drop(struct proven *proven, struct proven_user *user, const struct login *login);

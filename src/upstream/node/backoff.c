@@ -10,7 +10,8 @@
 /* Without jitter all waiting clients would retry at once. */
 static void backoff_draw_seed(struct backoff *backoff, uint64_t now_ns)
 {
-    if (getrandom(&backoff->random, sizeof backoff->random, GRND_NONBLOCK) != (ssize_t)sizeof backoff->random)
+    if (getrandom(&backoff->random, sizeof backoff->random, GRND_NONBLOCK) !=
+        (ssize_t)sizeof backoff->random)
         backoff->random = now_ns;
     backoff->random |= 1;
 }

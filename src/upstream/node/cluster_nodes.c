@@ -39,7 +39,8 @@ static bool cluster_nodes_is_host(struct slice text)
         return false;
     for (size_t i = 0; i < text.len; i++) {
         char c = text.at[i];
-        bool is_digit = c >= '0' && c <= '9', is_letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+        bool is_digit = c >= '0' && c <= '9',
+             is_letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
         if (!is_digit && !is_letter && (c == '\0' || strchr(".-_:%", c) == NULL))
             return false;
     }
@@ -69,14 +70,16 @@ static struct slice take_until(struct slice *rest, char end)
 /* ---- one node ---- */
 
 /* "host:port@bus,hostname,more"; before 7.0 the text ends with the bus port. */
-static bool read_address(const struct reading *reading, struct slice text, bool has_address, struct cluster_node *node)
+static bool read_address(const struct reading *reading, struct slice text, bool has_address,
+                         struct cluster_node *node)
 {
     struct slice address = take_until(&text, ','), hostname = take_until(&text, ',');
     struct slice at = take_until(&address, '@');
     const char *colon = at.len > 0 ? memrchr(at.at, ':', at.len) : NULL;
     int64_t port = 0;
     if (colon == NULL ||
-        !cluster_nodes_read_number(slice_of(colon + 1, at.len - (size_t)(colon - at.at) - 1), UINT16_MAX, &port))
+        !cluster_nodes_read_number(slice_of(colon + 1, at.len - (size_t)(colon - at.at) - 1),
+                                   UINT16_MAX, &port))
         return why_refuse(reading->why, "node %s has no port", node->id);
     struct slice host = slice_of(at.at, (size_t)(colon - at.at));
     if (!is_unknown(host) && !cluster_nodes_is_host(host))
@@ -108,7 +111,8 @@ static struct flags read_flags(struct slice text, struct cluster_node *node)
         flags.is_in_handshake = flags.is_in_handshake || slice_eq(flag, SLICE("handshake"));
         flags.has_no_address = flags.has_no_address || slice_eq(flag, SLICE("noaddr"));
         node->is_master = node->is_master || slice_eq(flag, SLICE("master"));
-        node->is_replica = node->is_replica || slice_eq(flag, SLICE("slave")) || slice_eq(flag, SLICE("replica"));
+        node->is_replica =
+            node->is_replica || slice_eq(flag, SLICE("slave")) || slice_eq(flag, SLICE("replica"));
         node->is_failing = node->is_failing || slice_eq(flag, SLICE("fail?"));
         node->is_failed = node->is_failed || slice_eq(flag, SLICE("fail"));
     }
@@ -133,12 +137,15 @@ static bool read_range(const struct reading *reading, size_t number, struct slic
     struct slice rest = text, first = take_until(&rest, '-');
     int64_t from, to;
     if (!cluster_nodes_read_number(first, INT32_MAX, &from))
-        return why_refuse(reading->why, "node %s has slots that are not numbers", reading->nodes->nodes[number].id);
+        return why_refuse(reading->why, "node %s has slots that are not numbers",
+                          reading->nodes->nodes[number].id);
     to = from;
     if (first.len < text.len && !cluster_nodes_read_number(rest, INT32_MAX, &to))
-        return why_refuse(reading->why, "node %s has slots that are not numbers", reading->nodes->nodes[number].id);
+        return why_refuse(reading->why, "node %s has slots that are not numbers",
+                          reading->nodes->nodes[number].id);
     if (to >= SLOT_COUNT || from > to)
-        return why_refuse(reading->why, "node %s has slots from %d to %d: a slot is a number below %d",
+        return why_refuse(reading->why,
+                          "node %s has slots from %d to %d: a slot is a number below %d",
                           reading->nodes->nodes[number].id, (int)from, (int)to, SLOT_COUNT);
     for (; from <= to; from++)
         if (!take_slot(reading, number, from))
@@ -152,29 +159,33 @@ static bool read_move(const struct reading *reading, struct slice text)
     struct cluster_nodes *nodes = reading->nodes;
     struct slice rest = slice_of(text.at + 1, text.len - 1), number = take_until(&rest, '-');
     int64_t slot;
-    bool is_whole = rest.len == ID_LENGTH + 3 && rest.at[1] == '-' && rest.at[rest.len - 1] == ']' &&
-                    (rest.at[0] == '<' || rest.at[0] == '>');
+    bool is_whole = rest.len == ID_LENGTH + 3 && rest.at[1] == '-' &&
+                    rest.at[rest.len - 1] == ']' && (rest.at[0] == '<' || rest.at[0] == '>');
     if (!is_whole || !cluster_nodes_is_id(slice_of(rest.at + 2, ID_LENGTH)) ||
         !cluster_nodes_read_number(number, SLOT_COUNT - 1, &slot))
-        return why_refuse(reading->why, "line %zu has a migrating slot that weir cannot parse", reading->line);
+        return why_refuse(reading->why, "line %zu has a migrating slot that weir cannot parse",
+                          reading->line);
     if (nodes->n_moves == MOVES_MOST)
         return why_refuse(reading->why, "more than %d slots migrate", MOVES_MOST);
     if ((nodes->n_moves & (nodes->n_moves - 1)) == 0) /* capacity 1, 2, 4 ... */
-        nodes->moves = mem_realloc(nodes->moves, nodes->n_moves > 0 ? 2 * nodes->n_moves : 1, sizeof *nodes->moves);
+        nodes->moves = mem_realloc(nodes->moves, nodes->n_moves > 0 ? 2 * nodes->n_moves : 1,
+                                   sizeof *nodes->moves);
     struct cluster_move *move = &nodes->moves[nodes->n_moves++];
     *move = (struct cluster_move){.slot = (uint16_t)slot, .is_import = rest.at[0] == '<'};
     cluster_nodes_keep(move->other, slice_of(rest.at + 2, ID_LENGTH));
     return true;
 }
 
-static bool read_slots(const struct reading *reading, size_t number, bool is_myself, struct slice rest)
+static bool read_slots(const struct reading *reading, size_t number, bool is_myself,
+                       struct slice rest)
 {
     const struct cluster_node *node = &reading->nodes->nodes[number];
     struct slice word;
     while (split_word(&rest, &word)) {
         if (!node->is_master)
             return why_refuse(reading->why, "node %s serves slots but is not a master", node->id);
-        if (word.at[0] != '[' ? !read_range(reading, number, word) : is_myself && !read_move(reading, word))
+        if (word.at[0] != '[' ? !read_range(reading, number, word)
+                              : is_myself && !read_move(reading, word))
             return false;
     }
     return true;
@@ -187,8 +198,8 @@ static bool cluster_nodes_is_known(const struct cluster_nodes *nodes, const char
     return cluster_nodes_find(nodes, id) != CLUSTER_NOBODY;
 }
 
-static bool cluster_nodes_add_node(const struct reading *reading, const struct cluster_node *node, bool is_myself,
-                                   struct slice slots)
+static bool cluster_nodes_add_node(const struct reading *reading, const struct cluster_node *node,
+                                   bool is_myself, struct slice slots)
 {
     struct cluster_nodes *nodes = reading->nodes;
     if (cluster_nodes_is_known(nodes, node->id))
@@ -198,7 +209,8 @@ static bool cluster_nodes_add_node(const struct reading *reading, const struct c
     if (nodes->n == CLUSTER_NODES_MOST)
         return why_refuse(reading->why, "there are more than %d nodes", CLUSTER_NODES_MOST);
     if ((nodes->n & (nodes->n - 1)) == 0)
-        nodes->nodes = mem_realloc(nodes->nodes, nodes->n > 0 ? 2 * nodes->n : 1, sizeof *nodes->nodes);
+        nodes->nodes =
+            mem_realloc(nodes->nodes, nodes->n > 0 ? 2 * nodes->n : 1, sizeof *nodes->nodes);
     if (is_myself)
         nodes->myself = nodes->n;
     nodes->nodes[nodes->n++] = *node;
@@ -215,7 +227,8 @@ static bool cluster_nodes_read_line(const struct reading *reading, struct slice 
         if (!split_word(&rest, &words[i]))
             return why_refuse(reading->why, "line %zu is incomplete", reading->line);
     if (!cluster_nodes_is_id(words[ID]))
-        return why_refuse(reading->why, "line %zu does not begin with the name of a node", reading->line);
+        return why_refuse(reading->why, "line %zu does not begin with the name of a node",
+                          reading->line);
     cluster_nodes_keep(node.id, words[ID]);
     struct flags flags = read_flags(words[FLAGS], &node);
     if (flags.is_in_handshake)
@@ -235,8 +248,8 @@ static bool cluster_nodes_read_line(const struct reading *reading, struct slice 
 
 static bool is_same_place(const struct cluster_node *a, const struct cluster_node *b)
 {
-    return !a->is_failed && !b->is_failed && a->port != 0 && a->port == b->port && a->host[0] != '\0' &&
-           strcmp(a->host, b->host) == 0;
+    return !a->is_failed && !b->is_failed && a->port != 0 && a->port == b->port &&
+           a->host[0] != '\0' && strcmp(a->host, b->host) == 0;
 }
 
 static bool check_whole(const struct reading *reading)
@@ -247,8 +260,8 @@ static bool check_whole(const struct reading *reading)
     for (size_t i = 0; i < nodes->n; i++)
         for (size_t j = 0; j < i && nodes->nodes[i].n_slots > 0; j++)
             if (nodes->nodes[j].n_slots > 0 && is_same_place(&nodes->nodes[i], &nodes->nodes[j]))
-                return why_refuse(reading->why, "nodes %s and %s have the same address", nodes->nodes[j].id,
-                                  nodes->nodes[i].id);
+                return why_refuse(reading->why, "nodes %s and %s have the same address",
+                                  nodes->nodes[j].id, nodes->nodes[i].id);
     return true;
 }
 
@@ -272,10 +285,10 @@ bool cluster_nodes_read(struct cluster_nodes *nodes, struct slice text, struct w
     *nodes = (struct cluster_nodes){.myself = SIZE_MAX};
     for (size_t slot = 0; slot < SLOT_COUNT; slot++)
         nodes->owners[slot] = CLUSTER_NOBODY;
-    bool is_read =
-        text.len <= CLUSTER_TEXT_MAX
-            ? cluster_nodes_read_all(&reading, text)
-            : why_refuse(why, "the reply has %zu bytes, and weir accepts at most %d", text.len, CLUSTER_TEXT_MAX);
+    bool is_read = text.len <= CLUSTER_TEXT_MAX
+                       ? cluster_nodes_read_all(&reading, text)
+                       : why_refuse(why, "the reply has %zu bytes, and weir accepts at most %d",
+                                    text.len, CLUSTER_TEXT_MAX);
     if (!is_read)
         cluster_nodes_fini(nodes);
     return is_read;

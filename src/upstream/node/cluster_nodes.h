@@ -64,8 +64,8 @@ struct cluster_nodes {
 };
 
 /* Parse the text of a reply. False: *nodes is empty, and `why` is the reason, for the log. */
-__attribute__((warn_unused_result)) bool cluster_nodes_read(struct cluster_nodes *nodes, struct slice text,
-                                                            struct why why);
+__attribute__((warn_unused_result)) bool cluster_nodes_read(struct cluster_nodes *nodes,
+                                                            struct slice text, struct why why);
 
 /* The index of the node with this name, or CLUSTER_NOBODY. */
 uint16_t cluster_nodes_find(const struct cluster_nodes *nodes, const char *id);

@@ -38,7 +38,8 @@ static bool is_clients(enum lane_role role)
 static void on_greeting(struct lane *lane)
 {
     const struct upstream *upstream = lanes_of(lane)->upstream;
-    uint64_t timeout_ns = lane->use == USE_AGAIN ? upstream_time(upstream, LANES_CLEAN_NS) : upstream->timeout_ns;
+    uint64_t timeout_ns =
+        lane->use == USE_AGAIN ? upstream_time(upstream, LANES_CLEAN_NS) : upstream->timeout_ns;
     lane->greeted_ns = clock_ns();
     lane->deadline_ns = timeout_ns > 0 ? lane->greeted_ns + timeout_ns : 0;
 }
@@ -64,7 +65,8 @@ static bool must_make_way(struct lane *lane)
 {
     if (lane->role != LANE_SHARED || !lanes_is_shut_out(lane))
         return false;
-    return lane->use == USE_SPARE || lane->key.is_apart || shared_bring_back(lanes_of(lane), &lane->key);
+    return lane->use == USE_SPARE || lane->key.is_apart ||
+           shared_bring_back(lanes_of(lane), &lane->key);
 }
 
 static void accept_own_login(struct lanes *lanes)
@@ -122,10 +124,12 @@ static bool broke_at_once(const struct lane *lane)
 
 static void health_log_closed(const struct lanes *lanes, const struct lane *lane, const char *why)
 {
-    static const char *const names[] = {
-        [LANE_SHARED] = "shared", [LANE_PRIVATE] = "private", [LANE_SCRIPT] = "script", [LANE_AUTH] = "login"};
-    log_at(LOG_SITE_UPSTREAM_CLOSED, LOG_WARN, "upstream %s: a %s connection is closed: %s", lanes_node(lanes)->text,
-           names[lane->role], why);
+    static const char *const names[] = {[LANE_SHARED] = "shared",
+                                        [LANE_PRIVATE] = "private",
+                                        [LANE_SCRIPT] = "script",
+                                        [LANE_AUTH] = "login"};
+    log_at(LOG_SITE_UPSTREAM_CLOSED, LOG_WARN, "upstream %s: a %s connection is closed: %s",
+           lanes_node(lanes)->text, names[lane->role], why);
 }
 
 /* True if a client may need a lane of this key. */
@@ -142,7 +146,8 @@ static void lose_ready(struct lanes *lanes, const struct lane *lane, const char 
     health_log_closed(lanes, lane, why);
     if (lanes->is_retired)
         return;
-    if (lane->role != LANE_SHARED || lane->use == USE_SPARE || shared_find(lanes, &lane->key) != NULL)
+    if (lane->role != LANE_SHARED || lane->use == USE_SPARE ||
+        shared_find(lanes, &lane->key) != NULL)
         return;
     /*
      * The lane is reopened at once, because the proofs of its user need a connection. A second
@@ -188,7 +193,8 @@ static bool may_try_again(struct lanes *lanes, const struct lane *lane)
 static void try_again(struct lanes *lanes, const struct lane *lane, const char *why)
 {
     health_log_closed(lanes, lane, why);
-    if (!lanes_is_newcomers(lanes, lane) || !lanes->keeps_shared || shared_find(lanes, &lane->key) != NULL)
+    if (!lanes_is_newcomers(lanes, lane) || !lanes->keeps_shared ||
+        shared_find(lanes, &lane->key) != NULL)
         return;
     struct lane *again = shared_open(lanes, &lane->key, NULL);
     if (again != NULL)
@@ -202,7 +208,8 @@ static void try_again(struct lanes *lanes, const struct lane *lane, const char *
 static bool lose_login(struct lanes *lanes, const struct lane *lane)
 {
     struct auth_user *user = auth_users_find(&lanes->base.users, login_user(lane->key.login));
-    log_at(LOG_SITE_UPSTREAM_LOGIN, LOG_WARN, "upstream %s no longer accepts a password that clients logged in with",
+    log_at(LOG_SITE_UPSTREAM_LOGIN, LOG_WARN,
+           "upstream %s no longer accepts a password that clients logged in with",
            lanes_node(lanes)->text);
     if (user != NULL && auth_user_refuse(user, lane->key.login))
         return true;
@@ -217,12 +224,14 @@ static bool lose_own_login(struct lanes *lanes, const struct lane *lane)
     uint64_t again_ns = upstream_time(lanes->upstream, NEWEST_AGAIN_NS);
     upstream_note_refusal(lanes->upstream);
     if (own_login_refuse(&lanes->base.worker_lanes->own, lane->key.login, clock_ns(), again_ns)) {
-        log_at(LOG_SITE_UPSTREAM_LOGIN, LOG_WARN,
-               "upstream %s rejects one of the last two passwords of upstream-password-file: weir tries the other one",
-               lanes_node(lanes)->text);
+        log_at(
+            LOG_SITE_UPSTREAM_LOGIN, LOG_WARN,
+            "upstream %s rejects one of the last two passwords of upstream-password-file: weir tries the other one",
+            lanes_node(lanes)->text);
         return true;
     }
-    log_at(LOG_SITE_UPSTREAM_LOGIN, LOG_WARN, "upstream %s rejects %s: weir opens no more connections with this login",
+    log_at(LOG_SITE_UPSTREAM_LOGIN, LOG_WARN,
+           "upstream %s rejects %s: weir opens no more connections with this login",
            lanes_node(lanes)->text, node_login_keys(lanes_node(lanes)));
     node_note_login(lanes_node(lanes), false);
     lanes->login_refused_ns = clock_ns();
@@ -247,7 +256,8 @@ static void lose_opening(struct lanes *lanes, const struct lane *lane, const cha
     }
     if (lanes->down == ERR_NONE &&
         !atomic_exchange_explicit(&lanes_node(lanes)->is_told_away, true, memory_order_relaxed))
-        log_at(LOG_SITE_UPSTREAM_AWAY, LOG_WARN, "upstream %s is away: %s", lanes_node(lanes)->text, why);
+        log_at(LOG_SITE_UPSTREAM_AWAY, LOG_WARN, "upstream %s is away: %s", lanes_node(lanes)->text,
+               why);
     lanes->is_turned_away = lane->end == END_TURNED_AWAY;
     lanes_go_down(lanes, lane->end == END_LATE ? ERR_UPSTREAM_TIMEOUT : ERR_UPSTREAM_UNAVAILABLE);
 }
@@ -279,15 +289,16 @@ static void lose_lent(struct lanes *lanes, const struct lane *lane, const char *
 {
     if (lane->end == END_NO_RESET)
         remember_no_reset(lanes, lane);
-    log_at(LOG_SITE_UPSTREAM_CLOSED, LOG_WARN, "upstream %s: a used connection is closed: %s", lanes_node(lanes)->text,
-           why);
+    log_at(LOG_SITE_UPSTREAM_CLOSED, LOG_WARN, "upstream %s: a used connection is closed: %s",
+           lanes_node(lanes)->text, why);
 }
 
 /* Records the start of the first failed dial: clients wait for a connection since that time. */
 static void note_missed(struct lanes *lanes, const struct lane *lane)
 {
-    uint64_t began_ns =
-        lane->greeted_ns != 0 ? lane->greeted_ns : lane->deadline_ns - lanes->upstream->connect_timeout_ns;
+    uint64_t began_ns = lane->greeted_ns != 0
+                            ? lane->greeted_ns
+                            : lane->deadline_ns - lanes->upstream->connect_timeout_ns;
     if (lanes->missed_ns == 0)
         lanes->missed_ns = began_ns;
 }
@@ -309,7 +320,8 @@ static bool health_on_failed(struct lane *lane, bool was_ready, const char *why)
     count_add(&lanes->base.counts.lost[loss_of(lane, was_ready)], 1);
     if (lane->end == END_LOST || lane->end == END_LATE || lane->end == END_TURNED_AWAY)
         node_ask(lanes_node(lanes));
-    bool is_storm = lanes_is_newcomers(lanes, lane) && lane->use == USE_RETRY && broke_at_once(lane);
+    bool is_storm =
+        lanes_is_newcomers(lanes, lane) && lane->use == USE_RETRY && broke_at_once(lane);
     if (lane->use == USE_AGAIN && !was_ready) {
         lose_lent(lanes, lane, why);
         if (lane->end == END_LOGIN_REFUSED && lane->key.login->is_weirs)
@@ -317,7 +329,8 @@ static bool health_on_failed(struct lane *lane, bool was_ready, const char *why)
     } else if (was_ready && !is_storm) {
         lose_ready(lanes, lane, why);
     } else if (lane->end == END_LOGIN_REFUSED) {
-        bool has_other = lane->key.login->is_weirs ? lose_own_login(lanes, lane) : lose_login(lanes, lane);
+        bool has_other =
+            lane->key.login->is_weirs ? lose_own_login(lanes, lane) : lose_login(lanes, lane);
         return has_other && is_clients((enum lane_role)lane->role);
     } else if (may_try_again(lanes, lane)) {
         try_again(lanes, lane, why);
@@ -395,7 +408,8 @@ static void on_doubted(struct lane *lane)
 {
     struct lanes *lanes = lanes_of(lane);
     struct node *node = lanes_node(lanes);
-    uint64_t every_ns = upstream_time(lanes->upstream, node_role(node) == ROLE_REPLICA ? ASK_REPLICA_NS : ASK_NS);
+    uint64_t every_ns =
+        upstream_time(lanes->upstream, node_role(node) == ROLE_REPLICA ? ASK_REPLICA_NS : ASK_NS);
     uint64_t now_ns = lanes_loop(lanes)->now_ns;
     node_ask(node);
     if (!atomic_load_explicit(&node->asks_lanes, memory_order_relaxed) || lane->key.login == NULL ||
@@ -447,7 +461,8 @@ void health_start(struct lanes *lanes)
 static bool find_probe(struct lanes *lanes, bool is_due)
 {
     bool may_wake = is_due && lanes->down != ERR_NONE && list_is_empty(&lanes->lists[LIST_OPENING]);
-    if (!lanes->ops->on_chance(lanes->arg, may_wake ? 1 : 0) && may_wake && node_answers(lanes_node(lanes)))
+    if (!lanes->ops->on_chance(lanes->arg, may_wake ? 1 : 0) && may_wake &&
+        node_answers(lanes_node(lanes)))
         come_up(lanes);
     return lanes->down != ERR_NONE;
 }

@@ -14,8 +14,8 @@
 #define NEWS_ROOM 768
 #define MAX_WORDS 3
 
-void heartbeat_init(struct heartbeat *heartbeat, struct loop *loop, struct node *node, const struct heartbeat_ops *ops,
-                    void *arg)
+void heartbeat_init(struct heartbeat *heartbeat, struct loop *loop, struct node *node,
+                    const struct heartbeat_ops *ops, void *arg)
 {
     *heartbeat = (struct heartbeat){.loop = loop, .node = node, .ops = ops, .arg = arg};
 }
@@ -30,23 +30,27 @@ static enum pulse_state heartbeat_state_of(const struct heartbeat *heartbeat)
 /*
  * Write the log line for a change from `before` to the present state. `news` has NEWS_ROOM bytes.
  */
-static void heartbeat_describe(const struct heartbeat *heartbeat, enum pulse_state before, uint64_t silence_ns,
-                               char *news)
+static void heartbeat_describe(const struct heartbeat *heartbeat, enum pulse_state before,
+                               uint64_t silence_ns, char *news)
 {
     double seconds = (double)silence_ns / (double)NS_PER_S;
     const char *name = heartbeat->node->text;
     enum pulse_state state = heartbeat_state_of(heartbeat);
     if (state == PULSE_SILENT)
-        snprintf(news, NEWS_ROOM, "upstream %.512s does not answer (for %.1f s): clients wait, and weir is not ready",
-                 name, seconds);
+        snprintf(
+            news, NEWS_ROOM,
+            "upstream %.512s does not answer (for %.1f s): clients wait, and weir is not ready",
+            name, seconds);
     else if (state == PULSE_BUSY)
         snprintf(news, NEWS_ROOM, "upstream %.512s is busy: a script runs", name);
     else if (state == PULSE_HELD)
-        snprintf(news, NEWS_ROOM, "upstream %.512s is paused: CLIENT PAUSE suspends commands", name);
+        snprintf(news, NEWS_ROOM, "upstream %.512s is paused: CLIENT PAUSE suspends commands",
+                 name);
     else if (before == PULSE_SILENT)
         snprintf(news, NEWS_ROOM, "upstream %.512s answers again (after %.1f s)", name, seconds);
     else
-        snprintf(news, NEWS_ROOM, "upstream %.512s is no longer %s", name, before == PULSE_BUSY ? "busy" : "paused");
+        snprintf(news, NEWS_ROOM, "upstream %.512s is no longer %s", name,
+                 before == PULSE_BUSY ? "busy" : "paused");
 }
 
 static void note_silence(struct heartbeat *heartbeat)
@@ -55,14 +59,16 @@ static void note_silence(struct heartbeat *heartbeat)
     atomic_store_explicit(&heartbeat->node->is_silent, is_silent, memory_order_relaxed);
 }
 
-static void heartbeat_tell(struct heartbeat *heartbeat, enum pulse_state before, uint64_t silence_ns)
+static void heartbeat_tell(struct heartbeat *heartbeat, enum pulse_state before,
+                           uint64_t silence_ns)
 {
     char news[NEWS_ROOM];
     if (heartbeat_state_of(heartbeat) == before)
         return;
     note_silence(heartbeat);
     heartbeat_describe(heartbeat, before, silence_ns, news);
-    heartbeat->ops->on_news(heartbeat->arg, heartbeat_state_of(heartbeat) == PULSE_WELL ? LOG_INFO : LOG_WARN, news);
+    heartbeat->ops->on_news(
+        heartbeat->arg, heartbeat_state_of(heartbeat) == PULSE_WELL ? LOG_INFO : LOG_WARN, news);
 }
 
 /* ---- the second look ---- */
@@ -122,7 +128,8 @@ static bool add_login(struct second_look *look, const char *user, const char *pa
 static bool heartbeat_prepare(struct second_look *look, const char *user, const char *password)
 {
     const struct slice too_few = SLICE(OWN_ECHO), ping = SLICE(OWN_PING);
-    return heartbeat_add(look, &too_few, 1) && add_login(look, user, password) && heartbeat_add(look, &ping, 1);
+    return heartbeat_add(look, &too_few, 1) && add_login(look, user, password) &&
+           heartbeat_add(look, &ping, 1);
 }
 
 static void forget_questions(struct second_look *look)
@@ -212,7 +219,8 @@ static const struct link_ops look_ops = {
  * `user` and `password` as in struct credentials (control.h), valid during the call. NULL: no
  * memory, or no connection.
  */
-static struct second_look *open_look(struct heartbeat *heartbeat, const char *user, const char *password)
+static struct second_look *open_look(struct heartbeat *heartbeat, const char *user,
+                                     const char *password)
 {
     struct second_look *look = calloc(1, sizeof *look);
     if (look == NULL)
@@ -251,7 +259,8 @@ static void look(struct heartbeat *heartbeat, const char *user, const char *pass
 
 /* ---- life cycle ---- */
 
-bool heartbeat_tick(struct heartbeat *heartbeat, uint64_t now_ns, const char *user, const char *password)
+bool heartbeat_tick(struct heartbeat *heartbeat, uint64_t now_ns, const char *user,
+                    const char *password)
 {
     enum pulse_state before = heartbeat_state_of(heartbeat);
     if (heartbeat->is_dead)
@@ -261,7 +270,8 @@ bool heartbeat_tick(struct heartbeat *heartbeat, uint64_t now_ns, const char *us
     if (act == PULSE_LOOK)
         look(heartbeat, user, password);
     else if (act == PULSE_ASK)
-        heartbeat->ops->on_ask(heartbeat->arg, slice_str(heartbeat->may_not_ping ? OWN_HELLO : OWN_PING));
+        heartbeat->ops->on_ask(heartbeat->arg,
+                               slice_str(heartbeat->may_not_ping ? OWN_HELLO : OWN_PING));
     return true;
 }
 

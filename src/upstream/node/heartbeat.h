@@ -42,14 +42,15 @@ struct heartbeat {
 };
 
 /* The loop, the node and ops must outlive the heartbeat. */
-void heartbeat_init(struct heartbeat *heartbeat, struct loop *loop, struct node *node, const struct heartbeat_ops *ops,
-                    void *arg);
+void heartbeat_init(struct heartbeat *heartbeat, struct loop *loop, struct node *node,
+                    const struct heartbeat_ops *ops, void *arg);
 
 /*
  * A period is over. The credentials are for a second look. False: the node answers the second
  * connection, and the first connection is dead.
  */
-__attribute__((warn_unused_result)) bool heartbeat_tick(struct heartbeat *heartbeat, uint64_t now_ns, const char *user,
+__attribute__((warn_unused_result)) bool heartbeat_tick(struct heartbeat *heartbeat,
+                                                        uint64_t now_ns, const char *user,
                                                         const char *password);
 
 /* The probe's reply has arrived. */

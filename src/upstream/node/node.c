@@ -23,7 +23,8 @@ struct node *node_new(const struct node_origin *origin)
      * client wrongly
      */
     if (origin->before != NULL)
-        atomic_init(&node->auth_generation, node_auth_generation(origin->before) & AUTH_GENERATION_NEEDS_AUTH);
+        atomic_init(&node->auth_generation,
+                    node_auth_generation(origin->before) & AUTH_GENERATION_NEEDS_AUTH);
     const struct node *sharer = origin->before != NULL ? origin->before : origin->kin;
     node->contention = sharer != NULL ? contention_get(sharer->contention) : contention_new();
     return node;
@@ -48,12 +49,14 @@ void node_put(struct node *node)
     free(node);
 }
 
-int node_connect(struct node *node, struct link *link, struct loop *loop, const struct link_ops *ops)
+int node_connect(struct node *node, struct link *link, struct loop *loop,
+                 const struct link_ops *ops)
 {
     if (!node_has_address(node))
         return UV_EAI_NONAME;
     struct tls_context *tls = upstream_tls(node->upstream);
-    const struct link_target target = {.endpoint = &node->endpoint, .tls = tls, .server_name = node->server_name};
+    const struct link_target target = {
+        .endpoint = &node->endpoint, .tls = tls, .server_name = node->server_name};
     int status = link_connect(link, loop, RANK_LANE, &target, ops);
     tls_context_put(tls);
     return status;
@@ -74,17 +77,20 @@ void node_note_login(struct node *node, bool is_accepted)
 {
     if (atomic_load_explicit(&node->is_told_login, memory_order_relaxed) != is_accepted)
         return;
-    if (atomic_exchange_explicit(&node->is_told_login, !is_accepted, memory_order_relaxed) && is_accepted)
-        log_at(LOG_SITE_CONTROL, LOG_INFO, "upstream %s accepts %s now", node->text, node_login_keys(node));
+    if (atomic_exchange_explicit(&node->is_told_login, !is_accepted, memory_order_relaxed) &&
+        is_accepted)
+        log_at(LOG_SITE_CONTROL, LOG_INFO, "upstream %s accepts %s now", node->text,
+               node_login_keys(node));
 }
 
 void node_note_bad_redirect(struct node *node)
 {
     if (!atomic_exchange_explicit(&node->is_told_redirect, true, memory_order_relaxed))
-        log_at(LOG_SITE_CONTROL, LOG_WARN,
-               "upstream %s answers MOVED or ASK without a slot or an address: clients get -UPSTREAM moved; check the "
-               "server there",
-               node->text);
+        log_at(
+            LOG_SITE_CONTROL, LOG_WARN,
+            "upstream %s answers MOVED or ASK without a slot or an address: clients get -UPSTREAM moved; check the "
+            "server there",
+            node->text);
 }
 
 void node_lacks(struct node *node, enum lack lack)

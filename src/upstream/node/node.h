@@ -92,8 +92,8 @@ struct node *node_get(struct node *node);
 void node_put(struct node *node); /* NULL is allowed */
 
 /* Like link_connect, to this node. */
-__attribute__((warn_unused_result)) int node_connect(struct node *node, struct link *link, struct loop *loop,
-                                                     const struct link_ops *ops);
+__attribute__((warn_unused_result)) int node_connect(struct node *node, struct link *link,
+                                                     struct loop *loop, const struct link_ops *ops);
 
 /*
  * False: the node's name is not resolved yet, or leads nowhere now. No connection to the node is
@@ -236,10 +236,11 @@ static inline void node_end_auth_generation(struct node *node)
 static inline void node_note_auth(struct node *node, bool needs_auth)
 {
     uint32_t auth_generation = node_auth_generation(node);
-    while ((auth_generation & AUTH_GENERATION_NEEDS_AUTH) != (uint32_t)needs_auth &&
-           !atomic_compare_exchange_weak_explicit(&node->auth_generation, &auth_generation,
-                                                  (auth_generation + 2) ^ AUTH_GENERATION_NEEDS_AUTH,
-                                                  memory_order_acq_rel, memory_order_acquire))
+    while (
+        (auth_generation & AUTH_GENERATION_NEEDS_AUTH) != (uint32_t)needs_auth &&
+        !atomic_compare_exchange_weak_explicit(&node->auth_generation, &auth_generation,
+                                               (auth_generation + 2) ^ AUTH_GENERATION_NEEDS_AUTH,
+                                               memory_order_acq_rel, memory_order_acquire))
         ;
 }
 
@@ -251,8 +252,8 @@ static inline void node_pause(struct node *node, uint64_t until_ns)
 {
     uint64_t now = atomic_load_explicit(&node->paused_until_ns, memory_order_relaxed);
     while ((until_ns == 0 || now < until_ns) &&
-           !atomic_compare_exchange_weak_explicit(&node->paused_until_ns, &now, until_ns, memory_order_relaxed,
-                                                  memory_order_relaxed))
+           !atomic_compare_exchange_weak_explicit(&node->paused_until_ns, &now, until_ns,
+                                                  memory_order_relaxed, memory_order_relaxed))
         ;
 }
 

@@ -111,7 +111,8 @@ void nodes_init(struct nodes *nodes, struct loop *loop, struct topology *topolog
     nodes->n = topology->n_rows;
     nodes->rows = mem_zalloc(nodes->n, sizeof(struct nodes_row *));
     for (size_t i = 0; i < nodes->n; i++)
-        nodes->rows[i] = new_row(nodes, topology->rows[i].node, i > 0 ? &nodes->rows[0]->lanes : NULL);
+        nodes->rows[i] =
+            new_row(nodes, topology->rows[i].node, i > 0 ? &nodes->rows[0]->lanes : NULL);
     uv_async_init(&loop->uv, &nodes->shed.async, on_shed);
     nodes->shed.async.data = nodes;
     upstream_enter_shed(upstream, &nodes->shed);
@@ -273,7 +274,8 @@ static bool is_announced(const struct redirect *redirect, const struct topology_
             (row->hostname != NULL && slice_eq_nocase(redirect->host, slice_str(row->hostname))));
 }
 
-struct nodes_row *nodes_row_named(const struct nodes *nodes, const struct redirect *redirect, const struct node *from)
+struct nodes_row *nodes_row_named(const struct nodes *nodes, const struct redirect *redirect,
+                                  const struct node *from)
 {
     for (size_t i = 0; i < nodes->topology->n_masters; i++)
         if (is_announced(redirect, &nodes->topology->rows[i]) ||

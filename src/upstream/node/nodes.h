@@ -116,6 +116,7 @@ static inline struct nodes_row *nodes_row_of(const struct lane *lane)
  * The row of the master that MOVED or ASK from a node names; NULL: no master of the topology has
  * this address.
  */
-struct nodes_row *nodes_row_named(const struct nodes *nodes, const struct redirect *redirect, const struct node *from);
+struct nodes_row *nodes_row_named(const struct nodes *nodes, const struct redirect *redirect,
+                                  const struct node *from);
 
 #endif

@@ -20,7 +20,8 @@ static const enum where wheres[NOT_RUN_FIXED] = {
 #undef NOT_RUN
 };
 
-#define NOT_RUN(name, text, where) _Static_assert(sizeof(text) <= NOT_RUN_ROOM, "NOT_RUN_ROOM holds each row");
+#define NOT_RUN(name, text, where)                                                                 \
+    _Static_assert(sizeof(text) <= NOT_RUN_ROOM, "NOT_RUN_ROOM holds each row");
 #include "upstream/node/not_run.def"
 #undef NOT_RUN
 
@@ -91,7 +92,8 @@ static bool split_address(struct slice text, struct slice *host, uint16_t *port)
     if (colon == NULL)
         return false;
     *host = slice_of(text.at, (size_t)(colon - text.at));
-    if (!num_parse(slice_of(colon + 1, text.len - host->len - 1), &number) || number < 1 || number > UINT16_MAX)
+    if (!num_parse(slice_of(colon + 1, text.len - host->len - 1), &number) || number < 1 ||
+        number > UINT16_MAX)
         return false;
     *port = (uint16_t)number;
     if (host->len >= 2 && host->at[0] == '[' && host->at[host->len - 1] == ']')
@@ -111,7 +113,8 @@ bool redirect_is(struct slice reply)
 {
     for (size_t i = 0; i < sizeof redirects / sizeof redirects[0]; i++) {
         struct slice text = reply;
-        if (not_run_take_word(&text, redirects[i].head) && (text.len == 0 || *text.at == ' ' || *text.at == '\r'))
+        if (not_run_take_word(&text, redirects[i].head) &&
+            (text.len == 0 || *text.at == ' ' || *text.at == '\r'))
             return true;
     }
     return false;
@@ -133,7 +136,8 @@ bool redirect_parse(struct slice reply, struct redirect *redirect)
     if (!num_parse(slice_of(text.at, digits), &slot) || slot < 0 || slot >= SLOT_COUNT)
         return false;
     redirect->slot = (uint16_t)slot;
-    if (!split_address(slice_of(space + 1, text.len - digits - 1), &redirect->host, &redirect->port))
+    if (!split_address(slice_of(space + 1, text.len - digits - 1), &redirect->host,
+                       &redirect->port))
         return false;
     if (slice_eq(redirect->host, SLICE("?")))
         redirect->host = slice_of("", 0);
@@ -148,7 +152,8 @@ static bool not_run_is_address(struct slice host, uint16_t port, const char *add
            slice_eq_nocase(its_host, host);
 }
 
-bool redirect_is_to(const struct redirect *redirect, const struct node *from, const struct node *node)
+bool redirect_is_to(const struct redirect *redirect, const struct node *from,
+                    const struct node *node)
 {
     struct slice host = redirect->host, its_text = host, its_address = host;
     uint16_t port;

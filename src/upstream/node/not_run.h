@@ -74,12 +74,14 @@ bool redirect_is(struct slice reply);
 /*
  * Parse a whole reply: "-MOVED 3999 127.0.0.1:6381\r\n". False: another reply, or not well-formed.
  */
-__attribute__((warn_unused_result)) bool redirect_parse(struct slice reply, struct redirect *redirect);
+__attribute__((warn_unused_result)) bool redirect_parse(struct slice reply,
+                                                        struct redirect *redirect);
 
 /*
  * True if the redirect names `node`, by the node's configured or resolved address. `from` is the
  * answering node.
  */
-bool redirect_is_to(const struct redirect *redirect, const struct node *from, const struct node *node);
+bool redirect_is_to(const struct redirect *redirect, const struct node *from,
+                    const struct node *node);
 
 #endif

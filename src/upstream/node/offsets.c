@@ -47,8 +47,9 @@ bool offsets_read(struct slice info, struct offsets_word *word)
     if (!slice_eq(role, SLICE("slave")))
         return false;
     word->role = ROLE_REPLICA;
-    word->is_linked = slice_eq(offsets_value_of(info, SLICE("master_link_status")), SLICE("up")) &&
-                      !slice_eq(offsets_value_of(info, SLICE("master_sync_in_progress")), SLICE("1"));
+    word->is_linked =
+        slice_eq(offsets_value_of(info, SLICE("master_link_status")), SLICE("up")) &&
+        !slice_eq(offsets_value_of(info, SLICE("master_sync_in_progress")), SLICE("1"));
     return offsets_read_offset(info, SLICE("slave_repl_offset"), &word->offset);
 }
 
@@ -80,7 +81,8 @@ void offsets_note(struct offsets *offsets, const struct offsets_word *master, ui
         return;
     }
     struct offsets_told *last = offsets->n > 0 ? &offsets->told[offsets->n - 1] : NULL;
-    bool goes_on = last != NULL && strcmp(offsets->id, master->id) == 0 && last->offset <= master->offset;
+    bool goes_on =
+        last != NULL && strcmp(offsets->id, master->id) == 0 && last->offset <= master->offset;
     if (goes_on && last->offset == master->offset) {
         last->asked_ns = asked_ns;
         return;

@@ -35,7 +35,8 @@ static struct lane *prober_ask(struct prober *prober)
     struct lane *lane = shared_get(prober->lanes, &newcomer, &prober->lane_user);
     if (lane != NULL && !lane_is_ready(lane))
         return lane;
-    struct call *call = lane != NULL ? lane_call_flow(lane, &prober->lane_user, FLOW_ONE, 1, 0) : NULL;
+    struct call *call =
+        lane != NULL ? lane_call_flow(lane, &prober->lane_user, FLOW_ONE, 1, 0) : NULL;
     if (call == NULL) {
         prober_give_up(prober);
         return NULL;
@@ -46,7 +47,8 @@ static struct lane *prober_ask(struct prober *prober)
     return NULL;
 }
 
-static void prober_on_answer(struct lane_user *lane_user, const struct call *call, const struct glimpse *reply)
+static void prober_on_answer(struct lane_user *lane_user, const struct call *call,
+                             const struct glimpse *reply)
 {
     (void)call;
     (void)reply;
@@ -75,7 +77,8 @@ static void prober_on_lost(struct lane_user *lane_user, const struct lane *lane)
     prober_give_up(prober);
 }
 
-static const struct lane_user_ops lane_user_ops = {.on_answer = prober_on_answer, .on_lost = prober_on_lost};
+static const struct lane_user_ops lane_user_ops = {.on_answer = prober_on_answer,
+                                                   .on_lost = prober_on_lost};
 
 void prober_init(struct prober *prober, struct lanes *lanes)
 {

@@ -35,7 +35,8 @@ struct topology *topology_new(struct node *const *nodes, size_t n)
 {
     struct topology *topology = new_topology(n, 1);
     for (size_t i = 0; i < n; i++)
-        topology->rows[i] = (struct topology_row){.node = node_get(nodes[i]), .master = TOPOLOGY_DEFAULT};
+        topology->rows[i] =
+            (struct topology_row){.node = node_get(nodes[i]), .master = TOPOLOGY_DEFAULT};
     return topology;
 }
 
@@ -77,7 +78,8 @@ struct topology *topology_get(struct topology *topology)
 
 void topology_put(struct topology *topology)
 {
-    if (topology == NULL || atomic_fetch_sub_explicit(&topology->holders, 1, memory_order_acq_rel) > 1)
+    if (topology == NULL ||
+        atomic_fetch_sub_explicit(&topology->holders, 1, memory_order_acq_rel) > 1)
         return;
     for (size_t i = 0; i < topology->n_rows; i++) {
         node_put(topology->rows[i].node);

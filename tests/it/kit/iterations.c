@@ -41,7 +41,8 @@ __attribute__((constructor)) static void begin_all(void)
     FIND(real_lock, "pthread_mutex_lock");
     FIND(real_wait, "epoll_wait");
     FIND(real_pwait, "epoll_pwait");
-    void *memory = fd >= 0 ? mmap(NULL, sizeof *largest, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : MAP_FAILED;
+    void *memory = fd >= 0 ? mmap(NULL, sizeof *largest, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0)
+                           : MAP_FAILED;
     largest = memory != MAP_FAILED ? memory : NULL;
     if (fd >= 0)
         close(fd);

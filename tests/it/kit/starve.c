@@ -30,7 +30,7 @@ struct control {
     _Atomic uint64_t seed;
     _Atomic uint64_t share; /* of sites that fail in SOME_SITES, as a fraction of 2^32 */
     _Atomic uint64_t salt;  /* selects these sites */
-    _Atomic uint64_t seen; /* allocations by the program */
+    _Atomic uint64_t seen;  /* allocations by the program */
     _Atomic uint64_t failed;
     _Atomic uint64_t lost; /* allocations from sites beyond SITES */
     uint64_t n_exempt;
@@ -136,10 +136,10 @@ static bool must_fail(const void *caller)
     return true;
 }
 
-#define NEXT(name) \
-    static __typeof__(&name) next; \
-    if (next == NULL) \
-        next = (__typeof__(&name))dlsym(RTLD_NEXT, #name)
+#define NEXT(name)                                                                                 \
+    static __typeof__(&name) next;                                                                 \
+    if (next == NULL)                                                                              \
+    next = (__typeof__(&name))dlsym(RTLD_NEXT, #name)
 #define CALLER __builtin_return_address(0)
 
 void *malloc(size_t size)
