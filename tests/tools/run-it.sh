@@ -15,7 +15,7 @@ cd "$(dirname "$0")/../.."
 
 export WEIR=${WEIR:-$PWD/build/asan/weir}
 case $WEIR in /*) ;; *) WEIR=$PWD/$WEIR ;; esac
-export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_stack_use_after_return=1}
+export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_stack_use_after_return=1:max_uar_stack_size_log=17}
 export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
 
 # Compiles the Python files once, and keeps the result: all workers need them at the same moment.
