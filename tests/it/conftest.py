@@ -83,6 +83,13 @@ def limited(request, farm, redis):
     return lambda sections, **settings: farm.weir(redis, sections=sections, workers=workers, lanes=lanes, **settings)
 
 
+@pytest.fixture(params=MODES, ids=MODE_IDS)
+def kept_limited(request, kept, redis):
+    """Starts a weir with the sections given, or returns the one that a test of the module started, in every mode."""
+    workers, lanes = request.param
+    return lambda sections, **settings: kept(sections=sections, workers=workers, lanes=lanes, **settings)
+
+
 @pytest.fixture(params=[2, 3], ids=["resp2", "resp3"])
 def protocol(request):
     """The RESP version that the client speaks."""

@@ -329,8 +329,8 @@ def test_several_keys_are_all_or_nothing_each_in_its_own_calendar(weir, redis):
         ("FIXED k 5/year", '"year" is not a time: write ms, s, m, h or d, or a number of them (60s)'),
     ],
 )
-def test_what_it_does_not_take(weir, command, why):
-    with weir.connect() as conn:
+def test_what_it_does_not_take(kept, command, why):
+    with kept(workers=2, sections=LIMITS, identity="name, ip").connect() as conn:
         assert conn.call("LIMIT", *command.split()) == Error(f"ERR {why}")
 
 

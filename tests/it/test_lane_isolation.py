@@ -108,8 +108,8 @@ FORGING = {
 
 
 @pytest.mark.parametrize("request_bytes", FORGING.values(), ids=FORGING.keys())
-def test_who_forges_replies_forges_his_own(request_bytes, farm):
-    weir = farm.weir(farm.redis(), workers=1)
+def test_who_forges_replies_forges_his_own(request_bytes, kept, redis):
+    weir = kept(workers=1)
     with weir.connect() as victim:
         for i in range(10):
             with weir.connect() as forger:
@@ -163,7 +163,7 @@ def test_nobody_becomes_operator_without_the_password(lanes, farm):
     weir = farm.weir(redis, workers=1, lanes=lanes, sections=OPERATORS)
     tenant = encode("AUTH", "tenant", "pw")
     tries = [before for lie in LIES for before in ([lie], [tenant, lie], [tenant, SLOW, lie])]
-    with ThreadPoolExecutor(4) as pool:
+    with ThreadPoolExecutor(16) as pool:
         list(pool.map(lambda before: try_an_order(weir, *before), tries))
     with weir.connect() as conn:
         assert conn.ask("AUTH admin secret", "LIMIT MODE") == ["OK", b"enforce"]
@@ -394,6 +394,13 @@ def test_monitor_is_answered_once(farm):
         assert [line for line in seen if line in ("OK", "PONG")] == ["OK", "OK", "PONG"]
 
 
+@pytest.fixture
+def blind(redis):
+    redis.call("ACL", "SETUSER", "blind", "on", ">secret", "+@all", "-monitor", "~*", "&*")
+    yield redis
+    redis.call("ACL", "DELUSER", "blind")
+
+
 MONITORS_AGAIN = {
     "words": ["MONITOR", "MONITOR x", "PING"],
     "subscribed": ["MONITOR", "SUBSCRIBE a", "MONITOR", "PING"],
@@ -404,10 +411,8 @@ MONITORS_AGAIN = {
 
 @pytest.mark.parametrize("lanes", ("shared", "private"))
 @pytest.mark.parametrize("case", MONITORS_AGAIN)
-def test_monitor_again_is_answered_where_redis_answers(case, lanes, farm):
-    redis = farm.redis()
-    weir = farm.weir(redis, workers=1, lanes=lanes)
-    redis.call("ACL", "SETUSER", "blind", "on", ">secret", "+@all", "-monitor", "~*", "&*")
+def test_monitor_again_is_answered_where_redis_answers(case, lanes, kept, blind):
+    redis, weir = blind, kept(workers=1, lanes=lanes)
     answers = []
     for server in (redis, weir):
         with server.connect() as conn:

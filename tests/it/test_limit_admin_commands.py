@@ -226,11 +226,11 @@ def test_where_replies_cannot_be_told_apart(limited):
     ids=" ".join,
 )
 @pytest.mark.parametrize("is_resp3", [False, True], ids=["RESP2", "RESP3"])
-def test_all_that_came_before_is_answered(state, is_resp3, limited, redis):
+def test_all_that_came_before_is_answered(state, is_resp3, kept_limited, redis):
     """Byte for byte as from Redis, however many replies there are, whatever is blocked in Redis,
     and whatever CLIENT REPLY hides.
     """
-    weir = limited("[policy default]\ncmd.dbsize = deny\n")
+    weir = kept_limited("[policy default]\ncmd.dbsize = deny\n")
     redis.call("SET", "large", b"x" * (1 << 20))
     for last in ("GET large", "BLPOP none 0.05", "CLIENT REPLY SKIP", "CLIENT REPLY OFF"):
         words = [*state, *["GET large"] * 4, last]
@@ -278,8 +278,8 @@ def test_what_has_come_is_not_held_back_for_what_waits(limited):
 
 
 @pytest.mark.parametrize("last", ["DBSIZE", "LIMIT STATUS", "AUTH x", "NOTHING *x"])
-def test_who_wants_no_answers_is_closed_too(last, limited, users):
-    weir = limited("[policy default]\ncmd.dbsize = deny\n")
+def test_who_wants_no_answers_is_closed_too(last, kept_limited, users):
+    weir = kept_limited("[policy default]\ncmd.dbsize = deny\n")
     for words in (["MULTI", "CLIENT REPLY OFF", "EXEC"], ["MULTI", "SUBSCRIBE c", "EXEC", "RESET", "CLIENT REPLY OFF", "MULTI"]):
         with login(weir, "alice") as conn:
             conn.send(pipeline(*words))

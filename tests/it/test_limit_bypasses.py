@@ -78,8 +78,8 @@ def test_case_and_spelling(limited, redis):
 
 
 @pytest.mark.parametrize("name", [b"INCR\0", b"INCR\0x", b" INCR", b"INCR ", b"\xffINCR", b"INCR|n", b"incr\r\n"])
-def test_spellings_that_are_no_command(name, limited, redis):
-    weir = limited("[policy default]\ncmd.incr = deny\n")
+def test_spellings_that_are_no_command(name, kept_limited, redis):
+    weir = kept_limited("[policy default]\ncmd.incr = deny\n")
     with weir.connect() as a:
         for _ in range(3):
             assert a.call(name, "n").startswith("ERR unknown command")
@@ -87,8 +87,8 @@ def test_spellings_that_are_no_command(name, limited, redis):
 
 
 @pytest.mark.parametrize("line", ["CONFIG GET save", "config get save", "CoNfIg  GeT save"])
-def test_spellings_of_subcommands(line, limited):
-    weir = limited("[policy default]\ncmd.config|get = deny\n")
+def test_spellings_of_subcommands(line, kept_limited):
+    weir = kept_limited("[policy default]\ncmd.config|get = deny\n")
     with weir.connect() as a:
         assert a.call(*line.split()) == Error("NOPERM denied by policy default")
         a.send(line.encode() + b"\r\n")

@@ -148,9 +148,9 @@ T3 = [
 
 
 @pytest.fixture(params=["shared", "private"])
-def raw(request, farm, redis, protocol):
+def raw(request, kept, redis, protocol):
     """A client of a weir that gives CL.THROTTLE the keys that redis-cell uses."""
-    with speaking(farm.weir(redis, workers=2, lanes=request.param, cl_throttle="raw").connect(), protocol) as conn:
+    with speaking(kept(workers=2, lanes=request.param, cl_throttle="raw").connect(), protocol) as conn:
         yield conn
 
 

@@ -23,15 +23,24 @@ CALLS = [
 READS = {"script|load", "evalsha", "eval", "time", "subscribe"}
 
 
-@pytest.fixture
-def as_weak(farm, redis):
+@pytest.fixture(scope="module")
+def weak(kept, shared_redis):
+    redis = shared_redis
     secret = redis.folder / "weak"
     secret.write_text("pw")
     secret.chmod(0o600)
     redis.call("ACL", "SETUSER", "weak", "on", ">pw", "-@all", "+info", "+command", "~limit:*", "&limit:released", *RIGHTS)
-    weir = farm.weir(redis, workers=1, upstream_user="weak", upstream_password_file=secret)
-    yield weir, redis
+    yield kept(workers=1, upstream_user="weak", upstream_password_file=secret)
     redis.call("ACL", "DELUSER", "weak")
+
+
+@pytest.fixture
+def as_weak(weak, redis):
+    redis.call("ACL", "SETUSER", "weak", *RIGHTS)
+    with weak.connect() as conn:
+        for call in CALLS:
+            conn.call(*call.split())
+    return weak, redis
 
 
 def contents(redis):

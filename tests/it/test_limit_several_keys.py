@@ -136,8 +136,8 @@ def test_each_part_has_its_own_options(weir, redis):
     ("LIMIT CHECK login k AND org k PARTIAL", "ERR PARTIAL is for one key: several are all or nothing"),
     ("LIMIT CHECK login k AND ip k BORROW", "ERR BORROW is for FUNNEL and BUCKET"),
 ])  # fmt: skip
-def test_what_is_wrong(weir, command, error):
-    with weir.connect() as conn:
+def test_what_is_wrong(kept_limited, command, error):
+    with kept_limited(LIMITS, identity="name, ip").connect() as conn:
         reply = conn.call(*["" if word == "''" else word for word in command.split()])
         assert reply == Error(error) if error else several(reply).limited == 1
 

@@ -176,7 +176,7 @@ ERRORS = {
 
 
 @pytest.mark.parametrize("words", ERRORS)
-def test_wrong_slowlog_commands_are_errors(words, farm, redis):
-    weir = farm.weir(redis, sections=OPERATOR)
+def test_wrong_slowlog_commands_are_errors(words, kept):
+    weir = kept(sections=OPERATOR)
     reply = order(weir, *words.split())
     assert isinstance(reply, Error) and reply.startswith(ERRORS[words]), reply

@@ -49,15 +49,15 @@ OWN = {
 }
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def fake():
     with Fake() as fake:
         yield fake
 
 
-@pytest.fixture(params=LANES)
-def weir(request, fake, farm):
-    weir = farm.weir(fake.upstream, workers=1, lanes=request.param, sections=LIMITS)
+@pytest.fixture(scope="module", params=LANES)
+def weir(request, fake, kept):
+    weir = kept(fake.upstream, workers=1, lanes=request.param, sections=LIMITS)
     with weir.connect() as conn:
         conn.send(SET)  # the one that may pass
         lane = fake.expect(SET)

@@ -14,9 +14,9 @@ BEFORE = {
 SECTIONS = "[policy default]\ncmd.lcs = deny\ncmd.getdel = 1/h over close\n"
 
 
-@pytest.fixture
-def weir(farm, redis):
-    weir = farm.weir(redis, workers=1, sections=SECTIONS)
+@pytest.fixture(scope="module")
+def weir(kept):
+    weir = kept(workers=1, sections=SECTIONS)
     with weir.connect() as conn:
         conn.call("GETDEL", "nothing")  # refused from here on
     return weir

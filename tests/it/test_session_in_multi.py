@@ -119,11 +119,11 @@ PINS = {
 
 @pytest.mark.parametrize("end", ["EXEC", "DISCARD"])
 @pytest.mark.parametrize("case", PINS)
-def test_what_is_not_followed_pins(farm_with_users, case, end):
+def test_what_is_not_followed_pins(kept, redis, tenant, case, end):
     """Until the client closes; RESET does not end the pin. Limits, LIMIT and weir's own replies go
     on.
     """
-    weir, _ = farm_with_users
+    weir = kept(workers=1)
     with weir.connect() as conn, weir.connect() as other:
         conn.ask("MULTI", "SET k v", PINS[case], end)
         lane = lane_of(conn)
@@ -233,9 +233,9 @@ TRANSACTIONS = {
 
 
 @pytest.fixture
-def raw(farm, redis):
+def raw(kept, redis):
     """CL.THROTTLE with the raw key depends on its client's database."""
-    return farm.weir(redis, workers=1, cl_throttle="raw")
+    return kept(workers=1, cl_throttle="raw")
 
 
 @pytest.mark.parametrize("name", TRANSACTIONS)
