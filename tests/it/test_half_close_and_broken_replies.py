@@ -43,8 +43,23 @@ def front(request, fake, farm):
     return weir_before(fake, farm, lanes=request.param)
 
 
+@pytest.fixture(scope="module")
+def kept_fake():
+    with Fake() as fake:
+        yield fake
+
+
+@pytest.fixture(scope="module", params=LANES)
+def kept_front(request, kept_fake, kept):
+    """As `front`, for tests that share it."""
+    return ready(kept(kept_fake.upstream, workers=1, lanes=request.param, **TOLD_AT_ONCE))
+
+
 def weir_before(fake, farm, **settings):
-    weir = farm.weir(fake.upstream, workers=1, **{**TOLD_AT_ONCE, **settings})
+    return ready(farm.weir(fake.upstream, workers=1, **{**TOLD_AT_ONCE, **settings}))
+
+
+def ready(weir):
     with weir.connect() as first:
         assert first.call("ECHO", "ready") == b"ready"
     return weir
@@ -165,11 +180,11 @@ UNFINISHED = {
 
 
 @pytest.mark.parametrize("garbage", GARBAGE.values(), ids=GARBAGE.keys())
-def test_garbage_from_redis_closes_only_who_waited_for_it(garbage, fake, front):
-    with front.connect() as victim, front.connect() as bystander:
+def test_garbage_from_redis_closes_only_who_waited_for_it(garbage, kept_fake, kept_front):
+    with kept_front.connect() as victim, kept_front.connect() as bystander:
         assert bystander.call("ECHO", "x") == b"x"
         victim.send(GET_K)
-        lane = fake.expect(GET_K)
+        lane = kept_fake.expect(GET_K)
         lane.send(garbage)
         got = end_of(victim)
         assert garbage.startswith(got), "what it got is no whole reply, nor anything of weir's"
@@ -196,17 +211,17 @@ def test_garbage_behind_a_reply(fake, front):
 
 @pytest.mark.parametrize("ending", ["finish", "reset"])
 @pytest.mark.parametrize("begun", UNFINISHED.values(), ids=UNFINISHED.keys())
-def test_half_a_reply(begun, ending, fake, front):
+def test_half_a_reply(begun, ending, kept_fake, kept_front):
     """The client gets at most that half, and then its connection closes."""
-    before = memory(front)
-    with front.connect() as victim, front.connect() as bystander:
+    before = memory(kept_front)
+    with kept_front.connect() as victim, kept_front.connect() as bystander:
         assert bystander.call("ECHO", "x") == b"x"
         victim.send(GET_K)
-        lane = fake.expect(GET_K)
+        lane = kept_fake.expect(GET_K)
         lane.send(begun)
         getattr(lane, ending)()
         assert begun.startswith(end_of(victim))
-        assert memory(front) - before < 16 << 20, "memory for what was announced"
+        assert memory(kept_front) - before < 16 << 20, "memory for what was announced"
         works_again(bystander)
 
 

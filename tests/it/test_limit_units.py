@@ -14,6 +14,7 @@ from kit.harness import MODE_IDS, MODES, wait_until
 from kit.limits import OPERATOR, TOO_MANY, limit_of, login, order, passed, plain, refusal, remaining, tallies
 from kit.resp import Error, encode, pipeline
 from kit.server import at_least
+from test_identity import connect_from
 
 MIB = 1 << 20
 
@@ -576,21 +577,27 @@ GUESSER = {
 }
 
 
-@pytest.mark.parametrize("become", GUESSER.values(), ids=GUESSER)
-@pytest.mark.parametrize("guess", ["AUTH alice guess", "HELLO 2 AUTH alice guess"])
-def test_guessing_as_somebody_else(become, guess, limited, users):
+GUESSES = ["AUTH alice guess", "HELLO 2 AUTH alice guess"]
+
+
+@pytest.mark.parametrize("become", GUESSER)
+@pytest.mark.parametrize("guess", GUESSES)
+def test_guessing_as_somebody_else(become, guess, kept_limited, users):
     """Whichever user the client has become: failures count for its address, by the policy that
     bound the connection at first.
     """
     policies = "[policy friends]\nmatch = user:*, name:friend\nauth-failures = 100/d\n[policy default]\nauth-failures = 3/d\n"
-    weir = limited(policies + OPERATOR)
-    with weir.connect() as a:
-        a.ask(*become)
+    weir = kept_limited(policies + OPERATOR)
+    before = tallies(weir)
+    address = f"127.0.{1 + GUESSES.index(guess)}.{2 + list(GUESSER).index(become)}"  # of this case alone
+    with connect_from(weir.address, address) as a:
+        a.ask(*GUESSER[become])
         a.send(pipeline(*[guess] * 20))
         replies = [a.read() for _ in range(4)]
         assert [reply.split()[0] for reply in replies] == ["WRONGPASS"] * 3 + ["ERR"]
         assert a.read_to_end() == b""
-    assert tallies(weir) == [("friends/auth-failures", 0, 0, 0, 0), ("default/auth-failures", 3, 0, 1, 0)]
+    added = [(label, *(n - m for n, m in zip(after, then))) for (label, *after), (_, *then) in zip(tallies(weir), before)]
+    assert added == [("friends/auth-failures", 0, 0, 0, 0), ("default/auth-failures", 3, 0, 1, 0)]
 
 
 def test_failures_of_newcomers_by_listener(farm, redis, users):

@@ -2,6 +2,7 @@
 wherever the message is cut.
 """
 
+import functools
 import re
 
 import pytest
@@ -55,16 +56,25 @@ def fake():
         yield fake
 
 
-@pytest.fixture(scope="module", params=LANES)
-def weir(request, fake, kept):
-    weir = kept(fake.upstream, workers=1, lanes=request.param, sections=LIMITS)
-    with weir.connect() as conn:
-        conn.send(SET)  # the one that may pass
-        lane = fake.expect(SET)
-        lane.send(b"+OK\r\n")
-        assert conn.read() == "OK"
-        lane.answer_again()
+@pytest.fixture(scope="module")
+def weirs(fake, kept):
+    @functools.cache
+    def weir(lanes):
+        weir = kept(fake.upstream, workers=1, lanes=lanes, sections=LIMITS)
+        with weir.connect() as conn:
+            conn.send(SET)  # the one that may pass
+            lane = fake.expect(SET)
+            lane.send(b"+OK\r\n")
+            assert conn.read() == "OK"
+            lane.answer_again()
+        return weir
+
     return weir
+
+
+@pytest.fixture(params=LANES)
+def weir(request, weirs):
+    return weirs(request.param)
 
 
 def listen(name, fake, weir):
