@@ -32,6 +32,8 @@ SANITIZER_WORDS = (
 DEBUG_ALLOWED = options((7, 0), "--enable-debug-command", "yes")
 # seconds between two polls of a state: each poll costs time that the polled server could use
 LONGEST_PAUSE = 0.02
+LONG_WAIT = 0.4  # seconds: beyond this a wait is for something that weir does once a second, or for a time-out
+LONGEST_PAUSE_OF_LONG_WAIT = 0.05
 START_SECONDS = 20
 STOP_SECONDS = 20  # twice what a plain build is allowed: tests also run under sanitizers
 
@@ -60,16 +62,17 @@ def stopped(process):
 
 def wait_until(condition, what, seconds=10.0):
     """Waits until the condition is true; returns its value."""
-    deadline = time.monotonic() + seconds
+    began = time.monotonic()
     pause = 0.001
     while True:
         value = condition()
         if value:
             return value
-        if time.monotonic() > deadline:
+        waited = time.monotonic() - began
+        if waited > seconds:
             raise AssertionError(f"not within {seconds} s: {what}")
         time.sleep(pause)
-        pause = min(1.5 * pause, LONGEST_PAUSE)
+        pause = min(1.5 * pause, LONGEST_PAUSE if waited < LONG_WAIT else LONGEST_PAUSE_OF_LONG_WAIT)
 
 
 def rounds(n):
