@@ -829,7 +829,7 @@ def test_a_replica_attaches_through_weir(lanes, diskless, farm):
             wait_until(lambda: int(replica.info("slave_repl_offset")) > beat, "the master's heartbeat arrives")
         assert a.ask("SET last 1", "WAIT 1 10000") == ["OK", 1], "the replica's acknowledgements arrive"
         assert redis.info("sync_full") == "1" and redis.info("sync_partial_ok") == "0"
-        assert replica.call("DEBUG", "DIGEST") == redis.call("DEBUG", "DIGEST")
+        wait_until(lambda: replica.call("DEBUG", "DIGEST") == redis.call("DEBUG", "DIGEST"), "both have the same data")
 
 
 # ---- a busy server, and a server that stops ----

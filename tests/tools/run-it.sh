@@ -2,7 +2,8 @@
 # Runs the integration tests against $WEIR (build/asan/weir).
 #
 # K: an expression for pytest -k
-# JOBS: parallel workers; the default is three for each processor, since tests mostly wait
+# JOBS: parallel workers; the default is three for each processor, since tests mostly
+#     wait, and two where a test has many servers
 # HUNT=n: n times as many rounds of random tests
 # SLOW=n: report the n most expensive tests (kit/costs.py)
 # LONG=1: run tests with a mode in the two other modes (kit/harness.py)
@@ -30,6 +31,8 @@ fi
 
 [ -z "${SLOW:-}" ] || export SLOW PYTHONPATH=$PWD/tests/it${PYTHONPATH:+:$PYTHONPATH} PYTEST_ADDOPTS="${PYTEST_ADDOPTS:-} -p kit.costs"
 status=0
-tests/tools/pytest-again build/it.xml -n "${JOBS:-$((3 * $(nproc)))}" -q tests/it ${K:+-k "$K"} || status=$?
+each=3
+[ -z "${MOVES:-}${FAILOVER:-}${CLUSTER:-}" ] || each=2
+tests/tools/pytest-again build/it.xml -n "${JOBS:-$((each * $(nproc)))}" -q tests/it ${K:+-k "$K"} || status=$?
 [ "$status" -ne 5 ] || echo "no integration test matched" >&2
 exit "$status"
