@@ -138,7 +138,7 @@ static void write_commands(struct text *out, const struct snapshot *s)
     json_close_object(out);
 }
 
-/* Writes the points whose number is above `after`. */
+/* Writes the points with a number above `after`. */
 static void write_points(struct text *out, const char *key, const float *points,
                          const struct history *history, uint64_t after)
 {

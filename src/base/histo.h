@@ -45,7 +45,7 @@ uint64_t histo_count(const struct histo *histo);
 void histo_subtract(struct histo *histo, const struct histo *before);
 
 /*
- * Subtracts `part`, whose times `histo` contains. No count falls below 0, although the two
+ * Subtracts `part`: its times are part of `histo`. No count falls below 0, although the two
  * histograms may have been read at different moments.
  */
 void histo_take_out(struct histo *histo, const struct histo *part);

@@ -28,7 +28,7 @@
  * GATE_PASS: every limit that binds the command is charged. GATE_WAIT: the command has a position
  * in the queue of the limit that delays it longest. Ask again after verdict->wait_ns, with
  * waited_for and the positions of that verdict. The command then gets the head of the other limits'
- * queues. The command may then have to wait a little more, as may a command whose caller asks late.
+ * queues. The command may then have to wait a little more, as may a command of a late caller.
  *
  * Any other result: nothing is charged, and *verdict holds the reason. After GATE_CLOSE the caller
  * closes the connection. Any thread.

@@ -72,8 +72,8 @@ struct decision_request {
     bool is_cell;                 /* CL.THROTTLE */
     /* a part in shadow mode: refuses nothing, and is charged as far as it has room */
     bool is_shadow;
-    bool
-        is_unprefixed; /* the key has no prefix, and is in the client's database; set by the caller */
+    /* The key has no prefix, and is in the client's database. The caller sets the field. */
+    bool is_unprefixed;
 };
 
 /* Returns the number of requests about single keys: the parts, or 1. */

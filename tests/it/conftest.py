@@ -85,7 +85,9 @@ def limited(request, farm, redis):
 
 @pytest.fixture(params=MODES, ids=MODE_IDS)
 def kept_limited(request, kept, redis):
-    """Starts a weir with the sections given, or returns the one that a test of the module started, in every mode."""
+    """Starts a weir with the sections given, in every mode; or returns the weir that another test of
+    the module started with these sections.
+    """
     workers, lanes = request.param
     return lambda sections, **settings: kept(sections=sections, workers=workers, lanes=lanes, **settings)
 

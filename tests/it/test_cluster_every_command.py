@@ -1,7 +1,8 @@
 """Every command through weir in front of a cluster gets what one server answers, or is a row of
 docs/cluster.md.
 
-The corpus of test_every_command.py is played on one server directly and through weir on three masters.
+The corpus of test_every_command.py is played on one server directly, and through weir on three
+masters.
 `tagged`: the keys of each command share a tag, as in applications. `untagged`: the keys lie in any
 slots. Both servers get the same bytes.
 """
@@ -74,7 +75,9 @@ CLOSED = b"-CLOSED\r\n"  # in place of a reply; no server sends this
 
 
 def play_on(address, batches, proto):
-    """As test_every_command.play. A closed connection is noted, and the next request gets a new one."""
+    """Plays like test_every_command.play. A closed connection is noted, and the next request gets a
+    new connection.
+    """
     frames, end = [], [("echo", encode("ECHO", "the end"))]
     conn = None
     for batch in [*batches, end]:

@@ -522,7 +522,7 @@ static void start_scan(struct compound *compound)
 /* ---- WAIT ---- */
 
 /*
- * Returns the number of places that WAIT asks: places whose wrote_at is at least *least. A place
+ * Returns the number of places that WAIT asks: places with a wrote_at of at least *least. A place
  * marked WROTE_TOLD is asked again only until the client's next write at any place.
  */
 static uint32_t count_written(const struct client *client, uint32_t *least)

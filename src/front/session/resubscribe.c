@@ -150,7 +150,7 @@ void resubscribe_go_on(struct client *client)
 }
 
 /*
- * Gives up a tap whose node has left the topology, or closes the client. False: the client is
+ * Gives up a tap if its node has left the topology, or closes the client. False: the client is
  * closed.
  */
 static bool adopt_tap(struct subscriptions *subs, struct tap *tap)

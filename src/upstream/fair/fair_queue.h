@@ -4,14 +4,14 @@
  *
  *     sender asks -- fair_room: the work it may send, or none --> fair_wait
  *                 -- fair_sent
- *     answers     -- fair_answered ... fair_iteration: the next senders are woken, each with a grant
+ *     answers     -- fair_answered ... fair_iteration: wakes the next senders, each with a grant
  *
  * All work is in ns of Redis' time. The cost of a request is known (limit/command/command_costs.h),
  * and is charged when the request is sent. The bytes of replies are charged when they arrive
  * (FAIR_BYTES_PER_NS). A subject that sends alone is not limited. As soon as several subjects send:
  *
- * - all work in flight fits in one window (struct send_window), of which each worker has a part by the weight
- *   of its waiting flows;
+ * - all work in flight fits in one window (struct send_window). Each worker has a part of the
+ *   window by the weight of its waiting flows;
  * - deficit round robin runs between the subjects' flows, weighted (Shreedhar, Varghese: Efficient
  *   Fair Queuing using Deficit Round Robin). A thousand senders of one subject are one flow;
  * - a flow that recently had less than its share has up to a quantum of credit and does not wait

@@ -32,7 +32,7 @@ SANITIZER_WORDS = (
 DEBUG_ALLOWED = options((7, 0), "--enable-debug-command", "yes")
 # seconds between two polls of a state: each poll costs time that the polled server could use
 LONGEST_PAUSE = 0.02
-LONG_WAIT = 0.4  # seconds: beyond this a wait is for something that weir does once a second, or for a time-out
+LONG_WAIT = 0.4  # seconds: a longer wait is for a time-out, or for what weir does once a second
 LONGEST_PAUSE_OF_LONG_WAIT = 0.05
 START_SECONDS = 20
 STOP_SECONDS = 20  # twice what a plain build is allowed: tests also run under sanitizers
