@@ -232,6 +232,35 @@ def test_large_requests_cost_their_share(big, farm):
     assert_asking_costs(big, farm, encode("EVAL", SPIN, 0, b"x" * 70_000), ("eval",))
 
 
+def main_thread_time(conn):
+    """us of processor time of Redis' main thread, for parsing too."""
+    found = re.findall(rb"used_cpu_(?:sys|user)_main_thread:([0-9.]+)", conn.call("INFO", "cpu"))
+    return sum(map(float, found)) * 1e6
+
+
+def test_words_cost_their_share(big, farm):
+    """Redis parses 9000 words, and then refuses the command: no row of INFO commandstats has that
+    time. Without a cost of words the other tenant has a twentieth of Redis.
+    """
+    request = encode("GET", *["x"] * 9000)
+    weir = farm.weir(big, workers=1, fair_share="on")
+    is_over = threading.Event()
+    asking = threading.Thread(target=keep_asking, args=(weir.address, 100, request, is_over))
+    asking.start()
+    parts = []
+    with big.connect() as direct, From(weir.address, TENANTS[1]) as conn:
+        conn.send(COUNT * 100)
+        while len(parts) < 60 and (len(parts) < 2 or parts[-1] < 0.2):  # until costs are known
+            before = main_thread_time(direct), time_of(direct, "bitcount")
+            for _ in range(400):
+                assert conn.read() == BIG * 4
+                conn.send(COUNT)
+            parts.append((time_of(direct, "bitcount") - before[1]) / (main_thread_time(direct) - before[0]))
+        is_over.set()
+        asking.join()
+    assert parts[-1] >= 0.2, parts
+
+
 WEIGHTS = """
 [policy gold]
 match = ip:127.0.0.2

@@ -308,7 +308,8 @@ static bool again_send_again(struct client *client, struct lane *lane,
     call->counted = back->counted;
     call->argument = back->argument;
     front_count_fate(client->front, FATE_AGAIN);
-    fair_share_note_call(client, timing_command(client->front, (uint32_t)tag), request.len);
+    fair_share_note_call(client, timing_command(client->front, (uint32_t)tag), request.len,
+                         timing_argc(tag));
     coverage_note_write(client);
     lane_choice_note_sent(client);
     lane_send(lane, lane_user, request.at, request.len);

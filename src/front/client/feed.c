@@ -251,8 +251,7 @@ static size_t feed_pass(struct client *client, const char *data, size_t n)
     }
     if (result == SCAN_FRAME) {
         if (!passage->is_refused)
-            fair_share_note_passed(client, timing_command(client->front, passage->tag),
-                                   passage->may_block);
+            fair_share_note_passed(client, timing_command(client->front, passage->tag), passage);
         free(passage);
         client->extra->passage = NULL;
         timeouts_end_request(client);

@@ -36,6 +36,12 @@ static inline const struct command *timing_command(const struct front *front, ui
     return command_table_row(front->commands, id < command_table_count(front->commands) ? id : 0);
 }
 
+/* The argument count of a tag, at most UINT16_MAX. */
+static inline uint32_t timing_argc(uint64_t tag)
+{
+    return tag & UINT16_MAX;
+}
+
 /* As lane_user_ops.on_timed: Redis has answered n requests of the client. */
 void timing_answered(struct lane_user *lane_user, const struct call *call, uint32_t n);
 

@@ -698,9 +698,10 @@ static void carry_send_again(struct client *client, struct lane *lane)
         lane_distrust(lane);
     if (carry->may_wait)
         fair_share_note_blocking(client, timing_command(client->front, carry->tag),
-                                 carry->request.len);
+                                 carry->request.len, timing_argc(carry->tag));
     else
-        fair_share_note_call(client, timing_command(client->front, carry->tag), carry->request.len);
+        fair_share_note_call(client, timing_command(client->front, carry->tag), carry->request.len,
+                             timing_argc(carry->tag));
     places_note_write(client, lane);
     lane_choice_note_sent(client);
     lane_send(lane, lane_user, carry->request.at, carry->request.len);

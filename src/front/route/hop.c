@@ -347,7 +347,7 @@ static void send_now(struct hop *hop, struct place *place, struct lane *lane)
         client_close_starved(client);
         return;
     }
-    fair_share_note_call(client, timing_command(client->front, hop->tag), 0);
+    fair_share_note_call(client, timing_command(client->front, hop->tag), 0, timing_argc(hop->tag));
     if (hop->away_ns != 0 || hop->moving_ns != 0)
         front_count_fate(client->front, FATE_AGAIN);
 }

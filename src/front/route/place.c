@@ -638,7 +638,7 @@ void place_send(struct place *place, struct lane *lane, const struct request *re
         client_close_starved(client);
         return;
     }
-    fair_share_note_call(client, request->command, request->bytes.len);
+    fair_share_note_call(client, request->command, request->bytes.len, request->argc);
     if (request->command->is_pausable)
         coverage_note_elsewhere(client);
     lane_gather(lane, lane_user, request->bytes.at, request->bytes.len);

@@ -335,7 +335,8 @@ static void send_exec(struct client *client)
     carry->in_reply = false;
     carry_set_step(carry, CARRY_SENT);
     places_note_write(client, lane);
-    fair_share_note_call(client, timing_command(client->front, carry->tag), 0);
+    fair_share_note_call(client, timing_command(client->front, carry->tag), 0,
+                         timing_argc(carry->tag));
     lane_choice_note_sent(client);
     lane_send(lane, lane_user, carry->request.at, carry->request.len);
     client_resume_woken(client, WAIT_AGAIN);

@@ -260,7 +260,7 @@ static bool stateful_send_send_call(struct client *client, struct lane *lane,
     if (!may_block && (flow == FLOW_ONE || flow == FLOW_SUBSCRIBE || flow == FLOW_UNSUBSCRIBE))
         fair_share_note_request(client, request);
     else if (!request->is_large)
-        fair_share_note_blocking(client, request->command, request->bytes.len);
+        fair_share_note_blocking(client, request->command, request->bytes.len, request->argc);
     if (is_queued)
         note_queued(&s, row);
     else
