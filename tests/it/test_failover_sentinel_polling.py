@@ -66,7 +66,7 @@ def wait_asked(fake, questions=3):
         ("SENTINEL MASTER", b"-ERR No such master with that name\r\n", f"does not know the name {NAME}"),
         ("SENTINEL MASTER", b"*-1\r\n", f"names no server for {NAME}"),
         ("SENTINEL MASTER", b"-NOPERM this user has no permissions\r\n", "denies weir the commands that it needs: NOPERM"),
-        ("SENTINEL MASTER", b"-ERR unknown command 'SENTINEL'\r\n", "is no sentinel"),
+        ("SENTINEL MASTER", b"-ERR unknown command 'SENTINEL'\r\n", "is not a sentinel"),
         ("HELLO", b"%1\r\n+mode\r\n+standalone\r\n", "is not a sentinel: standalone"),
         ("HELLO", b"-NOAUTH Authentication required.\r\n", "requires a password: set sentinel-password-file"),
         ("HELLO", HANG, "does not answer: no answer within 300 ms"),
